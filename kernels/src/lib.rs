@@ -1,0 +1,57 @@
+//! The computations of oflow on one device.
+//!
+//! This crate knows dtypes, logical shapes, shard boxes, strides and pointers. It knows nothing of SBP, ranks or
+//! placements: the rooms above hand it [`View`]s and it computes. Start reading at [`view`] (what a kernel is given)
+//! and `cpu` (the kernels).
+
+mod dtype;
+mod scalar;
+pub mod view;
+
+pub use dtype::{DType, DTypeKind, Element};
+pub use scalar::Scalar;
+pub use view::{Dims, ShardBox, Strides, View};
+
+/// Why a kernel refused to run: a sentence without op name or call site, which the caller adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KernelError(pub String);
+
+impl KernelError {
+    /// An error from anything printable.
+    pub fn new(message: impl Into<String>) -> Self {
+        KernelError(message.into())
+    }
+}
+
+impl std::fmt::Display for KernelError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for KernelError {}
+
+/// Result of a kernel.
+pub type Result<T, E = KernelError> = std::result::Result<T, E>;
+
+/// How several contributions become one value, elementwise. On `bool`, `Max` is *or* and `Min` is *and*.
+/// NaN propagates through `Max` and `Min`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReduceOp {
+    /// Sum; for f16 and bf16 accumulated in f32.
+    Sum,
+    /// Maximum.
+    Max,
+    /// Minimum.
+    Min,
+}
+
+impl std::fmt::Display for ReduceOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Max => "max",
+            ReduceOp::Min => "min",
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! Moving bytes between ranks: one trait, several transports.
+//!
+//! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`].
+
+pub use oflow_kernels::{DType, ReduceOp};
+
+use crate::error::Result;
+
+/// Ranks that take part in one collective, in an order that all of them know alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// World ranks; the index in this list is the member number.
+    pub ranks: Vec<usize>,
+    /// This rank's member number.
+    pub me: usize,
+}
+
+/// What a collective belongs to. Compared among the members before data moves: ranks that issued different ops get an
+/// error that names both, instead of wrong data or a hang.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// The ordinal of the global op in the dispatch stream, the same on every rank.
+    pub ordinal: u64,
+    /// Rolling hash of the dispatch stream up to and including this op.
+    pub hash: u64,
+    /// The op, for the message.
+    pub op: &'static str,
+    /// The user's file, for the message.
+    pub file: &'static str,
+    /// The user's line, for the message.
+    pub line: u32,
+}
+
+/// Bytes that crossed the transport from this rank to others, and how often.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Payload bytes that other ranks took from this one.
+    pub bytes_sent: u64,
+    /// Collectives and point-to-point batches issued.
+    pub calls: u64,
+}
+
+/// One rank's end of a transport. Calls block until this rank's part is done and its buffers may be reused.
+///
+/// All members of a group must issue the same calls in the same order; a rank issues all its calls, over whatever groups,
+/// in one total order. Counts are in bytes and may be zero or differ between members. Reductions run in member order
+/// (0, 1, 2 …) whatever the rank, so every member gets the same bits; f16 and bf16 accumulate in f32 and round once.
+pub trait Communicator: Send + Sync {
+    /// This rank.
+    fn rank(&self) -> usize;
+    /// Number of ranks.
+    fn world(&self) -> usize;
+    /// Waits until every member has come here.
+    fn barrier(&self, group: &Group, tag: &Tag) -> Result<()>;
+    /// Member `root`'s bytes reach everyone.
+    fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()>;
+    /// `buf` becomes the reduction of all members' `buf`.
+    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()>;
+    /// `recv` becomes the members' `send` one after another; `counts[i]` is the length of member i's.
+    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()>;
+    /// `send` is cut by `counts`; `recv` becomes the reduction over the members of the part that belongs to this one.
+    #[allow(clippy::too_many_arguments)]
+    fn reduce_scatter(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        recv: &mut [u8],
+        counts: &[usize],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()>;
+    /// `send` cut by `send_counts`: part j goes to member j. `recv` cut by `recv_counts`: part i came from member i.
+    fn all_to_all(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        send_counts: &[usize],
+        recv: &mut [u8],
+        recv_counts: &[usize],
+    ) -> Result<()>;
+    /// A batch of point-to-point messages, deadlock-free within the batch: `(world rank, bytes)`. At most one message per
+    /// direction between two ranks; a rank without a counterpart may pass two empty lists. Only the two ends of each
+    /// message take part.
+    fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()>;
+    /// Bytes and calls so far.
+    fn traffic(&self) -> Traffic;
+}

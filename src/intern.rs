@@ -1,0 +1,124 @@
+//! Interning: equal values share one `Arc` and one small process-local id.
+//!
+//! Ids are never sent, hashed across ranks, ordered by or shown. A table holds weak references only and sweeps the dead
+//! ones when it has doubled since the last sweep, so it is bounded by what is alive.
+
+use indexmap::IndexMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, Weak};
+
+/// A fixed-seed multiplicative hasher (the FxHash mix): the same on every rank and in every run.
+#[derive(Default, Clone, Copy)]
+pub struct FixedHasher(u64);
+
+impl Hasher for FixedHasher {
+    fn finish(&self) -> u64 {
+        // The high bits are the well mixed ones; tables use the low ones.
+        self.0.rotate_left(26)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0u8; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+    fn write_u8(&mut self, x: u8) {
+        self.write_u64(x as u64);
+    }
+    fn write_u32(&mut self, x: u32) {
+        self.write_u64(x as u64);
+    }
+    fn write_u64(&mut self, x: u64) {
+        self.0 = (self.0.rotate_left(5) ^ x).wrapping_mul(0xf135_7aea_2e62_a9c5);
+    }
+    fn write_usize(&mut self, x: usize) {
+        self.write_u64(x as u64);
+    }
+}
+
+/// An [`IndexMap`] with the fixed hasher: insertion-ordered and deterministic.
+pub type FixedMap<K, V> = IndexMap<K, V, BuildHasherDefault<FixedHasher>>;
+
+/// One interned value.
+pub struct Interned<T> {
+    id: u64,
+    value: T,
+}
+
+impl<T> Interned<T> {
+    /// The process-local id: equal ids mean equal values. Never reused.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl<T> Deref for Interned<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// A table of interned values of one type.
+pub struct Interner<T> {
+    state: Mutex<State<T>>,
+}
+
+struct State<T> {
+    map: FixedMap<T, Weak<Interned<T>>>,
+    next_id: u64,
+    sweep_at: usize,
+}
+
+impl<T: Hash + Eq + Clone> Interner<T> {
+    /// An empty table.
+    pub const fn new() -> Self {
+        Interner {
+            state: Mutex::new(State {
+                map: IndexMap::with_hasher(BuildHasherDefault::new()),
+                next_id: 1,
+                sweep_at: 256,
+            }),
+        }
+    }
+
+    /// The one `Arc` for this value.
+    pub fn intern(&self, value: T) -> Arc<Interned<T>> {
+        let mut s = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(found) = s.map.get(&value).and_then(Weak::upgrade) {
+            return found;
+        }
+        let arc = Arc::new(Interned { id: s.next_id, value: value.clone() });
+        s.next_id += 1;
+        s.map.insert(value, Arc::downgrade(&arc));
+        if s.map.len() >= s.sweep_at {
+            s.map.retain(|_, w| w.strong_count() > 0);
+            s.sweep_at = (s.map.len() * 2).max(256);
+        }
+        arc
+    }
+
+    /// Entries held, dead ones included.
+    pub fn len(&self) -> usize {
+        self.state.lock().unwrap_or_else(|e| e.into_inner()).map.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_share_and_the_table_is_bounded() {
+        let table: Interner<u32> = Interner::new();
+        let a = table.intern(7);
+        assert!(Arc::ptr_eq(&a, &table.intern(7)));
+        for i in 0..100_000 {
+            table.intern(i);
+        }
+        assert!(table.len() < 600, "{}", table.len());
+        assert_eq!(table.intern(7).id(), a.id());
+    }
+}

@@ -1,0 +1,311 @@
+//! Devices, ranks and n-dimensional meshes of them.
+
+use crate::error::{Error, Result};
+use crate::intern::{Interned, Interner};
+use smallvec::SmallVec;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// One process (in tests: one thread) that drives one device; numbered from 0 in the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rank(pub usize);
+
+/// An axis of a mesh, outermost is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MeshAxis(pub usize);
+
+/// A kind of device. Each rank drives one device of its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Device {
+    /// The host's processors.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// Host memory driven through streams that are threads with random delays, and poisoned on free: proves the waits
+    /// of the vm without a GPU. For tests.
+    Async,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Device::Cpu => "cpu",
+            Device::Cuda => "cuda",
+            Device::Async => "async",
+        })
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Device> {
+        match s {
+            "cpu" => Ok(Device::Cpu),
+            "cuda" | "gpu" => Ok(Device::Cuda),
+            "async" => Ok(Device::Async),
+            _ => Err(Error::parse(format!("unknown device '{s}'; known: cpu, cuda"))),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct PlacementData {
+    device: Device,
+    dims: SmallVec<[usize; 4]>,
+    names: SmallVec<[Option<String>; 4]>,
+    /// Row-major over the mesh.
+    ranks: Vec<usize>,
+}
+
+static TABLE: Interner<PlacementData> = Interner::new();
+
+/// A device kind and an n-d mesh of distinct ranks whose axes may have names. Interned: cloning and comparing are cheap.
+#[derive(Clone)]
+pub struct Placement(Arc<Interned<PlacementData>>);
+
+impl Placement {
+    /// A mesh of `ranks` (row-major) with sizes `dims`.
+    ///
+    /// # Errors
+    /// When the product of `dims` is not the number of ranks, a rank stands twice, or there is none.
+    ///
+    /// ```
+    /// use oflow::placement::{Device, Placement};
+    /// let p = Placement::new(Device::Cpu, &[0, 1, 2, 3], &[2, 2])?;
+    /// assert_eq!(p.to_string(), "cpu[2, 2]");
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    pub fn new(device: Device, ranks: &[usize], dims: &[usize]) -> Result<Placement> {
+        Self::build(device, ranks.to_vec(), dims.into(), dims.iter().map(|_| None).collect())
+    }
+
+    /// A 1-d mesh of the ranks `0..world`. (`Placement::all` takes the world from the rank context.)
+    pub fn of_world(device: Device, world: usize) -> Result<Placement> {
+        let ranks: Vec<usize> = (0..world).collect();
+        Self::new(device, &ranks, &[world])
+    }
+
+    fn build(
+        device: Device,
+        ranks: Vec<usize>,
+        dims: SmallVec<[usize; 4]>,
+        names: SmallVec<[Option<String>; 4]>,
+    ) -> Result<Placement> {
+        let count: usize = dims.iter().product();
+        if count != ranks.len() || ranks.is_empty() || dims.is_empty() {
+            return Err(Error::placement(format!("a mesh of sizes {dims:?} does not hold {} ranks", ranks.len()))
+                .help("the product of the mesh sizes must be the number of ranks, and at least 1"));
+        }
+        let mut sorted = ranks.clone();
+        sorted.sort_unstable();
+        if let Some(w) = sorted.windows(2).find(|w| w[0] == w[1]) {
+            return Err(Error::placement(format!("rank {} stands twice in the placement", w[0])));
+        }
+        for (i, n) in names.iter().enumerate() {
+            if n.is_some() && names[..i].contains(n) {
+                return Err(Error::placement(format!("two mesh axes are named '{}'", n.as_deref().unwrap_or(""))));
+            }
+        }
+        Ok(Placement(TABLE.intern(PlacementData { device, dims, names, ranks })))
+    }
+
+    /// The same ranks in the same order as a mesh with named axes, outermost first.
+    ///
+    /// # Errors
+    /// When the sizes' product is not the number of ranks.
+    pub fn mesh(&self, axes: &[(&str, usize)]) -> Result<Placement> {
+        Self::build(
+            self.device(),
+            self.0.ranks.clone(),
+            axes.iter().map(|a| a.1).collect(),
+            axes.iter().map(|a| Some(a.0.to_string())).collect(),
+        )
+    }
+
+    /// The slice of the mesh at `index` of `axis`: a placement of one axis fewer (a 1-d mesh becomes a mesh of one rank).
+    pub fn slice(&self, axis: impl AxisRef, index: usize) -> Result<Placement> {
+        let MeshAxis(a) = axis.find(self)?;
+        if index >= self.dims()[a] {
+            return Err(Error::placement(format!("index {index} is outside axis {a} of {self}")));
+        }
+        let ranks = (0..self.len()).filter(|i| self.coord(*i)[a] == index).map(|i| self.0.ranks[i]).collect();
+        let (mut dims, mut names) = (self.0.dims.clone(), self.0.names.clone());
+        dims.remove(a);
+        names.remove(a);
+        if dims.is_empty() {
+            dims.push(1);
+            names.push(None);
+        }
+        Self::build(self.device(), ranks, dims, names)
+    }
+
+    /// The same mesh on another kind of device.
+    pub fn on(&self, device: Device) -> Placement {
+        Placement(TABLE.intern(PlacementData { device, ..(**self.0).clone() }))
+    }
+
+    /// The axis of that name or number.
+    pub fn axis(&self, axis: impl AxisRef) -> Result<MeshAxis> {
+        axis.find(self)
+    }
+    /// Process-local id; equal ids mean equal placements.
+    pub fn id(&self) -> u64 {
+        self.0.id()
+    }
+    /// Device kind.
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+    /// Mesh sizes, outermost first.
+    pub fn dims(&self) -> &[usize] {
+        &self.0.dims
+    }
+    /// Axis names.
+    pub fn names(&self) -> &[Option<String>] {
+        &self.0.names
+    }
+    /// Ranks, row-major over the mesh.
+    pub fn ranks(&self) -> &[usize] {
+        &self.0.ranks
+    }
+    /// Number of ranks.
+    #[allow(clippy::len_without_is_empty)] // never empty
+    pub fn len(&self) -> usize {
+        self.0.ranks.len()
+    }
+    /// Number of mesh axes.
+    pub fn axes(&self) -> usize {
+        self.0.dims.len()
+    }
+    /// The position of a rank in the mesh (row-major), if it is there.
+    pub fn position(&self, rank: usize) -> Option<usize> {
+        self.0.ranks.iter().position(|r| *r == rank)
+    }
+    /// Mesh coordinates of a position.
+    pub fn coord(&self, position: usize) -> SmallVec<[usize; 4]> {
+        let mut coord: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.axes());
+        let mut rest = position;
+        for a in (0..self.axes()).rev() {
+            coord[a] = rest % self.dims()[a];
+            rest /= self.dims()[a];
+        }
+        coord
+    }
+    /// Position of mesh coordinates.
+    pub fn position_of(&self, coord: &[usize]) -> usize {
+        coord.iter().zip(self.dims()).fold(0, |p, (c, d)| p * d + c)
+    }
+    /// The positions that differ from `position` in `axis` only, in order of their coordinate: the members of the
+    /// group in which a collective along that axis runs.
+    pub fn group(&self, position: usize, axis: MeshAxis) -> Vec<usize> {
+        let mut coord = self.coord(position);
+        (0..self.dims()[axis.0])
+            .map(|c| {
+                coord[axis.0] = c;
+                self.position_of(&coord)
+            })
+            .collect()
+    }
+}
+
+/// A mesh axis given by number or name.
+pub trait AxisRef {
+    /// The axis in that placement.
+    fn find(self, placement: &Placement) -> Result<MeshAxis>;
+}
+
+impl AxisRef for MeshAxis {
+    fn find(self, p: &Placement) -> Result<MeshAxis> {
+        self.0.find(p)
+    }
+}
+impl AxisRef for usize {
+    fn find(self, p: &Placement) -> Result<MeshAxis> {
+        if self < p.axes() {
+            Ok(MeshAxis(self))
+        } else {
+            Err(Error::placement(format!("{p} has no axis {self}")))
+        }
+    }
+}
+impl AxisRef for &str {
+    fn find(self, p: &Placement) -> Result<MeshAxis> {
+        p.names()
+            .iter()
+            .position(|n| n.as_deref() == Some(self))
+            .map(MeshAxis)
+            .ok_or_else(|| Error::placement(format!("{p} has no axis named '{self}'")))
+    }
+}
+
+impl PartialEq for Placement {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+impl Eq for Placement {}
+impl Hash for Placement {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id().hash(state);
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[", self.device())?;
+        for (i, (d, n)) in self.dims().iter().zip(self.names()).enumerate() {
+            if i > 0 {
+                f.write_str(", ")?;
+            }
+            match n {
+                Some(n) => write!(f, "{n}={d}")?,
+                None => write!(f, "{d}")?,
+            }
+        }
+        f.write_str("]")?;
+        // Ranks that are not simply 0, 1, 2 … are worth telling.
+        if self.ranks().iter().enumerate().any(|(i, r)| i != *r) {
+            write!(f, " of ranks {:?}", self.ranks())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn meshes_slices_groups() {
+        let p = Placement::of_world(Device::Cpu, 6).unwrap().mesh(&[("dp", 2), ("tp", 3)]).unwrap();
+        assert_eq!(p.to_string(), "cpu[dp=2, tp=3]");
+        assert_eq!(p.group(4, MeshAxis(0)), [1, 4]);
+        assert_eq!(p.group(4, MeshAxis(1)), [3, 4, 5]);
+        assert_eq!(p.slice("dp", 1).unwrap().ranks(), [3, 4, 5]);
+        assert_eq!(p.slice("dp", 1).unwrap().to_string(), "cpu[tp=3] of ranks [3, 4, 5]");
+        assert_eq!(p.slice("tp", 2).unwrap().ranks(), [2, 5]);
+        assert_eq!(p, Placement::of_world(Device::Cpu, 6).unwrap().mesh(&[("dp", 2), ("tp", 3)]).unwrap());
+        for i in 0..6 {
+            assert_eq!(p.position_of(&p.coord(i)), i);
+        }
+    }
+
+    #[test]
+    fn wrong_meshes_are_errors() {
+        let w = Placement::of_world(Device::Cpu, 4).unwrap();
+        assert!(w.mesh(&[("a", 3)]).unwrap_err().to_string().contains("does not hold 4 ranks"));
+        assert!(Placement::new(Device::Cpu, &[0, 0], &[2]).is_err());
+        assert!(w.mesh(&[("a", 2), ("a", 2)]).is_err());
+        assert!(w.slice("tp", 0).unwrap_err().to_string().contains("no axis named 'tp'"));
+        assert!(Placement::new(Device::Cpu, &[], &[]).is_err());
+    }
+}

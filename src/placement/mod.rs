@@ -1,0 +1,9 @@
+//! Where tensors live: device kinds, meshes of ranks, groups, and the one function that splits a length.
+//!
+//! Pure: no I/O, no threads, no clock, no device. Start at [`Placement`], then [`shard_range`].
+
+mod mesh;
+mod split;
+
+pub use mesh::{Device, MeshAxis, Placement, Rank};
+pub use split::shard_range;

@@ -1,0 +1,56 @@
+//! Which part of the logical tensor a position of the mesh holds.
+
+use super::{NdSbp, Sbp};
+use crate::error::{Error, Result};
+use crate::placement::{Placement, shard_range};
+use oflow_kernels::{DType, ReduceOp, ShardBox};
+
+/// The box of the logical tensor that mesh position `position` holds. Two axes that split one dim nest: the outer first,
+/// the inner splits the outer's part (I1). B and P axes do not narrow the box.
+///
+/// ```
+/// use oflow::{placement::{Device, Placement}, sbp, sbp::shard_box};
+/// let mesh = Placement::new(Device::Cpu, &[0, 1, 2, 3], &[2, 2])?;
+/// let sizes: Vec<_> = (0..4).map(|p| shard_box(&[6], &mesh, &sbp![S(0), S(0)], p).size[0]).collect();
+/// assert_eq!(sizes, [2, 1, 2, 1]); // not [2, 2, 1, 1], which a flat split over 4 gives
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn shard_box(shape: &[usize], placement: &Placement, sbp: &NdSbp, position: usize) -> ShardBox {
+    let coord = placement.coord(position);
+    let mut b = ShardBox::whole(shape);
+    for (axis, s) in sbp.iter().enumerate() {
+        if let Sbp::Split(d) = *s {
+            let r = shard_range(b.size[d], placement.dims()[axis], coord[axis]);
+            b.offset[d] += r.start;
+            b.size[d] = r.len();
+        }
+    }
+    b
+}
+
+/// Checks that an nd-SBP can be the layout of such a tensor on that placement.
+///
+/// # Errors
+/// One SBP per mesh axis; split dims exist; bool has no P(sum).
+pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &NdSbp) -> Result<()> {
+    if sbp.len() != placement.axes() {
+        return Err(Error::sbp(format!(
+            "{sbp} has {} entries but {placement} has {} mesh axes",
+            sbp.len(),
+            placement.axes()
+        ))
+        .help("give one SBP per mesh axis, outermost first"));
+    }
+    for s in sbp.iter() {
+        match *s {
+            Sbp::Split(d) if d >= shape.len() => {
+                return Err(Error::sbp(format!("{s} splits dim {d}, but the tensor {shape:?} has {} dims", shape.len())));
+            }
+            Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
+                return Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
