@@ -1,1 +1,25 @@
-//! (room under construction)
+//! Op declarations as data, and their registry. One file a family of ops.
+//!
+//! Pure: no I/O, no threads, no clock, no device (kernels are function pointers that the vm calls). To learn how an op is
+//! declared read [`OpDef`] and the shortest family, `activation.rs`.
+
+mod attr;
+mod def;
+mod derive;
+mod families;
+mod grad;
+mod infer;
+mod kernel;
+mod registry;
+mod signature;
+
+pub use attr::{AttrKind, AttrValue, Attrs, KeyWords, RuntimeAttrs};
+pub use def::{DTypeRule, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
+pub use derive::{DerivedArgs, derivative_is_zero, derived_args, derived_grad_op};
+pub(crate) use families::builtin;
+pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};
+pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
+pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
+pub(crate) use registry::{nearest};
+pub use registry::{Op, all, find, generation, hash, register};
+pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

@@ -1,1 +1,14 @@
-//! (room under construction)
+//! The tensor handle: local, global, lazy or meta; its metadata; its place in the autograd graph.
+//!
+//! Knows storages, layouts and nodes; computes nothing and never communicates. Start at [`Tensor`].
+
+mod edge;
+mod handle;
+mod local;
+mod types;
+
+pub use edge::{Edge, Hook, LeafSlot, Node, Saved};
+pub use handle::{Body, Tensor};
+pub(crate) use handle::Inner;
+pub use local::LocalTensor;
+pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

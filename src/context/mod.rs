@@ -1,0 +1,15 @@
+//! A rank as a context: its number, communicator, control client, devices, random generators and the stream of global ops.
+//!
+//! A rank is a context, not a process: eight ranks are eight threads of one test, or eight processes (I3). The context is
+//! entered explicitly on a thread ([`init`], [`RankCtx::enter`]); a global tensor used on a thread without one is an error.
+//! Local tensors need none. Start at [`RankCtx`].
+
+mod init;
+mod modes;
+mod random;
+mod rank;
+
+pub use init::{World, init, run_ranks, run_ranks_with};
+pub use modes::{ModeGuard, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, set_grad_enabled};
+pub use random::{Generator, manual_seed};
+pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank};

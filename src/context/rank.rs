@@ -1,0 +1,215 @@
+//! The context of a rank and how a thread enters it.
+
+use super::random::Generator;
+use crate::comm::{Communicator, Tag};
+use crate::control::ControlClient;
+use crate::error::{CallSite, Error, Result};
+use crate::intern::FixedHasher;
+use crate::memory::Allocator;
+use crate::placement::Device;
+use crate::vm::{Vm, VmMode};
+use std::any::Any;
+use std::cell::RefCell;
+use std::hash::Hasher;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Memory and streams of one device of a rank.
+pub struct DeviceRt {
+    /// Allocator.
+    pub alloc: Allocator,
+    /// Streams.
+    pub vm: Vm,
+}
+
+/// The stream of global ops a rank has issued: the same on every rank of a correct program.
+#[derive(Default)]
+struct OpStream {
+    ordinal: u64,
+    hash: u64,
+}
+
+/// One rank: number, transport, devices, generators.
+pub struct RankCtx {
+    rank: usize,
+    world: usize,
+    comm: Option<Arc<dyn Communicator>>,
+    control: Option<Arc<ControlClient>>,
+    cpu: DeviceRt,
+    test: OnceLock<DeviceRt>,
+    stream: Mutex<OpStream>,
+    global_rng: Mutex<Generator>,
+    local_rng: Mutex<Generator>,
+    /// What the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
+    interpreter: OnceLock<Box<dyn Any + Send + Sync>>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<RankCtx>>> = const { RefCell::new(None) };
+    static LOCAL: RefCell<Option<Arc<RankCtx>>> = const { RefCell::new(None) };
+}
+
+impl RankCtx {
+    /// A rank over a communicator; the compute stream is inline.
+    pub fn new(
+        comm: Arc<dyn Communicator>,
+        control: Option<Arc<ControlClient>>,
+        mode: VmMode,
+    ) -> Result<Arc<RankCtx>> {
+        let (rank, world) = (comm.rank(), comm.world());
+        Self::build(rank, world, Some(comm), control, mode)
+    }
+
+    fn build(
+        rank: usize,
+        world: usize,
+        comm: Option<Arc<dyn Communicator>>,
+        control: Option<Arc<ControlClient>>,
+        mode: VmMode,
+    ) -> Result<Arc<RankCtx>> {
+        Ok(Arc::new(RankCtx {
+            rank,
+            world,
+            cpu: DeviceRt { alloc: Allocator::new(Default::default()), vm: Vm::new(mode, comm.clone())? },
+            comm,
+            control,
+            test: OnceLock::new(),
+            stream: Mutex::default(),
+            global_rng: Mutex::new(Generator::new(0)),
+            local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
+            interpreter: OnceLock::new(),
+        }))
+    }
+
+    /// This rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+    /// Number of ranks.
+    pub fn world(&self) -> usize {
+        self.world
+    }
+    /// True if this is a rank context, not the local-only one of a thread that entered none.
+    pub fn is_rank(&self) -> bool {
+        self.comm.is_some()
+    }
+    /// The transport.
+    ///
+    /// # Errors
+    /// On a thread that has entered no rank context.
+    pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
+        self.comm.as_ref().ok_or_else(no_context)
+    }
+    /// The control client, under a launcher.
+    pub fn control(&self) -> Option<&Arc<ControlClient>> {
+        self.control.as_ref()
+    }
+    /// Memory and streams of a device.
+    pub fn device(&self, device: Device) -> Result<&DeviceRt> {
+        match device {
+            Device::Cpu => Ok(&self.cpu),
+            Device::Async => {
+                if let Some(d) = self.test.get() {
+                    return Ok(d);
+                }
+                let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
+                let vm = Vm::new(mode, self.comm.clone())?;
+                let options = crate::memory::Options { poison_on_free: true, ..Default::default() };
+                Ok(self.test.get_or_init(|| DeviceRt { alloc: Allocator::new(options), vm }))
+            }
+            Device::Cuda => Err(Error::unsupported("Device::Cuda is not there yet in this version of oflow")
+                .help("use Device::Cpu")),
+        }
+    }
+
+    /// Notes the next global op of the stream and makes the tag of its collectives.
+    pub(crate) fn next_op(&self, op: &'static str, key: u64, site: CallSite) -> Tag {
+        let mut s = self.stream.lock().unwrap_or_else(|e| e.into_inner());
+        s.ordinal += 1;
+        let mut h = FixedHasher::default();
+        h.write_u64(s.hash);
+        h.write_u64(key);
+        s.hash = h.finish();
+        Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line }
+    }
+
+    /// Number of global ops issued so far.
+    pub fn ops_issued(&self) -> u64 {
+        self.stream.lock().unwrap_or_else(|e| e.into_inner()).ordinal
+    }
+
+    pub(crate) fn seed(&self, seed: u64) {
+        *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = Generator::new(seed);
+        *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = Generator::new(local_seed(seed, self.rank));
+    }
+
+    /// Draws (seed, ordinal) for one random op.
+    pub(crate) fn draw(&self, global: bool) -> (u64, u64) {
+        let g = if global { &self.global_rng } else { &self.local_rng };
+        g.lock().unwrap_or_else(|e| e.into_inner()).draw()
+    }
+
+    /// State of the global generator, to save and restore.
+    pub fn generator(&self) -> Generator {
+        *self.global_rng.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Restores the global generator.
+    pub fn set_generator(&self, g: Generator) {
+        *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
+    }
+
+    pub(crate) fn interpreter_slot(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {
+        &self.interpreter
+    }
+
+    /// Makes this the current context of the calling thread until the guard is dropped (then the one before it).
+    pub fn enter(self: &Arc<Self>) -> EnterGuard {
+        EnterGuard { saved: CURRENT.replace(Some(self.clone())), _not_send: std::marker::PhantomData }
+    }
+}
+
+fn local_seed(seed: u64, rank: usize) -> u64 {
+    seed ^ (rank as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn no_context() -> Error {
+    Error::context("a global tensor was used on a thread that has entered no rank context")
+        .help("call oflow::init() at the start of main, and `ctx.enter()` on helper threads")
+}
+
+/// Leaves the context when dropped.
+#[must_use = "the context is left when the guard is dropped"]
+pub struct EnterGuard {
+    saved: Option<Arc<RankCtx>>,
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for EnterGuard {
+    fn drop(&mut self) {
+        CURRENT.set(self.saved.take());
+    }
+}
+
+/// The context of this thread; without one, a context for local tensors only.
+pub fn current() -> Arc<RankCtx> {
+    if let Some(c) = CURRENT.with_borrow(|c| c.clone()) {
+        return c;
+    }
+    LOCAL.with_borrow_mut(|l| {
+        l.get_or_insert_with(|| {
+            // An inline vm starts no thread, so this cannot fail.
+            match RankCtx::build(0, 1, None, None, VmMode::Inline) {
+                Ok(c) => c,
+                Err(e) => unreachable!("{e}"),
+            }
+        })
+        .clone()
+    })
+}
+
+/// The rank context of this thread.
+///
+/// # Errors
+/// When none has been entered.
+pub fn current_rank() -> Result<Arc<RankCtx>> {
+    CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
+}

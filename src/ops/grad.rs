@@ -1,0 +1,174 @@
+//! Gradients and lowerings as programs over opaque values: one rule serves eager, lowered, dry and (later) graph runs.
+
+use super::attr::{AttrValue, Attrs, RuntimeAttrs};
+use crate::error::Result;
+use crate::sbp::{NdSbp, Sbp};
+use oflow_kernels::{DType, Dims};
+use std::fmt;
+use std::sync::Arc;
+
+/// An opaque tensor of a program: eager handle, logical description or graph value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value(pub u32);
+
+/// Emits calls of ops. Implementations: eager (runs them), dry run (prices them).
+pub trait Emit {
+    /// Calls an op with all its inputs in order (absent optional ones `None`) and attributes by name.
+    fn emit(&mut self, op: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>>;
+    /// Logical shape.
+    fn shape(&self, v: Value) -> Dims;
+    /// Element type.
+    fn dtype(&self, v: Value) -> DType;
+    /// nd-SBP, for global values.
+    fn nd_sbp(&self, v: Value) -> Option<NdSbp>;
+    /// Boxes a global value on its placement; a local value is returned as it is.
+    fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value>;
+    /// Marks a value as not differentiable from here on.
+    fn detach(&mut self, v: Value) -> Value;
+}
+
+impl dyn Emit + '_ {
+    /// Calls an op of one output whose inputs are all given.
+    pub fn call(&mut self, op: &str, inputs: &[Value], attrs: &[(&str, AttrValue)]) -> Result<Value> {
+        let ins: Vec<Option<Value>> = inputs.iter().copied().map(Some).collect();
+        Ok(self.emit(op, &ins, attrs)?[0])
+    }
+    /// Boxes every P axis to B; S and B stay.
+    pub fn reduce_partials(&mut self, v: Value) -> Result<Value> {
+        match self.nd_sbp(v) {
+            Some(s) if s.has_partial() => {
+                let to = s.map(|s| if s.is_partial() { Sbp::Broadcast } else { s });
+                self.box_to(v, &to)
+            }
+            _ => Ok(v),
+        }
+    }
+}
+
+/// What a gradient rule is given.
+pub trait GradCtx: Emit {
+    /// Plan attributes of the forward call.
+    fn attrs(&self) -> &Attrs;
+    /// Runtime attributes of the forward call (drawn seeds and ordinals included).
+    fn runtime(&self) -> &RuntimeAttrs;
+    /// Number of inputs, absent ones counted.
+    fn inputs(&self) -> usize;
+    /// Whether input `i` was given.
+    fn has(&self, i: usize) -> bool;
+    /// Whether input `i` wants a gradient.
+    fn needs(&self, i: usize) -> bool;
+    /// Input `i` (as it was boxed for the kernel).
+    fn input(&mut self, i: usize) -> Result<Value>;
+    /// Logical shape of input `i`, also if it was not saved.
+    fn input_shape(&self, i: usize) -> Dims;
+    /// Output `i`.
+    fn output(&mut self, i: usize) -> Result<Value>;
+    /// Gradient of output `i`, if anything depends on it.
+    fn grad(&mut self, i: usize) -> Option<Value>;
+    /// Says the gradient of input `i`. One that was broadcast is summed to the input's shape.
+    fn set(&mut self, i: usize, v: Value) -> Result<()>;
+    /// The attribute of that name.
+    fn attr(&self, name: &str) -> Result<AttrValue>;
+    /// This context as an emitter.
+    fn emitter(&mut self) -> &mut dyn Emit;
+}
+
+impl dyn GradCtx + '_ {
+    /// Calls an op of one output whose inputs are all given.
+    pub fn call(&mut self, op: &str, inputs: &[Value], attrs: &[(&str, AttrValue)]) -> Result<Value> {
+        self.emitter().call(op, inputs, attrs)
+    }
+}
+
+/// A gradient rule in Rust.
+pub type GradFn = Arc<dyn Fn(&mut dyn GradCtx) -> Result<()> + Send + Sync>;
+
+/// One wire of a gradient given as data: `input`'s gradient is `op(args…)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GradWire {
+    /// Index of the input.
+    pub input: usize,
+    /// Op to call.
+    pub op: String,
+    /// Its inputs.
+    pub args: Vec<GradArg>,
+    /// Plan and runtime attributes to copy from the forward call, by name.
+    pub attrs: Vec<String>,
+}
+
+/// An argument of a gradient op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GradArg {
+    /// Gradient of an output.
+    OutGrad(usize),
+    /// A forward input.
+    Input(usize),
+    /// A forward output.
+    Output(usize),
+}
+
+/// How an op is differentiated.
+#[derive(Clone, Default)]
+pub enum Grad {
+    /// Nobody has said; asking is an error.
+    #[default]
+    Missing,
+    /// Said explicitly: there is none (the inputs get no gradient).
+    None,
+    /// Derived from the scalar expression.
+    FromExpr,
+    /// Data: one op per input.
+    Wiring(Vec<GradWire>),
+    /// Code. The flags say which inputs and outputs it reads, so that the others are not kept alive.
+    Rule {
+        /// The rule.
+        run: GradFn,
+        /// Bit i: input i is saved.
+        saves_inputs: u64,
+        /// Bit i: output i is saved.
+        saves_outputs: u64,
+    },
+}
+
+impl Grad {
+    /// A rule that reads every input and output.
+    pub fn rule(run: impl Fn(&mut dyn GradCtx) -> Result<()> + Send + Sync + 'static) -> Grad {
+        Grad::Rule { run: Arc::new(run), saves_inputs: u64::MAX, saves_outputs: u64::MAX }
+    }
+    /// A rule that reads these inputs and outputs only.
+    pub fn rule_saving(
+        inputs: &[usize],
+        outputs: &[usize],
+        run: impl Fn(&mut dyn GradCtx) -> Result<()> + Send + Sync + 'static,
+    ) -> Grad {
+        let mask = |is: &[usize]| is.iter().fold(0u64, |m, i| m | 1 << i);
+        Grad::Rule { run: Arc::new(run), saves_inputs: mask(inputs), saves_outputs: mask(outputs) }
+    }
+}
+
+impl fmt::Debug for Grad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grad::Missing => f.write_str("missing"),
+            Grad::None => f.write_str("none"),
+            Grad::FromExpr => f.write_str("derived from the expression"),
+            Grad::Wiring(w) => write!(f, "wiring {w:?}"),
+            Grad::Rule { .. } => f.write_str("rule"),
+        }
+    }
+}
+
+/// What a lowering is given besides an emitter.
+pub struct LowerCall<'a> {
+    /// Inputs (absent optional ones `None`), boxed to the chosen signature.
+    pub inputs: &'a [Option<Value>],
+    /// Plan attributes.
+    pub attrs: &'a Attrs,
+    /// Runtime attributes.
+    pub runtime: &'a RuntimeAttrs,
+    /// The nd-SBPs the outputs must have.
+    pub outputs: &'a [NdSbp],
+}
+
+/// A lowering's program: (op on the shard → boxing → op …). Returns the op's outputs.
+pub type LowerFn = Arc<dyn Fn(&mut dyn Emit, &LowerCall<'_>) -> Result<Vec<Value>> + Send + Sync>;

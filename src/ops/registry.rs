@@ -1,0 +1,139 @@
+//! The registry of ops: ordered, greppable, one per process. Ops are added, never changed or removed.
+
+use super::def::OpDef;
+use crate::error::{Error, Result};
+use crate::intern::FixedMap;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock, RwLock};
+
+/// A registered op. Lives for the whole process.
+pub struct Op {
+    id: u64,
+    def: OpDef,
+    /// Gradient ops derived from the expression, by input.
+    pub(crate) derived: Vec<OnceLock<&'static Op>>,
+}
+
+impl Op {
+    /// Process-local id.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+    /// Name.
+    pub fn name(&self) -> &str {
+        &self.def.sig.name
+    }
+}
+
+impl Deref for Op {
+    type Target = OpDef;
+    fn deref(&self) -> &OpDef {
+        &self.def
+    }
+}
+
+struct Registry {
+    ops: FixedMap<String, &'static Op>,
+}
+
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+static REGISTRY: LazyLock<RwLock<Registry>> = LazyLock::new(|| {
+    let mut r = Registry { ops: FixedMap::default() };
+    for def in super::builtin() {
+        // A built-in declaration that does not hold is a bug of ours, found by the first test that runs.
+        let def = def.and_then(|d| r.add(d));
+        assert!(def.is_ok(), "built-in op: {}", def.err().map(|e| e.to_string()).unwrap_or_default());
+    }
+    RwLock::new(r)
+});
+
+impl Registry {
+    fn add(&mut self, def: OpDef) -> Result<&'static Op> {
+        if let Some(old) = self.ops.get(&def.sig.name) {
+            return Err(Error::registry(format!(
+                "op {} is registered already (as {})",
+                def.full_name(),
+                old.full_name()
+            ))
+            .help("choose another name; an op is never replaced"));
+        }
+        let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
+        let op: &'static Op = Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, def, derived }));
+        self.ops.insert(op.def.sig.name.clone(), op);
+        Ok(op)
+    }
+}
+
+/// Adds an op. It can be called by name at once and takes part in everything built-in ops do.
+///
+/// # Errors
+/// An op of that name exists.
+pub fn register(def: OpDef) -> Result<&'static Op> {
+    let op = REGISTRY.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
+    GENERATION.fetch_add(1, Ordering::Release);
+    Ok(op)
+}
+
+/// Adds a derived gradient op unless it is there; does not count as a change of the registry.
+pub(crate) fn register_derived(def: OpDef) -> Result<&'static Op> {
+    let mut r = REGISTRY.write().unwrap_or_else(|e| e.into_inner());
+    match r.ops.get(&def.sig.name) {
+        Some(op) => Ok(op),
+        None => r.add(def),
+    }
+}
+
+/// The op of that name.
+///
+/// # Errors
+/// There is none; the message suggests the nearest name.
+pub fn find(name: &str) -> Result<&'static Op> {
+    let r = REGISTRY.read().unwrap_or_else(|e| e.into_inner());
+    r.ops.get(name).copied().ok_or_else(|| {
+        let e = Error::registry(format!("there is no op named '{name}'"));
+        match nearest(name, r.ops.keys().map(|k| k.as_str())) {
+            Some(n) => e.help(format!("did you mean '{n}'? `oflow ops` lists all")),
+            None => e.help("`oflow ops` lists all"),
+        }
+    })
+}
+
+/// All ops in order of registration, hidden ones included.
+pub fn all() -> Vec<&'static Op> {
+    REGISTRY.read().unwrap_or_else(|e| e.into_inner()).ops.values().copied().collect()
+}
+
+/// Changes whenever an op is added.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::Acquire)
+}
+
+/// A hash of every visible declaration: ranks whose registries differ are refused at start.
+pub fn hash() -> u64 {
+    use std::hash::Hasher;
+    let mut h = crate::intern::FixedHasher::default();
+    for op in all().into_iter().filter(|o| !o.traits.hidden) {
+        h.write(op.full_name().as_bytes());
+        h.write(op.sig.to_string().as_bytes());
+    }
+    h.finish()
+}
+
+/// The candidate with the least edit distance, if it is near.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |a: &str, b: &str| {
+        let b: Vec<char> = b.chars().collect();
+        let mut row: Vec<usize> = (0..=b.len()).collect();
+        for (i, ca) in a.chars().enumerate() {
+            let mut diag = std::mem::replace(&mut row[0], i + 1);
+            for (j, cb) in b.iter().enumerate() {
+                let next = (diag + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
+                diag = std::mem::replace(&mut row[j + 1], next);
+            }
+        }
+        row[b.len()]
+    };
+    candidates.map(|c| (distance(name, c), c)).min().filter(|(d, _)| *d <= 2.max(name.len() / 3)).map(|(_, c)| c)
+}

@@ -1,0 +1,230 @@
+//! The text that declares an op's inputs, attributes and outputs.
+//!
+//! ```text
+//! layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)
+//! concat(xs...; dim: int = 0) -> y
+//! ```
+//! Inputs before the semicolon (`?` optional, `...` variadic and last, `!` mutated in place), attributes after it
+//! (`runtime` marks those that do not take part in the plan).
+
+use super::attr::{AttrKind, AttrValue};
+use crate::error::{Error, Result};
+use oflow_kernels::{DType, DTypeKind};
+use std::fmt;
+
+/// Which dtypes an input accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DTypeClass {
+    /// Every dtype.
+    Any,
+    /// f16, bf16, f32, f64.
+    Float,
+    /// Integers (not bool).
+    Int,
+    /// Integers and floats.
+    Num,
+    /// bool.
+    Bool,
+}
+
+impl DTypeClass {
+    /// Whether the class has that dtype.
+    pub fn contains(self, d: DType) -> bool {
+        match self {
+            DTypeClass::Any => true,
+            DTypeClass::Float => d.is_float(),
+            DTypeClass::Int => d.kind() == DTypeKind::Int,
+            DTypeClass::Num => d.kind() != DTypeKind::Bool,
+            DTypeClass::Bool => d == DType::Bool,
+        }
+    }
+    /// The word used in declarations.
+    pub fn name(self) -> &'static str {
+        match self {
+            DTypeClass::Any => "any",
+            DTypeClass::Float => "float",
+            DTypeClass::Int => "int",
+            DTypeClass::Num => "num",
+            DTypeClass::Bool => "bool",
+        }
+    }
+}
+
+/// One input.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputDef {
+    /// Name, for messages and call by keyword.
+    pub name: String,
+    /// Accepted dtypes.
+    pub dtypes: DTypeClass,
+    /// May be absent.
+    pub optional: bool,
+    /// Stands for any number of tensors; last.
+    pub variadic: bool,
+    /// Is changed in place; never boxed.
+    pub mutable: bool,
+}
+
+/// One attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttrDef {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub kind: AttrKind,
+    /// Value when not given; without one the attribute is required.
+    pub default: Option<AttrValue>,
+    /// Not part of the plan.
+    pub runtime: bool,
+}
+
+/// The parsed declaration text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpSignature {
+    /// Op name.
+    pub name: String,
+    /// Inputs in order.
+    pub inputs: Vec<InputDef>,
+    /// Plan attributes in order.
+    pub attrs: Vec<AttrDef>,
+    /// Runtime attributes in order.
+    pub runtime: Vec<AttrDef>,
+    /// Output names.
+    pub outputs: Vec<String>,
+}
+
+impl OpSignature {
+    /// Reads the declaration text (grammar at the top of this file).
+    pub fn parse(text: &str) -> Result<OpSignature> {
+        let bad = |why: &str| Error::parse(format!("op declaration '{text}': {why}"));
+        let open = text.find('(').ok_or_else(|| bad("missing '('"))?;
+        let arrow = text.find("->").ok_or_else(|| bad("missing '->'"))?;
+        let close = text[..arrow].rfind(')').ok_or_else(|| bad("missing ')'"))?;
+        let name = text[..open].trim().to_string();
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)) {
+            return Err(bad("the name must be letters, digits, '_' and '.'"));
+        }
+        let body = &text[open + 1..close];
+        let (ins, ats) = body.split_once(';').unwrap_or((body, ""));
+        let mut sig = OpSignature { name, inputs: vec![], attrs: vec![], runtime: vec![], outputs: vec![] };
+        for part in split_top(ins) {
+            let (n, class) = part.split_once(':').map_or((part, "any"), |(n, c)| (n.trim(), c.trim()));
+            let mut n = n.trim();
+            let (mut optional, mut variadic, mut mutable) = (false, false, false);
+            loop {
+                if let Some(r) = n.strip_suffix("...") {
+                    (n, variadic) = (r, true);
+                } else if let Some(r) = n.strip_suffix('?') {
+                    (n, optional) = (r, true);
+                } else if let Some(r) = n.strip_suffix('!') {
+                    (n, mutable) = (r, true);
+                } else {
+                    break;
+                }
+            }
+            let dtypes = [DTypeClass::Any, DTypeClass::Float, DTypeClass::Int, DTypeClass::Num, DTypeClass::Bool]
+                .into_iter()
+                .find(|c| c.name() == class)
+                .ok_or_else(|| bad(&format!("unknown dtype class '{class}'")))?;
+            if sig.inputs.last().is_some_and(|i| i.variadic) {
+                return Err(bad("a variadic input must be the last"));
+            }
+            sig.inputs.push(InputDef { name: n.to_string(), dtypes, optional, variadic, mutable });
+        }
+        for part in split_top(ats) {
+            let (n, rest) = part.split_once(':').ok_or_else(|| bad(&format!("attribute '{part}' has no type")))?;
+            let (kind, default) = rest.split_once('=').map_or((rest, None), |(k, d)| (k, Some(d)));
+            let kind = kind.trim();
+            let (runtime, kind) = kind.strip_prefix("runtime ").map_or((false, kind), |k| (true, k.trim()));
+            let kind = AttrKind::parse(kind)?;
+            let default = default.map(|d| kind.parse_value(d)).transpose()?;
+            if runtime && !matches!(kind, AttrKind::Scalar | AttrKind::Float | AttrKind::Int | AttrKind::Bool) {
+                return Err(bad("a runtime attribute must be a number"));
+            }
+            let def = AttrDef { name: n.trim().to_string(), kind, default, runtime };
+            if runtime { sig.runtime.push(def) } else { sig.attrs.push(def) }
+        }
+        let outs = text[arrow + 2..].trim();
+        let outs = outs.strip_prefix('(').and_then(|o| o.strip_suffix(')')).unwrap_or(outs);
+        sig.outputs = outs.split(',').map(|o| o.trim().to_string()).filter(|o| !o.is_empty()).collect();
+        Ok(sig)
+    }
+
+    /// Position of a plan attribute.
+    pub fn attr(&self, name: &str) -> Option<usize> {
+        self.attrs.iter().position(|a| a.name == name)
+    }
+    /// Position of a runtime attribute.
+    pub fn runtime_attr(&self, name: &str) -> Option<usize> {
+        self.runtime.iter().position(|a| a.name == name)
+    }
+    /// Position of an input.
+    pub fn input(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().position(|i| i.name == name)
+    }
+}
+
+/// Splits at commas that stand outside brackets.
+fn split_top(s: &str) -> impl Iterator<Item = &str> {
+    let (mut depth, mut start, mut parts) = (0, 0, vec![]);
+    for (i, c) in s.char_indices() {
+        match c {
+            '[' | '(' => depth += 1,
+            ']' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                parts.push(&s[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&s[start..]);
+    parts.into_iter().map(str::trim).filter(|p| !p.is_empty())
+}
+
+impl fmt::Display for OpSignature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.name)?;
+        for (i, x) in self.inputs.iter().enumerate() {
+            let sep = if i > 0 { ", " } else { "" };
+            let (m, o, v) =
+                (if x.mutable { "!" } else { "" }, if x.optional { "?" } else { "" }, if x.variadic { "..." } else { "" });
+            write!(f, "{sep}{}{m}{o}{v}", x.name)?;
+            if x.dtypes != DTypeClass::Any {
+                write!(f, ": {}", x.dtypes.name())?;
+            }
+        }
+        for (i, a) in self.attrs.iter().chain(&self.runtime).enumerate() {
+            let sep = if i > 0 { ", " } else { "; " };
+            let rt = if a.runtime { "runtime " } else { "" };
+            write!(f, "{sep}{}: {rt}{}", a.name, a.kind.name())?;
+            if let Some(d) = &a.default {
+                write!(f, " = {d}")?;
+            }
+        }
+        match self.outputs.as_slice() {
+            [one] => write!(f, ") -> {one}"),
+            many => write!(f, ") -> ({})", many.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_round_trips() {
+        for t in [
+            "layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)",
+            "concat(xs...; dim: int = 0) -> y",
+            "full(; shape: shape, dtype: dtype = f32, value: runtime scalar) -> y",
+            "assign(x!, y) -> ()",
+        ] {
+            assert_eq!(OpSignature::parse(t).unwrap().to_string(), t);
+        }
+        for bad in ["f x -> y", "f(x: complex) -> y", "f(xs..., y) -> z", "f(x; a) -> y", "f(x; s: runtime ints) -> y"] {
+            assert!(OpSignature::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Sharding rules of contractions as factor text: `"bmk, bkn -> bmn"` gives every S, B and P signature.
+//!
+//! A letter is a factor: a loop of the op. Splitting a factor over a mesh axis splits every tensor that carries it and
+//! leaves the others whole; a factor that the output lacks is summed over, so the output becomes P(sum). A product is
+//! linear in each operand alone, so one operand may be P(sum) while the others are B. `...` stands for broadcast batch
+//! dims, aligned at the right.
+
+use super::{Sbp, Signature};
+use crate::error::{Error, Result};
+
+/// A parsed factor rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FactorRule {
+    inputs: Vec<Term>,
+    outputs: Vec<Term>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Term {
+    batch: bool,
+    factors: Vec<char>,
+}
+
+/// Output dim `dim` of a broadcast result of rank `out_rank`, seen from an input of shape `shape`: the input's dim to split,
+/// or none where the input repeats (missing dim or size 1 against a larger one) and stays B.
+pub fn broadcast_dim(shape: &[usize], out: &[usize], dim: usize) -> Option<usize> {
+    let lead = out.len().checked_sub(shape.len())?;
+    let d = dim.checked_sub(lead)?;
+    (shape[d] == out[dim]).then_some(d)
+}
+
+impl FactorRule {
+    /// Reads `"...mk, ...kn -> ...mn"`.
+    pub fn parse(text: &str) -> Result<FactorRule> {
+        let (i, o) = text.split_once("->").ok_or_else(|| Error::parse(format!("factor rule '{text}' has no '->'")))?;
+        let term = |t: &str| {
+            let t = t.trim();
+            let rest = t.strip_prefix("...");
+            Term { batch: rest.is_some(), factors: rest.unwrap_or(t).chars().collect() }
+        };
+        Ok(FactorRule { inputs: i.split(',').map(term).collect(), outputs: o.split(',').map(term).collect() })
+    }
+
+    /// All signatures along one mesh axis for inputs and outputs of these shapes, in order: batch dims, factors in order
+    /// of first appearance, P rows. (All-B is added by the caller, last.)
+    pub fn signatures(&self, inputs: &[&[usize]], outputs: &[&[usize]]) -> Vec<Signature> {
+        let mut found = Vec::new();
+        // Batch dims, named by the first output that carries them.
+        if let Some(k) = self.outputs.iter().position(|t| t.batch) {
+            let out_batch = &outputs[k][..outputs[k].len() - self.outputs[k].factors.len()];
+            for d in 0..out_batch.len() {
+                let side = |t: &Term, shape: &[usize]| match t.batch {
+                    true => broadcast_dim(&shape[..shape.len() - t.factors.len()], out_batch, d)
+                        .map_or(Sbp::Broadcast, Sbp::Split),
+                    false => Sbp::Broadcast,
+                };
+                found.push(Signature {
+                    inputs: self.inputs.iter().zip(inputs).map(|(t, s)| side(t, s)).collect(),
+                    outputs: self.outputs.iter().zip(outputs).map(|(t, s)| side(t, s)).collect(),
+                    lowering: None,
+                });
+            }
+        }
+        let mut letters: Vec<char> = Vec::new();
+        for c in self.outputs.iter().chain(&self.inputs).flat_map(|t| &t.factors) {
+            if !letters.contains(c) {
+                letters.push(*c);
+            }
+        }
+        for c in letters {
+            let side = |t: &Term, shape: &[usize], missing: Sbp| match t.factors.iter().position(|f| *f == c) {
+                Some(p) => Sbp::Split(shape.len() - t.factors.len() + p),
+                None => missing,
+            };
+            found.push(Signature {
+                inputs: self.inputs.iter().zip(inputs).map(|(t, s)| side(t, s, Sbp::Broadcast)).collect(),
+                outputs: self.outputs.iter().zip(outputs).map(|(t, s)| side(t, s, Sbp::PARTIAL_SUM)).collect(),
+                lowering: None,
+            });
+        }
+        for i in 0..self.inputs.len() {
+            let mut s = Signature::broadcast(self.inputs.len(), self.outputs.len());
+            s.inputs[i] = Sbp::PARTIAL_SUM;
+            s.outputs.iter_mut().for_each(|o| *o = Sbp::PARTIAL_SUM);
+            found.push(s);
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(rule: &str, ins: &[&[usize]], outs: &[&[usize]]) -> Vec<String> {
+        FactorRule::parse(rule).unwrap().signatures(ins, outs).iter().map(|s| s.to_string()).collect()
+    }
+
+    #[test]
+    fn matmul_2d_is_oneflows_table() {
+        assert_eq!(
+            text("...mk, ...kn -> ...mn", &[&[4, 5], &[5, 6]], &[&[4, 6]]),
+            ["S(0), B -> S(0)", "B, S(1) -> S(1)", "S(1), S(0) -> P(sum)", "P(sum), B -> P(sum)", "B, P(sum) -> P(sum)"]
+        );
+    }
+
+    #[test]
+    fn batch_dims_broadcast() {
+        let s = text("...mk, ...kn -> ...mn", &[&[7, 1, 4, 5], &[3, 5, 6]], &[&[7, 3, 4, 6]]);
+        assert_eq!(&s[..3], ["S(0), B -> S(0)", "B, S(0) -> S(1)", "S(2), B -> S(2)"]);
+    }
+}

@@ -1,0 +1,309 @@
+//! The handle: an `Arc` that returns to a per-thread pool, so that making and dropping tensors allocates nothing when warm.
+
+use super::edge::{Edge, LeafSlot};
+use super::local::LocalTensor;
+use super::types::{GlobalRef, intern_global};
+use crate::error::{Error, Result};
+use crate::ops::TensorType;
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
+use oflow_kernels::DType;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// What a handle stands for.
+pub enum Body {
+    /// Data on one device.
+    Local(LocalTensor),
+    /// A global tensor with this rank's shard (none outside the placement). An in-place op on a shard that others hold
+    /// too replaces it, so that global views stay values.
+    Global(GlobalRef, Mutex<Option<LocalTensor>>),
+    /// A value of a graph being built.
+    Lazy(TensorType),
+    /// A description without data, for dry runs.
+    Meta(TensorType, Option<GlobalRef>),
+}
+
+pub(crate) struct Inner {
+    pub(crate) body: Body,
+    requires_grad: AtomicBool,
+    edge: Mutex<Edge>,
+    /// Boxed forms by type id with the storage version they were made from.
+    pub(crate) boxed: Mutex<SmallVec<[(u64, u64, Tensor); 1]>>,
+}
+
+/// A tensor. Cloning shares it; it is `Send` and `Sync`; dropping needs no context.
+///
+/// `Debug` and `Display` show metadata only and never communicate:
+/// ```
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let x = zeros([4, 2], (&mesh, sbp![S(0)]))?;
+/// assert_eq!(format!("{x:?}"), "f32[4, 2] [S(0)] on cpu[1]");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor(Option<Arc<Inner>>);
+
+thread_local! {
+    static POOL: RefCell<Vec<Arc<Inner>>> = const { RefCell::new(Vec::new()) };
+}
+const POOL_MAX: usize = 64;
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        let Some(mut arc) = self.0.take() else { return };
+        if let Some(inner) = Arc::get_mut(&mut arc) {
+            inner.clear();
+            // During thread exit the pool is gone; then the Arc is simply freed.
+            let _ = POOL.try_with(|p| {
+                if let Ok(mut p) = p.try_borrow_mut()
+                    && p.len() < POOL_MAX
+                {
+                    p.push(arc);
+                }
+            });
+        }
+    }
+}
+
+impl Inner {
+    fn clear(&mut self) {
+        self.body = Body::Lazy(TensorType { shape: SmallVec::new(), dtype: DType::F32 });
+        *self.requires_grad.get_mut() = false;
+        *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
+        self.boxed.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
+    }
+}
+
+impl Tensor {
+    /// A handle for a body, without gradient.
+    pub(crate) fn from_body(body: Body) -> Tensor {
+        let pooled = POOL.try_with(|p| p.try_borrow_mut().ok().and_then(|mut p| p.pop())).ok().flatten();
+        if let Some(mut arc) = pooled {
+            if let Some(inner) = Arc::get_mut(&mut arc) {
+                inner.body = body;
+            }
+            return Tensor(Some(arc));
+        }
+        Tensor(Some(Arc::new(Inner {
+            body,
+            requires_grad: AtomicBool::new(false),
+            edge: Mutex::new(Edge::None),
+            boxed: Mutex::new(SmallVec::new()),
+        })))
+    }
+    /// A local tensor.
+    pub fn from_local(local: LocalTensor) -> Tensor {
+        Self::from_body(Body::Local(local))
+    }
+    /// A global tensor from this rank's shard. The shard must have the sizes of the rank's box.
+    pub(crate) fn from_shard(ty: GlobalRef, shard: Option<LocalTensor>) -> Tensor {
+        Self::from_body(Body::Global(ty, Mutex::new(shard)))
+    }
+    /// A description without data.
+    pub fn meta(ty: TensorType, layout: Option<(&Placement, &NdSbp)>) -> Tensor {
+        let g = layout.map(|(p, s)| intern_global(ty.clone(), p, s));
+        Self::from_body(Body::Meta(ty, g))
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        match &self.0 {
+            Some(i) => i,
+            // Only `drop` empties a handle.
+            None => unreachable!("tensor handle used after drop"),
+        }
+    }
+    /// What the handle stands for.
+    pub fn body(&self) -> &Body {
+        &self.inner().body
+    }
+    /// True if both are the same handle.
+    pub fn same(&self, other: &Tensor) -> bool {
+        std::ptr::eq(self.inner(), other.inner())
+    }
+
+    /// Logical shape and dtype.
+    pub fn ty(&self) -> &TensorType {
+        match self.body() {
+            Body::Local(l) => &l.ty.ty,
+            Body::Global(g, _) => &g.ty,
+            Body::Lazy(t) | Body::Meta(t, _) => t,
+        }
+    }
+    /// Logical sizes.
+    pub fn shape(&self) -> &[usize] {
+        &self.ty().shape
+    }
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.ty().dtype
+    }
+    /// Number of dims.
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+    /// Number of logical elements.
+    pub fn numel(&self) -> usize {
+        self.ty().len()
+    }
+    /// Whether it is a global tensor.
+    pub fn is_global(&self) -> bool {
+        self.global().is_some()
+    }
+    /// Type of a global tensor (or of a meta tensor with a layout).
+    pub fn global(&self) -> Option<&GlobalRef> {
+        match self.body() {
+            Body::Global(g, _) | Body::Meta(_, Some(g)) => Some(g),
+            _ => None,
+        }
+    }
+    /// Placement of a global tensor.
+    ///
+    /// # Errors
+    /// On a local tensor.
+    pub fn placement(&self) -> Result<&Placement> {
+        self.global().map(|g| &g.placement).ok_or_else(|| self.not_global())
+    }
+    /// nd-SBP of a global tensor.
+    ///
+    /// # Errors
+    /// On a local tensor.
+    pub fn sbp(&self) -> Result<&NdSbp> {
+        self.global().map(|g| &g.sbp).ok_or_else(|| self.not_global())
+    }
+    fn not_global(&self) -> Error {
+        Error::sbp(format!("{self} is not a global tensor"))
+            .help("make one with `distribute` (from the logical value) or `to_global` (from each rank's shard)")
+    }
+    /// Device of a local tensor, device kind of a global one.
+    pub fn device(&self) -> Device {
+        match self.body() {
+            Body::Local(l) => l.ty.device,
+            Body::Global(g, _) | Body::Meta(_, Some(g)) => g.placement.device(),
+            Body::Lazy(_) | Body::Meta(..) => Device::Cpu,
+        }
+    }
+    /// This rank's data: the local tensor itself or the shard of a global one (none outside the placement).
+    ///
+    /// # Errors
+    /// On lazy and meta tensors, which have no data.
+    pub(crate) fn data(&self) -> Result<Option<LocalTensor>> {
+        match self.body() {
+            Body::Local(l) => Ok(Some(l.clone())),
+            Body::Global(_, s) => Ok(s.lock().unwrap_or_else(|e| e.into_inner()).clone()),
+            Body::Lazy(_) => Err(Error::unsupported(format!("{self} is a value of a graph being built; it has no data"))
+                .help("run the graph first")),
+            Body::Meta(..) => Err(Error::unsupported(format!("{self} is a meta tensor; it has no data"))
+                .help("meta tensors describe shapes and layouts only")),
+        }
+    }
+    /// Replaces the shard of a global tensor (copy on write of in-place ops).
+    pub(crate) fn replace_shard(&self, shard: LocalTensor) {
+        if let Body::Global(_, s) = self.body() {
+            *s.lock().unwrap_or_else(|e| e.into_inner()) = Some(shard);
+        }
+    }
+    /// Version of the data: grows with every in-place change.
+    pub fn version(&self) -> u64 {
+        match self.data() {
+            Ok(Some(l)) => l.storage.version(),
+            _ => 0,
+        }
+    }
+
+    /// Whether gradients are recorded for it.
+    pub fn requires_grad(&self) -> bool {
+        self.inner().requires_grad.load(Ordering::Relaxed)
+    }
+    /// Whether it is a leaf: not the result of a recorded op.
+    pub fn is_leaf(&self) -> bool {
+        !matches!(self.edge(), Edge::Node(..))
+    }
+    pub(crate) fn edge(&self) -> Edge {
+        if !self.requires_grad() {
+            return Edge::None;
+        }
+        self.inner().edge.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+    pub(crate) fn set_edge(&self, edge: Edge) {
+        self.inner().requires_grad.store(edge.is_some(), Ordering::Relaxed);
+        *self.inner().edge.lock().unwrap_or_else(|e| e.into_inner()) = edge;
+    }
+    /// Says whether gradients are wanted for this leaf; returns the tensor for chaining.
+    ///
+    /// # Errors
+    /// On a non-float tensor, and when switching off on a result of a recorded op.
+    pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
+        if on && !self.dtype().is_float() {
+            return Err(Error::autograd(format!("{self} cannot require a gradient: only float tensors can")));
+        }
+        match (self.edge(), on) {
+            (Edge::Node(..), false) => {
+                return Err(Error::autograd(format!("{self} is the result of an op; its gradient cannot be switched off"))
+                    .help("use `detach()`"));
+            }
+            (Edge::None, true) => self.set_edge(Edge::Leaf(Arc::new(LeafSlot {
+                target: self.global().cloned(),
+                ty: Some(self.ty().clone()),
+                ..LeafSlot::default()
+            }))),
+            (Edge::Leaf(_), false) => self.set_edge(Edge::None),
+            _ => {}
+        }
+        Ok(self)
+    }
+    /// The same data without gradient.
+    #[must_use = "detach returns a new handle"]
+    pub fn detach(&self) -> Tensor {
+        Tensor::from_body(match self.body() {
+            Body::Local(l) => Body::Local(l.clone()),
+            Body::Global(g, s) => {
+                Body::Global(g.clone(), Mutex::new(s.lock().unwrap_or_else(|e| e.into_inner()).clone()))
+            }
+            Body::Lazy(t) => Body::Lazy(t.clone()),
+            Body::Meta(t, g) => Body::Meta(t.clone(), g.clone()),
+        })
+    }
+    /// Another handle to the same data with the same edge.
+    pub(crate) fn alias(&self) -> Tensor {
+        let t = self.detach();
+        if self.requires_grad() {
+            t.set_edge(self.edge());
+        }
+        t
+    }
+    /// Short form for messages: `f32[2048, 256] [S(0)]`.
+    pub fn short(&self) -> String {
+        match self.global() {
+            Some(g) => format!("{} {}", g.ty, g.sbp),
+            None => self.ty().to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.body() {
+            Body::Local(l) => write!(f, "{}", **l.ty)?,
+            Body::Global(g, _) => write!(f, "{}", ***g)?,
+            Body::Lazy(t) => write!(f, "lazy {t}")?,
+            Body::Meta(t, None) => write!(f, "meta {t}")?,
+            Body::Meta(_, Some(g)) => write!(f, "meta {}", ***g)?,
+        }
+        if self.requires_grad() {
+            f.write_str(if self.is_leaf() { " (requires grad)" } else { " (in graph)" })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

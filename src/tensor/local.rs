@@ -1,0 +1,70 @@
+//! Data on one device: a storage seen through offset, dims and strides.
+
+use super::types::{LocalRef, intern_local};
+use crate::context::RankCtx;
+use crate::error::Result;
+use crate::memory::Storage;
+use crate::placement::Device;
+use oflow_kernels::view::{contiguous_strides, is_contiguous};
+use oflow_kernels::{DType, Strides, View};
+
+/// A local tensor's data: several may share one storage (views).
+#[derive(Clone)]
+pub struct LocalTensor {
+    /// Shape, dtype, device.
+    pub ty: LocalRef,
+    /// The bytes.
+    pub storage: Storage,
+    /// First element, in elements.
+    pub offset: usize,
+    /// Strides in elements.
+    pub strides: Strides,
+}
+
+impl LocalTensor {
+    /// Fresh contiguous memory (contents unspecified) from the context's allocator.
+    pub fn alloc(ctx: &RankCtx, ty: &LocalRef) -> Result<LocalTensor> {
+        let bytes = ty.ty.len() * ty.ty.dtype.size();
+        let storage = ctx.device(ty.device)?.alloc.alloc(bytes)?;
+        Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0 })
+    }
+    /// The same, from parts.
+    pub fn alloc_like(ctx: &RankCtx, shape: &[usize], dtype: DType, device: Device) -> Result<LocalTensor> {
+        Self::alloc(ctx, &intern_local(shape, dtype, device))
+    }
+    /// Sizes.
+    pub fn dims(&self) -> &[usize] {
+        &self.ty.ty.shape
+    }
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.ty.ty.dtype
+    }
+    /// Row-major without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        is_contiguous(self.dims(), &self.strides)
+    }
+    /// What a kernel is given.
+    pub fn view(&self) -> View {
+        let ptr = self.storage.ptr().wrapping_add(self.offset * self.dtype().size());
+        // SAFETY: constructors and view functions keep every addressed element inside the storage, which the vm's
+        // instruction holds while a kernel runs; the vm's waits order readers and writers.
+        unsafe { View::from_raw(ptr, self.dtype(), self.ty.ty.shape.clone(), self.strides.clone()) }
+    }
+    /// Another window onto the same storage.
+    pub fn restride(&self, offset: usize, shape: &[usize], strides: Strides) -> LocalTensor {
+        LocalTensor {
+            ty: intern_local(shape, self.dtype(), self.ty.device),
+            storage: self.storage.clone(),
+            offset,
+            strides,
+        }
+    }
+    /// True if both see the same elements in the same order.
+    pub fn same_window(&self, other: &LocalTensor) -> bool {
+        self.storage.id() == other.storage.id()
+            && self.offset == other.offset
+            && self.strides == other.strides
+            && self.ty.id() == other.ty.id()
+    }
+}

@@ -1,0 +1,71 @@
+//! Interned metadata: the type of a local tensor and of a global one.
+
+use crate::intern::{Interned, Interner};
+use crate::ops::TensorType;
+use crate::placement::{Device, Placement};
+use crate::sbp::{NdSbp, shard_box};
+use oflow_kernels::{DType, Dims, ShardBox};
+use std::fmt;
+use std::sync::Arc;
+
+/// Shape, dtype and device of a local tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LocalType {
+    /// Shape and dtype.
+    pub ty: TensorType,
+    /// Device.
+    pub device: Device,
+}
+
+/// Logical shape and dtype, placement and nd-SBP of a global tensor.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GlobalType {
+    /// Logical shape and dtype.
+    pub ty: TensorType,
+    /// Where.
+    pub placement: Placement,
+    /// How.
+    pub sbp: NdSbp,
+}
+
+/// Interned local type.
+pub type LocalRef = Arc<Interned<LocalType>>;
+/// Interned global type.
+pub type GlobalRef = Arc<Interned<GlobalType>>;
+
+static LOCALS: Interner<LocalType> = Interner::new();
+static GLOBALS: Interner<GlobalType> = Interner::new();
+
+/// The one reference for a local type.
+pub fn intern_local(shape: &[usize], dtype: DType, device: Device) -> LocalRef {
+    LOCALS.intern(LocalType { ty: TensorType::new(shape, dtype), device })
+}
+
+/// The one reference for a global type.
+pub fn intern_global(ty: TensorType, placement: &Placement, sbp: &NdSbp) -> GlobalRef {
+    GLOBALS.intern(GlobalType { ty, placement: placement.clone(), sbp: sbp.clone() })
+}
+
+impl GlobalType {
+    /// The box of the logical tensor that a rank holds; none outside the placement.
+    pub fn box_of(&self, rank: usize) -> Option<ShardBox> {
+        let p = self.placement.position(rank)?;
+        Some(shard_box(&self.ty.shape, &self.placement, &self.sbp, p))
+    }
+    /// Sizes of a rank's shard.
+    pub fn shard_dims(&self, rank: usize) -> Option<Dims> {
+        self.box_of(rank).map(|b| b.size)
+    }
+}
+
+impl fmt::Display for GlobalType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} on {}", self.ty, self.sbp, self.placement)
+    }
+}
+
+impl fmt::Display for LocalType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.ty, self.device)
+    }
+}

@@ -1,0 +1,115 @@
+//! What the vm runs, as data.
+
+use crate::boxing::{BoxingPlan, execute};
+use crate::comm::{Communicator, Tag};
+use crate::error::{CallSite, Error, Result};
+use crate::memory::Storage;
+use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
+use oflow_kernels::{ShardBox, View};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Which stream an instruction belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamKind {
+    /// Kernels.
+    Compute,
+    /// Boxing: one total order of collectives per rank.
+    Comm,
+}
+
+/// All that is decided about a kernel once per plan.
+pub struct KernelPlan {
+    /// The op.
+    pub op: &'static Op,
+    /// The kernel's name.
+    pub name: String,
+    /// The computation.
+    pub run: KernelFn,
+    /// Prepared state.
+    pub state: Option<KernelState>,
+    /// Physical plan attributes.
+    pub attrs: Attrs,
+    /// Where the input shards lie.
+    pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
+    /// Where the output shards lie.
+    pub output_boxes: SmallVec<[ShardBox; 2]>,
+    /// `(input, output)` that may share memory.
+    pub inplace: Vec<(usize, usize)>,
+    /// Scratch bytes.
+    pub workspace: usize,
+}
+
+/// A kernel with its views.
+pub struct KernelWork {
+    /// The plan.
+    pub plan: Arc<KernelPlan>,
+    /// Inputs.
+    pub inputs: SmallVec<[Option<View>; 4]>,
+    /// Outputs.
+    pub outputs: SmallVec<[View; 2]>,
+    /// Runtime attributes.
+    pub runtime: RuntimeAttrs,
+    /// Scratch memory.
+    pub workspace: Option<View>,
+    /// The user's line, for errors that depend on values.
+    pub site: CallSite,
+}
+
+/// A boxing plan with its ends on this rank.
+pub struct BoxWork {
+    /// The plan.
+    pub plan: Arc<BoxingPlan>,
+    /// What the collectives are tagged with.
+    pub tag: Tag,
+    /// This rank's source shard.
+    pub src: Option<View>,
+    /// This rank's destination shard.
+    pub dst: Option<View>,
+}
+
+/// What to do.
+pub enum Work {
+    /// Run a kernel.
+    Kernel(KernelWork),
+    /// Run a boxing plan.
+    Boxing(BoxWork),
+}
+
+/// One instruction: work, its stream, and the storages it reads and writes (which it keeps alive).
+pub struct Instruction {
+    /// What to do.
+    pub work: Work,
+    /// Where.
+    pub stream: StreamKind,
+    /// Storages read.
+    pub reads: SmallVec<[Storage; 4]>,
+    /// Storages written (scratch too).
+    pub writes: SmallVec<[Storage; 2]>,
+}
+
+impl Instruction {
+    /// Does the work on the current thread.
+    pub(super) fn run(&self, comm: Option<&dyn Communicator>) -> Result<()> {
+        match &self.work {
+            Work::Kernel(k) => {
+                let cx = KernelCx {
+                    op: k.plan.op,
+                    inputs: &k.inputs,
+                    outputs: &k.outputs,
+                    attrs: &k.plan.attrs,
+                    runtime: &k.runtime,
+                    input_boxes: &k.plan.input_boxes,
+                    output_boxes: &k.plan.output_boxes,
+                    state: k.plan.state.as_ref(),
+                    workspace: k.workspace.as_ref(),
+                };
+                (k.plan.run)(&cx).map_err(|e| e.in_call(|| k.plan.op.name().to_string()).at(k.site))
+            }
+            Work::Boxing(b) => {
+                let comm = comm.ok_or_else(|| Error::context("boxing needs a rank context"))?;
+                execute(&b.plan, comm, &b.tag, b.src.as_ref(), b.dst.as_ref())
+            }
+        }
+    }
+}
