@@ -1,5 +1,6 @@
 //! oflow runs one Rust program on many devices as if they were one device.
 
+pub mod boxing;
 pub mod comm;
 pub mod error;
 pub mod intern;

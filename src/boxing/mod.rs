@@ -1,3 +1,23 @@
-//! Changing a tensor's placement or nd-SBP without changing its logical value: cost model, plans.
+//! Changing a tensor's placement or nd-SBP without changing its logical value.
 //!
-//! Pure: no I/O, no threads, no clock, no device.
+//! [`plan`] is a pure function from (shape, dtype, source layout, destination layout) to a [`BoxingPlan`]: a list of
+//! [`BoxingStep`]s, each of which is data. It is total (a general exchange of intersecting boxes reaches every layout
+//! from every other), cheapest under the cost model at the top of [`cost`](mod@cost), the same on every rank, and memoised.
+//! [`BoxingPlan::program`] says what one rank does; [`replay()`] carries a plan out for all ranks on one thread; the
+//! interpreter carries it out over a communicator.
+//!
+//! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
+//! Start at [`plan`], then `step.rs` (the moves and when they are legal), then `exchange.rs` (the general one).
+
+pub mod cost;
+mod exchange;
+mod plan;
+mod program;
+mod replay;
+mod search;
+mod step;
+
+pub use plan::{BoxingPlan, Layout, cost, plan};
+pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
+pub use replay::replay;
+pub use step::{AxisSet, BoxingStep, StepOp};

@@ -1,0 +1,370 @@
+//! The general move: from any layout on any mesh to any other.
+//!
+//! Each rank of the destination needs its box of the logical tensor. The source layout cuts the tensor into *cells* (one
+//! per combination of coordinates on the axes that split); for each cell that meets the box, each combination of
+//! coordinates on the partial axes is one *contribution*, which the receiver reduces inner axis first. A contribution is
+//! held by the *replicas* on the B axes: a receiver that is in the source mesh takes its own coordinates on them, which is
+//! its own copy where it has one; one from outside takes the replica that its place among the receivers points to, so
+//! that no single rank serves all. A source position therefore sends at most one box to each receiver.
+//!
+//! The destination's own partial axes: only coordinate 0 of P(sum) axes gets the value, the others get zeros; on P(max)
+//! and P(min) all get it. Axes that are partial alike on both sides of one mesh can be *kept*: then the exchange runs
+//! within each of their coordinates.
+//!
+//! Nothing here is ever listed for all pairs of ranks: each side finds its partners by walking the mesh axes and skipping
+//! the coordinates whose boxes do not meet.
+
+use super::cost;
+use super::step::{AxisSet, inner_other_partial};
+use crate::placement::{Placement, shard_range};
+use crate::sbp::{NdSbp, Sbp, shard_box};
+use oflow_kernels::{ReduceOp, ShardBox};
+use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
+
+type Coord = SmallVec<[usize; 4]>;
+
+/// True when both meshes hold the same ranks at the same coordinates.
+pub(super) fn same_mesh(a: &Placement, b: &Placement) -> bool {
+    a == b || (a.ranks() == b.ranks() && a.dims() == b.dims())
+}
+
+/// Where the ranks of the destination stand in the source mesh.
+pub(super) enum Own {
+    /// At the same position.
+    Same,
+    /// By destination position.
+    Table(Vec<Option<u32>>),
+}
+
+impl Own {
+    pub(super) fn new(from: &Placement, to: &Placement) -> Own {
+        if same_mesh(from, to) {
+            return Own::Same;
+        }
+        let mut sorted: Vec<(usize, u32)> = from.ranks().iter().enumerate().map(|(p, r)| (*r, p as u32)).collect();
+        sorted.sort_unstable();
+        let find = |r: &usize| sorted.binary_search_by_key(r, |e| e.0).ok().map(|i| sorted[i].1);
+        Own::Table(to.ranks().iter().map(find).collect())
+    }
+
+    fn get(&self, position: usize) -> Option<usize> {
+        match self {
+            Own::Same => Some(position),
+            Own::Table(t) => t[position].map(|p| p as usize),
+        }
+    }
+}
+
+/// An exchange between two layouts, with the questions one can ask of it.
+pub(super) struct Exchange<'a> {
+    shape: &'a [usize],
+    from: &'a Placement,
+    from_sbp: &'a NdSbp,
+    to: &'a Placement,
+    to_sbp: &'a NdSbp,
+    own: &'a Own,
+    /// Axes partial on both sides that stay so.
+    pub(super) kept: AxisSet,
+    /// Source axes that are reduced, outermost first.
+    reduced: SmallVec<[usize; 4]>,
+}
+
+/// One cell that a receiver needs.
+pub(super) struct Piece {
+    /// The intersection of cell and receiver's box, in the logical tensor.
+    pub(super) at: ShardBox,
+    /// Source positions that hold its contributions, in row-major order of the reduced axes.
+    pub(super) holders: SmallVec<[usize; 4]>,
+}
+
+/// Totals over all ranks.
+pub(super) struct Volume {
+    /// Elements that cross between ranks.
+    pub(super) elements: u64,
+    /// The most that one rank receives.
+    pub(super) max_received: u64,
+}
+
+/// The coordinates of a balanced split of `len` over `parts` whose ranges meet `want`.
+fn overlapping(len: usize, parts: usize, want: Range<usize>) -> Range<usize> {
+    let first_where = |cond: &dyn Fn(&Range<usize>) -> bool| {
+        let (mut lo, mut hi) = (0, parts);
+        while lo < hi {
+            let mid = lo.midpoint(hi);
+            if cond(&shard_range(len, parts, mid)) {
+                hi = mid;
+            } else {
+                lo = mid + 1;
+            }
+        }
+        lo
+    };
+    let first = first_where(&|r| r.end > want.start);
+    first..first_where(&|r| r.start >= want.end).max(first)
+}
+
+/// Coordinates to walk on an axis that does not split.
+enum Pick {
+    One(usize),
+    Each,
+}
+
+struct Walk<'a, F> {
+    placement: &'a Placement,
+    sbp: &'a NdSbp,
+    want: &'a ShardBox,
+    /// The current cell, narrowed axis by axis.
+    cell: ShardBox,
+    coord: Coord,
+    visit: F,
+}
+
+impl<F: FnMut(&Coord, &ShardBox)> Walk<'_, F> {
+    fn axis(&mut self, axis: usize, pick: &dyn Fn(usize) -> Pick) {
+        if axis == self.placement.axes() {
+            (self.visit)(&self.coord, &self.cell);
+            return;
+        }
+        let k = self.placement.dims()[axis];
+        if let Sbp::Split(d) = self.sbp[axis] {
+            let (start, len) = (self.cell.offset[d], self.cell.size[d]);
+            let lo = self.want.offset[d].max(start);
+            let hi = (self.want.offset[d] + self.want.size[d]).min(start + len);
+            if lo >= hi {
+                return;
+            }
+            for i in overlapping(len, k, lo - start..hi - start) {
+                let r = shard_range(len, k, i);
+                self.coord[axis] = i;
+                self.cell.offset[d] = start + r.start;
+                self.cell.size[d] = r.len();
+                self.axis(axis + 1, pick);
+            }
+            self.cell.offset[d] = start;
+            self.cell.size[d] = len;
+        } else {
+            let coords = match pick(axis) {
+                Pick::One(i) => i..i + 1,
+                Pick::Each => 0..k,
+            };
+            for i in coords {
+                self.coord[axis] = i;
+                self.axis(axis + 1, pick);
+            }
+        }
+    }
+}
+
+/// Visits the coordinates of a layout whose boxes meet `want`, with their boxes.
+fn walk(
+    shape: &[usize],
+    (placement, sbp): (&Placement, &NdSbp),
+    want: &ShardBox,
+    pick: &dyn Fn(usize) -> Pick,
+    visit: impl FnMut(&Coord, &ShardBox),
+) {
+    if want.size.contains(&0) {
+        return;
+    }
+    let coord = smallvec![0; placement.axes()];
+    Walk { placement, sbp, want, cell: ShardBox::whole(shape), coord, visit }.axis(0, pick);
+}
+
+/// The common part of two boxes of one tensor.
+pub(super) fn meet(a: &ShardBox, b: &ShardBox) -> ShardBox {
+    let mut m = a.clone();
+    for d in 0..a.size.len() {
+        let start = a.offset[d].max(b.offset[d]);
+        let end = (a.offset[d] + a.size[d]).min(b.offset[d] + b.size[d]);
+        m.offset[d] = start;
+        m.size[d] = end.saturating_sub(start);
+    }
+    m
+}
+
+pub(super) fn volume(b: &ShardBox) -> u64 {
+    b.size.iter().map(|s| *s as u64).product()
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(
+        shape: &'a [usize],
+        (from, from_sbp): (&'a Placement, &'a NdSbp),
+        (to, to_sbp): (&'a Placement, &'a NdSbp),
+        own: &'a Own,
+    ) -> Exchange<'a> {
+        let mut kept = AxisSet::default();
+        if matches!(own, Own::Same) {
+            for a in 0..from.axes() {
+                if from_sbp[a].is_partial() && from_sbp[a] == to_sbp[a] {
+                    kept.insert(a);
+                }
+            }
+        }
+        let partial = |kept: AxisSet| -> SmallVec<[usize; 4]> {
+            (0..from.axes()).filter(|a| from_sbp[*a].is_partial() && !kept.contains(*a)).collect()
+        };
+        let mut reduced = partial(kept);
+        // An axis cannot be reduced before an inner one of another kind: then nothing is kept.
+        let clash = |a: &usize| from_sbp[*a].partial_op().is_some_and(|op| inner_other_partial(from.dims(), from_sbp, *a, op));
+        if !kept.is_empty() && reduced.iter().any(clash) {
+            kept = AxisSet::default();
+            reduced = partial(kept);
+        }
+        Exchange { shape, from, from_sbp, to, to_sbp, own, kept, reduced }
+    }
+
+    /// Reductions at the receiver, outermost first: op and number of coordinates.
+    pub(super) fn levels(&self) -> SmallVec<[(ReduceOp, usize); 2]> {
+        self.reduced.iter().filter_map(|a| Some((self.from_sbp[*a].partial_op()?, self.from.dims()[*a]))).collect()
+    }
+
+    fn contributions(&self) -> usize {
+        self.reduced.iter().map(|a| self.from.dims()[*a]).product()
+    }
+
+    /// True when this destination position gets the value; the others of a P(sum) axis get zeros.
+    pub(super) fn gets_value(&self, position: usize) -> bool {
+        let coord = self.to.coord(position);
+        (0..self.to.axes()).all(|a| coord[a] == 0 || self.kept.contains(a) || self.to_sbp[a] != Sbp::PARTIAL_SUM)
+    }
+
+    /// The coordinates on the source's axes from which a receiver takes: its replicas, and the kept axes.
+    fn source_of(&self, receiver: usize) -> Coord {
+        if let Some(own) = self.own.get(receiver) {
+            return self.from.coord(own);
+        }
+        let to = self.to.coord(receiver);
+        let (mut cell, mut copies, mut copy) = (0, 1, 0);
+        for (a, c) in to.iter().enumerate() {
+            let k = self.to.dims()[a];
+            match self.to_sbp[a] {
+                Sbp::Split(_) => cell = cell * k + c,
+                _ => (copies, copy) = (copies * k, copy * k + c),
+            }
+        }
+        let mut turn = cell * copies + copy;
+        let mut coord: Coord = smallvec![0; self.from.axes()];
+        for a in (0..self.from.axes()).rev().filter(|a| self.from_sbp[*a].is_broadcast()) {
+            coord[a] = turn % self.from.dims()[a];
+            turn /= self.from.dims()[a];
+        }
+        coord
+    }
+
+    /// The cells that a receiver needs, in order of source coordinates.
+    pub(super) fn pieces(&self, receiver: usize, mut visit: impl FnMut(Piece)) {
+        if !self.gets_value(receiver) {
+            return;
+        }
+        let want = shard_box(self.shape, self.to, self.to_sbp, receiver);
+        let source = self.source_of(receiver);
+        let count = self.contributions();
+        walk(self.shape, (self.from, self.from_sbp), &want, &|a| Pick::One(source[a]), |coord, cell| {
+            let mut coord = coord.clone();
+            let holders = (0..count)
+                .map(|mut i| {
+                    for a in self.reduced.iter().rev() {
+                        coord[*a] = i % self.from.dims()[*a];
+                        i /= self.from.dims()[*a];
+                    }
+                    self.from.position_of(&coord)
+                })
+                .collect();
+            visit(Piece { at: meet(&want, cell), holders });
+        });
+    }
+
+    /// The messages that a source position sends: destination position and box.
+    pub(super) fn sends(&self, sender: usize, mut visit: impl FnMut(usize, ShardBox)) {
+        let have = shard_box(self.shape, self.from, self.from_sbp, sender);
+        let mine = self.from.coord(sender);
+        let pick = |a: usize| match self.to_sbp[a] {
+            _ if self.kept.contains(a) => Pick::One(mine[a]),
+            Sbp::PARTIAL_SUM => Pick::One(0),
+            _ => Pick::Each,
+        };
+        walk(self.shape, (self.to, self.to_sbp), &have, &pick, |coord, cell| {
+            let receiver = self.to.position_of(coord);
+            if self.own.get(receiver) == Some(sender) {
+                return;
+            }
+            let source = self.source_of(receiver);
+            if (0..self.from.axes()).all(|a| !self.from_sbp[a].is_broadcast() || source[a] == mine[a]) {
+                visit(receiver, meet(&have, cell));
+            }
+        });
+    }
+
+    /// Elements that one receiver takes from others. Its pieces and their contributions are all different, and at most
+    /// one of them is its own shard.
+    fn received(&self, receiver: usize) -> u64 {
+        if !self.gets_value(receiver) {
+            return 0;
+        }
+        let want = shard_box(self.shape, self.to, self.to_sbp, receiver);
+        let own = self.own.get(receiver).map_or(0, |p| volume(&meet(&want, &shard_box(self.shape, self.from, self.from_sbp, p))));
+        volume(&want) * self.contributions() as u64 - own
+    }
+
+    /// What crosses between ranks, in time linear in the number of receivers.
+    pub(super) fn volume(&self) -> Volume {
+        let mut v = Volume { elements: 0, max_received: 0 };
+        for q in 0..self.to.len() {
+            let r = self.received(q);
+            v.elements += r;
+            v.max_received = v.max_received.max(r);
+        }
+        v
+    }
+
+    /// Elements unpacked or reduced by the receiver with the largest box.
+    fn copied(&self) -> u64 {
+        volume(&shard_box(self.shape, self.to, self.to_sbp, 0)) * self.contributions() as u64
+    }
+
+    /// A lower bound of the price, from the first receiver alone.
+    pub(super) fn least_price(&self, element: u64) -> u64 {
+        match self.received(0) {
+            0 => cost::price(cost::LOCAL_PS, 0, 0, self.copied() * element),
+            r => cost::price(cost::EXCHANGE_PS, 1, r * element, self.copied() * element),
+        }
+    }
+
+    /// The price (see the table in `cost.rs`).
+    pub(super) fn price(&self, element: u64) -> u64 {
+        let v = self.volume();
+        let copied = self.copied() * element;
+        if v.elements == 0 {
+            return cost::price(cost::LOCAL_PS, 0, 0, copied);
+        }
+        let cells: u64 = (0..self.from.axes())
+            .filter(|a| self.from_sbp[*a].split_dim().is_some())
+            .map(|a| self.from.dims()[a] as u64)
+            .product();
+        let partners = cells * self.contributions() as u64;
+        if self.to.len() as u64 * partners > cost::EXACT_MESSAGES {
+            let average = v.elements.div_ceil(self.from.len() as u64);
+            return cost::price(cost::EXCHANGE_PS, partners, v.max_received.max(average) * element, copied);
+        }
+        let mut sent = vec![(0u64, 0u64); self.from.len()];
+        let mut messages = 0;
+        for q in 0..self.to.len() {
+            let own = self.own.get(q);
+            let mut received = 0;
+            self.pieces(q, |piece| {
+                let elements = volume(&piece.at);
+                for h in piece.holders.iter().filter(|h| own != Some(**h)) {
+                    received += 1;
+                    sent[*h].0 += elements;
+                    sent[*h].1 += 1;
+                }
+            });
+            messages = messages.max(received);
+        }
+        let wire = sent.iter().map(|s| s.0).max().unwrap_or(0).max(v.max_received);
+        let messages = sent.iter().map(|s| s.1).max().unwrap_or(0).max(messages);
+        cost::price(cost::EXCHANGE_PS, messages, wire * element, copied)
+    }
+}

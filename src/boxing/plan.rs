@@ -1,0 +1,225 @@
+//! Plans and the table that remembers them.
+
+
+use super::exchange::{Exchange, Own};
+use super::program::RankProgram;
+use super::search;
+use super::step::{BoxingStep, StepOp};
+use crate::error::Result;
+use crate::intern::FixedMap;
+use crate::placement::{MeshAxis, Placement, shard_range};
+use crate::sbp::{NdSbp, check_layout, shard_box};
+use indexmap::Equivalent;
+use oflow_kernels::{DType, Dims};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where a tensor lies and how.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    /// The mesh.
+    pub placement: Placement,
+    /// One SBP per mesh axis.
+    pub sbp: NdSbp,
+}
+
+impl Layout {
+    /// A layout; checked against a shape by [`plan`].
+    pub fn new(placement: &Placement, sbp: impl Into<NdSbp>) -> Layout {
+        Layout { placement: placement.clone(), sbp: sbp.into() }
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.sbp, self.placement)
+    }
+}
+
+/// How a tensor gets from one layout to another. Prints as text, one step a line.
+#[derive(Debug)]
+pub struct BoxingPlan {
+    /// Logical shape.
+    pub shape: Dims,
+    /// Element type.
+    pub dtype: DType,
+    /// Layout of the source.
+    pub src: Layout,
+    /// Layout of the destination.
+    pub dst: Layout,
+    /// What to do. Without steps, each rank's destination shard is its source shard.
+    pub steps: Vec<BoxingStep>,
+    /// Price of all steps in picoseconds.
+    pub cost_ps: u64,
+    programs: Mutex<BTreeMap<usize, Arc<RankProgram>>>,
+}
+
+impl BoxingPlan {
+    /// True when no rank changes, sends or receives anything.
+    pub fn is_identity(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What one rank does, remembered after the first time.
+    pub fn program(&self, rank: usize) -> Arc<RankProgram> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(programs.entry(rank).or_insert_with(|| Arc::new(RankProgram::new(self, rank))))
+    }
+
+    /// Bytes that cross between ranks, over all ranks and steps. Exact, also for uneven shards.
+    pub fn bytes_sent(&self) -> u64 {
+        self.steps.iter().map(|s| self.step_bytes(s)).sum()
+    }
+
+    /// Bytes that other ranks take from this one.
+    pub fn bytes_sent_by(&self, rank: usize) -> u64 {
+        self.steps
+            .iter()
+            .map(|s| s.before.placement.position(rank).map_or(0, |p| self.step_bytes_by(s, p)))
+            .sum()
+    }
+
+    fn step_bytes(&self, step: &BoxingStep) -> u64 {
+        if let StepOp::Exchange { .. } = step.op {
+            let own = Own::new(&step.before.placement, &step.after.placement);
+            return self.exchange(step, &own).volume().elements * self.dtype.size() as u64;
+        }
+        (0..step.before.placement.len()).map(|p| self.step_bytes_by(step, p)).sum()
+    }
+
+    fn exchange<'a>(&'a self, step: &'a BoxingStep, own: &'a Own) -> Exchange<'a> {
+        let (before, after) = (&step.before, &step.after);
+        Exchange::new(&self.shape, (&before.placement, &before.sbp), (&after.placement, &after.sbp), own)
+    }
+
+    fn step_bytes_by(&self, step: &BoxingStep, position: usize) -> u64 {
+        let mesh = &step.before.placement;
+        let size = |l: &Layout| shard_box(&self.shape, mesh, &l.sbp, position).size;
+        let count = |size: &Dims| size.iter().product::<usize>();
+        let peers = |a: MeshAxis| mesh.dims()[a.0] - 1;
+        let elements = match step.op {
+            StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } => 0,
+            // Reduce-scatter and all-gather of chunks by element.
+            StepOp::AllReduce { axis, .. } => {
+                let (n, me) = (count(&size(&step.before)), mesh.coord(position)[axis.0]);
+                let chunk = shard_range(n, mesh.dims()[axis.0], me).len();
+                n - chunk + peers(axis) * chunk
+            }
+            StepOp::AllGather { axis, .. } => peers(axis) * count(&size(&step.before)),
+            StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),
+            StepOp::AllToAll { to, .. } => {
+                let mut stays = size(&step.before);
+                let sent = count(&stays);
+                stays[to] = size(&step.after)[to];
+                sent - count(&stays)
+            }
+            StepOp::Exchange { .. } => {
+                let own = Own::new(&step.before.placement, &step.after.placement);
+                let mut sum = 0;
+                self.exchange(step, &own).sends(position, |_, b| sum += count(&b.size));
+                sum
+            }
+        };
+        elements as u64 * self.dtype.size() as u64
+    }
+}
+
+impl fmt::Display for BoxingPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?} {} -> {}", self.dtype, self.shape.as_slice(), self.src, self.dst.sbp)?;
+        if self.src.placement != self.dst.placement {
+            write!(f, " on {}", self.dst.placement)?;
+        }
+        writeln!(f, ": {} B, {:.1} us", self.bytes_sent(), self.cost_ps as f64 / 1e6)?;
+        for step in &self.steps {
+            writeln!(f, "  {step}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Plans remembered at most; then the older half is forgotten.
+const MEMO: usize = 4096;
+
+static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> = Mutex::new(FixedMap::with_hasher(
+    std::hash::BuildHasherDefault::new(),
+));
+
+#[derive(PartialEq, Eq)]
+struct Key {
+    shape: Dims,
+    dtype: DType,
+    src: Layout,
+    dst: Layout,
+}
+
+/// A key as `plan` is asked: looking up allocates nothing.
+struct Asked<'a>(&'a [usize], DType, &'a Layout, &'a Layout);
+
+impl Hash for Asked<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+        self.1.hash(state);
+        self.2.hash(state);
+        self.3.hash(state);
+    }
+}
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Asked(&self.shape, self.dtype, &self.src, &self.dst).hash(state);
+    }
+}
+impl Equivalent<Key> for Asked<'_> {
+    fn equivalent(&self, key: &Key) -> bool {
+        *self.0 == *key.shape && self.1 == key.dtype && *self.2 == key.src && *self.3 == key.dst
+    }
+}
+
+/// The cheapest way from `src` to `dst`, the same on every rank.
+///
+/// ```
+/// use oflow::{boxing::{Layout, plan}, kernels::DType, placement::{Device, Placement}, sbp};
+/// let mesh = Placement::of_world(Device::Cpu, 4)?.mesh(&[("tp", 4)])?;
+/// let p = plan(&[8, 8], DType::F32, &Layout::new(&mesh, sbp![P]), &Layout::new(&mesh, sbp![B]))?;
+/// assert_eq!(p.steps[0].to_string(), "all-reduce(sum) along tp: [P(sum)] -> [B]");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When a layout is not one of such a tensor (see [`check_layout`]); never because there is no way.
+pub fn plan(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<Arc<BoxingPlan>> {
+    let lock = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(&Asked(shape, dtype, src, dst)) {
+        return Ok(Arc::clone(found));
+    }
+    for l in [src, dst] {
+        check_layout(shape, dtype, &l.placement, &l.sbp)?;
+    }
+    let steps = search::cheapest(shape, dtype, src, dst);
+    let plan = Arc::new(BoxingPlan {
+        shape: shape.into(),
+        dtype,
+        src: src.clone(),
+        dst: dst.clone(),
+        cost_ps: steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps)),
+        steps,
+        programs: Mutex::default(),
+    });
+    let mut plans = lock();
+    if plans.len() >= MEMO {
+        plans.drain(..MEMO / 2);
+    }
+    let key = Key { shape: shape.into(), dtype, src: src.clone(), dst: dst.clone() };
+    // Another thread may have planned the same meanwhile: all get the one that came first.
+    Ok(Arc::clone(plans.entry(key).or_insert(plan)))
+}
+
+/// The price of the cheapest way from `src` to `dst` in picoseconds.
+///
+/// # Errors
+/// As [`plan`].
+pub fn cost(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
+    Ok(plan(shape, dtype, src, dst)?.cost_ps)
+}

@@ -1,0 +1,275 @@
+//! What one rank does in a plan: boxes, members and counts worked out, so that running it asks no more questions.
+
+use super::exchange::{Exchange, Own};
+use super::plan::{BoxingPlan, Layout};
+use super::step::{BoxingStep, StepOp};
+use crate::placement::{MeshAxis, Placement, shard_range};
+use crate::sbp::shard_box;
+use oflow_kernels::{Dims, ReduceOp, ShardBox};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// The group of a collective.
+#[derive(Clone, Debug)]
+pub struct Members {
+    /// World ranks in order of their coordinate on the axis.
+    pub ranks: Vec<usize>,
+    /// This rank's place among them.
+    pub me: usize,
+}
+
+/// One rank's part of a step. Sizes are of this rank's shards; a shard before the step is called the input, after it the
+/// output.
+#[derive(Clone, Debug)]
+pub enum RankStep {
+    /// This rank takes no part.
+    Idle,
+    /// The output is the input.
+    Keep,
+    /// The output is a box of the input.
+    Slice {
+        /// Start in the input.
+        offset: Dims,
+        /// Sizes.
+        size: Dims,
+    },
+    /// The output is the identity of the reduction.
+    Identity {
+        /// Which.
+        op: ReduceOp,
+        /// Sizes of the output.
+        size: Dims,
+    },
+    /// The output is the identity of the reduction around the input.
+    Pad {
+        /// Which.
+        op: ReduceOp,
+        /// Start of the input in the output.
+        offset: Dims,
+        /// Sizes of the output.
+        size: Dims,
+    },
+    /// The output is the reduction of the members' inputs.
+    AllReduce {
+        /// Group.
+        members: Members,
+        /// Which.
+        op: ReduceOp,
+    },
+    /// The output is the members' inputs side by side in a dim.
+    AllGather {
+        /// Group.
+        members: Members,
+        /// Dim.
+        dim: usize,
+        /// Each member's part of the dim in the output.
+        parts: Vec<Range<usize>>,
+        /// Sizes of the output.
+        size: Dims,
+    },
+    /// The output is this member's part of the reduction of the members' inputs.
+    ReduceScatter {
+        /// Group.
+        members: Members,
+        /// Which.
+        op: ReduceOp,
+        /// Dim.
+        dim: usize,
+        /// Each member's part of the dim in the input.
+        parts: Vec<Range<usize>>,
+        /// Sizes of the output.
+        size: Dims,
+    },
+    /// Each member's part of a dim of the input goes to it; what comes stands side by side in another dim of the output.
+    AllToAll {
+        /// Group.
+        members: Members,
+        /// Dim that was split.
+        from: usize,
+        /// Dim that becomes split.
+        to: usize,
+        /// Each member's part of dim `from` in the output.
+        from_parts: Vec<Range<usize>>,
+        /// Each member's part of dim `to` in the input.
+        to_parts: Vec<Range<usize>>,
+        /// Sizes of the output.
+        size: Dims,
+    },
+    /// Messages between any ranks.
+    Exchange(RankExchange),
+}
+
+/// A message of an exchange.
+#[derive(Clone, Debug)]
+pub struct Transfer {
+    /// World rank at the other end.
+    pub rank: usize,
+    /// For a message to another rank, start of its box in the input.
+    pub offset: Dims,
+    /// Sizes of the box; the bytes are in row-major order.
+    pub size: Dims,
+}
+
+/// Where a contribution to a cell comes from.
+#[derive(Clone, Debug)]
+pub enum Contribution {
+    /// The box of the cell's sizes that starts there in the input.
+    Own(Dims),
+    /// The message of that number.
+    Received(usize),
+}
+
+/// A part of the output with all its contributions.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// Start in the output.
+    pub offset: Dims,
+    /// Sizes.
+    pub size: Dims,
+    /// In row-major order of the reduced axes.
+    pub contributions: SmallVec<[Contribution; 4]>,
+}
+
+/// One rank's part of an exchange.
+#[derive(Clone, Debug)]
+pub struct RankExchange {
+    /// To others.
+    pub sends: Vec<Transfer>,
+    /// From others.
+    pub receives: Vec<Transfer>,
+    /// Sizes of the output; none on a rank outside the destination.
+    pub size: Option<Dims>,
+    /// The output is zeros: this rank is not at coordinate 0 of some P(sum) axis.
+    pub zeros: bool,
+    /// What the output is made of.
+    pub cells: Vec<Cell>,
+    /// How contributions are reduced, outermost first: op and count. The innermost is reduced first.
+    pub levels: SmallVec<[(ReduceOp, usize); 2]>,
+}
+
+/// One rank's part of a plan.
+#[derive(Clone, Debug)]
+pub struct RankProgram {
+    /// Sizes of this rank's source shard; none outside the source placement.
+    pub src: Option<Dims>,
+    /// Sizes of this rank's destination shard; none outside the destination placement.
+    pub dst: Option<Dims>,
+    /// One per step of the plan.
+    pub steps: Vec<RankStep>,
+}
+
+impl RankProgram {
+    pub(super) fn new(plan: &BoxingPlan, rank: usize) -> RankProgram {
+        let size = |l: &Layout| {
+            l.placement.position(rank).map(|p| shard_box(&plan.shape, &l.placement, &l.sbp, p).size)
+        };
+        RankProgram {
+            src: size(&plan.src),
+            dst: size(&plan.dst),
+            steps: plan.steps.iter().map(|s| step(&plan.shape, s, rank)).collect(),
+        }
+    }
+}
+
+fn step(shape: &[usize], step: &BoxingStep, rank: usize) -> RankStep {
+    let mesh = &step.before.placement;
+    if let StepOp::Exchange { .. } = step.op {
+        return exchange(shape, step, rank);
+    }
+    let Some(position) = mesh.position(rank) else { return RankStep::Idle };
+    let before = shard_box(shape, mesh, &step.before.sbp, position);
+    let after = shard_box(shape, mesh, &step.after.sbp, position);
+    let parts = |axis: MeshAxis, whole: usize| -> Vec<Range<usize>> {
+        let k = mesh.dims()[axis.0];
+        (0..k).map(|i| shard_range(whole, k, i)).collect()
+    };
+    let size = after.size.clone();
+    match step.op {
+        StepOp::Slice { .. } => RankStep::Slice { offset: start_in(&after, &before), size },
+        StepOp::Pad { op, .. } => RankStep::Pad { op, offset: start_in(&before, &after), size },
+        StepOp::Keep { axis, op } => {
+            if op == ReduceOp::Sum && mesh.coord(position)[axis.0] != 0 {
+                RankStep::Identity { op, size }
+            } else {
+                RankStep::Keep
+            }
+        }
+        StepOp::AllReduce { axis, op } => RankStep::AllReduce { members: members(mesh, position, axis), op },
+        StepOp::AllGather { axis, dim } => {
+            let parts = parts(axis, after.size[dim]);
+            RankStep::AllGather { members: members(mesh, position, axis), dim, parts, size }
+        }
+        StepOp::ReduceScatter { axis, op, dim } => {
+            let parts = parts(axis, before.size[dim]);
+            RankStep::ReduceScatter { members: members(mesh, position, axis), op, dim, parts, size }
+        }
+        StepOp::AllToAll { axis, from, to } => RankStep::AllToAll {
+            members: members(mesh, position, axis),
+            from,
+            to,
+            from_parts: parts(axis, after.size[from]),
+            to_parts: parts(axis, before.size[to]),
+            size,
+        },
+        StepOp::Exchange { .. } => RankStep::Idle,
+    }
+}
+
+fn members(mesh: &Placement, position: usize, axis: MeshAxis) -> Members {
+    Members {
+        ranks: mesh.group(position, axis).into_iter().map(|p| mesh.ranks()[p]).collect(),
+        me: mesh.coord(position)[axis.0],
+    }
+}
+
+/// Where `inner` starts in `outer`, both boxes of one tensor.
+fn start_in(inner: &ShardBox, outer: &ShardBox) -> Dims {
+    inner.offset.iter().zip(&outer.offset).map(|(i, o)| i - o).collect()
+}
+
+fn exchange(shape: &[usize], step: &BoxingStep, rank: usize) -> RankStep {
+    let (before, after) = (&step.before, &step.after);
+    let (sender, receiver) = (before.placement.position(rank), after.placement.position(rank));
+    if sender.is_none() && receiver.is_none() {
+        return RankStep::Idle;
+    }
+    let own = Own::new(&before.placement, &after.placement);
+    let x = Exchange::new(shape, (&before.placement, &before.sbp), (&after.placement, &after.sbp), &own);
+    let mut out = RankExchange {
+        sends: Vec::new(),
+        receives: Vec::new(),
+        size: None,
+        zeros: false,
+        cells: Vec::new(),
+        levels: x.levels(),
+    };
+    let have = sender.map(|p| shard_box(shape, &before.placement, &before.sbp, p));
+    if let (Some(p), Some(have)) = (sender, &have) {
+        x.sends(p, |to, b| {
+            let rank = after.placement.ranks()[to];
+            out.sends.push(Transfer { rank, offset: start_in(&b, have), size: b.size });
+        });
+    }
+    if let Some(q) = receiver {
+        let want = shard_box(shape, &after.placement, &after.sbp, q);
+        out.zeros = !x.gets_value(q);
+        x.pieces(q, |piece| {
+            let contributions = piece
+                .holders
+                .iter()
+                .map(|h| match &have {
+                    Some(have) if sender == Some(*h) => Contribution::Own(start_in(&piece.at, have)),
+                    _ => {
+                        let rank = before.placement.ranks()[*h];
+                        let offset = Dims::new();
+                        out.receives.push(Transfer { rank, offset, size: piece.at.size.clone() });
+                        Contribution::Received(out.receives.len() - 1)
+                    }
+                })
+                .collect();
+            out.cells.push(Cell { offset: start_in(&piece.at, &want), size: piece.at.size, contributions });
+        });
+        out.size = Some(want.size);
+    }
+    RankStep::Exchange(out)
+}

@@ -1,0 +1,316 @@
+//! Carrying out a plan for all ranks at once on one thread, from host bytes to host bytes: the reference that the executor
+//! is compared with, and what lets a plan be tried without ranks. Plain safe code, not fast.
+
+use super::plan::{BoxingPlan, Layout};
+use super::program::{Contribution, Members, RankExchange, RankProgram, RankStep};
+use crate::error::{Error, Result};
+use crate::sbp::shard_box;
+use half::{bf16, f16};
+use oflow_kernels::{DType, Dims, ReduceOp};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A contiguous tensor in host bytes.
+#[derive(Clone)]
+struct Block {
+    dims: Dims,
+    bytes: Vec<u8>,
+}
+
+/// Carries out a plan: takes the shards of the source layout in order of mesh position, contiguous, and returns those of
+/// the destination layout.
+///
+/// # Errors
+/// When a shard does not have the bytes of its layout.
+pub fn replay(plan: &BoxingPlan, shards: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
+    let Layout { placement, sbp } = &plan.src;
+    if shards.len() != placement.len() {
+        return Err(Error::argument(format!("{} shards given, {placement} has {} ranks", shards.len(), placement.len())));
+    }
+    let mut blocks: BTreeMap<usize, Block> = BTreeMap::new();
+    for (p, bytes) in shards.iter().enumerate() {
+        let dims = shard_box(&plan.shape, placement, sbp, p).size;
+        let expected = dims.iter().product::<usize>() * plan.dtype.size();
+        if bytes.len() != expected {
+            return Err(Error::shape(format!("shard {p} has {} bytes, {} needs {expected}", bytes.len(), plan.src)));
+        }
+        blocks.insert(placement.ranks()[p], Block { dims, bytes: bytes.clone() });
+    }
+    let ranks: std::collections::BTreeSet<usize> =
+        placement.ranks().iter().chain(plan.dst.placement.ranks()).copied().collect();
+    let programs: Vec<(usize, Arc<RankProgram>)> = ranks.into_iter().map(|r| (r, plan.program(r))).collect();
+    let machine = Machine { dtype: plan.dtype };
+    for i in 0..plan.steps.len() {
+        let mail = machine.mail(&programs, &blocks, i);
+        let mut next = BTreeMap::new();
+        for (rank, program) in &programs {
+            if let Some(b) = machine.step(*rank, &program.steps[i], &blocks, &mail)? {
+                next.insert(*rank, b);
+            }
+        }
+        blocks = next;
+    }
+    plan.dst
+        .placement
+        .ranks()
+        .iter()
+        .map(|r| Ok(blocks.remove(r).ok_or_else(|| Error::placement(format!("rank {r} got no shard")))?.bytes))
+        .collect()
+}
+
+type Mail = BTreeMap<(usize, usize), Block>;
+
+struct Machine {
+    dtype: DType,
+}
+
+impl Machine {
+    fn empty(&self, dims: &Dims) -> Block {
+        Block { dims: dims.clone(), bytes: vec![0; dims.iter().product::<usize>() * self.dtype.size()] }
+    }
+
+    fn identity(&self, op: ReduceOp, dims: &Dims) -> Block {
+        let one = identity(self.dtype, op);
+        Block { dims: dims.clone(), bytes: one.repeat(dims.iter().product()) }
+    }
+
+    /// The box of a block.
+    fn cut(&self, b: &Block, offset: &[usize], size: &Dims) -> Block {
+        let mut out = self.empty(size);
+        self.copy(b, offset, &mut out, &vec![0; size.len()], size);
+        out
+    }
+
+    /// Copies a box of one block to a place in another, row by row.
+    fn copy(&self, src: &Block, src_at: &[usize], dst: &mut Block, dst_at: &[usize], size: &[usize]) {
+        if size.contains(&0) {
+            return;
+        }
+        let row = size.last().copied().unwrap_or(1) * self.dtype.size();
+        let place = |b: &Dims, at: &[usize], index: &[usize]| {
+            let element = (0..b.len()).fold(0, |p, d| p * b[d] + at[d] + index[d]);
+            element * self.dtype.size()
+        };
+        let mut index = vec![0; size.len()];
+        loop {
+            let (s, d) = (place(&src.dims, src_at, &index), place(&dst.dims, dst_at, &index));
+            dst.bytes[d..d + row].copy_from_slice(&src.bytes[s..s + row]);
+            // The next row: the last dim is copied whole.
+            let Some(up) = (0..size.len().saturating_sub(1)).rev().find(|d| index[*d] + 1 < size[*d]) else { return };
+            index[up] += 1;
+            index[up + 1..].fill(0);
+        }
+    }
+
+    fn reduce(&self, op: ReduceOp, parts: &[Block]) -> Block {
+        let views: Vec<&[u8]> = parts.iter().map(|p| p.bytes.as_slice()).collect();
+        Block { dims: parts[0].dims.clone(), bytes: reduce(self.dtype, op, &views) }
+    }
+
+    /// What all ranks send in an exchange.
+    fn mail(&self, programs: &[(usize, Arc<RankProgram>)], blocks: &BTreeMap<usize, Block>, step: usize) -> Mail {
+        let mut mail = Mail::new();
+        for (rank, program) in programs {
+            if let RankStep::Exchange(x) = &program.steps[step] {
+                for s in &x.sends {
+                    let twice = mail.insert((*rank, s.rank), self.cut(&blocks[rank], &s.offset, &s.size));
+                    debug_assert!(twice.is_none(), "two messages from {rank} to {}", s.rank);
+                }
+            }
+        }
+        mail
+    }
+
+    fn step(
+        &self,
+        rank: usize,
+        step: &RankStep,
+        blocks: &BTreeMap<usize, Block>,
+        mail: &Mail,
+    ) -> Result<Option<Block>> {
+        let inputs = |m: &Members| m.ranks.iter().map(|r| &blocks[r]).collect::<Vec<_>>();
+        Ok(Some(match step {
+            RankStep::Idle => return Ok(None),
+            RankStep::Keep => blocks[&rank].clone(),
+            RankStep::Slice { offset, size } => self.cut(&blocks[&rank], offset, size),
+            RankStep::Identity { op, size } => self.identity(*op, size),
+            RankStep::Pad { op, offset, size } => {
+                let (mut out, b) = (self.identity(*op, size), &blocks[&rank]);
+                self.copy(b, &vec![0; size.len()], &mut out, offset, &b.dims);
+                out
+            }
+            RankStep::AllReduce { members, op } => {
+                let parts: Vec<Block> = inputs(members).into_iter().cloned().collect();
+                self.reduce(*op, &parts)
+            }
+            RankStep::AllGather { members, dim, parts, size } => {
+                let mut out = self.empty(size);
+                for (b, part) in inputs(members).into_iter().zip(parts) {
+                    let mut at = vec![0; size.len()];
+                    at[*dim] = part.start;
+                    self.copy(b, &vec![0; size.len()], &mut out, &at, &b.dims);
+                }
+                out
+            }
+            RankStep::ReduceScatter { members, op, dim, parts, size } => {
+                let mut at = vec![0; size.len()];
+                at[*dim] = parts[members.me].start;
+                let parts: Vec<Block> = inputs(members).into_iter().map(|b| self.cut(b, &at, size)).collect();
+                self.reduce(*op, &parts)
+            }
+            RankStep::AllToAll { members, from, to, from_parts, to_parts, size } => {
+                let mut out = self.empty(size);
+                let mut cut_at = vec![0; size.len()];
+                cut_at[*to] = to_parts[members.me].start;
+                for (b, part) in inputs(members).into_iter().zip(from_parts) {
+                    let (mut cut, mut at) = (size.clone(), vec![0; size.len()]);
+                    cut[*from] = part.len();
+                    at[*from] = part.start;
+                    self.copy(b, &cut_at, &mut out, &at, &cut);
+                }
+                out
+            }
+            RankStep::Exchange(x) => return self.receive(rank, x, blocks, mail),
+        }))
+    }
+
+    fn receive(
+        &self,
+        rank: usize,
+        x: &RankExchange,
+        blocks: &BTreeMap<usize, Block>,
+        mail: &Mail,
+    ) -> Result<Option<Block>> {
+        let Some(size) = &x.size else { return Ok(None) };
+        let mut out = self.empty(size);
+        for cell in &x.cells {
+            let mut parts = Vec::new();
+            for c in &cell.contributions {
+                parts.push(match c {
+                    Contribution::Own(at) => self.cut(&blocks[&rank], at, &cell.size),
+                    Contribution::Received(i) => {
+                        let from = x.receives[*i].rank;
+                        let b = mail.get(&(from, rank)).filter(|b| b.dims == x.receives[*i].size);
+                        b.ok_or_else(|| Error::comm(format!("no message from {from} to {rank}")))?.clone()
+                    }
+                });
+            }
+            for (op, count) in x.levels.iter().rev() {
+                parts = parts.chunks(*count).map(|c| self.reduce(*op, c)).collect();
+            }
+            self.copy(&parts[0], &vec![0; size.len()], &mut out, &cell.offset, &cell.size);
+        }
+        Ok(Some(out))
+    }
+}
+
+/// Calls `$f::<T>` with the element type of a dtype and how it is read and written.
+macro_rules! with_element {
+    ($dtype:expr, $f:ident($($arg:expr),*)) => {
+        match $dtype {
+            DType::Bool | DType::U8 => $f::<u8>($($arg),*),
+            DType::I8 => $f::<i8>($($arg),*),
+            DType::I32 => $f::<i32>($($arg),*),
+            DType::I64 => $f::<i64>($($arg),*),
+            DType::F16 => $f::<f16>($($arg),*),
+            DType::BF16 => $f::<bf16>($($arg),*),
+            DType::F32 => $f::<f32>($($arg),*),
+            DType::F64 => $f::<f64>($($arg),*),
+            other => unreachable!("{other} has no reduction here"),
+        }
+    };
+}
+
+trait Number: Copy {
+    /// What sums are kept in.
+    type Wide: Copy + PartialOrd;
+    const SIZE: usize;
+    fn read(b: &[u8]) -> Self::Wide;
+    fn write(w: Self::Wide, out: &mut Vec<u8>);
+    fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    fn least() -> Self::Wide;
+    fn greatest() -> Self::Wide;
+    fn zero() -> Self::Wide;
+}
+
+macro_rules! number {
+    ($($t:ty as $w:ty, |$a:ident, $b:ident| $add:expr, $least:expr, $greatest:expr, |$x:ident| $widen:expr, |$y:ident| $narrow:expr;)*) => {$(
+        impl Number for $t {
+            type Wide = $w;
+            const SIZE: usize = size_of::<$t>();
+            fn read(b: &[u8]) -> $w {
+                let mut raw = [0; size_of::<$t>()];
+                raw.copy_from_slice(b);
+                let $x = <$t>::from_ne_bytes(raw);
+                $widen
+            }
+            fn write($y: $w, out: &mut Vec<u8>) {
+                out.extend_from_slice(&<$t>::to_ne_bytes($narrow));
+            }
+            fn add($a: $w, $b: $w) -> $w { $add }
+            fn least() -> $w { $least }
+            fn greatest() -> $w { $greatest }
+            fn zero() -> $w { Default::default() }
+        }
+    )*};
+}
+
+number! {
+    u8 as u8, |a, b| a.wrapping_add(b), u8::MIN, u8::MAX, |x| x, |y| y;
+    i8 as i8, |a, b| a.wrapping_add(b), i8::MIN, i8::MAX, |x| x, |y| y;
+    i32 as i32, |a, b| a.wrapping_add(b), i32::MIN, i32::MAX, |x| x, |y| y;
+    i64 as i64, |a, b| a.wrapping_add(b), i64::MIN, i64::MAX, |x| x, |y| y;
+    f16 as f32, |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY, |x| x.to_f32(), |y| f16::from_f32(y);
+    bf16 as f32, |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY, |x| x.to_f32(), |y| bf16::from_f32(y);
+    f32 as f32, |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY, |x| x, |y| y;
+    f64 as f64, |a, b| a + b, f64::NEG_INFINITY, f64::INFINITY, |x| x, |y| y;
+}
+
+fn combine<T: Number>(op: ReduceOp, a: T::Wide, b: T::Wide) -> T::Wide {
+    // A NaN does not equal itself and wins over everything.
+    #[allow(clippy::eq_op)]
+    let nan = |x: T::Wide| x != x;
+    match op {
+        ReduceOp::Sum => T::add(a, b),
+        _ if nan(a) => a,
+        _ if nan(b) => b,
+        ReduceOp::Max if b > a => b,
+        ReduceOp::Min if b < a => b,
+        _ => a,
+    }
+}
+
+fn reduce_as<T: Number>(op: ReduceOp, parts: &[&[u8]]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(parts[0].len());
+    for at in (0..parts[0].len()).step_by(T::SIZE) {
+        let mut values = parts.iter().map(|p| T::read(&p[at..at + T::SIZE]));
+        let first = values.next().unwrap_or_else(T::zero);
+        T::write(values.fold(first, |a, b| combine::<T>(op, a, b)), &mut out);
+    }
+    out
+}
+
+/// The reduction of the parts in order; halves are summed in f32 and rounded once.
+fn reduce(dtype: DType, op: ReduceOp, parts: &[&[u8]]) -> Vec<u8> {
+    with_element!(dtype, reduce_as(op, parts))
+}
+
+fn identity_as<T: Number>(op: ReduceOp) -> Vec<u8> {
+    let mut out = Vec::new();
+    let value = match op {
+        ReduceOp::Sum => T::zero(),
+        ReduceOp::Max => T::least(),
+        ReduceOp::Min => T::greatest(),
+    };
+    T::write(value, &mut out);
+    out
+}
+
+/// The bytes of the element that a reduction leaves unchanged.
+fn identity(dtype: DType, op: ReduceOp) -> Vec<u8> {
+    match dtype {
+        // Or and and: false and true.
+        DType::Bool => vec![u8::from(op == ReduceOp::Min)],
+        _ => with_element!(dtype, identity_as(op)),
+    }
+}

@@ -1,0 +1,244 @@
+//! Cheapest path over the layouts between source and destination (Dijkstra).
+//!
+//! States are nd-SBPs whose entries are B, the partials present at either end, or a split of a dim that is split at either
+//! end; between different meshes also of the longest dim, so that sending parts and gathering them at the destination is
+//! considered. A split of any other dim never helps on one mesh: a test compares with a brute force over all dims.
+//! Edges are the legal moves along one axis and the exchange. On one mesh the exchange leads from any state to any other;
+//! between two meshes it leads from the source's states to the destination's, so reducing or slicing before sending, and
+//! gathering after, come out of the same search.
+
+use super::cost;
+use super::exchange::{Exchange, Own, same_mesh};
+use super::plan::Layout;
+use super::step::{BoxingStep, StepOp, move_along};
+use crate::placement::{Placement, shard_range};
+use crate::sbp::{NdSbp, Sbp};
+use oflow_kernels::{DType, Dims};
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+type Node = usize;
+
+struct Search<'a> {
+    shape: &'a [usize],
+    element: u64,
+    sides: SmallVec<[Side; 2]>,
+    candidates: SmallVec<[Sbp; 8]>,
+    own: Own,
+    best: Vec<Best>,
+}
+
+/// One mesh and the states on it.
+struct Side {
+    placement: Placement,
+    first: Node,
+    states: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Best {
+    /// Price and number of steps: of two paths that cost the same the shorter is taken.
+    cost: (u64, u32),
+    from: Node,
+    step: Option<StepOp>,
+    done: bool,
+}
+
+const UNREACHED: Best = Best { cost: (u64::MAX, u32::MAX), from: 0, step: None, done: false };
+
+/// The cheapest steps from `src` to `dst`. Both layouts are valid for the shape.
+pub(super) fn cheapest(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Vec<BoxingStep> {
+    let same_ranks = same_mesh(&src.placement, &dst.placement);
+    // Meshes that differ in axis names only are one mesh; another device kind needs a copy, which the exchange makes.
+    let one = same_ranks && src.placement.device() == dst.placement.device();
+    let start = if one { free_moves(&dst.placement, &src.sbp, &dst.sbp) } else { src.sbp.clone() };
+    if shape.contains(&0) || (one && start == dst.sbp) {
+        return Vec::new();
+    }
+    let candidates = candidates(shape, src, dst, one);
+    let mut sides: SmallVec<[Side; 2]> = SmallVec::new();
+    let mut first = 0;
+    let placements = if one { vec![&dst.placement] } else { vec![&src.placement, &dst.placement] };
+    for placement in placements {
+        let states = candidates.len().pow(placement.axes() as u32);
+        sides.push(Side { placement: placement.clone(), first, states });
+        first += states;
+    }
+    let mut search = Search {
+        shape,
+        element: dtype.size() as u64,
+        candidates,
+        own: Own::new(&src.placement, &dst.placement),
+        best: vec![UNREACHED; first],
+        sides,
+    };
+    let from = search.node(0, &start);
+    let to = search.node(search.sides.len() - 1, &dst.sbp);
+    search.run(from, to);
+    search.path(from, to)
+}
+
+/// The state with the destination's SBP on the axes of size 1, where all SBPs are the same thing.
+fn free_moves(placement: &Placement, sbp: &NdSbp, dst: &NdSbp) -> NdSbp {
+    (0..sbp.len()).map(|a| if placement.dims()[a] == 1 { dst[a] } else { sbp[a] }).collect()
+}
+
+fn candidates(shape: &[usize], src: &Layout, dst: &Layout, one: bool) -> SmallVec<[Sbp; 8]> {
+    let mut all: SmallVec<[Sbp; 8]> = src.sbp.iter().chain(dst.sbp.iter()).copied().collect();
+    all.push(Sbp::Broadcast);
+    if !one {
+        let longest = (0..shape.len()).max_by_key(|d| (shape[*d], Reverse(*d)));
+        all.extend(longest.map(Sbp::Split));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+impl Search<'_> {
+    fn node(&self, side: usize, sbp: &NdSbp) -> Node {
+        let index = |s: &Sbp| self.candidates.iter().position(|c| c == s).unwrap_or(0);
+        self.sides[side].first + sbp.iter().fold(0, |n, s| n * self.candidates.len() + index(s))
+    }
+
+    fn side(&self, node: Node) -> usize {
+        self.sides.iter().rposition(|s| s.first <= node).unwrap_or(0)
+    }
+
+    fn sbp(&self, node: Node) -> NdSbp {
+        let side = &self.sides[self.side(node)];
+        let mut rest = node - side.first;
+        let mut sbp = NdSbp::broadcast(side.placement.axes());
+        for a in (0..sbp.len()).rev() {
+            sbp[a] = self.candidates[rest % self.candidates.len()];
+            rest /= self.candidates.len();
+        }
+        sbp
+    }
+
+    fn layout(&self, node: Node) -> Layout {
+        Layout { placement: self.sides[self.side(node)].placement.clone(), sbp: self.sbp(node) }
+    }
+
+    fn relax(&mut self, from: Node, to: Node, op: StepOp, price: u64) -> bool {
+        let (cost, steps) = self.best[from].cost;
+        let new = (cost.saturating_add(price), steps + 1);
+        let better = new < self.best[to].cost;
+        if better {
+            self.best[to] = Best { cost: new, from, step: Some(op), done: false };
+        }
+        better
+    }
+
+    fn run(&mut self, from: Node, to: Node) {
+        // First without exchanges (on one mesh) or with the direct one alone: an upper bound that prunes the second pass,
+        // because pricing an exchange takes longer than anything else here.
+        self.best[from].cost = (0, 0);
+        if self.sides.len() == 1 {
+            self.dijkstra(from, to, false);
+            let bound = self.best[to];
+            self.best.fill(UNREACHED);
+            self.best[from].cost = (0, 0);
+            // The path is found again, or a better one.
+            self.best[to].cost = (bound.cost.0.saturating_add(1), u32::MAX);
+        }
+        self.relax_exchange(from, to, to);
+        self.dijkstra(from, to, true);
+    }
+
+    fn dijkstra(&mut self, from: Node, to: Node, exchanges: bool) {
+        let mut queue = BinaryHeap::from([Reverse((self.best[from].cost, from))]);
+        if self.best[to].step.is_some() {
+            queue.push(Reverse((self.best[to].cost, to)));
+        }
+        while let Some(Reverse((cost, node))) = queue.pop() {
+            if node == to {
+                return;
+            }
+            if self.best[node].done || cost != self.best[node].cost {
+                continue;
+            }
+            self.best[node].done = true;
+            let side = self.side(node);
+            let sbp = self.sbp(node);
+            // On an axis of one rank all SBPs are the same thing, and the start has the destination's.
+            for axis in 0..sbp.len() {
+                if self.sides[side].placement.dims()[axis] == 1 {
+                    continue;
+                }
+                for next in self.moves(side, &sbp, axis, node) {
+                    if self.relax(node, next.0, next.1, next.2) && self.best[next.0].cost <= self.best[to].cost {
+                        queue.push(Reverse((self.best[next.0].cost, next.0)));
+                    }
+                }
+            }
+            if exchanges && side == 0 {
+                let target = self.sides.len() - 1;
+                let Side { first, states, .. } = self.sides[target];
+                for next in (first..first + states).filter(|n| *n != node) {
+                    if self.relax_exchange(node, next, to) {
+                        queue.push(Reverse((self.best[next].cost, next)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn moves(&self, side: usize, sbp: &NdSbp, axis: usize, node: Node) -> SmallVec<[(Node, StepOp, u64); 8]> {
+        let placement = &self.sides[side].placement;
+        let k = placement.dims()[axis];
+        let mut sizes: Dims = self.shape.into();
+        for a in (0..sbp.len()).filter(|a| *a != axis) {
+            if let Sbp::Split(d) = sbp[a] {
+                sizes[d] = shard_range(sizes[d], placement.dims()[a], 0).len();
+            }
+        }
+        let count = self.candidates.len();
+        let stride = count.pow((sbp.len() - 1 - axis) as u32);
+        let here = self.candidates.iter().position(|c| *c == sbp[axis]).unwrap_or(0);
+        let edge = |(i, to): (usize, &Sbp)| {
+            let op = move_along(placement.dims(), sbp, axis, *to)?;
+            Some((node - here * stride + i * stride, op, cost::of_move(op, k, &sizes, self.element)))
+        };
+        self.candidates.iter().enumerate().filter_map(edge).collect()
+    }
+
+    /// Relaxes the exchange from `from` to `next` unless it cannot be part of a cheaper path to `to`.
+    fn relax_exchange(&mut self, from: Node, next: Node, to: Node) -> bool {
+        let (src, dst) = (self.sbp(from), self.sbp(next));
+        let exchange = Exchange::new(
+            self.shape,
+            (&self.sides[0].placement, &src),
+            (&self.sides[self.sides.len() - 1].placement, &dst),
+            &self.own,
+        );
+        let so_far = self.best[from].cost.0;
+        // A path that goes on needs at least one more step.
+        let beyond = if next == to { 0 } else { cost::LOCAL_PS };
+        let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(beyond));
+        if so_far.saturating_add(exchange.least_price(self.element)) > limit {
+            return false;
+        }
+        let price = exchange.price(self.element);
+        if so_far.saturating_add(price) > limit {
+            return false;
+        }
+        let device_copy = self.sides[0].placement.device() != self.sides[self.sides.len() - 1].placement.device();
+        let op = StepOp::Exchange { kept: exchange.kept, device_copy };
+        self.relax(from, next, op, price)
+    }
+
+    fn path(&self, from: Node, to: Node) -> Vec<BoxingStep> {
+        let mut steps = Vec::new();
+        let mut node = to;
+        while node != from {
+            let Best { from: previous, step: Some(op), cost, .. } = self.best[node] else { break };
+            let cost_ps = cost.0 - self.best[previous].cost.0;
+            steps.push(BoxingStep { op, before: self.layout(previous), after: self.layout(node), cost_ps });
+            node = previous;
+        }
+        steps.reverse();
+        steps
+    }
+}
