@@ -1,1 +1,105 @@
-//! (room under construction)
+//! What users call: tensor methods, factories, and the table of functions by name.
+//!
+//! A function is not an op: it chooses among ops (by the kind of a scalar), fills defaults, flattens and reshapes. Nothing
+//! here computes or knows a rank's shard. Start at [`table`](self::functions) for the list, `methods.rs` for the Rust side.
+
+mod autograd;
+mod by_name;
+mod create;
+mod data;
+mod inplace;
+mod layout;
+mod methods;
+mod nn;
+mod operators;
+mod reduce;
+mod shape;
+mod sig;
+mod table;
+
+pub use autograd::{HookHandle, grad};
+pub use by_name::{Arg, call};
+pub use create::{
+    IntoTarget, TargetSpec, arange, bernoulli, empty, full, from_vec, full_like, ones, ones_like, rand, randint, randn,
+    range, scalar_tensor, zeros, zeros_like,
+};
+pub use layout::{IntoLayout, LayoutSpec, distribute};
+pub use methods::Operand;
+pub use nn::{AttentionOptions, CrossEntropyOptions};
+pub use reduce::DimList;
+pub use shape::{cat, stack, where_};
+pub use sig::{FnParam, FnSig, ParamKind};
+pub use table::{FnBody, FnDef, functions, register_function};
+
+use crate::error::{CallSite, Result};
+use crate::interpreter::{Call, Outputs, Target, dispatch};
+use crate::ops::{Attrs, Op, RuntimeAttrs, find};
+use crate::tensor::Tensor;
+use std::sync::OnceLock;
+
+/// An op of the registry, looked up once per place of use.
+pub(crate) struct OpRef {
+    name: &'static str,
+    op: OnceLock<&'static Op>,
+}
+
+impl OpRef {
+    pub(crate) const fn new(name: &'static str) -> OpRef {
+        OpRef { name, op: OnceLock::new() }
+    }
+    pub(crate) fn get(&self) -> Result<&'static Op> {
+        match self.op.get() {
+            Some(op) => Ok(op),
+            None => {
+                let op = find(self.name)?;
+                Ok(self.op.get_or_init(|| op))
+            }
+        }
+    }
+}
+
+/// The op of that name, looked up once.
+macro_rules! op {
+    ($name:literal) => {{
+        static OP: $crate::functional::OpRef = $crate::functional::OpRef::new($name);
+        OP.get()
+    }};
+}
+pub(crate) use op;
+
+/// Calls an op on tensors that are all given.
+pub(crate) fn invoke(
+    op: Result<&'static Op>,
+    inputs: &[Option<&Tensor>],
+    attrs: Attrs,
+    runtime: RuntimeAttrs,
+    site: CallSite,
+) -> Result<Outputs> {
+    dispatch(Call { op: op?, inputs, attrs, runtime, target: None, given: None, recording: false, site })
+}
+
+/// The same, for ops of one output.
+pub(crate) fn invoke1(
+    op: Result<&'static Op>,
+    inputs: &[Option<&Tensor>],
+    attrs: Attrs,
+    runtime: RuntimeAttrs,
+    site: CallSite,
+) -> Result<Tensor> {
+    let mut outs = invoke(op, inputs, attrs, runtime, site)?;
+    Ok(outs.swap_remove(0))
+}
+
+/// Calls a source op.
+pub(crate) fn create(
+    op: Result<&'static Op>,
+    attrs: Attrs,
+    runtime: RuntimeAttrs,
+    target: &Target,
+    site: CallSite,
+) -> Result<Tensor> {
+    let call =
+        Call { op: op?, inputs: &[], attrs, runtime, target: Some(target), given: None, recording: false, site };
+    let mut outs = dispatch(call)?;
+    Ok(outs.swap_remove(0))
+}

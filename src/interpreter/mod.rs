@@ -1,1 +1,26 @@
-//! (room under construction)
+//! Running calls: local, global, autograd around both; the dispatch cache; boxing; reading; backward.
+//!
+//! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`dispatch`].
+
+mod backward;
+mod cache;
+mod call;
+mod convert;
+mod copy;
+mod custom;
+mod dispatch;
+mod emit;
+mod grad_ctx;
+mod plan;
+mod read;
+mod receipts;
+mod record;
+
+pub use backward::{BackwardOptions, backward, grad};
+pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan, cache};
+pub use call::{Call, Mode, Target};
+pub use convert::{batch_range, box_global, distribute, from_bytes, shard_to_global, to_local};
+pub use custom::apply_custom;
+pub use dispatch::{Outputs, dispatch};
+pub use read::{local_bytes, logical_bytes};
+pub use receipts::{RECEIPTS_LIMIT, Receipt, take_receipts};

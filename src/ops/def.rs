@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::sbp::{FactorRule, NdSbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::Expr;
-use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
+use oflow_kernels::{DType, DTypeKind, Dims, ShardBox, Strides};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
@@ -45,6 +45,10 @@ pub type LocalizeFn = Arc<dyn Fn(&LocalizeCtx<'_>) -> Result<Attrs> + Send + Syn
 pub type CheckFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<()> + Send + Sync>;
 /// Floating point operations of one call on these (physical) inputs.
 pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
+
+/// A local view: from dims and strides of input 0, attributes and the output's shape to (offset, strides) of the output in
+/// elements; none where it needs a copy.
+pub type ViewFn = Arc<dyn Fn(&[usize], &[isize], &Attrs, &[usize]) -> Option<(isize, Strides)> + Send + Sync>;
 
 /// A complete assignment over all mesh axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,6 +155,8 @@ pub struct OpDef {
     pub localize: Option<LocalizeFn>,
     /// Cost.
     pub flops: Option<FlopsFn>,
+    /// The output is another window onto input 0.
+    pub view: Option<ViewFn>,
     /// Gradient.
     pub grad: Grad,
     /// Kernels.
@@ -180,6 +186,7 @@ impl OpDef {
             check: None,
             localize: None,
             flops: None,
+            view: None,
             grad: Grad::default(),
             kernels: vec![],
             samples: vec![],
@@ -316,6 +323,15 @@ impl OpDef {
     #[must_use]
     pub fn flops(mut self, f: impl Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync + 'static) -> OpDef {
         self.flops = Some(Arc::new(f));
+        self
+    }
+    /// The output is another window onto input 0 where this says so; the kernel is for where it does not.
+    #[must_use]
+    pub fn view(
+        mut self,
+        f: impl Fn(&[usize], &[isize], &Attrs, &[usize]) -> Option<(isize, Strides)> + Send + Sync + 'static,
+    ) -> OpDef {
+        self.view = Some(Arc::new(f));
         self
     }
     /// Gradient.

@@ -61,6 +61,8 @@ pub trait GradCtx: Emit {
     fn input(&mut self, i: usize) -> Result<Value>;
     /// Logical shape of input `i`, also if it was not saved.
     fn input_shape(&self, i: usize) -> Dims;
+    /// Element type of input `i`, if it was given.
+    fn input_dtype(&self, i: usize) -> Option<DType>;
     /// Output `i`.
     fn output(&mut self, i: usize) -> Result<Value>;
     /// Gradient of output `i`, if anything depends on it.

@@ -1,0 +1,115 @@
+//! Gradients: backward, grad, hooks.
+
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::{self, BackwardOptions};
+use crate::tensor::{Edge, Hook, LeafSlot, Tensor};
+use std::sync::{Arc, Weak};
+
+/// Removes its hook when [`HookHandle::remove`] is called; dropping it leaves the hook in place.
+#[must_use = "keep the handle to be able to remove the hook"]
+pub struct HookHandle {
+    slot: Weak<LeafSlot>,
+    hook: Weak<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>,
+}
+
+impl HookHandle {
+    /// Removes the hook.
+    pub fn remove(self) {
+        if let (Some(slot), Some(hook)) = (self.slot.upgrade(), self.hook.upgrade()) {
+            slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).retain(|h| !Arc::ptr_eq(h, &hook));
+        }
+    }
+}
+
+impl Tensor {
+    /// Gradients of this number with respect to all leaves it depends on, added to their `grad()`.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0], [2], Device::Cpu)?.requires_grad_(true)?;
+    /// x.square()?.sum(())?.backward()?;
+    /// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn backward(&self) -> Result<()> {
+        interpreter::backward(self, &BackwardOptions::default(), CallSite::here())
+    }
+    /// Backward with options: a gradient to start from, keeping the graph, recording the pass.
+    #[track_caller]
+    pub fn backward_with(&self, options: &BackwardOptions) -> Result<()> {
+        interpreter::backward(self, options, CallSite::here())
+    }
+    fn slot(&self) -> Option<Arc<LeafSlot>> {
+        match self.edge() {
+            Edge::None => None,
+            Edge::Leaf(s) => Some(s),
+            Edge::Node(n, i) => {
+                let w = n.watched.lock().unwrap_or_else(|e| e.into_inner());
+                w.iter().find(|(k, ..)| *k == i).map(|(_, s, _)| s.clone())
+            }
+        }
+    }
+    /// The accumulated gradient: of a leaf, or of a result that `retain_grad` was called on.
+    pub fn grad(&self) -> Option<Tensor> {
+        self.slot()?.grad.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+    /// Sets (or with `None` clears) the gradient.
+    pub fn set_grad(&self, grad: Option<Tensor>) {
+        if let Some(s) = self.slot() {
+            *s.grad.lock().unwrap_or_else(|e| e.into_inner()) = grad;
+        }
+    }
+    fn watch(&self, retain: bool) -> Result<Arc<LeafSlot>> {
+        match self.edge() {
+            Edge::None => Err(Error::autograd(format!("{self} does not require a gradient"))),
+            Edge::Leaf(s) => Ok(s),
+            Edge::Node(n, i) => {
+                let mut w = n.watched.lock().unwrap_or_else(|e| e.into_inner());
+                if let Some((_, s, r)) = w.iter_mut().find(|(k, ..)| *k == i) {
+                    *r |= retain;
+                    return Ok(s.clone());
+                }
+                let s = Arc::new(LeafSlot::default());
+                w.push((i, s.clone(), retain));
+                Ok(s)
+            }
+        }
+    }
+    /// Keeps the gradient of a result of an op, for [`Tensor::grad`] after backward.
+    #[track_caller]
+    pub fn retain_grad(&self) -> Result<()> {
+        self.watch(true).map(drop).map_err(|e| e.at(CallSite::here()))
+    }
+    /// Calls `hook` with this tensor's gradient when it is complete; it may replace it.
+    #[track_caller]
+    pub fn register_hook(
+        &self,
+        hook: impl Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync + 'static,
+    ) -> Result<HookHandle> {
+        let site = CallSite::here();
+        let slot = self.watch(false).map_err(|e| e.at(site))?;
+        let hook: Hook = Arc::new(hook);
+        let handle = HookHandle { slot: Arc::downgrade(&slot), hook: Arc::downgrade(&hook) };
+        slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).push(hook);
+        Ok(handle)
+    }
+}
+
+/// Gradients of `outputs` (single numbers) with respect to `inputs`, without touching any `grad()`. With `create_graph`
+/// they can be differentiated again. None where an input has no influence.
+///
+/// ```
+/// use oflow::{BackwardOptions, functional, prelude::*};
+/// let x = from_vec(vec![3.0f64], [1], Device::Cpu)?.requires_grad_(true)?;
+/// let y = x.pow(3.0)?.sum(())?;
+/// let again = BackwardOptions { create_graph: true, ..Default::default() };
+/// let d = functional::grad(&[y], &[x.clone()], &again)?[0].clone().unwrap();
+/// let dd = functional::grad(&[d.sum(())?], &[x], &BackwardOptions::default())?[0].clone().unwrap();
+/// assert_eq!((d.item()?, dd.item()?), (27.0, 18.0));
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: &BackwardOptions) -> Result<Vec<Option<Tensor>>> {
+    interpreter::grad(outputs, inputs, &[options.gradient.clone()], options, CallSite::here())
+}

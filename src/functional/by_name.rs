@@ -1,0 +1,186 @@
+//! Call by name: arguments are matched against the overloads of a function in order; the first that fits runs.
+
+use super::sig::{FnSig, ParamKind};
+use super::table::{FnBody, overloads};
+use crate::boxing::resolve_attrs;
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::{Call, Target, dispatch};
+use crate::ops::{AttrKind, AttrValue, find};
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, Scalar};
+
+/// An argument of a call by name.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A list of tensors.
+    Tensors(Vec<Tensor>),
+    /// Where a new tensor lives.
+    Target(Target),
+    /// Anything an op's attribute can be.
+    Attr(AttrValue),
+    /// Nothing, in the place of an optional parameter.
+    None,
+}
+
+impl From<&Tensor> for Arg {
+    fn from(t: &Tensor) -> Arg {
+        Arg::Tensor(t.clone())
+    }
+}
+impl From<Vec<Tensor>> for Arg {
+    fn from(t: Vec<Tensor>) -> Arg {
+        Arg::Tensors(t)
+    }
+}
+impl From<Target> for Arg {
+    fn from(t: Target) -> Arg {
+        Arg::Target(t)
+    }
+}
+macro_rules! attr_args {
+    ($($t:ty),*) => {$(impl From<$t> for Arg { fn from(x: $t) -> Arg { Arg::Attr(x.into()) } })*};
+}
+attr_args!(i64, i32, f64, bool, &str, DType, Scalar, &[i64], Vec<i64>);
+
+impl Arg {
+    fn describe(&self) -> String {
+        match self {
+            Arg::Tensor(t) => t.short(),
+            Arg::Tensors(v) => format!("{} tensors", v.len()),
+            Arg::Target(_) => "target".into(),
+            Arg::Attr(v) => v.to_string(),
+            Arg::None => "none".into(),
+        }
+    }
+}
+
+/// Arguments of one call, by parameter.
+pub struct Bound {
+    /// One per parameter; none where left out.
+    pub args: Vec<Option<Arg>>,
+    /// The user's line.
+    pub site: CallSite,
+}
+
+impl Bound {
+    /// The tensor of parameter `i`.
+    pub fn tensor(&self, i: usize) -> Option<&Tensor> {
+        match &self.args[i] {
+            Some(Arg::Tensor(t)) => Some(t),
+            _ => None,
+        }
+    }
+    /// The attribute value of parameter `i`.
+    pub fn attr(&self, i: usize) -> Option<&AttrValue> {
+        match &self.args[i] {
+            Some(Arg::Attr(v)) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+/// Matches arguments to parameters, or says why they do not fit.
+fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result<Vec<Option<Arg>>, String> {
+    let positional = sig.params.iter().filter(|p| !p.keyword_only).count();
+    if args.len() > positional {
+        return Err(format!("takes {positional} positional arguments, {} given", args.len()));
+    }
+    if let Some((n, _)) = named.iter().find(|(n, _)| !sig.params.iter().any(|p| p.name == *n)) {
+        return Err(format!("has no parameter '{n}'"));
+    }
+    let mut bound = vec![];
+    for (i, p) in sig.params.iter().enumerate() {
+        let by_name = named.iter().find(|(n, _)| *n == p.name).map(|(_, a)| a);
+        let given = if p.keyword_only { by_name } else { args.get(i).or(by_name) };
+        let value = match (given, p.kind) {
+            (None | Some(Arg::None), _) => match &p.default {
+                Some(d) => Some(Arg::Attr(d.clone())),
+                None if p.optional => None,
+                None => return Err(format!("'{}' is missing", p.name)),
+            },
+            (Some(a @ Arg::Tensor(_)), ParamKind::Tensor)
+            | (Some(a @ Arg::Tensors(_)), ParamKind::TensorTuple)
+            | (Some(a @ Arg::Target(_)), ParamKind::Target) => Some(a.clone()),
+            (Some(Arg::Attr(v)), ParamKind::Attr(k)) => {
+                Some(Arg::Attr(k.accept(&p.name, v.clone()).map_err(|e| e.message().to_string())?))
+            }
+            (Some(a), k) => return Err(format!("'{}' must be {}, not {}", p.name, k.name(), a.describe())),
+        };
+        bound.push(value);
+    }
+    Ok(bound)
+}
+
+/// Calls a function of the table, or an op that has no function of its own, by name.
+///
+/// ```
+/// use oflow::{functional::call, prelude::*};
+/// let x = from_vec(vec![-1.0f32, 2.0], [2], Device::Cpu)?;
+/// let y = call("leaky_relu", &[(&x).into()], &[("alpha", 0.5.into())])?;
+/// assert_eq!(y[0].to_vec::<f32>()?, [-0.5, 2.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is no such function, or no overload takes these arguments: the message lists the overloads.
+#[track_caller]
+pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tensor>> {
+    let site = CallSite::here();
+    let defs = overloads(name)?;
+    let mut reasons = vec![];
+    for def in &defs {
+        match bind(&def.sig, args, named) {
+            Ok(bound) => {
+                let bound = Bound { args: bound, site };
+                return match &def.body {
+                    FnBody::Op(op) => call_op(op, &def.sig, bound),
+                    FnBody::Code(f) => f(&bound),
+                };
+            }
+            Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
+        }
+    }
+    let given: Vec<String> =
+        args.iter().map(Arg::describe).chain(named.iter().map(|(n, a)| format!("{n}={}", a.describe()))).collect();
+    Err(Error::argument("no overload takes these arguments")
+        .in_call(|| format!("{name}({})", given.join(", ")))
+        .at(site)
+        .help(format!("there are:\n{}", reasons.join("\n"))))
+}
+
+/// Parameters become the op's inputs and attributes of the same names.
+fn call_op(name: &str, sig: &FnSig, bound: Bound) -> Result<Vec<Tensor>> {
+    let op = find(name)?;
+    let mut tensors: Vec<Option<Tensor>> = vec![];
+    let mut attrs: Vec<(&str, AttrValue)> = vec![];
+    let mut target = None;
+    for (p, a) in sig.params.iter().zip(bound.args) {
+        match (a, p.kind) {
+            (Some(Arg::Tensor(t)), _) => tensors.push(Some(t)),
+            (Some(Arg::Tensors(v)), _) => tensors.extend(v.into_iter().map(Some)),
+            (None, ParamKind::Tensor) => tensors.push(None),
+            (Some(Arg::Target(t)), _) => target = Some(t),
+            (Some(Arg::Attr(v)), ParamKind::Attr(k)) => attrs.push((p.name.as_str(), to_kind(v, k))),
+            _ => {}
+        }
+    }
+    let (attrs, runtime) = resolve_attrs(op, &attrs).map_err(|e| e.at(bound.site))?;
+    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(|t| t.as_ref()).collect();
+    let outs = dispatch(Call {
+        op,
+        inputs: &inputs,
+        attrs,
+        runtime,
+        target: target.as_ref(),
+        given: None,
+        recording: false,
+        site: bound.site,
+    })?;
+    Ok(outs.into_vec())
+}
+
+fn to_kind(v: AttrValue, k: AttrKind) -> AttrValue {
+    k.accept("", v.clone()).unwrap_or(v)
+}

@@ -1,0 +1,249 @@
+//! Factories. Each takes a target: a device for a local tensor, `(&placement, sbp)` for a global one.
+
+use super::{create, op};
+use crate::context::current;
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::{Target, from_bytes};
+use crate::ops::AttrValue;
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, Element, Scalar};
+use smallvec::smallvec;
+
+/// Where a new tensor lives and of which dtype it is.
+#[derive(Clone, Debug)]
+pub struct TargetSpec {
+    target: Target,
+    dtype: Option<DType>,
+}
+
+impl TargetSpec {
+    /// Of that dtype (instead of the factory's default).
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = zeros([2], Device::Cpu.dtype(DType::F64))?;
+    /// assert_eq!(x.dtype(), DType::F64);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(mut self, dtype: DType) -> TargetSpec {
+        self.dtype = Some(dtype);
+        self
+    }
+    /// Where.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+    fn dtype_or(&self, default: DType) -> DType {
+        self.dtype.unwrap_or(default)
+    }
+}
+
+/// What can be a target: `Device::Cpu`, `(&placement, sbp![...])`, `Device::Cpu.dtype(..)`, `like.target()`.
+pub trait IntoTarget: Sized {
+    /// The target.
+    fn into_target(self) -> TargetSpec;
+    /// The target with another dtype than the default.
+    fn dtype(self, dtype: DType) -> TargetSpec {
+        self.into_target().dtype(dtype)
+    }
+}
+
+impl IntoTarget for TargetSpec {
+    fn into_target(self) -> TargetSpec {
+        self
+    }
+}
+impl IntoTarget for &TargetSpec {
+    fn into_target(self) -> TargetSpec {
+        self.clone()
+    }
+}
+impl IntoTarget for Device {
+    fn into_target(self) -> TargetSpec {
+        TargetSpec { target: Target::Local(self), dtype: None }
+    }
+}
+impl<S: Into<NdSbp>> IntoTarget for (&Placement, S) {
+    fn into_target(self) -> TargetSpec {
+        TargetSpec { target: Target::Global(self.0.clone(), self.1.into()), dtype: None }
+    }
+}
+impl<S: Into<NdSbp>> IntoTarget for (Placement, S) {
+    fn into_target(self) -> TargetSpec {
+        (&self.0, self.1).into_target()
+    }
+}
+impl From<&NdSbp> for NdSbp {
+    fn from(s: &NdSbp) -> NdSbp {
+        s.clone()
+    }
+}
+
+fn shape_attr(shape: &[usize]) -> AttrValue {
+    AttrValue::from(shape)
+}
+
+/// Every element is `value`; the dtype is that of the number's kind unless the target says otherwise.
+#[track_caller]
+pub fn full(shape: impl AsRef<[usize]>, value: impl Into<Scalar>, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, v, site) = (target.into_target(), value.into(), CallSite::here());
+    let dtype = t.dtype_or(match v {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Float(_) => DType::F32,
+    });
+    create(op!("full"), smallvec![shape_attr(shape.as_ref()), dtype.into()], smallvec![v], &t.target, site)
+}
+
+/// Zeros; f32 unless the target says otherwise.
+#[track_caller]
+pub fn zeros(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let t = target.into_target();
+    let dtype = t.dtype_or(DType::F32);
+    full(shape, 0.0, t.dtype(dtype))
+}
+
+/// Ones; f32 unless the target says otherwise.
+#[track_caller]
+pub fn ones(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let t = target.into_target();
+    let dtype = t.dtype_or(DType::F32);
+    full(shape, 1.0, t.dtype(dtype))
+}
+
+/// Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage.
+#[track_caller]
+pub fn empty(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    zeros(shape, target)
+}
+
+/// 0, 1, … below `end`; i64 unless the target says otherwise.
+#[track_caller]
+pub fn arange(end: i64, target: impl IntoTarget) -> Result<Tensor> {
+    range(0i64, end, 1i64, target)
+}
+
+/// start, start + step, … below end.
+///
+/// # Errors
+/// On a step of zero or one that leads away from `end`.
+#[track_caller]
+pub fn range(
+    start: impl Into<Scalar>,
+    end: impl Into<Scalar>,
+    step: impl Into<Scalar>,
+    target: impl IntoTarget,
+) -> Result<Tensor> {
+    let (t, site) = (target.into_target(), CallSite::here());
+    let (start, end, step) = (start.into(), end.into(), step.into());
+    let span = end.to_f64() - start.to_f64();
+    if step.to_f64() == 0.0 || span / step.to_f64() < 0.0 {
+        return Err(Error::argument(format!("no range from {start} to {end} by {step}")).at(site));
+    }
+    let len = (span / step.to_f64()).ceil() as i64;
+    let ints = matches!((start, end, step), (Scalar::Int(_), Scalar::Int(_), Scalar::Int(_)));
+    let dtype = t.dtype_or(if ints { DType::I64 } else { DType::F32 });
+    create(op!("arange"), smallvec![len.into(), dtype.into()], smallvec![start, step], &t.target, site)
+}
+
+/// Uniform in [0, 1).
+#[track_caller]
+pub fn rand(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, site) = (target.into_target(), CallSite::here());
+    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::F32).into()];
+    let runtime = smallvec![0.0.into(), 1.0.into(), 0i64.into(), (-1i64).into()];
+    create(op!("rand"), attrs, runtime, &t.target, site)
+}
+
+/// Normal with mean 0 and standard deviation 1. The numbers do not depend on placement or SBP.
+#[track_caller]
+pub fn randn(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, site) = (target.into_target(), CallSite::here());
+    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::F32).into()];
+    let runtime = smallvec![0.0.into(), 1.0.into(), 0i64.into(), (-1i64).into()];
+    create(op!("randn"), attrs, runtime, &t.target, site)
+}
+
+/// 1 with probability p, else 0.
+#[track_caller]
+pub fn bernoulli(shape: impl AsRef<[usize]>, p: f64, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, site) = (target.into_target(), CallSite::here());
+    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::F32).into()];
+    create(op!("bernoulli"), attrs, smallvec![p.into(), 0i64.into(), (-1i64).into()], &t.target, site)
+}
+
+/// Integers in [lo, hi).
+#[track_caller]
+pub fn randint(lo: i64, hi: i64, shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, site) = (target.into_target(), CallSite::here());
+    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::I64).into()];
+    let runtime = smallvec![lo.into(), hi.into(), 0i64.into(), (-1i64).into()];
+    create(op!("randint"), attrs, runtime, &t.target, site)
+}
+
+/// A tensor from values, row-major. With a global target every rank gives the same (logical) values.
+///
+/// # Errors
+/// When the number of values is not that of the shape.
+#[track_caller]
+pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, site, shape) = (target.into_target(), CallSite::here(), shape.as_ref());
+    let n: usize = shape.iter().product();
+    if n != data.len() {
+        return Err(Error::shape(format!("{} values do not fill the shape {shape:?} ({n})", data.len())).at(site));
+    }
+    // SAFETY: `Element` types are plain numbers (and bool) without padding; the slice covers the vector.
+    let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr() as *const u8, std::mem::size_of_val(&data[..])) };
+    let ctx = current();
+    let device = match &t.target {
+        Target::Local(d) => *d,
+        Target::Global(p, _) => p.device(),
+    };
+    let local = from_bytes(&ctx, bytes, shape, T::DTYPE, device).map_err(|e| e.at(site))?;
+    let local = match t.dtype {
+        Some(d) => local.cast(d)?,
+        None => local,
+    };
+    match &t.target {
+        Target::Local(_) => Ok(local),
+        Target::Global(p, s) => crate::interpreter::distribute(&local, p, s, site),
+    }
+}
+
+/// A tensor without dims.
+#[track_caller]
+pub fn scalar_tensor(value: impl Into<Scalar>, target: impl IntoTarget) -> Result<Tensor> {
+    full([], value, target)
+}
+
+impl Tensor {
+    /// The target that makes tensors like this one: same device or placement and SBP, same dtype.
+    pub fn target(&self) -> TargetSpec {
+        let target = match self.global() {
+            Some(g) => Target::Global(g.placement.clone(), g.sbp.clone()),
+            None => Target::Local(self.device()),
+        };
+        TargetSpec { target, dtype: Some(self.dtype()) }
+    }
+}
+
+/// Zeros of the same shape, dtype and layout.
+#[track_caller]
+pub fn zeros_like(x: &Tensor) -> Result<Tensor> {
+    zeros(x.shape(), x.target())
+}
+
+/// Ones of the same shape, dtype and layout.
+#[track_caller]
+pub fn ones_like(x: &Tensor) -> Result<Tensor> {
+    ones(x.shape(), x.target())
+}
+
+/// `value` everywhere, with the same shape, dtype and layout.
+#[track_caller]
+pub fn full_like(x: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
+    full(x.shape(), value, x.target())
+}

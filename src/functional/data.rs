@@ -1,0 +1,95 @@
+//! Reading values. On a global tensor explicit collectives of the world: every rank must call them.
+
+use crate::context::current_rank;
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::logical_bytes;
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, Element, Scalar};
+
+fn decode<T: Element>(bytes: &[u8]) -> Vec<T> {
+    let n = bytes.len() / std::mem::size_of::<T>();
+    let mut out: Vec<T> = Vec::with_capacity(n);
+    // SAFETY: `Element` types are plain numbers; kernels write bools as 0 or 1 only; the vector has room for n of them.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr() as *mut u8, n * std::mem::size_of::<T>());
+        out.set_len(n);
+    }
+    out
+}
+
+impl Tensor {
+    /// The logical value, row-major. A collective of the world for a global tensor.
+    ///
+    /// # Errors
+    /// When `T` is not the tensor's dtype.
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let site = CallSite::here();
+        self.check_dtype::<T>(site)?;
+        Ok(decode(&logical_bytes(self, site)?))
+    }
+
+    /// The logical value on one rank only; the others get none. Still a collective of the world.
+    #[track_caller]
+    pub fn to_vec_on<T: Element>(&self, rank: usize) -> Result<Option<Vec<T>>> {
+        let site = CallSite::here();
+        self.check_dtype::<T>(site)?;
+        let bytes = logical_bytes(self, site)?;
+        let here = match self.is_global() {
+            true => current_rank()?.rank() == rank,
+            false => true,
+        };
+        Ok(here.then(|| decode(&bytes)))
+    }
+
+    /// The logical value as f64, whatever the dtype.
+    #[track_caller]
+    pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
+        let site = CallSite::here();
+        let t = if self.dtype() == DType::F64 { self.detach() } else { self.detach().cast(DType::F64)? };
+        Ok(decode(&logical_bytes(&t, site)?))
+    }
+
+    /// The value of a tensor of one element. A collective of the world for a global tensor (a P(sum) gives the sum, never
+    /// this rank's part).
+    ///
+    /// # Errors
+    /// When there is not exactly one element.
+    #[track_caller]
+    pub fn item(&self) -> Result<f64> {
+        let site = CallSite::here();
+        if self.numel() != 1 {
+            return Err(Error::shape(format!("item() of {self}, which has {} elements", self.numel()))
+                .at(site)
+                .help("reduce it first, or use `to_vec`"));
+        }
+        Ok(self.scalar(site)?.to_f64())
+    }
+
+    fn scalar(&self, site: CallSite) -> Result<Scalar> {
+        let bytes = logical_bytes(self, site)?;
+        fn one<T: Element>(b: &[u8]) -> Option<Scalar> {
+            decode::<T>(b).first().map(|x| x.to_scalar())
+        }
+        let s = match self.dtype() {
+            DType::Bool => one::<bool>(&bytes),
+            DType::U8 => one::<u8>(&bytes),
+            DType::I8 => one::<i8>(&bytes),
+            DType::I32 => one::<i32>(&bytes),
+            DType::I64 => one::<i64>(&bytes),
+            DType::F32 => one::<f32>(&bytes),
+            DType::F64 => one::<f64>(&bytes),
+            _ => return Ok(Scalar::Float(self.to_f64_vec()?[0])),
+        };
+        s.ok_or_else(|| Error::shape("no element").at(site))
+    }
+
+    fn check_dtype<T: Element>(&self, site: CallSite) -> Result<()> {
+        if T::DTYPE == self.dtype() {
+            return Ok(());
+        }
+        Err(Error::dtype(format!("{self} cannot be read as {}", T::DTYPE))
+            .at(site)
+            .help("convert it with `.cast(dtype)`, or use `to_f64_vec`"))
+    }
+}

@@ -1,0 +1,140 @@
+//! Between layouts, and in and out of global tensors.
+
+use crate::context::{current, current_rank};
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::{self, box_global, shard_to_global};
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
+use crate::tensor::{Body, LocalTensor, Tensor};
+
+/// A layout: placement (none: the tensor's own) and nd-SBP, with an optional SBP for the gradient.
+#[derive(Clone, Debug)]
+pub struct LayoutSpec {
+    placement: Option<Placement>,
+    sbp: NdSbp,
+    grad_sbp: Option<NdSbp>,
+}
+
+/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`.
+pub trait IntoLayout: Sized {
+    /// The layout.
+    fn into_layout(self) -> LayoutSpec;
+    /// States the SBP of the gradient.
+    fn grad_sbp(self, sbp: impl Into<NdSbp>) -> LayoutSpec {
+        LayoutSpec { grad_sbp: Some(sbp.into()), ..self.into_layout() }
+    }
+}
+impl IntoLayout for LayoutSpec {
+    fn into_layout(self) -> LayoutSpec {
+        self
+    }
+}
+impl IntoLayout for NdSbp {
+    fn into_layout(self) -> LayoutSpec {
+        LayoutSpec { placement: None, sbp: self, grad_sbp: None }
+    }
+}
+impl IntoLayout for &NdSbp {
+    fn into_layout(self) -> LayoutSpec {
+        self.clone().into_layout()
+    }
+}
+impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
+    fn into_layout(self) -> LayoutSpec {
+        LayoutSpec { placement: Some(self.0.clone()), sbp: self.1.into(), grad_sbp: None }
+    }
+}
+
+impl Placement {
+    /// All ranks of the world as a 1-d mesh.
+    ///
+    /// # Errors
+    /// On a thread that has entered no rank context.
+    pub fn all(device: Device) -> Result<Placement> {
+        Placement::of_world(device, current_rank()?.world())
+    }
+}
+
+/// A global tensor from its logical value, which every rank of the world gives alike; each keeps its shard. Nothing is
+/// communicated.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let value = arange(6, Device::Cpu)?;
+/// let x = distribute(&value, (&mesh, sbp![S(0)]))?;
+/// assert_eq!(x.shape(), [6]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn distribute(value: &Tensor, layout: impl IntoLayout) -> Result<Tensor> {
+    let (l, site) = (layout.into_layout(), CallSite::here());
+    let p = l.placement.ok_or_else(|| {
+        Error::argument("distribute needs a placement").at(site).help("write `(&placement, sbp![...])`")
+    })?;
+    interpreter::distribute(value, &p, &l.sbp, site)
+}
+
+impl Tensor {
+    /// On a global tensor: boxing, the logical value stays. On a local one: each rank's tensor becomes its shard (a
+    /// collective that checks the shapes; B shards are made equal). States nothing about the gradient unless `.grad_sbp`
+    /// does: boxing passes it on as it is, a shard gets it as S ↔ S, B ↔ P.
+    ///
+    /// # Errors
+    /// When the layout is not one of this tensor, or shards are not the balanced split.
+    #[track_caller]
+    pub fn to_global(&self, layout: impl IntoLayout) -> Result<Tensor> {
+        let (l, site) = (layout.into_layout(), CallSite::here());
+        match self.global() {
+            Some(g) => {
+                let p = l.placement.unwrap_or_else(|| g.placement.clone());
+                box_global(self, &p, &l.sbp, l.grad_sbp.as_ref(), site)
+            }
+            None => {
+                let p = l.placement.ok_or_else(|| {
+                    Error::argument("a local tensor becomes global on a placement")
+                        .in_call(|| format!("to_global({})", self.short()))
+                        .at(site)
+                        .help("write `(&placement, sbp![...])`")
+                })?;
+                shard_to_global(self, &p, &l.sbp, l.grad_sbp.as_ref(), site)
+            }
+        }
+    }
+
+    /// This rank's shard as a local tensor. Its gradient comes back as S where split and as P where B (each rank's part of
+    /// the whole), unless [`Tensor::to_local_with`] says otherwise.
+    #[track_caller]
+    pub fn to_local(&self) -> Result<Tensor> {
+        interpreter::to_local(self, None, CallSite::here())
+    }
+
+    /// The shard, with the SBP that the gradient of the shard has as a global tensor.
+    #[track_caller]
+    pub fn to_local_with(&self, grad_sbp: impl Into<NdSbp>) -> Result<Tensor> {
+        interpreter::to_local(self, Some(&grad_sbp.into()), CallSite::here())
+    }
+
+    /// A local tensor on another device. (Global tensors move with `to_global((&placement, sbp))`.)
+    #[track_caller]
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        let site = CallSite::here();
+        let Body::Local(l) = self.body() else {
+            return Err(Error::placement(format!("{self} is not a local tensor"))
+                .at(site)
+                .help("use `to_global((&placement, sbp))`"));
+        };
+        if l.ty.device == device {
+            return Ok(self.clone());
+        }
+        let ctx = current();
+        let bytes = interpreter::local_bytes(&ctx, l).map_err(|e| e.at(site))?;
+        interpreter::from_bytes(&ctx, &bytes, self.shape(), self.dtype(), device).map_err(|e| e.at(site))
+    }
+
+    /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.
+    pub fn shard(&self) -> Result<Option<LocalTensor>> {
+        self.data()
+    }
+}

@@ -1,0 +1,202 @@
+//! Products and the functions of neural nets.
+
+use super::{invoke, invoke1, op};
+use crate::context::current;
+use crate::error::{CallSite, Error, Result};
+use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+use smallvec::smallvec;
+
+/// Options of [`Tensor::attention_with`].
+#[derive(Clone, Debug, Default)]
+pub struct AttentionOptions {
+    /// Query i sees keys 0..=i only.
+    pub causal: bool,
+    /// Factor of the scores; none: 1 / √(head size).
+    pub scale: Option<f64>,
+}
+
+/// Options of [`Tensor::cross_entropy_with`].
+#[derive(Clone, Debug, Default)]
+pub struct CrossEntropyOptions {
+    /// Targets with this value take no part, and the mean is over the others.
+    pub ignore_index: Option<i64>,
+    /// Losses of the rows instead of their mean.
+    pub per_row: bool,
+}
+
+impl Tensor {
+    /// Matrix product over the last two dims; leading dims broadcast; vectors as in PyTorch.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let a = from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2], Device::Cpu)?;
+    /// let v = from_vec(vec![1.0f32, 1.0], [2], Device::Cpu)?;
+    /// assert_eq!(a.matmul(&v)?.to_vec::<f32>()?, [3.0, 7.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        let site = CallSite::here();
+        self.product(other, false, site)
+    }
+
+    /// `self otherᵀ`: what a linear layer computes from its `[out, in]` weight.
+    #[track_caller]
+    pub fn matmul_t(&self, other: &Tensor) -> Result<Tensor> {
+        self.product(other, true, CallSite::here())
+    }
+
+    fn product(&self, other: &Tensor, transpose_b: bool, site: CallSite) -> Result<Tensor> {
+        let run = |a: &Tensor, b: &Tensor| {
+            invoke1(op!("matmul"), &[Some(a), Some(b)], smallvec![false.into(), transpose_b.into()], smallvec![], site)
+        };
+        if self.ndim() >= 2 && other.ndim() >= 2 {
+            return run(self, other);
+        }
+        if self.ndim() == 0 || other.ndim() == 0 {
+            return Err(Error::shape("a matrix product needs at least 1 dim")
+                .in_call(|| format!("matmul({}, {})", self.short(), other.short()))
+                .at(site));
+        }
+        let mut shape: Vec<usize> = vec![];
+        let a = match self.ndim() {
+            1 => self.reshape_at(&[1, self.shape()[0]], site)?,
+            _ => self.clone(),
+        };
+        let b = match other.ndim() {
+            1 if transpose_b => other.reshape_at(&[1, other.shape()[0]], site)?,
+            1 => other.reshape_at(&[other.shape()[0], 1], site)?,
+            _ => other.clone(),
+        };
+        let y = run(&a, &b)?;
+        shape.extend(y.shape());
+        if other.ndim() == 1 {
+            shape.pop();
+        }
+        if self.ndim() == 1 {
+            let row = shape.len() - if other.ndim() == 1 { 1 } else { 2 };
+            shape.remove(row);
+        }
+        y.reshape_at(&shape, site)
+    }
+
+    /// `self weightᵀ + bias`, with a weight of shape [out, in].
+    #[track_caller]
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+        let site = CallSite::here();
+        let y = self.product(weight, true, site)?;
+        match bias {
+            Some(b) => invoke1(op!("add"), &[Some(&y), Some(b)], smallvec![], smallvec![], site),
+            None => Ok(y),
+        }
+    }
+
+    /// exp(x) divided by its sum along a dim.
+    #[track_caller]
+    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
+        invoke1(op!("softmax"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
+    }
+    /// x minus the logarithm of the sum of exp(x) along a dim.
+    #[track_caller]
+    pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
+        invoke1(op!("log_softmax"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
+    }
+    /// Normalises the last dims (as many as the weight has, or 1) to mean 0 and variance 1, then scales and shifts.
+    #[track_caller]
+    pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let axes = weight.or(bias).map_or(1, |w| w.ndim().max(1));
+        let ins = [Some(self), weight, bias];
+        Ok(invoke(op!("layer_norm"), &ins, smallvec![axes.into()], smallvec![eps.into()], site)?.swap_remove(0))
+    }
+    /// Divides by the root of the mean square of the last dims, then scales.
+    #[track_caller]
+    pub fn rms_norm(&self, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let axes = weight.map_or(1, |w| w.ndim().max(1));
+        let ins = [Some(self), weight];
+        Ok(invoke(op!("rms_norm"), &ins, smallvec![axes.into()], smallvec![eps.into()], site)?.swap_remove(0))
+    }
+    /// Rows of this table by index.
+    ///
+    /// # Errors
+    /// On an index outside the table (found when the kernel runs, so on the ranks that have the index).
+    #[track_caller]
+    pub fn embedding(&self, ids: &Tensor) -> Result<Tensor> {
+        invoke1(op!("embedding"), &[Some(self), Some(ids)], smallvec![], smallvec![], CallSite::here())
+    }
+    /// 1 at the index, 0 elsewhere, along a new last dim.
+    #[track_caller]
+    pub fn one_hot(&self, classes: usize) -> Result<Tensor> {
+        let attrs = smallvec![classes.into(), oflow_kernels::DType::I64.into()];
+        invoke1(op!("one_hot"), &[Some(self)], attrs, smallvec![], CallSite::here())
+    }
+    /// Mean cross entropy of logits (classes last) against class indices.
+    #[track_caller]
+    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        self.cross_entropy_impl(target, &CrossEntropyOptions::default(), CallSite::here())
+    }
+    /// Cross entropy with options.
+    #[track_caller]
+    pub fn cross_entropy_with(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
+        self.cross_entropy_impl(target, options, CallSite::here())
+    }
+    fn cross_entropy_impl(&self, target: &Tensor, o: &CrossEntropyOptions, site: CallSite) -> Result<Tensor> {
+        let ignore = o.ignore_index.unwrap_or(i64::MIN);
+        let loss = invoke(op!("cross_entropy"), &[Some(self), Some(target)], smallvec![ignore.into()], smallvec![], site)?
+            .swap_remove(0);
+        if o.per_row {
+            return Ok(loss);
+        }
+        let all = || smallvec![crate::ops::AttrValue::Ints(smallvec![]), false.into()];
+        let total = invoke1(op!("sum"), &[Some(&loss)], all(), smallvec![], site)?;
+        match o.ignore_index {
+            // The count is known without looking: P(sum) stays P(sum).
+            None => {
+                let s = Scalar::Float(1.0 / loss.numel() as f64);
+                invoke1(op!("mul_scalar"), &[Some(&total)], smallvec![], smallvec![s], site)
+            }
+            Some(i) => {
+                let taken = invoke1(op!("ne_scalar"), &[Some(target)], smallvec![], smallvec![i.into()], site)?;
+                let count = invoke1(op!("sum"), &[Some(&taken)], all(), smallvec![], site)?;
+                invoke1(op!("div"), &[Some(&total), Some(&count)], smallvec![], smallvec![], site)
+            }
+        }
+    }
+    /// softmax(q kᵀ / √d) v over [B, H, T, D].
+    #[track_caller]
+    pub fn attention(&self, k: &Tensor, v: &Tensor, causal: bool) -> Result<Tensor> {
+        self.attention_impl(k, v, &AttentionOptions { causal, scale: None }, CallSite::here())
+    }
+    /// Attention with options.
+    #[track_caller]
+    pub fn attention_with(&self, k: &Tensor, v: &Tensor, options: &AttentionOptions) -> Result<Tensor> {
+        self.attention_impl(k, v, options, CallSite::here())
+    }
+    fn attention_impl(&self, k: &Tensor, v: &Tensor, o: &AttentionOptions, site: CallSite) -> Result<Tensor> {
+        let d = self.shape().last().copied().unwrap_or(1).max(1);
+        let scale = o.scale.unwrap_or(1.0 / (d as f64).sqrt());
+        let (attrs, runtime) = (smallvec![o.causal.into()], smallvec![scale.into()]);
+        Ok(invoke(op!("attention"), &[Some(self), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
+    }
+    /// Zeroes elements with probability p and scales the others by 1 / (1 - p). The mask does not depend on placement or
+    /// SBP.
+    ///
+    /// # Errors
+    /// When p is not a probability.
+    #[track_caller]
+    pub fn dropout(&self, p: f64) -> Result<Tensor> {
+        let site = CallSite::here();
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::argument(format!("{p} is not a probability")).at(site));
+        }
+        if p == 0.0 {
+            // The ordinal is drawn all the same: later numbers must not depend on a rate being zero.
+            current().draw(self.is_global());
+            return Ok(self.clone());
+        }
+        let runtime = smallvec![p.into(), 0i64.into(), (-1i64).into()];
+        invoke1(op!("dropout"), &[Some(self)], smallvec![], runtime, site)
+    }
+}

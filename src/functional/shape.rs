@@ -1,0 +1,186 @@
+//! Methods that move or rename elements.
+
+use super::{invoke1, op};
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{AttrValue, normalize_dim};
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+/// Resolves one `-1` of a shape from the number of elements.
+fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
+    let unknown = shape.iter().filter(|s| **s == -1).count();
+    if unknown > 1 || shape.iter().any(|s| *s < -1) {
+        return Err(Error::shape(format!("{shape:?} is not a shape")).at(site).help("at most one size may be -1"));
+    }
+    let known: usize = shape.iter().filter(|s| **s >= 0).map(|s| *s as usize).product();
+    if unknown == 1 && (known == 0 || !n.is_multiple_of(known)) {
+        return Err(Error::shape(format!("{n} elements do not fit the shape {shape:?}")).at(site));
+    }
+    Ok(shape.iter().map(|s| if *s == -1 { n / known } else { *s as usize }).collect())
+}
+
+impl Tensor {
+    /// The same elements in row-major order under another shape; one size may be -1.
+    #[track_caller]
+    pub fn reshape(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+        let site = CallSite::here();
+        let shape = resolve(shape.as_ref(), self.numel(), site)?;
+        self.reshape_at(&shape, site)
+    }
+    pub(crate) fn reshape_at(&self, shape: &[usize], site: CallSite) -> Result<Tensor> {
+        invoke1(op!("reshape"), &[Some(self)], smallvec![AttrValue::from(shape)], smallvec![], site)
+    }
+    /// All dims from `start` to `end` (inclusive) as one.
+    #[track_caller]
+    pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let (a, b) = (normalize_dim(start, self.ndim())?, normalize_dim(end, self.ndim())?);
+        let s = self.shape();
+        if s.is_empty() {
+            return self.reshape_at(&[1], site);
+        }
+        let mut shape: Vec<usize> = s[..a].to_vec();
+        shape.push(s[a..=b.max(a)].iter().product());
+        shape.extend(&s[b.max(a) + 1..]);
+        self.reshape_at(&shape, site)
+    }
+    /// Dims in another order.
+    #[track_caller]
+    pub fn permute(&self, dims: impl AsRef<[i64]>) -> Result<Tensor> {
+        let site = CallSite::here();
+        invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::from(dims.as_ref())], smallvec![], site)
+    }
+    /// Two dims exchanged.
+    #[track_caller]
+    pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let mut dims: SmallVec<[i64; 6]> = (0..self.ndim() as i64).collect();
+        let (a, b) = (normalize_dim(a, self.ndim()), normalize_dim(b, self.ndim()));
+        let (a, b) = (a.map_err(|e| e.at(site))?, b.map_err(|e| e.at(site))?);
+        if !dims.is_empty() {
+            dims.swap(a, b);
+        }
+        invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::Ints(dims)], smallvec![], site)
+    }
+    /// Matrix transpose: the last two dims exchanged.
+    #[track_caller]
+    pub fn t(&self) -> Result<Tensor> {
+        self.transpose(-1, -2)
+    }
+    /// Repeats dims of size 1 to a shape; -1 keeps a size.
+    #[track_caller]
+    pub fn expand(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+        let site = CallSite::here();
+        let shape = shape.as_ref();
+        let lead = shape.len().saturating_sub(self.ndim());
+        let full: SmallVec<[i64; 6]> = shape
+            .iter()
+            .enumerate()
+            .map(|(d, n)| if *n == -1 && d >= lead { self.shape()[d - lead] as i64 } else { *n })
+            .collect();
+        invoke1(op!("expand"), &[Some(self)], smallvec![AttrValue::Ints(full)], smallvec![], site)
+    }
+    /// A new dim of size 1.
+    #[track_caller]
+    pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim() + 1).map_err(|e| e.at(site))?;
+        let mut shape = self.shape().to_vec();
+        shape.insert(d, 1);
+        self.reshape_at(&shape, site)
+    }
+    /// Without that dim of size 1 (unchanged if it has another size, as in PyTorch).
+    #[track_caller]
+    pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let mut shape = self.shape().to_vec();
+        if shape.get(d) == Some(&1) {
+            shape.remove(d);
+        }
+        self.reshape_at(&shape, site)
+    }
+    /// Elements start, start + step, … below end of a dim. Negative bounds count from the end; bounds are clamped.
+    #[track_caller]
+    pub fn slice(&self, dim: i64, start: i64, end: i64, step: i64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let n = self.shape().get(d).copied().unwrap_or(0) as i64;
+        let bound = |x: i64| if x < 0 { (x + n).max(0) } else { x.min(n) };
+        let start = bound(start);
+        let attrs = smallvec![d.into(), start.into(), bound(end).max(start).into(), step.into()];
+        invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
+    }
+    /// `len` elements of a dim from `start`.
+    ///
+    /// # Errors
+    /// When they do not lie inside.
+    #[track_caller]
+    pub fn narrow(&self, dim: i64, start: i64, len: i64) -> Result<Tensor> {
+        let site = CallSite::here();
+        let attrs = smallvec![dim.into(), start.into(), (start + len).into(), 1i64.into()];
+        invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
+    }
+    /// The element `index` of a dim, without that dim.
+    #[track_caller]
+    pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
+        let d = normalize_dim(dim, self.ndim())?;
+        let n = self.shape().get(d).copied().unwrap_or(0) as i64;
+        let i = if index < 0 { index + n } else { index };
+        self.narrow(d as i64, i, 1)?.squeeze(d as i64)
+    }
+    /// Parts of `size` along a dim; the last may be smaller.
+    #[track_caller]
+    pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let n = self.shape().get(d).copied().unwrap_or(0);
+        if size == 0 {
+            return Err(Error::argument("a part must have at least one element").at(site));
+        }
+        (0..n.max(1)).step_by(size).map(|s| self.narrow(d as i64, s as i64, size.min(n - s) as i64)).collect()
+    }
+    /// `parts` nearly equal parts along a dim, as PyTorch's chunk.
+    #[track_caller]
+    pub fn chunk(&self, parts: usize, dim: i64) -> Result<Vec<Tensor>> {
+        let d = normalize_dim(dim, self.ndim())?;
+        let n = self.shape().get(d).copied().unwrap_or(0);
+        self.split(n.div_ceil(parts.max(1)).max(1), dim)
+    }
+    /// Zeroes what is above a diagonal of the last two dims.
+    #[track_caller]
+    pub fn tril(&self, diagonal: i64) -> Result<Tensor> {
+        invoke1(op!("tril"), &[Some(self)], smallvec![diagonal.into()], smallvec![], CallSite::here())
+    }
+    /// Zeroes what is below a diagonal of the last two dims.
+    #[track_caller]
+    pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
+        invoke1(op!("triu"), &[Some(self)], smallvec![diagonal.into()], smallvec![], CallSite::here())
+    }
+}
+
+/// Tensors one after another along a dim.
+#[track_caller]
+pub fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+    let ins: SmallVec<[Option<&Tensor>; 4]> = tensors.iter().map(|t| Some(*t)).collect();
+    invoke1(op!("concat"), &ins, smallvec![dim.into()], smallvec![], CallSite::here())
+}
+
+/// Tensors of one shape along a new dim.
+#[track_caller]
+pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+    let site = CallSite::here();
+    let Some(first) = tensors.first() else {
+        return Err(Error::argument("no tensor to stack").at(site));
+    };
+    let d = normalize_dim(dim, first.ndim() + 1).map_err(|e| e.at(site))?;
+    let rows: Vec<Tensor> = tensors.iter().map(|t| t.unsqueeze(d as i64)).collect::<Result<_>>()?;
+    let ins: SmallVec<[Option<&Tensor>; 4]> = rows.iter().map(Some).collect();
+    invoke1(op!("concat"), &ins, smallvec![d.into()], smallvec![], site)
+}
+
+/// a where the condition holds, else b.
+#[track_caller]
+pub fn where_(cond: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    invoke1(op!("where"), &[Some(cond), Some(a), Some(b)], smallvec![], smallvec![], CallSite::here())
+}

@@ -1,0 +1,101 @@
+//! One call on its way: op, inputs, attributes, where it stands in the user's program.
+
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{Attrs, Op, RuntimeAttrs};
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
+use crate::tensor::{Body, Tensor};
+
+/// Where a source op puts its result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A local tensor.
+    Local(Device),
+    /// A global tensor.
+    Global(Placement, NdSbp),
+}
+
+/// A call.
+pub struct Call<'a> {
+    /// The op.
+    pub op: &'static Op,
+    /// Inputs in order (absent optional ones `None`).
+    pub inputs: &'a [Option<&'a Tensor>],
+    /// Plan attributes in declared order.
+    pub attrs: Attrs,
+    /// Runtime attributes in declared order.
+    pub runtime: RuntimeAttrs,
+    /// Where a source op puts its result.
+    pub target: Option<&'a Target>,
+    /// Output 0 is written into this tensor.
+    pub given: Option<&'a Tensor>,
+    /// Whether the call is recorded for backward.
+    pub recording: bool,
+    /// The user's line.
+    pub site: CallSite,
+}
+
+/// Which interpreter takes the call.
+pub enum Mode {
+    /// All inputs local.
+    Local(Device),
+    /// All inputs global on one placement.
+    Global(Placement),
+}
+
+impl Call<'_> {
+    /// Decides the mode from the inputs, or from the target of a source op.
+    pub fn mode(&self) -> Result<Mode> {
+        let mut mode: Option<(Mode, &Tensor)> = None;
+        for t in self.inputs.iter().flatten().copied() {
+            let this = match t.body() {
+                Body::Local(l) => Mode::Local(l.ty.device),
+                Body::Global(g, _) => Mode::Global(g.placement.clone()),
+                Body::Lazy(_) | Body::Meta(..) => {
+                    t.data()?;
+                    return Err(Error::unsupported("tensor without data"));
+                }
+            };
+            match (&mode, &this) {
+                (None, _) => mode = Some((this, t)),
+                (Some((Mode::Local(a), _)), Mode::Local(b)) if a == b => {}
+                (Some((Mode::Global(a), _)), Mode::Global(b)) if a == b => {}
+                (Some((Mode::Local(_), first)), Mode::Local(_)) => {
+                    return Err(Error::placement(format!("inputs are on different devices: {first} and {t}"))
+                        .help("move one with `to_device`"));
+                }
+                (Some((Mode::Global(a), _)), Mode::Global(b)) => {
+                    return Err(Error::placement(format!("inputs are on different placements: {a} and {b}")).help(
+                        "oflow never moves a tensor between placements silently; use `x.to_global((&placement, sbp))`",
+                    ));
+                }
+                (Some((_, first)), _) => {
+                    return Err(Error::placement(format!("local and global inputs are mixed: {first} and {t}")).help(
+                        "make the local one global with `distribute` (every rank has the logical value) or `to_global` (every rank has its shard)",
+                    ));
+                }
+            }
+        }
+        match (mode, self.target) {
+            (Some((m, _)), _) => Ok(m),
+            (None, Some(Target::Local(d))) => Ok(Mode::Local(*d)),
+            (None, Some(Target::Global(p, _))) => Ok(Mode::Global(p.clone())),
+            (None, None) => Err(Error::argument("a source op needs a device or a placement with an SBP")),
+        }
+    }
+
+    /// The call in short form: `matmul(f32[4, 2] [S(0)], f32[3, 3] [B]) on cpu[dp=4]`.
+    pub fn short(&self) -> String {
+        let ins: Vec<String> =
+            self.inputs.iter().map(|t| t.map_or("none".to_string(), |t| t.short())).collect();
+        let on = self.inputs.iter().flatten().find_map(|t| t.global()).map(|g| g.placement.to_string());
+        let on = on.or(match self.target {
+            Some(Target::Global(p, s)) => Some(format!("{p} as {s}")),
+            _ => None,
+        });
+        match on {
+            Some(p) => format!("{}({}) on {p}", self.op.name(), ins.join(", ")),
+            None => format!("{}({})", self.op.name(), ins.join(", ")),
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Between layouts, and between local and global tensors: the three ways in and out that are never confused.
+
+use super::call::Target;
+use super::dispatch::run_boxing;
+use super::plan::boxing_to;
+use super::record::record_custom;
+use crate::comm::{Group, Tag};
+use crate::context::{RankCtx, current_rank, grad_enabled};
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{TensorType, find};
+use crate::placement::{Placement, shard_range};
+use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
+use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
+use oflow_kernels::view::contiguous_strides;
+use std::sync::Arc;
+
+/// Boxing without a record: the logical value stays, the layout changes.
+pub(crate) fn to_layout(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: CallSite) -> Result<Tensor> {
+    let ctx = current_rank()?;
+    let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
+    let b = boxing_to(&ctx, g, placement, sbp)?;
+    let tag = ctx.next_op("to_global", layout_key(g.ty.shape.as_slice(), &g.sbp, sbp) ^ site.line as u64, site);
+    run_boxing(&ctx, t, &b, &tag)
+}
+
+fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
+    use std::hash::Hasher;
+    let mut h = crate::intern::FixedHasher::default();
+    shape.iter().for_each(|n| h.write_usize(*n));
+    h.write(format!("{from}{to}").as_bytes());
+    h.finish()
+}
+
+/// `global.to_global(...)`: boxing, recorded. Its gradient keeps its own SBP on the source's placement, or is boxed to
+/// `grad_sbp` where one is stated.
+pub fn box_global(
+    t: &Tensor,
+    placement: &Placement,
+    sbp: &NdSbp,
+    grad_sbp: Option<&NdSbp>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let call = || format!("to_global({}, {sbp}) on {placement}", t.short());
+    let out = (|| {
+        let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
+        if let Some(s) = grad_sbp {
+            check_layout(&g.ty.shape, g.ty.dtype, &g.placement, s)?;
+        }
+        // What boxing returns never shares writable storage with its source: in-place ops on a shared shard copy first.
+        to_layout(t, placement, sbp, site)
+    })()
+    .map_err(|e| e.in_call(call).at(site))?;
+    if grad_enabled() && t.requires_grad() {
+        let home = t.placement()?.clone();
+        let stated = grad_sbp.cloned();
+        let back = move |grads: &[Option<Tensor>]| {
+            let Some(dy) = &grads[0] else { return Ok(vec![None]) };
+            let have = dy.sbp()?.clone();
+            let want = match (&stated, dy.placement()? == &home) {
+                (Some(s), _) => s.clone(),
+                (None, true) => return Ok(vec![Some(dy.clone())]),
+                // Another placement: the same kind of layout where the mesh has as many axes, else whole.
+                (None, false) if home.axes() == have.len() => have,
+                (None, false) => NdSbp::broadcast(home.axes()),
+            };
+            Ok(vec![Some(box_global(dy, &home, &want, None, site)?)])
+        };
+        record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
+    }
+    Ok(out)
+}
+
+/// `local.to_global(...)`: each rank's tensor becomes its shard. A collective: shapes are checked, shards must be the
+/// balanced split, B shards are made equal by broadcast from the first rank of each group.
+pub fn shard_to_global(
+    t: &Tensor,
+    placement: &Placement,
+    sbp: &NdSbp,
+    grad_sbp: Option<&NdSbp>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let ctx = current_rank()?;
+    let out = shard_to_global_inner(&ctx, t, placement, sbp, site)
+        .map_err(|e| e.in_call(|| format!("to_global({}, {sbp}) on {placement}", t.short())).at(site))?;
+    if grad_enabled() && t.requires_grad() {
+        let want = grad_sbp.cloned().unwrap_or_else(|| crate::boxing::dual(sbp));
+        let home = placement.clone();
+        let back = move |grads: &[Option<Tensor>]| {
+            let Some(dy) = &grads[0] else { return Ok(vec![None]) };
+            let dy = if dy.sbp()? == &want { dy.clone() } else { box_global(dy, &home, &want, None, site)? };
+            Ok(vec![dy.data()?.map(Tensor::from_local)])
+        };
+        record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
+    }
+    Ok(out)
+}
+
+fn shard_to_global_inner(
+    ctx: &RankCtx,
+    t: &Tensor,
+    placement: &Placement,
+    sbp: &NdSbp,
+    site: CallSite,
+) -> Result<Tensor> {
+    let Body::Local(local) = t.body() else {
+        return Err(Error::argument(format!("{t} is not a local tensor")));
+    };
+    let comm = ctx.comm()?;
+    let world = ctx.world();
+    // Every rank tells its shape; the logical shape follows from the shards along each split axis.
+    let tag = ctx.next_op("to_global", 0x70_67 ^ site.line as u64, site);
+    let me = Group { ranks: (0..world).collect(), me: ctx.rank() };
+    let mut mine = vec![-1i64; 10];
+    mine[0] = local.dims().len() as i64;
+    mine[1] = local.dtype() as i64;
+    for (d, n) in local.dims().iter().enumerate().take(8) {
+        mine[2 + d] = *n as i64;
+    }
+    let bytes: Vec<u8> = mine.iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut all = vec![0u8; bytes.len() * world];
+    comm.all_gather(&me, &tag, &bytes, &mut all, &vec![bytes.len(); world])?;
+    let shapes: Vec<Vec<i64>> = all
+        .chunks(bytes.len())
+        .map(|c| c.chunks(8).map(|w| i64::from_le_bytes(w.try_into().unwrap_or_default())).collect())
+        .collect();
+    let of = |rank: usize| -> (Vec<usize>, i64) {
+        let s = &shapes[rank];
+        ((0..s[0] as usize).map(|d| s[2 + d] as usize).collect(), s[1])
+    };
+    let (first, dtype) = of(placement.ranks()[0]);
+    for &r in placement.ranks() {
+        let (s, d) = of(r);
+        if d != dtype || s.len() != first.len() {
+            return Err(Error::shape(format!(
+                "the shards differ: rank {} has {:?}, rank {r} has {s:?}",
+                placement.ranks()[0],
+                first
+            ))
+            .help("every rank must give a shard of the same rank and dtype"));
+        }
+    }
+    if sbp.len() != placement.axes() || sbp.iter().any(|s| s.split_dim().is_some_and(|d| d >= first.len())) {
+        check_layout(&first, local.dtype(), placement, sbp)?;
+    }
+    // Logical size of a split dim: the sum over the positions that hold its pieces (the others at coordinate 0).
+    let mut logical = first.clone();
+    for d in 0..first.len() {
+        let axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a] == Sbp::Split(d)).collect();
+        if !axes.is_empty() {
+            logical[d] = (0..placement.len())
+                .filter(|p| placement.coord(*p).iter().enumerate().all(|(a, c)| axes.contains(&a) || *c == 0))
+                .map(|p| of(placement.ranks()[p]).0[d])
+                .sum();
+        }
+    }
+    for p in 0..placement.len() {
+        let want = shard_box(&logical, placement, sbp, p).size;
+        let (have, _) = of(placement.ranks()[p]);
+        if have != want.as_slice() {
+            return Err(Error::shape(format!(
+                "the shards are not the balanced split of {logical:?} as {sbp}: rank {} has {have:?}, the split gives {:?}",
+                placement.ranks()[p],
+                want.as_slice()
+            ))
+            .help("use `distribute` if each rank has the logical value"));
+        }
+    }
+    let dtype = local.dtype();
+    check_layout(&logical, dtype, placement, sbp)?;
+    let ty = intern_global(TensorType::new(&logical, dtype), placement, sbp);
+    let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
+    let shard = match local.ty.device == placement.device() {
+        true => local.clone(),
+        false => {
+            return Err(Error::placement(format!("the shard is on {}, the placement on {}", local.ty.device, placement.device()))
+                .help("move it with `to_device`"));
+        }
+    };
+    // B axes: everyone takes the bytes of coordinate 0.
+    let b_axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a].is_broadcast() && placement.dims()[*a] > 1).collect();
+    if b_axes.is_empty() {
+        return Ok(Tensor::from_shard(ty, Some(shard)));
+    }
+    let vm = &ctx.device(placement.device())?.vm;
+    let own = super::dispatch::contiguous(ctx, &shard)?;
+    vm.synchronize()?;
+    let coord = placement.coord(pos);
+    let ranks: Vec<usize> = (0..placement.len())
+        .filter(|p| {
+            let c = placement.coord(*p);
+            (0..sbp.len()).all(|a| b_axes.contains(&a) || c[a] == coord[a])
+        })
+        .map(|p| placement.ranks()[p])
+        .collect();
+    let me = ranks.iter().position(|r| *r == ctx.rank()).unwrap_or(0);
+    let len = own.ty.ty.len() * dtype.size();
+    // SAFETY: `own` is a fresh contiguous block of that many bytes, held here only; the vm is idle.
+    let buf = unsafe { std::slice::from_raw_parts_mut(own.storage.ptr(), len) };
+    comm.broadcast(&Group { ranks, me }, &tag, 0, buf)?;
+    Ok(Tensor::from_shard(ty, Some(own)))
+}
+
+/// `distribute(&value, …)`: every rank of the world has the logical value; each keeps its shard. No communication. The
+/// gradient of the value is whole (B) on every rank.
+pub fn distribute(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: CallSite) -> Result<Tensor> {
+    let ctx = current_rank()?;
+    let short = || format!("distribute({}, {sbp}) on {placement}", t.short());
+    let out = distribute_inner(&ctx, t, placement, sbp).map_err(|e| e.in_call(short).at(site))?;
+    if grad_enabled() && t.requires_grad() {
+        let home = placement.clone();
+        let back = move |grads: &[Option<Tensor>]| {
+            let Some(dy) = &grads[0] else { return Ok(vec![None]) };
+            let whole = box_global(dy, &home, &NdSbp::broadcast(home.axes()), None, site)?;
+            Ok(vec![whole.data()?.map(Tensor::from_local)])
+        };
+        record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
+    }
+    Ok(out)
+}
+
+fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
+    let Body::Local(local) = t.body() else {
+        return Err(Error::argument(format!("{t} is global already")).help("`to_global` changes the layout of a global tensor"));
+    };
+    check_layout(local.dims(), local.dtype(), placement, sbp)?;
+    let ty = intern_global(t.ty().clone(), placement, sbp);
+    let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
+    let b = shard_box(local.dims(), placement, sbp, pos);
+    let offset: isize = b.offset.iter().zip(&local.strides).map(|(o, s)| *o as isize * s).sum();
+    let window = local.restride((local.offset as isize + offset) as usize, &b.size, local.strides.clone());
+    // A copy: the caller may change its tensor afterwards.
+    let mut own = super::dispatch::contiguous(ctx, &window)?;
+    let coord = placement.coord(pos);
+    let kept = sbp.iter().enumerate().all(|(a, s)| *s != Sbp::PARTIAL_SUM || coord[a] == 0);
+    if !kept {
+        // P(sum): one copy and zeros.
+        own = zeros_like(ctx, &own)?;
+    }
+    Ok(Tensor::from_shard(ty, Some(own)))
+}
+
+fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
+    let out = LocalTensor::alloc(ctx, &l.ty)?;
+    ctx.device(l.ty.device)?.vm.synchronize()?;
+    oflow_kernels::cpu::copy::fill(&out.view(), oflow_kernels::Scalar::Int(0))?;
+    Ok(out)
+}
+
+/// `to_local()`: this rank's shard as a local tensor; its gradient becomes the gradient's shard (B → P unless stated).
+pub fn to_local(t: &Tensor, grad_sbp: Option<&NdSbp>, site: CallSite) -> Result<Tensor> {
+    let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is a local tensor already")).at(site))?.clone();
+    let Some(data) = t.data()? else {
+        return Err(Error::placement(format!("this rank is outside the placement of {t}; it has no shard")).at(site));
+    };
+    let out = Tensor::from_local(data);
+    if grad_enabled() && t.requires_grad() {
+        let want = grad_sbp.cloned().unwrap_or_else(|| {
+            g.sbp.map(|s| if s.is_broadcast() { Sbp::PARTIAL_SUM } else if s.is_partial() { Sbp::Broadcast } else { s })
+        });
+        let home = intern_global(g.ty.clone(), &g.placement, &want);
+        let back = move |grads: &[Option<Tensor>]| {
+            Ok(vec![match &grads[0] {
+                Some(dy) => Some(Tensor::from_shard(home.clone(), dy.data()?)),
+                None => None,
+            }])
+        };
+        record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
+    }
+    Ok(out)
+}
+
+/// The slice of a global batch of `len` rows that belongs to this rank's coordinate on a mesh axis.
+pub fn batch_range(len: usize, placement: &Placement, axis: usize, rank: usize) -> Option<std::ops::Range<usize>> {
+    let c = placement.coord(placement.position(rank)?);
+    Some(shard_range(len, placement.dims()[axis], c[axis]))
+}
+
+/// A local tensor from values in memory.
+pub fn from_bytes(
+    ctx: &RankCtx,
+    bytes: &[u8],
+    shape: &[usize],
+    dtype: oflow_kernels::DType,
+    device: crate::placement::Device,
+) -> Result<Tensor> {
+    let out = LocalTensor::alloc_like(ctx, shape, dtype, device)?;
+    ctx.device(device)?.vm.wait(&out.storage)?;
+    debug_assert_eq!(out.strides, contiguous_strides(shape));
+    // SAFETY: a fresh contiguous block of at least `bytes.len()` bytes that nobody else has.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.storage.ptr(), bytes.len()) };
+    Ok(Tensor::from_local(out))
+}
+
+/// Whether the target is global.
+pub fn is_global_target(t: &Target) -> bool {
+    matches!(t, Target::Global(..))
+}

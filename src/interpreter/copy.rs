@@ -1,0 +1,48 @@
+//! Copies that the interpreter itself needs.
+
+use super::call::Call;
+use super::dispatch::dispatch;
+use crate::error::{CallSite, Result};
+use crate::ops::{KernelDef, find};
+use crate::tensor::Tensor;
+use crate::vm::KernelPlan;
+use oflow_kernels::cpu;
+use smallvec::{SmallVec, smallvec};
+use std::sync::{Arc, OnceLock};
+
+/// The plan that copies (and converts) one view into another, whatever their dims.
+pub(super) fn copy_plan() -> Result<Arc<KernelPlan>> {
+    static PLAN: OnceLock<Arc<KernelPlan>> = OnceLock::new();
+    if let Some(p) = PLAN.get() {
+        return Ok(p.clone());
+    }
+    let op = find("copy")?;
+    let k = KernelDef::cpu("copy", |cx| Ok(cpu::copy::copy(cx.input(0)?, cx.output(0))?));
+    let plan = Arc::new(KernelPlan {
+        op,
+        name: k.name,
+        run: k.run,
+        state: None,
+        attrs: SmallVec::new(),
+        input_boxes: SmallVec::new(),
+        output_boxes: SmallVec::new(),
+        inplace: vec![],
+        workspace: 0,
+    });
+    Ok(PLAN.get_or_init(|| plan).clone())
+}
+
+/// Writes the value of `from` into `to`, in place.
+pub(super) fn assign(to: &Tensor, from: &Tensor, site: CallSite) -> Result<()> {
+    dispatch(Call {
+        op: find("assign")?,
+        inputs: &[Some(to), Some(from)],
+        attrs: smallvec![],
+        runtime: smallvec![],
+        target: None,
+        given: None,
+        recording: false,
+        site,
+    })?;
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! A user's own differentiable function: forward and backward in Rust.
+
+use super::record::record_custom;
+use crate::context::{grad_enabled, no_grad};
+use crate::error::{CallSite, Result};
+use crate::ops::find;
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// Runs `forward` without recording its inner calls; if an input requires a gradient, `backward` (gradients of the outputs
+/// → gradients of the inputs) becomes the gradient of the whole. What backward needs it captures.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let x = full([2], 3.0, Device::Cpu)?.requires_grad_(true)?;
+/// let saved = x.detach();
+/// let y = oflow::apply_custom(
+///     &[&x],
+///     |ins| Ok(vec![ins[0].mul(&ins[0])?]),
+///     move |grads| Ok(vec![grads[0].as_ref().map(|g| g.mul(&saved)?.mul(2.0)).transpose()?]),
+/// )?;
+/// y[0].sum(())?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [6.0, 6.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn apply_custom(
+    inputs: &[&Tensor],
+    forward: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>>,
+    backward: impl Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    let site = CallSite::here();
+    let recording = grad_enabled() && inputs.iter().any(|t| t.requires_grad());
+    let outs: Vec<Tensor> = {
+        let _quiet = no_grad();
+        forward(inputs)?.into_iter().map(|t| t.detach()).collect()
+    };
+    if recording {
+        record_custom(find("copy")?, inputs, &outs, site, Arc::new(backward));
+    }
+    Ok(outs)
+}

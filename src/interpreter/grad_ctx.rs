@@ -1,0 +1,226 @@
+//! The eager gradient context: what a gradient rule sees of a recorded call.
+
+use super::emit::EagerEmit;
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derivative_is_zero, derived_args, derived_grad_op};
+use crate::sbp::NdSbp;
+use crate::tensor::{Edge, Node, Tensor};
+use oflow_kernels::{DType, Dims};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Runs the gradient rule of a node.
+///
+/// # Errors
+/// The rule is missing, or a tensor it needs was changed in place or freed.
+pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+    if let Some(custom) = &node.custom {
+        return custom(grads);
+    }
+    let mut ctx = EagerGrad {
+        node,
+        emit: EagerEmit::new(node.site),
+        grads: grads.to_vec(),
+        result: vec![None; node.edges.len()],
+    };
+    match &node.op.grad {
+        Grad::Missing => {
+            return Err(Error::autograd(format!("op '{}' has no gradient rule", node.op.name()))
+                .help("declare one with `OpDef::grad`, or `detach()` the input"));
+        }
+        Grad::None => {}
+        Grad::FromExpr => from_expr(&mut ctx)?,
+        Grad::Wiring(wires) => {
+            for w in wires.iter().filter(|w| ctx.needs(w.input)) {
+                let mut args: Vec<Value> = vec![];
+                for a in &w.args {
+                    args.push(match a {
+                        GradArg::Input(i) => ctx.input(*i)?,
+                        GradArg::Output(i) => ctx.output(*i)?,
+                        GradArg::OutGrad(i) => match ctx.grad(*i) {
+                            Some(g) => g,
+                            None => continue,
+                        },
+                    });
+                }
+                if args.len() < w.args.len() {
+                    continue;
+                }
+                let attrs: Vec<(&str, AttrValue)> =
+                    w.attrs.iter().map(|n| Ok((n.as_str(), ctx.attr(n)?))).collect::<Result<_>>()?;
+                let v = ctx.emit.call_one(&w.op, &args, &attrs)?;
+                ctx.set(w.input, v)?;
+            }
+        }
+        Grad::Rule { run, .. } => run(&mut ctx)?,
+    }
+    Ok(ctx.result)
+}
+
+impl EagerEmit {
+    fn call_one(&mut self, op: &str, args: &[Value], attrs: &[(&str, AttrValue)]) -> Result<Value> {
+        (self as &mut dyn Emit).call(op, args, attrs)
+    }
+}
+
+fn from_expr(ctx: &mut EagerGrad<'_>) -> Result<()> {
+    let op = ctx.node.op;
+    let Some(dy) = ctx.grad(0) else { return Ok(()) };
+    for i in 0..op.sig.inputs.len() {
+        if !ctx.needs(i) || derivative_is_zero(op, i)? {
+            continue;
+        }
+        let g = derived_grad_op(op, i)?;
+        let reads = derived_args(op, i)?;
+        let mut args = vec![dy];
+        for k in &reads.inputs {
+            args.push(ctx.input(*k)?);
+        }
+        if reads.output {
+            args.push(ctx.output(0)?);
+        }
+        let runtime: Vec<(&str, AttrValue)> = op
+            .sig
+            .runtime
+            .iter()
+            .zip(&ctx.node.runtime)
+            .map(|(a, v)| (a.name.as_str(), AttrValue::Scalar(*v)))
+            .collect();
+        let dx = ctx.emit.call_one(g.name(), &args, &runtime)?;
+        ctx.set(i, dx)?;
+    }
+    Ok(())
+}
+
+struct EagerGrad<'a> {
+    node: &'a Arc<Node>,
+    emit: EagerEmit,
+    grads: Vec<Option<Tensor>>,
+    result: Vec<Option<Tensor>>,
+}
+
+impl EagerGrad<'_> {
+    fn changed(&self, what: &str) -> Error {
+        Error::autograd(format!("{what} of {} was changed in place after it was used there", self.node.op.name()))
+            .at(self.node.site)
+            .help("use the op that returns a new tensor, or change it before")
+    }
+}
+
+impl Emit for EagerGrad<'_> {
+    fn emit(&mut self, op: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>> {
+        self.emit.emit(op, inputs, attrs)
+    }
+    fn shape(&self, v: Value) -> Dims {
+        self.emit.shape(v)
+    }
+    fn dtype(&self, v: Value) -> DType {
+        self.emit.dtype(v)
+    }
+    fn nd_sbp(&self, v: Value) -> Option<NdSbp> {
+        self.emit.nd_sbp(v)
+    }
+    fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
+        self.emit.box_to(v, sbp)
+    }
+    fn detach(&mut self, v: Value) -> Value {
+        self.emit.detach(v)
+    }
+}
+
+impl GradCtx for EagerGrad<'_> {
+    fn attrs(&self) -> &Attrs {
+        &self.node.attrs
+    }
+    fn runtime(&self) -> &RuntimeAttrs {
+        &self.node.runtime
+    }
+    fn inputs(&self) -> usize {
+        self.node.edges.len()
+    }
+    fn has(&self, i: usize) -> bool {
+        self.node.input_types.get(i).is_some_and(|t| t.is_some())
+    }
+    fn needs(&self, i: usize) -> bool {
+        self.node.edges.get(i).is_some_and(|e| e.is_some())
+    }
+    fn input(&mut self, i: usize) -> Result<Value> {
+        let saved = self.node.inputs.lock().unwrap_or_else(|e| e.into_inner());
+        let freed = || {
+            Error::autograd("backward ran a second time through a graph whose tensors were freed")
+                .at(self.node.site)
+                .help("keep it with `backward_with(BackwardOptions { retain_graph: true, .. })`")
+        };
+        let all = saved.as_ref().ok_or_else(freed)?;
+        let s = all.get(i).and_then(|s| s.as_ref()).ok_or_else(|| {
+            Error::autograd(format!("the gradient of {} reads input {i}, which it did not say it saves", self.node.op.name()))
+        })?;
+        if s.tensor.version() != s.version {
+            return Err(self.changed("an input"));
+        }
+        let t = s.tensor.clone();
+        drop(saved);
+        Ok(self.emit.put(t))
+    }
+    fn input_shape(&self, i: usize) -> Dims {
+        self.node.input_types[i].as_ref().map(|t| t.shape.clone()).unwrap_or_default()
+    }
+    fn input_dtype(&self, i: usize) -> Option<DType> {
+        self.node.input_types.get(i).and_then(|t| t.as_ref()).map(|t| t.dtype)
+    }
+    fn output(&mut self, i: usize) -> Result<Value> {
+        let outs = self.node.outputs.lock().unwrap_or_else(|e| e.into_inner());
+        let s = outs.get(i).and_then(|s| s.as_ref()).ok_or_else(|| {
+            Error::autograd(format!("the gradient of {} reads output {i}, which is not saved", self.node.op.name()))
+                .at(self.node.site)
+                .help("if this is a second backward, keep the graph with `retain_graph`")
+        })?;
+        if s.tensor.version() != s.version {
+            return Err(self.changed("the output"));
+        }
+        let t = s.tensor.detach();
+        drop(outs);
+        // Second derivatives go through the output to this very node.
+        t.set_edge(Edge::Node(self.node.clone(), i));
+        Ok(self.emit.put(t))
+    }
+    fn grad(&mut self, i: usize) -> Option<Value> {
+        let g = self.grads.get(i).cloned().flatten()?;
+        Some(self.emit.put(g))
+    }
+    fn set(&mut self, i: usize, v: Value) -> Result<()> {
+        let shape = self.input_shape(i);
+        let v = if self.emit.shape(v) == shape { v } else { sum_to_shape(&mut self.emit, v, &shape)? };
+        self.result[i] = Some(self.emit.get(v));
+        Ok(())
+    }
+    fn attr(&self, name: &str) -> Result<AttrValue> {
+        let op = self.node.op;
+        if let Some(i) = op.sig.attr(name) {
+            return Ok(self.node.attrs[i].clone());
+        }
+        match op.sig.runtime_attr(name) {
+            Some(i) => Ok(AttrValue::Scalar(self.node.runtime[i])),
+            None => Err(Error::argument(format!("{} has no attribute '{name}'", op.name()))),
+        }
+    }
+    fn emitter(&mut self) -> &mut dyn Emit {
+        &mut self.emit
+    }
+}
+
+/// Sums a gradient over the dims that broadcasting repeated.
+fn sum_to_shape(emit: &mut dyn Emit, v: Value, shape: &[usize]) -> Result<Value> {
+    let have = emit.shape(v);
+    let lead = have.len().saturating_sub(shape.len());
+    let dims: SmallVec<[i64; 6]> = (0..have.len())
+        .filter(|d| *d < lead || (shape[*d - lead] == 1 && have[*d] != 1))
+        .map(|d| d as i64)
+        .collect();
+    let v = if dims.is_empty() {
+        v
+    } else {
+        emit.call("sum", &[v], &[("dims", AttrValue::Ints(dims)), ("keepdim", true.into())])?
+    };
+    if emit.shape(v).as_slice() == shape { Ok(v) } else { emit.call("reshape", &[v], &[("shape", shape.into())]) }
+}

@@ -1,0 +1,51 @@
+//! Reading values: explicit collectives of the world for global tensors.
+
+use super::convert::to_layout;
+use super::dispatch::contiguous;
+use crate::comm::Group;
+use crate::context::{RankCtx, current, current_rank};
+use crate::error::{CallSite, Error, Result};
+use crate::sbp::NdSbp;
+use crate::tensor::{Body, LocalTensor, Tensor};
+
+/// The bytes of a local tensor, row-major.
+pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
+    let l = if l.is_contiguous() { l.clone() } else { contiguous(ctx, l)? };
+    ctx.device(l.ty.device)?.vm.wait(&l.storage)?;
+    let view = l.view();
+    let len = view.len() * l.dtype().size();
+    if len == 0 {
+        return Ok(vec![]);
+    }
+    // SAFETY: contiguous, waited for, and held by `l`; nobody writes it while this rank's thread reads.
+    Ok(unsafe { std::slice::from_raw_parts(view.ptr(), len) }.to_vec())
+}
+
+/// The bytes of the logical value on every rank of the world. For a global tensor a collective of the world: boxing to B,
+/// then, for ranks outside the placement, a broadcast from its first rank.
+pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
+    match t.body() {
+        Body::Local(l) => local_bytes(&current(), l),
+        Body::Global(g, _) => {
+            let ctx = current_rank()?;
+            let whole = NdSbp::broadcast(g.placement.axes());
+            let b = if g.sbp == whole { t.detach() } else { to_layout(t, &g.placement.clone(), &whole, site)? };
+            let mut bytes = match b.data()? {
+                Some(l) => local_bytes(&ctx, &l)?,
+                None => vec![0; g.ty.len() * g.ty.dtype.size()],
+            };
+            if g.placement.len() < ctx.world() {
+                let tag = ctx.next_op("to_vec", g.ty.len() as u64 ^ site.line as u64, site);
+                let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
+                // A collective on the caller's thread: what the communication stream still has to do comes first.
+                ctx.device(g.placement.device())?.vm.synchronize()?;
+                ctx.comm()?.broadcast(&group, &tag, g.placement.ranks()[0], &mut bytes)?;
+            }
+            Ok(bytes)
+        }
+        _ => {
+            t.data()?;
+            Err(Error::unsupported("tensor without data"))
+        }
+    }
+}

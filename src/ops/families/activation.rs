@@ -1,0 +1,59 @@
+//! Activations: each is one scalar expression; kernel, signatures and gradient follow from it.
+
+use crate::error::Result;
+use crate::ops::OpDef;
+
+/// `tanh` of the usual cubic, as PyTorch's `gelu(approximate="tanh")`.
+const GELU_TANH: &str = "0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))";
+const GELU: &str = "0.5 * x * (1 + erf(x * 0.7071067811865476))";
+
+/// `(declaration, expression, derivative or "", doc)`.
+const TABLE: &[(&str, &str, &str, &str)] = &[
+    ("relu(x) -> y", "relu(x)", "out > 0", "max(x, 0)."),
+    ("sigmoid(x: float) -> y", "sigmoid(x)", "out * (1 - out)", "1 / (1 + e⁻ˣ)."),
+    ("tanh(x: float) -> y", "tanh(x)", "1 - out * out", "Hyperbolic tangent."),
+    ("gelu(x: float) -> y", GELU, "", "x Φ(x), exactly (by erf)."),
+    ("gelu_tanh(x: float) -> y", GELU_TANH, "", "GELU by the tanh approximation."),
+    ("quick_gelu(x: float) -> y", "x * sigmoid(1.702 * x)", "", "GELU by a sigmoid."),
+    ("silu(x: float) -> y", "x * sigmoid(x)", "", "x σ(x)."),
+    ("mish(x: float) -> y", "x * tanh(log1p(exp(x)))", "", "x tanh(softplus(x))."),
+    (
+        "leaky_relu(x: float; alpha: runtime float = 0.01) -> y",
+        "select(x >= 0, x, alpha * x)",
+        "select(x >= 0, 1, alpha)",
+        "x, or alpha x where x is negative.",
+    ),
+    (
+        "elu(x: float; alpha: runtime float = 1.0) -> y",
+        "select(x > 0, x, alpha * expm1(x))",
+        "select(x > 0, 1, alpha * exp(x))",
+        "x, or alpha (eˣ - 1) where x is negative.",
+    ),
+    (
+        "softplus(x: float; beta: runtime float = 1.0, threshold: runtime float = 20.0) -> y",
+        "select(x * beta > threshold, x, log1p(exp(x * beta)) / beta)",
+        "select(x * beta > threshold, 1, sigmoid(x * beta))",
+        "log(1 + eˣ), linear above the threshold.",
+    ),
+    ("log_sigmoid(x: float) -> y", "min(x, 0) - log1p(exp(-abs(x)))", "sigmoid(-x)", "log σ(x)."),
+    ("softsign(x: float) -> y", "x / (1 + abs(x))", "1 / square(1 + abs(x))", "x / (1 + |x|)."),
+    (
+        "selu(x: float) -> y",
+        "1.0507009873554805 * select(x > 0, x, 1.6732632423543772 * expm1(x))",
+        "1.0507009873554805 * select(x > 0, 1, 1.6732632423543772 * exp(x))",
+        "Self-normalising ELU.",
+    ),
+    ("hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y", "min(max(x, lo), hi)", "x > lo and x < hi", "x within bounds."),
+    ("hardsigmoid(x: float) -> y", "min(max(x / 6 + 0.5, 0), 1)", "select(x > -3 and x < 3, 0.16666666666666666, 0)", "Piecewise linear sigmoid."),
+    ("hardswish(x: float) -> y", "x * min(max(x / 6 + 0.5, 0), 1)", "select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))", "x hardsigmoid(x)."),
+];
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    TABLE
+        .iter()
+        .map(|(text, expr, derivative, doc)| {
+            let op = OpDef::elementwise(text, expr)?.doc(doc).samples(&["f32[3, 5]", "f64[4, 2]", "bf16[2, 3]"]);
+            if derivative.is_empty() { Ok(op) } else { op.derivative(0, derivative) }
+        })
+        .collect()
+}

@@ -1,0 +1,116 @@
+//! Scaled dot-product attention over `[B, H, T, D]`, with memory linear in the length.
+
+use crate::error::{Error, Result};
+use crate::ops::{DTypeRule, Grad, InferCtx, KernelCx, OpDef};
+use crate::sbp::{Sbp, Signature};
+use oflow_kernels::cpu::attention::{self, Attention, Qkv};
+use oflow_kernels::{DType, Dims};
+use smallvec::smallvec;
+
+fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
+    match (c.shape(q)?, c.shape(q + 1)?, c.shape(q + 2)?) {
+        ([b, h, _, d], [b2, h2, t, d2], [b3, h3, t2, _])
+            if b == b2 && b == b3 && h == h2 && h == h3 && d == d2 && t == t2 =>
+        {
+            Ok(())
+        }
+        (q, k, v) => Err(Error::shape(format!("queries {q:?}, keys {k:?} and values {v:?} do not fit"))
+            .help("they are [B, H, Tq, D], [B, H, Tk, D] and [B, H, Tk, Dv]")),
+    }
+}
+
+fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
+    Ok(Attention { scale: cx.scalar("scale")?.to_f64(), causal: cx.bool("causal")? })
+}
+
+fn statistics(d: DType) -> DType {
+    if d.is_half() { DType::F32 } else { d }
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
+    // Batch and heads split everything.
+    let both = |ins: usize, outs: usize| -> Vec<Signature> {
+        (0..2).map(|d| Signature::new(&vec![Sbp::Split(d); ins], &vec![Sbp::Split(d); outs])).collect()
+    };
+    vec![
+        OpDef::new("attention(q: float, k: float, v: float; causal: bool = false, scale: runtime float) -> (out, lse)")
+            .map(|o| {
+                o.doc("softmax(scale q kᵀ) v; causal: query i sees keys 0..=i.")
+                    .strided()
+                    .check(|c| check(c, 0))
+                    .shapes(|c| {
+                        let (q, v) = (c.shape(0)?, c.shape(2)?);
+                        let lse: Dims = q[..3].into();
+                        let mut out = lse.clone();
+                        out.push(v[3]);
+                        Ok(smallvec![out, lse])
+                    })
+                    .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+                        let d = c.input(0)?.dtype;
+                        Ok([d, statistics(d)].into_iter().collect())
+                    })))
+                    .get_sbp(move |c| {
+                        let mut s = both(3, 2);
+                        if !c.bool("causal")? {
+                            // Every query sees every key, so queries may be split too.
+                            let q = Sbp::Split(2);
+                            s.push(Signature::new(&[q, b, b], &[q, q]));
+                        }
+                        s.push(Signature::new(&[b, b, Sbp::Split(3)], &[Sbp::Split(3), b]));
+                        s.push(Signature::new(&[b, b, p], &[p, b]));
+                        Ok(s)
+                    })
+                    .flops(|c| Ok(4 * c.input(0)?.len() as u64 * c.shape(1)?[2] as u64))
+                    .cpu(|cx| {
+                        let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
+                        Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
+                    })
+                    .grad(Grad::rule(|g| {
+                        let Some(dout) = g.grad(0) else { return Ok(()) };
+                        let (q, k, v) = (g.input(0)?, g.input(1)?, g.input(2)?);
+                        let (out, lse) = (g.output(0)?, g.output(1)?);
+                        let (out, lse) = (g.detach(out), g.detach(lse));
+                        let attrs = [("causal", g.attr("causal")?), ("scale", g.attr("scale")?)];
+                        let all = [dout, q, k, v, out, lse].map(Some);
+                        let d = g.emitter().emit("attention_grad", &all, &attrs)?;
+                        for i in 0..3 {
+                            if g.needs(i) {
+                                g.set(i, d[i])?;
+                            }
+                        }
+                        Ok(())
+                    }))
+                    .samples(&[
+                        "f32[2, 3, 5, 4] f32[2, 3, 5, 4] f32[2, 3, 5, 4]; causal=true, scale=0.5",
+                        "f64[2, 2, 3, 4] f64[2, 2, 5, 4] f64[2, 2, 5, 6]; scale=0.5",
+                    ])
+            }),
+        OpDef::new(
+            "attention_grad(dout: float, q: float, k: float, v: float, out: float, lse: float; causal: bool = false, scale: runtime float) -> (dq, dk, dv)",
+        )
+        .map(|o| {
+            o.doc("Gradients of attention, from its inputs and results.")
+                .strided()
+                .check(|c| check(c, 1))
+                .shapes(|c| Ok(smallvec![c.shape(1)?.into(), c.shape(2)?.into(), c.shape(3)?.into()]))
+                .dtype(DTypeRule::Input(1))
+                .get_sbp(move |c| {
+                    let mut s = both(6, 3);
+                    if !c.bool("causal")? {
+                        let q = Sbp::Split(2);
+                        s.push(Signature::new(&[q, q, b, b, q, q], &[q, p, p]));
+                    }
+                    Ok(s)
+                })
+                .traits(|t| t.run_empty = true)
+                .cpu(|cx| {
+                    let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
+                    let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
+                    let set = settings(cx)?;
+                    Ok(attention::attention_grad(cx.input(0)?, &qkv, cx.input(4)?, cx.input(5)?, &grads, &set)?)
+                })
+                .samples(&["f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3]; causal=true, scale=0.5"])
+        }),
+    ]
+}

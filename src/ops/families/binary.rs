@@ -1,0 +1,67 @@
+//! Elementwise functions of two tensors, with broadcasting and promotion; `where`.
+
+use crate::error::Result;
+use crate::ops::{DTypeRule, Grad, OpDef};
+use oflow_kernels::DType;
+
+const SAMPLES: &[&str] =
+    &["f32[3, 5] f32[3, 5]", "f32[4, 3] f32[3]", "f32[2, 1, 3] f32[4, 1]", "i32[4] i32[4]+", "f32[2, 3]+ f64[3]+"];
+
+fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), expr)?.doc(doc).samples(SAMPLES))
+}
+
+fn compare(name: &str, sign: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), &format!("a {sign} b"))?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .doc(&format!("True where a {sign} b."))
+        .samples(&["f32[3, 5] f32[3, 5]", "i64[4, 3]<3 i64[3]<3"]))
+}
+
+fn logical(name: &str, word: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), &format!("a {word} b"))?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .doc(&format!("Logical {word}; anything but zero is true."))
+        .samples(&["bool[3, 5] bool[3, 5]", "i32[4, 3] bool[3]"]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![
+        op("add", "a + b", "Sum."),
+        op("sub", "a - b", "Difference."),
+        op("mul", "a * b", "Product."),
+        op("div", "a / b", "Quotient; of integers, a float.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
+        op("pow", "pow(a, b)", "a to the power b.")
+            .and_then(|o| o.derivative(0, "select(b == 0, 0, b * pow(a, b - 1))"))
+            .and_then(|o| o.derivative(1, "select(a == 0 and b >= 0, 0, out * log(a))"))
+            .map(|mut o| {
+                o.samples = vec!["f32[3, 5]+ f32[3, 5]".into(), "f64[4, 3]+ f64[3]".into()];
+                o
+            }),
+        op("maximum", "max(a, b)", "The larger; NaN if either is."),
+        op("minimum", "min(a, b)", "The smaller; NaN if either is."),
+        op("fmod", "fmod(a, b)", "Remainder with the sign of a."),
+        op("remainder", "remainder(a, b)", "Remainder with the sign of b."),
+        op("floor_divide", "floordiv(a, b)", "Quotient rounded down."),
+        compare("eq", "=="),
+        compare("ne", "!="),
+        compare("lt", "<"),
+        compare("le", "<="),
+        compare("gt", ">"),
+        compare("ge", ">="),
+        logical("logical_and", "and"),
+        logical("logical_or", "or"),
+        logical("logical_xor", "xor"),
+        OpDef::elementwise("where(cond, a, b) -> y", "select(cond, a, b)").map(|o| {
+            o.doc("a where the condition holds, else b.")
+                .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+                    // The condition takes no part in promotion.
+                    let d = c.input(1)?.dtype.promote(c.input(2)?.dtype);
+                    Ok([d].into_iter().collect())
+                })))
+                .samples(&["bool[3, 5] f32[3, 5] f32[3, 5]", "bool[4, 3] f32[3] f32[4, 1]"])
+        }),
+    ]
+}

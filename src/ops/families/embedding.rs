@@ -1,0 +1,111 @@
+//! Embedding: rows of a table by index. A vocabulary split gives P(sum): each rank adds the rows it has.
+
+use crate::error::Result;
+use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
+use crate::sbp::{Sbp, Signature};
+use oflow_kernels::cpu::index;
+use oflow_kernels::{Dims, View};
+
+/// Checks indices against the logical table: alike on every rank that has them.
+fn check(ids: &View, rows: usize) -> Result<()> {
+    Ok(index::check_indices(ids, 0, rows as i64)?)
+}
+
+fn split_ids(c: &InferCtx<'_>, ids: usize, row: impl Fn(Sbp) -> Signature) -> Result<Vec<Signature>> {
+    Ok((0..c.shape(ids)?.len()).map(|d| row(Sbp::Split(d))).collect())
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
+    vec![
+        OpDef::new("embedding(weight: float, ids: int) -> y").map(|o| {
+            o.doc("Rows of a table: y[…] = weight[ids[…]].")
+                .check(|c| match c.shape(0)?.len() {
+                    2 => Ok(()),
+                    _ => Err(crate::Error::shape(format!("the table must have 2 dims, not {:?}", c.shape(0)?))),
+                })
+                .shape1(|c| {
+                    let mut s: Dims = c.shape(1)?.into();
+                    s.push(c.shape(0)?[1]);
+                    Ok(s)
+                })
+                .dtype(DTypeRule::Input(0))
+                .get_sbp(move |c| {
+                    let last = c.shape(1)?.len();
+                    let mut s = split_ids(c, 1, |d| Signature::new(&[b, d], &[d]))?;
+                    s.push(Signature::new(&[Sbp::Split(1), b], &[Sbp::Split(last)]));
+                    s.push(Signature::new(&[Sbp::Split(0), b], &[p]));
+                    s.push(Signature::new(&[p, b], &[p]));
+                    Ok(s)
+                })
+                .cpu(|cx| {
+                    let table = cx.input_box(0)?;
+                    check(cx.input(1)?, table.logical[0])?;
+                    let first = table.offset[0] as i64;
+                    Ok(index::embedding(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
+                })
+                .grad(Grad::rule_saving(&[1], &[], |g| {
+                    let Some(dy) = g.grad(0) else { return Ok(()) };
+                    if g.needs(0) {
+                        let rows = g.input_shape(0)[0];
+                        let ids = g.input(1)?;
+                        let dw = g.call("embedding_grad", &[dy, ids], &[("rows", rows.into())])?;
+                        g.set(0, dw)?;
+                    }
+                    Ok(())
+                }))
+                .samples(&["f32[6, 4] i64[3, 2]<6", "f64[5, 3] i32[4]<5", "bf16[3, 2] i64[4]<3"])
+        }),
+        OpDef::new("embedding_grad(dy: float, ids: int; rows: int) -> dweight").map(|o| {
+            o.doc("Gradient of embedding: dy's rows added up by index, in order.")
+                .shape1(|c| Ok([c.int("rows")? as usize, *c.shape(0)?.last().unwrap_or(&0)].into_iter().collect()))
+                .dtype(DTypeRule::Input(0))
+                .get_sbp(move |c| {
+                    let last = c.shape(1)?.len();
+                    let mut s = split_ids(c, 1, |d| Signature::new(&[d, d], &[p]))?;
+                    s.push(Signature::new(&[Sbp::Split(last), b], &[Sbp::Split(1)]));
+                    s.push(Signature::new(&[b, b], &[Sbp::Split(0)]));
+                    s.push(Signature::new(&[p, b], &[p]));
+                    Ok(s)
+                })
+                .cpu(|cx| {
+                    let first = cx.output_box(0).offset[0] as i64;
+                    Ok(index::embedding_grad(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
+                })
+                .grad(Grad::rule_saving(&[1], &[], |g| {
+                    let Some(v) = g.grad(0) else { return Ok(()) };
+                    if g.needs(0) {
+                        let ids = g.input(1)?;
+                        let d = g.call("embedding", &[v, ids], &[])?;
+                        g.set(0, d)?;
+                    }
+                    Ok(())
+                }))
+                .samples(&["f32[3, 2, 4] i64[3, 2]<6; rows=6", "f64[4, 3] i64[4]<5; rows=5"])
+        }),
+        OpDef::new("one_hot(ids: int; classes: int, dtype: dtype = i64) -> y").map(|o| {
+            o.doc("1 at the index, 0 elsewhere, along a new last dim.")
+                .shape1(|c| {
+                    let mut s: Dims = c.shape(0)?.into();
+                    s.push(c.int("classes")? as usize);
+                    Ok(s)
+                })
+                .dtype(DTypeRule::Attr)
+                .get_sbp(|c| {
+                    let rank = c.shape(0)?.len();
+                    let mut s = split_ids(c, 0, |d| Signature::new(&[d], &[d]))?;
+                    s.push(Signature::new(&[Sbp::Broadcast], &[Sbp::Split(rank)]));
+                    Ok(s)
+                })
+                .cpu(|cx| {
+                    let b = cx.output_box(0);
+                    let last = b.offset.len() - 1;
+                    check(cx.input(0)?, b.logical[last])?;
+                    Ok(index::one_hot(cx.input(0)?, cx.output(0), b.offset[last] as i64)?)
+                })
+                .grad(Grad::None)
+                .samples(&["i64[3, 2]<4; classes=4", "i32[5]<3; classes=3, dtype=f32"])
+        }),
+    ]
+}
+

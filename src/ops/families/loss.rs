@@ -1,0 +1,159 @@
+//! Cross entropy of logits against class indices, per row. With the classes split it is a lowering over row statistics.
+
+use super::softmax::{need, shifted};
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, KernelCx, OpDef};
+use crate::sbp::{Sbp, Signature};
+use oflow_kernels::cpu::loss::{self, Classes};
+use oflow_kernels::{DType, Dims, Scalar};
+use smallvec::smallvec;
+
+fn rows(c: &InferCtx<'_>) -> Result<usize> {
+    match c.shape(0)?.len() {
+        0 => Err(Error::shape("the logits need a last dim of classes")),
+        n => Ok(n - 1),
+    }
+}
+
+fn check(c: &InferCtx<'_>) -> Result<()> {
+    let lead = &c.shape(0)?[..rows(c)?];
+    if c.shape(1)? != lead {
+        return Err(Error::shape(format!("the target has shape {:?}, the rows of the logits {lead:?}", c.shape(1)?))
+            .help("the classes are the last dim of the logits"));
+    }
+    if c.input(1)?.dtype != DType::I64 {
+        return Err(Error::dtype(format!("the target must be i64, not {}", c.input(1)?.dtype)));
+    }
+    Ok(())
+}
+
+/// S of the row dims for all; per input and output as many entries as given.
+fn by_rows(c: &InferCtx<'_>, ins: usize, outs: usize) -> Result<Vec<Signature>> {
+    Ok((0..rows(c)?).map(|d| Signature::new(&vec![Sbp::Split(d); ins], &vec![Sbp::Split(d); outs])).collect())
+}
+
+fn classes(cx: &KernelCx<'_>) -> Result<Classes> {
+    let b = cx.input_box(0)?;
+    let last = b.logical.len() - 1;
+    let ignore = Some(cx.int("ignore_index")?);
+    Ok(Classes { count: b.logical[last] as i64, first: b.offset[last] as i64, ignore })
+}
+
+fn statistics(d: DType) -> DType {
+    if d.is_half() { DType::F32 } else { d }
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
+    vec![
+        OpDef::new("cross_entropy(logits: float, target: int; ignore_index: int = -100) -> (loss, lse)").map(|o| {
+            o.doc("Per row: logsumexp(logits) - logits[target], and the logsumexp.")
+                .strided()
+                .check(check)
+                .shapes(|c| {
+                    let lead: Dims = c.shape(1)?.into();
+                    Ok(smallvec![lead.clone(), lead])
+                })
+                .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+                    let d = statistics(c.input(0)?.dtype);
+                    Ok([d, d].into_iter().collect())
+                })))
+                .get_sbp(|c| by_rows(c, 2, 2))
+                .lowering(
+                    move |c| Ok(vec![Signature::new(&[Sbp::Split(rows(c)?), b], &[b, b])]),
+                    |e, call| {
+                        let (x0, target) = (need(call, 0)?, need(call, 1)?);
+                        let ignore = call.attrs[0].clone();
+                        let dtype = statistics(e.dtype(x0));
+                        let x = if e.dtype(x0) == dtype { x0 } else { e.call("cast", &[x0], &[("dtype", dtype.into())])? };
+                        let last = AttrValue::from([-1i64]);
+                        let m = super::softmax::reduce_whole(e, "amax", x, last.clone())?;
+                        let (_, _, s) = shifted(e, x, last)?;
+                        let l = e.call("log", &[s], &[])?;
+                        let lse = e.call("add", &[l, m], &[])?;
+                        let shape = e.shape(target);
+                        let lse = e.call("reshape", &[lse], &[("shape", shape.as_slice().into())])?;
+                        let pick = e.call("nll_pick", &[x, target], &[("ignore_index", ignore.clone())])?;
+                        let pick = e.reduce_partials(pick)?;
+                        let loss = e.call("sub", &[lse, pick], &[])?;
+                        let ignored = match ignore {
+                            AttrValue::Int(i) => Scalar::Int(i),
+                            _ => Scalar::Int(-100),
+                        };
+                        let skip = e.call("eq_scalar", &[target], &[("s", ignored.into())])?;
+                        let loss = e.call("masked_fill", &[loss, skip], &[("s", Scalar::Float(0.0).into())])?;
+                        Ok(vec![loss, lse])
+                    },
+                )
+                .cpu(|cx| {
+                    let c = classes(cx)?;
+                    Ok(loss::cross_entropy(cx.input(0)?, cx.input(1)?, cx.output(0), cx.output(1), &c)?)
+                })
+                .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
+                    let (x, t, lse) = (g.input(0)?, g.input(1)?, g.output(1)?);
+                    let ignore = g.attr("ignore_index")?;
+                    let mut total = None;
+                    if let Some(dloss) = g.grad(0) {
+                        let lse = g.detach(lse);
+                        total = Some(g.call("cross_entropy_grad", &[x, t, lse, dloss], &[("ignore_index", ignore)])?);
+                    }
+                    if let Some(dlse) = g.grad(1) {
+                        // d lse / d x is the softmax.
+                        let mut keep: Vec<usize> = g.shape(lse).to_vec();
+                        keep.push(1);
+                        let column = [("shape", AttrValue::from(keep.as_slice()))];
+                        let (l, d) = (g.call("reshape", &[lse], &column)?, g.call("reshape", &[dlse], &column)?);
+                        let z = g.call("sub", &[x, l], &[])?;
+                        let p = g.call("exp", &[z], &[])?;
+                        let dx = g.call("mul", &[p, d], &[])?;
+                        total = Some(match total {
+                            Some(t) => g.call("add", &[t, dx], &[])?,
+                            None => dx,
+                        });
+                    }
+                    match total {
+                        Some(v) if g.needs(0) => g.set(0, v),
+                        _ => Ok(()),
+                    }
+                }))
+                .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6", "f32[4, 3] i64[4]<3; ignore_index=1"])
+        }),
+        OpDef::new("nll_pick(logits: float, target: int; ignore_index: int = -100) -> y").map(|o| {
+            o.doc("Per row the logit of the target, 0 where it is ignored.")
+                .strided()
+                .check(check)
+                .shape1(|c| Ok(c.shape(1)?.into()))
+                .dtype(DTypeRule::Input(0))
+                .get_sbp(move |c| {
+                    let mut s = by_rows(c, 2, 1)?;
+                    s.push(Signature::new(&[Sbp::Split(rows(c)?), b], &[p]));
+                    s.push(Signature::new(&[p, b], &[p]));
+                    Ok(s)
+                })
+                .cpu(|cx| Ok(loss::nll_pick(cx.input(0)?, cx.input(1)?, cx.output(0), &classes(cx)?)?))
+                .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6"])
+        }),
+        OpDef::new(
+            "cross_entropy_grad(logits: float, target: int, lse: float, dloss: float; ignore_index: int = -100) -> dlogits",
+        )
+        .map(|o| {
+            o.doc("Gradient of cross_entropy: (softmax - onehot) dloss.")
+                .strided()
+                .check(check)
+                .dtype(DTypeRule::Input(0))
+                .get_sbp(move |c| {
+                    let mut s = by_rows(c, 4, 1)?;
+                    let k = Sbp::Split(rows(c)?);
+                    s.push(Signature::new(&[k, b, b, b], &[k]));
+                    s.push(Signature::new(&[b, b, b, p], &[p]));
+                    Ok(s)
+                })
+                .cpu(|cx| {
+                    let c = classes(cx)?;
+                    let (x, t, lse, d) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
+                    Ok(loss::cross_entropy_grad(x, t, lse, d, cx.output(0), &c)?)
+                })
+                .samples(&["f32[4, 5] i64[4]<5 f32[4] f32[4]", "f64[2, 3, 6] i64[2, 3]<6 f64[2, 3] f64[2, 3]"])
+        }),
+    ]
+}

@@ -1,0 +1,47 @@
+//! The built-in ops, one file a family. They use the same public surface as anyone's ops: no back door.
+
+mod activation;
+mod attention;
+mod binary;
+mod create;
+mod embedding;
+mod loss;
+mod matmul;
+mod norm;
+mod optim;
+mod random;
+mod reduce;
+mod reshape;
+mod scalar;
+mod shape;
+mod softmax;
+mod unary;
+
+use super::OpDef;
+use crate::error::Result;
+
+/// Every built-in declaration, in the order of `oflow ops`.
+pub(crate) fn builtin() -> Vec<Result<OpDef>> {
+    let mut all = Vec::new();
+    for family in [
+        create::ops,
+        random::ops,
+        unary::ops,
+        activation::ops,
+        binary::ops,
+        scalar::ops,
+        reduce::ops,
+        matmul::ops,
+        softmax::ops,
+        norm::ops,
+        embedding::ops,
+        loss::ops,
+        attention::ops,
+        reshape::ops,
+        shape::ops,
+        optim::ops,
+    ] {
+        all.extend(family());
+    }
+    all
+}

@@ -1,0 +1,348 @@
+//! Layer norm and rms norm over the trailing dims. On a split trailing dim they are lowerings: the row statistics are
+//! summed over the shards.
+
+use super::softmax::need;
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, KernelCx, LowerCall, OpDef, Value};
+use crate::sbp::{Sbp, Signature};
+use oflow_kernels::cpu::norm::{self, Norm, NormGrads};
+use oflow_kernels::{DType, Dims, Scalar};
+use smallvec::{SmallVec, smallvec};
+
+/// Number of leading dims; the others are normalised.
+fn lead(c: &InferCtx<'_>, x: usize) -> Result<usize> {
+    let (rank, axes) = (c.shape(x)?.len() as i64, c.int("axes")?);
+    if axes < 1 || axes > rank {
+        return Err(Error::argument(format!("cannot normalise over the last {axes} dims of a tensor of {rank}")));
+    }
+    Ok((rank - axes) as usize)
+}
+
+fn statistics(d: DType) -> DType {
+    if d.is_half() { DType::F32 } else { d }
+}
+
+/// Checks that weight and bias have the normalised dims.
+fn check_affine(c: &InferCtx<'_>, x: usize, affine: &[usize]) -> Result<()> {
+    let want = &c.shape(x)?[lead(c, x)?..];
+    for i in affine {
+        if c.has(*i) && c.shape(*i)? != want {
+            return Err(Error::shape(format!(
+                "{} has shape {:?}, the normalised dims are {want:?}",
+                c.op.sig.inputs[*i].name,
+                c.shape(*i)?
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn list(dims: std::ops::Range<usize>) -> AttrValue {
+    AttrValue::Ints(dims.map(|d| d as i64).collect())
+}
+
+/// `sum(v over dims) / n`, whole on every rank.
+fn mean_whole(e: &mut dyn Emit, v: Value, dims: std::ops::Range<usize>, n: usize) -> Result<Value> {
+    let s = super::softmax::reduce_whole(e, "sum", v, list(dims))?;
+    e.call("mul_scalar", &[s], &[("s", Scalar::Float(1.0 / n as f64).into())])
+}
+
+fn axes_of(call: &LowerCall<'_>) -> usize {
+    match call.attrs[0] {
+        AttrValue::Int(a) => a as usize,
+        _ => 1,
+    }
+}
+
+/// Drops the kept trailing 1s of a statistic.
+fn squeeze(e: &mut dyn Emit, v: Value, lead: usize) -> Result<Value> {
+    let shape: Vec<usize> = e.shape(v)[..lead].to_vec();
+    e.call("reshape", &[v], &[("shape", shape.as_slice().into())])
+}
+
+/// Gives a statistic trailing 1s again.
+fn unsqueeze(e: &mut dyn Emit, v: Value, axes: usize) -> Result<Value> {
+    let mut shape: Vec<usize> = e.shape(v).to_vec();
+    shape.extend(std::iter::repeat_n(1, axes));
+    e.call("reshape", &[v], &[("shape", shape.as_slice().into())])
+}
+
+/// To the dtype that statistics are computed in.
+fn widened(e: &mut dyn Emit, v: Value) -> Result<Value> {
+    let d = e.dtype(v);
+    if d.is_half() { e.call("cast", &[v], &[("dtype", statistics(d).into())]) } else { Ok(v) }
+}
+
+fn cast_to(e: &mut dyn Emit, v: Value, d: DType) -> Result<Value> {
+    if e.dtype(v) == d { Ok(v) } else { e.call("cast", &[v], &[("dtype", d.into())]) }
+}
+
+/// S of a trailing dim `d`: the statistics are whole, what lies along the normalised dims is split.
+fn trailing(c: &InferCtx<'_>, x: usize, row: impl Fn(usize, Sbp, Sbp) -> Signature) -> Result<Vec<Signature>> {
+    let l = lead(c, x)?;
+    Ok((l..c.shape(x)?.len()).map(|d| row(d, Sbp::Split(d), Sbp::Split(d - l))).collect())
+}
+
+/// Forward of both norms over a split trailing dim. `centred`: layer norm.
+fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<Value>> {
+    let x0 = need(call, 0)?;
+    let dtype = e.dtype(x0);
+    let x = widened(e, x0)?;
+    let (shape, axes) = (e.shape(x), axes_of(call));
+    let l = shape.len() - axes;
+    let n: usize = shape[l..].iter().product();
+    let mut outs = vec![];
+    let mut xc = x;
+    let mut mean = None;
+    if centred {
+        let m = mean_whole(e, x, l..shape.len(), n)?;
+        xc = e.call("sub", &[x, m], &[])?;
+        mean = Some(squeeze(e, m, l)?);
+    }
+    let sq = e.call("square", &[xc], &[])?;
+    let var = mean_whole(e, sq, l..shape.len(), n)?;
+    let v = e.call("add_scalar", &[var], &[("s", call.runtime[0].into())])?;
+    let r = e.call("rsqrt", &[v], &[])?;
+    let mut y = e.call("mul", &[xc, r], &[])?;
+    if let Some(w) = call.inputs[1] {
+        y = e.call("mul", &[y, w], &[])?;
+    }
+    if let Some(b) = call.inputs.get(2).copied().flatten() {
+        y = e.call("add", &[y, b], &[])?;
+    }
+    outs.push(cast_to(e, y, dtype)?);
+    outs.extend(mean);
+    outs.push(squeeze(e, r, l)?);
+    Ok(outs)
+}
+
+/// Backward of both norms over a split trailing dim. Inputs: dy, x, [mean], rstd, weight?.
+fn backward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<Value>> {
+    let at = usize::from(centred);
+    let (dy0, x0) = (need(call, 0)?, need(call, 1)?);
+    let dtype = e.dtype(x0);
+    let (dy, x) = (widened(e, dy0)?, widened(e, x0)?);
+    let (shape, axes) = (e.shape(x), axes_of(call));
+    let l = shape.len() - axes;
+    let n: usize = shape[l..].iter().product();
+    let r0 = need(call, 2 + at)?;
+    let r = unsqueeze(e, r0, axes)?;
+    let xc = match centred {
+        true => {
+            let m0 = need(call, 2)?;
+            let m = unsqueeze(e, m0, axes)?;
+            e.call("sub", &[x, m], &[])?
+        }
+        false => x,
+    };
+    let xhat = e.call("mul", &[xc, r], &[])?;
+    let g = match call.inputs.get(3 + at).copied().flatten() {
+        Some(w) => e.call("mul", &[dy, w], &[])?,
+        None => dy,
+    };
+    let gx = e.call("mul", &[g, xhat], &[])?;
+    let c2 = mean_whole(e, gx, l..shape.len(), n)?;
+    let t = e.call("mul", &[xhat, c2], &[])?;
+    let mut d = e.call("sub", &[g, t], &[])?;
+    if centred {
+        let c1 = mean_whole(e, g, l..shape.len(), n)?;
+        d = e.call("sub", &[d, c1], &[])?;
+    }
+    let dx = e.call("mul", &[d, r], &[])?;
+    let p = e.call("mul", &[dy, xhat], &[])?;
+    let over = |e: &mut dyn Emit, v: Value| match l {
+        0 => Ok(v),
+        _ => e.call("sum", &[v], &[("dims", list(0..l))]),
+    };
+    let mut outs = vec![cast_to(e, dx, dtype)?];
+    let dw = over(e, p)?;
+    outs.push(cast_to(e, dw, dtype)?);
+    if centred {
+        let db = over(e, dy)?;
+        outs.push(cast_to(e, db, dtype)?);
+    }
+    Ok(outs)
+}
+
+fn settings<'a>(cx: &'a KernelCx<'_>, weight: usize, bias: Option<usize>) -> Result<Norm<'a>> {
+    Ok(Norm {
+        dims: cx.int("axes")? as usize,
+        eps: cx.scalar("eps").map_or(0.0, |s| s.to_f64()),
+        weight: cx.opt_input(weight),
+        bias: bias.and_then(|b| cx.opt_input(b)),
+    })
+}
+
+fn layer_norm() -> Result<OpDef> {
+    Ok(OpDef::new(
+        "layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)",
+    )?
+    .doc("Normalises the last `axes` dims to mean 0 and variance 1, then scales and shifts.")
+    .strided()
+    .check(|c| check_affine(c, 0, &[1, 2]))
+    .shapes(|c| {
+        let x = c.shape(0)?;
+        let stat: Dims = x[..lead(c, 0)?].into();
+        Ok(smallvec![x.into(), stat.clone(), stat])
+    })
+    .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+        let d = c.input(0)?.dtype;
+        Ok([d, statistics(d), statistics(d)].into_iter().collect())
+    })))
+    .get_sbp(|c| {
+        let b = Sbp::Broadcast;
+        Ok((0..lead(c, 0)?).map(|d| Signature::new(&[Sbp::Split(d), b, b], &[Sbp::Split(d); 3])).collect())
+    })
+    .lowering(
+        |c| {
+            let b = Sbp::Broadcast;
+            trailing(c, 0, |_, s, w| Signature::new(&[s, w, w], &[s, b, b]))
+        },
+        |e, call| forward(e, call, true),
+    )
+    .cpu(|cx| {
+        let n = settings(cx, 1, Some(2))?;
+        Ok(norm::layer_norm(cx.input(0)?, &n, cx.output(0), cx.output(1), cx.output(2))?)
+    })
+    .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| {
+        let Some(dy) = g.grad(0) else { return Ok(()) };
+        let (x, mean, rstd) = (g.input(0)?, g.output(1)?, g.output(2)?);
+        let (mean, rstd) = (g.detach(mean), g.detach(rstd));
+        let w = if g.has(1) { Some(g.input(1)?) } else { None };
+        let axes = g.attr("axes")?;
+        let d = g.emitter().emit(
+            "layer_norm_grad",
+            &[Some(dy), Some(x), Some(mean), Some(rstd), w],
+            &[("axes", axes)],
+        )?;
+        for i in 0..3 {
+            if g.needs(i) {
+                g.set(i, d[i])?;
+            }
+        }
+        Ok(())
+    }))
+    .samples(&["f32[4, 3, 6] f32[6] f32[6]", "f64[4, 6] f64[6] -", "f32[3, 2, 4] - -; axes=2", "f32[5, 6] f32[6] f32[6]"]))
+}
+
+fn layer_norm_grad() -> Result<OpDef> {
+    Ok(OpDef::new(
+        "layer_norm_grad(dy: float, x: float, mean: float, rstd: float, weight?: float; axes: int = 1) -> (dx, dweight, dbias)",
+    )?
+    .doc("Gradients of layer_norm.")
+    .strided()
+    .check(|c| check_affine(c, 1, &[4]))
+    .shapes(|c| {
+        let x = c.shape(1)?;
+        let w: Dims = x[lead(c, 1)?..].into();
+        Ok(smallvec![x.into(), w.clone(), w])
+    })
+    .dtype(DTypeRule::Input(1))
+    .get_sbp(|c| {
+        let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
+        let mut rows: Vec<Signature> = (0..lead(c, 1)?)
+            .map(|d| {
+                let s = Sbp::Split(d);
+                Signature::new(&[s, s, s, s, b], &[s, p, p])
+            })
+            .collect();
+        rows.push(Signature::new(&[p, b, b, b, b], &[p, p, p]));
+        Ok(rows)
+    })
+    .lowering(
+        |c| {
+            let b = Sbp::Broadcast;
+            trailing(c, 1, |_, s, w| Signature::new(&[s, s, b, b, w], &[s, w, w]))
+        },
+        |e, call| backward(e, call, true),
+    )
+    .cpu(|cx| {
+        let n = settings(cx, 4, None)?;
+        let grads = NormGrads { dx: Some(cx.output(0)), dweight: Some(cx.output(1)), dbias: Some(cx.output(2)) };
+        Ok(norm::layer_norm_grad(cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?, &n, &grads)?)
+    })
+    .traits(|t| t.run_empty = true)
+    .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4] f64[4]+ -"]))
+}
+
+fn rms_norm() -> Result<OpDef> {
+    Ok(OpDef::new("rms_norm(x: float, weight?: float; axes: int = 1, eps: runtime float = 1e-6) -> (y, rstd)")?
+        .doc("Divides by the root of the mean square of the last `axes` dims, then scales.")
+        .strided()
+        .check(|c| check_affine(c, 0, &[1]))
+        .shapes(|c| {
+            let x = c.shape(0)?;
+            Ok(smallvec![x.into(), x[..lead(c, 0)?].into()])
+        })
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+            let d = c.input(0)?.dtype;
+            Ok([d, statistics(d)].into_iter().collect())
+        })))
+        .get_sbp(|c| {
+            Ok((0..lead(c, 0)?)
+                .map(|d| Signature::new(&[Sbp::Split(d), Sbp::Broadcast], &[Sbp::Split(d); 2]))
+                .collect())
+        })
+        .lowering(
+            |c| trailing(c, 0, |_, s, w| Signature::new(&[s, w], &[s, Sbp::Broadcast])),
+            |e, call| forward(e, call, false),
+        )
+        .cpu(|cx| {
+            let n = settings(cx, 1, None)?;
+            Ok(norm::rms_norm(cx.input(0)?, &n, cx.output(0), cx.output(1))?)
+        })
+        .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let (x, rstd) = (g.input(0)?, g.output(1)?);
+            let rstd = g.detach(rstd);
+            let w = if g.has(1) { Some(g.input(1)?) } else { None };
+            let axes = g.attr("axes")?;
+            let d = g.emitter().emit("rms_norm_grad", &[Some(dy), Some(x), Some(rstd), w], &[("axes", axes)])?;
+            for i in 0..2 {
+                if g.needs(i) {
+                    g.set(i, d[i])?;
+                }
+            }
+            Ok(())
+        }))
+        .samples(&["f32[4, 3, 6] f32[6]", "f64[4, 6] -", "f32[3, 2, 4] f32[2, 4]; axes=2"]))
+}
+
+fn rms_norm_grad() -> Result<OpDef> {
+    Ok(OpDef::new("rms_norm_grad(dy: float, x: float, rstd: float, weight?: float; axes: int = 1) -> (dx, dweight)")?
+        .doc("Gradients of rms_norm.")
+        .strided()
+        .check(|c| check_affine(c, 1, &[3]))
+        .shapes(|c| {
+            let x = c.shape(1)?;
+            let out: SmallVec<[Dims; 2]> = smallvec![x.into(), x[lead(c, 1)?..].into()];
+            Ok(out)
+        })
+        .dtype(DTypeRule::Input(1))
+        .get_sbp(|c| {
+            let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
+            let mut rows: Vec<Signature> = (0..lead(c, 1)?)
+                .map(|d| {
+                    let s = Sbp::Split(d);
+                    Signature::new(&[s, s, s, b], &[s, p])
+                })
+                .collect();
+            rows.push(Signature::new(&[p, b, b, b], &[p, p]));
+            Ok(rows)
+        })
+        .lowering(
+            |c| trailing(c, 1, |_, s, w| Signature::new(&[s, s, Sbp::Broadcast, w], &[s, w])),
+            |e, call| backward(e, call, false),
+        )
+        .cpu(|cx| {
+            let n = settings(cx, 3, None)?;
+            let grads = NormGrads { dx: Some(cx.output(0)), dweight: Some(cx.output(1)), dbias: None };
+            Ok(norm::rms_norm_grad(cx.input(0)?, cx.input(1)?, cx.input(2)?, &n, &grads)?)
+        })
+        .traits(|t| t.run_empty = true)
+        .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4]+ -"]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![layer_norm(), layer_norm_grad(), rms_norm(), rms_norm_grad()]
+}

@@ -1,0 +1,95 @@
+//! Random tensors and dropout: Philox numbers that depend on seed, op ordinal and logical index only, so not on placement
+//! or SBP; a rank makes only its shard (I10).
+
+use crate::error::{Error, Result};
+use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
+use crate::sbp::Signature;
+use crate::sbp::Sbp;
+use oflow_kernels::cpu::random;
+
+const DRAWN: &str = "seed: runtime int = 0, ordinal: runtime int = -1";
+
+fn drawn(cx: &KernelCx<'_>) -> Result<(u64, u64)> {
+    Ok((cx.scalar("seed")?.to_i64() as u64, cx.scalar("ordinal")?.to_i64() as u64))
+}
+
+fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::new(&format!("{name}(; shape: shape, dtype: dtype = {dtype}, {extra}, {DRAWN}) -> y"))?
+        .doc(doc)
+        .shape_rule(ShapeRule::Attr)
+        .dtype(DTypeRule::Attr)
+        .grad(Grad::None)
+        .traits(|t| t.random = true))
+}
+
+/// A probability given by the user.
+pub(crate) fn probability(p: f64) -> Result<f64> {
+    if (0.0..=1.0).contains(&p) { Ok(p) } else { Err(Error::argument(format!("{p} is not a probability"))) }
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![
+        source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform in [lo, hi).").map(|o| {
+            o.cpu(|cx| {
+                let (s, n) = drawn(cx)?;
+                let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
+                Ok(random::uniform(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
+            })
+            .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
+        }),
+        source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", "Normal.").map(|o| {
+            o.cpu(|cx| {
+                let (s, n) = drawn(cx)?;
+                let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
+                Ok(random::normal(cx.output(0), cx.output_box(0), s, n, mean, std)?)
+            })
+            .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
+        }),
+        source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
+            o.cpu(|cx| {
+                let (s, n) = drawn(cx)?;
+                let p = probability(cx.scalar("p")?.to_f64())?;
+                Ok(random::bernoulli(cx.output(0), cx.output_box(0), s, n, p)?)
+            })
+            .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
+        }),
+        source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
+            o.cpu(|cx| {
+                let (s, n) = drawn(cx)?;
+                let (lo, hi) = (cx.scalar("lo")?.to_i64(), cx.scalar("hi")?.to_i64());
+                if lo >= hi {
+                    return Err(Error::argument(format!("there is no integer in [{lo}, {hi})")));
+                }
+                Ok(random::randint(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
+            })
+            .samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])
+        }),
+        OpDef::new(&format!("dropout(x: float; p: runtime float = 0.5, {DRAWN}) -> y")).map(|o| {
+            o.doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
+                .traits(|t| {
+                    t.random = true;
+                    t.strided = true;
+                })
+                .get_sbp(|c| {
+                    let rank = c.shape(0)?.len();
+                    let mut s: Vec<Signature> =
+                        (0..rank).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect();
+                    // The mask depends on the logical index alone, so it is the same on every rank: linear.
+                    s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
+                    Ok(s)
+                })
+                .cpu(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let p = probability(cx.scalar("p")?.to_f64())?;
+                    Ok(random::dropout(cx.input(0)?, cx.output(0), cx.output_box(0), s, n, p)?)
+                })
+                .grad(Grad::rule_saving(&[], &[], |g| {
+                    let Some(dy) = g.grad(0) else { return Ok(()) };
+                    let attrs = [("p", g.attr("p")?), ("seed", g.attr("seed")?), ("ordinal", g.attr("ordinal")?)];
+                    let dx = g.call("dropout", &[dy], &attrs)?;
+                    g.set(0, dx)
+                }))
+                .samples(&["f32[3, 5]; p=0.4, seed=7, ordinal=3", "f64[4, 2]; p=0.0, seed=7, ordinal=3"])
+        }),
+    ]
+}

@@ -1,0 +1,287 @@
+//! Reductions over dims: sum, prod, amax, amin, any, all, argmax, argmin, cumsum.
+
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef};
+use crate::sbp::{ReduceOp, Sbp, Signature};
+use oflow_kernels::cpu::reduce::{self, Reduce};
+use oflow_kernels::{DType, DTypeKind, Dims};
+
+/// Shape after reducing `dims`.
+fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
+    (0..shape.len())
+        .filter_map(|d| match dims.contains(&d) {
+            true => keepdim.then_some(1),
+            false => Some(shape[d]),
+        })
+        .collect()
+}
+
+/// Where input dim `d`, which is not reduced, stands in the output.
+fn out_dim(d: usize, dims: &[usize], keepdim: bool) -> usize {
+    if keepdim { d } else { d - dims.iter().filter(|r| **r < d).count() }
+}
+
+/// S of a kept dim stays; S of a reduced dim gives P(op); the P kinds that pass are listed.
+fn signatures(c: &InferCtx<'_>, dims: &[usize], over: Option<ReduceOp>, passing: &[ReduceOp]) -> Result<Vec<Signature>> {
+    let keep = c.bool("keepdim")?;
+    let mut s = Vec::new();
+    for d in 0..c.shape(0)?.len() {
+        let out = match (dims.contains(&d), over) {
+            (false, _) => Sbp::Split(out_dim(d, dims, keep)),
+            (true, Some(op)) => Sbp::Partial(op),
+            (true, None) => continue,
+        };
+        s.push(Signature::new(&[Sbp::Split(d)], &[out]));
+    }
+    s.extend(passing.iter().map(|op| Signature::new(&[Sbp::Partial(*op)], &[Sbp::Partial(*op)])));
+    Ok(s)
+}
+
+fn base(name: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::new(&format!("{name}(x; dims: ints = [], keepdim: bool = false) -> y"))?
+        .doc(doc)
+        .strided()
+        .shape1(|c| {
+            let shape = c.shape(0)?;
+            Ok(reduced(shape, &c.dims("dims", shape.len())?, c.bool("keepdim")?))
+        })
+        .flops(|c| Ok(c.input(0)?.len() as u64)))
+}
+
+fn run(cx: &KernelCx<'_>, op: Reduce) -> Result<()> {
+    let x = cx.input(0)?;
+    let dims = cx.dims("dims", 0)?;
+    let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+    Ok(reduce::reduce(x, &out, op, &dims)?)
+}
+
+/// Puts the reduced dims of a gradient back and lets broadcasting do the rest.
+fn unreduced(g: &mut dyn GradCtx, v: crate::ops::Value) -> Result<crate::ops::Value> {
+    let shape = g.input_shape(0);
+    let dims = dims_of(g)?;
+    let keep = reduced(&shape, &dims, true);
+    if g.shape(v) == keep { Ok(v) } else { g.call("reshape", &[v], &[("shape", keep.as_slice().into())]) }
+}
+
+fn dims_of(g: &dyn GradCtx) -> Result<Vec<usize>> {
+    let rank = g.input_shape(0).len();
+    match g.attr("dims")? {
+        AttrValue::Ints(v) if v.is_empty() => Ok((0..rank).collect()),
+        AttrValue::Ints(v) => v.iter().map(|d| crate::ops::normalize_dim(*d, rank)).collect(),
+        v => Err(Error::argument(format!("dims must be a list, not {v}"))),
+    }
+}
+
+const SAMPLES: &[&str] =
+    &["f32[3, 5]", "f32[4, 3, 2]; dims=[1]", "f64[4, 3, 2]; dims=[0, -1], keepdim=true", "i32[3, 4]; dims=[0]"];
+
+fn sum() -> Result<OpDef> {
+    Ok(base("sum", "Sum over dims (none given: all). Integers and bools sum to i64.")?
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+            let d = c.input(0)?.dtype;
+            Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())
+        })))
+        .get_sbp(|c| {
+            let dims = c.dims("dims", c.shape(0)?.len())?;
+            // A widening sum of partial integers would be summed before it wraps: only equal dtypes pass P.
+            let d = c.input(0)?.dtype;
+            let passing: &[ReduceOp] = if d.is_float() || d == DType::I64 { &[ReduceOp::Sum] } else { &[] };
+            signatures(c, &dims, Some(ReduceOp::Sum), passing)
+        })
+        .cpu(|cx| run(cx, Reduce::Sum))
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let dy = unreduced(g, dy)?;
+            let shape = g.input_shape(0);
+            let dx = g.call("expand", &[dy], &[("shape", shape.as_slice().into())])?;
+            g.set(0, dx)
+        }))
+        .samples(SAMPLES))
+}
+
+fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
+    Ok(base(name, &format!("The {} over dims (none given: all).", if p == ReduceOp::Max { "largest" } else { "smallest" }))?
+        .check(|c| {
+            let shape = c.shape(0)?;
+            let dims = c.dims("dims", shape.len())?;
+            match dims.iter().find(|d| shape.get(**d) == Some(&0)) {
+                Some(d) => Err(Error::shape(format!("no element to choose from: dim {d} is empty"))),
+                None => Ok(()),
+            }
+        })
+        .get_sbp(move |c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(p), &[p]))
+        .cpu(move |cx| run(cx, op))
+        .grad(Grad::rule_saving(&[0], &[0], |g| {
+            // Ties share the gradient, as PyTorch's amax and amin do.
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let (x, y) = (g.input(0)?, g.output(0)?);
+            let (dy, y) = (unreduced(g, dy)?, unreduced(g, y)?);
+            let hit = g.call("eq", &[x, y], &[])?;
+            let dtype = g.dtype(x);
+            let hit = g.call("cast", &[hit], &[("dtype", dtype.into())])?;
+            let count = g.call("sum", &[hit], &[("dims", g.attr("dims")?), ("keepdim", true.into())])?;
+            let share = g.call("div", &[dy, count], &[])?;
+            let dx = g.call("mul", &[hit, share], &[])?;
+            g.set(0, dx)
+        }))
+        .samples(SAMPLES))
+}
+
+fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
+    Ok(base(name, doc)?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .get_sbp(move |c| {
+            let dims = c.dims("dims", c.shape(0)?.len())?;
+            let passing: &[ReduceOp] = if c.input(0)?.dtype == DType::Bool { &[p] } else { &[] };
+            signatures(c, &dims, Some(p), passing)
+        })
+        .cpu(move |cx| {
+            let x = cx.input(0)?;
+            let dims = cx.dims("dims", 0)?;
+            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+            if x.dtype() == DType::Bool {
+                return Ok(reduce::reduce(x, &out, op, &dims)?);
+            }
+            let mut truth = vec![false; x.len()];
+            // SAFETY: `truth` outlives both views and is used by this call alone.
+            let t = unsafe { oflow_kernels::View::from_mut(&mut truth, x.dims()) };
+            oflow_kernels::cpu::copy::copy(x, &t)?;
+            Ok(reduce::reduce(&t, &out, op, &dims)?)
+        })
+        .grad(Grad::None)
+        .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]"]))
+}
+
+fn prod() -> Result<OpDef> {
+    Ok(base("prod", "Product over dims (none given: all). Integers and bools multiply to i64.")?
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+            let d = c.input(0)?.dtype;
+            Ok([if d.kind() == DTypeKind::Float { d } else { DType::I64 }].into_iter().collect())
+        })))
+        .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, None, &[]))
+        .cpu(|cx| run(cx, Reduce::Prod))
+        .samples(&["f32[3, 5]; dims=[1]", "i32[3]"]))
+}
+
+fn arg(name: &str, max: bool) -> Result<OpDef> {
+    Ok(OpDef::new(&format!("{name}(x; dim: int, keepdim: bool = false) -> index"))?
+        .doc(&format!(
+            "Index of the {} element along a dim; among equals the first; NaN wins.",
+            if max { "largest" } else { "smallest" }
+        ))
+        .strided()
+        .shape1(|c| {
+            let shape = c.shape(0)?;
+            let d = c.dim("dim", shape.len())?;
+            Ok(reduced(shape, &[d], c.bool("keepdim")?))
+        })
+        .dtype(DTypeRule::Fixed(vec![DType::I64]))
+        .check(|c| {
+            let shape = c.shape(0)?;
+            match shape.get(c.dim("dim", shape.len())?) {
+                Some(0) => Err(Error::shape("no element to choose from: the dim is empty")),
+                _ => Ok(()),
+            }
+        })
+        .get_sbp(|c| signatures(c, &[c.dim("dim", c.shape(0)?.len())?], None, &[]))
+        .lowering(
+            |c| {
+                let rank = c.shape(0)?.len();
+                let d = c.dim("dim", rank)?;
+                Ok((d < rank).then(|| Signature::new(&[Sbp::Split(d)], &[Sbp::Broadcast])).into_iter().collect())
+            },
+            move |e, call| {
+                // The extreme value over all shards; then the least logical index that has it.
+                let x = call.inputs[0].ok_or_else(|| Error::argument("x is missing"))?;
+                let dim = call.attrs[0].clone();
+                let dims = match &dim {
+                    AttrValue::Int(d) => AttrValue::from([*d]),
+                    v => v.clone(),
+                };
+                let best = if max { "amax" } else { "amin" };
+                let m = e.call(best, &[x], &[("dims", dims.clone()), ("keepdim", true.into())])?;
+                let m = e.reduce_partials(m)?;
+                let at = e.call("match_index", &[x, m], &[("dim", dim)])?;
+                let first = e.call("amin", &[at], &[("dims", dims), ("keepdim", call.attrs[1].clone())])?;
+                Ok(vec![e.reduce_partials(first)?])
+            },
+        )
+        .cpu(move |cx| {
+            let x = cx.input(0)?;
+            let d = cx.dim("dim", 0)?;
+            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &[d]);
+            Ok(oflow_kernels::cpu::argreduce::argreduce(x, &out, d, max, 0)?)
+        })
+        .grad(Grad::None)
+        .samples(&["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=0, keepdim=true", "i32[6]; dim=-1"]))
+}
+
+/// The logical index along `dim` where x equals m, elsewhere the largest i64: what argmax over a split dim is made of.
+fn match_index() -> Result<OpDef> {
+    Ok(OpDef::new("match_index(x, m; dim: int) -> index")?
+        .doc("The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64.")
+        .dtype(DTypeRule::Fixed(vec![DType::I64]))
+        .get_sbp(|c| {
+            let (x, m) = (c.shape(0)?, c.shape(1)?);
+            let split = |d| if m.get(d) == x.get(d) { Sbp::Split(d) } else { Sbp::Broadcast };
+            Ok((0..x.len()).map(|d| Signature::new(&[Sbp::Split(d), split(d)], &[Sbp::Split(d)])).collect())
+        })
+        .cpu(|cx| {
+            let d = cx.dim("dim", 0)?;
+            let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0);
+            Ok(oflow_kernels::cpu::argreduce::match_index(cx.input(0)?, cx.input(1)?, cx.output(0), d, first as i64)?)
+        })
+        .grad(Grad::None)
+        .samples(&["f32[3, 5] f32[3, 1]; dim=1"]))
+}
+
+fn cumsum() -> Result<OpDef> {
+    Ok(OpDef::new("cumsum(x; dim: int) -> y")?
+        .doc("Running sum along a dim.")
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+            let d = c.input(0)?.dtype;
+            Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())
+        })))
+        .get_sbp(|c| {
+            let rank = c.shape(0)?.len();
+            let dim = c.dim("dim", rank)?;
+            let mut s: Vec<Signature> =
+                (0..rank).filter(|d| *d != dim).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect();
+            let d = c.input(0)?.dtype;
+            if d.is_float() || d == DType::I64 {
+                s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
+            }
+            Ok(s)
+        })
+        .cpu(|cx| Ok(reduce::cumsum(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            // total - cumsum + itself: the running sum from the other end.
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let dim = g.attr("dim")?;
+            let dims = match &dim {
+                AttrValue::Int(d) => AttrValue::from([*d]),
+                v => v.clone(),
+            };
+            let total = g.call("sum", &[dy], &[("dims", dims), ("keepdim", true.into())])?;
+            let run = g.call("cumsum", &[dy], &[("dim", dim)])?;
+            let rest = g.call("sub", &[total, run], &[])?;
+            let dx = g.call("add", &[rest, dy], &[])?;
+            g.set(0, dx)
+        }))
+        .samples(&["f32[3, 5]; dim=1", "i32[4]; dim=0"]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![
+        sum(),
+        prod(),
+        extreme("amax", Reduce::Max, ReduceOp::Max),
+        extreme("amin", Reduce::Min, ReduceOp::Min),
+        quantor("any", Reduce::Max, ReduceOp::Max, "True if some element is not zero."),
+        quantor("all", Reduce::Min, ReduceOp::Min, "True if no element is zero."),
+        arg("argmax", true),
+        arg("argmin", false),
+        match_index(),
+        cumsum(),
+    ]
+}

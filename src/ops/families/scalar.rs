@@ -1,0 +1,53 @@
+//! A tensor and a number. The number is a runtime attribute: it is not in the dispatch key, and no rule reads its value.
+
+use crate::error::Result;
+use crate::ops::{DTypeRule, Grad, OpDef};
+use oflow_kernels::DType;
+
+fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x; s: runtime scalar) -> y"), expr)?
+        .doc(doc)
+        .samples(&["f32[3, 5]+; s=2.0", "i32[4]; s=3", "i32[2, 2]+; s=1.5", "bf16[3]+; s=2.0"]))
+}
+
+fn compare(name: &str, sign: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}_scalar(x; s: runtime scalar) -> y"), &format!("x {sign} s"))?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .doc(&format!("True where x {sign} s."))
+        .samples(&["f32[3, 5]; s=0.5", "i64[4]<5; s=2"]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let float = |o: Result<OpDef>| o.map(|o| o.dtype(DTypeRule::PromoteFloat));
+    vec![
+        op("add_scalar", "x + s", "x + s."),
+        op("sub_scalar", "x - s", "x - s."),
+        op("rsub_scalar", "s - x", "s - x."),
+        op("mul_scalar", "x * s", "x s."),
+        float(op("div_scalar", "x / s", "x / s.")),
+        float(op("rdiv_scalar", "s / x", "s / x.")),
+        op("pow_scalar", "pow(x, s)", "x to the power s.")
+            .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))")),
+        op("rpow_scalar", "pow(s, x)", "s to the power x.").and_then(|o| o.derivative(0, "out * log(s)")),
+        op("maximum_scalar", "max(x, s)", "The larger of x and s."),
+        op("minimum_scalar", "min(x, s)", "The smaller of x and s."),
+        op("fmod_scalar", "fmod(x, s)", "Remainder with the sign of x."),
+        op("remainder_scalar", "remainder(x, s)", "Remainder with the sign of s."),
+        op("floor_divide_scalar", "floordiv(x, s)", "Quotient rounded down."),
+        compare("eq", "=="),
+        compare("ne", "!="),
+        compare("lt", "<"),
+        compare("le", "<="),
+        compare("gt", ">"),
+        compare("ge", ">="),
+        OpDef::elementwise("clamp(x; lo: runtime scalar, hi: runtime scalar) -> y", "min(max(x, lo), hi)")
+            .and_then(|o| o.derivative(0, "x >= lo and x <= hi"))
+            .map(|o| o.doc("x within bounds.").samples(&["f32[3, 5]; lo=-0.5, hi=0.5", "i32[4]; lo=-1, hi=2"])),
+        OpDef::elementwise("masked_fill(x, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
+            o.doc("s where the mask is true, else x.")
+                .dtype(DTypeRule::Input(0))
+                .samples(&["f32[3, 5] bool[3, 5]; s=-1.0", "f32[2, 3, 3] bool[3, 3]; s=0.0"])
+        }),
+    ]
+}

@@ -1,0 +1,379 @@
+//! Moving elements: permute, expand, slice, concat. Local results are views where strides suffice.
+
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, KernelCx, OpDef, ShapeRule};
+use crate::sbp::{ReduceOp, Sbp, Signature, broadcast_dim};
+use oflow_kernels::{DType, Dims, Scalar, Strides, View, cpu};
+use smallvec::{SmallVec, smallvec};
+
+const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
+
+/// All P kinds pass: elements are moved or repeated, never changed.
+fn moved(n: usize) -> impl Iterator<Item = Signature> {
+    KINDS.into_iter().map(move |op| {
+        Signature::new(&SmallVec::<[Sbp; 4]>::from_elem(Sbp::Partial(op), n), &[Sbp::Partial(op)])
+    })
+}
+
+fn permutation(c: &InferCtx<'_>) -> Result<Vec<usize>> {
+    let rank = c.shape(0)?.len();
+    let given = c.ints("dims")?;
+    let dims: Vec<usize> = given.iter().map(|d| crate::ops::normalize_dim(*d, rank)).collect::<Result<_>>()?;
+    let mut sorted = dims.clone();
+    sorted.sort_unstable();
+    if sorted != (0..rank).collect::<Vec<_>>() {
+        return Err(Error::argument(format!("{given:?} is not a permutation of the {rank} dims")));
+    }
+    Ok(dims)
+}
+
+fn permute() -> Result<OpDef> {
+    let order = |attrs: &crate::ops::Attrs, rank: usize| -> Vec<usize> {
+        match &attrs[0] {
+            AttrValue::Ints(v) => v.iter().map(|d| (*d).rem_euclid(rank.max(1) as i64) as usize).collect(),
+            _ => vec![],
+        }
+    };
+    Ok(OpDef::new("permute(x; dims: ints) -> y")?
+        .doc("Dims in another order.")
+        .strided()
+        .shape1(|c| {
+            let x = c.shape(0)?;
+            Ok(permutation(c)?.into_iter().map(|d| x[d]).collect())
+        })
+        .get_sbp(|c| {
+            let p = permutation(c)?;
+            Ok((0..p.len()).map(|j| Signature::new(&[Sbp::Split(p[j])], &[Sbp::Split(j)])).chain(moved(1)).collect())
+        })
+        .view(move |dims, strides, attrs, _| {
+            Some((0, order(attrs, dims.len()).into_iter().map(|d| strides[d]).collect::<Strides>()))
+        })
+        .cpu(move |cx| {
+            let x = cx.input(0)?;
+            let p = order(cx.attrs, x.rank());
+            let (d, s): (Dims, Strides) = p.iter().map(|d| (x.dims()[*d], x.strides()[*d])).unzip();
+            // SAFETY: the same elements in another order.
+            Ok(cpu::copy::copy(&unsafe { x.restride(0, d, s) }, cx.output(0))?)
+        })
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let rank = g.input_shape(0).len();
+            let mut back = vec![0i64; rank];
+            if let AttrValue::Ints(v) = g.attr("dims")? {
+                for (j, d) in v.iter().enumerate() {
+                    back[d.rem_euclid(rank.max(1) as i64) as usize] = j as i64;
+                }
+            }
+            let dx = g.call("permute", &[dy], &[("dims", back.into())])?;
+            g.set(0, dx)
+        }))
+        .samples(&["f32[3, 5]; dims=[1, 0]", "f32[2, 3, 4]; dims=[2, 0, 1]", "bool[2, 3]; dims=[-1, 0]"]))
+}
+
+fn expand() -> Result<OpDef> {
+    Ok(OpDef::new("expand(x; shape: shape) -> y")?
+        .doc("Repeats dims of size 1 (and new leading dims) to a shape.")
+        .strided()
+        .shape_rule(ShapeRule::Attr)
+        .dtype(DTypeRule::Input(0))
+        .check(|c| {
+            let (x, want) = (c.shape(0)?, c.ints("shape")?);
+            let fits = want.len() >= x.len()
+                && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || *a as i64 == *b);
+            if fits { Ok(()) } else { Err(Error::shape(format!("{x:?} cannot be expanded to {want:?}"))) }
+        })
+        .get_sbp(|c| {
+            let x = c.shape(0)?;
+            let out: Vec<usize> = c.ints("shape")?.iter().map(|n| *n as usize).collect();
+            // A repeated dim may be split in the output alone: each rank repeats as often as its shard is long.
+            let side = |d| broadcast_dim(x, &out, d).map_or(Sbp::Broadcast, Sbp::Split);
+            Ok((0..out.len()).map(|d| Signature::new(&[side(d)], &[Sbp::Split(d)])).chain(moved(1)).collect())
+        })
+        .localize(|c| Ok(smallvec![AttrValue::from(c.outputs[0].size.as_slice())]))
+        .view(|dims, strides, _, shape| {
+            let lead = shape.len().checked_sub(dims.len())?;
+            Some((
+                0,
+                (0..shape.len())
+                    .map(|d| if d < lead || (dims[d - lead] == 1 && shape[d] != 1) { 0 } else { strides[d - lead] })
+                    .collect::<Strides>(),
+            ))
+        })
+        .cpu(|cx| {
+            let (x, out) = (cx.input(0)?, cx.output(0));
+            let lead = out.rank() - x.rank();
+            let strides: Strides = (0..out.rank())
+                .map(|d| if d < lead || (x.dims()[d - lead] == 1 && out.dims()[d] != 1) { 0 } else { x.strides()[d - lead] })
+                .collect();
+            // SAFETY: repeats elements of x.
+            Ok(cpu::copy::copy(&unsafe { x.restride(0, out.dims().into(), strides) }, out)?)
+        })
+        // The context sums a gradient over dims that were repeated.
+        .grad(Grad::rule_saving(&[], &[], |g| match g.grad(0) {
+            Some(dy) => g.set(0, dy),
+            None => Ok(()),
+        }))
+        .samples(&["f32[3, 1]; shape=[3, 5]", "f32[4]; shape=[2, 3, 4]", "f64[1, 3]; shape=[1, 3]", "i32[2, 1, 3]; shape=[2, 4, 3]"]))
+}
+
+/// `(dim, start, step, count)` of a slice in the logical tensor.
+struct Cut {
+    dim: usize,
+    start: usize,
+    step: usize,
+    count: usize,
+}
+
+fn cut(c: &InferCtx<'_>) -> Result<Cut> {
+    let x = c.shape(0)?;
+    if x.is_empty() {
+        return Err(Error::shape("a tensor without dims cannot be sliced"));
+    }
+    let dim = c.dim("dim", x.len())?;
+    let (start, end, step) = (c.int("start")?, c.int("end")?, c.int("step")?);
+    if step < 1 || start < 0 || end < start || end as usize > x[dim] {
+        return Err(Error::argument(format!("slice {start}..{end} by {step} does not fit dim {dim} of size {}", x[dim]))
+            .help("slices count from the front with a step of at least 1"));
+    }
+    let count = ((end - start) as usize).div_ceil(step as usize);
+    Ok(Cut { dim, start: start as usize, step: step as usize, count })
+}
+
+/// Indices `k` of `0..count` whose element `start + k step` lies in `lo..hi`.
+fn inside(start: usize, step: usize, count: usize, lo: usize, hi: usize) -> std::ops::Range<usize> {
+    let first = lo.saturating_sub(start).div_ceil(step).min(count);
+    let last = hi.saturating_sub(start).div_ceil(step).min(count);
+    first..last.max(first)
+}
+
+/// Every `step`-th element of a dim, `count` of them, from `start`.
+fn strided(v: &View, dim: usize, start: usize, step: usize, count: usize) -> View {
+    let (mut d, mut s): (Dims, Strides) = (v.dims().into(), v.strides().into());
+    let offset = if count == 0 { 0 } else { start as isize * s[dim] };
+    d[dim] = count;
+    s[dim] *= step as isize;
+    // SAFETY: `start + (count - 1) step` is inside the dim, by the callers' ranges.
+    unsafe { v.restride(offset, d, s) }
+}
+
+fn slice() -> Result<OpDef> {
+    Ok(OpDef::new("slice(x; dim: int, start: int, end: int, step: int = 1) -> y")?
+        .doc("Elements start, start + step, … below end of one dim.")
+        .strided()
+        .shape1(|c| {
+            let k = cut(c)?;
+            let mut s: Dims = c.shape(0)?.into();
+            s[k.dim] = k.count;
+            Ok(s)
+        })
+        .get_sbp(|c| {
+            let k = cut(c)?;
+            let mut s: Vec<Signature> = (0..c.shape(0)?.len())
+                .filter(|d| *d != k.dim)
+                .map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)]))
+                .collect();
+            s.extend(moved(1));
+            // Each rank adds the elements it has.
+            s.push(Signature::new(&[Sbp::Split(k.dim)], &[Sbp::PARTIAL_SUM]));
+            Ok(s)
+        })
+        .view(|dims, strides, attrs, shape| {
+            let (AttrValue::Int(d), AttrValue::Int(start), AttrValue::Int(step)) = (&attrs[0], &attrs[1], &attrs[3]) else {
+                return None;
+            };
+            let dim = d.rem_euclid(dims.len() as i64) as usize;
+            // A split sliced dim has another physical size than the attributes speak of.
+            if attrs.len() > 4 {
+                return None;
+            }
+            let mut s: Strides = strides.into();
+            let offset = if shape[dim] == 0 { 0 } else { *start as isize * s[dim] };
+            s[dim] *= *step as isize;
+            Some((offset, s))
+        })
+        .localize(|c| {
+            let mut attrs = c.logical.attrs.clone();
+            let k = cut(c.logical)?;
+            if let Some(b) = &c.inputs[0]
+                && b.size[k.dim] != b.logical[k.dim]
+            {
+                // Marks that the kernel must look at the boxes.
+                attrs.push(AttrValue::Bool(true));
+            }
+            Ok(attrs)
+        })
+        .cpu(|cx| {
+            let (x, out, b) = (cx.input(0)?, cx.output(0), cx.input_box(0)?);
+            let dim = cx.dim("dim", 0)?;
+            let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
+            let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
+            let mine = inside(start, step, out.dims()[dim], lo, hi);
+            if mine.len() < out.dims()[dim] {
+                cpu::copy::fill(out, Scalar::Int(0))?;
+            }
+            let from = strided(x, dim, (start + mine.start * step).saturating_sub(lo), step, mine.len());
+            Ok(cpu::copy::copy(&from, &strided(out, dim, mine.start, 1, mine.len()))?)
+        })
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let shape = g.input_shape(0);
+            let dim = match g.attr("dim")? {
+                AttrValue::Int(d) => d.rem_euclid(shape.len() as i64) as usize,
+                _ => 0,
+            };
+            let attrs = [("dim", dim.into()), ("start", g.attr("start")?), ("step", g.attr("step")?), ("size", shape[dim].into())];
+            let dx = g.call("slice_grad", &[dy], &attrs)?;
+            g.set(0, dx)
+        }))
+        .samples(&[
+            "f32[6, 4]; dim=0, start=1, end=5",
+            "f32[3, 7]; dim=1, start=0, end=7, step=3",
+            "i32[5]; dim=0, start=2, end=2",
+            "f64[2, 5, 3]; dim=-2, start=1, end=4, step=2",
+        ]))
+}
+
+fn slice_grad() -> Result<OpDef> {
+    Ok(OpDef::new("slice_grad(dy; dim: int, start: int, step: int, size: int) -> dx")?
+        .doc("Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice.")
+        .strided()
+        .shape1(|c| {
+            let mut s: Dims = c.shape(0)?.into();
+            let d = c.dim("dim", s.len())?;
+            s[d] = c.int("size")? as usize;
+            Ok(s)
+        })
+        .get_sbp(|c| {
+            let rank = c.shape(0)?.len();
+            let dim = c.dim("dim", rank)?;
+            let mut s: Vec<Signature> =
+                (0..rank).filter(|d| *d != dim).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect();
+            s.push(Signature::new(&[Sbp::Broadcast], &[Sbp::Split(dim)]));
+            s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
+            Ok(s)
+        })
+        .cpu(|cx| {
+            let (dy, out, b) = (cx.input(0)?, cx.output(0), cx.output_box(0));
+            let dim = cx.dim("dim", 0)?;
+            let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
+            let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
+            let mine = inside(start, step, dy.dims()[dim], lo, hi);
+            cpu::copy::fill(out, Scalar::Int(0))?;
+            let to = strided(out, dim, (start + mine.start * step).saturating_sub(lo), step, mine.len());
+            Ok(cpu::copy::copy(&strided(dy, dim, mine.start, 1, mine.len()), &to)?)
+        })
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(v) = g.grad(0) else { return Ok(()) };
+            let (start, step) = (g.attr("start")?, g.attr("step")?);
+            let shape = g.input_shape(0);
+            let (dim, end) = match (g.attr("dim")?, &start, &step) {
+                (AttrValue::Int(d), AttrValue::Int(a), AttrValue::Int(s)) => {
+                    let dim = d.rem_euclid(shape.len() as i64) as usize;
+                    let n = shape[dim] as i64;
+                    (d, if n == 0 { *a } else { a + (n - 1) * s + 1 })
+                }
+                _ => return Err(Error::argument("slice_grad attributes")),
+            };
+            let d = g.call("slice", &[v], &[("dim", dim.into()), ("start", start), ("end", end.into()), ("step", step)])?;
+            g.set(0, d)
+        }))
+        .samples(&["f32[4, 3]; dim=0, start=1, step=2, size=9", "f64[2, 2]; dim=1, start=0, step=1, size=5"]))
+}
+
+fn concat() -> Result<OpDef> {
+    Ok(OpDef::new("concat(xs...; dim: int = 0) -> y")?
+        .doc("Tensors one after another along a dim.")
+        .strided()
+        .shape1(|c| {
+            let first = c.shape(0)?;
+            if first.is_empty() {
+                return Err(Error::shape("tensors without dims cannot be concatenated").help("use `stack`"));
+            }
+            let d = c.dim("dim", first.len())?;
+            let mut out: Dims = first.into();
+            out[d] = 0;
+            for t in c.present() {
+                let same = t.shape.len() == first.len() && (0..first.len()).all(|i| i == d || t.shape[i] == first[i]);
+                if !same {
+                    return Err(Error::shape(format!(
+                        "{:?} and {:?} differ in more than dim {d}",
+                        first,
+                        t.shape.as_slice()
+                    )));
+                }
+                out[d] += t.shape[d];
+            }
+            Ok(out)
+        })
+        .get_sbp(|c| {
+            let rank = c.shape(0)?.len();
+            let (dim, n) = (c.dim("dim", rank)?, c.inputs.len());
+            Ok((0..rank)
+                .filter(|d| *d != dim)
+                .map(|d| Signature::new(&SmallVec::<[Sbp; 4]>::from_elem(Sbp::Split(d), n), &[Sbp::Split(d)]))
+                .chain(moved(n).filter(|_| c.present().all(|t| t.dtype == c.inputs[0].as_ref().map_or(DType::F32, |t| t.dtype))))
+                .collect())
+        })
+        .cpu(|cx| {
+            let d = cx.dim("dim", 0)?;
+            let mut at = 0;
+            for x in cx.inputs.iter().flatten() {
+                let n = x.dims()[d];
+                cpu::copy::copy(x, &strided(cx.output(0), d, at, 1, n))?;
+                at += n;
+            }
+            Ok(())
+        })
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let rank = g.input_shape(0).len();
+            let d = match g.attr("dim")? {
+                AttrValue::Int(d) => d.rem_euclid(rank as i64) as usize,
+                _ => 0,
+            };
+            let mut at = 0;
+            for i in 0..g.inputs() {
+                let n = g.input_shape(i)[d];
+                if g.needs(i) {
+                    let part = g.call("slice", &[dy], &[("dim", d.into()), ("start", at.into()), ("end", (at + n).into())])?;
+                    g.set(i, part)?;
+                }
+                at += n;
+            }
+            Ok(())
+        }))
+        .samples(&["f32[2, 3] f32[4, 3]; dim=0", "f32[2, 3] f32[2, 1] f32[2, 2]; dim=1", "i64[3] i64[2]; dim=-1"]))
+}
+
+fn triangle(name: &str, lower: bool) -> Result<OpDef> {
+    Ok(OpDef::new(&format!("{name}(x; diagonal: int = 0) -> y"))?
+        .doc(if lower { "Zeroes what is above a diagonal of the last two dims." } else { "Zeroes what is below a diagonal of the last two dims." })
+        .check(|c| match c.shape(0)?.len() {
+            0 | 1 => Err(Error::shape("needs at least 2 dims")),
+            _ => Ok(()),
+        })
+        .get_sbp(|c| {
+            let mut s: Vec<Signature> =
+                (0..c.shape(0)?.len()).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect();
+            // Zeros would take part in a maximum: only sums pass.
+            s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
+            Ok(s)
+        })
+        .cpu(move |cx: &KernelCx<'_>| {
+            let (x, out, b) = (cx.input(0)?, cx.output(0), cx.output_box(0));
+            let r = b.offset.len();
+            let (row, col) = (b.offset[r - 2] as i64, b.offset[r - 1] as i64);
+            let d = cx.int("diagonal")?;
+            Ok(if lower { cpu::index::tril(x, out, d, row, col)? } else { cpu::index::triu(x, out, d, row, col)? })
+        })
+        .grad(Grad::rule_saving(&[], &[], move |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let dx = g.call(if lower { "tril" } else { "triu" }, &[dy], &[("diagonal", g.attr("diagonal")?)])?;
+            g.set(0, dx)
+        }))
+        .samples(&["f32[4, 5]", "f64[2, 3, 3]; diagonal=-1", "i32[3, 4]; diagonal=1"]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![permute(), expand(), slice(), slice_grad(), concat(), triangle("tril", true), triangle("triu", false)]
+}

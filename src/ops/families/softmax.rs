@@ -1,0 +1,187 @@
+//! Softmax and log-softmax. On a split dim they are lowerings: local part, all-reduce of the row statistics, local part.
+
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
+use crate::sbp::{Sbp, Signature};
+use oflow_kernels::cpu;
+
+/// S of every dim but the softmax dim, for all `n` inputs alike.
+fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
+    let rank = c.shape(0)?.len();
+    let dim = c.dim("dim", rank)?;
+    let mut s: Vec<Signature> = (0..rank)
+        .filter(|d| *d != dim)
+        .map(|d| Signature::new(&vec![Sbp::Split(d); n], &[Sbp::Split(d)]))
+        .collect();
+    if linear {
+        // The gradient is linear in the out-gradient, its input 0.
+        s.push("P, B -> P".parse()?);
+    }
+    Ok(s)
+}
+
+fn split(c: &InferCtx<'_>, n: usize) -> Result<Vec<Signature>> {
+    let rank = c.shape(0)?.len();
+    let d = c.dim("dim", rank)?;
+    Ok((d < rank).then(|| Signature::new(&vec![Sbp::Split(d); n], &[Sbp::Split(d)])).into_iter().collect())
+}
+
+pub(super) fn need(call: &LowerCall<'_>, i: usize) -> Result<Value> {
+    call.inputs.get(i).copied().flatten().ok_or_else(|| Error::argument(format!("input {i} is missing")))
+}
+
+/// `[dim]` from the attribute `dim`, which is the op's first.
+pub(super) fn dims(call: &LowerCall<'_>) -> AttrValue {
+    match &call.attrs[0] {
+        AttrValue::Int(d) => AttrValue::from([*d]),
+        v => v.clone(),
+    }
+}
+
+/// A reduction that keeps dims, whole on every rank.
+pub(super) fn reduce_whole(e: &mut dyn Emit, op: &str, v: Value, dims: AttrValue) -> Result<Value> {
+    let r = e.call(op, &[v], &[("dims", dims), ("keepdim", true.into())])?;
+    e.reduce_partials(r)
+}
+
+/// `(x - max, sum(exp(x - max)))` over the whole dim.
+pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<(Value, Value, Value)> {
+    let m = reduce_whole(e, "amax", x, dims.clone())?;
+    let z = e.call("sub", &[x, m], &[])?;
+    let ex = e.call("exp", &[z], &[])?;
+    let s = reduce_whole(e, "sum", ex, dims)?;
+    Ok((z, ex, s))
+}
+
+const SAMPLES: &[&str] = &["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=1", "f64[4, 6]; dim=0", "bf16[2, 4]; dim=-1"];
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![
+        OpDef::new("softmax(x: float; dim: int = -1) -> y").map(|o| {
+            o.doc("exp(x) divided by its sum along a dim.")
+                .strided()
+                .get_sbp(|c| direct(c, 1, false))
+                .lowering(
+                    |c| split(c, 1),
+                    |e, call| {
+                        let (_, ex, s) = shifted(e, need(call, 0)?, dims(call))?;
+                        Ok(vec![e.call("div", &[ex, s], &[])?])
+                    },
+                )
+                .cpu(|cx| Ok(cpu::softmax::softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .grad(Grad::rule_saving(&[], &[0], |g| {
+                    let Some(dy) = g.grad(0) else { return Ok(()) };
+                    let y = g.output(0)?;
+                    let dx = g.call("softmax_grad", &[dy, y], &[("dim", g.attr("dim")?)])?;
+                    g.set(0, dx)
+                }))
+                .samples(SAMPLES)
+        }),
+        OpDef::new("softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
+            o.doc("Gradient of softmax: y (dy - sum(dy y)).")
+                .strided()
+                .get_sbp(|c| direct(c, 2, true))
+                .lowering(
+                    |c| split(c, 2),
+                    |e, call| {
+                        let (dy, y) = (need(call, 0)?, need(call, 1)?);
+                        let p = e.call("mul", &[dy, y], &[])?;
+                        let s = reduce_whole(e, "sum", p, dims(call))?;
+                        let d = e.call("sub", &[dy, s], &[])?;
+                        Ok(vec![e.call("mul", &[y, d], &[])?])
+                    },
+                )
+                .cpu(|cx| Ok(cpu::softmax::softmax_grad(cx.input(0)?, cx.input(1)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .grad(Grad::rule(|g| {
+                    // dx = y (dy - s), s = sum(dy y):   d dy = y (v - sum(v y)),   d y = v (dy - s) - dy sum(v y)
+                    let Some(v) = g.grad(0) else { return Ok(()) };
+                    let (dy, y, dim) = (g.input(0)?, g.input(1)?, g.attr("dim")?);
+                    let dims = match &dim {
+                        AttrValue::Int(d) => AttrValue::from([*d]),
+                        v => v.clone(),
+                    };
+                    let keep = [("dims", dims), ("keepdim", true.into())];
+                    if g.needs(0) {
+                        let d = g.call("softmax_grad", &[v, y], &[("dim", dim)])?;
+                        g.set(0, d)?;
+                    }
+                    if g.needs(1) {
+                        let p = g.call("mul", &[dy, y], &[])?;
+                        let s = g.call("sum", &[p], &keep)?;
+                        let d = g.call("sub", &[dy, s], &[])?;
+                        let first = g.call("mul", &[v, d], &[])?;
+                        let q = g.call("mul", &[v, y], &[])?;
+                        let t = g.call("sum", &[q], &keep)?;
+                        let second = g.call("mul", &[dy, t], &[])?;
+                        let d = g.call("sub", &[first, second], &[])?;
+                        g.set(1, d)?;
+                    }
+                    Ok(())
+                }))
+                .samples(&["f32[3, 5] f32[3, 5]; dim=1", "f64[4, 3] f64[4, 3]; dim=0"])
+        }),
+        OpDef::new("log_softmax(x: float; dim: int = -1) -> y").map(|o| {
+            o.doc("x minus the logarithm of the sum of exp(x) along a dim.")
+                .strided()
+                .get_sbp(|c| direct(c, 1, false))
+                .lowering(
+                    |c| split(c, 1),
+                    |e, call| {
+                        let (z, _, s) = shifted(e, need(call, 0)?, dims(call))?;
+                        let l = e.call("log", &[s], &[])?;
+                        Ok(vec![e.call("sub", &[z, l], &[])?])
+                    },
+                )
+                .cpu(|cx| Ok(cpu::softmax::log_softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .grad(Grad::rule_saving(&[], &[0], |g| {
+                    let Some(dy) = g.grad(0) else { return Ok(()) };
+                    let y = g.output(0)?;
+                    let dx = g.call("log_softmax_grad", &[dy, y], &[("dim", g.attr("dim")?)])?;
+                    g.set(0, dx)
+                }))
+                .samples(SAMPLES)
+        }),
+        OpDef::new("log_softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
+            o.doc("Gradient of log-softmax: dy - exp(y) sum(dy).")
+                .strided()
+                .get_sbp(|c| direct(c, 2, true))
+                .lowering(
+                    |c| split(c, 2),
+                    |e, call| {
+                        let (dy, y) = (need(call, 0)?, need(call, 1)?);
+                        let s = reduce_whole(e, "sum", dy, dims(call))?;
+                        let ex = e.call("exp", &[y], &[])?;
+                        let t = e.call("mul", &[ex, s], &[])?;
+                        Ok(vec![e.call("sub", &[dy, t], &[])?])
+                    },
+                )
+                .cpu(|cx| {
+                    Ok(cpu::softmax::log_softmax_grad(cx.input(0)?, cx.input(1)?, cx.output(0), cx.dim("dim", 0)?)?)
+                })
+                .grad(Grad::rule(|g| {
+                    let Some(v) = g.grad(0) else { return Ok(()) };
+                    let (dy, y, dim) = (g.input(0)?, g.input(1)?, g.attr("dim")?);
+                    let dims = match &dim {
+                        AttrValue::Int(d) => AttrValue::from([*d]),
+                        v => v.clone(),
+                    };
+                    let keep = [("dims", dims), ("keepdim", true.into())];
+                    let ex = g.call("exp", &[y], &[])?;
+                    let p = g.call("mul", &[v, ex], &[])?;
+                    if g.needs(0) {
+                        let s = g.call("sum", &[p], &keep)?;
+                        let d = g.call("sub", &[v, s], &[])?;
+                        g.set(0, d)?;
+                    }
+                    if g.needs(1) {
+                        let s = g.call("sum", &[dy], &keep)?;
+                        let t = g.call("mul", &[p, s], &[])?;
+                        let d = g.call("neg", &[t], &[])?;
+                        g.set(1, d)?;
+                    }
+                    Ok(())
+                }))
+                .samples(&["f32[3, 5] f32[3, 5]; dim=1", "f64[4, 3] f64[4, 3]; dim=0"])
+        }),
+    ]
+}

@@ -1,0 +1,70 @@
+//! Elementwise functions of one tensor.
+
+use crate::error::Result;
+use crate::ops::{DTypeRule, Grad, OpDef};
+use oflow_kernels::DType;
+
+/// A function that keeps integers as they are.
+fn keep(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?.doc(doc).samples(&["f32[3, 5]", "f32[4]", "i32[2, 3]"]))
+}
+
+/// A function into the floats: integers become f32.
+fn float(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?
+        .dtype(DTypeRule::PromoteFloat)
+        .doc(doc)
+        .samples(&["f32[3, 5]+", "bf16[4, 2]+", "f64[3, 2]+"]))
+}
+
+/// A yes-or-no question about each element.
+fn ask(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?
+        .dtype(DTypeRule::Fixed(vec![DType::Bool]))
+        .grad(Grad::None)
+        .doc(doc)
+        .samples(&["f32[3, 5]", "bool[4]"]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let with = |op: Result<OpDef>, d: &str| op.and_then(|o| o.derivative(0, d));
+    vec![
+        keep("copy", "x", "The same values in new memory."),
+        cast(),
+        keep("neg", "-x", "Negation."),
+        keep("abs", "abs(x)", "Absolute value."),
+        keep("sign", "sign(x)", "-1, 0 or 1."),
+        keep("square", "square(x)", "x²."),
+        keep("floor", "floor(x)", "Largest integer not above x."),
+        keep("ceil", "ceil(x)", "Smallest integer not below x."),
+        keep("round", "round(x)", "Nearest integer, ties to even."),
+        with(float("exp", "exp(x)", "eˣ."), "out"),
+        with(float("expm1", "expm1(x)", "eˣ - 1, exact near zero."), "out + 1"),
+        float("log", "log(x)", "Natural logarithm."),
+        float("log1p", "log1p(x)", "log(1 + x), exact near zero."),
+        with(float("sqrt", "sqrt(x)", "Square root."), "0.5 / out"),
+        with(float("rsqrt", "rsqrt(x)", "1 / √x."), "-0.5 * out * out * out"),
+        with(float("reciprocal", "reciprocal(x)", "1 / x."), "-out * out"),
+        float("sin", "sin(x)", "Sine."),
+        float("cos", "cos(x)", "Cosine."),
+        float("erf", "erf(x)", "The error function."),
+        ask("logical_not", "not(x)", "True where x is zero."),
+        ask("isnan", "isnan(x)", "True where x is NaN."),
+        ask("isinf", "isinf(x)", "True where x is infinite."),
+    ]
+}
+
+fn cast() -> Result<OpDef> {
+    Ok(OpDef::elementwise("cast(x; dtype: dtype) -> y", "x")?
+        .dtype(DTypeRule::Attr)
+        .doc("Converts the element type; floats to integers truncate, to bool `!= 0`.")
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            if let Some(dtype) = g.input_dtype(0).filter(|d| d.is_float()) {
+                let dx = g.call("cast", &[dy], &[("dtype", dtype.into())])?;
+                g.set(0, dx)?;
+            }
+            Ok(())
+        }))
+        .samples(&["f32[3, 5]; dtype=f64", "f32[4]; dtype=f32", "i32[4]; dtype=f32", "f64[2, 2]; dtype=i64"]))
+}
