@@ -1,6 +1,13 @@
 //! The kernels of the CPU.
 
 pub(crate) mod acc;
+pub mod attention;
+pub mod loss;
 pub mod matmul;
+pub mod norm;
+pub mod optim;
+pub(crate) mod rowmath;
+pub(crate) mod rows;
+pub mod softmax;
 #[cfg(test)]
 pub(crate) mod testing;
