@@ -316,3 +316,6 @@ unsafe fn write_steps<A: Buffered>(to: &Operand, head: usize, first: usize, from
         unsafe { to.rows.write(to.row(head, first + i), buffer, |to: &mut [A]| to.copy_from_slice(from)) };
     }
 }
+
+#[cfg(test)]
+mod tests;

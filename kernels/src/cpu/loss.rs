@@ -180,3 +180,6 @@ fn backward<A: Buffered>(
         });
     });
 }
+
+#[cfg(test)]
+mod tests;

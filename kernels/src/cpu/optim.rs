@@ -257,3 +257,6 @@ fn squares<A: Buffered>(x: &View) -> f64 {
     }
     total
 }
+
+#[cfg(test)]
+mod tests;

@@ -123,3 +123,6 @@ fn reduce<A: Buffered>(x: &View, out: &View, dim: usize) {
         });
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -210,8 +210,66 @@ impl Tensor {
         Tensor::of(self.dtype, dims, &self.values())
     }
 
-    /// The same values, contiguous, in another dtype.
-    pub(crate) fn cast(&self, dtype: DType) -> Tensor {
-        Tensor::of(dtype, &self.dims, &self.values())
+    /// The same values, contiguous, in f64.
+    pub(crate) fn exact(&self) -> Tensor {
+        Tensor::of(DType::F64, &self.dims, &self.values())
+    }
+
+    /// Fails unless all values are within `relative * (1 + |expected|)` of those expected and the gaps are untouched.
+    /// NaN and infinities must be met exactly.
+    #[track_caller]
+    pub(crate) fn expect(&self, expected: &[f64], relative: f64, what: &str) {
+        assert_eq!(self.len(), expected.len(), "{what}");
+        for (i, (got, want)) in self.values().into_iter().zip(expected).enumerate() {
+            let close = (got - want).abs() <= relative * (1.0 + want.abs());
+            let same = got == *want || got.is_nan() && want.is_nan();
+            assert!(close || same, "{what} {} {:?} [{i}]: {got}, expected {want}", self.dtype, self.dims);
+        }
+        assert!(self.gaps_untouched(), "{what} wrote beside its output");
+    }
+}
+
+/// Bound on the relative error of a kernel that rounds a few times.
+pub(crate) fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 1e-12,
+        DType::F32 => 4e-6,
+        DType::F16 => 2e-3,
+        DType::BF16 => 1.6e-2,
+        _ => 0.0,
+    }
+}
+
+/// The float dtypes.
+pub(crate) const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+
+/// The gradient of `f` at `x` by central differences.
+pub(crate) fn differences(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let mut x = x.to_vec();
+    let step = 1e-5;
+    (0..x.len())
+        .map(|i| {
+            let middle = x[i];
+            x[i] = middle + step;
+            let above = f(&x);
+            x[i] = middle - step;
+            let below = f(&x);
+            x[i] = middle;
+            (above - below) / (2.0 * step)
+        })
+        .collect()
+}
+
+/// Sum of products: turns an output into one number whose gradient is `weights`.
+pub(crate) fn inner(weights: &[f64], values: &[f64]) -> f64 {
+    weights.iter().zip(values).map(|(w, v)| w * v).sum()
+}
+
+/// Runs `f` on pools of one to three threads and fails unless the bits it returns are the same.
+#[track_caller]
+pub(crate) fn same_bits_on_any_threads(f: impl Fn() -> Vec<u64> + Sync) {
+    let alone = crate::parallel::tests::with_threads(1, &f);
+    for threads in [2, 3] {
+        assert!(crate::parallel::tests::with_threads(threads, &f) == alone, "bits differ on {threads} threads");
     }
 }
