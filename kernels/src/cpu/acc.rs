@@ -158,12 +158,7 @@ unsafe fn gather_half<H: Copy + Default, A: Acc>(
     }
 }
 
-unsafe fn scatter_half<H: Copy + Default, A: Acc>(
-    ptr: *mut H,
-    stride: isize,
-    src: &[A],
-    narrow: fn(&[A], &mut [H]),
-) {
+unsafe fn scatter_half<H: Copy + Default, A: Acc>(ptr: *mut H, stride: isize, src: &[A], narrow: fn(&[A], &mut [H])) {
     if stride == 1 {
         // SAFETY: the caller's elements, side by side.
         narrow(src, unsafe { std::slice::from_raw_parts_mut(ptr, src.len()) });

@@ -258,17 +258,15 @@ fn backward<A: Buffered>(
                 }
                 dq_sum.fill(A::ZERO);
                 // SAFETY: steps of a head that exist; inputs are only read.
-                let (q, dout) = unsafe {
-                    (q.tile(head, first, count, &mut q_tile), dout.tile(head, first, count, &mut do_tile))
-                };
+                let (q, dout) =
+                    unsafe { (q.tile(head, first, count, &mut q_tile), dout.tile(head, first, count, &mut do_tile)) };
                 let visible = sizes.visible(first + count, settings.causal);
                 for start in (0..visible).step_by(KEYS) {
                     let width = KEYS.min(visible - start);
                     // SAFETY (here and below): steps of a head that exist; the buffers are this task's and as large as
                     // the tiles.
-                    let (k, v) = unsafe {
-                        (k.tile(head, start, width, &mut k_tile), v.tile(head, start, width, &mut v_tile))
-                    };
+                    let (k, v) =
+                        unsafe { (k.tile(head, start, width, &mut k_tile), v.tile(head, start, width, &mut v_tile)) };
                     let (p_tile, ds_tile) = (row_major(&mut p, width), row_major(&mut ds, width));
                     unsafe {
                         gemm_serial(count, width, depth, scale, q, k.t(), false, p_tile);
@@ -276,8 +274,8 @@ fn backward<A: Buffered>(
                     }
                     for i in 0..count {
                         let (lse, delta) = of_row[i];
-                        let (p, hidden) = p[i * width..(i + 1) * width]
-                            .split_at_mut(seen(first + i, start, width, settings.causal));
+                        let (p, hidden) =
+                            p[i * width..(i + 1) * width].split_at_mut(seen(first + i, start, width, settings.causal));
                         hidden.fill(A::ZERO);
                         rowmath::exp_in_place(p, lse);
                         let (ds, hidden) = ds[i * width..(i + 1) * width].split_at_mut(p.len());

@@ -147,14 +147,7 @@ fn pick<A: Buffered>(logits: &View, target: &View, out: &View, classes: &Classes
     }
 }
 
-fn backward<A: Buffered>(
-    logits: &View,
-    target: &View,
-    lse: &View,
-    dloss: &View,
-    dlogits: &View,
-    classes: &Classes,
-) {
+fn backward<A: Buffered>(logits: &View, target: &View, lse: &View, dloss: &View, dlogits: &View, classes: &Classes) {
     let (logits, targets, dlogits) = (last(logits), Rows::singles(target), last(dlogits));
     let (lses, dlosses) = (Rows::singles(lse), Rows::singles(dloss));
     parallel_for(logits.count, logits.grain(), &|range| {

@@ -182,9 +182,10 @@ impl Tensor {
         let size = self.dtype.size();
         let bytes: Vec<u8> = self.memory.iter().flat_map(|w| w.to_ne_bytes()).collect();
         let gap = GAP as u8;
-        bytes.chunks(size).enumerate().all(|(i, b)| {
-            self.used.get(i).copied().unwrap_or(false) || b.iter().all(|x| *x == gap)
-        })
+        bytes
+            .chunks(size)
+            .enumerate()
+            .all(|(i, b)| self.used.get(i).copied().unwrap_or(false) || b.iter().all(|x| *x == gap))
     }
 
     /// A view of everything, to be read or written.

@@ -83,9 +83,8 @@ fn shards_of_the_classes_add_up() {
     picked.expect(&picks, 0.0, "picks");
     lse.expect(&sums.iter().map(|s| s.ln()).collect::<Vec<_>>(), 1e-12, "lse");
     assembled.expect(&full.values(), 0.0, "gradients of the parts");
-    let losses: Vec<f64> = (0..rows)
-        .map(|r| if target.values()[r] == IGNORE as f64 { 0.0 } else { lse.values()[r] - picks[r] })
-        .collect();
+    let losses: Vec<f64> =
+        (0..rows).map(|r| if target.values()[r] == IGNORE as f64 { 0.0 } else { lse.values()[r] - picks[r] }).collect();
     loss.expect(&losses, 1e-12, "loss");
 }
 

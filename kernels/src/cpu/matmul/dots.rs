@@ -70,8 +70,8 @@ unsafe fn tile<T: Acc, const R: usize, const S: usize, const FMA: bool>(
             for (r, sums) in sums.iter_mut().enumerate() {
                 let row = std::ptr::read_unaligned(a.at(r, p).ptr as *const [T; LANES]);
                 for (sums, column) in sums.iter_mut().zip(&columns) {
-                    for l in 0..LANES {
-                        sums[l] = multiply_add::<T, FMA>(row[l], column[l], sums[l]);
+                    for (l, sum) in sums.iter_mut().enumerate() {
+                        *sum = multiply_add::<T, FMA>(row[l], column[l], *sum);
                     }
                 }
             }
@@ -80,10 +80,10 @@ unsafe fn tile<T: Acc, const R: usize, const S: usize, const FMA: bool>(
     }
     for (r, sums) in sums.iter_mut().enumerate() {
         for (s, sums) in sums.iter_mut().enumerate() {
-            for l in 0..k - p {
+            for (l, sum) in sums[..k - p].iter_mut().enumerate() {
                 // SAFETY: p + l is below k.
                 let (x, y) = unsafe { (*a.at(r, p + l).ptr, *b.at(p + l, s).ptr) };
-                sums[l] = multiply_add::<T, FMA>(x, y, sums[l]);
+                *sum = multiply_add::<T, FMA>(x, y, *sum);
             }
             let mut width = LANES / 2;
             while width > 0 {

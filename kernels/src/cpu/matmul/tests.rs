@@ -2,29 +2,31 @@ use super::*;
 use crate::cpu::testing::{Rng, Tensor};
 use crate::parallel::tests::with_threads;
 
-/// What `matmul` should give, summed in f64.
+/// What `matmul` should give, summed in f64; and the sums of the magnitudes, which bound the rounding.
 fn oracle(a: &Tensor, b: &Tensor, out_dims: &[usize], k: usize) -> (Vec<f64>, Vec<f64>) {
     let (m, n) = (out_dims[out_dims.len() - 2], out_dims[out_dims.len() - 1]);
     let batch = &out_dims[..out_dims.len() - 2];
+    let (a_values, b_values) = (a.values(), b.values());
     let (mut sums, mut magnitudes) = (Vec::new(), Vec::new());
     for index in 0..batch.iter().product() {
-        let mut position: Vec<usize> = batch.to_vec();
-        let mut rest = index;
-        for d in (0..batch.len()).rev() {
-            position[d] = rest % batch[d];
-            rest /= batch[d];
-        }
-        let pick = |t: &Tensor, i: usize, j: usize| {
-            let rank = t.dims.len() - 2;
-            let mut at: Vec<usize> = (0..rank)
-                .map(|d| if t.dims[d] == 1 { 0 } else { position[batch.len() - rank + d] })
-                .collect();
-            at.extend([i, j]);
-            t.get(&at)
+        // Which matrix of an operand product `index` takes: its batch dims, aligned at the right, with 0 where repeated.
+        let matrix = |t: &Tensor| {
+            let (mut rest, mut number, mut step) = (index, 0, 1);
+            for d in 1..=batch.len() {
+                let position = rest % batch[batch.len() - d];
+                rest /= batch[batch.len() - d];
+                if d + 2 <= t.dims.len() {
+                    let size = t.dims[t.dims.len() - 2 - d];
+                    number += if size == 1 { 0 } else { position * step };
+                    step *= size;
+                }
+            }
+            number
         };
+        let (a, b) = (&a_values[matrix(a) * m * k..][..m * k], &b_values[matrix(b) * k * n..][..k * n]);
         for i in 0..m {
             for j in 0..n {
-                let terms = (0..k).map(|p| pick(a, i, p) * pick(b, p, j));
+                let terms = (0..k).map(|p| a[i * k + p] * b[p * n + j]);
                 sums.push(terms.clone().sum::<f64>());
                 magnitudes.push(terms.map(f64::abs).sum::<f64>());
             }
@@ -172,10 +174,7 @@ fn expanded_operands() {
 #[test]
 fn halves_can_give_f32() {
     let mut rng = Rng::new(7);
-    let (a, b) = (
-        Tensor::random(&mut rng, DType::BF16, &[30, 40]),
-        Tensor::random(&mut rng, DType::BF16, &[40, 20]),
-    );
+    let (a, b) = (Tensor::random(&mut rng, DType::BF16, &[30, 40]), Tensor::random(&mut rng, DType::BF16, &[40, 20]));
     let out = Tensor::contiguous(&mut rng, DType::F32, &[30, 20]);
     matmul(&a.view(), &b.view(), &out.view()).unwrap();
     let (sums, magnitudes) = oracle(&a, &b, &[30, 20], 40);
@@ -188,9 +187,7 @@ fn halves_can_give_f32() {
 fn small_integers_wrap() {
     let (a, b, mut out) = ([100u8, 3], [3u8, 5], [0u8]);
     // SAFETY: the arrays outlive the views; only `out` is written.
-    let (a, b, c) = unsafe {
-        (View::from_slice(&a, &[2]), View::from_slice(&b, &[2]), View::from_mut(&mut out, &[]))
-    };
+    let (a, b, c) = unsafe { (View::from_slice(&a, &[2]), View::from_slice(&b, &[2]), View::from_mut(&mut out, &[])) };
     matmul(&a, &b, &c).unwrap();
     assert_eq!(c.as_slice::<u8>().unwrap(), [59]);
 }
@@ -242,10 +239,7 @@ fn refusals_say_why() {
         refused(&[2, 2, 3], &[3, 3, 5], &[2, 2, 5], same),
         "batch sizes 2 and 3 do not broadcast: [2, 2, 3] x [3, 3, 5]"
     );
-    assert_eq!(
-        refused(&[2, 3], &[3, 5], &[2, 4], same),
-        "[2, 3] x [3, 5] gives [2, 5], but the output has [2, 4]"
-    );
+    assert_eq!(refused(&[2, 3], &[3, 5], &[2, 4], same), "[2, 3] x [3, 5] gives [2, 5], but the output has [2, 4]");
     assert_eq!(
         refused(&[2, 3], &[3, 5], &[2, 5], [DType::F32, DType::F64, DType::F32]),
         "operands have different dtypes: f32 and f64"

@@ -37,7 +37,8 @@ fn forward_matches_the_definition() {
         for dtype in FLOATS {
             for (case, centered) in [(0, true), (1, true), (2, true), (3, true), (0, false), (1, false), (3, false)] {
                 let x = Tensor::random(&mut rng, dtype, dims);
-                let (w, b) = (Tensor::random(&mut rng, dtype, trailing), Tensor::random(&mut rng, DType::F32, trailing));
+                let (w, b) =
+                    (Tensor::random(&mut rng, dtype, trailing), Tensor::random(&mut rng, DType::F32, trailing));
                 let (w_view, b_view) = (w.view(), b.view());
                 let norm = Norm {
                     dims: count,
@@ -103,7 +104,8 @@ fn gradients_match_differences() {
             } else {
                 rms_norm(&x.view(), &norm, &y.view(), &rstd.view()).unwrap();
             }
-            let value = |x: &[f64], w: &[f64], b: &[f64]| inner(&dy.values(), &affine(&normal(x, len, centered).0, w, b));
+            let value =
+                |x: &[f64], w: &[f64], b: &[f64]| inner(&dy.values(), &affine(&normal(x, len, centered).0, w, b));
             let (xs, ws, bs) = (x.values(), w.values(), b.values());
             let expected = [
                 differences(&xs, |x| value(x, &ws, &bs)),
@@ -129,7 +131,8 @@ fn wanted_gradients_come_alone() {
     let norm = Norm { dims: 1, eps: EPS, weight: None, bias: None };
     let (dw, db) = (Tensor::random(&mut rng, DType::F32, &[20]), Tensor::random(&mut rng, DType::F32, &[20]));
     let (dw_view, db_view) = (dw.view(), db.view());
-    let run = |grads: NormGrads| layer_norm_grad(&x.view(), &x.view(), &mean.view(), &rstd.view(), &norm, &grads).unwrap();
+    let run =
+        |grads: NormGrads| layer_norm_grad(&x.view(), &x.view(), &mean.view(), &rstd.view(), &norm, &grads).unwrap();
     run(NormGrads { dweight: Some(&dw_view), ..Default::default() });
     run(NormGrads { dbias: Some(&db_view), ..Default::default() });
     let column = |j: usize, f: fn(f64) -> f64| (0..50).map(|i| f(x.get(&[i, j]))).sum::<f64>();
@@ -158,7 +161,8 @@ fn bits_do_not_depend_on_threads() {
 fn refusals_say_why() {
     let mut rng = Rng::new(5);
     let x = Tensor::contiguous(&mut rng, DType::BF16, &[2, 3]);
-    let (half, wide) = (Tensor::contiguous(&mut rng, DType::BF16, &[2]), Tensor::contiguous(&mut rng, DType::F32, &[2]));
+    let (half, wide) =
+        (Tensor::contiguous(&mut rng, DType::BF16, &[2]), Tensor::contiguous(&mut rng, DType::F32, &[2]));
     let run = |dims, statistic: &Tensor, weight: Option<&View>| {
         let norm = Norm { dims, eps: EPS, weight, bias: None };
         rms_norm(&x.view(), &norm, &x.view(), &statistic.view()).unwrap_err().0

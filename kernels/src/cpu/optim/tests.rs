@@ -48,9 +48,13 @@ fn sgd_follows_the_formula() {
     let mut rng = Rng::new(2);
     for dims in SHAPES {
         for (dtype, grad_dtype) in [(DType::F32, DType::F32), (DType::F64, DType::F64), (DType::BF16, DType::F32)] {
-            for (with_buffer, nesterov, first_step) in
-                [(false, false, false), (true, false, true), (true, false, false), (true, true, false), (true, true, true)]
-            {
+            for (with_buffer, nesterov, first_step) in [
+                (false, false, false),
+                (true, false, true),
+                (true, false, false),
+                (true, true, false),
+                (true, true, true),
+            ] {
                 let settings = Sgd { lr: 0.1, momentum: 0.9, dampening: 0.2, weight_decay: 0.3, nesterov, first_step };
                 let p = Tensor::random(&mut rng, dtype, dims);
                 let mut buffer = Tensor::random(&mut rng, dtype, dims);

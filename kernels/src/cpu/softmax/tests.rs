@@ -73,7 +73,9 @@ fn logsumexp_matches_the_definition() {
 fn gradients_match_differences() {
     let mut rng = Rng::new(3);
     for (dims, dim) in SHAPES {
-        for (function, grad, log) in [(softmax as Unary, softmax_grad as Grad, false), (log_softmax, log_softmax_grad, true)] {
+        for (function, grad, log) in
+            [(softmax as Unary, softmax_grad as Grad, false), (log_softmax, log_softmax_grad, true)]
+        {
             let x = Tensor::random(&mut rng, DType::F64, dims);
             let weights = Tensor::random(&mut rng, DType::F64, dims);
             let (y, dx) = (Tensor::random(&mut rng, DType::F64, dims), Tensor::random(&mut rng, DType::F64, dims));
@@ -128,7 +130,8 @@ fn bits_do_not_depend_on_threads() {
         same_bits_on_any_threads(|| {
             let mut rng = Rng::new(4);
             let dims = [700, 333];
-            let (x, y) = (Tensor::contiguous(&mut rng, DType::F32, &dims), Tensor::contiguous(&mut rng, DType::F32, &dims));
+            let (x, y) =
+                (Tensor::contiguous(&mut rng, DType::F32, &dims), Tensor::contiguous(&mut rng, DType::F32, &dims));
             softmax(&x.view(), &y.view(), dim).unwrap();
             y.bytes()
         });
@@ -143,8 +146,5 @@ fn refusals_say_why() {
     assert_eq!(softmax(&x.view(), &x.view(), 2).unwrap_err().0, "there is no dim 2 in [2, 3]");
     assert_eq!(softmax(&ints.view(), &ints.view(), 1).unwrap_err().0, "needs a float dtype, not i32");
     assert_eq!(softmax(&x.view(), &ints.view(), 1).unwrap_err().0, "the output is i32, expected f32");
-    assert_eq!(
-        softmax(&x.view(), &x.transposed(), 1).unwrap_err().0,
-        "the output has dims [3, 2], expected [2, 3]"
-    );
+    assert_eq!(softmax(&x.view(), &x.transposed(), 1).unwrap_err().0, "the output has dims [3, 2], expected [2, 3]");
 }
