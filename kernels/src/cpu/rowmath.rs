@@ -8,20 +8,19 @@ use super::acc::Acc;
 /// Partial results kept side by side.
 pub(crate) const LANES: usize = 32;
 
-/// Folds `x` (and other slices of the same length) to one value through [`LANES`] partial results.
+/// Folds two slices of one length to one value through [`LANES`] partial results.
 #[inline(always)]
-fn fold<A: Acc>(len: usize, start: A, step: impl Fn(A, usize) -> A, join: impl Fn(A, A) -> A) -> A {
+fn fold2<A: Copy, S: Copy>(x: &[A], y: &[A], start: S, step: impl Fn(S, A, A) -> S, join: impl Fn(S, S) -> S) -> S {
     let mut lanes = [start; LANES];
-    let full = len / LANES * LANES;
-    let mut i = 0;
-    while i < full {
-        for (l, lane) in lanes.iter_mut().enumerate() {
-            *lane = step(*lane, i + l);
+    // Chunks of a known length: no bounds checks are left that would keep the loop from becoming vector instructions.
+    let ((xs, x_rest), (ys, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+    for (x, y) in xs.iter().zip(ys) {
+        for l in 0..LANES {
+            lanes[l] = step(lanes[l], x[l], y[l]);
         }
-        i += LANES;
     }
-    for (l, lane) in lanes[..len - full].iter_mut().enumerate() {
-        *lane = step(*lane, full + l);
+    for ((lane, x), y) in lanes.iter_mut().zip(x_rest).zip(y_rest) {
+        *lane = step(*lane, *x, *y);
     }
     let mut width = LANES / 2;
     while width > 0 {
@@ -33,9 +32,15 @@ fn fold<A: Acc>(len: usize, start: A, step: impl Fn(A, usize) -> A, join: impl F
     lanes[0]
 }
 
+/// Folds one slice likewise.
+#[inline(always)]
+fn fold<A: Copy, S: Copy>(x: &[A], start: S, step: impl Fn(S, A) -> S, join: impl Fn(S, S) -> S) -> S {
+    fold2(x, x, start, |s, x, _| step(s, x), join)
+}
+
 #[inline(always)]
 fn max_body<A: Acc>(x: &[A]) -> A {
-    fold(x.len(), -A::INFINITY, |m, i| m.max_nan(x[i]), A::max_nan)
+    fold(x, -A::INFINITY, |m, x| x.max_nan(m), A::max_nan)
 }
 
 /// `sum(exp(x - max))`, writing the terms to `y`.
@@ -46,7 +51,7 @@ fn exp_sum_body<A: Acc>(x: &[A], max: A, y: &mut [A]) -> A {
     for i in 0..n {
         y[i] = (x[i] - max).exp();
     }
-    fold(n, A::ZERO, |s, i| s + y[i], |a, b| a + b)
+    fold(y, A::ZERO, |s, y| s + y, |a, b| a + b)
 }
 
 macro_rules! versions {
@@ -86,7 +91,7 @@ versions! {
         if max.abs() == A::INFINITY {
             return max;
         }
-        let sum = fold(x.len(), A::ZERO, |s, i| s + (x[i] - max).exp(), |a, b| a + b);
+        let sum = fold(x, A::ZERO, |s, x| s + (x - max).exp(), |a, b| a + b);
         max + sum.log()
     }
 }
@@ -96,7 +101,7 @@ versions! {
     pub(crate) fn softmax_grad<A: Acc>(dy: &[A], y: &[A], dx: &mut [A]) {
         let n = y.len();
         let (dy, dx) = (&dy[..n], &mut dx[..n]);
-        let dot = fold(n, A::ZERO, |s, i| s + dy[i] * y[i], |a, b| a + b);
+        let dot = fold2(dy, y, A::ZERO, |s, dy, y| s + dy * y, |a, b| a + b);
         for i in 0..n {
             dx[i] = y[i] * (dy[i] - dot);
         }
@@ -108,7 +113,7 @@ versions! {
     pub(crate) fn log_softmax_grad<A: Acc>(dy: &[A], y: &[A], dx: &mut [A]) {
         let n = y.len();
         let (dy, dx) = (&dy[..n], &mut dx[..n]);
-        let sum = fold(n, A::ZERO, |s, i| s + dy[i], |a, b| a + b);
+        let sum = fold(dy, A::ZERO, |s, dy| s + dy, |a, b| a + b);
         for i in 0..n {
             dx[i] = dy[i] - y[i].exp() * sum;
         }
@@ -129,9 +134,9 @@ versions! {
     /// Mean and mean of squared distances to it.
     pub(crate) fn moments<A: Acc>(x: &[A]) -> (A, A) {
         let n = A::from_f64(x.len() as f64);
-        let mean = fold(x.len(), A::ZERO, |s, i| s + x[i], |a, b| a + b) / n;
+        let mean = fold(x, A::ZERO, |s, x| s + x, |a, b| a + b) / n;
         let square = |d: A| d * d;
-        let squares = fold(x.len(), A::ZERO, |s, i| s + square(x[i] - mean), |a, b| a + b);
+        let squares = fold(x, A::ZERO, |s, x| s + square(x - mean), |a, b| a + b);
         (mean, squares / n)
     }
 }
@@ -139,8 +144,7 @@ versions! {
 versions! {
     /// Sum of products.
     pub(crate) fn dot<A: Acc>(x: &[A], y: &[A]) -> A {
-        let y = &y[..x.len()];
-        fold(x.len(), A::ZERO, |s, i| s + x[i] * y[i], |a, b| a + b)
+        fold2(x, y, A::ZERO, |s, x, y| s + x * y, |a, b| a + b)
     }
 }
 
@@ -149,14 +153,13 @@ versions! {
     /// before, replaces `scores` by `exp(scores - new max)`; returns the new maximum, the new sum, and the factor for what
     /// was accumulated before.
     pub(crate) fn online_softmax<A: Acc>(scores: &mut [A], max: A, sum: A) -> (A, A, A) {
-        let n = scores.len();
         let new = max.max_nan(max_body(scores));
         // Nothing but minus infinities so far: any finite shift gives the zeros that are wanted.
         let shift = if new == -A::INFINITY { A::ZERO } else { new };
         for s in scores.iter_mut() {
             *s = (*s - shift).exp();
         }
-        let added = fold(n, A::ZERO, |s, i| s + scores[i], |a, b| a + b);
+        let added = fold(scores, A::ZERO, |s, x| s + x, |a, b| a + b);
         let factor = (max - shift).exp();
         (new, sum * factor + added, factor)
     }
@@ -192,14 +195,14 @@ versions! {
 versions! {
     /// Sum of squares.
     pub(crate) fn squares<A: Acc>(x: &[A]) -> A {
-        fold(x.len(), A::ZERO, |s, i| s + x[i] * x[i], |a, b| a + b)
+        fold(x, A::ZERO, |s, x| s + x * x, |a, b| a + b)
     }
 }
 
 versions! {
     /// Sum of squares in f64, whatever the type.
     pub(crate) fn squares_f64<A: Acc>(x: &[A]) -> f64 {
-        fold(x.len(), 0.0f64, |s, i| s + x[i].to_f64() * x[i].to_f64(), |a, b| a + b)
+        fold(x, 0.0f64, |s, x| s + x.to_f64() * x.to_f64(), |a, b| a + b)
     }
 }
 
@@ -247,8 +250,8 @@ versions! {
             (0..n).for_each(|i| dx[i] = dy[i] * w[i]);
         }
         let count = A::from_f64(n as f64);
-        let mean_g = if centered { fold(n, A::ZERO, |s, i| s + dx[i], |a, b| a + b) / count } else { A::ZERO };
-        let mean_gh = fold(n, A::ZERO, |s, i| s + dx[i] * (x[i] - mean), |a, b| a + b) * rstd / count;
+        let mean_g = if centered { fold(dx, A::ZERO, |s, g| s + g, |a, b| a + b) / count } else { A::ZERO };
+        let mean_gh = fold2(dx, x, A::ZERO, |s, g, x| s + g * (x - mean), |a, b| a + b) * rstd / count;
         for i in 0..n {
             dx[i] = rstd * (dx[i] - mean_g - (x[i] - mean) * rstd * mean_gh);
         }
