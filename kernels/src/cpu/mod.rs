@@ -2,6 +2,7 @@
 
 pub(crate) mod acc;
 pub mod attention;
+pub(crate) mod bundle;
 pub mod loss;
 pub mod matmul;
 pub mod norm;
@@ -10,4 +11,4 @@ pub(crate) mod rowmath;
 pub(crate) mod rows;
 pub mod softmax;
 #[cfg(test)]
-pub(crate) mod testing;
+pub(crate) mod samples;

@@ -135,7 +135,7 @@ fn adamw_rows<A: Buffered>(param: &View, grad: &View, m: &View, v: &View, settin
     };
     for [param, grad, m, v] in cut([param, grad, m, v]) {
         parallel_for(param.count, param.grain(), &|range| {
-            A::with_buffers(|Buffers { a, b, c, d }| {
+            A::with_buffers(|Buffers { a, b, c, d, .. }| {
                 for row in range {
                     // SAFETY: rows are in range and float (checked); each row is updated by one thread.
                     unsafe {

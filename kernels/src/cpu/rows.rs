@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 
 use super::acc::{Acc, load, store};
+use super::bundle;
 use crate::parallel::GRAIN;
 use crate::{DType, KernelError, Result, View};
 
@@ -82,6 +83,41 @@ impl Rows {
             rest /= size;
         }
         self.ptr.wrapping_offset(offset * self.dtype.size() as isize)
+    }
+
+    /// The distance between the elements of a row, where it is constant.
+    pub(crate) fn stride(&self) -> Option<isize> {
+        if self.inner.len() == 1 { Some(self.inner[0].1) } else { None }
+    }
+
+    /// True where `count` rows from `first` start one element apart each, and a row has one constant stride.
+    pub(crate) fn neighbours(&self, first: usize, count: usize) -> bool {
+        match self.outer.last() {
+            Some((size, 1)) => first % size + count <= *size && self.inner.len() == 1,
+            _ => false,
+        }
+    }
+
+    fn across(&self, first: usize, index: usize) -> *mut u8 {
+        self.start(first).wrapping_offset(index as isize * self.inner[0].1 * self.dtype.size() as isize)
+    }
+
+    /// Reads element `index` of `to.len()` neighbouring rows from `first`.
+    ///
+    /// # Safety
+    /// As [`Rows::read`] for these rows, which are [`Rows::neighbours`]; `index < len`.
+    pub(crate) unsafe fn read_across<A: Acc>(&self, first: usize, index: usize, to: &mut [A]) {
+        // SAFETY: the caller's promise.
+        unsafe { load(self.dtype, self.across(first, index), 1, to) };
+    }
+
+    /// Writes element `index` of `from.len()` neighbouring rows from `first`.
+    ///
+    /// # Safety
+    /// As [`Rows::write`] for these rows, which are [`Rows::neighbours`]; `index < len`.
+    pub(crate) unsafe fn write_across<A: Acc>(&self, first: usize, index: usize, from: &[A]) {
+        // SAFETY: the caller's promise.
+        unsafe { store(self.dtype, self.across(first, index), 1, from) };
     }
 
     fn in_place<A: Acc>(&self) -> bool {
@@ -196,6 +232,7 @@ pub(crate) struct Buffers<A> {
     pub(crate) b: Vec<A>,
     pub(crate) c: Vec<A>,
     pub(crate) d: Vec<A>,
+    pub(crate) bundles: [Vec<[A; bundle::LANES]>; 2],
 }
 
 thread_local! {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::DType;
-use crate::cpu::testing::*;
+use crate::cpu::samples::*;
 
 /// Attention by its definition on contiguous f64: output and lse.
 fn oracle(q: &[f64], k: &[f64], v: &[f64], s: &Shape, settings: &Attention) -> (Vec<f64>, Vec<f64>) {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Scalar;
 use crate::cpu::softmax::logsumexp;
-use crate::cpu::testing::*;
+use crate::cpu::samples::*;
 
 const IGNORE: i64 = -100;
 

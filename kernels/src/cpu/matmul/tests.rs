@@ -1,5 +1,5 @@
 use super::*;
-use crate::cpu::testing::{Rng, Tensor};
+use crate::cpu::samples::{Rng, Tensor};
 use crate::parallel::tests::with_threads;
 
 /// What `matmul` should give, summed in f64; and the sums of the magnitudes, which bound the rounding.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::DType;
-use crate::cpu::testing::*;
+use crate::cpu::samples::*;
 
 const EPS: f64 = 1e-3;
 

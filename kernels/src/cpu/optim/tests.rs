@@ -1,6 +1,6 @@
 use super::*;
 use crate::DType;
-use crate::cpu::testing::*;
+use crate::cpu::samples::*;
 
 const SHAPES: [&[usize]; 6] = [&[], &[7], &[3, 50], &[5, 4, 3], &[2, 5000], &[0, 3]];
 

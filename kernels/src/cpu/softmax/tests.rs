@@ -1,6 +1,6 @@
 use super::*;
 use crate::DType;
-use crate::cpu::testing::*;
+use crate::cpu::samples::*;
 
 type Unary = fn(&View, &View, usize) -> Result<()>;
 type Grad = fn(&View, &View, &View, usize) -> Result<()>;
