@@ -10,6 +10,9 @@ use crate::{DType, Element, KernelError, Result};
 pub(crate) trait Acc: Real + Element {
     /// `self * x + y` with one rounding. Only for code compiled for a CPU that has the instruction.
     fn fused(self, x: Self, y: Self) -> Self;
+    /// `exp(self)` where the result is a weight of at most about one: below exp(-86) an f32 becomes zero. `fma` says that the
+    /// code is compiled for a CPU that has fused multiply-add, which then makes this much quicker than `exp`.
+    fn exp_weight(self, fma: bool) -> Self;
     /// Widens f16.
     fn from_f16(src: &[f16], dst: &mut [Self]);
     /// Widens bf16.
@@ -24,6 +27,27 @@ impl Acc for f32 {
     #[inline(always)]
     fn fused(self, x: f32, y: f32) -> f32 {
         self.mul_add(x, y)
+    }
+    #[inline(always)]
+    fn exp_weight(self, fma: bool) -> f32 {
+        if !fma {
+            return Real::exp(self);
+        }
+        // exp(x) = 2^n exp(r) with r = x - n ln 2, and exp(r) = 1 + r + r² p(r). Adding 1.5 * 2^23 rounds to an integer and
+        // leaves it in the low bits; ln 2 is subtracted in two parts, of which the first times n is exact.
+        const MAGIC: f32 = 12_582_912.0;
+        let shifted = self.fused(std::f32::consts::LOG2_E, MAGIC);
+        let n = shifted - MAGIC;
+        let r = n.fused(-0.000_276_086_82, n.fused(-0.692_871_1, self));
+        let p = r.fused(0.000_198_919_8, 0.001_393_454_1);
+        let p = r.fused(p, 0.008_333_310_5);
+        let p = r.fused(p, 0.041_666_456);
+        let p = r.fused(p, 0.166_666_67);
+        let p = r.fused(p, 0.5);
+        let y = (r * r).fused(p, r) + 1.0;
+        // Multiplied, not added to the exponent bits, so that NaN stays NaN.
+        let power = f32::from_bits(shifted.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127) << 23);
+        if self < -86.0 { 0.0 } else { y * power }
     }
     fn from_f16(src: &[f16], dst: &mut [f32]) {
         src.convert_to_f32_slice(dst);
@@ -43,6 +67,10 @@ impl Acc for f64 {
     #[inline(always)]
     fn fused(self, x: f64, y: f64) -> f64 {
         self.mul_add(x, y)
+    }
+    #[inline(always)]
+    fn exp_weight(self, _fma: bool) -> f64 {
+        Real::exp(self)
     }
     fn from_f16(src: &[f16], dst: &mut [f64]) {
         src.convert_to_f64_slice(dst);
@@ -170,6 +198,26 @@ unsafe fn scatter_half<H: Copy + Default, A: Acc>(ptr: *mut H, stride: isize, sr
         for (i, h) in block[..src.len()].iter().enumerate() {
             // SAFETY: element b * BLOCK + i of the caller's elements.
             unsafe { *ptr.offset((b * BLOCK + i) as isize * stride) = *h };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_weight_is_exp() {
+        for fma in [false, true] {
+            for i in 0..=200_000 {
+                let x = -86.0 + 86.5 * (i as f32 / 200_000.0);
+                let (got, exact) = (x.exp_weight(fma) as f64, (x as f64).exp());
+                assert!((got - exact).abs() <= 2.5e-7 * exact, "exp({x}) = {got}, expected {exact}");
+            }
+            assert_eq!(f32::NEG_INFINITY.exp_weight(fma), 0.0);
+            assert!((-87.5f32).exp_weight(fma) <= 1e-38);
+            assert_eq!(0f32.exp_weight(fma), 1.0);
+            assert!(f32::NAN.exp_weight(fma).is_nan());
         }
     }
 }

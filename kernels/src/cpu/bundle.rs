@@ -4,7 +4,7 @@
 //! registers fill them together. Either way every step of a kernel is the same vector instruction for all rows, and nothing
 //! is summed across lanes.
 
-use multiversion::multiversion;
+use multiversion::{multiversion, target::target_cfg_f};
 
 use super::acc::Acc;
 use super::rows::Rows;
@@ -86,21 +86,22 @@ fn each<A: Acc>(f: impl Fn(usize) -> A) -> [A; LANES] {
     out
 }
 
+/// The largest numbers. NaN is passed over: it comes back through the sums of exponentials.
 #[inline(always)]
 fn maxima<A: Acc>(x: &Bundle<A>) -> [A; LANES] {
     let mut max = [-A::INFINITY; LANES];
     for x in x {
-        max = each(|l| x[l].max_nan(max[l]));
+        max = each(|l| if x[l] > max[l] { x[l] } else { max[l] });
     }
     max
 }
 
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512bw+avx512dq+avx2+fma", "x86_64+avx2+fma"))]
 pub(crate) fn softmax<A: Acc>(x: &mut Bundle<A>) {
-    let max = maxima(x);
+    let (max, fma) = (maxima(x), target_cfg_f!(target_feature = "fma"));
     let mut sum = [A::ZERO; LANES];
     for x in x.iter_mut() {
-        *x = each(|l| (x[l] - max[l]).exp());
+        *x = each(|l| (x[l] - max[l]).exp_weight(fma));
         sum = each(|l| sum[l] + x[l]);
     }
     let scale = each(|l| A::ONE / sum[l]);
@@ -111,10 +112,10 @@ pub(crate) fn softmax<A: Acc>(x: &mut Bundle<A>) {
 
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512bw+avx512dq+avx2+fma", "x86_64+avx2+fma"))]
 pub(crate) fn log_softmax<A: Acc>(x: &mut Bundle<A>) {
-    let max = maxima(x);
+    let (max, fma) = (maxima(x), target_cfg_f!(target_feature = "fma"));
     let mut sum = [A::ZERO; LANES];
     for x in x.iter() {
-        sum = each(|l| sum[l] + (x[l] - max[l]).exp());
+        sum = each(|l| sum[l] + (x[l] - max[l]).exp_weight(fma));
     }
     let log = each(|l| sum[l].log());
     for x in x.iter_mut() {
@@ -125,13 +126,17 @@ pub(crate) fn log_softmax<A: Acc>(x: &mut Bundle<A>) {
 /// The logarithm of the sum of exponentials of each row.
 #[multiversion(targets("x86_64+avx512f+avx512vl+avx512bw+avx512dq+avx2+fma", "x86_64+avx2+fma"))]
 pub(crate) fn logsumexp<A: Acc>(x: &Bundle<A>) -> [A; LANES] {
-    let max = maxima(x);
+    let (max, fma) = (maxima(x), target_cfg_f!(target_feature = "fma"));
     let mut sum = [A::ZERO; LANES];
     for x in x {
-        sum = each(|l| sum[l] + (x[l] - max[l]).exp());
+        sum = each(|l| sum[l] + (x[l] - max[l]).exp_weight(fma));
     }
-    // An infinite maximum is the result itself; the sum is then NaN.
-    each(|l| if max[l].abs() == A::INFINITY { max[l] } else { max[l] + sum[l].log() })
+    if max.iter().all(|m| m.abs() < A::INFINITY) {
+        return each(|l| max[l] + sum[l].log());
+    }
+    // An infinite maximum is the result itself, unless there is a NaN.
+    let nan = each(|l| if x.iter().any(|x| x[l].is_nan()) { A::NAN } else { A::ZERO });
+    each(|l| if max[l].abs() < A::INFINITY { max[l] + sum[l].log() } else { max[l] + nan[l] })
 }
 
 /// `dy` becomes `y * (dy - sum(dy * y))`.

@@ -9,6 +9,6 @@ pub mod norm;
 pub mod optim;
 pub(crate) mod rowmath;
 pub(crate) mod rows;
-pub mod softmax;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod softmax;

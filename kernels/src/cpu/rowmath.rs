@@ -1,12 +1,12 @@
 //! Loops over one row, compiled for several instruction sets. Sums have a fixed order: one partial sum a lane, then the
 //! lanes pairwise.
 
-use multiversion::multiversion;
+use multiversion::{multiversion, target::target_cfg_f};
 
 use super::acc::Acc;
 
 /// Partial results kept side by side.
-pub(crate) const LANES: usize = 32;
+const LANES: usize = 32;
 
 /// Folds two slices of one length to one value through [`LANES`] partial results.
 #[inline(always)]
@@ -38,18 +38,20 @@ fn fold<A: Copy, S: Copy>(x: &[A], start: S, step: impl Fn(S, A) -> S, join: imp
     fold2(x, x, start, |s, x, _| step(s, x), join)
 }
 
+/// The largest number. NaN is passed over: it comes back through the sum of exponentials.
 #[inline(always)]
 fn max_body<A: Acc>(x: &[A]) -> A {
-    fold(x, -A::INFINITY, |m, x| x.max_nan(m), A::max_nan)
+    let larger = |m: A, x: A| if x > m { x } else { m };
+    fold(x, -A::INFINITY, larger, larger)
 }
 
 /// `sum(exp(x - max))`, writing the terms to `y`.
 #[inline(always)]
-fn exp_sum_body<A: Acc>(x: &[A], max: A, y: &mut [A]) -> A {
+fn exp_sum_body<A: Acc>(x: &[A], max: A, y: &mut [A], fma: bool) -> A {
     let n = x.len();
     let y = &mut y[..n];
     for i in 0..n {
-        y[i] = (x[i] - max).exp();
+        y[i] = (x[i] - max).exp_weight(fma);
     }
     fold(y, A::ZERO, |s, y| s + y, |a, b| a + b)
 }
@@ -66,7 +68,7 @@ versions! {
     /// `y = exp(x - max(x)) / sum`. A row whose maximum is minus infinity gives NaN, as in PyTorch.
     pub(crate) fn softmax<A: Acc>(x: &[A], y: &mut [A]) {
         let max = max_body(x);
-        let scale = A::ONE / exp_sum_body(x, max, y);
+        let scale = A::ONE / exp_sum_body(x, max, y, target_cfg_f!(target_feature = "fma"));
         for y in y.iter_mut() {
             *y = *y * scale;
         }
@@ -77,7 +79,7 @@ versions! {
     /// `y = x - logsumexp(x)`; `y` also serves as scratch.
     pub(crate) fn log_softmax<A: Acc>(x: &[A], y: &mut [A]) {
         let max = max_body(x);
-        let log = exp_sum_body(x, max, y).log();
+        let log = exp_sum_body(x, max, y, target_cfg_f!(target_feature = "fma")).log();
         for (y, x) in y.iter_mut().zip(x) {
             *y = *x - max - log;
         }
@@ -89,9 +91,10 @@ versions! {
     pub(crate) fn logsumexp<A: Acc>(x: &[A]) -> A {
         let max = max_body(x);
         if max.abs() == A::INFINITY {
-            return max;
+            return if x.iter().any(|x| x.is_nan()) { A::NAN } else { max };
         }
-        let sum = fold(x, A::ZERO, |s, x| s + (x - max).exp(), |a, b| a + b);
+        let fma = target_cfg_f!(target_feature = "fma");
+        let sum = fold(x, A::ZERO, |s, x| s + (x - max).exp_weight(fma), |a, b| a + b);
         max + sum.log()
     }
 }
@@ -153,11 +156,13 @@ versions! {
     /// before, replaces `scores` by `exp(scores - new max)`; returns the new maximum, the new sum, and the factor for what
     /// was accumulated before.
     pub(crate) fn online_softmax<A: Acc>(scores: &mut [A], max: A, sum: A) -> (A, A, A) {
-        let new = max.max_nan(max_body(scores));
+        let largest = max_body(scores);
+        let new = if largest > max { largest } else { max };
         // Nothing but minus infinities so far: any finite shift gives the zeros that are wanted.
         let shift = if new == -A::INFINITY { A::ZERO } else { new };
+        let fma = target_cfg_f!(target_feature = "fma");
         for s in scores.iter_mut() {
-            *s = (*s - shift).exp();
+            *s = (*s - shift).exp_weight(fma);
         }
         let added = fold(scores, A::ZERO, |s, x| s + x, |a, b| a + b);
         let factor = (max - shift).exp();
@@ -177,8 +182,9 @@ versions! {
 versions! {
     /// `x = exp(x - shift)`
     pub(crate) fn exp_in_place<A: Acc>(x: &mut [A], shift: A) {
+        let fma = target_cfg_f!(target_feature = "fma");
         for x in x.iter_mut() {
-            *x = (*x - shift).exp();
+            *x = (*x - shift).exp_weight(fma);
         }
     }
 }

@@ -232,6 +232,7 @@ pub(crate) struct Buffers<A> {
     pub(crate) b: Vec<A>,
     pub(crate) c: Vec<A>,
     pub(crate) d: Vec<A>,
+    pub(crate) more: [Vec<A>; 8],
     pub(crate) bundles: [Vec<[A; bundle::LANES]>; 2],
 }
 

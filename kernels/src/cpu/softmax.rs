@@ -1,8 +1,8 @@
 //! Softmax, its logarithm, logsumexp, and their gradients, along one dim.
 
 use super::acc::with_acc;
-use super::{bundle, rowmath};
 use super::rows::{Buffered, Buffers, Rows, check_dim, check_dims, check_dtype};
+use super::{bundle, rowmath};
 use crate::parallel::parallel_for;
 use crate::{Dims, Result, View};
 

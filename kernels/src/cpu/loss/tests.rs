@@ -1,7 +1,7 @@
 use super::*;
 use crate::Scalar;
-use crate::cpu::softmax::logsumexp;
 use crate::cpu::samples::*;
+use crate::cpu::softmax::logsumexp;
 
 const IGNORE: i64 = -100;
 
