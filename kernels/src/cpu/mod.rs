@@ -1,1 +1,8 @@
-//! The kernels of the CPU.
+//! The kernels of the CPU: plain functions over [`View`](crate::View)s, one file a family. Start reading at [`lane`]
+//! (element types), [`strided`] (layouts) and [`elementwise`].
+
+pub mod copy;
+pub mod lane;
+pub mod strided;
+#[cfg(test)]
+pub(crate) mod testing;
