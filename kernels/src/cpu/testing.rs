@@ -1,11 +1,14 @@
 //! Tensors for the tests of kernels: any dtype, written and read as f64.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use crate::view::contiguous_strides;
 use crate::{DType, Dims, Scalar, Strides, View};
 
 /// Memory with dims and a dtype.
 pub(crate) struct Owned {
-    memory: Vec<u64>,
+    // Atomic only so that views may write through a shared reference.
+    memory: Vec<AtomicU64>,
     dtype: DType,
     dims: Dims,
 }
@@ -13,7 +16,7 @@ pub(crate) struct Owned {
 impl Owned {
     pub(crate) fn zeros(dtype: DType, dims: &[usize]) -> Owned {
         let bytes = dims.iter().product::<usize>() * dtype.size();
-        Owned { memory: vec![0; bytes.div_ceil(8)], dtype, dims: dims.into() }
+        Owned { memory: (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(0)).collect(), dtype, dims: dims.into() }
     }
 
     pub(crate) fn from_f64(dtype: DType, dims: &[usize], values: &[f64]) -> Owned {
@@ -46,7 +49,7 @@ impl Owned {
 
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let n = self.dims.iter().product::<usize>() * self.dtype.size();
-        self.memory.iter().flat_map(|w| w.to_ne_bytes()).take(n).collect()
+        self.memory.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).take(n).collect()
     }
 }
 
