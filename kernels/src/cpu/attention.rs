@@ -324,8 +324,8 @@ fn backward<A: Buffered>(
                 }
                 // SAFETY: as above.
                 unsafe {
-                    write_steps(&dk, head, 0, &dk_sum, row);
-                    write_steps(&dv, head, 0, &dv_sum, row);
+                    write_steps(&dk, head, 0, dk_sum, row);
+                    write_steps(&dv, head, 0, dv_sum, row);
                 }
             }
         });

@@ -5,7 +5,7 @@ use crate::cpu::samples::*;
 type Unary = fn(&View, &View, usize) -> Result<()>;
 type Grad = fn(&View, &View, &View, usize) -> Result<()>;
 
-const SHAPES: [(&[usize], usize); 9] = [
+const SHAPES: [(&[usize], usize); 13] = [
     (&[5], 0),
     (&[3, 1], 1),
     (&[4, 7], 1),
@@ -15,6 +15,11 @@ const SHAPES: [(&[usize], usize); 9] = [
     (&[2, 257], 1),
     (&[0, 3], 1),
     (&[3, 0], 1),
+    // Enough rows for bundles: short, along an outer dim, with rows left over, and long.
+    (&[40, 5], 1),
+    (&[9, 37], 0),
+    (&[2, 20, 33], 1),
+    (&[60, 18], 0),
 ];
 
 /// Calls `f` with the indices of each row along `dim`.
@@ -97,22 +102,34 @@ fn gradients_match_differences() {
 
 #[test]
 fn infinities_and_nan() {
-    let low = f64::NEG_INFINITY;
-    let x = [low, low, low, low, 0.0, 0.0, f64::NAN, 1.0, 2.0, f64::INFINITY, 1.0, 2.0];
-    for dtype in FLOATS {
-        let x = Tensor::of(dtype, &[4, 3], &x);
-        let (y, lse) = (x.reshaped(&[4, 3]), Tensor::of(dtype, &[4], &[0.0; 4]));
-        softmax(&x.view(), &y.view(), 1).unwrap();
-        let nan = f64::NAN;
-        let third = y.values()[10];
-        assert!(third == 0.0 || third.is_nan());
-        y.expect(&[nan, nan, nan, 0.0, 0.5, 0.5, nan, nan, nan, nan, third, y.values()[11]], 1e-6, "softmax");
-        log_softmax(&x.view(), &y.view(), 1).unwrap();
-        y.reshaped(&[12]).view();
-        assert!(y.values()[..3].iter().all(|v| v.is_nan()));
-        assert_eq!(y.values()[3], low);
-        logsumexp(&x.view(), &lse.view(), 1).unwrap();
-        lse.expect(&[low, 2f64.ln(), nan, f64::INFINITY], tolerance(dtype), "logsumexp");
+    let (low, high, nan) = (f64::NEG_INFINITY, f64::INFINITY, f64::NAN);
+    // A softmax that meets an infinite maximum is NaN throughout, as in PyTorch.
+    let rows = [
+        ([low, low, low], [nan; 3], low),
+        ([low, 0.0, 0.0], [0.0, 0.5, 0.5], 2f64.ln()),
+        ([nan, 1.0, 2.0], [nan; 3], nan),
+        ([nan, low, low], [nan; 3], nan),
+    ];
+    // Alone, and as often as it takes to be computed in bundles.
+    for repeats in [1, 10] {
+        let all: Vec<_> = (0..repeats).flat_map(|_| rows).collect();
+        let (inputs, outputs): (Vec<_>, Vec<_>) = all.iter().map(|r| (r.0, r.1)).unzip();
+        let dims = [all.len(), 3];
+        for dtype in FLOATS {
+            let x = Tensor::of(dtype, &dims, inputs.as_flattened());
+            let y = x.reshaped(&dims);
+            softmax(&x.view(), &y.view(), 1).unwrap();
+            y.expect(outputs.as_flattened(), 1e-6, "softmax");
+            log_softmax(&x.view(), &y.view(), 1).unwrap();
+            let logs: Vec<f64> = outputs.as_flattened().iter().map(|p| p.ln()).collect();
+            y.expect(&logs, tolerance(dtype), "log_softmax");
+            let lse = Tensor::of(dtype, &dims[..1], &vec![0.0; dims[0]]);
+            logsumexp(&x.view(), &lse.view(), 1).unwrap();
+            lse.expect(&all.iter().map(|r| r.2).collect::<Vec<_>>(), tolerance(dtype), "logsumexp");
+            let above = Tensor::of(dtype, &dims, &[high, 1.0, 2.0].repeat(dims[0]));
+            logsumexp(&above.view(), &lse.view(), 1).unwrap();
+            lse.expect(&vec![high; dims[0]], 0.0, "logsumexp");
+        }
     }
 }
 
