@@ -1,1 +1,24 @@
-//! The kernels of the CPU.
+//! The kernels of the CPU: plain functions over [`View`](crate::View)s, one file a family. Start reading at [`lane`]
+//! (element types), [`strided`] (layouts) and [`elementwise`]; for kernels along a dim at [`softmax`], for products at
+//! [`matmul`].
+
+pub(crate) mod acc;
+pub mod argreduce;
+pub mod attention;
+pub(crate) mod bundle;
+pub mod copy;
+pub mod elementwise;
+pub mod lane;
+pub mod loss;
+pub mod matmul;
+pub mod norm;
+pub mod optim;
+pub mod reduce;
+pub(crate) mod rowmath;
+pub(crate) mod rows;
+#[cfg(test)]
+pub(crate) mod samples;
+pub mod softmax;
+pub mod strided;
+#[cfg(test)]
+pub(crate) mod testing;

@@ -20,6 +20,7 @@ mod parse;
 mod simplify;
 
 pub use analysis::Monotony;
+pub(crate) use ops::remainder;
 pub use ops::{BinaryOp, UnaryOp};
 
 use crate::DType;
@@ -173,4 +174,4 @@ impl Expr {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,0 +1,191 @@
+use super::*;
+use crate::DType;
+use crate::cpu::samples::*;
+
+/// Attention by its definition on contiguous f64: output and lse.
+fn oracle(q: &[f64], k: &[f64], v: &[f64], s: &Shape, settings: &Attention) -> (Vec<f64>, Vec<f64>) {
+    let (mut out, mut lses) = (Vec::new(), Vec::new());
+    for head in 0..s.b * s.h {
+        for i in 0..s.tq {
+            let keys = if settings.causal { s.tk.min(i + 1) } else { s.tk };
+            let query = &q[(head * s.tq + i) * s.d..][..s.d];
+            let exps: Vec<f64> = (0..keys)
+                .map(|j| (inner(query, &k[(head * s.tk + j) * s.d..][..s.d]) * settings.scale).exp())
+                .collect();
+            let sum: f64 = exps.iter().sum();
+            lses.push(sum.ln());
+            out.extend((0..s.dv).map(|c| {
+                let total: f64 = (0..keys).map(|j| exps[j] * v[(head * s.tk + j) * s.dv + c]).sum();
+                if keys == 0 { 0.0 } else { total / sum }
+            }));
+        }
+    }
+    (out, lses)
+}
+
+struct Shape {
+    b: usize,
+    h: usize,
+    tq: usize,
+    tk: usize,
+    d: usize,
+    dv: usize,
+}
+
+impl Shape {
+    fn dims(&self) -> [[usize; 4]; 4] {
+        let Shape { b, h, tq, tk, d, dv } = *self;
+        [[b, h, tq, d], [b, h, tk, d], [b, h, tk, dv], [b, h, tq, dv]]
+    }
+}
+
+const fn shape(b: usize, h: usize, tq: usize, tk: usize, d: usize, dv: usize) -> Shape {
+    Shape { b, h, tq, tk, d, dv }
+}
+
+const SHAPES: [Shape; 9] = [
+    shape(1, 1, 1, 1, 1, 1),
+    shape(2, 3, 5, 5, 4, 4),
+    shape(1, 2, 65, 70, 8, 3),
+    shape(2, 1, 70, 9, 5, 16),
+    shape(1, 1, 130, 300, 16, 16),
+    shape(1, 2, 300, 600, 4, 4),
+    shape(0, 2, 3, 3, 2, 2),
+    shape(1, 2, 0, 3, 2, 2),
+    shape(1, 2, 3, 0, 2, 2),
+];
+
+#[test]
+fn forward_matches_the_definition() {
+    let mut rng = Rng::new(1);
+    for s in &SHAPES {
+        let [q_dims, k_dims, v_dims, o_dims] = s.dims();
+        for dtype in FLOATS {
+            for causal in [false, true] {
+                let settings = Attention { scale: 1.7, causal };
+                let (q, k, v) = (
+                    Tensor::random(&mut rng, dtype, &q_dims),
+                    Tensor::random(&mut rng, dtype, &k_dims),
+                    Tensor::random(&mut rng, dtype, &v_dims),
+                );
+                let out = Tensor::random(&mut rng, dtype, &o_dims);
+                let lse = Tensor::random(&mut rng, acc_dtype(dtype).unwrap(), &o_dims[..3]);
+                let (qv, kv, vv) = (q.view(), k.view(), v.view());
+                attention(&Qkv { q: &qv, k: &kv, v: &vv }, &out.view(), &lse.view(), &settings).unwrap();
+                let (expected, lses) = oracle(&q.values(), &k.values(), &v.values(), s, &settings);
+                out.expect(&expected, tolerance(dtype), "out");
+                lse.expect(&lses, tolerance(lse.dtype), "lse");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_match_differences_and_other_dtypes() {
+    let mut rng = Rng::new(2);
+    for s in &SHAPES {
+        let dims = s.dims();
+        for causal in [false, true] {
+            let settings = Attention { scale: 0.9, causal };
+            let d = DType::F64;
+            let inputs = [0, 1, 2].map(|i| Tensor::random(&mut rng, d, &dims[i]));
+            let dout = Tensor::random(&mut rng, d, &dims[3]);
+            let run = |dtype: DType, rng: &mut Rng| {
+                let inputs = [0, 1, 2].map(|i| Tensor::of(dtype, &dims[i], &inputs[i].values()));
+                let [q, k, v] = inputs.each_ref().map(Tensor::view);
+                let inputs = Qkv { q: &q, k: &k, v: &v };
+                let dout = Tensor::of(dtype, &dims[3], &dout.values());
+                let out = Tensor::random(rng, dtype, &dims[3]);
+                let lse = Tensor::random(rng, acc_dtype(dtype).unwrap(), &dims[3][..3]);
+                attention(&inputs, &out.view(), &lse.view(), &settings).unwrap();
+                let grads = [0, 1, 2].map(|i| Tensor::random(rng, dtype, &dims[i]));
+                let [dq, dk, dv] = grads.each_ref().map(Tensor::view);
+                let to = Qkv { q: &dq, k: &dk, v: &dv };
+                attention_grad(&dout.view(), &inputs, &out.view(), &lse.view(), &to, &settings).unwrap();
+                grads
+            };
+            let exact = run(d, &mut rng);
+            if s.tq * s.tk <= 65 * 70 && s.tq > 0 && s.b > 0 {
+                let values = inputs.each_ref().map(Tensor::values);
+                for i in 0..3 {
+                    // Differences in a few elements only of the large shapes: each costs two whole attentions.
+                    let stride = if s.tq > 9 { 37 } else { 1 };
+                    let picked: Vec<usize> = (0..values[i].len()).step_by(stride).collect();
+                    let start: Vec<f64> = picked.iter().map(|p| values[i][*p]).collect();
+                    let slopes = differences(&start, |x| {
+                        let mut moved = values.clone();
+                        picked.iter().zip(x).for_each(|(p, x)| moved[i][*p] = *x);
+                        inner(&dout.values(), &oracle(&moved[0], &moved[1], &moved[2], s, &settings).0)
+                    });
+                    let got: Vec<f64> = picked.iter().map(|p| exact[i].values()[*p]).collect();
+                    Tensor::of(d, &[got.len()], &got).expect(&slopes, 1e-7, "gradient");
+                }
+            }
+            for dtype in FLOATS {
+                for (got, exact) in run(dtype, &mut rng).iter().zip(&exact) {
+                    got.expect(&exact.values(), 4.0 * tolerance(dtype), "gradient in another dtype");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_without_any_finite_score() {
+    // The first query's keys are all at minus infinity, as PyTorch's softmax of such a row: NaN. The second query's first
+    // block of keys is, its last key is not: all weight goes there.
+    let keys = KEYS + 1;
+    let mut k = vec![f64::NEG_INFINITY; keys];
+    k[keys - 1] = 0.0;
+    let ones = vec![1.0; keys];
+    let (q, k, v) = (
+        Tensor::of(DType::F32, &[1, 1, 1, 1], &[1.0]),
+        Tensor::of(DType::F32, &[1, 1, keys, 1], &k),
+        Tensor::of(DType::F32, &[1, 1, keys, 1], &ones),
+    );
+    let (out, lse) = (Tensor::of(DType::F32, &[1, 1, 1, 1], &[0.0]), Tensor::of(DType::F32, &[1, 1, 1], &[0.0]));
+    let (qv, kv, vv) = (q.view(), k.view(), v.view());
+    let settings = Attention { scale: 1.0, causal: false };
+    attention(&Qkv { q: &qv, k: &kv, v: &vv }, &out.view(), &lse.view(), &settings).unwrap();
+    out.expect(&[1.0], 0.0, "out");
+    lse.expect(&[0.0], 0.0, "lse");
+    let first = |view: &View| view.sub_box(&[0, 0, 0, 0], &[1, 1, KEYS, 1]).unwrap();
+    attention(&Qkv { q: &qv, k: &first(&kv), v: &first(&vv) }, &out.view(), &lse.view(), &settings).unwrap();
+    out.expect(&[f64::NAN], 0.0, "out");
+    lse.expect(&[f64::NEG_INFINITY], 0.0, "lse");
+}
+
+#[test]
+fn bits_do_not_depend_on_threads() {
+    same_bits_on_any_threads(|| {
+        let mut rng = Rng::new(3);
+        let dims = [2, 3, 200, 32];
+        let mut tensor = |dims: &[usize]| Tensor::contiguous(&mut rng, DType::F32, dims);
+        let (q, k, v, out, dout) = (tensor(&dims), tensor(&dims), tensor(&dims), tensor(&dims), tensor(&dims));
+        let (lse, dq, dk, dv) = (tensor(&dims[..3]), tensor(&dims), tensor(&dims), tensor(&dims));
+        let (qv, kv, vv) = (q.view(), k.view(), v.view());
+        let (dqv, dkv, dvv) = (dq.view(), dk.view(), dv.view());
+        let settings = Attention { scale: 0.2, causal: true };
+        let inputs = Qkv { q: &qv, k: &kv, v: &vv };
+        attention(&inputs, &out.view(), &lse.view(), &settings).unwrap();
+        let grads = Qkv { q: &dqv, k: &dkv, v: &dvv };
+        attention_grad(&dout.view(), &inputs, &out.view(), &lse.view(), &grads, &settings).unwrap();
+        [&out, &lse, &dq, &dk, &dv].into_iter().flat_map(Tensor::bytes).collect()
+    });
+}
+
+#[test]
+fn refusals_say_why() {
+    let mut rng = Rng::new(4);
+    let mut tensor = |dtype, dims: &[usize]| Tensor::contiguous(&mut rng, dtype, dims);
+    let q = tensor(DType::F32, &[1, 2, 3, 4]);
+    let k = tensor(DType::F32, &[1, 2, 5, 3]);
+    let lse = tensor(DType::F32, &[1, 2, 3]);
+    let settings = Attention { scale: 1.0, causal: false };
+    let (qv, kv, lv) = (q.view(), k.view(), lse.view());
+    let run = |q, k, v| attention(&Qkv { q, k, v }, &qv, &lv, &settings).unwrap_err().0;
+    assert_eq!(run(&qv, &kv, &qv), "k has dims [1, 2, 5, 3], expected [1, 2, 5, 4]");
+    assert!(run(&lv, &kv, &qv).contains("need dims [B, H, T, D]"));
+    let other = tensor(DType::F64, &[1, 2, 3, 4]);
+    assert_eq!(run(&qv, &other.view(), &qv), "k is f64, expected f32");
+}

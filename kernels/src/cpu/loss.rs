@@ -1,0 +1,178 @@
+//! Cross entropy over the last dim, whole or with the classes split over shards.
+//!
+//! With the classes split, each shard computes `logsumexp` of its part and [`nll_pick`]; the sums over shards (of the picks,
+//! and of the exponentials under a common maximum) give loss and `lse`, and [`cross_entropy_grad`] finishes locally.
+
+use super::acc::{acc_dtype, with_acc};
+use super::rowmath;
+use super::rows::{Buffered, Buffers, Rows, check_dims, check_dtype, check_float};
+use crate::parallel::parallel_for;
+use crate::{DType, KernelError, Result, View};
+
+/// What the numbers in `target` mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Classes {
+    /// Classes of the logical tensor; a target outside `0..count` is an error.
+    pub count: i64,
+    /// The class that the first logit of this shard stands for.
+    pub first: i64,
+    /// A target that takes no part: its row has loss 0 and gradient 0.
+    pub ignore: Option<i64>,
+}
+
+impl Classes {
+    /// All classes are here, and none is ignored.
+    pub fn whole(count: usize) -> Self {
+        Classes { count: count as i64, first: 0, ignore: None }
+    }
+
+    fn ignored(&self, target: i64) -> bool {
+        self.ignore == Some(target)
+    }
+
+    /// The index of a target in a row of `len` logits, if it is in this shard.
+    fn local(&self, target: i64, len: usize) -> Option<usize> {
+        if self.ignored(target) {
+            return None;
+        }
+        usize::try_from(target.checked_sub(self.first)?).ok().filter(|i| *i < len)
+    }
+}
+
+/// Per row: `lse = logsumexp(logits)` and `loss = lse - logits[target]` (0 where the target is ignored).
+/// `lse` is f32 for halves, else of the logits' dtype; `loss` may have any float dtype.
+///
+/// # Errors
+/// Where dims or dtypes do not fit, a target is no class, or the logits are not all the classes.
+pub fn cross_entropy(logits: &View, target: &View, loss: &View, lse: &View, classes: &Classes) -> Result<()> {
+    check(logits, target, classes, &[("the loss", loss), ("lse", lse)])?;
+    check_dtype("lse", lse, acc_dtype(logits.dtype())?)?;
+    let here = logits.dims()[logits.rank() - 1];
+    if classes.first != 0 || classes.count != here as i64 {
+        return Err(KernelError::new(format!(
+            "the fused loss needs all {} classes in one place; here are {here}, from class {}",
+            classes.count, classes.first
+        )));
+    }
+    with_acc!(logits.dtype(), forward(logits, target, loss, lse, classes));
+    Ok(())
+}
+
+/// Per row: the logit of the target, or 0 where the target is ignored or its class is in another shard.
+///
+/// # Errors
+/// Where dims or dtypes do not fit or a target is no class.
+pub fn nll_pick(logits: &View, target: &View, out: &View, classes: &Classes) -> Result<()> {
+    check(logits, target, classes, &[("the output", out)])?;
+    with_acc!(logits.dtype(), pick(logits, target, out, classes));
+    Ok(())
+}
+
+/// `dlogits = (exp(logits - lse) - onehot(target)) * dloss`, the one only where the target's class is in this shard;
+/// 0 where the target is ignored.
+///
+/// # Errors
+/// Where dims or dtypes do not fit or a target is no class.
+pub fn cross_entropy_grad(
+    logits: &View,
+    target: &View,
+    lse: &View,
+    dloss: &View,
+    dlogits: &View,
+    classes: &Classes,
+) -> Result<()> {
+    check(logits, target, classes, &[("lse", lse), ("dloss", dloss)])?;
+    check_dims("dlogits", dlogits, logits.dims())?;
+    check_dtype("dlogits", dlogits, logits.dtype())?;
+    with_acc!(logits.dtype(), backward(logits, target, lse, dloss, dlogits, classes));
+    Ok(())
+}
+
+fn check(logits: &View, target: &View, classes: &Classes, per_row: &[(&str, &View)]) -> Result<()> {
+    check_float("the logits view", logits)?;
+    let Some((_, leading)) = logits.dims().split_last() else {
+        return Err(KernelError::new("the logits have no dim of classes"));
+    };
+    check_dims("the target", target, leading)?;
+    check_dtype("the target", target, DType::I64)?;
+    for (what, view) in per_row {
+        check_dims(what, view, leading)?;
+        check_float(what, view)?;
+    }
+    let targets = Rows::singles(target);
+    for row in 0..targets.count {
+        // SAFETY: rows are in range and i64 (checked); targets are only read.
+        let value = unsafe { targets.get_i64(row) };
+        if !(0..classes.count).contains(&value) && !classes.ignored(value) {
+            return Err(KernelError::new(format!(
+                "target {value} (row {row}) is not a class; there are {} classes",
+                classes.count
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn last(view: &View) -> Rows {
+    Rows::along(view, view.rank() - 1)
+}
+
+fn forward<A: Buffered>(logits: &View, target: &View, loss: &View, lse: &View, classes: &Classes) {
+    let (logits, targets) = (last(logits), Rows::singles(target));
+    let (losses, lses) = (Rows::singles(loss), Rows::singles(lse));
+    parallel_for(logits.count, logits.grain(), &|range| {
+        A::with_buffers(|Buffers { a, .. }| {
+            for row in range {
+                // SAFETY: rows are in range, of the dtypes checked; each number is written by one thread.
+                unsafe {
+                    let x = logits.read(row, a);
+                    let lse = rowmath::logsumexp(x);
+                    lses.set(row, lse);
+                    let target = classes.local(targets.get_i64(row), x.len());
+                    losses.set(row, target.map_or(A::ZERO, |i| lse - x[i]));
+                }
+            }
+        });
+    });
+}
+
+fn pick<A: Buffered>(logits: &View, target: &View, out: &View, classes: &Classes) {
+    let (logits, targets, out) = (last(logits), Rows::singles(target), Rows::singles(out));
+    for row in 0..logits.count {
+        // SAFETY: rows are in range, of the dtypes checked, and the index is inside the row.
+        unsafe {
+            let target = classes.local(targets.get_i64(row), logits.len);
+            out.set::<A>(row, target.map_or(A::ZERO, |i| logits.get_at(row, i)));
+        }
+    }
+}
+
+fn backward<A: Buffered>(logits: &View, target: &View, lse: &View, dloss: &View, dlogits: &View, classes: &Classes) {
+    let (logits, targets, dlogits) = (last(logits), Rows::singles(target), last(dlogits));
+    let (lses, dlosses) = (Rows::singles(lse), Rows::singles(dloss));
+    parallel_for(logits.count, logits.grain(), &|range| {
+        A::with_buffers(|Buffers { a, b, .. }| {
+            for row in range {
+                // SAFETY: rows are in range, of the dtypes checked; each row is written by one thread.
+                unsafe {
+                    let target = targets.get_i64(row);
+                    if classes.ignored(target) {
+                        dlogits.write(row, b, |dx: &mut [A]| dx.fill(A::ZERO));
+                        continue;
+                    }
+                    let x = logits.read(row, a);
+                    let (lse, dloss) = (lses.get(row), dlosses.get(row));
+                    dlogits.write(row, b, |dx| {
+                        rowmath::exp_scaled(x, lse, dloss, dx);
+                        if let Some(i) = classes.local(target, x.len()) {
+                            dx[i] = ((x[i] - lse).exp() - A::ONE) * dloss;
+                        }
+                    });
+                }
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! f32 and f64 products: who computes them, and on how many threads.
+//!
+//! The `gemm` crate sums along k in an order that depends on the sizes only, so giving it threads does not change bits;
+//! `tests::bits_do_not_depend_on_threads` holds it to that.
+
+use gemm::Parallelism;
+
+use super::dots::{self, dots};
+use super::{Mat, PARALLEL_FLOPS, Product};
+use crate::View;
+use crate::cpu::acc::Acc;
+use crate::parallel::parallel_for;
+
+/// A product of a batch above this many operations is worth several threads by itself.
+const LARGE_FLOPS: usize = 32_000_000;
+/// From this many multiplications the dot-product kernel pays; below, `gemm`'s own kernels do.
+const DOTS_WORK: usize = 16 * 1024;
+
+pub(super) fn run<T: Acc>(product: &Product, a: &View, b: &View, out: &View, keep: bool) {
+    let (count, flops) = (product.count(), product.flops());
+    let one = |index: usize, threads: bool| {
+        let (a, b, c) = product.operands::<T>(a, b, out, index);
+        // SAFETY: `Product` was checked against the views, so every element named here is one of theirs; products of one
+        // batch write different elements, since no two indices of an output view share one.
+        unsafe { single(product.m, product.n, product.k, a, b, keep, c, threads) }
+    };
+    let in_pool = rayon::current_thread_index().is_some();
+    if !in_pool || flops.saturating_mul(count) < PARALLEL_FLOPS {
+        (0..count).for_each(|i| one(i, false));
+    } else if count > 1 && flops < LARGE_FLOPS {
+        let grain = (PARALLEL_FLOPS / flops.max(1)).clamp(1, count);
+        parallel_for(count, grain, &|range| range.for_each(|i| one(i, false)));
+    } else {
+        (0..count).for_each(|i| one(i, true));
+    }
+}
+
+/// One product. `threads` allows several threads; the bits are the same either way.
+///
+/// # Safety
+/// The matrices have the elements that `m`, `n` and `k` say; `c` overlaps neither itself nor the others.
+#[allow(clippy::too_many_arguments)]
+unsafe fn single<T: Acc>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, keep: bool, c: Mat<T>, threads: bool) {
+    let along_k = a.cs == 1 && b.rs == 1 && m.max(n).saturating_mul(k) >= DOTS_WORK;
+    let row_major = c.cs.unsigned_abs() <= c.rs.unsigned_abs();
+    // SAFETY (all calls): the caller's promise; the swapped calls compute the transposed product.
+    if along_k && m <= dots::MAX_ROWS && (row_major || m == 1) {
+        return unsafe { split_dots(m, n, k, a, b, keep, c, threads) };
+    }
+    if along_k && n <= dots::MAX_ROWS && (!row_major || n == 1) {
+        return unsafe { split_dots(n, m, k, b.t(), a.t(), keep, c.t(), threads) };
+    }
+    let parallelism = if threads { Parallelism::Rayon(0) } else { Parallelism::None };
+    unsafe { gemm_with(m, n, k, T::ONE, a, b, keep, c, parallelism) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe fn split_dots<T: Acc>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, keep: bool, c: Mat<T>, threads: bool) {
+    if !threads {
+        // SAFETY: the caller's promise.
+        return unsafe { dots(m, n, k, a, b, keep, c) };
+    }
+    let grain = (PARALLEL_FLOPS / (2 * m * k).max(1)).next_multiple_of(16).max(16);
+    parallel_for(n, grain, &|range| {
+        // SAFETY: a range of the columns; ranges do not overlap.
+        unsafe { dots(m, range.len(), k, a, b.at(0, range.start), keep, c.at(0, range.start)) }
+    });
+}
+
+/// `c = alpha * a x b`, or added to `c` if `keep`, on the calling thread.
+///
+/// # Safety
+/// The matrices have the elements that `m`, `n` and `k` say; `c` overlaps neither itself nor the others.
+#[allow(clippy::too_many_arguments)]
+pub(crate) unsafe fn gemm_serial<T: Acc>(
+    m: usize,
+    n: usize,
+    k: usize,
+    alpha: T,
+    a: Mat<T>,
+    b: Mat<T>,
+    keep: bool,
+    c: Mat<T>,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { gemm_with(m, n, k, alpha, a, b, keep, c, Parallelism::None) }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe fn gemm_with<T: Acc>(
+    m: usize,
+    n: usize,
+    k: usize,
+    alpha: T,
+    a: Mat<T>,
+    b: Mat<T>,
+    keep: bool,
+    mut c: Mat<T>,
+    parallelism: Parallelism,
+) {
+    // The stride of a dim of size one means nothing, but gemm reads a layout from it: give the one that fits the other dim.
+    if m == 1 {
+        c.rs = if c.cs.unsigned_abs() == 1 { n as isize } else { 1 };
+    } else if n == 1 {
+        c.cs = if c.rs.unsigned_abs() == 1 { m as isize } else { 1 };
+    }
+    // SAFETY: sizes and strides describe memory that exists, by the caller's promise.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            c.ptr,
+            c.cs,
+            c.rs,
+            keep,
+            a.ptr as *const T,
+            a.cs,
+            a.rs,
+            b.ptr as *const T,
+            b.cs,
+            b.rs,
+            T::ONE,
+            alpha,
+            false,
+            false,
+            false,
+            parallelism,
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! f16 and bf16 products: tiles widened to f32, summed in f32, rounded once.
+
+use std::cell::RefCell;
+
+use super::{Mat, PARALLEL_FLOPS, Product, gemm_serial};
+use crate::View;
+use crate::cpu::acc::{load, store};
+use crate::parallel::parallel_for;
+
+/// Rows and columns of a tile of the output, and the part of k that is widened at a time. Fixed: they decide the order of
+/// summation.
+const ROWS: usize = 256;
+const COLUMNS: usize = 512;
+const DEPTH: usize = 512;
+
+/// Widened tiles of one thread.
+#[derive(Default)]
+struct Tiles {
+    a: Vec<f32>,
+    b: Vec<f32>,
+    c: Vec<f32>,
+}
+
+thread_local! {
+    static TILES: RefCell<Tiles> = RefCell::default();
+}
+
+pub(super) fn run(product: &Product, a: &View, b: &View, out: &View, keep: bool) {
+    let Product { m, n, k, .. } = *product;
+    let (down, across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
+    let compute = |index: usize| {
+        let (oa, ob, oc) = product.offsets(index / (down * across));
+        let (i, j) = (index / across % down * ROWS, index % across * COLUMNS);
+        let (rows, columns) = (ROWS.min(m - i), COLUMNS.min(n - j));
+        let a = Window { view: a, offset: oa, strides: product.a }.at(i, 0);
+        let b = Window { view: b, offset: ob, strides: product.b }.at(0, j);
+        let c = Window { view: out, offset: oc, strides: product.c }.at(i, j);
+        TILES.with_borrow_mut(|tiles| {
+            // SAFETY: the windows lie inside the views; tiles of the output do not overlap.
+            unsafe { tile(tiles, rows, columns, k, a, b, keep, c) }
+        });
+    };
+    let tiles = product.count() * down * across;
+    if product.flops().saturating_mul(product.count()) < PARALLEL_FLOPS {
+        (0..tiles).for_each(compute);
+    } else {
+        let each = 2usize.saturating_mul(ROWS.min(m)).saturating_mul(COLUMNS.min(n)).saturating_mul(k.max(1));
+        let grain = (PARALLEL_FLOPS / each).clamp(1, tiles);
+        parallel_for(tiles, grain, &|range| range.for_each(compute));
+    }
+}
+
+/// # Safety
+/// The windows have the elements that the sizes say; nothing else touches those of `c`.
+#[allow(clippy::too_many_arguments)]
+unsafe fn tile(tiles: &mut Tiles, m: usize, n: usize, k: usize, a: Window, b: Window, keep: bool, c: Window) {
+    let Tiles { a: ta, b: tb, c: tc } = tiles;
+    tc.resize(m * n, 0.0);
+    let sum = Mat { ptr: tc.as_mut_ptr(), rs: n as isize, cs: 1 };
+    if keep {
+        // SAFETY: the caller's promise.
+        unsafe { c.read_rows(n, tc) };
+    } else {
+        tc.fill(0.0);
+    }
+    for p in (0..k).step_by(DEPTH) {
+        let depth = DEPTH.min(k - p);
+        // SAFETY: parts of the caller's windows; the tiles are three different vectors.
+        unsafe {
+            let wide_a = a.at(0, p).read(m, depth, ta);
+            let wide_b = b.at(p, 0).read(depth, n, tb);
+            gemm_serial(m, n, depth, 1.0, wide_a, wide_b, true, sum);
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { c.write_rows(n, tc) };
+}
+
+/// A matrix inside a view.
+#[derive(Clone, Copy)]
+struct Window<'a> {
+    view: &'a View,
+    offset: isize,
+    strides: (isize, isize),
+}
+
+impl Window<'_> {
+    fn at(self, i: usize, j: usize) -> Self {
+        Window { offset: self.offset + i as isize * self.strides.0 + j as isize * self.strides.1, ..self }
+    }
+
+    fn address(self, i: usize, j: usize) -> *mut u8 {
+        self.view.ptr().wrapping_offset(self.at(i, j).offset * self.view.dtype().size() as isize)
+    }
+
+    /// Widens into `to`, in whichever order the elements lie side by side; says where element (i, j) came to lie.
+    unsafe fn read(self, m: usize, n: usize, to: &mut Vec<f32>) -> Mat<f32> {
+        to.resize(m * n, 0.0);
+        let transposed = self.strides.0.unsigned_abs() < self.strides.1.unsigned_abs();
+        if transposed {
+            for (j, column) in to.chunks_exact_mut(m).enumerate() {
+                // SAFETY: column j of the window.
+                unsafe { load(self.view.dtype(), self.address(0, j), self.strides.0, column) };
+            }
+            return Mat { ptr: to.as_mut_ptr(), rs: 1, cs: m as isize };
+        }
+        // SAFETY: the rows of the window.
+        unsafe { self.read_rows(n, to) };
+        Mat { ptr: to.as_mut_ptr(), rs: n as isize, cs: 1 }
+    }
+
+    unsafe fn read_rows(self, n: usize, to: &mut [f32]) {
+        for (i, row) in to.chunks_exact_mut(n).enumerate() {
+            // SAFETY: row i of the window.
+            unsafe { load(self.view.dtype(), self.address(i, 0), self.strides.1, row) };
+        }
+    }
+
+    /// Rounds the row-major tile `from` into the window.
+    unsafe fn write_rows(self, n: usize, from: &[f32]) {
+        for (i, row) in from.chunks_exact(n).enumerate() {
+            // SAFETY: row i of the window.
+            unsafe { store(self.view.dtype(), self.address(i, 0), self.strides.1, row) };
+        }
+    }
+}
