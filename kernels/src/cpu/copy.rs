@@ -45,18 +45,7 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         return Ok(());
     }
     let walk = Walk::new(dst.dims(), &[dst.strides()], true);
-    let mut bytes = [0u8; 8];
-    match dst.dtype() {
-        DType::Bool => bytes[0] = value.to_bool() as u8,
-        DType::U8 => bytes[0] = u8::from_scalar(value),
-        DType::I8 => bytes[0] = i8::from_scalar(value) as u8,
-        DType::I32 => bytes[..4].copy_from_slice(&i32::from_scalar(value).to_ne_bytes()),
-        DType::I64 => bytes = value.to_i64().to_ne_bytes(),
-        DType::F16 => bytes[..2].copy_from_slice(&half::f16::from_scalar(value).to_ne_bytes()),
-        DType::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
-        DType::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
-        DType::F64 => bytes = value.to_f64().to_ne_bytes(),
-    }
+    let bytes = scalar_bytes(dst.dtype(), value);
     for_segments(&walk, &|row, at, n| {
         let stride = walk.inner_stride(0);
         let first = walk.row_offset(0, row) + at as isize * stride;
@@ -71,6 +60,23 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         }
     });
     Ok(())
+}
+
+/// The element that holds a scalar, in the first bytes.
+pub(super) fn scalar_bytes(dtype: DType, value: Scalar) -> [u8; 8] {
+    let mut bytes = [0u8; 8];
+    match dtype {
+        DType::Bool => bytes[0] = value.to_bool() as u8,
+        DType::U8 => bytes[0] = u8::from_scalar(value),
+        DType::I8 => bytes[0] = i8::from_scalar(value) as u8,
+        DType::I32 => bytes[..4].copy_from_slice(&i32::from_scalar(value).to_ne_bytes()),
+        DType::I64 => bytes = value.to_i64().to_ne_bytes(),
+        DType::F16 => bytes[..2].copy_from_slice(&half::f16::from_scalar(value).to_ne_bytes()),
+        DType::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
+        DType::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
+        DType::F64 => bytes = value.to_f64().to_ne_bytes(),
+    }
+    bytes
 }
 
 /// Calls `f(row, first, n)` on runs inside the innermost rows of a walk, in parallel where there is enough.
@@ -89,7 +95,7 @@ pub(super) fn for_segments(walk: &Walk, f: &(dyn Fn(usize, usize, usize) + Sync)
 
 /// # Safety
 /// `n` elements from `dst` with `stride` may be written.
-unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, value: T) {
+pub(super) unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, value: T) {
     for i in 0..n {
         // SAFETY: by the contract of this function.
         unsafe { dst.wrapping_offset(i as isize * stride).write(value) };
