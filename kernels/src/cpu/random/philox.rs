@@ -49,6 +49,7 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 }
 
 /// The words of the block of elements that starts at logical index `first`: `words[lane][counter]`.
+#[allow(clippy::needless_range_loop)]
 #[inline(always)]
 fn words(key: &Key, first: u64, mark: u64) -> [[u32; COUNTERS]; 4] {
     let mut out = [[0; COUNTERS]; 4];
@@ -56,8 +57,8 @@ fn words(key: &Key, first: u64, mark: u64) -> [[u32; COUNTERS]; 4] {
     for i in 0..COUNTERS {
         let c = (first / 4 + i as u64) | mark;
         let w = philox4x32([c as u32, (c >> 32) as u32, key.ordinal as u32, (key.ordinal >> 32) as u32], k);
-        for lane in 0..4 {
-            out[lane][i] = w[lane];
+        for (lane, w) in w.into_iter().enumerate() {
+            out[lane][i] = w;
         }
     }
     out
@@ -163,8 +164,8 @@ pub(super) fn block_f64(key: &Key, first: u64, d: &Distribution, out: &mut [f64;
 pub(super) fn integers(key: &Key, first: u64, lo: i64, hi: i64, out: &mut [i64; BLOCK]) {
     let (high, low) = (words(key, first, 0), words(key, first, SECOND));
     let span = hi.wrapping_sub(lo) as u64;
-    for i in 0..BLOCK {
+    for (i, value) in out.iter_mut().enumerate() {
         let bits = (high[i % 4][i / 4] as u64) << 32 | low[i % 4][i / 4] as u64;
-        out[i] = lo.wrapping_add(((bits as u128 * span as u128) >> 64) as i64);
+        *value = lo.wrapping_add(((bits as u128 * span as u128) >> 64) as i64);
     }
 }
