@@ -185,7 +185,7 @@ macro_rules! real {
                 let y = horner!(r, $k::EXPM1_R2) * (r * r) + r + 1.0;
                 // Two steps, because 2^n alone over- or underflows at both ends of the range.
                 let half = n >> 1;
-                y * $k::pow2(half) * $k::pow2(n - half)
+                y * $k::pow2(half) * $k::pow2(n.wrapping_sub(half))
             }
             #[inline(always)]
             fn expm1(self) -> Self {
@@ -194,7 +194,7 @@ macro_rules! real {
                 let (n, r) = $k::reduce_exp(x);
                 let p = horner!(r, $k::EXPM1_R2) * (r * r) + r;
                 // 2 * (2^(n-1) p + (2^(n-1) - 1/2)), so that n = max exponent + 1 does not overflow early.
-                let t = $k::pow2(n - 1);
+                let t = $k::pow2(n.wrapping_sub(1));
                 let y = (t * p + (t - 0.5)) * 2.0;
                 // Keeps the sign of zero.
                 if x == 0.0 { x } else { y }
@@ -244,7 +244,7 @@ macro_rules! real {
                 let c = horner!(z, $k::COS) * (z * z) + (1.0 - 0.5 * z);
                 let swap = quadrant & 1 != 0;
                 let (sin, cos) = (if swap { c } else { s }, if swap { s } else { c });
-                (if quadrant & 2 != 0 { -sin } else { sin }, if (quadrant + 1) & 2 != 0 { -cos } else { cos })
+                (if quadrant & 2 != 0 { -sin } else { sin }, if quadrant.wrapping_add(1) & 2 != 0 { -cos } else { cos })
             }
             #[inline(always)]
             fn erf(self) -> Self {

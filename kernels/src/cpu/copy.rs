@@ -45,8 +45,27 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         return Ok(());
     }
     let walk = Walk::new(dst.dims(), &[dst.strides()], true);
+    let bytes = scalar_bytes(dst.dtype(), value);
+    for_segments(&walk, &|row, at, n| {
+        let stride = walk.inner_stride(0);
+        let first = walk.row_offset(0, row) + at as isize * stride;
+        // SAFETY: the walk visits elements of the output view only, each in one segment; `bytes` holds one element.
+        unsafe {
+            match dst.dtype().size() {
+                1 => fill_run(dst.ptr().wrapping_offset(first), stride, n, bytes[0]),
+                2 => fill_run((dst.ptr() as *mut u16).wrapping_offset(first), stride, n, bytes.as_ptr().cast::<u16>().read_unaligned()),
+                4 => fill_run((dst.ptr() as *mut u32).wrapping_offset(first), stride, n, bytes.as_ptr().cast::<u32>().read_unaligned()),
+                _ => fill_run((dst.ptr() as *mut u64).wrapping_offset(first), stride, n, u64::from_ne_bytes(bytes)),
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The element that holds a scalar, in the first bytes.
+pub(super) fn scalar_bytes(dtype: DType, value: Scalar) -> [u8; 8] {
     let mut bytes = [0u8; 8];
-    match dst.dtype() {
+    match dtype {
         DType::Bool => bytes[0] = value.to_bool() as u8,
         DType::U8 => bytes[0] = u8::from_scalar(value),
         DType::I8 => bytes[0] = i8::from_scalar(value) as u8,
@@ -57,20 +76,7 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         DType::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
         DType::F64 => bytes = value.to_f64().to_ne_bytes(),
     }
-    for_segments(&walk, &|row, at, n| {
-        let stride = walk.inner_stride(0);
-        let first = walk.row_offset(0, row) + at as isize * stride;
-        // SAFETY: the walk visits elements of the output view only, each in one segment; `bytes` holds one element.
-        unsafe {
-            match dst.dtype().size() {
-                1 => fill_run((dst.ptr() as *mut u8).wrapping_offset(first), stride, n, bytes[0]),
-                2 => fill_run((dst.ptr() as *mut u16).wrapping_offset(first), stride, n, bytes.as_ptr().cast::<u16>().read_unaligned()),
-                4 => fill_run((dst.ptr() as *mut u32).wrapping_offset(first), stride, n, bytes.as_ptr().cast::<u32>().read_unaligned()),
-                _ => fill_run((dst.ptr() as *mut u64).wrapping_offset(first), stride, n, u64::from_ne_bytes(bytes)),
-            }
-        }
-    });
-    Ok(())
+    bytes
 }
 
 /// Calls `f(row, first, n)` on runs inside the innermost rows of a walk, in parallel where there is enough.
@@ -89,7 +95,7 @@ pub(super) fn for_segments(walk: &Walk, f: &(dyn Fn(usize, usize, usize) + Sync)
 
 /// # Safety
 /// `n` elements from `dst` with `stride` may be written.
-unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, value: T) {
+pub(super) unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, value: T) {
     for i in 0..n {
         // SAFETY: by the contract of this function.
         unsafe { dst.wrapping_offset(i as isize * stride).write(value) };
@@ -182,14 +188,24 @@ fn transpose(walk: &Walk, d: usize, src: &View, dst: &View) {
     });
 }
 
+/// Goes through a buffer, so that both sides are touched in runs: the rows of a large power of two share a cache set.
+///
 /// # Safety
-/// All elements of the block are valid for reading and writing.
-unsafe fn copy_block<T: Copy>(src: *const T, dst: *mut T, size: [usize; 2], from: [isize; 2], to: [isize; 2]) {
-    for c in 0..size[1] as isize {
-        let (s, d) = (src.wrapping_offset(c * from[1]), dst.wrapping_offset(c * to[1]));
-        for r in 0..size[0] as isize {
+/// All elements of the block are valid for reading and writing; it is at most [`BLOCK`] on each side.
+unsafe fn copy_block<T: Copy + Default>(src: *const T, dst: *mut T, size: [usize; 2], from: [isize; 2], to: [isize; 2]) {
+    let mut buffer = [[T::default(); BLOCK]; BLOCK];
+    for (c, line) in buffer[..size[1]].iter_mut().enumerate() {
+        let s = src.wrapping_offset(c as isize * from[1]);
+        for (r, x) in line[..size[0]].iter_mut().enumerate() {
             // SAFETY: by the contract of this function.
-            unsafe { d.wrapping_offset(r * to[0]).write(s.wrapping_offset(r * from[0]).read()) };
+            *x = unsafe { s.wrapping_offset(r as isize * from[0]).read() };
+        }
+    }
+    for r in 0..size[0] {
+        let d = dst.wrapping_offset(r as isize * to[0]);
+        for (c, line) in buffer[..size[1]].iter().enumerate() {
+            // SAFETY: by the contract of this function.
+            unsafe { d.wrapping_offset(c as isize * to[1]).write(line[r]) };
         }
     }
 }

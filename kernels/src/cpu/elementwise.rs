@@ -75,7 +75,7 @@ impl Program {
         let mut c = Compiler { inputs: inputs.len(), uniforms: Vec::new(), values: Vec::new() };
         c.collect_uniforms(&expr);
         let mut last = c.value(&expr);
-        if (last as usize) < c.first_value() {
+        if last < c.first_value() {
             last = c.instruction(Op::Copy, [last; 3]);
         }
         let (instructions, temporaries) = c.allocate(last);
@@ -397,17 +397,20 @@ impl Compiler {
         for (i, (op, operands)) in self.values.iter().enumerate() {
             let slot = |o: usize| if o >= first { place[o - first] } else { o as u16 };
             let operands_at = operands.map(slot);
-            // The destination may be an operand that ends here: loops read a block before they write it.
+            // The last instruction writes to the output. The others write to a temporary that is not an operand.
+            let mut dst = 0;
+            if i != final_value {
+                dst = free.pop().unwrap_or_else(|| {
+                    count += 1;
+                    (first + count - 1) as u16
+                });
+            }
             for o in operands.iter().filter(|o| **o >= first && last_use[**o - first] == i) {
                 let slot = place[o - first];
                 if !free.contains(&slot) {
                     free.push(slot);
                 }
             }
-            let dst = free.pop().unwrap_or_else(|| {
-                count += 1;
-                (first + count - 1) as u16
-            });
             place[i] = dst;
             out.push(Instruction { op: *op, operands: operands_at, dst });
             if i == final_value {

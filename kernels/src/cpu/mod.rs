@@ -3,16 +3,19 @@
 //! [`matmul`].
 
 pub(crate) mod acc;
+pub mod accumulate;
 pub mod argreduce;
 pub mod attention;
 pub(crate) mod bundle;
 pub mod copy;
 pub mod elementwise;
+pub mod index;
 pub mod lane;
 pub mod loss;
 pub mod matmul;
 pub mod norm;
 pub mod optim;
+pub mod random;
 pub mod reduce;
 pub(crate) mod rowmath;
 pub(crate) mod rows;

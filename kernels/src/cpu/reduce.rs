@@ -125,19 +125,20 @@ impl Job<'_> {
                 let (row, first) = (unit / tiles, unit % tiles * tile);
                 let n = tile.min(inner - first);
                 let elements = piece_index * piece..count.min((piece_index + 1) * piece);
-                let mut totals = [T::identity(self.op); TILE];
-                if columns {
-                    self.fold_columns(row, first, elements, &mut totals[..n]);
-                } else {
-                    totals[0] = self.fold_one(row, first, elements);
-                }
-                for (i, t) in totals[..n].iter().enumerate() {
+                let emit = |i: usize, total: T| {
                     if pieces == 1 {
-                        self.store(row, first + i, *t);
+                        self.store(row, first + i, total);
                     } else {
                         // SAFETY: one task per output and piece.
-                        unsafe { shared.write((row * inner + first + i) * pieces + piece_index, *t) };
+                        unsafe { shared.write((row * inner + first + i) * pieces + piece_index, total) };
                     }
+                };
+                if columns {
+                    let mut totals = [T::identity(self.op); TILE];
+                    self.fold_columns(row, first, elements, &mut totals[..n]);
+                    totals[..n].iter().enumerate().for_each(|(i, t)| emit(i, *t));
+                } else {
+                    emit(0, self.fold_one(row, first, elements));
                 }
             }
         });

@@ -1,7 +1,7 @@
 //! The inner loops: one function over a chunk for each function of the expression language and arithmetic.
 //!
-//! A destination may be one of the sources (in place). So that this needs no check at run time, loops go in blocks that
-//! are read whole before they are written.
+//! A destination may be one of the sources (in place). Each such case is a loop of its own, because the vectoriser's own
+//! check would send it down the scalar path.
 
 use crate::cpu::lane::Lane;
 use crate::expr::{BinaryOp, UnaryOp, remainder};
@@ -45,29 +45,28 @@ pub(super) trait Lanes: Lane {
     }
 }
 
-/// Elements read before any is written: two 64-byte vectors of f32.
-const WIDTH: usize = 32;
-
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
 unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
-    let blocks = x.n / WIDTH;
-    for k in 0..blocks {
-        // SAFETY: the block lies inside all three.
-        unsafe {
-            let a = x.a.cast::<[T; WIDTH]>().add(k).read();
-            let b = x.b.cast::<[T; WIDTH]>().add(k).read();
-            let mut out = [T::default(); WIDTH];
-            for i in 0..WIDTH {
-                out[i] = f(a[i], b[i]);
+    // SAFETY: valid by the contract of this function; a slice that is written is the only one of its memory.
+    unsafe {
+        let d = std::slice::from_raw_parts_mut(x.dst, x.n);
+        match (x.a.cast_mut() == x.dst, x.b.cast_mut() == x.dst) {
+            (true, true) => d.iter_mut().for_each(|d| *d = f(*d, *d)),
+            (true, false) => {
+                let b = std::slice::from_raw_parts(x.b, x.n);
+                d.iter_mut().zip(b).for_each(|(d, b)| *d = f(*d, *b));
             }
-            x.dst.cast::<[T; WIDTH]>().add(k).write(out);
+            (false, true) => {
+                let a = std::slice::from_raw_parts(x.a, x.n);
+                d.iter_mut().zip(a).for_each(|(d, a)| *d = f(*a, *d));
+            }
+            (false, false) => {
+                let (a, b) = (std::slice::from_raw_parts(x.a, x.n), std::slice::from_raw_parts(x.b, x.n));
+                d.iter_mut().zip(a).zip(b).for_each(|((d, a), b)| *d = f(*a, *b));
+            }
         }
-    }
-    for i in blocks * WIDTH..x.n {
-        // SAFETY: `i < n`.
-        unsafe { x.dst.add(i).write(f(x.a.add(i).read(), x.b.add(i).read())) };
     }
 }
 
@@ -75,29 +74,24 @@ unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
 /// See [`Lanes::unary`].
 #[inline(always)]
 unsafe fn map1<T: Lane>(x: Block<T>, f: impl Fn(T) -> T) {
-    // SAFETY: by the contract of this function.
-    unsafe { map2(Block { b: x.a, ..x }, |a, _| f(a)) }
+    // SAFETY: as in `map2`.
+    unsafe {
+        let d = std::slice::from_raw_parts_mut(x.dst, x.n);
+        if x.a.cast_mut() == x.dst {
+            d.iter_mut().for_each(|d| *d = f(*d));
+        } else {
+            let a = std::slice::from_raw_parts(x.a, x.n);
+            d.iter_mut().zip(a).for_each(|(d, a)| *d = f(*a));
+        }
+    }
 }
 
 /// # Safety
 /// See [`Lanes::unary`].
 #[inline(always)]
 unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
-    let blocks = x.n / WIDTH;
-    for k in 0..blocks {
-        // SAFETY: the block lies inside all four.
-        unsafe {
-            let c = condition.cast::<[T; WIDTH]>().add(k).read();
-            let a = x.a.cast::<[T; WIDTH]>().add(k).read();
-            let b = x.b.cast::<[T; WIDTH]>().add(k).read();
-            let mut out = [T::default(); WIDTH];
-            for i in 0..WIDTH {
-                out[i] = if c[i] != zero { a[i] } else { b[i] };
-            }
-            x.dst.cast::<[T; WIDTH]>().add(k).write(out);
-        }
-    }
-    for i in blocks * WIDTH..x.n {
+    // By pointers, since the destination may be any of the three: the compiler checks for overlap before the loop.
+    for i in 0..x.n {
         // SAFETY: `i < n`.
         unsafe {
             let (a, b) = (x.a.add(i).read(), x.b.add(i).read());
