@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 const CHILD: &str = "OFLOW_BENCH_CHILD";
 /// Bytes and repetitions of one sample.
-const SIZES: [(usize, u32); 6] = [(0, 20_000), (4, 20_000), (4 << 10, 5_000), (64 << 10, 1_000), (1 << 20, 100), (16 << 20, 8)];
+const SIZES: [(usize, u32); 6] =
+    [(0, 20_000), (4, 20_000), (4 << 10, 5_000), (64 << 10, 1_000), (1 << 20, 100), (16 << 20, 8)];
 const SAMPLES: usize = 7;
 
 fn run(comm: &impl Communicator) -> Result<(), Box<dyn Error>> {

@@ -3,6 +3,7 @@
 pub mod comm;
 pub mod error;
 pub mod intern;
+pub mod memory;
 pub mod placement;
 pub mod sbp;
 
