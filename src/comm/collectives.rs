@@ -87,8 +87,9 @@ impl<T: Transport> Collectives<T> {
         }
         let session = Session { link, call: Call { tag, kind }, sent: Cell::new(0) };
         let result = body(&session, scratch).and_then(|()| session.link.finish(&session.call));
-        self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
-        self.calls.fetch_add(1, Relaxed);
+        // Changed only under the lock; atomics only because others read them.
+        self.bytes_sent.store(self.bytes_sent.load(Relaxed) + session.sent.get(), Relaxed);
+        self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
         result.map_err(|e| {
             *failed = Some(e.message().to_owned());
             e.at(site)
@@ -466,7 +467,8 @@ impl<T: Transport> Communicator for Collectives<T> {
             )));
         }
         self.call(tag, Collective::AllToAll, |s, _| {
-            let (mut sends, mut at): (SmallVec<[(usize, &[u8]); 8]>, _) = (SmallVec::new(), 0);
+            let mut sends = SmallVec::<[(usize, &[u8]); 8]>::new();
+            let mut at = 0;
             for (&rank, &count) in group.ranks.iter().zip(send_counts) {
                 sends.push((rank, &send[at..at + count]));
                 at += count;
