@@ -4,9 +4,13 @@
 //! placements: the rooms above hand it [`View`]s and it computes. Start reading at [`view`] (what a kernel is given)
 //! and `cpu` (the kernels).
 
+pub mod cpu;
 mod dtype;
+pub mod expr;
+pub mod parallel;
 mod scalar;
 pub mod view;
+pub mod vmath;
 
 pub use dtype::{DType, DTypeKind, Element};
 pub use scalar::Scalar;

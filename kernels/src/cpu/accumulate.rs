@@ -1,0 +1,224 @@
+//! Combining contributions that lie as raw bytes, as communication delivers them: any alignment, any dtype.
+
+use super::copy::scalar_bytes;
+use super::lane::{Lane, with_lane};
+use super::reduce::Reduce;
+use crate::vmath::Real;
+use crate::{DType, KernelError, ReduceOp, Result};
+use multiversion::multiversion;
+
+impl From<ReduceOp> for Reduce {
+    fn from(op: ReduceOp) -> Reduce {
+        match op {
+            ReduceOp::Sum => Reduce::Sum,
+            ReduceOp::Max => Reduce::Max,
+            ReduceOp::Min => Reduce::Min,
+        }
+    }
+}
+
+/// `dst = dst op src`, elementwise.
+///
+/// # Errors
+/// Where the lengths differ or are not whole elements.
+pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Result<()> {
+    check(dst, &[src], dtype)?;
+    let p = dst.as_mut_ptr();
+    // SAFETY: the lengths are checked; blocks are read before they are written, so `dst` may be a source.
+    unsafe { combine(op, dtype, p, dst.len(), &[p, src.as_ptr()]) };
+    Ok(())
+}
+
+/// `dst = srcs[0] op srcs[1] op …`, elementwise and in this order; without sources, the identity. Halves are combined in
+/// f32 and rounded once.
+///
+/// # Errors
+/// Where the lengths differ or are not whole elements.
+pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
+    check(dst, srcs, dtype)?;
+    if srcs.is_empty() {
+        return fill_identity(dst, dtype, op);
+    }
+    let pointers: smallvec::SmallVec<[*const u8; 16]> = srcs.iter().map(|s| s.as_ptr()).collect();
+    // SAFETY: the lengths are checked and the borrows keep `dst` apart from the sources.
+    unsafe { combine(op, dtype, dst.as_mut_ptr(), dst.len(), &pointers) };
+    Ok(())
+}
+
+/// Sets every element to the op's neutral element: 0, the dtype's lowest or its highest value.
+///
+/// # Errors
+/// Where the length is not whole elements.
+pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
+    check(dst, &[], dtype)?;
+    let one = scalar_bytes(dtype, Reduce::from(op).identity(dtype));
+    dst.chunks_exact_mut(dtype.size()).for_each(|e| e.copy_from_slice(&one[..dtype.size()]));
+    Ok(())
+}
+
+fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType) -> Result<()> {
+    if let Some(src) = srcs.iter().find(|s| s.len() != dst.len()) {
+        return Err(KernelError::new(format!("combining {} bytes into {}", src.len(), dst.len())));
+    }
+    if !dst.len().is_multiple_of(dtype.size()) {
+        return Err(KernelError::new(format!("{} bytes are not whole elements of {dtype}", dst.len())));
+    }
+    Ok(())
+}
+
+/// Elements read from all sources before they are written.
+const WIDTH: usize = 64;
+
+/// # Safety
+/// `len` bytes, whole elements of `dtype`, are readable from each source (there is one) and writable at `dst`, which may
+/// be one of the sources but does not overlap them otherwise.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn combine(op: ReduceOp, dtype: DType, dst: *mut u8, len: usize, srcs: &[*const u8]) {
+    let n = len / dtype.size();
+    // SAFETY: by the contract of this function, for every arm.
+    unsafe {
+        with_lane!(dtype, T => match (dtype, op) {
+            (DType::F64, ReduceOp::Sum) => fold::<T, f64>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f64, Lane::from_f64),
+            (DType::F64, ReduceOp::Max) => fold::<T, f64>(dst.cast(), n, srcs, f64::max_nan, Lane::to_f64, Lane::from_f64),
+            (DType::F64, ReduceOp::Min) => fold::<T, f64>(dst.cast(), n, srcs, f64::min_nan, Lane::to_f64, Lane::from_f64),
+            (d, ReduceOp::Sum) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f32, Lane::from_f32),
+            (d, ReduceOp::Max) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, f32::max_nan, Lane::to_f32, Lane::from_f32),
+            (d, ReduceOp::Min) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, f32::min_nan, Lane::to_f32, Lane::from_f32),
+            (_, ReduceOp::Sum) => fold::<T, i64>(dst.cast(), n, srcs, i64::wrapping_add, Lane::to_i64, Lane::from_i64),
+            (_, ReduceOp::Max) => fold::<T, i64>(dst.cast(), n, srcs, |a, b| a.max(b), Lane::to_i64, Lane::from_i64),
+            (_, ReduceOp::Min) => fold::<T, i64>(dst.cast(), n, srcs, |a, b| a.min(b), Lane::to_i64, Lane::from_i64),
+        })
+    }
+}
+
+/// # Safety
+/// As [`combine`], in elements.
+#[inline(always)]
+unsafe fn fold<T: Lane, P: Copy + Default>(
+    dst: *mut T,
+    n: usize,
+    srcs: &[*const u8],
+    apply: impl Fn(P, P) -> P,
+    load: impl Fn(T) -> P,
+    store: impl Fn(P) -> T,
+) {
+    let blocks = n / WIDTH;
+    for k in 0..blocks {
+        // SAFETY: the block lies inside all; reads and writes ask for no alignment.
+        unsafe {
+            let read = |p: &*const u8| p.cast::<[T; WIDTH]>().wrapping_add(k).read_unaligned();
+            let mut total = [P::default(); WIDTH];
+            let first = read(&srcs[0]);
+            for i in 0..WIDTH {
+                total[i] = load(first[i]);
+            }
+            for src in &srcs[1..] {
+                let x = read(src);
+                for i in 0..WIDTH {
+                    total[i] = apply(total[i], load(x[i]));
+                }
+            }
+            let mut out = [T::default(); WIDTH];
+            for i in 0..WIDTH {
+                out[i] = store(total[i]);
+            }
+            dst.cast::<[T; WIDTH]>().wrapping_add(k).write_unaligned(out);
+        }
+    }
+    for i in blocks * WIDTH..n {
+        // SAFETY: `i < n`.
+        unsafe {
+            let read = |p: &*const u8| load(p.cast::<T>().wrapping_add(i).read_unaligned());
+            let total = srcs[1..].iter().fold(read(&srcs[0]), |a, p| apply(a, read(p)));
+            dst.wrapping_add(i).write_unaligned(store(total));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Owned, read};
+
+    const OPS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
+
+    fn bytes(dtype: DType, values: &[f64]) -> Vec<u8> {
+        Owned::from_f64(dtype, &[values.len()], values).bytes()
+    }
+
+    fn values(dtype: DType, b: &[u8]) -> Vec<f64> {
+        let n = b.len() / dtype.size();
+        (0..n)
+            .map(|i| {
+                let mut memory = [0u64; 1];
+                // SAFETY: one element fits the word.
+                unsafe { std::ptr::copy_nonoverlapping(b[i * dtype.size()..].as_ptr(), memory.as_mut_ptr().cast(), dtype.size()) };
+                // SAFETY: `memory` lives until the value is read.
+                let v = unsafe { crate::View::from_raw(memory.as_mut_ptr().cast(), dtype, crate::Dims::new(), crate::Strides::new()) };
+                read(&v)[0]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_dtype_op_and_alignment() {
+        for d in DType::ALL {
+            for n in [0usize, 1, 63, 64, 130] {
+                let wrap = |i: usize| if d == DType::Bool { (i % 2) as f64 } else { (i % 11) as f64 };
+                let sources: Vec<Vec<f64>> = (0..3).map(|s| (0..n).map(|i| wrap(i * (s + 1) + s)).collect()).collect();
+                for op in OPS {
+                    let want: Vec<f64> = (0..n)
+                        .map(|i| {
+                            let x = [sources[0][i], sources[1][i], sources[2][i]];
+                            match op {
+                                ReduceOp::Sum if d == DType::Bool => x.iter().any(|v| *v != 0.0) as u8 as f64,
+                                ReduceOp::Sum => x.iter().sum(),
+                                ReduceOp::Max => x[0].max(x[1]).max(x[2]),
+                                ReduceOp::Min => x[0].min(x[1]).min(x[2]),
+                            }
+                        })
+                        .collect();
+                    // Shifted by one byte, so that nothing is aligned.
+                    let shifted: Vec<Vec<u8>> = sources.iter().map(|s| [vec![0], bytes(d, s)].concat()).collect();
+                    let slices: Vec<&[u8]> = shifted.iter().map(|s| &s[1..]).collect();
+                    let mut dst = vec![7u8; n * d.size() + 1];
+                    reduce_slices(&mut dst[1..], &slices, d, op).unwrap();
+                    assert_eq!(values(d, &dst[1..]), want, "{d} {op} {n}");
+                    let mut step = shifted[0].clone();
+                    accumulate(&mut step[1..], slices[1], d, op).unwrap();
+                    accumulate(&mut step[1..], slices[2], d, op).unwrap();
+                    assert_eq!(values(d, &step[1..]), want, "{d} {op} {n}");
+                    // The identity changes nothing.
+                    let mut identity = vec![9u8; n * d.size()];
+                    fill_identity(&mut identity, d, op).unwrap();
+                    accumulate(&mut identity, slices[0], d, op).unwrap();
+                    assert_eq!(values(d, &identity), sources[0], "{d} {op} {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_round_once() {
+        let (big, small) = (bytes(DType::BF16, &[256.0]), bytes(DType::BF16, &[1.0]));
+        let mut dst = vec![0; 2];
+        reduce_slices(&mut dst, &[&big, &small, &small], DType::BF16, ReduceOp::Sum).unwrap();
+        assert_eq!(values(DType::BF16, &dst), [258.0]);
+    }
+
+    #[test]
+    fn nan_and_refusals() {
+        let (nan, one) = (bytes(DType::F32, &[f64::NAN]), bytes(DType::F32, &[1.0]));
+        for op in OPS {
+            for pair in [[&nan[..], &one], [&one, &nan]] {
+                let mut dst = vec![0; 4];
+                reduce_slices(&mut dst, &pair, DType::F32, op).unwrap();
+                assert!(values(DType::F32, &dst)[0].is_nan());
+            }
+        }
+        let e = accumulate(&mut [0; 4], &[0; 8], DType::F32, ReduceOp::Sum).unwrap_err();
+        assert_eq!(e.0, "combining 8 bytes into 4");
+        let e = fill_identity(&mut [0; 3], DType::F32, ReduceOp::Sum).unwrap_err();
+        assert_eq!(e.0, "3 bytes are not whole elements of f32");
+    }
+}

@@ -1,0 +1,121 @@
+//! The position of the largest or smallest element.
+
+use super::lane::{Lane, with_lane};
+use super::strided::Walk;
+use crate::parallel::{GRAIN, parallel_for};
+use crate::{DType, Dims, KernelError, Result, View};
+
+/// Writes to `out` (i64, size one in `dim`) the index along `dim` of the largest (`max`) or smallest element, plus
+/// `index_offset` (the first logical index of a shard). The first of equals; NaN counts as beyond everything, as in
+/// PyTorch.
+///
+/// # Errors
+/// Where out's dtype or dims are others, or the dim is empty while the output is not.
+pub fn argreduce(x: &View, out: &View, dim: usize, max: bool, index_offset: i64) -> Result<()> {
+    let fits = dim < x.rank()
+        && x.rank() == out.rank()
+        && (0..x.rank()).all(|d| out.dims()[d] == if d == dim { 1 } else { x.dims()[d] });
+    if !fits || out.dtype() != DType::I64 {
+        return Err(KernelError::new(format!(
+            "argmax or argmin of {:?} along {dim} into {} {:?}",
+            x.dims(),
+            out.dtype(),
+            out.dims()
+        )));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let n = x.dims()[dim];
+    if n == 0 {
+        return Err(KernelError::new("argmax or argmin along an empty dim has no value"));
+    }
+    let others: Dims = out.dims().into();
+    let walk = Walk::new(&others, &[out.strides(), x.strides()], true);
+    let inner = walk.inner();
+    parallel_for(walk.rows() * inner, (GRAIN / n).max(1), &|range| {
+        for line in range {
+            let start = |k: usize| walk.row_offset(k, line / inner) + (line % inner) as isize * walk.inner_stride(k);
+            let from = x.ptr().wrapping_offset(start(1) * x.dtype().size() as isize);
+            let to = out.ptr().cast::<i64>().wrapping_offset(start(0));
+            // SAFETY: the line lies in x; `to` is an element of the output that no other task writes.
+            unsafe {
+                let best = with_lane!(x.dtype(), S => find::<S>(from.cast(), x.strides()[dim], n, max));
+                to.write(best as i64 + index_offset);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// # Safety
+/// `n` elements from `p` with `stride` are readable; `n` is not zero.
+unsafe fn find<S: Lane>(p: *const S, stride: isize, n: usize, max: bool) -> usize {
+    // SAFETY: by the contract of this function.
+    let at = |i: usize| unsafe { p.wrapping_offset(i as isize * stride).read() };
+    if S::DTYPE.is_float() {
+        position(n, |i| at(i).to_f64(), |a, b| if max { a > b } else { a < b } || (a.is_nan() && !b.is_nan()))
+    } else {
+        position(n, |i| at(i).to_i64(), |a, b| if max { a > b } else { a < b })
+    }
+}
+
+/// The first index whose value no other beats.
+#[inline(always)]
+fn position<T: Copy>(n: usize, at: impl Fn(usize) -> T, beats: impl Fn(T, T) -> bool) -> usize {
+    let (mut best, mut index) = (at(0), 0);
+    for i in 1..n {
+        let x = at(i);
+        if beats(x, best) {
+            (best, index) = (x, i);
+        }
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Owned, read};
+
+    fn arg(dtype: DType, values: &[f64], max: bool) -> f64 {
+        let x = Owned::from_f64(dtype, &[values.len()], values);
+        let out = Owned::zeros(DType::I64, &[1]);
+        argreduce(&x.view(), &out.view(), 0, max, 10).unwrap();
+        read(&out.view())[0] - 10.0
+    }
+
+    #[test]
+    fn ties_nan_and_infinities() {
+        let nan = f64::NAN;
+        for d in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+            assert_eq!(arg(d, &[1., 3., 3., 2.], true), 1.0);
+            assert_eq!(arg(d, &[1., nan, 3., nan], true), 1.0);
+            assert_eq!(arg(d, &[1., nan, -3.], false), 1.0);
+            assert_eq!(arg(d, &[f64::NEG_INFINITY; 3], true), 0.0);
+        }
+        assert_eq!(arg(DType::I64, &[-1., -5., -5.], false), 1.0);
+        assert_eq!(arg(DType::Bool, &[0., 1., 1.], true), 1.0);
+    }
+
+    #[test]
+    fn along_each_dim_of_a_permuted_view() {
+        let t = Owned::from_f64(DType::I32, &[2, 3], &[1., 9., 2., 8., 3., 4.]);
+        for (order, dim, want) in [([0, 1], 1, vec![1., 0.]), ([0, 1], 0, vec![1., 0., 1.]), ([1, 0], 0, vec![1., 0.])] {
+            let x = t.permuted(&order);
+            let mut dims = x.dims().to_vec();
+            dims[dim] = 1;
+            let out = Owned::zeros(DType::I64, &dims);
+            argreduce(&x, &out.view(), dim, true, 0).unwrap();
+            assert_eq!(read(&out.view()), want);
+        }
+    }
+
+    #[test]
+    fn empties() {
+        let out = Owned::zeros(DType::I64, &[1]);
+        assert!(argreduce(&Owned::zeros(DType::F32, &[0]).view(), &out.view(), 0, true, 0).is_err());
+        let none = Owned::zeros(DType::I64, &[0, 1]);
+        argreduce(&Owned::zeros(DType::F32, &[0, 3]).view(), &none.view(), 1, true, 0).unwrap();
+    }
+}

@@ -1,0 +1,373 @@
+//! The inner loops: one function over a chunk for each function of the expression language and arithmetic.
+//!
+//! A destination may be one of the sources (in place). So that this needs no check at run time, loops go in blocks that
+//! are read whole before they are written.
+
+use crate::cpu::lane::Lane;
+use crate::expr::{BinaryOp, UnaryOp, remainder};
+use crate::vmath::Real;
+use crate::Scalar;
+use multiversion::multiversion;
+
+/// Two sources, a destination and a length. Unary functions have `b == a`.
+#[derive(Clone, Copy)]
+pub(super) struct Block<T> {
+    pub(super) a: *const T,
+    pub(super) b: *const T,
+    pub(super) dst: *mut T,
+    pub(super) n: usize,
+}
+
+/// A type of arithmetic.
+pub(super) trait Lanes: Lane {
+    /// The scalar in this arithmetic.
+    fn from_scalar(s: Scalar) -> Self;
+
+    /// # Safety
+    /// The sources are readable and the destination writable for `n` elements; they overlap only where equal. So for all
+    /// functions of this trait.
+    unsafe fn unary(op: UnaryOp, x: Block<Self>);
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn binary(op: BinaryOp, x: Block<Self>);
+    /// `x.a` where the condition is not zero, else `x.b`.
+    ///
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn select(condition: *const Self, x: Block<Self>);
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn fill(dst: *mut Self, value: Self, n: usize) {
+        for i in 0..n {
+            // SAFETY: by the contract of this function.
+            unsafe { dst.add(i).write(value) };
+        }
+    }
+}
+
+/// Elements read before any is written: two 64-byte vectors of f32.
+const WIDTH: usize = 32;
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn map2<T: Lane>(x: Block<T>, f: impl Fn(T, T) -> T) {
+    let blocks = x.n / WIDTH;
+    for k in 0..blocks {
+        // SAFETY: the block lies inside all three.
+        unsafe {
+            let a = x.a.cast::<[T; WIDTH]>().add(k).read();
+            let b = x.b.cast::<[T; WIDTH]>().add(k).read();
+            let mut out = [T::default(); WIDTH];
+            for i in 0..WIDTH {
+                out[i] = f(a[i], b[i]);
+            }
+            x.dst.cast::<[T; WIDTH]>().add(k).write(out);
+        }
+    }
+    for i in blocks * WIDTH..x.n {
+        // SAFETY: `i < n`.
+        unsafe { x.dst.add(i).write(f(x.a.add(i).read(), x.b.add(i).read())) };
+    }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn map1<T: Lane>(x: Block<T>, f: impl Fn(T) -> T) {
+    // SAFETY: by the contract of this function.
+    unsafe { map2(Block { b: x.a, ..x }, |a, _| f(a)) }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
+    let blocks = x.n / WIDTH;
+    for k in 0..blocks {
+        // SAFETY: the block lies inside all four.
+        unsafe {
+            let c = condition.cast::<[T; WIDTH]>().add(k).read();
+            let a = x.a.cast::<[T; WIDTH]>().add(k).read();
+            let b = x.b.cast::<[T; WIDTH]>().add(k).read();
+            let mut out = [T::default(); WIDTH];
+            for i in 0..WIDTH {
+                out[i] = if c[i] != zero { a[i] } else { b[i] };
+            }
+            x.dst.cast::<[T; WIDTH]>().add(k).write(out);
+        }
+    }
+    for i in blocks * WIDTH..x.n {
+        // SAFETY: `i < n`.
+        unsafe {
+            let (a, b) = (x.a.add(i).read(), x.b.add(i).read());
+            x.dst.add(i).write(if condition.add(i).read() != zero { a } else { b });
+        }
+    }
+}
+
+/// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that
+/// it does not depend on the neighbours.
+///
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn trigonometric<T: Lane + Real>(x: Block<T>, fast: impl Fn(T) -> T, any: impl Fn(T) -> T) {
+    // SAFETY: readable by the contract of this function; the borrow ends before anything is written.
+    let near = unsafe { std::slice::from_raw_parts(x.a, x.n) }.iter().fold(true, |all, v| all & (v.abs() <= T::SIN_LIMIT));
+    // SAFETY: by the contract of this function.
+    unsafe { if near { map1(x, fast) } else { map1(x, any) } }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
+    use UnaryOp::*;
+    let truth = |b: bool| if b { T::ONE } else { T::ZERO };
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match op {
+            Neg => map1(x, |v| -v),
+            Abs => map1(x, |v| v.abs()),
+            Exp => map1(x, |v| v.exp()),
+            Log => map1(x, |v| v.log()),
+            Log1p => map1(x, |v| v.log1p()),
+            Expm1 => map1(x, |v| v.expm1()),
+            Sqrt => map1(x, |v| v.sqrt()),
+            Rsqrt => map1(x, |v| T::ONE / v.sqrt()),
+            Reciprocal => map1(x, |v| T::ONE / v),
+            Square => map1(x, |v| v * v),
+            Sin => trigonometric(x, |v| v.sin_cos_fast().0, |v| v.sin()),
+            Cos => trigonometric(x, |v| v.sin_cos_fast().1, |v| v.cos()),
+            Tanh => map1(x, |v| v.tanh()),
+            Sigmoid => map1(x, |v| v.sigmoid()),
+            Erf => map1(x, |v| v.erf()),
+            Floor => map1(x, |v| v.floor()),
+            Ceil => map1(x, |v| v.ceil()),
+            Round => map1(x, |v| v.round_even()),
+            Trunc => map1(x, |v| v.trunc()),
+            Sign => map1(x, |v| {
+                let negative = if v < T::ZERO { -T::ONE } else { v };
+                if v > T::ZERO { T::ONE } else { negative }
+            }),
+            Relu => map1(x, |v| v.max_nan(T::ZERO)),
+            Not => map1(x, |v| truth(v == T::ZERO)),
+            IsNan => map1(x, |v| truth(v.is_nan())),
+            IsInf => map1(x, |v| truth(v.abs() == T::INFINITY)),
+        }
+    }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
+    use BinaryOp::*;
+    let truth = |b: bool| if b { T::ONE } else { T::ZERO };
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match op {
+            Add => map2(x, |a, b| a + b),
+            Sub => map2(x, |a, b| a - b),
+            Mul => map2(x, |a, b| a * b),
+            Div => map2(x, |a, b| a / b),
+            Pow => map2(x, |a, b| a.powf(b)),
+            Max => map2(x, |a, b| a.max_nan(b)),
+            Min => map2(x, |a, b| a.min_nan(b)),
+            Eq => map2(x, |a, b| truth(a == b)),
+            Ne => map2(x, |a, b| truth(a != b)),
+            Lt => map2(x, |a, b| truth(a < b)),
+            Le => map2(x, |a, b| truth(a <= b)),
+            Gt => map2(x, |a, b| truth(a > b)),
+            Ge => map2(x, |a, b| truth(a >= b)),
+            And => map2(x, |a, b| truth((a != T::ZERO) & (b != T::ZERO))),
+            Or => map2(x, |a, b| truth((a != T::ZERO) | (b != T::ZERO))),
+            Xor => map2(x, |a, b| truth((a != T::ZERO) ^ (b != T::ZERO))),
+            Fmod => map2(x, |a, b| a.fmod(b)),
+            Remainder => map2(x, |a, b| remainder(a, b)),
+            FloorDiv => map2(x, |a, b| (a / b).floor()),
+        }
+    }
+}
+
+macro_rules! real_lanes {
+    ($t:ident $unary:ident $binary:ident $select:ident |$s:ident| $scalar:expr) => {
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $unary(op: UnaryOp, x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { unary_real(op, x) }
+        }
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $binary(op: BinaryOp, x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { binary_real(op, x) }
+        }
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $select(condition: *const $t, x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { select(condition, x, 0.0) }
+        }
+        impl Lanes for $t {
+            fn from_scalar($s: Scalar) -> Self {
+                $scalar
+            }
+            unsafe fn unary(op: UnaryOp, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $unary(op, x) }
+            }
+            unsafe fn binary(op: BinaryOp, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $binary(op, x) }
+            }
+            unsafe fn select(condition: *const Self, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $select(condition, x) }
+            }
+        }
+    };
+}
+real_lanes!(f32 unary_f32 binary_f32 select_f32 |s| s.to_f64() as f32);
+real_lanes!(f64 unary_f64 binary_f64 select_f64 |s| s.to_f64());
+
+/// Quotient towards zero; 0 for a zero divisor.
+#[inline(always)]
+fn int_div(a: i64, b: i64) -> i64 {
+    if b == 0 { 0 } else { a.wrapping_div(b) }
+}
+
+/// Remainder with the sign of the dividend; 0 for a zero divisor.
+#[inline(always)]
+fn int_fmod(a: i64, b: i64) -> i64 {
+    if b == 0 { 0 } else { a.wrapping_rem(b) }
+}
+
+fn int_remainder(a: i64, b: i64) -> i64 {
+    let r = int_fmod(a, b);
+    if r != 0 && ((r < 0) != (b < 0)) { r + b } else { r }
+}
+
+fn int_floor_div(a: i64, b: i64) -> i64 {
+    int_div(a, b).wrapping_sub((int_fmod(a, b) != 0 && (a < 0) != (b < 0)) as i64)
+}
+
+/// Wrapping power; a negative exponent gives the quotient 1 / a^b towards zero.
+fn int_pow(a: i64, b: i64) -> i64 {
+    if b < 0 {
+        return match a {
+            1 => 1,
+            -1 => 1 - 2 * (b & 1),
+            _ => 0,
+        };
+    }
+    let (mut result, mut base, mut b) = (1i64, a, b);
+    while b != 0 {
+        if b & 1 != 0 {
+            result = result.wrapping_mul(base);
+        }
+        base = base.wrapping_mul(base);
+        b >>= 1;
+    }
+    result
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn unary_i64(op: UnaryOp, x: Block<i64>) {
+    use UnaryOp::*;
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match op {
+            Neg => map1(x, |v| v.wrapping_neg()),
+            Abs => map1(x, |v| v.wrapping_abs()),
+            Square => map1(x, |v| v.wrapping_mul(v)),
+            Sign => map1(x, |v| v.signum()),
+            Relu => map1(x, |v| v.max(0)),
+            Not => map1(x, |v| (v == 0) as i64),
+            IsNan | IsInf => map1(x, |_| 0),
+            Floor | Ceil | Round | Trunc => map1(x, |v| v),
+            // `Program::compile` refuses these for integers.
+            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf => {
+                unreachable!("{op} of integers")
+            }
+        }
+    }
+}
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn binary_i64(op: BinaryOp, x: Block<i64>) {
+    use BinaryOp::*;
+    // SAFETY: by the contract of this function.
+    unsafe {
+        match op {
+            Add => map2(x, |a, b| a.wrapping_add(b)),
+            Sub => map2(x, |a, b| a.wrapping_sub(b)),
+            Mul => map2(x, |a, b| a.wrapping_mul(b)),
+            Div => map2(x, int_div),
+            Pow => map2(x, int_pow),
+            Max => map2(x, |a, b| a.max(b)),
+            Min => map2(x, |a, b| a.min(b)),
+            Eq => map2(x, |a, b| (a == b) as i64),
+            Ne => map2(x, |a, b| (a != b) as i64),
+            Lt => map2(x, |a, b| (a < b) as i64),
+            Le => map2(x, |a, b| (a <= b) as i64),
+            Gt => map2(x, |a, b| (a > b) as i64),
+            Ge => map2(x, |a, b| (a >= b) as i64),
+            And => map2(x, |a, b| ((a != 0) & (b != 0)) as i64),
+            Or => map2(x, |a, b| ((a != 0) | (b != 0)) as i64),
+            Xor => map2(x, |a, b| ((a != 0) ^ (b != 0)) as i64),
+            Fmod => map2(x, int_fmod),
+            Remainder => map2(x, int_remainder),
+            FloorDiv => map2(x, int_floor_div),
+        }
+    }
+}
+
+impl Lanes for i64 {
+    fn from_scalar(s: Scalar) -> Self {
+        s.to_i64()
+    }
+    unsafe fn unary(op: UnaryOp, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { unary_i64(op, x) }
+    }
+    unsafe fn binary(op: BinaryOp, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { binary_i64(op, x) }
+    }
+    unsafe fn select(condition: *const Self, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { select(condition, x, 0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_never_panic() {
+        for a in [i64::MIN, -7, -1, 0, 1, 7, i64::MAX] {
+            for b in [i64::MIN, -3, -1, 0, 1, 3, i64::MAX] {
+                let values = [int_div(a, b), int_fmod(a, b), int_remainder(a, b), int_floor_div(a, b), int_pow(a, b)];
+                if b == 0 {
+                    assert_eq!(values, [0, 0, 0, 0, 1]);
+                } else if a != 0 && a.abs_diff(0) < 100 && b.abs_diff(0) < 100 {
+                    let (x, y) = (a as f64, b as f64);
+                    assert_eq!(values[3], (x / y).floor() as i64);
+                    assert_eq!(values[2], (x - (x / y).floor() * y) as i64);
+                    assert_eq!(values[4], x.powf(y).trunc() as i64);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+use super::*;
+use crate::cpu::testing::{Owned, read};
+use crate::expr::tests::{Rng, random};
+use crate::parallel::tests::with_threads;
+
+fn program(text: &str, inputs: &[DType], out: DType) -> Program {
+    Program::compile(&Expr::parse(text, &["a", "b", "c"], &["s"]).unwrap(), inputs, out).unwrap()
+}
+
+fn values(n: usize, seed: u64) -> Vec<f64> {
+    let mut rng = Rng(seed);
+    (0..n).map(|_| (rng.value() * 8.0).round() / 8.0).collect()
+}
+
+/// The interpreter against `Expr::eval`, on random expressions in f64.
+#[test]
+fn agrees_with_the_definition() {
+    let mut rng = Rng(11);
+    for round in 0..400 {
+        let e = random(&mut rng, 4, UnaryOp::ALL, BinaryOp::ALL);
+        let n = [1, 31, 64, 700][round % 4];
+        let x: Vec<Owned> = (0..3).map(|i| Owned::from_f64(DType::F64, &[n], &values(n, (round * 3 + i) as u64))).collect();
+        let views: Vec<View> = x.iter().map(Owned::view).collect();
+        let out = Owned::zeros(DType::F64, &[n]);
+        let p = Program::compile(&e, &[DType::F64; 3], DType::F64).unwrap();
+        p.run(&views, &[Scalar::Float(1.5)], &out.view()).unwrap();
+        let input: Vec<Vec<f64>> = views.iter().map(read).collect();
+        let simple = e.simplify();
+        for (i, got) in read(&out.view()).into_iter().enumerate() {
+            let want = simple.eval(&[input[0][i], input[1][i], input[2][i]], f64::NAN, &[1.5]);
+            assert!(got == want || (got.is_nan() && want.is_nan()), "{e}: {got} not {want}");
+        }
+    }
+}
+
+/// Contiguous, permuted, broadcast, offset and threaded runs give the same bits as plain contiguous ones.
+#[test]
+fn layouts_and_threads_do_not_change_bits() {
+    let p = program("tanh(a) * b + select(b > c, exp(c), sin(a))", &[DType::F32, DType::BF16, DType::F32], DType::F32);
+    for dims in [[3usize, 5, 7], [2, 150, 130], [40, 9, 130], [130, 2, 300], [0, 2, 3]] {
+        let n: usize = dims.iter().product();
+        let flipped = [dims[2], dims[0], dims[1]];
+        let a = Owned::from_f64(DType::F32, &flipped, &values(n, 1));
+        let a = a.permuted(&[1, 2, 0]);
+        let b = Owned::from_f64(DType::BF16, &[dims[1], 1], &values(dims[1], 2));
+        let c = Owned::from_f64(DType::F32, &[dims[2]], &values(dims[2], 3));
+        let full = |v: &View| {
+            let strides = broadcast_strides(v, &dims).unwrap();
+            // SAFETY: broadcasting addresses elements of the view.
+            let wide = unsafe { v.restride(0, dims.as_slice().into(), strides) };
+            Owned::from_f64(v.dtype(), &dims, &read(&wide))
+        };
+        let (ca, cb, cc) = (full(&a), full(&b.view()), full(&c.view()));
+        let plain = Owned::zeros(DType::F32, &dims);
+        p.run(&[ca.view(), cb.view(), cc.view()], &[], &plain.view()).unwrap();
+        for threads in [1, 2] {
+            with_threads(threads, || {
+                let out = Owned::zeros(DType::F32, &dims);
+                p.run(&[a.clone(), b.view(), c.view()], &[], &out.view()).unwrap();
+                assert_eq!(out.bytes(), plain.bytes(), "{dims:?} {threads}");
+                let strided = Owned::zeros(DType::F32, &[dims[1], dims[2], dims[0]]);
+                let window = strided.permuted(&[2, 0, 1]);
+                p.run(&[a.clone(), b.view(), c.view()], &[], &window).unwrap();
+                let bits = |v: &View| read(v).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&window), bits(&plain.view()), "{dims:?} {threads}");
+            });
+        }
+    }
+}
+
+#[test]
+fn in_place() {
+    for text in ["a * a + b", "exp(a)", "b - a", "select(a > b, a, -a)"] {
+        for n in [5, 1000] {
+            let p = program(text, &[DType::F32, DType::F32], DType::F32);
+            let (x, y) = (Owned::from_f64(DType::F32, &[n], &values(n, 4)), Owned::from_f64(DType::F32, &[n], &values(n, 5)));
+            let out = Owned::zeros(DType::F32, &[n]);
+            p.run(&[x.view(), y.view()], &[], &out.view()).unwrap();
+            p.run(&[x.view(), y.view()], &[], &x.view()).unwrap();
+            assert_eq!(x.bytes(), out.bytes(), "{text}");
+        }
+    }
+}
+
+#[test]
+fn dtypes_and_classes() {
+    use DType::*;
+    let run = |text: &str, inputs: &[(DType, &[f64])], out: DType, s: Scalar| {
+        let x: Vec<Owned> = inputs.iter().map(|(d, v)| Owned::from_f64(*d, &[v.len()], v)).collect();
+        let o = Owned::zeros(out, &[inputs[0].1.len()]);
+        let dtypes: Vec<DType> = inputs.iter().map(|(d, _)| *d).collect();
+        let views: Vec<View> = x.iter().map(Owned::view).collect();
+        program(text, &dtypes, out).run(&views, &[s], &o.view()).unwrap();
+        read(&o.view())
+    };
+    let s = Scalar::Int(2);
+    assert_eq!(run("a > b", &[(I32, &[1., 5.]), (I32, &[2., 3.])], Bool, s), [0., 1.]);
+    assert_eq!(run("a == a", &[(F32, &[1., f64::NAN])], Bool, s), [1., 0.]);
+    assert_eq!(run("a / b", &[(I64, &[7., -7., 1.]), (I64, &[2., 2., 0.])], I64, s), [3., -3., 0.]);
+    assert_eq!(run("a * s", &[(U8, &[200., 3.])], U8, s), [144., 6.]);
+    assert_eq!(run("a / s", &[(I64, &[7.])], F32, s), [3.5]);
+    assert_eq!(run("a + b", &[(F16, &[2048.]), (F16, &[1.])], F16, s), [2048.]);
+    assert_eq!(run("a + b", &[(F16, &[2048.]), (F16, &[1.])], F32, s), [2049.]);
+    assert_eq!(run("a", &[(F32, &[2.7, -0.3])], I32, s), [2., 0.]);
+    assert_eq!(run("and(a, not(b))", &[(Bool, &[1., 1.]), (Bool, &[0., 1.])], Bool, s), [1., 0.]);
+    assert_eq!(run("3", &[(F32, &[0., 0.])], F32, s), [3., 3.]);
+    assert_eq!(run("max(a, s)", &[(F32, &[f64::NAN, 1.0])], F32, s)[1], 2.0);
+    assert!(run("max(a, s)", &[(F32, &[f64::NAN])], F32, s)[0].is_nan());
+}
+
+#[test]
+fn sine_of_huge_arguments_does_not_depend_on_neighbours() {
+    let p = program("sin(a)", &[DType::F32], DType::F32);
+    let mixed = Owned::from_f64(DType::F32, &[3], &[0.5, 3e8, 7.25]);
+    let out = Owned::zeros(DType::F32, &[3]);
+    p.run(&[mixed.view()], &[], &out.view()).unwrap();
+    let near = Owned::from_f64(DType::F32, &[1], &[7.25]);
+    let alone = Owned::zeros(DType::F32, &[1]);
+    p.run(&[near.view()], &[], &alone.view()).unwrap();
+    assert_eq!(read(&out.view())[2], read(&alone.view())[0]);
+    assert!((read(&out.view())[1] - 3e8f64.sin()).abs() < 1e-6);
+}
+
+#[test]
+fn equal_parts_are_computed_once_and_registers_reused() {
+    let p = program("exp(a) * exp(a) + exp(a)", &[DType::F32], DType::F32);
+    assert_eq!((p.instructions.len(), p.temporaries), (3, 2));
+    let chain = program("exp(tanh(sigmoid(relu(neg(a)))))", &[DType::F32], DType::F32);
+    assert_eq!((chain.instructions.len(), chain.temporaries), (5, 1));
+}
+
+#[test]
+fn refusals() {
+    let x = Owned::zeros(DType::F32, &[2, 3]);
+    let p = program("a + s", &[DType::F32], DType::F32);
+    let e = |r: Result<()>| r.unwrap_err().0;
+    assert_eq!(e(p.run(&[x.view()], &[], &x.view())), "1 inputs and 0 scalars given, 1 and 1 needed");
+    let s = [Scalar::Int(1)];
+    let other = Owned::zeros(DType::F64, &[2, 3]);
+    assert_eq!(e(p.run(&[other.view()], &s, &x.view())), "given f64 where the kernel was compiled for f32");
+    let wrong = Owned::zeros(DType::F32, &[2]);
+    assert_eq!(e(p.run(&[wrong.view()], &s, &x.view())), "dims [2] do not broadcast to [2, 3]");
+    let big = Owned::zeros(DType::F32, &[1, 1, 1]);
+    assert!(e(p.run(&[big.view()], &s, &x.view())).contains("do not broadcast"));
+    assert!(Program::compile(&Expr::Output, &[], DType::F32).is_err());
+}

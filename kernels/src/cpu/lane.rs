@@ -1,0 +1,254 @@
+//! One element in memory and its ways to and from the types kernels compute in.
+
+use crate::DType;
+
+/// An element as it lies in memory. Conversions have Rust's `as` meaning (floats truncate towards zero and saturate,
+/// integers wrap), bool is `!= 0`, and halves go through f32, rounding to nearest even.
+pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
+    /// The dtype with this layout.
+    const DTYPE: DType;
+    /// As f32.
+    fn to_f32(self) -> f32;
+    /// As f64.
+    fn to_f64(self) -> f64;
+    /// As i64.
+    fn to_i64(self) -> i64;
+    /// From f32.
+    fn from_f32(x: f32) -> Self;
+    /// From f64.
+    fn from_f64(x: f64) -> Self;
+    /// From i64.
+    fn from_i64(x: i64) -> Self;
+}
+
+/// A bool: one byte, 0 or 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub struct BoolLane(pub u8);
+
+/// The bits of an f16.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub struct F16Lane(pub u16);
+
+/// The bits of a bf16.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[repr(transparent)]
+pub struct Bf16Lane(pub u16);
+
+macro_rules! plain {
+    ($($t:ident $d:ident),*) => {$(
+        impl Lane for $t {
+            const DTYPE: DType = DType::$d;
+            #[inline(always)]
+            fn to_f32(self) -> f32 { self as f32 }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self as i64 }
+            #[inline(always)]
+            fn from_f32(x: f32) -> Self { x as $t }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self { x as $t }
+            #[inline(always)]
+            fn from_i64(x: i64) -> Self { x as $t }
+        }
+    )*};
+}
+plain!(u8 U8, i8 I8, i32 I32, i64 I64, f32 F32, f64 F64);
+
+impl Lane for BoolLane {
+    const DTYPE: DType = DType::Bool;
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        (self.0 != 0) as u8 as f32
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        (self.0 != 0) as u8 as f64
+    }
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        (self.0 != 0) as i64
+    }
+    #[inline(always)]
+    fn from_f32(x: f32) -> Self {
+        BoolLane((x != 0.0) as u8)
+    }
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        BoolLane((x != 0.0) as u8)
+    }
+    #[inline(always)]
+    fn from_i64(x: i64) -> Self {
+        BoolLane((x != 0) as u8)
+    }
+}
+
+macro_rules! half_lane {
+    ($t:ident $d:ident $widen:ident $narrow:ident) => {
+        impl Lane for $t {
+            const DTYPE: DType = DType::$d;
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                $widen(self.0)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                $widen(self.0) as f64
+            }
+            #[inline(always)]
+            fn to_i64(self) -> i64 {
+                $widen(self.0) as i64
+            }
+            #[inline(always)]
+            fn from_f32(x: f32) -> Self {
+                $t($narrow(x))
+            }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                $t($narrow(x as f32))
+            }
+            #[inline(always)]
+            fn from_i64(x: i64) -> Self {
+                $t($narrow(x as f32))
+            }
+        }
+    };
+}
+half_lane!(F16Lane F16 f16_to_f32 f32_to_f16);
+half_lane!(Bf16Lane BF16 bf16_to_f32 f32_to_bf16);
+
+/// bf16 bits to f32, exact.
+#[inline(always)]
+pub fn bf16_to_f32(h: u16) -> f32 {
+    f32::from_bits((h as u32) << 16)
+}
+
+/// f32 to bf16 bits, to nearest even; NaN stays NaN.
+#[inline(always)]
+pub fn f32_to_bf16(x: f32) -> u16 {
+    let u = x.to_bits();
+    let rounded = u.wrapping_add(0x7fff + ((u >> 16) & 1)) >> 16;
+    (if x.is_nan() { (u >> 16) | 0x40 } else { rounded }) as u16
+}
+
+/// f16 bits to f32, exact. Branch-free: the exponent is rebased by a multiplication, which also normalises denormals.
+#[inline(always)]
+pub fn f16_to_f32(h: u16) -> f32 {
+    let magnitude = ((h & 0x7fff) as u32) << 13;
+    let rebase = f32::from_bits((254 - 15) << 23);
+    let finite = (f32::from_bits(magnitude) * rebase).to_bits();
+    // Infinity and NaN: all exponent bits.
+    let bits = if magnitude >= 0x7c00 << 13 { magnitude | 0xff << 23 } else { finite };
+    f32::from_bits(bits | ((h & 0x8000) as u32) << 16)
+}
+
+/// f32 to f16 bits, to nearest even; NaN stays NaN. Branch-free.
+#[inline(always)]
+pub fn f32_to_f16(x: f32) -> u16 {
+    let sign = (x.to_bits() >> 16) & 0x8000;
+    let u = x.to_bits() & 0x7fff_ffff;
+    let special = if u > 0x7f80_0000 { 0x7e00 | ((u >> 13) & 0x3ff) } else { 0x7c00 };
+    // Below the smallest normal f16: adding 1/2 makes the addition round at the right bit.
+    let denormal = (f32::from_bits(u) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
+    let normal = u.wrapping_sub(112 << 23).wrapping_add(0xfff + ((u >> 13) & 1)) >> 13;
+    let small = if u < 113 << 23 { denormal } else { normal };
+    (sign | if u >= 143 << 23 { special } else { small }) as u16
+}
+
+/// Any element type to any other.
+#[inline(always)]
+pub fn cast<S: Lane, D: Lane>(x: S) -> D {
+    let (s, d) = (S::DTYPE, D::DTYPE);
+    if matches!(s, DType::F64) || matches!(d, DType::F64) {
+        D::from_f64(x.to_f64())
+    } else if s.is_float() || d.is_float() {
+        D::from_f32(x.to_f32())
+    } else {
+        D::from_i64(x.to_i64())
+    }
+}
+
+/// Evaluates an expression with `$T` bound to the [`Lane`] of a dtype.
+macro_rules! with_lane {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::Bool => {
+                type $T = $crate::cpu::lane::BoolLane;
+                $body
+            }
+            $crate::DType::U8 => {
+                type $T = u8;
+                $body
+            }
+            $crate::DType::I8 => {
+                type $T = i8;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $T = $crate::cpu::lane::F16Lane;
+                $body
+            }
+            $crate::DType::BF16 => {
+                type $T = $crate::cpu::lane::Bf16Lane;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_lane;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::{bf16, f16};
+
+    #[test]
+    fn halves_widen_like_the_half_crate() {
+        for h in 0..=u16::MAX {
+            let (a, b) = (f16_to_f32(h), f16::from_bits(h).to_f32());
+            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{h:x}");
+            let (a, b) = (bf16_to_f32(h), bf16::from_bits(h).to_f32());
+            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{h:x}");
+        }
+    }
+
+    #[test]
+    fn halves_round_like_the_half_crate() {
+        let specials = [0x7f80_0000, 0x7fc0_0000, 0x7f80_0001, 0x477f_efff, 0x477f_f000, 0x3300_0000, 0x3300_0001, 0x387f_f000];
+        for u in (0..u32::MAX / 2011).map(|i| i * 2011).chain(specials) {
+            let x = f32::from_bits(u);
+            let (a, b) = (f16::from_bits(f32_to_f16(x)), f16::from_f32(x));
+            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{u:x} {a} {b}");
+            let (a, b) = (bf16::from_bits(f32_to_bf16(x)), bf16::from_f32(x));
+            assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()), "{u:x} {a} {b}");
+        }
+    }
+
+    #[test]
+    fn casts() {
+        assert_eq!(cast::<f32, u8>(300.7), 255);
+        assert_eq!(cast::<i64, u8>(300), 44);
+        assert_eq!(cast::<f32, i32>(f32::NAN), 0);
+        assert_eq!(cast::<f64, BoolLane>(-0.25), BoolLane(1));
+        assert_eq!(cast::<i64, f64>(1 << 53), 9007199254740992.0);
+        assert_eq!(cast::<BoolLane, i64>(BoolLane(1)), 1);
+    }
+}

@@ -1,0 +1,252 @@
+//! Reductions over dims, and cumulative sums.
+//!
+//! The order of additions is fixed by the dims and strides, never by the threads: runs are folded in blocks with a fixed
+//! number of accumulators, and large reductions in fixed pieces that are joined in order. Sums of f32 and halves are f32
+//! inside a block (4096 elements) and f64 beyond, so that the error does not grow with the length.
+
+mod fold;
+
+use super::copy::fill;
+use super::lane::{Lane, with_lane};
+use super::strided::Walk;
+use crate::parallel::{GRAIN, parallel_for};
+use crate::{DType, KernelError, Result, Scalar, View};
+use fold::{ROWS, TILE, Total};
+use std::ops::Range;
+
+/// What a reduction computes. NaN propagates through `Max` and `Min`; on bool they are *or* and *and*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduce {
+    /// Sum; of an empty set 0.
+    Sum,
+    /// Maximum; of an empty set the dtype's lowest value.
+    Max,
+    /// Minimum; of an empty set the dtype's highest value.
+    Min,
+    /// Product; of an empty set 1.
+    Prod,
+}
+
+impl Reduce {
+    /// What an empty reduction gives in a dtype, the neutral element.
+    pub fn identity(self, dtype: DType) -> Scalar {
+        let (low, high) = match dtype {
+            DType::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
+            DType::U8 => (Scalar::Int(0), Scalar::Int(u8::MAX as i64)),
+            DType::I8 => (Scalar::Int(i8::MIN as i64), Scalar::Int(i8::MAX as i64)),
+            DType::I32 => (Scalar::Int(i32::MIN as i64), Scalar::Int(i32::MAX as i64)),
+            DType::I64 => (Scalar::Int(i64::MIN), Scalar::Int(i64::MAX)),
+            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+                (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
+            }
+        };
+        match self {
+            Reduce::Sum => Scalar::Int(0),
+            Reduce::Prod => Scalar::Int(1),
+            Reduce::Max => low,
+            Reduce::Min => high,
+        }
+    }
+}
+
+/// Reduces `x` over `dims` into `out`, which has x's rank with size one in those dims. Integers and bool are computed in
+/// i64, floats in floats; the result is converted to out's dtype (for the sum of integers and bool give i64).
+///
+/// # Errors
+/// Where out's dims are others.
+pub fn reduce(x: &View, out: &View, op: Reduce, dims: &[usize]) -> Result<()> {
+    let fits = x.rank() == out.rank()
+        && dims.iter().all(|d| *d < x.rank())
+        && (0..x.rank()).all(|d| out.dims()[d] == if dims.contains(&d) { 1 } else { x.dims()[d] });
+    if !fits {
+        return Err(KernelError::new(format!("reducing {:?} over {dims:?} does not give {:?}", x.dims(), out.dims())));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    if x.is_empty() {
+        return fill(out, op.identity(out.dtype()));
+    }
+    let mut reduced_dims: crate::Dims = x.dims().into();
+    (0..x.rank()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
+    let job = Job {
+        x,
+        out,
+        op,
+        kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
+        reduced: Walk::new(&reduced_dims, &[x.strides()], true),
+    };
+    if x.dtype().is_float() { job.run::<f64>() } else { job.run::<i64>() }
+    Ok(())
+}
+
+struct Job<'a> {
+    x: &'a View,
+    out: &'a View,
+    op: Reduce,
+    /// Over the output's elements; operand 1 is x.
+    kept: Walk,
+    /// Over the elements of x that make one element of the output.
+    reduced: Walk,
+}
+
+/// Lets tasks write to their own elements of one buffer.
+struct Shared<T>(*mut T);
+// SAFETY: tasks of one `parallel_for` write disjoint elements; `T` is plain data.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// # Safety
+    /// Element `i` exists and no other task touches it.
+    unsafe fn write(&self, i: usize, value: T) {
+        // SAFETY: by the contract of this function.
+        unsafe { self.0.add(i).write(value) }
+    }
+}
+
+impl Job<'_> {
+    fn run<T: Total>(&self) {
+        let count = self.reduced.rows() * self.reduced.inner();
+        let inner = self.kept.inner();
+        let columns = self.kept.inner_stride(1) == 1 && inner > 1 && self.reduced.inner_stride(0) != 1;
+        let tile = if columns { TILE.min(inner) } else { 1 };
+        // Pieces of the reduced elements, so that few outputs of many elements still use all threads.
+        let piece = (2 * GRAIN / tile).max(ROWS);
+        let pieces = count.div_ceil(piece);
+        let tiles = inner.div_ceil(tile);
+        let outputs = self.kept.rows() * inner;
+        let mut partial: Vec<T> = if pieces > 1 { vec![T::default(); pieces * outputs] } else { Vec::new() };
+        let shared = Shared(partial.as_mut_ptr());
+        let tasks = self.kept.rows() * tiles * pieces;
+        let grain = (GRAIN / (tile * count.min(piece))).max(1);
+        parallel_for(tasks, grain, &|range| {
+            for task in range {
+                let (unit, piece_index) = (task / pieces, task % pieces);
+                let (row, first) = (unit / tiles, unit % tiles * tile);
+                let n = tile.min(inner - first);
+                let elements = piece_index * piece..count.min((piece_index + 1) * piece);
+                let emit = |i: usize, total: T| {
+                    if pieces == 1 {
+                        self.store(row, first + i, total);
+                    } else {
+                        // SAFETY: one task per output and piece.
+                        unsafe { shared.write((row * inner + first + i) * pieces + piece_index, total) };
+                    }
+                };
+                if columns {
+                    let mut totals = [T::identity(self.op); TILE];
+                    self.fold_columns(row, first, elements, &mut totals[..n]);
+                    totals[..n].iter().enumerate().for_each(|(i, t)| emit(i, *t));
+                } else {
+                    emit(0, self.fold_one(row, first, elements));
+                }
+            }
+        });
+        for (o, parts) in partial.chunks(pieces.max(1)).enumerate() {
+            let total = parts.iter().fold(T::identity(self.op), |a, b| T::join(self.op, a, *b));
+            self.store(o / inner, o % inner, total);
+        }
+    }
+
+    fn source(&self, row: usize, column: usize) -> *const u8 {
+        let offset = self.kept.row_offset(1, row) + column as isize * self.kept.inner_stride(1);
+        self.x.ptr().wrapping_offset(offset * self.x.dtype().size() as isize)
+    }
+
+    fn store<T: Total>(&self, row: usize, column: usize, total: T) {
+        let offset = self.kept.row_offset(0, row) + column as isize * self.kept.inner_stride(0);
+        let to = self.out.ptr().wrapping_offset(offset * self.out.dtype().size() as isize);
+        // SAFETY: `to` is an element of the output and no other task writes it.
+        with_lane!(self.out.dtype(), D => unsafe { to.cast::<D>().write(total.store()) });
+    }
+
+    /// Folds the given reduced elements of one output.
+    fn fold_one<T: Total>(&self, row: usize, column: usize, elements: Range<usize>) -> T {
+        let (base, size) = (self.source(row, column), self.x.dtype().size() as isize);
+        let (inner, stride) = (self.reduced.inner(), self.reduced.inner_stride(0));
+        let mut total = T::identity(self.op);
+        let mut at = elements.start;
+        while at < elements.end {
+            let (r, first) = (at / inner, at % inner);
+            let n = (inner - first).min(elements.end - at).min(fold::BLOCK);
+            let offset = self.reduced.row_offset(0, r) + first as isize * stride;
+            // SAFETY: the walk visits elements of x.
+            let part = unsafe { T::fold(self.op, self.x.dtype(), base.wrapping_offset(offset * size), stride, n) };
+            total = T::join(self.op, total, part);
+            at += n;
+        }
+        total
+    }
+
+    /// Folds the given reduced elements of neighbouring outputs, side by side.
+    fn fold_columns<T: Total>(&self, row: usize, column: usize, elements: Range<usize>, totals: &mut [T]) {
+        let (base, size) = (self.source(row, column), self.x.dtype().size() as isize);
+        let inner = self.reduced.inner();
+        let mut at = elements.start;
+        while at < elements.end {
+            let n = ROWS.min(elements.end - at);
+            let mut rows = [base; ROWS];
+            for (i, p) in rows[..n].iter_mut().enumerate() {
+                let (r, first) = ((at + i) / inner, (at + i) % inner);
+                let offset = self.reduced.row_offset(0, r) + first as isize * self.reduced.inner_stride(0);
+                *p = base.wrapping_offset(offset * size);
+            }
+            // SAFETY: each row points at neighbouring elements of x, as many as there are totals.
+            unsafe { T::fold_columns(self.op, self.x.dtype(), &rows[..n], totals) };
+            at += n;
+        }
+    }
+}
+
+/// Running sums along `dim`. Floats are accumulated in f64, integers in i64.
+///
+/// # Errors
+/// Where the dims differ or there is no such dim.
+pub fn cumsum(x: &View, out: &View, dim: usize) -> Result<()> {
+    if x.dims() != out.dims() || dim >= x.rank() {
+        return Err(KernelError::new(format!("cumsum of {:?} along {dim} into {:?}", x.dims(), out.dims())));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let n = x.dims()[dim];
+    let mut others: crate::Dims = x.dims().into();
+    others[dim] = 1;
+    let lines = Walk::new(&others, &[out.strides(), x.strides()], true);
+    let inner = lines.inner();
+    parallel_for(lines.rows() * inner, (GRAIN / n).max(1), &|range| {
+        for line in range {
+            let start = |k: usize| lines.row_offset(k, line / inner) + (line % inner) as isize * lines.inner_stride(k);
+            let from = x.ptr().wrapping_offset(start(1) * x.dtype().size() as isize);
+            let to = out.ptr().wrapping_offset(start(0) * out.dtype().size() as isize);
+            let steps = [x.strides()[dim], out.strides()[dim]];
+            with_lane!(x.dtype(), S => with_lane!(out.dtype(), D => {
+                // SAFETY: the line lies in both views and no other task writes it.
+                unsafe { running::<S, D>(from.cast(), to.cast(), steps, n) }
+            }));
+        }
+    });
+    Ok(())
+}
+
+/// # Safety
+/// `n` elements with the given steps are valid.
+unsafe fn running<S: Lane, D: Lane>(from: *const S, to: *mut D, steps: [isize; 2], n: usize) {
+    let (mut float, mut int) = (0f64, 0i64);
+    for i in 0..n as isize {
+        // SAFETY: by the contract of this function.
+        let x = unsafe { from.wrapping_offset(i * steps[0]).read() };
+        let value = if S::DTYPE.is_float() {
+            float += x.to_f64();
+            D::from_f64(float)
+        } else {
+            int = int.wrapping_add(x.to_i64());
+            D::from_i64(int)
+        };
+        // SAFETY: by the contract of this function.
+        unsafe { to.wrapping_offset(i * steps[1]).write(value) };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! Walking over several strided windows of the same dims at once.
+
+use crate::{Dims, KernelError, Result, Strides, View};
+use smallvec::{SmallVec, smallvec};
+
+/// The dims that remain when neighbours are merged, with the strides of each operand in them (in elements).
+#[derive(Clone, Debug)]
+pub struct Walk {
+    /// Merged sizes, outermost first; at least one dim.
+    pub dims: Dims,
+    /// Strides per operand.
+    pub strides: SmallVec<[Strides; 4]>,
+}
+
+impl Walk {
+    /// The walk over all elements of `dims`. Dims of size one vanish and neighbours that every operand lays out
+    /// without a gap become one. With `reorder`, dims are first sorted so that operand 0 is walked through memory
+    /// forwards; otherwise the order of elements is the logical one.
+    pub fn new(dims: &[usize], operands: &[&[isize]], reorder: bool) -> Walk {
+        let mut order: SmallVec<[usize; 6]> = (0..dims.len()).filter(|d| dims[*d] != 1).collect();
+        if reorder && let Some(first) = operands.first() {
+            // Stable, so that equal strides keep the logical order. Broadcast dims of operand 0 do not occur in outputs.
+            order.sort_by_key(|d| std::cmp::Reverse(first[*d].unsigned_abs()));
+        }
+        let mut walk = Walk { dims: Dims::new(), strides: operands.iter().map(|_| Strides::new()).collect() };
+        for d in order {
+            let mergeable = walk.dims.last().is_some()
+                && walk.strides.iter().zip(operands).all(|(kept, all)| {
+                    kept.last().is_some_and(|outer| *outer == all[d] * dims[d] as isize)
+                });
+            if mergeable {
+                let last = walk.dims.len() - 1;
+                walk.dims[last] *= dims[d];
+                walk.strides.iter_mut().zip(operands).for_each(|(kept, all)| kept[last] = all[d]);
+            } else {
+                walk.dims.push(dims[d]);
+                walk.strides.iter_mut().zip(operands).for_each(|(kept, all)| kept.push(all[d]));
+            }
+        }
+        if walk.dims.is_empty() {
+            walk.dims = smallvec![1];
+            walk.strides.iter_mut().for_each(|s| *s = smallvec![0]);
+        }
+        walk
+    }
+
+    /// Length of the innermost dim.
+    pub fn inner(&self) -> usize {
+        self.dims[self.dims.len() - 1]
+    }
+    /// Number of innermost rows.
+    pub fn rows(&self) -> usize {
+        self.dims[..self.dims.len() - 1].iter().product()
+    }
+    /// Stride of an operand in the innermost dim.
+    pub fn inner_stride(&self, operand: usize) -> isize {
+        self.strides[operand][self.dims.len() - 1]
+    }
+    /// Offset in elements of the first element of row `row` for an operand.
+    pub fn row_offset(&self, operand: usize, mut row: usize) -> isize {
+        let strides = &self.strides[operand];
+        let mut offset = 0;
+        for d in (0..self.dims.len() - 1).rev() {
+            offset += (row % self.dims[d]) as isize * strides[d];
+            row /= self.dims[d];
+        }
+        offset
+    }
+}
+
+/// The strides with which a view is read as if it had `dims`, by PyTorch's broadcasting: missing leading dims and dims of
+/// size one repeat.
+pub fn broadcast_strides(view: &View, dims: &[usize]) -> Result<Strides> {
+    let lead = dims.len().checked_sub(view.rank());
+    let fits = |lead: usize| view.dims().iter().zip(&dims[lead..]).all(|(a, b)| a == b || *a == 1);
+    match lead {
+        Some(lead) if fits(lead) => {
+            let mut strides: Strides = SmallVec::from_elem(0, dims.len());
+            for d in 0..view.rank() {
+                if view.dims()[d] != 1 {
+                    strides[lead + d] = view.strides()[d];
+                }
+            }
+            Ok(strides)
+        }
+        _ => Err(KernelError::new(format!("dims {:?} do not broadcast to {dims:?}", view.dims()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_merge_only_without_gaps() {
+        let w = Walk::new(&[2, 3, 4], &[&[12, 4, 1], &[12, 4, 1]], false);
+        assert_eq!((w.dims.as_slice(), w.inner(), w.rows()), (&[24][..], 24, 1));
+        let w = Walk::new(&[2, 3, 4], &[&[12, 4, 1], &[0, 4, 1]], false);
+        assert_eq!((w.dims.as_slice(), w.row_offset(0, 1), w.row_offset(1, 1)), (&[2, 12][..], 12, 0));
+        let w = Walk::new(&[3, 2], &[&[1, 3]], true);
+        assert_eq!((w.dims.as_slice(), w.inner_stride(0)), (&[6][..], 1));
+        let w = Walk::new(&[], &[&[]], false);
+        assert_eq!((w.dims.as_slice(), w.rows()), (&[1][..], 1));
+    }
+
+    #[test]
+    fn broadcasting_rules() {
+        let data = [0f32; 3];
+        // SAFETY: `data` outlives the view, which is not written.
+        let v = unsafe { View::from_slice(&data, &[3, 1]) };
+        assert_eq!(broadcast_strides(&v, &[2, 3, 4]).unwrap().as_slice(), &[0, 1, 0]);
+        let e = broadcast_strides(&v, &[2, 4]).unwrap_err();
+        assert_eq!(e.0, "dims [3, 1] do not broadcast to [2, 4]");
+        assert!(broadcast_strides(&v, &[3]).is_err());
+    }
+}

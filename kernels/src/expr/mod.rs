@@ -1,0 +1,177 @@
+//! Scalar expressions: what an elementwise op computes for one element, as plain data.
+//!
+//! From one [`Expr`] come the CPU kernel ([`crate::cpu::elementwise`]), the CUDA source ([`Expr::cuda_source`]), the
+//! gradient ([`Expr::derivative`]), fusion ([`Expr::substitute`]) and the proof which partial values may pass through
+//! ([`Expr::linear_in`], [`Expr::monotony`], [`Expr::partial_passes`]). Nothing here computes on tensors.
+//!
+//! ```
+//! use oflow_kernels::expr::Expr;
+//! let leaky = Expr::parse("select(x >= 0, x, alpha * x)", &["x"], &["alpha"]).unwrap();
+//! assert_eq!(leaky.eval(&[-2.0], f64::NAN, &[0.5]), -1.0);
+//! assert_eq!(leaky.derivative(0).named(&["x"], &["alpha"]), "select(x >= 0, 1, alpha)");
+//! ```
+
+mod analysis;
+mod cuda;
+mod derivative;
+mod display;
+mod ops;
+mod parse;
+mod simplify;
+
+pub use analysis::Monotony;
+pub(crate) use ops::remainder;
+pub use ops::{BinaryOp, UnaryOp};
+
+use crate::DType;
+
+/// An expression over the elements of an op's inputs at one index.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    /// The element of input number `.0`.
+    Input(usize),
+    /// The element of the op's own output; appears in derivatives.
+    Output,
+    /// Runtime scalar number `.0` (a learning rate, the number in `x + 3`).
+    Scalar(usize),
+    /// A constant.
+    Const(f64),
+    /// A function of one value.
+    Unary(UnaryOp, Box<Expr>),
+    /// A function of two values.
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// The second where the first is not zero, else the third.
+    Select(Box<Expr>, Box<Expr>, Box<Expr>),
+}
+
+/// The arithmetic an elementwise kernel computes in, whatever the dtypes it loads and stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Single precision: some operand is a float, none is f64.
+    F32,
+    /// Double precision: some operand is f64.
+    F64,
+    /// 64-bit integers, wrapping: all operands are integers or bool.
+    I64,
+}
+
+impl Class {
+    /// The class for these inputs and this output.
+    pub fn of(inputs: &[DType], out: DType) -> Class {
+        let all = || inputs.iter().copied().chain([out]);
+        if all().any(|d| d == DType::F64) {
+            Class::F64
+        } else if all().any(DType::is_float) {
+            Class::F32
+        } else {
+            Class::I64
+        }
+    }
+}
+
+impl Expr {
+    /// `op(a)`.
+    pub fn unary(op: UnaryOp, a: Expr) -> Expr {
+        Expr::Unary(op, Box::new(a))
+    }
+    /// `op(a, b)`.
+    pub fn binary(op: BinaryOp, a: Expr, b: Expr) -> Expr {
+        Expr::Binary(op, Box::new(a), Box::new(b))
+    }
+    /// `select(c, a, b)`.
+    pub fn select(c: Expr, a: Expr, b: Expr) -> Expr {
+        Expr::Select(Box::new(c), Box::new(a), Box::new(b))
+    }
+
+    /// The direct subexpressions.
+    pub fn children(&self) -> impl Iterator<Item = &Expr> {
+        let (a, b, c) = match self {
+            Expr::Input(_) | Expr::Output | Expr::Scalar(_) | Expr::Const(_) => (None, None, None),
+            Expr::Unary(_, a) => (Some(a), None, None),
+            Expr::Binary(_, a, b) => (Some(a), Some(b), None),
+            Expr::Select(a, b, c) => (Some(a), Some(b), Some(c)),
+        };
+        [a, b, c].into_iter().flatten().map(|e| &**e)
+    }
+
+    /// Rebuilds the expression from the leaves up: `f` is given each node with its children already rebuilt.
+    pub(crate) fn rebuild(&self, f: &mut impl FnMut(Expr) -> Expr) -> Expr {
+        let node = match self {
+            Expr::Unary(op, a) => Expr::unary(*op, a.rebuild(f)),
+            Expr::Binary(op, a, b) => Expr::binary(*op, a.rebuild(f), b.rebuild(f)),
+            Expr::Select(c, a, b) => Expr::select(c.rebuild(f), a.rebuild(f), b.rebuild(f)),
+            leaf => leaf.clone(),
+        };
+        f(node)
+    }
+
+    /// True when some node satisfies `f`.
+    pub(crate) fn any(&self, f: &impl Fn(&Expr) -> bool) -> bool {
+        f(self) || self.children().any(|c| c.any(f))
+    }
+
+    /// True when input `i` appears.
+    pub fn uses_input(&self, i: usize) -> bool {
+        self.any(&|e| *e == Expr::Input(i))
+    }
+    /// True when the op's own output appears.
+    pub fn uses_output(&self) -> bool {
+        self.any(&|e| *e == Expr::Output)
+    }
+    /// The runtime scalars that appear, ascending, each once.
+    pub fn scalars_used(&self) -> Vec<usize> {
+        fn collect(e: &Expr, found: &mut Vec<usize>) {
+            if let Expr::Scalar(i) = e {
+                found.push(*i);
+            }
+            e.children().for_each(|c| collect(c, found));
+        }
+        let mut found = Vec::new();
+        collect(self, &mut found);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The value, computed in f64: the meaning that every kernel made from the expression must agree with.
+    /// Inputs and scalars beyond the slices are NaN.
+    pub fn eval(&self, inputs: &[f64], output: f64, scalars: &[f64]) -> f64 {
+        let go = |e: &Expr| e.eval(inputs, output, scalars);
+        match self {
+            Expr::Input(i) => inputs.get(*i).copied().unwrap_or(f64::NAN),
+            Expr::Output => output,
+            Expr::Scalar(i) => scalars.get(*i).copied().unwrap_or(f64::NAN),
+            Expr::Const(c) => *c,
+            Expr::Unary(op, a) => op.eval(go(a)),
+            Expr::Binary(op, a, b) => op.eval(go(a), go(b)),
+            Expr::Select(c, a, b) => {
+                if go(c) != 0.0 {
+                    go(a)
+                } else {
+                    go(b)
+                }
+            }
+        }
+    }
+
+    /// Puts expressions in the place of inputs, scalars and the output: composes two ops into one, or renumbers.
+    /// Inputs and scalars beyond the slices, and the output where `output` is `None`, stay as they are.
+    ///
+    /// ```
+    /// use oflow_kernels::expr::Expr;
+    /// let double = Expr::parse("x + x", &["x"], &[]).unwrap();
+    /// let product = Expr::parse("x * y", &["x", "y"], &[]).unwrap();
+    /// assert_eq!(double.substitute(&[product], &[], None).to_string(), "x0 * x1 + x0 * x1");
+    /// ```
+    pub fn substitute(&self, inputs: &[Expr], scalars: &[Expr], output: Option<&Expr>) -> Expr {
+        self.rebuild(&mut |e| match e {
+            Expr::Input(i) if i < inputs.len() => inputs[i].clone(),
+            Expr::Scalar(i) if i < scalars.len() => scalars[i].clone(),
+            Expr::Output => output.cloned().unwrap_or(e),
+            _ => e,
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

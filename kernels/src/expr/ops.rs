@@ -1,0 +1,127 @@
+//! The functions an expression can apply: one table with name and meaning.
+
+use crate::vmath::Real;
+
+macro_rules! unary_ops {
+    ($($name:ident $text:literal $doc:literal |$x:ident| $eval:expr;)*) => {
+        /// A function of one value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum UnaryOp { $(#[doc = $doc] $name,)* }
+
+        impl UnaryOp {
+            /// Every function, in declared order.
+            pub const ALL: &[UnaryOp] = &[$(UnaryOp::$name),*];
+            /// The name in the text form.
+            pub fn name(self) -> &'static str {
+                match self { $(UnaryOp::$name => $text,)* }
+            }
+            /// The value in f64.
+            pub fn eval(self, x: f64) -> f64 {
+                match self { $(UnaryOp::$name => { let $x = x; $eval })* }
+            }
+        }
+    };
+}
+
+unary_ops! {
+    Neg "neg" "`-x`" |x| -x;
+    Abs "abs" "Absolute value." |x| x.abs();
+    Exp "exp" "e to the x." |x| Real::exp(x);
+    Log "log" "Natural logarithm." |x| Real::log(x);
+    Log1p "log1p" "`log(1 + x)`, exact near zero." |x| Real::log1p(x);
+    Expm1 "expm1" "`exp(x) - 1`, exact near zero." |x| Real::expm1(x);
+    Sqrt "sqrt" "Square root." |x| x.sqrt();
+    Rsqrt "rsqrt" "`1 / sqrt(x)`" |x| 1.0 / x.sqrt();
+    Reciprocal "reciprocal" "`1 / x`" |x| 1.0 / x;
+    Square "square" "`x * x`" |x| x * x;
+    Sin "sin" "Sine." |x| Real::sin(x);
+    Cos "cos" "Cosine." |x| Real::cos(x);
+    Tanh "tanh" "Hyperbolic tangent." |x| Real::tanh(x);
+    Sigmoid "sigmoid" "`1 / (1 + exp(-x))`" |x| Real::sigmoid(x);
+    Erf "erf" "The error function." |x| Real::erf(x);
+    Floor "floor" "Largest integer not above." |x| x.floor();
+    Ceil "ceil" "Smallest integer not below." |x| x.ceil();
+    Round "round" "Nearest integer, ties to even." |x| x.round_ties_even();
+    Trunc "trunc" "The integer part." |x| x.trunc();
+    Sign "sign" "-1, 0 or 1; NaN stays." |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+    Relu "relu" "`max(x, 0)`" |x| x.max_nan(0.0);
+    Not "not" "1 for zero, else 0." |x| (x == 0.0) as u8 as f64;
+    IsNan "isnan" "1 for NaN, else 0." |x| x.is_nan() as u8 as f64;
+    IsInf "isinf" "1 for an infinity, else 0." |x| x.is_infinite() as u8 as f64;
+}
+
+impl UnaryOp {
+    /// True where the function means nothing for integers (the operand must be converted to a float first).
+    pub fn needs_float(self) -> bool {
+        use UnaryOp::*;
+        matches!(self, Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf)
+    }
+}
+
+macro_rules! binary_ops {
+    ($($name:ident $text:literal $doc:literal |$a:ident, $b:ident| $eval:expr;)*) => {
+        /// A function of two values.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum BinaryOp { $(#[doc = $doc] $name,)* }
+
+        impl BinaryOp {
+            /// Every function, in declared order.
+            pub const ALL: &[BinaryOp] = &[$(BinaryOp::$name),*];
+            /// The operator or the function's name in the text form.
+            pub fn name(self) -> &'static str {
+                match self { $(BinaryOp::$name => $text,)* }
+            }
+            /// The value in f64.
+            pub fn eval(self, a: f64, b: f64) -> f64 {
+                match self { $(BinaryOp::$name => { let ($a, $b) = (a, b); $eval })* }
+            }
+        }
+    };
+}
+
+binary_ops! {
+    Add "+" "Sum." |a, b| a + b;
+    Sub "-" "Difference." |a, b| a - b;
+    Mul "*" "Product." |a, b| a * b;
+    Div "/" "Quotient; of integers, truncated towards zero." |a, b| a / b;
+    Pow "pow" "`a` to the power `b`." |a, b| a.powf(b);
+    Max "max" "The larger; NaN if either is." |a, b| a.max_nan(b);
+    Min "min" "The smaller; NaN if either is." |a, b| a.min_nan(b);
+    Eq "==" "1 where equal, else 0." |a, b| (a == b) as u8 as f64;
+    Ne "!=" "1 where not equal, else 0." |a, b| (a != b) as u8 as f64;
+    Lt "<" "1 where less, else 0." |a, b| (a < b) as u8 as f64;
+    Le "<=" "1 where less or equal, else 0." |a, b| (a <= b) as u8 as f64;
+    Gt ">" "1 where greater, else 0." |a, b| (a > b) as u8 as f64;
+    Ge ">=" "1 where greater or equal, else 0." |a, b| (a >= b) as u8 as f64;
+    And "and" "1 where neither is zero, else 0." |a, b| (a != 0.0 && b != 0.0) as u8 as f64;
+    Or "or" "1 where one is not zero, else 0." |a, b| (a != 0.0 || b != 0.0) as u8 as f64;
+    Xor "xor" "1 where exactly one is not zero, else 0." |a, b| ((a != 0.0) != (b != 0.0)) as u8 as f64;
+    Fmod "fmod" "Remainder with the sign of `a` (C)." |a, b| a % b;
+    Remainder "remainder" "Remainder with the sign of `b` (Python)." |a, b| remainder(a, b);
+    FloorDiv "floordiv" "Quotient rounded down." |a, b| (a / b).floor();
+}
+
+impl BinaryOp {
+    /// How tightly the infix operator binds; `None` for functions.
+    pub(super) fn precedence(self) -> Option<u8> {
+        use BinaryOp::*;
+        match self {
+            Eq | Ne | Lt | Le | Gt | Ge => Some(1),
+            Add | Sub => Some(2),
+            Mul | Div => Some(3),
+            Pow | Max | Min | And | Or | Xor | Fmod | Remainder | FloorDiv => None,
+        }
+    }
+    /// True for comparisons and logic, whose value is 0 or 1.
+    pub fn is_predicate(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor)
+    }
+}
+
+/// Python's `a % b`.
+#[inline(always)]
+pub(crate) fn remainder<T: Real>(a: T, b: T) -> T {
+    let r = a.fmod(b);
+    if r != T::ZERO && ((r < T::ZERO) != (b < T::ZERO)) { r + b } else { r }
+}

@@ -1,0 +1,111 @@
+//! How kernels use more than one thread: one function that splits a range.
+//!
+//! Chunk boundaries depend on the length and the grain only. A kernel that computes each chunk by itself, or combines
+//! per-chunk results in chunk order, therefore gives the same bits for any number of threads.
+//!
+//! The calling thread must itself be a member of the pool ([`install_pool`]): handing work to a pool from outside costs
+//! more than most kernels take. A thread without a pool computes everything itself.
+
+use crate::{KernelError, Result};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Elements of a memory-bound kernel below which a second thread does not pay.
+pub const GRAIN: usize = 32 * 1024;
+
+/// Calls `f` on `0..grain`, `grain..2 * grain`, … up to `len`, in any order and possibly at the same time.
+/// Returns when all calls have.
+pub fn parallel_for(len: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
+    let grain = grain.max(1);
+    let chunks = len.div_ceil(grain);
+    let chunk = |c: usize| f(c * grain..len.min((c + 1) * grain));
+    if chunks <= 1 || threads() == 1 {
+        (0..chunks).for_each(chunk);
+    } else {
+        (0..chunks).into_par_iter().for_each(chunk);
+    }
+}
+
+/// Threads that [`parallel_for`] would use from here.
+pub fn threads() -> usize {
+    if rayon::current_thread_index().is_some() { rayon::current_num_threads() } else { 1 }
+}
+
+/// The worker threads that [`install_pool`] started. They end when it is dropped; the installing thread then goes on
+/// alone.
+#[derive(Debug)]
+pub struct Pool {
+    _pool: rayon::ThreadPool,
+}
+
+/// Makes the calling thread a member of a new pool of `threads` threads, so that [`parallel_for`] called on it is spread
+/// over them. A thread can join one pool in its life.
+///
+/// # Errors
+/// Where the thread already belongs to a pool or the system refuses to start threads.
+pub fn install_pool(threads: usize) -> Result<Pool> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.max(1))
+        .use_current_thread()
+        .thread_name(|i| format!("oflow-compute-{i}"))
+        .build()
+        .map(|_pool| Pool { _pool })
+        .map_err(|e| KernelError::new(format!("cannot start {threads} compute threads: {e}")))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Runs `f` on a fresh thread that is a member of a pool of `threads` threads.
+    pub(crate) fn with_threads<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|s| {
+            let work = s.spawn(|| {
+                let _pool = install_pool(threads).unwrap();
+                f()
+            });
+            work.join().unwrap()
+        })
+    }
+
+    fn chunks(len: usize, grain: usize) -> Vec<(usize, usize)> {
+        let seen = Mutex::new(Vec::new());
+        parallel_for(len, grain, &|r| seen.lock().unwrap().push((r.start, r.end)));
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort();
+        seen
+    }
+
+    #[test]
+    fn chunks_do_not_depend_on_threads_and_cover_once() {
+        for (len, grain) in [(0, 4), (1, 4), (4, 4), (5, 4), (1000, 7), (3, 0)] {
+            let alone = chunks(len, grain);
+            assert_eq!(alone.iter().map(|(a, b)| b - a).sum::<usize>(), len);
+            assert!(alone.windows(2).all(|w| w[0].1 == w[1].0));
+            for threads in [1, 2, 3] {
+                assert_eq!(with_threads(threads, || chunks(len, grain)), alone, "{len} {grain} {threads}");
+            }
+        }
+    }
+
+    #[test]
+    fn pool_is_seen_and_joined_once() {
+        assert_eq!(threads(), 1);
+        with_threads(2, || {
+            assert_eq!(threads(), 2);
+            let again = install_pool(2).unwrap_err();
+            assert!(again.0.contains("cannot start 2 compute threads"), "{again}");
+        });
+    }
+
+    #[test]
+    fn the_thread_goes_on_alone_after_its_pool() {
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                drop(install_pool(2).unwrap());
+                assert_eq!(chunks(10, 3).len(), 4);
+            });
+        });
+    }
+}

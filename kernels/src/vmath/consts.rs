@@ -1,0 +1,200 @@
+//! Constants of [`vmath`](super). The polynomials interpolate at Chebyshev nodes (computed with 50 digits) or are the
+//! Taylor series where that is short enough; the range-reduction constants are the leading bits of pi/2 and ln 2.
+
+/// Adding and subtracting this rounds a f64 to an integer, ties to even; the integer is then in the low bits.
+pub const MAGIC64: f64 = 6755399441055744.0;
+const MAGIC32: f32 = 12582912.0;
+/// pi/2, the first 33 bits.
+pub const PIO2_1: f64 = 1.5707963267341256;
+/// pi/2, the next 33 bits.
+pub const PIO2_2: f64 = 6.077100506303966e-11;
+/// pi/2, the rest.
+pub const PIO2_3: f64 = 2.0222662487959506e-21;
+
+pub mod k32 {
+    use super::MAGIC32;
+    /// Below, `exp` is zero.
+    pub const EXP_LOW: f32 = -104.5;
+    /// Above, `exp` is infinite.
+    pub const EXP_HIGH: f32 = 89.0;
+    pub const EXPM1_LOW: f32 = -20.0;
+    pub const DENORMAL_SCALE: f32 = 16777216.0;
+    pub const DENORMAL_SHIFT: f32 = 24.0;
+    pub const SQRT_HALF_BITS: i32 = 0x3f35_04f3;
+    pub const LN2_HI: f32 = 0.692_871_1;
+    pub const LN2_LO: f32 = 0.000_276_086_82;
+    /// From here on erf is one.
+    pub const ERF_ONE: f32 = 4.0;
+
+    /// `x = n ln 2 + r`.
+    #[inline(always)]
+    pub fn reduce_exp(x: f32) -> (i32, f32) {
+        let shifted = x * std::f32::consts::LOG2_E + MAGIC32;
+        let n = shifted - MAGIC32;
+        let r = (x - n * LN2_HI) - n * LN2_LO;
+        ((shifted.to_bits() as i32).wrapping_sub(MAGIC32.to_bits() as i32), r)
+    }
+    /// 2 to the power n, for n in -126..=127.
+    #[inline(always)]
+    pub fn pow2(n: i32) -> f32 {
+        f32::from_bits((n.wrapping_add(127) as u32) << 23)
+    }
+    #[inline(always)]
+    pub fn exponent_to_float(e: i32) -> f32 {
+        e as f32
+    }
+
+    /// `(exp(r) - 1 - r) / r^2` on abs(r) <= ln(2) / 2.
+    pub const EXPM1_R2: [f32; 6] = [0.5, 0.16666667, 0.041666456, 0.0083333105, 0.0013934541, 0.0001989198];
+
+    /// `(2 atanh(s) - 2 s) / s^3` in s^2.
+    pub const ATANH: [f32; 5] = [0.6666667, 0.4, 0.2857143, 0.22222222, 0.18181819];
+
+    /// `(sin(r) - r) / r^3` in r^2.
+    pub const SIN: [f32; 4] = [-0.16666667, 0.008333334, -0.0001984127, 2.7557319e-06];
+
+    /// `(cos(r) - 1 + r^2/2) / r^4` in r^2.
+    pub const COS: [f32; 4] = [0.041666668, -0.0013888889, 2.4801588e-05, -2.755732e-07];
+
+    /// `erf(x) / x` in x^2, for abs(x) <= 1.
+    pub const ERF_SMALL: [f32; 8] = [
+        std::f32::consts::FRAC_2_SQRT_PI,
+        -0.37612638,
+        0.11283782,
+        -0.02686543,
+        0.0052210316,
+        -0.00084840803,
+        0.00011265959,
+        -9.667045e-06,
+    ];
+
+    /// `exp(x^2) erfc(x)` in (x - 2.5) / (x + 2.5), for x in 1..=4.
+    pub const ERFCX: [f32; 8] =
+        [0.21080637, -0.37173674, 0.2517131, -0.12503369, 0.039925948, -0.00397168, -0.0026671917, 0.00063574617];
+}
+
+pub mod k64 {
+    use super::MAGIC64;
+    /// Below, `exp` is zero.
+    pub const EXP_LOW: f64 = -746.0;
+    /// Above, `exp` is infinite.
+    pub const EXP_HIGH: f64 = 710.0;
+    pub const EXPM1_LOW: f64 = -40.0;
+    pub const DENORMAL_SCALE: f64 = 18014398509481984.0;
+    pub const DENORMAL_SHIFT: f64 = 54.0;
+    pub const SQRT_HALF_BITS: i64 = 0x3fe6_a09e_667f_3bcd;
+    pub const LN2_HI: f64 = 0.6931471803691238;
+    pub const LN2_LO: f64 = 1.9082149292705877e-10;
+    /// From here on erf is one.
+    pub const ERF_ONE: f64 = 6.0;
+
+    /// `x = n ln 2 + r`.
+    #[inline(always)]
+    pub fn reduce_exp(x: f64) -> (i64, f64) {
+        let shifted = x * std::f64::consts::LOG2_E + MAGIC64;
+        let n = shifted - MAGIC64;
+        let r = (x - n * LN2_HI) - n * LN2_LO;
+        ((shifted.to_bits() as i64).wrapping_sub(MAGIC64.to_bits() as i64), r)
+    }
+    /// 2 to the power n, for n in -1022..=1023.
+    #[inline(always)]
+    pub fn pow2(n: i64) -> f64 {
+        f64::from_bits((n.wrapping_add(1023) as u64) << 52)
+    }
+    /// By bits, because before AVX-512 there is no vector instruction for it.
+    #[inline(always)]
+    pub fn exponent_to_float(e: i64) -> f64 {
+        f64::from_bits((e as u64).wrapping_add(MAGIC64.to_bits())) - MAGIC64
+    }
+
+    /// `(exp(r) - 1 - r) / r^2` on abs(r) <= ln(2) / 2.
+    pub const EXPM1_R2: [f64; 12] = [
+        0.5,
+        0.16666666666666666,
+        0.041666666666666664,
+        0.008333333333333333,
+        0.001388888888888889,
+        0.0001984126984126984,
+        2.48015873015873e-05,
+        2.7557319223985893e-06,
+        2.755731922398589e-07,
+        2.505210838544172e-08,
+        2.08767569878681e-09,
+        1.6059043836821613e-10,
+    ];
+
+    /// `(2 atanh(s) - 2 s) / s^3` in s^2.
+    pub const ATANH: [f64; 10] = [
+        0.6666666666666666,
+        0.4,
+        0.2857142857142857,
+        0.2222222222222222,
+        0.18181818181818182,
+        0.15384615384615385,
+        0.13333333333333333,
+        0.11764705882352941,
+        0.10526315789473684,
+        0.09523809523809523,
+    ];
+
+    /// `(sin(r) - r) / r^3` in r^2.
+    pub const SIN: [f64; 8] = [
+        -0.16666666666666666,
+        0.008333333333333333,
+        -0.0001984126984126984,
+        2.7557319223985893e-06,
+        -2.505210838544172e-08,
+        1.6059043836821613e-10,
+        -7.647163731819816e-13,
+        2.8114572543455206e-15,
+    ];
+
+    /// `(cos(r) - 1 + r^2/2) / r^4` in r^2.
+    pub const COS: [f64; 8] = [
+        0.041666666666666664,
+        -0.001388888888888889,
+        2.48015873015873e-05,
+        -2.755731922398589e-07,
+        2.08767569878681e-09,
+        -1.1470745597729725e-11,
+        4.779477332387385e-14,
+        -1.5619206968586225e-16,
+    ];
+
+    /// `erf(x) / x` in x^2, for abs(x) <= 1.
+    pub const ERF_SMALL: [f64; 14] = [
+        std::f64::consts::FRAC_2_SQRT_PI,
+        -0.37612638903183754,
+        0.1128379167095512,
+        -0.02686617064512984,
+        0.0052239776254232985,
+        -0.000854832702193483,
+        0.00012055332902888736,
+        -1.4925647567519332e-05,
+        1.6462045441468418e-06,
+        -1.6364642158167616e-07,
+        1.4792401209404813e-08,
+        -1.216456005728345e-09,
+        8.709045129053106e-11,
+        -4.230945824295338e-12,
+    ];
+
+    /// `exp(x^2) erfc(x)` in (x - 2.5) / (x + 2.5), for x in 1..=6.
+    pub const ERFCX: [f64; 15] = [
+        0.2108063640611436,
+        -0.37173673394897294,
+        0.2517131932174488,
+        -0.12503305237891782,
+        0.03992253907546523,
+        -0.003993701160123029,
+        -0.0026423659518134547,
+        0.0008759152875774328,
+        0.0002283799633257643,
+        -0.00012887483134837842,
+        -3.4175718896856294e-05,
+        1.8596747731144528e-05,
+        7.499735050763299e-06,
+        -2.2328516517555215e-06,
+        -1.587633893127344e-06,
+    ];
+}
