@@ -17,10 +17,10 @@
 //! (for a chunk); so a rank in the smallest round can always go on.
 //! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
 
-use super::reduce::reduce_slices;
 use super::transport::{Call, Outbox, Part, Piece, Transport};
 use super::{Collective, Communicator, DType, Group, ReduceOp, Tag, Traffic};
 use crate::error::{CallSite, Error, Result};
+use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
@@ -181,8 +181,7 @@ impl<'a, T: Transport> Session<'a, T> {
         }
         let mut sources: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();
         sources.insert(group.me, mine);
-        reduce_slices(dst, &sources, dtype, op);
-        Ok(())
+        Ok(reduce_slices(dst, &sources, dtype, op)?)
     }
 
     fn one_phase(&self, group: &Group, buf: &mut [u8], scratch: &mut Vec<u8>, how: (DType, ReduceOp)) -> Result<()> {

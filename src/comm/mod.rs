@@ -5,7 +5,6 @@
 //! deadlocks) and [`shm`] (processes of one host) are transports.
 
 pub mod collectives;
-mod reduce;
 pub mod shm;
 pub mod sim;
 mod team;
