@@ -1,0 +1,336 @@
+//! The caching allocator of one rank's device.
+
+use super::block::{Block, Memory, Pages};
+use super::classes::{CLASSES, class_of};
+use super::storage::Storage;
+use crate::error::{Error, Result};
+use crate::placement::Device;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How an [`Allocator`] behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocatorOptions {
+    /// Idle blocks are kept up to this many bytes; above, the largest go first.
+    pub cache_bytes: usize,
+    /// Fill blocks with `0xCB` when they are freed, so that a read after free shows. For tests.
+    pub poison_on_free: bool,
+}
+
+impl Default for AllocatorOptions {
+    /// Keeps up to 64 GiB, which on most hosts means everything; no poison.
+    fn default() -> Self {
+        AllocatorOptions { cache_bytes: 64 << 30, poison_on_free: false }
+    }
+}
+
+/// What an allocator holds, in bytes of whole blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Bytes of blocks in use.
+    pub live: usize,
+    /// Bytes of idle blocks.
+    pub cached: usize,
+    /// The most bytes that were in use at once.
+    pub peak: usize,
+    /// Allocations served by an idle block.
+    pub hits: u64,
+    /// Allocations that took memory of the system.
+    pub misses: u64,
+}
+
+impl fmt::Display for MemoryStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MemoryStats { live, cached, peak, hits, misses } = self;
+        write!(f, "{live} bytes in use, {cached} cached, at most {peak} in use; {hits} hits, {misses} misses")
+    }
+}
+
+/// Hands out [`Storage`]s and keeps freed blocks for the next allocation of their size class. A clone is another handle to
+/// the same allocator. Blocks may outlive it: they then free their memory themselves.
+#[derive(Clone)]
+pub struct Allocator(Arc<Shared>);
+
+pub(super) struct Shared {
+    device: Device,
+    options: AllocatorOptions,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Idle blocks of each class. The boxes are kept whole, so that reusing one allocates nothing.
+    #[allow(clippy::vec_box)]
+    idle: Vec<Vec<Box<Block>>>,
+    /// Blocks of each class that exist, idle or in use: the room that its list has reserved.
+    existing: Vec<usize>,
+    stats: MemoryStats,
+}
+
+impl Allocator {
+    /// An allocator for the CPU.
+    pub fn cpu(options: AllocatorOptions) -> Allocator {
+        Allocator::host(Device::Cpu, options)
+    }
+
+    /// An allocator of host memory that counts as memory of `device`: the CPU, or a test device that runs on it.
+    pub fn host(device: Device, options: AllocatorOptions) -> Allocator {
+        let state = State {
+            idle: (0..CLASSES).map(|_| Vec::new()).collect(),
+            existing: vec![0; CLASSES],
+            stats: MemoryStats::default(),
+        };
+        Allocator(Arc::new(Shared { device, options, state: Mutex::new(state) }))
+    }
+
+    /// A storage of that many bytes, aligned to 64. Its contents are arbitrary but initialised: zeros, or what a former
+    /// user left.
+    pub fn alloc(&self, bytes: usize) -> Result<Storage> {
+        let Some((class, size)) = class_of(bytes) else {
+            return Err(self.out_of_memory(bytes));
+        };
+        let reused = {
+            let mut state = self.0.lock();
+            let reused = state.idle[class].pop();
+            if reused.is_some() {
+                state.stats.cached -= size;
+                state.stats.hits += 1;
+                state.use_bytes(size);
+            }
+            reused
+        };
+        match reused {
+            Some(mut block) => {
+                block.bytes = bytes;
+                *block.version.get_mut() = 0;
+                Ok(Storage::new(block))
+            }
+            None => self.alloc_new(bytes, class, size),
+        }
+    }
+
+    /// A storage whose bytes are zero.
+    pub fn alloc_zeroed(&self, bytes: usize) -> Result<Storage> {
+        let storage = self.alloc(bytes)?;
+        // SAFETY: a new handle to `bytes` writable bytes that nobody else has.
+        unsafe { storage.ptr().write_bytes(0, bytes) };
+        Ok(storage)
+    }
+
+    #[cold]
+    fn alloc_new(&self, bytes: usize, class: usize, size: usize) -> Result<Storage> {
+        let retry = || {
+            self.trim();
+            Pages::new(size)
+        };
+        let Some(pages) = Pages::new(size).or_else(retry) else {
+            return Err(self.out_of_memory(bytes));
+        };
+        {
+            let mut state = self.0.lock();
+            state.stats.misses += 1;
+            state.use_bytes(size);
+            state.existing[class] += 1;
+            // Room for every block of the class now, so that freeing one never grows the list.
+            let (existing, idle) = (state.existing[class], state.idle[class].len());
+            state.idle[class].reserve(existing - idle);
+        }
+        Ok(Storage::new(Box::new(Block {
+            handles: AtomicUsize::new(1),
+            version: AtomicU64::new(0),
+            data: pages.data(),
+            bytes,
+            device: self.0.device,
+            memory: Memory::Cached { pages, class, home: Arc::downgrade(&self.0) },
+        })))
+    }
+
+    fn out_of_memory(&self, bytes: usize) -> Error {
+        Error::memory(format!("cannot allocate {bytes} bytes on {}: {}", self.0.device, self.stats()))
+            .help("use smaller batches or shard over more ranks")
+    }
+
+    /// What it holds now.
+    pub fn stats(&self) -> MemoryStats {
+        self.0.lock().stats
+    }
+
+    /// Gives all idle blocks back to the system.
+    pub fn trim(&self) {
+        self.0.shrink_to(0);
+    }
+}
+
+impl State {
+    fn use_bytes(&mut self, size: usize) {
+        self.stats.live += size;
+        self.stats.peak = self.stats.peak.max(self.stats.live);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics between changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a block whose last handle is gone.
+    pub(super) fn put_back(&self, mut block: Box<Block>) {
+        let Memory::Cached { pages, class, .. } = &mut block.memory else { return };
+        if self.options.poison_on_free {
+            pages.fill(0xCB);
+        }
+        let (size, class) = (pages.size(), *class);
+        let mut state = self.lock();
+        state.stats.live -= size;
+        state.stats.cached += size;
+        state.idle[class].push(block);
+        let full = state.stats.cached > self.options.cache_bytes;
+        drop(state);
+        if full {
+            self.shrink_to(self.options.cache_bytes);
+        }
+    }
+
+    /// Drops idle blocks, the largest first, until at most that many bytes are cached.
+    fn shrink_to(&self, bytes: usize) {
+        let mut class = CLASSES;
+        loop {
+            let mut state = self.lock();
+            if state.stats.cached <= bytes {
+                return;
+            }
+            while class > 0 && state.idle[class - 1].is_empty() {
+                class -= 1;
+            }
+            if class == 0 {
+                return;
+            }
+            let Some(block) = state.idle[class - 1].pop() else { continue };
+            if let Memory::Cached { pages, .. } = &block.memory {
+                state.stats.cached -= pages.size();
+                state.existing[class - 1] -= 1;
+            }
+            // Unmapping takes time that others should not wait.
+            drop(state);
+            drop(block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn allocator(cache_bytes: usize) -> Allocator {
+        Allocator::cpu(AllocatorOptions { cache_bytes, poison_on_free: false })
+    }
+
+    fn bytes_of(s: &Storage) -> &[u8] {
+        // SAFETY: allocated in this test, and nobody writes meanwhile.
+        unsafe { std::slice::from_raw_parts(s.ptr(), s.bytes()) }
+    }
+
+    #[test]
+    fn new_blocks_are_zero_aligned_and_writable() {
+        let a = allocator(1 << 30);
+        let mut kept = Vec::new();
+        for bytes in [0, 1, 63, 64, 65, 4096, 4097, 100_000, 1 << 20, (3 << 20) + 1] {
+            let s = a.alloc(bytes).unwrap();
+            assert_eq!((s.bytes(), s.ptr().addr() % 64, s.version()), (bytes, 0, 0));
+            assert!(bytes_of(&s).iter().all(|b| *b == 0));
+            // SAFETY: this test's own storage.
+            unsafe { s.ptr().write_bytes(7, bytes) };
+            kept.push(s);
+        }
+        drop(kept);
+        assert_eq!(a.stats().live, 0);
+    }
+
+    #[test]
+    fn a_freed_block_serves_its_whole_class() {
+        let a = allocator(1 << 30);
+        let first = a.alloc(5000).unwrap();
+        let at = first.ptr();
+        first.bump_version();
+        let second = first.clone();
+        drop(first);
+        assert_eq!(a.stats().live, 5120);
+        drop(second);
+        let again = a.alloc(5120).unwrap();
+        assert_eq!((again.ptr(), again.version(), again.bytes()), (at, 0, 5120));
+        let s = MemoryStats { live: 5120, cached: 0, peak: 5120, hits: 1, misses: 1 };
+        assert_eq!(a.stats(), s);
+        drop(again);
+        a.trim();
+        assert_eq!(a.stats(), MemoryStats { live: 0, ..s });
+    }
+
+    #[test]
+    fn the_largest_idle_blocks_are_evicted_first() {
+        let a = allocator(8192);
+        let (small, large, medium) = (a.alloc(64).unwrap(), a.alloc(1 << 21).unwrap(), a.alloc(8000).unwrap());
+        drop(small);
+        drop(large);
+        assert_eq!(a.stats().cached, 64);
+        drop(medium);
+        assert_eq!(a.stats().cached, 64);
+        let kept: Vec<_> = (0..3).map(|_| a.alloc(2048).unwrap()).collect();
+        drop(kept);
+        assert_eq!(a.stats().cached, 64 + 3 * 2048);
+    }
+
+    #[test]
+    fn too_much_is_an_error_with_the_numbers() {
+        let a = allocator(1 << 30);
+        let _live = a.alloc(100).unwrap();
+        for bytes in [usize::MAX, 1 << 46] {
+            let e = a.alloc(bytes).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Memory);
+            let text = format!("cannot allocate {bytes} bytes on cpu: 128 bytes in use, 0 cached");
+            assert!(e.message().starts_with(&text), "{e}");
+        }
+    }
+
+    #[test]
+    fn freed_from_any_thread_and_after_the_allocator() {
+        let a = allocator(1 << 30);
+        let blocks: Vec<_> = (0..64).map(|i| a.alloc(i * 100).unwrap()).collect();
+        std::thread::scope(|s| {
+            for chunk in blocks.chunks(16) {
+                let mine: Vec<_> = chunk.to_vec();
+                s.spawn(move || drop(mine));
+            }
+        });
+        std::thread::spawn(move || drop(blocks)).join().unwrap();
+        assert_eq!(a.stats().live, 0);
+        let last = a.alloc_zeroed(1000).unwrap();
+        drop(a);
+        assert!(bytes_of(&last).iter().all(|b| *b == 0));
+    }
+
+    #[test]
+    fn poison_shows_a_read_after_free() {
+        let a = Allocator::cpu(AllocatorOptions { poison_on_free: true, ..Default::default() });
+        drop(a.alloc_zeroed(200).unwrap());
+        let s = a.alloc(200).unwrap();
+        assert_eq!(bytes_of(&s), [0xCB; 200]);
+    }
+
+    #[test]
+    fn external_memory_keeps_its_owner() {
+        let owner = Arc::new(());
+        let data = Box::leak(Box::new([1u8, 2, 3]));
+        // SAFETY: leaked, so valid for ever.
+        let s = unsafe { Storage::external(Device::Cpu, data.as_mut_ptr(), 3, Box::new(owner.clone())) };
+        let t = s.clone();
+        drop(s);
+        assert_eq!((Arc::strong_count(&owner), bytes_of(&t)), (2, &[1u8, 2, 3][..]));
+        drop(t);
+        assert_eq!(Arc::strong_count(&owner), 1);
+        let v = Storage::from_vec(vec![1.0f32, 2.0]);
+        assert_eq!((v.bytes(), bytes_of(&v)), (8, &[0, 0, 128, 63, 0, 0, 0, 64][..]));
+        assert_eq!(Storage::from_vec(Vec::<i64>::new()).bytes(), 0);
+    }
+}

@@ -1,0 +1,92 @@
+//! A block: the bytes, who frees them, and the counters that all handles share.
+
+use super::allocator::Shared;
+use super::classes::ALIGN;
+use crate::placement::Device;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::alloc::Layout;
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::Weak;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+/// Blocks from this size on are mappings of their own, with huge pages: page faults are what large tensors cost most.
+pub(super) const MAPPED_FROM: usize = 1 << 20;
+
+/// What all handles to some bytes share.
+pub(super) struct Block {
+    pub handles: AtomicUsize,
+    pub version: AtomicU64,
+    pub data: *mut u8,
+    /// What was asked for; at most what the memory holds.
+    pub bytes: usize,
+    pub device: Device,
+    pub memory: Memory,
+}
+
+/// Who the bytes belong to.
+pub(super) enum Memory {
+    /// A block of an allocator, to which it returns if that is still there.
+    Cached { pages: Pages, class: usize, home: Weak<Shared> },
+    /// Somebody else's; dropped with the block.
+    External { _owner: Box<dyn Any + Send + Sync> },
+}
+
+/// Owned memory of a size class.
+pub(super) struct Pages {
+    data: NonNull<u8>,
+    size: usize,
+}
+
+impl Pages {
+    /// Zeroed memory of that many bytes, or nothing if there is none.
+    pub fn new(size: usize) -> Option<Pages> {
+        let data = if size >= MAPPED_FROM { map(size) } else { heap(size) };
+        Some(Pages { data: data?, size })
+    }
+    pub fn data(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+    pub fn size(&self) -> usize {
+        self.size
+    }
+    /// Overwrites everything: a reader that should not read sees it.
+    pub fn fill(&mut self, byte: u8) {
+        // SAFETY: owned memory of `size` bytes, to which no handle exists any more.
+        unsafe { self.data.write_bytes(byte, self.size) };
+    }
+}
+
+fn heap(size: usize) -> Option<NonNull<u8>> {
+    let layout = Layout::from_size_align(size, ALIGN).ok().filter(|l| l.size() > 0)?;
+    // SAFETY: the size is not zero. Zeroed, so that reading a new block is never reading uninitialised memory.
+    NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
+}
+
+fn map(size: usize) -> Option<NonNull<u8>> {
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new private mapping at an address of the kernel's choice.
+    let data = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), size, flags, MapFlags::PRIVATE) }.ok()?;
+    // SAFETY: the range just mapped. A hint: kernels without huge pages refuse it.
+    let _ = unsafe { rustix::mm::madvise(data, size, Advice::LinuxHugepage) };
+    NonNull::new(data.cast())
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        if self.size >= MAPPED_FROM {
+            // SAFETY: the mapping of `map`; no handle to it exists any more.
+            let _ = unsafe { rustix::mm::munmap(self.data.as_ptr().cast::<c_void>(), self.size) };
+        } else if let Ok(layout) = Layout::from_size_align(self.size, ALIGN) {
+            // SAFETY: allocated by `heap` with this layout.
+            unsafe { std::alloc::dealloc(self.data.as_ptr(), layout) };
+        }
+    }
+}
+
+// SAFETY: a block owns its memory (or keeps the owner alive) and its counters are atomic; the bytes themselves are read and
+// written through raw pointers, whose users order their accesses.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
