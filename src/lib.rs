@@ -4,6 +4,7 @@ pub mod boxing;
 pub mod comm;
 pub mod error;
 pub mod intern;
+pub mod interpreter;
 pub mod placement;
 pub mod sbp;
 

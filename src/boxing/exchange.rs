@@ -66,7 +66,7 @@ pub(super) struct Exchange<'a> {
     own: &'a Own,
     /// Axes partial on both sides that stay so.
     pub(super) kept: AxisSet,
-    /// Source axes that are reduced, outermost first.
+    /// Source axes that are reduced, outermost first. Those of size 1 need not be.
     reduced: SmallVec<[usize; 4]>,
 }
 
@@ -197,13 +197,14 @@ impl<'a> Exchange<'a> {
         let mut kept = AxisSet::default();
         if matches!(own, Own::Same) {
             for a in 0..from.axes() {
-                if from_sbp[a].is_partial() && from_sbp[a] == to_sbp[a] {
+                if from.dims()[a] > 1 && from_sbp[a].is_partial() && from_sbp[a] == to_sbp[a] {
                     kept.insert(a);
                 }
             }
         }
         let partial = |kept: AxisSet| -> SmallVec<[usize; 4]> {
-            (0..from.axes()).filter(|a| from_sbp[*a].is_partial() && !kept.contains(*a)).collect()
+            let counts = |a: &usize| from.dims()[*a] > 1 && from_sbp[*a].is_partial() && !kept.contains(*a);
+            (0..from.axes()).filter(counts).collect()
         };
         let mut reduced = partial(kept);
         // An axis cannot be reduced before an inner one of another kind: then nothing is kept.

@@ -13,11 +13,13 @@ pub mod cost;
 mod exchange;
 mod plan;
 mod program;
+mod reduce;
 mod replay;
 mod search;
 mod step;
 
 pub use plan::{BoxingPlan, Layout, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
+pub use reduce::{identity, reduce_into};
 pub use replay::replay;
 pub use step::{AxisSet, BoxingStep, StepOp};

@@ -1,1 +1,4 @@
-//! (room under construction)
+//! Carrying out calls: local, global and lazy interpreters, boxing execution.
+
+mod box_copy;
+pub mod box_exec;
