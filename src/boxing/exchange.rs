@@ -325,11 +325,12 @@ impl<'a> Exchange<'a> {
         volume(&shard_box(self.shape, self.to, self.to_sbp, 0)) * self.contributions() as u64
     }
 
-    /// A lower bound of the price, from the first receiver alone.
+    /// A lower bound of the price, from the first and the last receiver alone.
     pub(super) fn least_price(&self, element: u64) -> u64 {
-        match self.received(0) {
-            0 => cost::price(cost::LOCAL_PS, 0, 0, self.copied() * element),
-            r => cost::price(cost::EXCHANGE_PS, 1, r * element, self.copied() * element),
+        let copied = self.copied() * element;
+        match self.received(0).max(self.received(self.to.len() - 1)) {
+            0 => cost::price(cost::LOCAL_PS, 0, 0, copied),
+            r => cost::price(cost::EXCHANGE_PS, 1, r * element, copied),
         }
     }
 
