@@ -14,9 +14,9 @@
 //! | reduce-scatter(d) | COLLECTIVE | k − 1 | max(send rest, receive (k − 1) p_i) | the input, if d is not outermost |
 //! | all-to-all(f, t) | COLLECTIVE | k − 1 | its shard less what stays; its new shard less what stays | input if t, result if f is not outermost |
 //! | exchange | EXCHANGE | messages of the busiest rank | messages sent; messages received | the result, once per contribution |
-//! | exchange without messages | LOCAL | 0 | 0 | as above |
+//! | exchange without messages | LOCAL_EXCHANGE | 0 | 0 | as above |
 //!
-//! An exchange costs a little more latency than a collective, so a collective that moves the same bytes is preferred.
+//! An exchange costs a little more latency than a collective or a slice, so these are preferred where they do the same.
 //! An exchange of more than [`EXACT_MESSAGES`] messages is priced with the average sender instead of the busiest one,
 //! which keeps planning linear in the number of ranks.
 
@@ -26,6 +26,8 @@ use oflow_kernels::Dims;
 
 /// Starting a step that stays on the rank.
 pub const LOCAL_PS: u64 = 200_000;
+/// Starting an exchange in which each rank only copies from itself.
+pub const LOCAL_EXCHANGE_PS: u64 = 250_000;
 /// Starting a collective.
 pub const COLLECTIVE_PS: u64 = 5_000_000;
 /// Starting a point-to-point batch.

@@ -329,7 +329,7 @@ impl<'a> Exchange<'a> {
     pub(super) fn least_price(&self, element: u64) -> u64 {
         let copied = self.copied() * element;
         match self.received(0).max(self.received(self.to.len() - 1)) {
-            0 => cost::price(cost::LOCAL_PS, 0, 0, copied),
+            0 => cost::price(cost::LOCAL_EXCHANGE_PS, 0, 0, copied),
             r => cost::price(cost::EXCHANGE_PS, 1, r * element, copied),
         }
     }
@@ -339,7 +339,7 @@ impl<'a> Exchange<'a> {
         let v = self.volume();
         let copied = self.copied() * element;
         if v.elements == 0 {
-            return cost::price(cost::LOCAL_PS, 0, 0, copied);
+            return cost::price(cost::LOCAL_EXCHANGE_PS, 0, 0, copied);
         }
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())

@@ -50,7 +50,7 @@ pub struct BoxingPlan {
     pub src: Layout,
     /// Layout of the destination.
     pub dst: Layout,
-    /// What to do. Without steps, each rank's destination shard is its source shard.
+    /// What to do. Without steps, each rank's destination shard is its source shard (or nothing has an element).
     pub steps: Vec<BoxingStep>,
     /// Price of all steps in picoseconds.
     pub cost_ps: u64,

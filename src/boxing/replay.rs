@@ -36,6 +36,9 @@ pub fn replay(plan: &BoxingPlan, shards: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
         }
         blocks.insert(placement.ranks()[p], Block { dims, bytes: bytes.clone() });
     }
+    if plan.shape.contains(&0) {
+        return Ok(vec![Vec::new(); plan.dst.placement.len()]);
+    }
     let ranks: std::collections::BTreeSet<usize> =
         placement.ranks().iter().chain(plan.dst.placement.ranks()).copied().collect();
     let programs: Vec<(usize, Arc<RankProgram>)> = ranks.into_iter().map(|r| (r, plan.program(r))).collect();

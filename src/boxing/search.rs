@@ -185,7 +185,7 @@ impl Search<'_> {
         for next in target.first..target.first + target.states {
             let later = if next == to { 0 } else { beyond };
             let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(later));
-            let least = if next == to { cost::LOCAL_PS } else { cost::EXCHANGE_PS };
+            let least = if next == to { cost::LOCAL_EXCHANGE_PS } else { cost::EXCHANGE_PS };
             if next == node || self.best[next].done || cost + least > limit {
                 continue;
             }

@@ -92,9 +92,11 @@ impl Buffer {
 /// A contiguous view of bytes.
 fn view_of(bytes: &[u8], dtype: DType, dims: &[usize]) -> View {
     debug_assert_eq!(bytes.len(), dims.iter().product::<usize>() * dtype.size());
+    // No bytes may have any address; a view's is aligned.
+    let ptr = if bytes.is_empty() { std::ptr::without_provenance_mut(ALIGN) } else { bytes.as_ptr().cast_mut() };
     // SAFETY: the bytes are initialised and, in scratch buffers and destinations, start at multiples of the element; the
     // steps below use a view only while the bytes behind it are alive, and write through it only where they own them.
-    unsafe { View::from_raw(bytes.as_ptr().cast_mut(), dtype, dims.into(), contiguous_strides(dims)) }
+    unsafe { View::from_raw(ptr, dtype, dims.into(), contiguous_strides(dims)) }
 }
 
 /// The bytes of a contiguous view.
@@ -148,7 +150,7 @@ impl Run<'_> {
             })?;
         }
         match (shard, dst) {
-            (Some(shard), Some(dst)) if shard.ptr() != dst.ptr() => copy(&shard, dst),
+            (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => copy(&shard, dst),
             _ => Ok(()),
         }
     }
