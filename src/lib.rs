@@ -1,12 +1,49 @@
 //! oflow runs one Rust program on many devices as if they were one device.
+//!
+//! A program is written against *global tensors*: a logical value, a placement (a mesh of ranks) and one SBP per mesh axis
+//! (split, broadcast, partial). Every op declares how it may be sharded; the interpreter chooses a sharding for each call,
+//! inserts the communication it needs ("boxing") and runs a kernel on each rank's shard.
+//!
+//! ```
+//! use oflow::prelude::*;
+//!
+//! let _world = oflow::init()?; // rank and world from oflaunch; alone: a world of 1
+//! let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 1), ("tp", 1)])?;
+//! let x = randn([1024, 512], (&mesh, sbp![S(0), B]))?;
+//! let w = randn([512, 256], (&mesh, sbp![B, S(1)]))?;
+//! let y = x.matmul(&w)?.relu()?;
+//! assert_eq!(format!("{y}"), "f32[1024, 256] [S(0), S(1)] on cpu[dp=1, tp=1]");
+//! # Ok::<(), oflow::Error>(())
+//! ```
+//!
+//! ARCHITECTURE.md tells the rooms and the way of one call; start reading code at [`functional`] (what users call),
+//! [`ops`] (how an op is declared) or [`interpreter`] (how a call runs).
 
 pub mod boxing;
 pub mod comm;
+pub mod context;
+pub mod control;
+pub mod data;
 pub mod error;
+pub mod functional;
 pub mod intern;
+pub mod interpreter;
 pub mod memory;
+pub mod nn;
+pub mod ops;
+pub mod optim;
 pub mod placement;
+pub mod prelude;
 pub mod sbp;
+pub mod tensor;
+pub mod vm;
 
+pub use context::{
+    EnterGuard, RankCtx, World, enable_grad, init, manual_seed, no_grad, no_sync, run_ranks, run_ranks_with,
+};
 pub use error::{CallSite, Error, ErrorKind, Result};
+pub use functional::{call, distribute};
+pub use interpreter::{BackwardOptions, Receipt, apply_custom, take_receipts};
 pub use oflow_kernels as kernels;
+pub use oflow_kernels::{DType, Scalar};
+pub use tensor::Tensor;

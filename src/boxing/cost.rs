@@ -8,14 +8,15 @@
 //! | step | latency | peers | wire of rank i (elements) | copied (elements) |
 //! |---|---|---|---|---|
 //! | slice, pad, keep | LOCAL | 0 | 0 | the result |
-//! | all-reduce | COLLECTIVE | k − 1 | n − c_i + (k − 1) c_i, c_i its chunk of n | 0 |
+//! | all-reduce, n of at most [`one_phase_bytes`] | COLLECTIVE | k − 1 | (k − 1) n | 0 |
+//! | all-reduce, larger | COLLECTIVE | k − 1 | n − c_i + (k − 1) c_i, c_i its chunk of n | 0 |
 //! | all-gather(d) | COLLECTIVE | k − 1 | max(send (k − 1) p_i, receive rest) | the result, if d is not outermost |
 //! | reduce-scatter(d) | COLLECTIVE | k − 1 | max(send rest, receive (k − 1) p_i) | the input, if d is not outermost |
 //! | all-to-all(f, t) | COLLECTIVE | k − 1 | its shard less what stays; its new shard less what stays | input if t, result if f is not outermost |
 //! | exchange | EXCHANGE | messages of the busiest rank | messages sent; messages received | the result, once per contribution |
-//! | exchange without messages | LOCAL | 0 | 0 | as above |
+//! | exchange without messages | LOCAL_EXCHANGE | 0 | 0 | as above |
 //!
-//! An exchange costs a little more latency than a collective, so a collective that moves the same bytes is preferred.
+//! An exchange costs a little more latency than a collective or a slice, so these are preferred where they do the same.
 //! An exchange of more than [`EXACT_MESSAGES`] messages is priced with the average sender instead of the busiest one,
 //! which keeps planning linear in the number of ranks.
 
@@ -25,6 +26,8 @@ use oflow_kernels::Dims;
 
 /// Starting a step that stays on the rank.
 pub const LOCAL_PS: u64 = 200_000;
+/// Starting an exchange in which each rank only copies from itself.
+pub const LOCAL_EXCHANGE_PS: u64 = 250_000;
 /// Starting a collective.
 pub const COLLECTIVE_PS: u64 = 5_000_000;
 /// Starting a point-to-point batch.
@@ -37,6 +40,22 @@ pub const PER_BYTE_PS: u64 = 100;
 pub const PER_BYTE_COPIED_PS: u64 = 25;
 /// Above this many possible messages an exchange is priced with the average sender.
 pub const EXACT_MESSAGES: u64 = 1 << 18;
+
+/// An all-reduce of at most this many bytes sends everything to everyone at once; a larger one is a reduce-scatter and an
+/// all-gather of chunks. The communicators decide by the same number.
+pub const fn one_phase_bytes(members: usize) -> usize {
+    if members <= 2 { 8 << 10 } else { (16 << 10) / members }
+}
+
+/// Elements that member `i` of `k` sends in an all-reduce of `n` elements.
+pub(super) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64 {
+    let (peers, chunk) = (k as u64 - 1, shard_range(n, k, i).len() as u64);
+    if n as u64 * element <= one_phase_bytes(k) as u64 {
+        peers * n as u64
+    } else {
+        n as u64 - chunk + peers * chunk
+    }
+}
 
 /// The price of one communication or copy.
 pub(super) fn price(latency: u64, peers: u64, wire: u64, copied: u64) -> u64 {
@@ -67,8 +86,7 @@ pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
         StepOp::Slice { dim, .. } => price(LOCAL_PS, 0, 0, largest(dim) * element),
         StepOp::Pad { .. } | StepOp::Keep { .. } => price(LOCAL_PS, 0, 0, n * element),
         StepOp::AllReduce { .. } => {
-            let chunk = shard_range(n as usize, k, 0).len() as u64;
-            price(COLLECTIVE_PS, peers, (n - chunk + peers * chunk) * element, 0)
+            price(COLLECTIVE_PS, peers, all_reduce_sent(n as usize, k, 0, element) * element, 0)
         }
         StepOp::AllGather { dim, .. } | StepOp::ReduceScatter { dim, .. } => {
             let wire = (peers * largest(dim)).max(n - smallest(dim));

@@ -66,7 +66,7 @@ pub(super) struct Exchange<'a> {
     own: &'a Own,
     /// Axes partial on both sides that stay so.
     pub(super) kept: AxisSet,
-    /// Source axes that are reduced, outermost first.
+    /// Source axes that are reduced, outermost first. Those of size 1 need not be.
     reduced: SmallVec<[usize; 4]>,
 }
 
@@ -197,13 +197,14 @@ impl<'a> Exchange<'a> {
         let mut kept = AxisSet::default();
         if matches!(own, Own::Same) {
             for a in 0..from.axes() {
-                if from_sbp[a].is_partial() && from_sbp[a] == to_sbp[a] {
+                if from.dims()[a] > 1 && from_sbp[a].is_partial() && from_sbp[a] == to_sbp[a] {
                     kept.insert(a);
                 }
             }
         }
         let partial = |kept: AxisSet| -> SmallVec<[usize; 4]> {
-            (0..from.axes()).filter(|a| from_sbp[*a].is_partial() && !kept.contains(*a)).collect()
+            let counts = |a: &usize| from.dims()[*a] > 1 && from_sbp[*a].is_partial() && !kept.contains(*a);
+            (0..from.axes()).filter(counts).collect()
         };
         let mut reduced = partial(kept);
         // An axis cannot be reduced before an inner one of another kind: then nothing is kept.
@@ -324,11 +325,12 @@ impl<'a> Exchange<'a> {
         volume(&shard_box(self.shape, self.to, self.to_sbp, 0)) * self.contributions() as u64
     }
 
-    /// A lower bound of the price, from the first receiver alone.
+    /// A lower bound of the price, from the first and the last receiver alone.
     pub(super) fn least_price(&self, element: u64) -> u64 {
-        match self.received(0) {
-            0 => cost::price(cost::LOCAL_PS, 0, 0, self.copied() * element),
-            r => cost::price(cost::EXCHANGE_PS, 1, r * element, self.copied() * element),
+        let copied = self.copied() * element;
+        match self.received(0).max(self.received(self.to.len() - 1)) {
+            0 => cost::price(cost::LOCAL_EXCHANGE_PS, 0, 0, copied),
+            r => cost::price(cost::EXCHANGE_PS, 1, r * element, copied),
         }
     }
 
@@ -337,7 +339,7 @@ impl<'a> Exchange<'a> {
         let v = self.volume();
         let copied = self.copied() * element;
         if v.elements == 0 {
-            return cost::price(cost::LOCAL_PS, 0, 0, copied);
+            return cost::price(cost::LOCAL_EXCHANGE_PS, 0, 0, copied);
         }
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())

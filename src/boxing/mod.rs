@@ -9,15 +9,21 @@
 //! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
 //! Start at [`plan`], then `step.rs` (the moves and when they are legal), then `exchange.rs` (the general one).
 
+mod choice;
 pub mod cost;
+mod dry;
 mod exchange;
 mod plan;
 mod program;
+mod reduce;
 mod replay;
 mod search;
 mod step;
 
+pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
+pub use dry::resolve_attrs;
 pub use plan::{BoxingPlan, Layout, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
+pub use reduce::{identity, reduce_into};
 pub use replay::replay;
 pub use step::{AxisSet, BoxingStep, StepOp};

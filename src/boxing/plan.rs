@@ -1,13 +1,14 @@
 //! Plans and the table that remembers them.
 
 
+use super::cost::all_reduce_sent;
 use super::exchange::{Exchange, Own};
 use super::program::RankProgram;
 use super::search;
 use super::step::{BoxingStep, StepOp};
 use crate::error::Result;
 use crate::intern::FixedMap;
-use crate::placement::{MeshAxis, Placement, shard_range};
+use crate::placement::{MeshAxis, Placement};
 use crate::sbp::{NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
 use oflow_kernels::{DType, Dims};
@@ -49,7 +50,7 @@ pub struct BoxingPlan {
     pub src: Layout,
     /// Layout of the destination.
     pub dst: Layout,
-    /// What to do. Without steps, each rank's destination shard is its source shard.
+    /// What to do. Without steps, each rank's destination shard is its source shard (or nothing has an element).
     pub steps: Vec<BoxingStep>,
     /// Price of all steps in picoseconds.
     pub cost_ps: u64,
@@ -73,7 +74,8 @@ impl BoxingPlan {
         self.steps.iter().map(|s| self.step_bytes(s)).sum()
     }
 
-    /// Bytes that other ranks take from this one.
+    /// Bytes that other ranks take from this one. For all-reduces in chunks a transport may shift a few bytes between the
+    /// ranks, because its chunks start at cache lines; the sum over the ranks is exact.
     pub fn bytes_sent_by(&self, rank: usize) -> u64 {
         self.steps
             .iter()
@@ -101,11 +103,9 @@ impl BoxingPlan {
         let peers = |a: MeshAxis| mesh.dims()[a.0] - 1;
         let elements = match step.op {
             StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } => 0,
-            // Reduce-scatter and all-gather of chunks by element.
             StepOp::AllReduce { axis, .. } => {
                 let (n, me) = (count(&size(&step.before)), mesh.coord(position)[axis.0]);
-                let chunk = shard_range(n, mesh.dims()[axis.0], me).len();
-                n - chunk + peers(axis) * chunk
+                all_reduce_sent(n, mesh.dims()[axis.0], me, self.dtype.size() as u64) as usize
             }
             StepOp::AllGather { axis, .. } => peers(axis) * count(&size(&step.before)),
             StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),

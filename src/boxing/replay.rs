@@ -3,9 +3,9 @@
 
 use super::plan::{BoxingPlan, Layout};
 use super::program::{Contribution, Members, RankExchange, RankProgram, RankStep};
+use super::reduce::{identity, reduce_into};
 use crate::error::{Error, Result};
 use crate::sbp::shard_box;
-use half::{bf16, f16};
 use oflow_kernels::{DType, Dims, ReduceOp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +35,9 @@ pub fn replay(plan: &BoxingPlan, shards: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
             return Err(Error::shape(format!("shard {p} has {} bytes, {} needs {expected}", bytes.len(), plan.src)));
         }
         blocks.insert(placement.ranks()[p], Block { dims, bytes: bytes.clone() });
+    }
+    if plan.shape.contains(&0) {
+        return Ok(vec![Vec::new(); plan.dst.placement.len()]);
     }
     let ranks: std::collections::BTreeSet<usize> =
         placement.ranks().iter().chain(plan.dst.placement.ranks()).copied().collect();
@@ -104,7 +107,9 @@ impl Machine {
 
     fn reduce(&self, op: ReduceOp, parts: &[Block]) -> Block {
         let views: Vec<&[u8]> = parts.iter().map(|p| p.bytes.as_slice()).collect();
-        Block { dims: parts[0].dims.clone(), bytes: reduce(self.dtype, op, &views) }
+        let mut out = self.empty(&parts[0].dims);
+        reduce_into(&mut out.bytes, &views, self.dtype, op);
+        out
     }
 
     /// What all ranks send in an exchange.
@@ -201,116 +206,5 @@ impl Machine {
             self.copy(&parts[0], &vec![0; size.len()], &mut out, &cell.offset, &cell.size);
         }
         Ok(Some(out))
-    }
-}
-
-/// Calls `$f::<T>` with the element type of a dtype and how it is read and written.
-macro_rules! with_element {
-    ($dtype:expr, $f:ident($($arg:expr),*)) => {
-        match $dtype {
-            DType::Bool | DType::U8 => $f::<u8>($($arg),*),
-            DType::I8 => $f::<i8>($($arg),*),
-            DType::I32 => $f::<i32>($($arg),*),
-            DType::I64 => $f::<i64>($($arg),*),
-            DType::F16 => $f::<f16>($($arg),*),
-            DType::BF16 => $f::<bf16>($($arg),*),
-            DType::F32 => $f::<f32>($($arg),*),
-            DType::F64 => $f::<f64>($($arg),*),
-            other => unreachable!("{other} has no reduction here"),
-        }
-    };
-}
-
-trait Number: Copy {
-    /// What sums are kept in.
-    type Wide: Copy + PartialOrd;
-    const SIZE: usize;
-    fn read(b: &[u8]) -> Self::Wide;
-    fn write(w: Self::Wide, out: &mut Vec<u8>);
-    fn add(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    fn least() -> Self::Wide;
-    fn greatest() -> Self::Wide;
-    fn zero() -> Self::Wide;
-}
-
-macro_rules! number {
-    ($($t:ty as $w:ty, |$a:ident, $b:ident| $add:expr, $least:expr, $greatest:expr, |$x:ident| $widen:expr, |$y:ident| $narrow:expr;)*) => {$(
-        impl Number for $t {
-            type Wide = $w;
-            const SIZE: usize = size_of::<$t>();
-            fn read(b: &[u8]) -> $w {
-                let mut raw = [0; size_of::<$t>()];
-                raw.copy_from_slice(b);
-                let $x = <$t>::from_ne_bytes(raw);
-                $widen
-            }
-            fn write($y: $w, out: &mut Vec<u8>) {
-                out.extend_from_slice(&<$t>::to_ne_bytes($narrow));
-            }
-            fn add($a: $w, $b: $w) -> $w { $add }
-            fn least() -> $w { $least }
-            fn greatest() -> $w { $greatest }
-            fn zero() -> $w { Default::default() }
-        }
-    )*};
-}
-
-number! {
-    u8 as u8, |a, b| a.wrapping_add(b), u8::MIN, u8::MAX, |x| x, |y| y;
-    i8 as i8, |a, b| a.wrapping_add(b), i8::MIN, i8::MAX, |x| x, |y| y;
-    i32 as i32, |a, b| a.wrapping_add(b), i32::MIN, i32::MAX, |x| x, |y| y;
-    i64 as i64, |a, b| a.wrapping_add(b), i64::MIN, i64::MAX, |x| x, |y| y;
-    f16 as f32, |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY, |x| x.to_f32(), |y| f16::from_f32(y);
-    bf16 as f32, |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY, |x| x.to_f32(), |y| bf16::from_f32(y);
-    f32 as f32, |a, b| a + b, f32::NEG_INFINITY, f32::INFINITY, |x| x, |y| y;
-    f64 as f64, |a, b| a + b, f64::NEG_INFINITY, f64::INFINITY, |x| x, |y| y;
-}
-
-fn combine<T: Number>(op: ReduceOp, a: T::Wide, b: T::Wide) -> T::Wide {
-    // A NaN does not equal itself and wins over everything.
-    #[allow(clippy::eq_op)]
-    let nan = |x: T::Wide| x != x;
-    match op {
-        ReduceOp::Sum => T::add(a, b),
-        _ if nan(a) => a,
-        _ if nan(b) => b,
-        ReduceOp::Max if b > a => b,
-        ReduceOp::Min if b < a => b,
-        _ => a,
-    }
-}
-
-fn reduce_as<T: Number>(op: ReduceOp, parts: &[&[u8]]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(parts[0].len());
-    for at in (0..parts[0].len()).step_by(T::SIZE) {
-        let mut values = parts.iter().map(|p| T::read(&p[at..at + T::SIZE]));
-        let first = values.next().unwrap_or_else(T::zero);
-        T::write(values.fold(first, |a, b| combine::<T>(op, a, b)), &mut out);
-    }
-    out
-}
-
-/// The reduction of the parts in order; halves are summed in f32 and rounded once.
-fn reduce(dtype: DType, op: ReduceOp, parts: &[&[u8]]) -> Vec<u8> {
-    with_element!(dtype, reduce_as(op, parts))
-}
-
-fn identity_as<T: Number>(op: ReduceOp) -> Vec<u8> {
-    let mut out = Vec::new();
-    let value = match op {
-        ReduceOp::Sum => T::zero(),
-        ReduceOp::Max => T::least(),
-        ReduceOp::Min => T::greatest(),
-    };
-    T::write(value, &mut out);
-    out
-}
-
-/// The bytes of the element that a reduction leaves unchanged.
-fn identity(dtype: DType, op: ReduceOp) -> Vec<u8> {
-    match dtype {
-        // Or and and: false and true.
-        DType::Bool => vec![u8::from(op == ReduceOp::Min)],
-        _ => with_element!(dtype, identity_as(op)),
     }
 }

@@ -19,6 +19,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 type Node = usize;
+/// Cost and steps; state; for an exchange that is not priced yet, the state that it comes from.
+type Queue = BinaryHeap<Reverse<((u64, u32), Node, Option<Node>)>>;
 
 struct Search<'a> {
     shape: &'a [usize],
@@ -132,29 +134,23 @@ impl Search<'_> {
     }
 
     fn run(&mut self, from: Node, to: Node) {
-        // First without exchanges (on one mesh) or with the direct one alone: an upper bound that prunes the second pass,
-        // because pricing an exchange takes longer than anything else here.
         self.best[from].cost = (0, 0);
-        if self.sides.len() == 1 {
-            self.dijkstra(from, to, false);
-            let bound = self.best[to];
-            self.best.fill(UNREACHED);
-            self.best[from].cost = (0, 0);
-            // The path is found again, or a better one.
-            self.best[to].cost = (bound.cost.0.saturating_add(1), u32::MAX);
-        }
-        self.relax_exchange(from, to, to);
-        self.dijkstra(from, to, true);
-    }
-
-    fn dijkstra(&mut self, from: Node, to: Node, exchanges: bool) {
-        let mut queue = BinaryHeap::from([Reverse((self.best[from].cost, from))]);
-        if self.best[to].step.is_some() {
-            queue.push(Reverse((self.best[to].cost, to)));
-        }
-        while let Some(Reverse((cost, node))) = queue.pop() {
-            if node == to {
+        // The direct exchange is always there: an upper bound that prunes from the start.
+        self.relax_exchange(from, to);
+        let mut queue: Queue = BinaryHeap::from([
+            Reverse((self.best[from].cost, from, None)),
+            Reverse((self.best[to].cost, to, None)),
+        ]);
+        while let Some(Reverse((cost, node, exchanged_from))) = queue.pop() {
+            if node == to && cost == self.best[to].cost && exchanged_from.is_none() {
                 return;
+            }
+            if let Some(before) = exchanged_from {
+                // Priced by its lower bound so far, and now the cheapest that is left.
+                if self.relax_exchange(before, node) {
+                    queue.push(Reverse((self.best[node].cost, node, None)));
+                }
+                continue;
             }
             if self.best[node].done || cost != self.best[node].cost {
                 continue;
@@ -162,25 +158,42 @@ impl Search<'_> {
             self.best[node].done = true;
             let side = self.side(node);
             let sbp = self.sbp(node);
-            // On an axis of one rank all SBPs are the same thing, and the start has the destination's.
             for axis in 0..sbp.len() {
                 if self.sides[side].placement.dims()[axis] == 1 {
                     continue;
                 }
                 for next in self.moves(side, &sbp, axis, node) {
                     if self.relax(node, next.0, next.1, next.2) && self.best[next.0].cost <= self.best[to].cost {
-                        queue.push(Reverse((self.best[next.0].cost, next.0)));
+                        queue.push(Reverse((self.best[next.0].cost, next.0, None)));
                     }
                 }
             }
-            if exchanges && side == 0 {
-                let target = self.sides.len() - 1;
-                let Side { first, states, .. } = self.sides[target];
-                for next in (first..first + states).filter(|n| *n != node) {
-                    if self.relax_exchange(node, next, to) {
-                        queue.push(Reverse((self.best[next].cost, next)));
-                    }
-                }
+            // What a rank can do alone before an exchange, the exchange does itself.
+            if side == 0 && (node == from || cost.0 >= cost::COLLECTIVE_PS) {
+                self.bound_exchanges(node, &sbp, to, &mut queue);
+            }
+        }
+    }
+
+    /// Queues the exchanges from a state by a lower bound of their price: pricing one takes longer than anything else here.
+    fn bound_exchanges(&self, node: Node, sbp: &NdSbp, to: Node, queue: &mut Queue) {
+        let (cost, steps) = self.best[node].cost;
+        let target = &self.sides[self.sides.len() - 1];
+        let exchange = (&self.sides[0].placement, &target.placement);
+        // What a rank can do alone after an exchange, the exchange does itself: a path that goes on has a collective.
+        let beyond = cost::COLLECTIVE_PS + cost::PER_PEER_PS;
+        for next in target.first..target.first + target.states {
+            let later = if next == to { 0 } else { beyond };
+            let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(later));
+            let least = if next == to { cost::LOCAL_EXCHANGE_PS } else { cost::EXCHANGE_PS };
+            if next == node || self.best[next].done || cost + least > limit {
+                continue;
+            }
+            let next_sbp = self.sbp(next);
+            let x = Exchange::new(self.shape, (exchange.0, sbp), (exchange.1, &next_sbp), &self.own);
+            let bound = cost.saturating_add(x.least_price(self.element));
+            if bound <= limit {
+                queue.push(Reverse(((bound, steps + 1), next, Some(node))));
             }
         }
     }
@@ -204,28 +217,12 @@ impl Search<'_> {
         self.candidates.iter().enumerate().filter_map(edge).collect()
     }
 
-    /// Relaxes the exchange from `from` to `next` unless it cannot be part of a cheaper path to `to`.
-    fn relax_exchange(&mut self, from: Node, next: Node, to: Node) -> bool {
+    fn relax_exchange(&mut self, from: Node, next: Node) -> bool {
         let (src, dst) = (self.sbp(from), self.sbp(next));
-        let exchange = Exchange::new(
-            self.shape,
-            (&self.sides[0].placement, &src),
-            (&self.sides[self.sides.len() - 1].placement, &dst),
-            &self.own,
-        );
-        let so_far = self.best[from].cost.0;
-        // A path that goes on needs at least one more step.
-        let beyond = if next == to { 0 } else { cost::LOCAL_PS };
-        let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(beyond));
-        if so_far.saturating_add(exchange.least_price(self.element)) > limit {
-            return false;
-        }
-        let price = exchange.price(self.element);
-        if so_far.saturating_add(price) > limit {
-            return false;
-        }
-        let device_copy = self.sides[0].placement.device() != self.sides[self.sides.len() - 1].placement.device();
-        let op = StepOp::Exchange { kept: exchange.kept, device_copy };
+        let (before, after) = (&self.sides[0].placement, &self.sides[self.sides.len() - 1].placement);
+        let x = Exchange::new(self.shape, (before, &src), (after, &dst), &self.own);
+        let op = StepOp::Exchange { kept: x.kept, device_copy: before.device() != after.device() };
+        let price = x.price(self.element);
         self.relax(from, next, op, price)
     }
 

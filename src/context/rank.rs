@@ -5,7 +5,7 @@ use crate::comm::{Communicator, Tag};
 use crate::control::ControlClient;
 use crate::error::{CallSite, Error, Result};
 use crate::intern::FixedHasher;
-use crate::memory::Allocator;
+use crate::memory::{Allocator, AllocatorOptions};
 use crate::placement::Device;
 use crate::vm::{Vm, VmMode};
 use std::any::Any;
@@ -69,7 +69,7 @@ impl RankCtx {
         Ok(Arc::new(RankCtx {
             rank,
             world,
-            cpu: DeviceRt { alloc: Allocator::new(Default::default()), vm: Vm::new(mode, comm.clone())? },
+            cpu: DeviceRt { alloc: Allocator::cpu(AllocatorOptions::default()), vm: Vm::new(mode, comm.clone())? },
             comm,
             control,
             test: OnceLock::new(),
@@ -113,8 +113,8 @@ impl RankCtx {
                 }
                 let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
                 let vm = Vm::new(mode, self.comm.clone())?;
-                let options = crate::memory::Options { poison_on_free: true, ..Default::default() };
-                Ok(self.test.get_or_init(|| DeviceRt { alloc: Allocator::new(options), vm }))
+                let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
+                Ok(self.test.get_or_init(|| DeviceRt { alloc: Allocator::host(Device::Async, options), vm }))
             }
             Device::Cuda => Err(Error::unsupported("Device::Cuda is not there yet in this version of oflow")
                 .help("use Device::Cpu")),

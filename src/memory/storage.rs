@@ -100,6 +100,16 @@ impl Storage {
         self.block().handles.load(Ordering::Acquire) == 1
     }
 
+    /// How many handles there are.
+    pub fn holders(&self) -> usize {
+        self.block().handles.load(Ordering::Acquire)
+    }
+
+    /// A number that tells this block from every other that is alive.
+    pub fn id(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+
     /// Whether both are handles to one block.
     pub fn same_block(&self, other: &Storage) -> bool {
         self.0 == other.0

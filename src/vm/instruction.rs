@@ -1,6 +1,7 @@
 //! What the vm runs, as data.
 
-use crate::boxing::{BoxingPlan, execute};
+use super::box_exec::execute;
+use crate::boxing::BoxingPlan;
 use crate::comm::{Communicator, Tag};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Storage;

@@ -1,0 +1,13 @@
+//! What a program needs, in one `use`.
+
+pub use crate::context::{enable_grad, manual_seed, no_grad, no_sync};
+pub use crate::error::{Error, Result};
+pub use crate::functional::{
+    IntoLayout, IntoTarget, arange, bernoulli, cat, distribute, from_vec, full, full_like, ones, ones_like, rand, randint,
+    randn, range, scalar_tensor, stack, where_, zeros, zeros_like,
+};
+pub use crate::placement::{Device, Placement};
+pub use crate::sbp;
+pub use crate::sbp::{NdSbp, Sbp};
+pub use crate::tensor::Tensor;
+pub use oflow_kernels::{DType, Scalar};

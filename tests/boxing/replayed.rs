@@ -1,0 +1,102 @@
+//! The bulk: every pair, replayed on one thread and compared with the definition.
+
+use super::oracle::{make, mesh, mesh_of, nd_sbps, value};
+use oflow::boxing::{Layout, plan, replay};
+use oflow::kernels::DType;
+use oflow::placement::Placement;
+
+const SHAPES: [&[usize]; 6] = [&[4, 6, 2], &[5, 3, 7], &[1, 2, 3], &[3, 0, 2], &[], &[7]];
+
+fn check(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) {
+    let plan = plan(shape, dtype, src, dst).unwrap();
+    let shards = make(shape, dtype, src, 7);
+    let before = value(shape, dtype, src, &shards).unwrap();
+    let after = replay(&plan, &shards).unwrap();
+    let after = value(shape, dtype, dst, &after).unwrap_or_else(|e| panic!("{plan}{e}"));
+    assert_eq!(before, after, "{plan}");
+    let by_rank: u64 = (0..16).map(|r| plan.bytes_sent_by(r)).sum();
+    assert_eq!(plan.bytes_sent(), by_rank, "{plan}");
+}
+
+fn layouts(placement: &Placement, shape: &[usize], dtype: DType) -> Vec<Layout> {
+    nd_sbps(placement.axes(), shape.len(), dtype).into_iter().map(|s| Layout::new(placement, s)).collect()
+}
+
+#[test]
+fn every_pair_on_a_line() {
+    let mut count = 0;
+    for n in 1..=4 {
+        for shape in SHAPES {
+            for dtype in DType::ALL {
+                let all = layouts(&mesh_of(&[n]), shape, dtype);
+                for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
+                    check(shape, dtype, src, dst);
+                    count += 1;
+                }
+            }
+        }
+    }
+    println!("{count} conversions on [1] [2] [3] [4]");
+}
+
+#[test]
+fn every_pair_on_a_plane() {
+    let mut count = 0;
+    for dims in [[2, 2], [2, 3], [3, 2], [1, 3], [2, 1]] {
+        for (i, shape) in SHAPES.into_iter().enumerate() {
+            for dtype in [[DType::I32, DType::F32], [DType::I64, DType::Bool]][i % 2] {
+                let all = layouts(&mesh_of(&dims), shape, dtype);
+                for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
+                    check(shape, dtype, src, dst);
+                    count += 1;
+                }
+            }
+        }
+    }
+    println!("{count} conversions on [2, 2] [2, 3] [3, 2] [1, 3] [2, 1]");
+}
+
+#[test]
+fn every_pair_on_a_cube() {
+    let mut count = 0;
+    let shapes: [&[usize]; 3] = [&[4, 6, 2], &[5, 3, 1], &[1, 2, 3]];
+    let all: Vec<Vec<Layout>> = shapes.iter().map(|s| layouts(&mesh_of(&[2, 2, 2]), s, DType::I32)).collect();
+    for i in 0..all[0].len() {
+        for j in 0..all[0].len() {
+            // Shape and dtype go round; all three shapes have the same layouts.
+            let which = (i + j) % 3;
+            let dtype = [DType::I32, DType::F32][(i / 3 + j) % 2];
+            check(shapes[which], dtype, &all[which][i], &all[which][j]);
+            count += 1;
+        }
+    }
+    println!("{count} conversions on [2, 2, 2]");
+}
+
+#[test]
+fn every_pair_between_placements() {
+    let placements = [
+        mesh(&[0, 1], &[2]),
+        mesh(&[2, 3], &[2]),
+        mesh(&[1, 2, 3], &[3]),
+        mesh(&[3, 1, 0, 2], &[4]),
+        mesh(&[0, 1, 2, 3], &[2, 2]),
+        mesh(&[0], &[1]),
+    ];
+    let mut count = 0;
+    let cases: [(&[usize], DType); 5] = [
+        (&[4, 6, 2], DType::I32),
+        (&[5, 3, 1], DType::F32),
+        (&[1, 2, 3], DType::Bool),
+        (&[], DType::I64),
+        (&[0, 2], DType::F32),
+    ];
+    for (shape, dtype) in cases {
+        let all: Vec<Layout> = placements.iter().flat_map(|p| layouts(p, shape, dtype)).collect();
+        for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
+            check(shape, dtype, src, dst);
+            count += 1;
+        }
+    }
+    println!("{count} conversions between six placements");
+}
