@@ -1,6 +1,7 @@
 //! oflow runs one Rust program on many devices as if they were one device.
 
 pub mod comm;
+pub mod control;
 pub mod error;
 pub mod intern;
 pub mod placement;
