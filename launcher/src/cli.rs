@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn numbers_are_checked() {
         for bad in ["0", "1025", "-1", "two", ""] {
-            assert!(parse(&["--nproc", bad, "p"]).unwrap_err().contains("--nproc"), "{bad:?}");
+            assert!(parse(&[&format!("--nproc={bad}"), "p"]).unwrap_err().contains("--nproc"), "{bad:?}");
         }
         for bad in ["-1", "nan", "inf", "1e9", "soon"] {
             let error = parse(&[&format!("--timeout={bad}"), "p"]).unwrap_err();

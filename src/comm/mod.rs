@@ -1,8 +1,22 @@
 //! Moving bytes between ranks: one trait, several transports.
 //!
-//! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`].
+//! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`]. Every collective is
+//! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
+//! deadlocks) and [`shm`] (processes of one host) are transports.
 
+pub mod collectives;
+mod reduce;
+pub mod shm;
+pub mod sim;
+mod team;
+pub mod transport;
+
+#[cfg(test)]
+mod oracle;
+
+pub use collectives::Collectives;
 pub use oflow_kernels::{DType, ReduceOp};
+pub use team::run_team;
 
 use crate::error::Result;
 
@@ -31,6 +45,51 @@ pub struct Tag {
     pub line: u32,
 }
 
+/// The calls of a [`Communicator`], for checks and messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Collective {
+    /// [`Communicator::barrier`].
+    Barrier,
+    /// [`Communicator::broadcast`].
+    Broadcast,
+    /// [`Communicator::all_reduce`].
+    AllReduce,
+    /// [`Communicator::all_gather`].
+    AllGather,
+    /// [`Communicator::reduce_scatter`].
+    ReduceScatter,
+    /// [`Communicator::all_to_all`].
+    AllToAll,
+    /// [`Communicator::exchange`].
+    Exchange,
+}
+
+impl Collective {
+    const NAMES: [&str; 7] = [
+        "barrier",
+        "broadcast",
+        "all_reduce",
+        "all_gather",
+        "reduce_scatter",
+        "all_to_all",
+        "exchange",
+    ];
+
+    /// The name of the method.
+    pub fn name(self) -> &'static str {
+        Collective::NAMES[self as usize]
+    }
+
+    /// The name for a number that another process sent.
+    fn name_of(number: u8) -> &'static str {
+        Collective::NAMES
+            .get(number as usize)
+            .copied()
+            .unwrap_or("an unknown collective")
+    }
+}
+
 /// Bytes that crossed the transport from this rank to others, and how often.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
@@ -55,9 +114,23 @@ pub trait Communicator: Send + Sync {
     /// Member `root`'s bytes reach everyone.
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()>;
     /// `buf` becomes the reduction of all members' `buf`.
-    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()>;
+    fn all_reduce(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        buf: &mut [u8],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()>;
     /// `recv` becomes the members' `send` one after another; `counts[i]` is the length of member i's.
-    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()>;
+    fn all_gather(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        recv: &mut [u8],
+        counts: &[usize],
+    ) -> Result<()>;
     /// `send` is cut by `counts`; `recv` becomes the reduction over the members of the part that belongs to this one.
     #[allow(clippy::too_many_arguments)]
     fn reduce_scatter(
@@ -83,7 +156,12 @@ pub trait Communicator: Send + Sync {
     /// A batch of point-to-point messages, deadlock-free within the batch: `(world rank, bytes)`. At most one message per
     /// direction between two ranks; a rank without a counterpart may pass two empty lists. Only the two ends of each
     /// message take part.
-    fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()>;
+    fn exchange(
+        &self,
+        tag: &Tag,
+        sends: &[(usize, &[u8])],
+        recvs: &mut [(usize, &mut [u8])],
+    ) -> Result<()>;
     /// Bytes and calls so far.
     fn traffic(&self) -> Traffic;
 }

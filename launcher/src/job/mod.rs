@@ -169,11 +169,9 @@ fn quote(word: &str) -> String {
 
 /// Why a rank could not be started.
 fn not_started(job: &Job, rank: usize, error: &std::io::Error) -> Failed {
-    let hint = match error.raw_os_error() {
-        // ENOEXEC: no binary format and no `#!` line.
-        Some(8) => "; a shell script needs a first line like #!/bin/sh",
-        _ => "",
-    };
+    // The file itself was found before.
+    let missing = error.kind() == std::io::ErrorKind::NotFound;
+    let hint = if missing { "; the interpreter in its first line does not exist" } else { "" };
     Failed::with_code(
         EXIT_NOT_EXECUTABLE,
         format!("cannot start rank {rank} ({}): {error}{hint}", job.program.display()),

@@ -1,0 +1,500 @@
+//! Every collective, written once over a [`Transport`].
+//!
+//! | collective | steps | payload bytes a rank sends (m members, n bytes) |
+//! |---|---|---|
+//! | barrier | everyone posts nothing to everyone | 0 |
+//! | broadcast | the root posts, the others read | root: (m - 1) n |
+//! | all_reduce, n ≤ [`one_phase_bytes`]`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
+//! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
+//! | all_gather | everyone posts its part to everyone | (m - 1) own |
+//! | reduce_scatter | everyone posts to each the part that it reduces | n - own |
+//! | all_to_all, exchange | everyone posts to each its message | what it sends to others |
+//!
+//! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
+//! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
+//! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
+//! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
+//! (for a chunk); so a rank in the smallest round can always go on.
+//! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
+
+use super::reduce::reduce_slices;
+use super::transport::{Call, Outbox, Part, Piece, Transport};
+use super::{Collective, Communicator, DType, Group, ReduceOp, Tag, Traffic};
+use crate::error::{CallSite, Error, Result};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+#[cfg(doc)]
+use super::transport::SLOTS;
+
+/// Parts of an outbox start at multiples of this, so that they are aligned for every dtype and share no cache line.
+const ALIGN: usize = 64;
+
+/// An all-reduce of at most this many bytes has one phase: everyone sends everything. Above, two phases send and compute
+/// less but wait twice. A cost model that wants the bytes on the wire asks here.
+pub const fn one_phase_bytes(members: usize) -> usize {
+    if members <= 2 { 8 << 10 } else { (16 << 10) / members }
+}
+
+/// A [`Communicator`] over any transport.
+pub struct Collectives<T> {
+    rank: usize,
+    world: usize,
+    state: Mutex<State<T>>,
+    bytes_sent: AtomicU64,
+    calls: AtomicU64,
+}
+
+struct State<T> {
+    link: T,
+    /// A copy of this rank's own contribution to a one-phase reduction, whose buffer receives the result.
+    scratch: Vec<u8>,
+    /// The first error: the streams of posts may be out of step after it, so nothing more is tried.
+    failed: Option<String>,
+}
+
+impl<T: Transport> Collectives<T> {
+    /// Collectives over this end of a transport.
+    pub fn new(link: T) -> Self {
+        Collectives {
+            rank: link.rank(),
+            world: link.world(),
+            state: Mutex::new(State { link, scratch: Vec::new(), failed: None }),
+            bytes_sent: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// Reads something of the transport.
+    pub(super) fn with_transport<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        f(&self.state.lock().unwrap_or_else(PoisonError::into_inner).link)
+    }
+
+    fn call(
+        &self,
+        tag: &Tag,
+        kind: Collective,
+        body: impl FnOnce(&Session<T>, &mut Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { link, scratch, failed } = &mut *state;
+        let site = CallSite { file: tag.file, line: tag.line };
+        if let Some(first) = failed {
+            return Err(Error::comm(format!("this rank's communicator failed before: {first}")).at(site));
+        }
+        let session = Session { link, call: Call { tag, kind }, sent: Cell::new(0) };
+        let result = body(&session, scratch).and_then(|()| session.link.finish(&session.call));
+        self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
+        self.calls.fetch_add(1, Relaxed);
+        result.map_err(|e| {
+            *failed = Some(e.message().to_owned());
+            e.at(site)
+        })
+    }
+
+    fn check(&self, group: &Group) -> Result<()> {
+        let mine = group.ranks.get(group.me) == Some(&self.rank);
+        let known = group.ranks.iter().all(|&r| r < self.world);
+        let once = group.ranks.iter().filter(|&&r| r == self.rank).count() == 1;
+        if mine && known && once {
+            return Ok(());
+        }
+        Err(Error::argument(format!(
+            "group of ranks {:?} with member {} is not a group of rank {} in a world of {}",
+            group.ranks, group.me, self.rank, self.world
+        )))
+    }
+}
+
+/// One call on one transport.
+struct Session<'a, T> {
+    link: &'a T,
+    call: Call<'a>,
+    sent: Cell<u64>,
+}
+
+type Parts = SmallVec<[Part; 8]>;
+type Pieces<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
+
+impl<'a, T: Transport> Session<'a, T> {
+    fn outbox(&self) -> Result<Outbox<'a, T>> {
+        Outbox::acquire(self.link, &self.call)
+    }
+    fn receive(&self, from: usize, total: usize) -> Result<Piece<'a, T>> {
+        Piece::receive(self.link, &self.call, from, total)
+    }
+    fn publish(&self, outbox: Outbox<'a, T>, parts: &[Part]) {
+        let bytes: usize = parts.iter().map(|p| p.len).sum();
+        self.sent.set(self.sent.get() + bytes as u64);
+        outbox.publish(&self.call, parts);
+    }
+    /// Posts the same bytes to all other members.
+    fn post_to_all(&self, group: &Group, bytes: &[u8], total: usize) -> Result<()> {
+        let mut outbox = self.outbox()?;
+        outbox[..bytes.len()].copy_from_slice(bytes);
+        self.publish_to_all(group, outbox, bytes.len(), total);
+        Ok(())
+    }
+    fn publish_to_all(&self, group: &Group, outbox: Outbox<'a, T>, len: usize, total: usize) {
+        let parts: Parts =
+            others(group).map(|(_, reader)| Part { reader, offset: 0, len, total: total as u64 }).collect();
+        self.publish(outbox, &parts);
+    }
+    /// Posts to each other member its own range of `bytes`; none for members that `range` leaves out.
+    fn post_to_each(
+        &self,
+        group: &Group,
+        bytes: &[u8],
+        range: impl Fn(usize) -> Option<Range<usize>>,
+        total: impl Fn(usize) -> usize,
+    ) -> Result<()> {
+        let mut outbox = self.outbox()?;
+        let (mut parts, mut offset) = (Parts::new(), 0);
+        for (j, reader) in others(group) {
+            if let Some(range) = range(j) {
+                let len = range.len();
+                outbox[offset..offset + len].copy_from_slice(&bytes[range]);
+                parts.push(Part { reader, offset, len, total: total(j) as u64 });
+                offset += len.next_multiple_of(ALIGN);
+            }
+        }
+        self.publish(outbox, &parts);
+        Ok(())
+    }
+    /// Waits for a post from every other member and reduces them with `mine` in member order.
+    fn reduce_from_all(
+        &self,
+        group: &Group,
+        total: usize,
+        (mine, dst): (&[u8], &mut [u8]),
+        (dtype, op): (DType, ReduceOp),
+    ) -> Result<()> {
+        let mut pieces: Pieces<T> = SmallVec::new();
+        for (_, from) in others(group) {
+            let piece = self.receive(from, total)?;
+            self.fits(&piece, dst.len(), from)?;
+            pieces.push(piece);
+        }
+        let mut sources: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();
+        sources.insert(group.me, mine);
+        reduce_slices(dst, &sources, dtype, op);
+        Ok(())
+    }
+
+    fn one_phase(&self, group: &Group, buf: &mut [u8], scratch: &mut Vec<u8>, how: (DType, ReduceOp)) -> Result<()> {
+        self.post_to_all(group, buf, buf.len())?;
+        scratch.clear();
+        scratch.extend_from_slice(buf);
+        self.reduce_from_all(group, buf.len(), (scratch, buf), how)
+    }
+
+    fn two_phases(&self, group: &Group, buf: &mut [u8], how: (DType, ReduceOp)) -> Result<()> {
+        let (m, me, n) = (group.ranks.len(), group.me, buf.len());
+        let chunk = scatter_chunk(self.link.capacity(), m) * m;
+        // Member j's part of the chunk that starts at `at`.
+        let part_of = |at: usize, j: usize| {
+            let len = chunk.min(n - at);
+            let step = len.div_ceil(m).next_multiple_of(ALIGN);
+            at + (j * step).min(len)..at + ((j + 1) * step).min(len)
+        };
+        let scatter = |at: usize, buf: &[u8]| self.post_to_each(group, buf, |j| Some(part_of(at, j)), |_| n);
+        scatter(0, buf)?;
+        for at in (0..n).step_by(chunk) {
+            let mine = part_of(at, me);
+            let mut outbox = self.outbox()?;
+            self.reduce_from_all(group, n, (&buf[mine.clone()], &mut outbox[..mine.len()]), how)?;
+            buf[mine.clone()].copy_from_slice(&outbox[..mine.len()]);
+            self.publish_to_all(group, outbox, mine.len(), n);
+            if at + chunk < n {
+                scatter(at + chunk, buf)?;
+            }
+            for (i, from) in others(group) {
+                let piece = self.receive(from, n)?;
+                let to = part_of(at, i);
+                self.fits(&piece, to.len(), from)?;
+                buf[to].copy_from_slice(&piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// All sends and receives of one rank, in rounds of chunks. The peers are distinct on each side.
+    fn swap(&self, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
+        let chunk = scatter_chunk(self.link.capacity(), sends.len() + 1);
+        let rounds_to_send = sends.iter().map(|(_, b)| rounds(b.len(), chunk)).max().unwrap_or(0);
+        let mut done: SmallVec<[Option<usize>; 8]> = SmallVec::from_elem(None, recvs.len());
+        for round in 0.. {
+            if round < rounds_to_send {
+                let mut outbox = self.outbox()?;
+                let (mut parts, mut offset) = (Parts::new(), 0);
+                for &(reader, bytes) in sends.iter().filter(|(_, b)| round < rounds(b.len(), chunk)) {
+                    let piece = &bytes[round_range(bytes.len(), chunk, round)];
+                    outbox[offset..offset + piece.len()].copy_from_slice(piece);
+                    parts.push(Part { reader, offset, len: piece.len(), total: bytes.len() as u64 });
+                    offset += piece.len().next_multiple_of(ALIGN);
+                }
+                self.publish(outbox, &parts);
+            }
+            let mut waiting = false;
+            for ((from, bytes), done) in recvs.iter_mut().zip(&mut done) {
+                let at = done.unwrap_or(0);
+                if done.is_none() || at < bytes.len() {
+                    let piece = self.receive(*from, bytes.len())?;
+                    let Some(to) = bytes.get_mut(at..at + piece.len()) else {
+                        return Err(Error::comm(format!("rank {from} sent more bytes than it had announced")));
+                    };
+                    to.copy_from_slice(&piece);
+                    *done = Some(at + piece.len());
+                    waiting |= at + piece.len() < bytes.len();
+                }
+            }
+            if round + 1 >= rounds_to_send && !waiting {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn fits(&self, piece: &[u8], expected: usize, from: usize) -> Result<()> {
+        if piece.len() == expected {
+            return Ok(());
+        }
+        let (got, what) = (piece.len(), self.call.describe());
+        Err(Error::comm(format!("rank {from} sent {got} bytes where {expected} were expected, in {what}")))
+    }
+}
+
+/// The other members as (member, world rank).
+fn others(group: &Group) -> impl Iterator<Item = (usize, usize)> + '_ {
+    group.ranks.iter().copied().enumerate().filter(|(i, _)| *i != group.me)
+}
+
+/// Bytes for each of `members - 1` readers in one buffer.
+fn scatter_chunk(capacity: usize, members: usize) -> usize {
+    capacity / (members - 1).max(1) / ALIGN * ALIGN
+}
+
+/// Posts that a message takes: at least one, so that an empty message is compared too.
+fn rounds(len: usize, chunk: usize) -> usize {
+    len.div_ceil(chunk).max(1)
+}
+
+fn round_range(len: usize, chunk: usize, round: usize) -> Range<usize> {
+    (round * chunk).min(len)..((round + 1) * chunk).min(len)
+}
+
+/// Cuts a slice by counts.
+fn cut<'a>(mut bytes: &'a mut [u8], counts: &[usize]) -> SmallVec<[&'a mut [u8]; 8]> {
+    let mut parts = SmallVec::new();
+    for &c in counts {
+        let (head, tail) = bytes.split_at_mut(c);
+        parts.push(head);
+        bytes = tail;
+    }
+    parts
+}
+
+/// The counts must be one a member and add up to the buffer.
+fn check_counts(what: &str, counts: &[usize], group: &Group, len: usize) -> Result<()> {
+    let sum = counts.iter().try_fold(0usize, |a, &b| a.checked_add(b));
+    if counts.len() == group.ranks.len() && sum == Some(len) {
+        return Ok(());
+    }
+    let m = group.ranks.len();
+    Err(Error::argument(format!("{what}: counts {counts:?} for {m} members and a buffer of {len} bytes")))
+}
+
+fn check_elements(dtype: DType, op: ReduceOp, bytes: usize) -> Result<()> {
+    if !bytes.is_multiple_of(dtype.size()) {
+        return Err(Error::argument(format!("{bytes} bytes are not whole elements of {dtype}")));
+    }
+    if dtype == DType::Bool && op == ReduceOp::Sum {
+        return Err(Error::dtype("bool has no sum; reduce with max (or) or min (and), or cast to an integer first"));
+    }
+    Ok(())
+}
+
+impl<T: Transport> Communicator for Collectives<T> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn world(&self) -> usize {
+        self.world
+    }
+
+    fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
+        self.check(group)?;
+        self.call(tag, Collective::Barrier, |s, _| {
+            if group.ranks.len() > 1 {
+                s.post_to_all(group, &[], 0)?;
+            }
+            others(group).try_for_each(|(_, from)| s.receive(from, 0).map(drop))
+        })
+    }
+
+    fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()> {
+        self.check(group)?;
+        let Some(&root_rank) = group.ranks.get(root) else {
+            return Err(Error::argument(format!("root {root} of a group of {}", group.ranks.len())));
+        };
+        self.call(tag, Collective::Broadcast, |s, _| {
+            let (n, chunk) = (buf.len(), s.link.capacity());
+            for round in 0..rounds(n, chunk) {
+                let range = round_range(n, chunk, round);
+                if group.me != root {
+                    let piece = s.receive(root_rank, n)?;
+                    s.fits(&piece, range.len(), root_rank)?;
+                    buf[range].copy_from_slice(&piece);
+                } else if group.ranks.len() > 1 {
+                    s.post_to_all(group, &buf[range], n)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
+        self.check(group)?;
+        check_elements(dtype, op, buf.len())?;
+        self.call(tag, Collective::AllReduce, |s, scratch| {
+            let m = group.ranks.len();
+            if m == 1 {
+                Ok(())
+            } else if buf.len() <= one_phase_bytes(m).min(s.link.capacity()) {
+                s.one_phase(group, buf, scratch, (dtype, op))
+            } else {
+                s.two_phases(group, buf, (dtype, op))
+            }
+        })
+    }
+
+    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()> {
+        self.check(group)?;
+        check_counts("all_gather", counts, group, recv.len())?;
+        check_counts("all_gather, sent", &[send.len()], &Group { ranks: vec![self.rank], me: 0 }, counts[group.me])?;
+        self.call(tag, Collective::AllGather, |s, _| {
+            let chunk = s.link.capacity();
+            let mut to = cut(recv, counts);
+            to[group.me].copy_from_slice(send);
+            if group.ranks.len() == 1 {
+                return Ok(());
+            }
+            let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
+            for round in 0..last {
+                if round < rounds(send.len(), chunk) {
+                    s.post_to_all(group, &send[round_range(send.len(), chunk, round)], send.len())?;
+                }
+                for (i, from) in others(group).filter(|(i, _)| round < rounds(counts[*i], chunk)) {
+                    let piece = s.receive(from, counts[i])?;
+                    let range = round_range(counts[i], chunk, round);
+                    s.fits(&piece, range.len(), from)?;
+                    to[i][range].copy_from_slice(&piece);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn reduce_scatter(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        recv: &mut [u8],
+        counts: &[usize],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()> {
+        self.check(group)?;
+        check_counts("reduce_scatter", counts, group, send.len())?;
+        counts.iter().try_for_each(|&c| check_elements(dtype, op, c))?;
+        if recv.len() != counts[group.me] {
+            return Err(Error::argument(format!(
+                "reduce_scatter: {} bytes to receive {}",
+                recv.len(),
+                counts[group.me]
+            )));
+        }
+        self.call(tag, Collective::ReduceScatter, |s, _| {
+            let m = group.ranks.len();
+            let starts: SmallVec<[usize; 8]> =
+                counts.iter().scan(0, |at, c| Some(std::mem::replace(at, *at + c))).collect();
+            let mine = starts[group.me]..starts[group.me] + recv.len();
+            if m == 1 {
+                recv.copy_from_slice(send);
+                return Ok(());
+            }
+            let chunk = scatter_chunk(s.link.capacity(), m);
+            let in_round = |j: usize, round: usize| {
+                let r = round_range(counts[j], chunk, round);
+                (round < rounds(counts[j], chunk)).then_some(starts[j] + r.start..starts[j] + r.end)
+            };
+            let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
+            for round in 0..last {
+                if others(group).any(|(j, _)| in_round(j, round).is_some()) {
+                    s.post_to_each(group, send, |j| in_round(j, round), |j| counts[j])?;
+                }
+                if let Some(range) = in_round(group.me, round) {
+                    let dst = &mut recv[range.start - mine.start..range.end - mine.start];
+                    s.reduce_from_all(group, counts[group.me], (&send[range], dst), (dtype, op))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn all_to_all(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        send_counts: &[usize],
+        recv: &mut [u8],
+        recv_counts: &[usize],
+    ) -> Result<()> {
+        self.check(group)?;
+        check_counts("all_to_all, sent", send_counts, group, send.len())?;
+        check_counts("all_to_all, received", recv_counts, group, recv.len())?;
+        if send_counts[group.me] != recv_counts[group.me] {
+            return Err(Error::argument(format!(
+                "all_to_all: rank {} sends itself {} bytes and expects {}",
+                self.rank, send_counts[group.me], recv_counts[group.me]
+            )));
+        }
+        self.call(tag, Collective::AllToAll, |s, _| {
+            let (mut sends, mut at): (SmallVec<[(usize, &[u8]); 8]>, _) = (SmallVec::new(), 0);
+            for (&rank, &count) in group.ranks.iter().zip(send_counts) {
+                sends.push((rank, &send[at..at + count]));
+                at += count;
+            }
+            let mut recvs: SmallVec<[(usize, &mut [u8]); 8]> =
+                group.ranks.iter().copied().zip(cut(recv, recv_counts)).collect();
+            let (_, own) = sends.remove(group.me);
+            recvs.remove(group.me).1.copy_from_slice(own);
+            s.swap(&sends, &mut recvs)
+        })
+    }
+
+    fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
+        let to: SmallVec<[usize; 8]> = sends.iter().map(|(r, _)| *r).collect();
+        let from: SmallVec<[usize; 8]> = recvs.iter().map(|(r, _)| *r).collect();
+        for (list, what) in [(&to, "sends to"), (&from, "receives from")] {
+            let twice = list.iter().enumerate().find(|(i, r)| list[..*i].contains(r));
+            if let Some(r) = list.iter().find(|r| **r >= self.world || **r == self.rank).or(twice.map(|t| t.1)) {
+                return Err(Error::argument(format!(
+                    "exchange: rank {} {what} {r}; peers must be other ranks of the world of {}, each once",
+                    self.rank, self.world
+                )));
+            }
+        }
+        self.call(tag, Collective::Exchange, |s, _| s.swap(sends, recvs))
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic { bytes_sent: self.bytes_sent.load(Relaxed), calls: self.calls.load(Relaxed) }
+    }
+}

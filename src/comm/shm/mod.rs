@@ -1,0 +1,16 @@
+//! Ranks as processes of one host (or threads that share one mapping) over an inherited memfd.
+//!
+//! The launcher makes a [`ShmArena`], hands its file descriptor to each rank, and keeps its own mapping: when a rank dies
+//! it calls [`ShmArena::poison`], and every wait of every rank ends within milliseconds. The memory has no name in the
+//! file system, so nothing can leak. Start reading at `link` (the atomic protocol), then `arena` (the layout).
+
+mod arena;
+mod link;
+mod sync;
+mod transport;
+
+pub use arena::{RankState, ShmArena};
+pub use transport::{ShmComm, ShmOptions, ShmTransport};
+
+#[cfg(all(test, not(oflow_loom)))]
+mod tests;
