@@ -4,11 +4,13 @@ mod supervise;
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oflow::comm::shm::ShmArena;
 use oflow::control::{LaunchEnv, Token};
 use rustix::process::getpgrp;
 use rustix::termios::tcgetpgrp;
@@ -21,6 +23,9 @@ use crate::rank::Recipe;
 use crate::script;
 use crate::server::ControlServer;
 use crate::{EXIT_NOT_EXECUTABLE, Failed, cores};
+
+/// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
+const ARENA_BYTES_PER_RANK: usize = 64 << 20;
 
 /// What is to be run, with every default resolved.
 #[derive(Clone, Debug)]
@@ -97,15 +102,19 @@ async fn run_ranks(job: &Job, build: Option<script::Built>) -> Result<u8, Failed
     if job.verbose {
         output.say(&format!("control service at {}", server.address())).await;
     }
-    let recipes = (0..job.world).map(|rank| recipe(job, rank, &server, &token)).collect();
-    let outcome = supervise::run(job, recipes, &server, output, closed, build).await;
+    let (arena, arena_fd) =
+        ShmArena::create(job.world, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()))?;
+    let recipes = (0..job.world).map(|rank| recipe(job, rank, &server, &token, arena_fd.as_raw_fd())).collect();
+    let outcome = supervise::run(job, recipes, &server, &arena, output, closed, build).await;
+    // Open until every rank has been started.
+    drop(arena_fd);
     let written = tokio::task::spawn_blocking(move || writer.join());
     // The writer ends when the last pump has; one that a stray process keeps open is not waited for.
     let _lines_may_be_cut = tokio::time::timeout(Duration::from_secs(1), written).await;
     outcome
 }
 
-fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token) -> Recipe {
+fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: RawFd) -> Recipe {
     let env = LaunchEnv {
         rank,
         local_rank: rank,
@@ -114,7 +123,7 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token) -> Reci
         master_addr: server.address().ip().to_string(),
         master_port: server.address().port(),
         token: token.clone(),
-        shm_fd: None,
+        shm_fd: Some(arena),
         threads: Some(job.threads),
     };
     Recipe {

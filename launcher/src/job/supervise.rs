@@ -9,6 +9,7 @@ use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
+use oflow::comm::shm::ShmArena;
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -42,6 +43,7 @@ pub(super) async fn run(
     job: &Job,
     recipes: Vec<Recipe>,
     server: &ControlServer,
+    arena: &ShmArena,
     output: Output,
     closed: Arc<Notify>,
     build: Option<script::Built>,
@@ -51,7 +53,8 @@ pub(super) async fn run(
     let mut signals =
         [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
     let (ended, mut exits) = mpsc::unbounded_channel();
-    let mut watch = Watch { job, server, output, groups: Vec::new(), alive: 0, silent: Vec::new(), ending: None };
+    let mut watch =
+        Watch { job, server, arena, output, groups: Vec::new(), alive: 0, silent: Vec::new(), ending: None };
     for (rank, recipe) in recipes.iter().enumerate() {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
@@ -111,6 +114,7 @@ enum Step {
 struct Watch<'a> {
     job: &'a Job,
     server: &'a ControlServer,
+    arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
     alive: usize,
@@ -169,7 +173,7 @@ impl Watch<'_> {
                         ending.code = end.code();
                     }
                     // After a signal to us nothing has been told to the ranks yet: now one is missing.
-                    self.server.fail(Some(end.rank), &end.describe());
+                    self.tell_ranks(Some(end.rank), &end.describe(), end.code());
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -181,7 +185,7 @@ impl Watch<'_> {
     /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's
     /// own exit, when that comes.
     async fn fail(&mut self, rank: Option<usize>, message: &str, code: Option<u8>) {
-        self.server.fail(rank, message);
+        self.tell_ranks(rank, message, code.unwrap_or(EXIT_FAILED));
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
             code: code.unwrap_or(EXIT_FAILED),
@@ -189,6 +193,14 @@ impl Watch<'_> {
             step: Step::Grace(Some(until)),
         });
         self.output.say(message).await;
+    }
+
+    /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
+    fn tell_ranks(&self, rank: Option<usize>, message: &str, code: u8) {
+        self.server.fail(rank, message);
+        if let Some(rank) = rank {
+            self.arena.poison(rank, i32::from(code));
+        }
     }
 
     /// A signal to oflaunch: the first one is passed on, the second one kills.
@@ -244,8 +256,9 @@ impl Watch<'_> {
         for silence in now {
             if !self.silent.contains(&silence.rank) {
                 self.silent.push(silence.rank);
+                let waits = self.arena.status(silence.rank).map_or(String::new(), |s| format!("; {s}"));
                 let text = format!(
-                    "warning: nothing heard from rank {} (pid {}) for {:.0} s; its last op was number {}",
+                    "warning: nothing heard from rank {} (pid {}) for {:.0} s; its last op was number {}{waits}",
                     silence.rank,
                     self.groups[silence.rank].pid(),
                     silence.since.as_secs_f64(),
