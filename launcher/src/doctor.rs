@@ -38,8 +38,10 @@ fn bad(text: impl Into<String>) -> Finding {
     Finding { level: Level::Bad, text: text.into() }
 }
 
+type Check = fn() -> Finding;
+
 /// Every check with its name, in the order of the report.
-const CHECKS: &[(&str, fn() -> Finding)] = &[
+const CHECKS: &[(&str, Check)] = &[
     ("oflow", version),
     ("source tree", source_tree),
     ("rustc", rustc),

@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{Notify, mpsc};
 
 /// A line longer than this is passed on in pieces.
@@ -139,10 +138,7 @@ fn write_all<O: Write, E: Write>(mut queue: mpsc::Receiver<Record>, mut sink: Si
         while let Some(record) = next {
             // After an error the records are still taken, so that nobody waits for room in the queue.
             broken = broken || sink.write(&record).is_err();
-            next = match queue.try_recv() {
-                Ok(record) => Some(record),
-                Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
-            };
+            next = queue.try_recv().ok();
         }
         broken = broken || sink.flush().is_err();
         if broken {

@@ -13,6 +13,7 @@ use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Raw;
 use tokio::runtime::Runtime;
 use tonic::Code;
+use tonic::transport::Endpoint;
 
 /// A service for a test, on a runtime of its own.
 struct Service {
@@ -220,7 +221,7 @@ fn every_call_needs_the_token() {
     let service = Service::new(1);
     let address = format!("http://{}", service.server().address());
     service.runtime.block_on(async {
-        let mut raw = Raw::connect(address).await.unwrap();
+        let mut raw = Raw::new(Endpoint::from_shared(address).unwrap().connect().await.unwrap());
         macro_rules! unauthenticated {
             ($($call:ident($request:expr)),* $(,)?) => {
                 $(assert_eq!(raw.$call($request).await.err().unwrap().code(), Code::Unauthenticated);)*
