@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
@@ -26,16 +26,17 @@ fn command(folder: &Folder, cargo: &Path) -> Command {
     command
 }
 
-/// Writes a script as if some time ago: a file younger than the build is never taken for unchanged.
-fn script(folder: &Folder, name: &str, text: &str, age: u64) {
+/// Writes a script and waits until it is older than any build that begins now: one that is not is never taken for
+/// unchanged, because nobody knows which version was built.
+fn script(folder: &Folder, name: &str, text: &str) {
     let path = folder.write(name, text);
-    let time = SystemTime::now() - Duration::from_secs(age);
-    File::options().append(true).open(path).unwrap().set_modified(time).unwrap();
+    let modified = path.metadata().unwrap().modified().unwrap();
+    wait_for("the clock", LONG, || (SystemTime::now() > modified + Duration::from_millis(50)).then_some(()));
 }
 
 #[test]
 fn the_life_of_a_script() {
-    let folder = Folder::new();
+    let folder = Folder::lasting("scripts");
 
     // It is built once and run as ranks, which find their job.
     let joined = r#"
@@ -52,7 +53,7 @@ fn main() -> oflow::Result<()> {
     client.leave()
 }
 "#;
-    script(&folder, "my script.rs", joined, 100);
+    script(&folder, "my script.rs", joined);
     let (output, calls) = launch(&folder, &["-n", "2", "my script.rs", "--", "arg"]);
     assert_eq!((code(&output), calls), (0, 1), "{}", stderr(&output));
     let text = stdout(&output);
@@ -64,13 +65,13 @@ fn main() -> oflow::Result<()> {
     let (output, calls) = launch(&folder, &["-n", "2", "my script.rs"]);
     assert_eq!((code(&output), calls), (0, 0), "{}", stderr(&output));
 
-    // Changed, even within the same second and length, it is built again.
-    script(&folder, "my script.rs", &joined.replace("all {} here", "ALL {} HERE"), 100);
+    // Changed, it is built again.
+    script(&folder, "my script.rs", &joined.replace("all {} here", "ALL {} HERE"));
     let (output, calls) = launch(&folder, &["-n", "1", "my script.rs"]);
     assert_eq!((stdout(&output).trim_end(), calls), ("ALL 1 HERE,", 1), "{}", stderr(&output));
 
     // An error is shown with the user's file and line; no rank starts.
-    script(&folder, "wrong.rs", "fn main() {\n    let x: u32 = \"no\";\n}\n", 100);
+    script(&folder, "wrong.rs", "fn main() {\n    let x: u32 = \"no\";\n}\n");
     let (output, _) = launch(&folder, &["-n", "2", "wrong.rs"]);
     let text = stderr(&output);
     assert_eq!(code(&output), 101);
@@ -80,27 +81,27 @@ fn main() -> oflow::Result<()> {
 
     // Frontmatter: a dependency that the library has too, so no download; lines and file are the user's.
     let front = "---\n[dependencies]\nhalf = \"2\"\n---\nfn main() {\n    println!(\"{}\", half::f16::ONE);\n}\n";
-    script(&folder, "front.rs", front, 100);
+    script(&folder, "front.rs", front);
     let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
     assert_eq!((code(&output), stdout(&output).as_str()), (0, "1\n"), "{}", stderr(&output));
-    script(&folder, "front.rs", &front.replace("half::f16::ONE", "half::f16::TWO"), 90);
+    script(&folder, "front.rs", &front.replace("half::f16::ONE", "half::f16::TWO"));
     let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
     let place = format!("{}:6:", folder.path().canonicalize().unwrap().join("front.rs").display());
     assert!(stderr(&output).contains(&place), "{place} is missing in\n{}", stderr(&output));
-    script(&folder, "front.rs", "---\n[package]\n---\nfn main() {}\n", 80);
+    script(&folder, "front.rs", "---\n[package]\n---\nfn main() {}\n");
     let (output, calls) = launch(&folder, &["-n", "1", "front.rs"]);
     assert_eq!((code(&output), calls), (101, 0));
     assert!(stderr(&output).contains("front.rs: line 2: only [dependencies]"), "{}", stderr(&output));
 
     // A panic is quoted with the user's line, and its code is kept.
-    script(&folder, "panics.rs", "fn main() {\n    panic!(\"no data\");\n}\n", 100);
+    script(&folder, "panics.rs", "fn main() {\n    panic!(\"no data\");\n}\n");
     let (output, _) = launch(&folder, &["-n", "1", "panics.rs"]);
     assert_eq!(code(&output), 101);
     let text = stderr(&output);
     assert!(text.contains("panicked: no data (at ") && text.contains("panics.rs:2:5)"), "{text}");
 
     // Two at once build once, or one after the other, but never into each other.
-    script(&folder, "both.rs", "fn main() {\n    println!(\"done\");\n}\n", 100);
+    script(&folder, "both.rs", "fn main() {\n    println!(\"done\");\n}\n");
     let runs: Vec<Running> = (0..2).map(|_| Running::start(&folder, &["-n", "2", "both.rs"])).collect();
     for run in runs {
         let (status, text) = run.finish();

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-use super::package::Package;
+use super::package::{COPY_NAME, Package};
 use crate::{EXIT_NOT_COMPILED, Failed};
 
 /// Builds the package, from what is on this machine if that is enough. What cargo prints goes to stderr.
@@ -92,9 +92,8 @@ fn command(package: &Package, copied: bool, offline: bool) -> Command {
         command.args(["--color", "always"]);
     }
     if copied {
-        let mut map = OsString::from("--remap-path-prefix=");
-        map.push(package.copy_path());
-        map.push("=");
+        // Cargo names the copy relative to the package's folder.
+        let mut map = OsString::from(format!("--remap-path-prefix={COPY_NAME}="));
         map.push(&package.source);
         command.arg("--").arg(map);
     }

@@ -12,6 +12,9 @@ use crate::cli::Profile;
 /// A file that cargo puts into every target directory.
 const TARGET_MARK: &str = "CACHEDIR.TAG";
 
+/// File name of the copy of a script with frontmatter.
+pub const COPY_NAME: &str = "main.rs";
+
 /// Where a script is built, and as what. Locating it touches no file.
 #[derive(Clone, Debug)]
 pub struct Package {
@@ -55,7 +58,7 @@ impl Package {
 
     /// Where the copy of a script with frontmatter lies.
     pub fn copy_path(&self) -> PathBuf {
-        self.folder.join("main.rs")
+        self.folder.join(COPY_NAME)
     }
 
     /// The command that builds it, for people.

@@ -24,15 +24,27 @@ pub fn wait_for<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Optio
     }
 }
 
-pub struct Folder(tempfile::TempDir);
+pub struct Folder {
+    path: PathBuf,
+    /// Removes the folder in the end, if it is one to be removed.
+    _temporary: Option<tempfile::TempDir>,
+}
 
 impl Folder {
     pub fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+        let temporary = tempfile::tempdir().unwrap();
+        Folder { path: temporary.path().to_path_buf(), _temporary: Some(temporary) }
+    }
+
+    /// A folder that stays: what is built from scripts in it is built over in the next run instead of piling up.
+    pub fn lasting(name: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder { path, _temporary: None }
     }
 
     pub fn path(&self) -> &Path {
-        self.0.path()
+        &self.path
     }
 
     /// An executable shell script.
