@@ -1,1 +1,73 @@
-fn main() {}
+//! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The `.proto` files, each with the file its package is generated into. Paths are relative to `proto/`.
+const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
+
+const USAGE: &str = "usage: cargo xtask codegen    remake proto/src/gen from proto/*.proto";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args != ["codegen"] {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    }
+    match codegen() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("xtask: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn proto_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto")
+}
+
+fn codegen() -> Result<(), Box<dyn Error>> {
+    for (file, text) in generate()? {
+        let path = proto_dir().join("src/gen").join(file);
+        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        println!("wrote proto/src/gen/{file}");
+    }
+    Ok(())
+}
+
+/// The generated files as (name, text), without touching the committed ones.
+fn generate() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
+    // The generator only writes to a directory; a temporary one keeps this function free of side effects.
+    let out = tempfile::tempdir()?;
+    let descriptors = protox::compile(PROTOS.iter().map(|(proto, _)| proto), [proto_dir()])?;
+    tonic_prost_build::configure().out_dir(out.path()).compile_fds(descriptors)?;
+    PROTOS.iter().map(|&(_, file)| Ok((file, fs::read_to_string(out.path().join(file))?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn committed_code_is_what_the_protos_say() {
+        for (file, fresh) in generate().expect("the .proto files compile") {
+            let committed = fs::read_to_string(proto_dir().join("src/gen").join(file)).unwrap_or_default();
+            assert!(committed == fresh, "proto/src/gen/{file} has drifted: run `cargo xtask codegen`");
+        }
+    }
+
+    #[test]
+    fn every_proto_file_is_generated() {
+        let mut found: Vec<String> = fs::read_dir(proto_dir())
+            .expect("proto/ exists")
+            .filter_map(|e| e.ok()?.file_name().into_string().ok())
+            .filter(|name| name.ends_with(".proto"))
+            .collect();
+        found.sort();
+        let listed: Vec<&str> = PROTOS.iter().map(|(proto, _)| *proto).collect();
+        assert_eq!(found, listed);
+    }
+}

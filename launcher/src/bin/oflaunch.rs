@@ -1,1 +1,16 @@
-fn main() {}
+//! `oflaunch`: runs one program as several ranks. See `oflaunch --help`.
+
+use std::process::ExitCode;
+
+use oflaunch::cli::Cli;
+use oflaunch::job;
+
+fn main() -> ExitCode {
+    match job::run(Cli::from_command_line()) {
+        Ok(code) => ExitCode::from(code),
+        Err(failed) => {
+            eprintln!("oflaunch: {failed}");
+            ExitCode::from(failed.code)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `oflow doctor`: what oflow finds on this machine. Looks only; loads no driver and changes nothing.
+
+use std::fs;
+use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::cli::Profile;
+use crate::{cores, script};
+
+/// How a finding is to be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Fine,
+    /// Something is missing that not every user needs.
+    Note,
+    /// oflow cannot run jobs like this.
+    Bad,
+}
+
+struct Finding {
+    level: Level,
+    text: String,
+}
+
+fn fine(text: impl Into<String>) -> Finding {
+    Finding { level: Level::Fine, text: text.into() }
+}
+
+fn note(text: impl Into<String>) -> Finding {
+    Finding { level: Level::Note, text: text.into() }
+}
+
+fn bad(text: impl Into<String>) -> Finding {
+    Finding { level: Level::Bad, text: text.into() }
+}
+
+type Check = fn() -> Finding;
+
+/// Every check with its name, in the order of the report.
+const CHECKS: &[(&str, Check)] = &[
+    ("oflow", version),
+    ("source tree", source_tree),
+    ("rustc", rustc),
+    ("cores", core_count),
+    ("memory", memory),
+    ("huge pages", huge_pages),
+    ("memfd", memfd),
+    ("loopback", loopback),
+    ("CUDA driver", cuda),
+];
+
+/// Where distributions, containers and drivers put the CUDA driver library.
+const CUDA_FOLDERS: &[&str] = &[
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/cuda/compat",
+    "/run/opengl-driver/lib",
+];
+const CUDA_NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
+
+/// Prints the report; returns the exit code: 1 if oflow cannot run jobs here.
+pub fn run() -> u8 {
+    let width = CHECKS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut code = 0;
+    for (name, check) in CHECKS {
+        let finding = check();
+        let mark = match finding.level {
+            Level::Fine => "ok  ",
+            Level::Note => "note",
+            Level::Bad => "BAD ",
+        };
+        println!("{mark}  {name:width$}  {}", finding.text);
+        code |= u8::from(finding.level == Level::Bad);
+    }
+    code
+}
+
+fn version() -> Finding {
+    fine(format!("{} ({} build)", env!("CARGO_PKG_VERSION"), Profile::own().name()))
+}
+
+fn source_tree() -> Finding {
+    match script::home() {
+        Ok(home) => fine(home.display().to_string()),
+        Err(failed) => note(failed.message),
+    }
+}
+
+fn rustc() -> Finding {
+    match Command::new("rustc").arg("-V").output() {
+        Ok(output) if output.status.success() => fine(String::from_utf8_lossy(&output.stdout).trim()),
+        Ok(output) => note(format!("rustc -V fails ({}); scripts cannot be built", output.status)),
+        Err(e) => note(format!("not found ({e}); scripts cannot be built, executables can be run")),
+    }
+}
+
+fn core_count() -> Finding {
+    let cores = cores::available();
+    fine(format!("{} usable: {}", cores.len(), cores::describe(&cores)))
+}
+
+fn memory() -> Finding {
+    let info = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let gib = |field: &str| {
+        let line = info.lines().find_map(|l| l.strip_prefix(field)?.strip_prefix(':'))?;
+        let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+        Some(kib / f64::from(1 << 20))
+    };
+    match (gib("MemTotal"), gib("MemAvailable")) {
+        (Some(total), Some(available)) => fine(format!("{available:.1} GiB available of {total:.1} GiB")),
+        _ => note("/proc/meminfo cannot be read"),
+    }
+}
+
+fn huge_pages() -> Finding {
+    // The kernel marks the choice: `always [madvise] never`.
+    let chosen = |file: &str| {
+        let text = fs::read_to_string(Path::new("/sys/kernel/mm/transparent_hugepage").join(file)).ok()?;
+        Some(text.split_once('[')?.1.split_once(']')?.0.to_string())
+    };
+    let shared = chosen("shmem_enabled").unwrap_or_else(|| "unknown".into());
+    match chosen("enabled") {
+        Some(mode) if mode != "never" => fine(format!("{mode}; for shared memory: {shared}")),
+        Some(mode) => note(format!("{mode}; large tensors are slower (set transparent_hugepage to madvise)")),
+        None => note("this kernel has no transparent huge pages; large tensors are slower"),
+    }
+}
+
+fn memfd() -> Finding {
+    let attempt = || -> std::io::Result<()> {
+        let mut file = fs::File::from(memfd_create("oflow-doctor", MemfdFlags::CLOEXEC)?);
+        file.set_len(1 << 20)?;
+        file.write_all(b"oflow")
+    };
+    match attempt() {
+        Ok(()) => fine("shared memory between ranks works"),
+        Err(e) => bad(format!("cannot make shared memory for ranks: {e}")),
+    }
+}
+
+fn loopback() -> Finding {
+    let attempt = || -> std::io::Result<()> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        TcpStream::connect(listener.local_addr()?)?;
+        listener.accept()?;
+        Ok(())
+    };
+    match attempt() {
+        Ok(()) => fine("127.0.0.1 works"),
+        Err(e) => bad(format!("ranks cannot reach their launcher on 127.0.0.1: {e}")),
+    }
+}
+
+fn cuda() -> Finding {
+    let user = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let mut folders: Vec<PathBuf> = std::env::split_paths(&user).collect();
+    folders.extend(CUDA_FOLDERS.iter().map(PathBuf::from));
+    let found = folders.iter().flat_map(|f| CUDA_NAMES.iter().map(|n| f.join(n))).find(|path| path.is_file());
+    match found {
+        Some(path) => fine(path.display().to_string()),
+        None => note("not found; tensors live on the CPU"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_bad_where_the_tests_run() {
+        for (name, check) in CHECKS {
+            let finding = check();
+            assert!(finding.level != Level::Bad, "{name}: {}", finding.text);
+            assert!(!finding.text.is_empty(), "{name}");
+        }
+    }
+}

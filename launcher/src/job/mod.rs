@@ -1,0 +1,217 @@
+//! One job from the command line to the exit code: find or build the program, start the ranks, watch over them.
+
+mod supervise;
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oflow::comm::shm::ShmArena;
+use oflow::control::{LaunchEnv, Token};
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
+use tokio::sync::Notify;
+
+use crate::cli::{Cli, Profile};
+use crate::output::{Output, Style};
+use crate::program::{Program, resolve};
+use crate::rank::Recipe;
+use crate::script;
+use crate::server::ControlServer;
+use crate::{EXIT_NOT_EXECUTABLE, Failed, cores};
+
+/// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
+const ARENA_BYTES_PER_RANK: usize = 64 << 20;
+
+/// What is to be run, with every default resolved.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The program as the user named it, found.
+    pub program: PathBuf,
+    /// The arguments of every rank.
+    pub args: Vec<OsString>,
+    /// Number of ranks.
+    pub world: usize,
+    /// Compute threads per rank.
+    pub threads: usize,
+    /// Each rank's cores; none if there are too few to give each thread its own.
+    pub cores: Option<Vec<Vec<usize>>>,
+    /// What the others get to end by themselves after a failure.
+    pub grace: Duration,
+    /// Whether the ranks' lines are prefixed.
+    pub prefix: bool,
+    /// Whether to tell what happens.
+    pub verbose: bool,
+}
+
+/// Does what the command line says; returns the exit code of the job.
+pub fn run(cli: Cli) -> Result<u8, Failed> {
+    let available = cores::available();
+    let (world, threads) = cli.size.resolve(available.len());
+    let program = resolve(&cli.program, std::env::var_os("PATH").as_deref())?;
+    let mut job = Job {
+        program: PathBuf::new(),
+        args: cli.args,
+        world,
+        threads,
+        cores: cores::split(&available, world, threads),
+        grace: cli.timeout,
+        prefix: !cli.no_prefix,
+        verbose: cli.verbose,
+    };
+    let profile = cli.profile.unwrap_or_else(Profile::own);
+    if cli.dry_run {
+        print!("{}", dry_run(&mut job, program, profile)?);
+        return Ok(0);
+    }
+    // Holds a script's build until all ranks have started from it, so that none starts from a later one.
+    let build = match program {
+        Program::Executable(path) => {
+            job.program = path;
+            None
+        }
+        Program::Script(path) => {
+            let built = script::build(&path, profile, cli.verbose)?;
+            job.program = built.executable.clone();
+            Some(built)
+        }
+    };
+    // One thread, the main one: the ranks die with the thread that starts them (see `rank::start`).
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failed::new(format!("cannot start the runtime: {e}")))?;
+    let code = runtime.block_on(run_ranks(&job, build));
+    // Nothing that is left may hold up the exit: a pump of a pipe that a stray process keeps open, for instance.
+    runtime.shutdown_background();
+    code
+}
+
+async fn run_ranks(job: &Job, build: Option<script::Built>) -> Result<u8, Failed> {
+    let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
+    let server = ControlServer::start(job.world, token.clone())
+        .await
+        .map_err(|e| Failed::new(format!("cannot start the control service: {e}")))?;
+    let closed = Arc::new(Notify::new());
+    let (output, writer) = Output::start(Style::detect(job.world, job.prefix), closed.clone())
+        .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
+    if job.verbose {
+        output.say(&format!("control service at {}", server.address())).await;
+    }
+    let (arena, arena_fd) =
+        ShmArena::create(job.world, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()))?;
+    let recipes = (0..job.world).map(|rank| recipe(job, rank, &server, &token, arena_fd.as_raw_fd())).collect();
+    let outcome = supervise::run(job, recipes, &server, &arena, output, closed, build).await;
+    // Open until every rank has been started.
+    drop(arena_fd);
+    let written = tokio::task::spawn_blocking(move || writer.join());
+    // The writer ends when the last pump has; one that a stray process keeps open is not waited for.
+    let _lines_may_be_cut = tokio::time::timeout(Duration::from_secs(1), written).await;
+    outcome
+}
+
+fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: RawFd) -> Recipe {
+    let env = LaunchEnv {
+        rank,
+        local_rank: rank,
+        world: job.world,
+        local_world: job.world,
+        master_addr: server.address().ip().to_string(),
+        master_port: server.address().port(),
+        token: token.clone(),
+        shm_fd: Some(arena),
+        threads: Some(job.threads),
+    };
+    Recipe {
+        program: job.program.clone(),
+        args: job.args.clone(),
+        env: env.to_vars(),
+        cores: job.cores.as_ref().map(|all| all[rank].clone()),
+        inherit: env.shm_fd,
+    }
+}
+
+/// What would be run, as text.
+fn dry_run(job: &mut Job, program: Program, profile: Profile) -> Result<String, Failed> {
+    let mut text = String::new();
+    let mut line = |l: String| text.extend([l.as_str(), "\n"]);
+    match program {
+        Program::Executable(path) => job.program = path,
+        Program::Script(path) => {
+            let package = script::Package::locate(&path, profile)?;
+            line(format!("build: {}", package.command_line()));
+            job.program = package.executable();
+        }
+    }
+    let command: Vec<String> = std::iter::once(job.program.as_os_str())
+        .chain(job.args.iter().map(OsString::as_os_str))
+        .map(|word| quote(&word.to_string_lossy()))
+        .collect();
+    line(format!("run:   {}", command.join(" ")));
+    line(format!("ranks: {}, {} compute threads each", job.world, job.threads));
+    for rank in 0..job.world {
+        let on = match &job.cores {
+            Some(cores) => format!("cores {}", cores::describe(&cores[rank])),
+            None => "all cores".to_string(),
+        };
+        line(format!(
+            "rank {rank}: {on}; RANK={rank} LOCAL_RANK={rank} WORLD_SIZE={0} LOCAL_WORLD_SIZE={0} OFLOW_THREADS={1}",
+            job.world, job.threads
+        ));
+    }
+    Ok(text)
+}
+
+/// A word as a shell would read it back.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Why a rank could not be started.
+fn not_started(job: &Job, rank: usize, error: &std::io::Error) -> Failed {
+    // The file itself was found before.
+    let missing = error.kind() == std::io::ErrorKind::NotFound;
+    let hint = if missing { "; the interpreter in its first line does not exist" } else { "" };
+    Failed::with_code(
+        EXIT_NOT_EXECUTABLE,
+        format!("cannot start rank {rank} ({}): {error}{hint}", job.program.display()),
+    )
+}
+
+/// Where a rank's standard input comes from.
+fn stdin_of(rank: usize) -> Stdio {
+    if rank != 0 {
+        return Stdio::null();
+    }
+    let ours = std::io::stdin();
+    if !ours.is_terminal() {
+        return Stdio::inherit();
+    }
+    // A rank's group is not the terminal's foreground group and would be stopped when it reads: we read for it, if we
+    // ourselves are in the foreground.
+    match tcgetpgrp(&ours) {
+        Ok(foreground) if foreground == getpgrp() => Stdio::piped(),
+        _ => Stdio::null(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_needed() {
+        assert_eq!(quote("--lr=0.1"), "--lr=0.1");
+        assert_eq!(quote(""), "''");
+        assert_eq!(quote("it's $HOME"), r"'it'\''s $HOME'");
+    }
+}

@@ -1,0 +1,309 @@
+//! Watching over the ranks: signals, deaths, reports, silence; and the orderly end of the job.
+//!
+//! The job runs until something ends it: a failure (then the others get a grace period, SIGTERM, SIGKILL), or a signal to
+//! oflaunch (passed on). What ended it decides the exit code; what follows from it is not reported again.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ChildStdin, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+use oflow::comm::shm::ShmArena;
+use rustix::process::Signal;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::unix::pipe;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
+
+use super::{Job, not_started, stdin_of};
+use crate::output::{Output, Stream, Tail};
+use crate::rank::{self, Group, Recipe, Started};
+use crate::report::{Ended, signal_name};
+use crate::server::ControlServer;
+use crate::{EXIT_FAILED, Failed, cores, script};
+
+/// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
+const VERDICT: Duration = Duration::from_millis(20);
+/// From SIGTERM to SIGKILL.
+const TERMINATE: Duration = Duration::from_secs(1);
+/// How long a dead rank's pipes are read on: a process that has left its group may hold them open.
+const DRAIN: Duration = Duration::from_millis(500);
+/// A live rank that is silent for so long is worth a warning.
+const SILENT: Duration = Duration::from_secs(10);
+const LOOK_FOR_SILENCE: Duration = Duration::from_secs(1);
+/// As if SIGPIPE had killed us.
+const EXIT_BROKEN_PIPE: u8 = 141;
+
+/// Starts the ranks and waits for their end. Returns the exit code of the job.
+pub(super) async fn run(
+    job: &Job,
+    recipes: Vec<Recipe>,
+    server: &ControlServer,
+    arena: &ShmArena,
+    output: Output,
+    closed: Arc<Notify>,
+    build: Option<script::Built>,
+) -> Result<u8, Failed> {
+    let listen = |kind| signal(kind).map_err(|e| Failed::new(format!("cannot listen for signals: {e}")));
+    // Before the first rank exists: from here on a Ctrl-C must not end us without it.
+    let mut signals =
+        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
+    let (ended, mut exits) = mpsc::unbounded_channel();
+    let mut watch =
+        Watch { job, server, arena, output, groups: Vec::new(), alive: 0, silent: Vec::new(), ending: None };
+    for (rank, recipe) in recipes.iter().enumerate() {
+        if let Err(e) = watch.start(rank, recipe, &ended) {
+            watch.signal_all(Signal::KILL);
+            while watch.alive > 0 && exits.recv().await.is_some() {
+                watch.alive -= 1;
+            }
+            return Err(not_started(job, rank, &e));
+        }
+    }
+    drop(build);
+    if job.verbose {
+        for (rank, group) in watch.groups.iter().enumerate() {
+            let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[rank])));
+            watch.output.say(&format!("rank {rank} is pid {}{on}", group.pid())).await;
+        }
+    }
+    let mut look = interval(LOOK_FOR_SILENCE);
+    while watch.alive > 0 {
+        let deadline = watch.deadline();
+        let [int, term, hup] = &mut signals;
+        tokio::select! {
+            biased;
+            Some(()) = int.recv() => watch.signalled(Signal::INT).await,
+            Some(()) = term.recv() => watch.signalled(Signal::TERM).await,
+            Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
+            Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
+            failure = server.failed(), if watch.ending.is_none() => {
+                watch.fail(failure.rank, &failure.message, None).await;
+            }
+            () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
+            () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
+            _ = look.tick() => watch.look_for_silence().await,
+        }
+    }
+    Ok(watch.ending.map_or(0, |e| e.code))
+}
+
+/// The end of a job that has begun.
+struct Ending {
+    code: u8,
+    /// The rank whose own exit code becomes the job's, while that is not known.
+    culprit: Option<usize>,
+    step: Step,
+}
+
+/// How far the end has come. Each step but the last may have a time at which the next one follows.
+#[derive(Clone, Copy)]
+enum Step {
+    /// The ranks may end by themselves.
+    Grace(Option<Instant>),
+    /// They have been asked to.
+    Terminated(Instant),
+    /// They have been killed.
+    Killed,
+}
+
+struct Watch<'a> {
+    job: &'a Job,
+    server: &'a ControlServer,
+    arena: &'a ShmArena,
+    output: Output,
+    groups: Vec<Arc<Group>>,
+    alive: usize,
+    /// Ranks that have been warned of.
+    silent: Vec<usize>,
+    ending: Option<Ending>,
+}
+
+impl Watch<'_> {
+    fn start(&mut self, rank: usize, recipe: &Recipe, ended: &mpsc::UnboundedSender<Ended>) -> io::Result<()> {
+        let Started { mut child, pidfd, group } = rank::start(recipe, stdin_of(rank))?;
+        let group = Arc::new(group);
+        self.groups.push(group.clone());
+        self.alive += 1;
+        if let Some(stdin) = child.stdin.take() {
+            relay_stdin(stdin)?;
+        }
+        let tail = Arc::new(Tail::default());
+        let mut pumps = Vec::new();
+        if let Some(pipe) = child.stdout.take() {
+            let from = pipe::Receiver::from_owned_fd(pipe.into())?;
+            pumps.push(tokio::spawn(self.output.clone().pump(from, rank, Stream::Out, None)));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            let from = pipe::Receiver::from_owned_fd(pipe.into())?;
+            pumps.push(tokio::spawn(self.output.clone().pump(from, rank, Stream::Err, Some(tail.clone()))));
+        }
+        // SAFETY: the AsyncFd owns the descriptor, which therefore stays open and the same for as long as it lives.
+        let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }.map_err(io::Error::from)?;
+        tokio::spawn(reap(rank, child, pidfd, group, pumps, tail, ended.clone()));
+        Ok(())
+    }
+
+    /// A rank has ended; so may have others, whose exits wait in the queue.
+    async fn exited(&mut self, end: Ended, exits: &mut mpsc::UnboundedReceiver<Ended>) {
+        let mut ends = vec![end];
+        if self.ending.is_none() && !ends[0].success() {
+            sleep(VERDICT).await;
+            while let Ok(end) = exits.try_recv() {
+                ends.push(end);
+            }
+        }
+        for end in &ends {
+            self.alive -= 1;
+            self.server.mark_left(end.rank);
+        }
+        // A signal is nobody's reaction to another rank's failure; among equals the first counts.
+        let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
+        failed.sort_by_key(|e| !e.by_signal());
+        for end in failed {
+            match &mut self.ending {
+                None => self.fail(Some(end.rank), &end.describe(), Some(end.code())).await,
+                Some(ending) => {
+                    // If we sent the signal the code says nothing about the rank.
+                    if ending.culprit == Some(end.rank) && !end.by_signal() {
+                        ending.code = end.code();
+                    }
+                    // After a signal to us nothing has been told to the ranks yet: now one is missing.
+                    self.tell_ranks(Some(end.rank), &end.describe(), end.code());
+                    if self.job.verbose {
+                        self.output.say(&end.describe()).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's
+    /// own exit, when that comes.
+    async fn fail(&mut self, rank: Option<usize>, message: &str, code: Option<u8>) {
+        self.tell_ranks(rank, message, code.unwrap_or(EXIT_FAILED));
+        let until = Instant::now() + self.job.grace;
+        self.ending = Some(Ending {
+            code: code.unwrap_or(EXIT_FAILED),
+            culprit: if code.is_none() { rank } else { None },
+            step: Step::Grace(Some(until)),
+        });
+        self.output.say(message).await;
+    }
+
+    /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
+    fn tell_ranks(&self, rank: Option<usize>, message: &str, code: u8) {
+        self.server.fail(rank, message);
+        if let Some(rank) = rank {
+            self.arena.poison(rank, i32::from(code));
+        }
+    }
+
+    /// A signal to oflaunch: the first one is passed on, the second one kills.
+    async fn signalled(&mut self, signal: Signal) {
+        let name = signal_name(signal.as_raw());
+        if let Some(ending) = &mut self.ending {
+            ending.step = Step::Killed;
+            self.output.say(&format!("{name}: killing the ranks")).await;
+            self.signal_all(Signal::KILL);
+            return;
+        }
+        // A person who presses Ctrl-C decides how long to wait; a scheduler that sends SIGTERM does not.
+        let until = (signal != Signal::INT).then(|| Instant::now() + self.job.grace);
+        let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
+        self.ending = Some(Ending { code, culprit: None, step: Step::Grace(until) });
+        self.signal_all(signal);
+        let hint = if until.is_none() { "; once more kills them" } else { "" };
+        self.output.say(&format!("{name} passed on to the ranks{hint}")).await;
+    }
+
+    /// Nobody reads our output any more, so nobody is interested in the job.
+    async fn unread(&mut self) {
+        self.server.fail(None, "the output of oflaunch was closed");
+        self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        match self.ending.as_ref()?.step {
+            Step::Grace(until) => until,
+            Step::Terminated(until) => Some(until),
+            Step::Killed => None,
+        }
+    }
+
+    /// The time of the present step is up.
+    async fn escalate(&mut self) {
+        let Some(ending) = &mut self.ending else { return };
+        let (step, signal) = match ending.step {
+            Step::Grace(_) => (Step::Terminated(Instant::now() + TERMINATE), Signal::TERM),
+            Step::Terminated(_) | Step::Killed => (Step::Killed, Signal::KILL),
+        };
+        ending.step = step;
+        self.signal_all(signal);
+        if self.job.verbose {
+            let name = signal_name(signal.as_raw());
+            self.output.say(&format!("sent {name} to the {} ranks that are left", self.alive)).await;
+        }
+    }
+
+    async fn look_for_silence(&mut self) {
+        let now = self.server.silent(SILENT);
+        self.silent.retain(|rank| now.iter().any(|s| s.rank == *rank));
+        for silence in now {
+            if !self.silent.contains(&silence.rank) {
+                self.silent.push(silence.rank);
+                let waits = self.arena.status(silence.rank).map_or(String::new(), |s| format!("; {s}"));
+                let text = format!(
+                    "warning: nothing heard from rank {} (pid {}) for {:.0} s; its last op was number {}{waits}",
+                    silence.rank,
+                    self.groups[silence.rank].pid(),
+                    silence.since.as_secs_f64(),
+                    silence.progress
+                );
+                self.output.say(&text).await;
+            }
+        }
+    }
+
+    fn signal_all(&self, signal: Signal) {
+        self.groups.iter().for_each(|group| group.signal(signal));
+    }
+}
+
+/// Waits for the end of a rank, kills what it left behind, reads its pipes to the end, and tells.
+async fn reap(
+    rank: usize,
+    mut child: Child,
+    pidfd: AsyncFd<std::os::fd::OwnedFd>,
+    group: Arc<Group>,
+    pumps: Vec<JoinHandle<()>>,
+    tail: Arc<Tail>,
+    ended: mpsc::UnboundedSender<Ended>,
+) {
+    // Should this fail, the wait below blocks until the rank ends: late, but right.
+    let _readable = pidfd.readable().await;
+    group.close();
+    let status = child.wait();
+    for mut pump in pumps {
+        if timeout(DRAIN, &mut pump).await.is_err() {
+            pump.abort();
+        }
+    }
+    // Nobody else waits for our children; should it happen, the end counts as a failure.
+    let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
+    // The receiver lives until the last rank has ended.
+    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail: tail.lines() });
+}
+
+/// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.
+fn relay_stdin(mut to: ChildStdin) -> io::Result<()> {
+    std::thread::Builder::new().name("oflaunch-stdin".into()).spawn(move || {
+        // Ends when the user closes the input or the rank is gone.
+        let _either_end_closed = io::copy(&mut io::stdin().lock(), &mut to);
+    })?;
+    Ok(())
+}

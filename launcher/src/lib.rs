@@ -1,0 +1,67 @@
+//! Runs oflow jobs: builds a script if the program is one, hosts the control service, starts the ranks, shows what they
+//! print, and ends all of them when one fails.
+//!
+//! Knows processes, pipes and exit codes; of tensors and ops it knows nothing. Start at [`job::run`]; what the user may
+//! say is in [`cli`].
+
+pub mod cli;
+pub mod commands;
+pub mod cores;
+pub mod doctor;
+pub mod job;
+pub mod output;
+pub mod program;
+pub mod rank;
+pub mod report;
+pub mod script;
+pub mod server;
+
+use std::fmt;
+
+/// Exit codes of `oflaunch` itself, with their meaning for the help text.
+pub const EXIT_CODES: &[(&str, &str)] = &[
+    ("0", "every rank exited with 0"),
+    ("N", "the code of the first rank that failed"),
+    ("128+N", "the first rank that failed was killed by signal N; 130 also after Ctrl-C"),
+    ("1", "oflaunch itself failed"),
+    ("2", "wrong use of the command line"),
+    ("101", "the script did not compile, or the first rank that failed panicked"),
+    ("126", "the program cannot be executed"),
+    ("127", "the program was not found"),
+];
+
+/// oflaunch itself failed.
+pub const EXIT_FAILED: u8 = 1;
+/// The script did not compile. The code of cargo, and of a panic.
+pub const EXIT_NOT_COMPILED: u8 = 101;
+/// The program cannot be executed.
+pub const EXIT_NOT_EXECUTABLE: u8 = 126;
+/// The program was not found.
+pub const EXIT_NOT_FOUND: u8 = 127;
+
+/// Why no job was run, and the code to exit with.
+#[derive(Debug)]
+pub struct Failed {
+    /// The exit code.
+    pub code: u8,
+    /// What to tell the user; empty if that has been said already.
+    pub message: String,
+}
+
+impl Failed {
+    /// A failure of oflaunch itself.
+    pub fn new(message: impl Into<String>) -> Failed {
+        Failed::with_code(EXIT_FAILED, message)
+    }
+
+    /// A failure with an exit code of its own.
+    pub fn with_code(code: u8, message: impl Into<String>) -> Failed {
+        Failed { code, message: message.into() }
+    }
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

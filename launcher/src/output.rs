@@ -1,0 +1,362 @@
+//! What the ranks print, brought together without mixing two ranks' text inside a line.
+//!
+//! A pump per pipe cuts the bytes into records (lines, or what ends with a carriage return) and sends them to one writer
+//! thread, which alone touches the terminal: a slow reader of our output slows the ranks down, never the control service.
+
+use std::collections::VecDeque;
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe;
+use tokio::sync::{Notify, mpsc};
+
+/// A line longer than this is passed on in pieces.
+const LONGEST_RECORD: usize = 64 << 10;
+/// Records that may wait for the writer; then the pumps wait, and with them the ranks.
+const QUEUE: usize = 256;
+/// Lines of stderr that are kept of each rank for the report.
+const TAIL_LINES: usize = 20;
+/// Longest line kept for the report.
+const TAIL_LINE_BYTES: usize = 400;
+
+/// Which of our streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// Who printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A rank.
+    Rank(usize),
+    /// oflaunch itself.
+    Launcher,
+}
+
+/// Bytes of one source, at most one line.
+struct Record {
+    stream: Stream,
+    source: Source,
+    bytes: Vec<u8>,
+}
+
+/// How the text of the ranks is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    world: usize,
+    prefix: bool,
+    /// Whether stdout and stderr are terminals.
+    terminal: [bool; 2],
+}
+
+impl Style {
+    /// The style for a job of `world` ranks whose output goes where ours goes.
+    pub fn detect(world: usize, prefix: bool) -> Style {
+        Style { world, prefix, terminal: [io::stdout().is_terminal(), io::stderr().is_terminal()] }
+    }
+
+    /// Whether a rank's bytes are passed on as they come: prompts and progress bars of rank 0 work then.
+    fn raw(&self, rank: usize, stream: Stream) -> bool {
+        rank == 0 && (self.world == 1 || self.terminal[stream as usize])
+    }
+
+    fn prefix(&self, source: Source, stream: Stream) -> Option<String> {
+        match source {
+            Source::Rank(rank) if self.prefix && !self.raw(rank, stream) => Some(format!("[rank {rank}] ")),
+            _ => None,
+        }
+    }
+}
+
+/// The way to the writer thread.
+#[derive(Clone)]
+pub struct Output {
+    records: mpsc::Sender<Record>,
+    style: Style,
+}
+
+impl Output {
+    /// Starts the writer. `closed` is notified if nobody reads our output any more. The thread ends when the last clone
+    /// of the output is gone; wait for it, or the last lines are lost.
+    pub fn start(style: Style, closed: Arc<Notify>) -> io::Result<(Output, JoinHandle<()>)> {
+        let (records, queue) = mpsc::channel(QUEUE);
+        let writer = std::thread::Builder::new()
+            .name("oflaunch-output".into())
+            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), &closed))?;
+        Ok((Output { records, style }, writer))
+    }
+
+    /// A line of oflaunch's own.
+    pub async fn say(&self, text: &str) {
+        self.send(Stream::Err, Source::Launcher, format!("oflaunch: {text}\n").into_bytes()).await;
+    }
+
+    /// Passes on what comes through a rank's pipe until it is closed.
+    pub async fn pump(self, mut from: pipe::Receiver, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
+        let raw = self.style.raw(rank, stream);
+        let mut splitter = Splitter::default();
+        let mut records = Vec::new();
+        let mut buffer = vec![0; 16 << 10];
+        loop {
+            let bytes = match from.read(&mut buffer).await {
+                Ok(0) | Err(_) => break,
+                Ok(n) => &buffer[..n],
+            };
+            if let Some(tail) = &tail {
+                tail.push(bytes);
+            }
+            if raw {
+                records.push(bytes.to_vec());
+            } else {
+                splitter.push(bytes, |record| records.push(record));
+            }
+            for bytes in records.drain(..) {
+                self.send(stream, Source::Rank(rank), bytes).await;
+            }
+        }
+        if let Some(rest) = splitter.finish() {
+            self.send(stream, Source::Rank(rank), rest).await;
+        }
+    }
+
+    async fn send(&self, stream: Stream, source: Source, bytes: Vec<u8>) {
+        // The writer outlives every sender, so this cannot fail while the process is whole.
+        let _writer_lives = self.records.send(Record { stream, source, bytes }).await;
+    }
+}
+
+fn write_all<O: Write, E: Write>(mut queue: mpsc::Receiver<Record>, mut sink: Sink<O, E>, closed: &Notify) {
+    let mut broken = false;
+    while let Some(first) = queue.blocking_recv() {
+        let mut next = Some(first);
+        while let Some(record) = next {
+            // After an error the records are still taken, so that nobody waits for room in the queue.
+            broken = broken || sink.write(&record).is_err();
+            next = queue.try_recv().ok();
+        }
+        broken = broken || sink.flush().is_err();
+        if broken {
+            closed.notify_one();
+        }
+    }
+}
+
+/// Cuts a stream of bytes into records: what ends with `\n`, with `\r\n`, or with a `\r` that no `\n` follows.
+#[derive(Default)]
+struct Splitter {
+    pending: Vec<u8>,
+}
+
+impl Splitter {
+    fn push(&mut self, bytes: &[u8], mut emit: impl FnMut(Vec<u8>)) {
+        for &byte in bytes {
+            // Only now is it known that the carriage return was not half of a line end.
+            if self.pending.last() == Some(&b'\r') && byte != b'\n' {
+                emit(std::mem::take(&mut self.pending));
+            }
+            self.pending.push(byte);
+            if byte == b'\n' || self.pending.len() >= LONGEST_RECORD {
+                emit(std::mem::take(&mut self.pending));
+            }
+        }
+    }
+
+    fn finish(self) -> Option<Vec<u8>> {
+        (!self.pending.is_empty()).then_some(self.pending)
+    }
+}
+
+/// Where the cursor of a stream stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cursor {
+    /// At the start of an empty line.
+    Fresh,
+    /// At the start of a line on which the source has printed.
+    Returned(Source),
+    /// Behind text of the source.
+    Within(Source),
+}
+
+/// Writes records so that each starts where it may, with its prefix.
+struct Sink<O, E> {
+    out: O,
+    err: E,
+    style: Style,
+    /// One cursor per stream; if both are terminals they are one, and the first counts.
+    cursors: [Cursor; 2],
+    last: Stream,
+}
+
+impl<O: Write, E: Write> Sink<O, E> {
+    fn new(out: O, err: E, style: Style) -> Sink<O, E> {
+        Sink { out, err, style, cursors: [Cursor::Fresh; 2], last: Stream::Out }
+    }
+
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        if self.last != record.stream {
+            // Where both streams go to one place the order is that of arrival.
+            self.flush()?;
+            self.last = record.stream;
+        }
+        let shared = self.style.terminal == [true, true];
+        let cursor = &mut self.cursors[if shared { 0 } else { record.stream as usize }];
+        let mut text = Vec::with_capacity(record.bytes.len() + 16);
+        match *cursor {
+            Cursor::Returned(source) | Cursor::Within(source) if source != record.source => text.push(b'\n'),
+            _ => {}
+        }
+        if *cursor != Cursor::Within(record.source)
+            && let Some(prefix) = self.style.prefix(record.source, record.stream)
+        {
+            text.extend_from_slice(prefix.as_bytes());
+        }
+        text.extend_from_slice(&record.bytes);
+        *cursor = match record.bytes.last() {
+            None => *cursor,
+            Some(b'\n') => Cursor::Fresh,
+            Some(b'\r') => Cursor::Returned(record.source),
+            Some(_) => Cursor::Within(record.source),
+        };
+        match record.stream {
+            Stream::Out => self.out.write_all(&text),
+            Stream::Err => self.err.write_all(&text),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()?;
+        self.err.flush()
+    }
+}
+
+/// The last lines that a rank printed to stderr.
+#[derive(Default)]
+pub struct Tail(Mutex<TailLines>);
+
+#[derive(Default)]
+struct TailLines {
+    done: VecDeque<Vec<u8>>,
+    current: Vec<u8>,
+}
+
+impl Tail {
+    /// Adds what was printed.
+    pub fn push(&self, bytes: &[u8]) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for &byte in bytes {
+            if byte != b'\n' {
+                if lines.current.len() < TAIL_LINE_BYTES {
+                    lines.current.push(byte);
+                }
+                continue;
+            }
+            if lines.done.len() == TAIL_LINES {
+                lines.done.pop_front();
+            }
+            let line = std::mem::take(&mut lines.current);
+            lines.done.push_back(line);
+        }
+    }
+
+    /// The lines so far, oldest first.
+    pub fn lines(&self) -> Vec<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = (!lines.current.is_empty()).then_some(&lines.current);
+        lines.done.iter().chain(current).map(|line| String::from_utf8_lossy(line).trim_end().to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(pieces: &[&str]) -> Vec<String> {
+        let mut splitter = Splitter::default();
+        let mut records = Vec::new();
+        for piece in pieces {
+            splitter.push(piece.as_bytes(), |r| records.push(r));
+        }
+        records.extend(splitter.finish());
+        records.into_iter().map(|r| String::from_utf8(r).unwrap()).collect()
+    }
+
+    #[test]
+    fn records_do_not_depend_on_how_the_bytes_arrive() {
+        let text = "one\ntwo\r\n 10%\r 20%\r\r\nlast";
+        let whole = split(&[text]);
+        assert_eq!(whole, ["one\n", "two\r\n", " 10%\r", " 20%\r", "\r\n", "last"]);
+        assert_eq!(whole.concat(), text);
+        for cut in 0..=text.len() {
+            assert_eq!(split(&[&text[..cut], &text[cut..]]), whole, "cut at {cut}");
+        }
+        let long = "x".repeat(3 * LONGEST_RECORD / 2);
+        assert_eq!(split(&[&long]).iter().map(String::len).collect::<Vec<_>>(), [LONGEST_RECORD, LONGEST_RECORD / 2]);
+    }
+
+    fn show(style: Style, records: &[(Stream, Source, &str)]) -> (String, String) {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut sink = Sink::new(&mut out, &mut err, style);
+        for (stream, source, text) in records {
+            sink.write(&Record { stream: *stream, source: *source, bytes: text.as_bytes().to_vec() }).unwrap();
+        }
+        (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    const R0: Source = Source::Rank(0);
+    const R1: Source = Source::Rank(1);
+    const FILE: Style = Style { world: 2, prefix: true, terminal: [false, false] };
+    const TERMINAL: Style = Style { world: 2, prefix: true, terminal: [true, true] };
+    use Stream::{Err, Out};
+
+    #[test]
+    fn every_line_has_its_prefix() {
+        let (out, err) = show(
+            FILE,
+            &[(Out, R0, "a\n"), (Out, R1, "b\n"), (Err, R1, "c\n"), (Err, Source::Launcher, "oflaunch: d\n")],
+        );
+        assert_eq!(out, "[rank 0] a\n[rank 1] b\n");
+        assert_eq!(err, "[rank 1] c\noflaunch: d\n");
+        let plain = Style { prefix: false, ..FILE };
+        assert_eq!(show(plain, &[(Out, R0, "a\n"), (Out, R1, "b\n")]).0, "a\nb\n");
+    }
+
+    #[test]
+    fn nobody_prints_into_anothers_line() {
+        let (out, _) = show(FILE, &[(Out, R0, "no end"), (Out, R1, "b\n"), (Out, R1, "50%\r"), (Out, R0, "a\n")]);
+        assert_eq!(out, "[rank 0] no end\n[rank 1] b\n[rank 1] 50%\r\n[rank 0] a\n");
+        // One terminal behind both streams: the cursor is one.
+        let (out, err) = show(TERMINAL, &[(Out, R0, "\r 50%"), (Err, R1, "warning\n"), (Out, R0, "\r 51%")]);
+        assert_eq!(out, "\r 50%\r 51%");
+        assert_eq!(err, "\n[rank 1] warning\n");
+    }
+
+    #[test]
+    fn a_long_line_goes_on_without_a_second_prefix() {
+        assert_eq!(show(FILE, &[(Out, R1, "half"), (Out, R1, " whole\n")]).0, "[rank 1] half whole\n");
+    }
+
+    #[test]
+    fn rank_0_is_untouched_on_a_terminal_and_alone() {
+        assert_eq!(show(TERMINAL, &[(Out, R0, "name? "), (Out, R0, "\r  \r")]).0, "name? \r  \r");
+        let alone = Style { world: 1, prefix: true, terminal: [false, false] };
+        assert_eq!(show(alone, &[(Out, R0, "a\n")]).0, "a\n");
+    }
+
+    #[test]
+    fn the_tail_keeps_the_last_lines() {
+        let tail = Tail::default();
+        for i in 0..30 {
+            tail.push(format!("line {i}\n").as_bytes());
+        }
+        tail.push(b"open");
+        let lines = tail.lines();
+        assert_eq!(lines.len(), TAIL_LINES + 1);
+        assert_eq!((lines[0].as_str(), lines[TAIL_LINES].as_str()), ("line 10", "open"));
+    }
+}

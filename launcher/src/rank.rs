@@ -1,0 +1,121 @@
+//! Starting one rank's process, and ending it with all that it started.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
+};
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+/// What a rank's process is started with.
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    /// The executable.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables added to our environment.
+    pub env: Vec<(&'static str, String)>,
+    /// The cores it may use; none: all of ours.
+    pub cores: Option<Vec<usize>>,
+    /// A descriptor of ours that it inherits under the same number.
+    pub inherit: Option<RawFd>,
+}
+
+/// A rank's process that has been started.
+pub struct Started {
+    /// The process with its pipes.
+    pub child: Child,
+    /// Becomes readable when the process ends.
+    pub pidfd: OwnedFd,
+    /// The process group.
+    pub group: Group,
+}
+
+/// Starts a rank in a process group of its own. It dies with the calling *thread*, so that must be one that lives as long
+/// as the job.
+pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
+    let cpus = recipe.cores.as_ref().map(|cores| {
+        let mut set = CpuSet::new();
+        cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
+        set
+    });
+    let (launcher, inherit) = (getpid(), recipe.inherit);
+    let mut command = Command::new(&recipe.program);
+    command
+        .args(&recipe.args)
+        .envs(recipe.env.iter().map(|(name, value)| (name, value)))
+        .stdin(stdin)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let prepare = move || -> io::Result<()> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // If the launcher died before the line above, nobody will send the signal.
+        if getppid() != Some(launcher) {
+            return Err(Errno::CHILD.into());
+        }
+        if let Some(cpus) = &cpus {
+            sched_setaffinity(None, cpus)?;
+        }
+        if let Some(fd) = inherit {
+            // SAFETY: the caller keeps the descriptor open until after the spawn, and the child has a copy of it.
+            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(fd) }, FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure only makes system calls on values prepared before; it neither allocates
+    // nor takes a lock.
+    unsafe { command.pre_exec(prepare) };
+    let mut child = command.spawn()?;
+    let pid = Pid::from_child(&child);
+    // The child is ours and not reaped, so its id is still its own.
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => Ok(Started { child, pidfd, group: Group { pid, live: Mutex::new(true) } }),
+        Err(e) => {
+            child.kill()?;
+            child.wait()?;
+            Err(e.into())
+        }
+    }
+}
+
+/// The process group of a rank: the rank and what it started.
+pub struct Group {
+    pid: Pid,
+    /// Whether the leader is unreaped; after that its number may belong to somebody else.
+    live: Mutex<bool>,
+}
+
+impl Group {
+    /// The rank's process id, which is also the group's.
+    pub fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// Sends a signal to all of the group, unless it is gone.
+    pub fn signal(&self, signal: Signal) {
+        if *self.live.lock().unwrap_or_else(PoisonError::into_inner) {
+            self.send(signal);
+        }
+    }
+
+    /// Kills what the leader has left behind. To be called after its end and before it is reaped.
+    pub fn close(&self) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send(Signal::KILL);
+        *live = false;
+    }
+
+    fn send(&self, signal: Signal) {
+        // The group may consist of processes that have ended; there is nothing to do about that or any other error.
+        let _gone = kill_process_group(self.pid, signal);
+    }
+}

@@ -1,0 +1,128 @@
+//! How a rank ended, as one sentence and one exit code.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Names of the signals that a person meets. The numbers are Linux's on all architectures we build for.
+const SIGNALS: &[(i32, &str)] = &[
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (10, "SIGUSR1"),
+    (11, "SIGSEGV"),
+    (12, "SIGUSR2"),
+    (13, "SIGPIPE"),
+    (14, "SIGALRM"),
+    (15, "SIGTERM"),
+    (24, "SIGXCPU"),
+    (25, "SIGXFSZ"),
+    (31, "SIGSYS"),
+];
+
+/// How a rank ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// The rank.
+    pub rank: usize,
+    /// Its process.
+    pub pid: i32,
+    /// What the kernel says.
+    pub status: ExitStatus,
+    /// The last lines it printed to stderr.
+    pub tail: Vec<String>,
+}
+
+impl Ended {
+    /// Whether the rank did its work.
+    pub fn success(&self) -> bool {
+        self.status.success()
+    }
+
+    /// Whether a signal ended it, which no rank does as a mere consequence of another's failure.
+    pub fn by_signal(&self) -> bool {
+        self.status.signal().is_some()
+    }
+
+    /// The code a shell would show: its own, or 128 and the signal.
+    pub fn code(&self) -> u8 {
+        let code = match (self.status.code(), self.status.signal()) {
+            (Some(code), _) => code,
+            (None, Some(signal)) => 128 + signal,
+            (None, None) => 1,
+        };
+        u8::try_from(code).unwrap_or(1)
+    }
+
+    /// One sentence: who, and what happened.
+    pub fn describe(&self) -> String {
+        let who = format!("rank {} (pid {})", self.rank, self.pid);
+        if let Some(signal) = self.status.signal() {
+            let hint = if signal == 9 { "; the kernel does that when memory runs out" } else { "" };
+            return format!("{who} was killed by {}{hint}", signal_name(signal));
+        }
+        match (self.code(), panic_message(&self.tail)) {
+            (101, Some(message)) => format!("{who} panicked: {message}"),
+            (code, _) => format!("{who} exited with code {code}"),
+        }
+    }
+}
+
+/// A signal as `signal 9 (SIGKILL)`.
+pub fn signal_name(signal: i32) -> String {
+    match SIGNALS.iter().find(|(number, _)| *number == signal) {
+        Some((_, name)) => format!("signal {signal} ({name})"),
+        None => format!("signal {signal}"),
+    }
+}
+
+/// The last panic in the output of a Rust program: where, and the first line of what it said.
+fn panic_message(tail: &[String]) -> Option<String> {
+    let at = tail.iter().rposition(|line| line.contains("panicked at "))?;
+    let place = tail[at].split_once("panicked at ")?.1.trim_end_matches(':');
+    match tail.get(at + 1).filter(|line| !line.is_empty() && !line.starts_with("note: ")) {
+        Some(message) => Some(format!("{message} (at {place})")),
+        None => Some(format!("at {place}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(raw: i32, tail: &[&str]) -> Ended {
+        Ended {
+            rank: 2,
+            pid: 123,
+            status: ExitStatus::from_raw(raw),
+            tail: tail.iter().map(|l| l.to_string()).collect(),
+        }
+    }
+
+    #[test]
+    fn sentences_and_codes() {
+        let panic = ["thread 'main' (9) panicked at src/main.rs:2:5:", "boom", "note: run with"];
+        for (raw, tail, sentence, code) in [
+            (7 << 8, &panic[..0], "rank 2 (pid 123) exited with code 7", 7),
+            (101 << 8, &panic[..0], "rank 2 (pid 123) exited with code 101", 101),
+            (101 << 8, &panic[..], "rank 2 (pid 123) panicked: boom (at src/main.rs:2:5)", 101),
+            (101 << 8, &panic[..1], "rank 2 (pid 123) panicked: at src/main.rs:2:5", 101),
+            (7 << 8, &panic[..], "rank 2 (pid 123) exited with code 7", 7),
+            (11, &panic[..0], "rank 2 (pid 123) was killed by signal 11 (SIGSEGV)", 139),
+            (64, &panic[..0], "rank 2 (pid 123) was killed by signal 64", 192),
+        ] {
+            let ended = ended(raw, tail);
+            assert_eq!(ended.describe(), sentence);
+            assert_eq!(ended.code(), code);
+            assert!(!ended.success());
+        }
+        let killed = ended(9, &[]).describe();
+        assert!(killed.starts_with("rank 2 (pid 123) was killed by signal 9 (SIGKILL)"), "{killed}");
+        assert!(ended(0, &[]).success());
+    }
+}

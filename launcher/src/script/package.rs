@@ -1,0 +1,254 @@
+//! The hidden package that a script is built as.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::frontmatter::Frontmatter;
+use super::stamp::Hasher;
+use crate::Failed;
+use crate::cli::Profile;
+
+/// A file that cargo puts into every target directory.
+const TARGET_MARK: &str = "CACHEDIR.TAG";
+
+/// File name of the copy of a script with frontmatter.
+pub const COPY_NAME: &str = "main.rs";
+
+/// Where a script is built, and as what. Locating it touches no file.
+#[derive(Clone, Debug)]
+pub struct Package {
+    /// The user's file.
+    pub source: PathBuf,
+    /// The oflow source tree it is built against.
+    pub home: PathBuf,
+    /// Where cargo builds: the directory in which our own library was built.
+    pub target: PathBuf,
+    /// The package's own folder.
+    pub folder: PathBuf,
+    /// Name of the package and of the executable, different for every script.
+    pub name: String,
+    /// The profile it is built with.
+    pub profile: Profile,
+}
+
+impl Package {
+    /// The package of the script at an absolute path.
+    pub fn locate(source: &Path, profile: Profile) -> Result<Package, Failed> {
+        let home = home()?;
+        let target = target_dir(&home, std::env::current_exe().ok().as_deref());
+        let text = utf8(source)?;
+        let mut hash = Hasher::default();
+        hash.write(text.as_bytes());
+        let stem = source.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = format!("{}-{:016x}", package_name(&stem), hash.finish());
+        let folder = target.join("scripts").join(&name);
+        Ok(Package { source: source.to_path_buf(), home, target, folder, name, profile })
+    }
+
+    /// The executable that the build makes.
+    pub fn executable(&self) -> PathBuf {
+        self.target.join(self.profile.folder()).join(&self.name)
+    }
+
+    /// The generated manifest.
+    pub fn manifest_path(&self) -> PathBuf {
+        self.folder.join("Cargo.toml")
+    }
+
+    /// Where the copy of a script with frontmatter lies.
+    pub fn copy_path(&self) -> PathBuf {
+        self.folder.join(COPY_NAME)
+    }
+
+    /// The command that builds it, for people.
+    pub fn command_line(&self) -> String {
+        format!(
+            "cargo build --manifest-path {} --profile {}  ({})",
+            self.manifest_path().display(),
+            self.profile.name(),
+            self.source.display()
+        )
+    }
+
+    /// Writes the package: manifest, lock file and, for a script with frontmatter, the copy. Files that are right already
+    /// keep their time stamps, so that cargo sees no change.
+    pub fn write(&self, frontmatter: Option<&Frontmatter>) -> Result<(), Failed> {
+        let failed = |what: &Path, e: io::Error| Failed::new(format!("cannot write {}: {e}", what.display()));
+        fs::create_dir_all(&self.folder).map_err(|e| failed(&self.folder, e))?;
+        if let Some(frontmatter) = frontmatter {
+            write_if_changed(&self.copy_path(), &frontmatter.source).map_err(|e| failed(&self.copy_path(), e))?;
+        }
+        let library = fs::read_to_string(self.home.join("Cargo.toml"))
+            .map_err(|e| Failed::new(format!("cannot read {}: {e}", self.home.join("Cargo.toml").display())))?;
+        // A published source tree may come without a lock file.
+        let lock = fs::read_to_string(self.home.join("Cargo.lock")).unwrap_or_default();
+        let manifest = self.manifest(frontmatter, &library, &lock)?;
+        let path = self.manifest_path();
+        if write_if_changed(&path, &manifest).map_err(|e| failed(&path, e))? && !lock.is_empty() {
+            // The library's own versions, so that what is built already fits.
+            let path = self.folder.join("Cargo.lock");
+            fs::write(&path, &lock).map_err(|e| failed(&path, e))?;
+        }
+        Ok(())
+    }
+
+    fn manifest(&self, frontmatter: Option<&Frontmatter>, library: &str, lock: &str) -> Result<String, Failed> {
+        let copy = self.copy_path();
+        let source = utf8(if frontmatter.is_some() { &copy } else { &self.source })?;
+        let mut lock_hash = Hasher::default();
+        lock_hash.write(lock.as_bytes());
+        Ok(format!(
+            "# Written by oflaunch; changes are lost. Script: {script}
+# The lock file is copied again when this changes: {lock:016x}
+[package]
+name = \"{name}\"
+version = \"0.0.0\"
+edition = \"2024\"
+publish = false
+
+[workspace]
+
+[[bin]]
+name = \"{name}\"
+path = {source}
+
+[dependencies]
+oflow = {{ path = {home} }}
+{entries}
+{tables}
+{profiles}",
+            script = self.source.display().to_string().escape_default(),
+            lock = lock_hash.finish(),
+            name = self.name,
+            source = toml_string(source),
+            home = toml_string(utf8(&self.home)?),
+            entries = frontmatter.map_or("", |f| &f.entries),
+            tables = frontmatter.map_or("", |f| &f.tables),
+            profiles = profiles(library),
+        ))
+    }
+}
+
+/// The oflow source tree: the one oflaunch was built from, unless the user names another.
+pub fn home() -> Result<PathBuf, Failed> {
+    let (home, whence) = match std::env::var_os("OFLOW_HOME") {
+        Some(home) => (PathBuf::from(home), "OFLOW_HOME names"),
+        None => {
+            let launcher = Path::new(env!("CARGO_MANIFEST_DIR"));
+            (launcher.parent().unwrap_or(launcher).to_path_buf(), "oflaunch was built from")
+        }
+    };
+    let missing = |why: String| {
+        Failed::new(format!(
+            "scripts are built against the oflow source tree, but {}, which {whence}, {why}; set OFLOW_HOME to one",
+            home.display()
+        ))
+    };
+    let home = home.canonicalize().map_err(|e| missing(format!("cannot be used: {e}")))?;
+    if home.join("src/lib.rs").is_file() && home.join("Cargo.toml").is_file() {
+        Ok(home)
+    } else {
+        Err(missing("is none".into()))
+    }
+}
+
+/// The target directory in which oflaunch itself lies, where the library has been built; otherwise the source tree's.
+fn target_dir(home: &Path, own_executable: Option<&Path>) -> PathBuf {
+    own_executable
+        .and_then(|exe| exe.parent()?.parent())
+        .filter(|target| target.join(TARGET_MARK).is_file())
+        .map_or_else(|| home.join("target"), Path::to_path_buf)
+}
+
+/// A file stem as the beginning of a package name.
+fn package_name(stem: &str) -> String {
+    let mut name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name.insert(0, 's');
+    }
+    name
+}
+
+/// The `[profile…]` tables of a manifest: with other settings every dependency would be built anew.
+fn profiles(manifest: &str) -> String {
+    let mut inside = false;
+    let lines = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            inside = line.starts_with("[profile.");
+        }
+        inside
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+fn toml_string(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn utf8(path: &Path) -> Result<&str, Failed> {
+    path.to_str().ok_or_else(|| Failed::new(format!("the path {} is not UTF-8, which cargo needs", path.display())))
+}
+
+/// Whether the file was written.
+fn write_if_changed(path: &Path, text: &str) -> io::Result<bool> {
+    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(false);
+    }
+    fs::write(path, text)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_legal() {
+        for (stem, name) in [("train", "train"), ("2d mesh", "s2d-mesh"), ("größe", "gr--e"), ("", "s")] {
+            assert_eq!(package_name(stem), name);
+        }
+    }
+
+    #[test]
+    fn only_profiles_are_taken() {
+        let manifest = "[package]\nname = \"x\"\n[profile.dev]\nopt-level = 2\n\n[dependencies]\na = \"1\"\n[profile.release.package.\"*\"]\ndebug = 1\n";
+        assert_eq!(profiles(manifest), "[profile.dev]\nopt-level = 2\n\n[profile.release.package.\"*\"]\ndebug = 1\n");
+    }
+
+    #[test]
+    fn strings_are_escaped() {
+        assert_eq!(toml_string("a \"b\" \\ \n"), "\"a \\\"b\\\" \\\\ \\u000A\"");
+    }
+
+    #[test]
+    fn the_target_directory_is_where_we_were_built() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Path::new("/home/oflow");
+        let exe = dir.path().join("release/oflaunch");
+        assert_eq!(target_dir(home, Some(&exe)), home.join("target"));
+        fs::write(dir.path().join(TARGET_MARK), "").unwrap();
+        assert_eq!(target_dir(home, Some(&exe)), dir.path());
+        assert_eq!(target_dir(home, None), home.join("target"));
+    }
+
+    #[test]
+    fn two_scripts_of_one_name_are_two_packages() {
+        let a = Package::locate(Path::new("/a/train.rs"), Profile::Dev).unwrap();
+        let b = Package::locate(Path::new("/b/train.rs"), Profile::Dev).unwrap();
+        assert_ne!(a.name, b.name);
+        assert!(a.name.starts_with("train-"));
+        let release = Package::locate(Path::new("/a/train.rs"), Profile::Release).unwrap();
+        assert_eq!(release.name, a.name);
+        assert_ne!(release.executable(), a.executable());
+    }
+}

@@ -1,0 +1,174 @@
+//! Telling without cargo whether a script's executable is up to date.
+//!
+//! After a build the stamp is a hash over everything the executable was made from: cargo's list of source files (the
+//! script's and the library's) with their sizes and times, manifests, compiler, flags, and oflaunch itself. When nothing
+//! has changed the executable is run as it is.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::package::Package;
+
+/// File times are taken from a coarser clock than ours; a change may look older than it is by this much.
+const CLOCK_SLACK: Duration = Duration::from_millis(10);
+/// Environment variables that change what cargo builds.
+const FLAGS: &[&str] = &["RUSTFLAGS", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN"];
+const FLAG_PREFIXES: &[&str] = &["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_ENCODED_RUSTFLAGS"];
+
+/// FNV-1a with 64 bits: small, and the same in every build, which std's hasher does not promise.
+pub struct Hasher(u64);
+
+impl Default for Hasher {
+    fn default() -> Hasher {
+        Hasher(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher {
+    /// Adds bytes. Their number is added too, so that neighbours do not run together.
+    pub fn write(&mut self, bytes: &[u8]) {
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// The hash so far.
+    pub fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// Whether the executable is that of the last build and nothing has changed since.
+pub fn is_fresh(package: &Package) -> bool {
+    let saved = fs::read_to_string(stamp_path(package)).ok();
+    saved.is_some_and(|saved| compute(package, None).is_some_and(|now| saved == format!("{now:016x}")))
+}
+
+/// Notes that the executable is up to date; not if an input was changed after the build had begun, because then nobody
+/// knows which version went in.
+pub fn save(package: &Package, began: SystemTime) {
+    let path = stamp_path(package);
+    let saved = match compute(package, Some(began)) {
+        Some(hash) => fs::write(&path, format!("{hash:016x}")).is_ok(),
+        None => false,
+    };
+    if !saved {
+        // Without a stamp the next run asks cargo: slower and right.
+        let _may_be_missing = fs::remove_file(&path);
+    }
+}
+
+fn stamp_path(package: &Package) -> PathBuf {
+    package.folder.join(format!("stamp-{}", package.profile.name()))
+}
+
+/// The hash over all inputs; none if one is missing, or younger than the build.
+fn compute(package: &Package, build_began: Option<SystemTime>) -> Option<u64> {
+    let mut hash = Hasher::default();
+    let executable = package.executable();
+    hash.write(&fingerprint(&executable)?.0);
+    let own = std::env::current_exe().ok()?;
+    hash.write(own.as_os_str().as_bytes());
+    hash.write(&fingerprint(&own)?.0);
+    hash.write(&compiler_version()?);
+    for (name, value) in flags() {
+        hash.write(name.as_bytes());
+        hash.write(value.as_bytes());
+    }
+    let mut inputs = dep_info(&fs::read_to_string(executable.with_extension("d")).ok()?);
+    inputs.push(package.source.clone());
+    inputs.sort();
+    inputs.dedup();
+    for input in &inputs {
+        let (print, modified) = fingerprint(input)?;
+        if build_began.is_some_and(|began| modified + CLOCK_SLACK >= began) {
+            return None;
+        }
+        hash.write(input.as_os_str().as_bytes());
+        hash.write(&print);
+    }
+    // The contents as well: an editor or a copy may keep the time.
+    hash.write(&fs::read(&package.source).ok()?);
+    let home = &package.home;
+    hash.write(home.as_os_str().as_bytes());
+    for file in ["Cargo.toml", "Cargo.lock", "kernels/Cargo.toml", "proto/Cargo.toml", ".cargo/config.toml"] {
+        // Not every source tree has all of them.
+        hash.write(&fs::read(home.join(file)).unwrap_or_default());
+    }
+    Some(hash.finish())
+}
+
+/// Length and time of a file, as bytes and the time alone.
+fn fingerprint(path: &Path) -> Option<([u8; 24], SystemTime)> {
+    let metadata = fs::metadata(path).ok()?;
+    let modified = metadata.modified().ok()?;
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&metadata.len().to_le_bytes());
+    let age = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    bytes[8..].copy_from_slice(&age.as_nanos().to_le_bytes());
+    Some((bytes, modified))
+}
+
+fn compiler_version() -> Option<Vec<u8>> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().ok()?;
+    output.status.success().then_some(output.stdout)
+}
+
+fn flags() -> Vec<(String, OsString)> {
+    let relevant = |name: &str| FLAGS.contains(&name) || FLAG_PREFIXES.iter().any(|p| name.starts_with(p));
+    let mut flags: Vec<(String, OsString)> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| relevant(name))
+        .collect();
+    flags.sort();
+    flags
+}
+
+/// The source files in a dep-info file: `executable: file file …`, with spaces in names escaped.
+fn dep_info(text: &str) -> Vec<PathBuf> {
+    let Some((_, list)) = text.lines().next().and_then(|line| line.split_once(": ")) else {
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    let mut name = String::new();
+    let mut chars = list.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&' ') => name.extend(chars.next()),
+            ' ' => files.push(std::mem::take(&mut name)),
+            c => name.push(c),
+        }
+    }
+    files.push(name);
+    files.into_iter().filter(|f| !f.is_empty()).map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dep_info_names_are_unescaped() {
+        assert_eq!(
+            dep_info("/t/debug/x: /a/b.rs /with\\ space/c.rs /back\\slash.rs\n\n/a/b.rs:\n"),
+            [Path::new("/a/b.rs"), Path::new("/with space/c.rs"), Path::new("/back\\slash.rs")]
+        );
+        assert!(dep_info("").is_empty());
+    }
+
+    #[test]
+    fn neighbours_do_not_run_together() {
+        let hash = |parts: &[&str]| {
+            let mut h = Hasher::default();
+            parts.iter().for_each(|p| h.write(p.as_bytes()));
+            h.finish()
+        };
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+        assert_eq!(hash(&["ab", "c"]), hash(&["ab", "c"]));
+    }
+}

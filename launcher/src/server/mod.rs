@@ -1,0 +1,248 @@
+//! The control service of one job, hosted by the launcher.
+//!
+//! [`state`] holds what is known of the job and decides; this file carries it over gRPC. Everything waits on one watch
+//! channel that holds the state, so there is one lock and no wake-up can be missed.
+
+mod state;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use oflow::control::{Failure, Token};
+use oflow_proto::control as pb;
+use oflow_proto::control::control_server::{Control, ControlServer as Generated};
+use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+use tonic::codegen::InterceptedService;
+use tonic::codegen::tokio_stream::{Stream, wrappers::ReceiverStream};
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+pub use state::Silence;
+use state::{Arrival, JobState, Refusal};
+
+/// Longest a call may wait, whatever it asks for.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+
+/// The running service. Dropping it closes the port.
+pub struct ControlServer {
+    address: SocketAddr,
+    job: Job,
+    _shutdown: oneshot::Sender<()>,
+}
+
+impl ControlServer {
+    /// Serves a job of `world` ranks on a free port of the loopback interface, on the current tokio runtime.
+    pub async fn start(world: usize, token: Token) -> io::Result<ControlServer> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let job = Job(Arc::new(watch::Sender::new(JobState::new(world))));
+        let service = Generated::new(job.clone())
+            .max_decoding_message_size(MAX_MESSAGE_BYTES)
+            .max_encoding_message_size(MAX_MESSAGE_BYTES);
+        let service = InterceptedService::new(service, move |request: Request<()>| {
+            let known = request.metadata().get(TOKEN_KEY).is_some_and(|given| token.matches(given.as_bytes()));
+            if known { Ok(request) } else { Err(Status::unauthenticated("wrong or missing job token")) }
+        });
+        let (shutdown, over) = oneshot::channel::<()>();
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let serving = tonic::transport::Server::builder().serve_with_incoming_shutdown(service, incoming, async move {
+            // Resolves when the handle is dropped.
+            let _dropped = over.await;
+        });
+        tokio::spawn(async move {
+            if let Err(e) = serving.await {
+                eprintln!("oflaunch: the control service has ended: {e}");
+            }
+        });
+        Ok(ControlServer { address, job, _shutdown: shutdown })
+    }
+
+    /// Where the service listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Fails the job: every rank hears of it, and calls that wait end. Only the first failure counts.
+    pub fn fail(&self, rank: Option<usize>, message: &str) {
+        self.job.0.send_if_modified(|s| s.fail(rank, message));
+    }
+
+    /// Waits until the job has failed.
+    pub async fn failed(&self) -> Failure {
+        let mut changes = self.job.0.subscribe();
+        match changes.wait_for(|s| s.failure().is_some()).await.ok().and_then(|s| s.failure().cloned()) {
+            Some(failure) => failure,
+            // The sender lives in self, so the wait cannot end otherwise.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that a rank's process has ended, whether or not it said goodbye.
+    pub fn mark_left(&self, rank: usize) {
+        self.job.0.send_if_modified(|s| s.leave(rank));
+    }
+
+    /// Ranks that have joined, have not left, and have not been heard of for longer than `limit`.
+    pub fn silent(&self, limit: Duration) -> Vec<Silence> {
+        self.job.0.borrow().silent(Instant::now(), limit)
+    }
+}
+
+/// The service's side of the job state.
+#[derive(Clone)]
+struct Job(Arc<watch::Sender<JobState>>);
+
+impl Job {
+    /// Changes the state; waiters look again if `change` says so.
+    fn change<T>(&self, change: impl FnOnce(&mut JobState) -> Result<(T, bool), Refusal>) -> Result<T, Status> {
+        let mut outcome = None;
+        self.0.send_if_modified(|state| match change(state) {
+            Ok((value, wake)) => {
+                outcome = Some(Ok(value));
+                wake
+            }
+            Err(refusal) => {
+                // A refusal may have failed the job, which waiters must see.
+                let wake = refusal.fails_job;
+                outcome = Some(Err(refusal.status));
+                wake
+            }
+        });
+        outcome.unwrap_or_else(|| Err(Status::internal("the state was not looked at")))
+    }
+
+    /// Waits until `done` says something, the job fails, or the time is up (`None`).
+    async fn wait<T>(&self, limit: Duration, done: impl Fn(&JobState) -> Option<T>) -> Result<Option<T>, Status> {
+        let mut changes = self.0.subscribe();
+        let ready = changes.wait_for(|s| s.failure().is_some() || done(s).is_some());
+        match tokio::time::timeout(limit.min(LONGEST_WAIT), ready).await {
+            Err(_) => Ok(None),
+            Ok(Err(_)) => Err(Status::aborted("the job is over")),
+            Ok(Ok(state)) => match (done(&state), state.failure()) {
+                (Some(value), _) => Ok(Some(value)),
+                (None, Some(failure)) => Err(aborted(failure)),
+                (None, None) => Ok(None),
+            },
+        }
+    }
+}
+
+/// Takes a waiting rank out of its barrier when the wait ends early: by a timeout, or because the caller went away.
+struct Waiting<'a> {
+    job: &'a Job,
+    arrival: Arrival,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.job.0.send_if_modified(|s| {
+            s.withdraw(&self.arrival);
+            false
+        });
+    }
+}
+
+fn aborted(failure: &Failure) -> Status {
+    Status::aborted(format!("the job has failed: {failure}"))
+}
+
+#[tonic::async_trait]
+impl Control for Job {
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<pb::WatchEvent, Status>> + Send>>;
+
+    async fn join(&self, request: Request<pb::JoinRequest>) -> Result<Response<pb::JoinReply>, Status> {
+        let request = request.into_inner();
+        let world_size = self.change(|s| s.join(request, Instant::now()).map(|world| (world, true)))?;
+        Ok(Response::new(pb::JoinReply { world_size }))
+    }
+
+    async fn put(&self, request: Request<pb::PutRequest>) -> Result<Response<pb::PutReply>, Status> {
+        let pb::PutRequest { key, value } = request.into_inner();
+        self.change(|s| s.put(key, value).map(|()| ((), true)))?;
+        Ok(Response::new(pb::PutReply {}))
+    }
+
+    async fn get(&self, request: Request<pb::GetRequest>) -> Result<Response<pb::GetReply>, Status> {
+        let pb::GetRequest { key, wait_ms } = request.into_inner();
+        if wait_ms == 0 {
+            let value = self.0.borrow().get(&key);
+            return Ok(Response::new(pb::GetReply { value }));
+        }
+        let value = self.wait(Duration::from_millis(wait_ms), |s| s.get(&key)).await?;
+        Ok(Response::new(pb::GetReply { value }))
+    }
+
+    async fn compare_and_set(
+        &self,
+        request: Request<pb::CompareAndSetRequest>,
+    ) -> Result<Response<pb::CompareAndSetReply>, Status> {
+        let pb::CompareAndSetRequest { key, expected, value } = request.into_inner();
+        let reply = self.change(|s| {
+            let (set, current) = s.compare_and_set(key, expected.as_deref(), value)?;
+            Ok((pb::CompareAndSetReply { set, current }, set))
+        })?;
+        Ok(Response::new(reply))
+    }
+
+    async fn barrier(&self, request: Request<pb::BarrierRequest>) -> Result<Response<pb::BarrierReply>, Status> {
+        let request = request.into_inner();
+        let limit = Duration::from_millis(request.wait_ms);
+        let name = request.name.clone();
+        let arrival = self.change(|s| s.arrive(request))?;
+        let waiting = Waiting { job: self, arrival };
+        match self.wait(limit, |s| s.barrier_verdict(&waiting.arrival)).await? {
+            Some(Ok(())) => Ok(Response::new(pb::BarrierReply {})),
+            Some(Err(why)) => Err(Status::failed_precondition(why)),
+            None => {
+                let missing = self.0.borrow().describe_barrier(&waiting.arrival);
+                let seconds = limit.as_secs_f64();
+                Err(Status::deadline_exceeded(format!(
+                    "barrier {name:?} was not complete after {seconds:.1} s: {missing}"
+                )))
+            }
+        }
+    }
+
+    async fn heartbeat(&self, request: Request<pb::HeartbeatRequest>) -> Result<Response<pb::HeartbeatReply>, Status> {
+        let pb::HeartbeatRequest { rank, progress } = request.into_inner();
+        self.change(|s| s.heartbeat(rank, progress, Instant::now()).map(|()| ((), false)))?;
+        Ok(Response::new(pb::HeartbeatReply {}))
+    }
+
+    async fn watch(&self, _request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let (events, stream) = tokio::sync::mpsc::channel(1);
+        let mut changes = self.0.subscribe();
+        tokio::spawn(async move {
+            let failure = tokio::select! {
+                // The rank has gone: nobody is left to tell.
+                () = events.closed() => return,
+                state = changes.wait_for(|s| s.failure().is_some()) => state.ok().and_then(|s| s.failure().cloned()),
+            };
+            if let Some(failure) = failure {
+                let event = pb::WatchEvent { rank: failure.rank.map(|r| r as u32), message: failure.message };
+                let _listener_may_have_gone = events.send(Ok(event)).await;
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
+    }
+
+    async fn report_failure(
+        &self,
+        request: Request<pb::ReportFailureRequest>,
+    ) -> Result<Response<pb::ReportFailureReply>, Status> {
+        let pb::ReportFailureRequest { rank, message } = request.into_inner();
+        self.change(|s| s.report(rank, &message).map(|wake| ((), wake)))?;
+        Ok(Response::new(pb::ReportFailureReply {}))
+    }
+
+    async fn leave(&self, request: Request<pb::LeaveRequest>) -> Result<Response<pb::LeaveReply>, Status> {
+        let rank = request.into_inner().rank as usize;
+        self.change(|s| Ok(((), s.leave(rank))))?;
+        Ok(Response::new(pb::LeaveReply {}))
+    }
+}

@@ -1,0 +1,143 @@
+//! What the tests share: a folder with shell scripts, oflaunch as a child process, and waiting with a deadline.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
+
+pub const LONG: Duration = Duration::from_secs(20);
+
+/// Waits until `ready` returns something; panics after `limit`.
+pub fn wait_for<T>(what: &str, limit: Duration, mut ready: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "waited {limit:?} for {what}");
+        std::thread::yield_now();
+    }
+}
+
+pub struct Folder {
+    path: PathBuf,
+    /// Removes the folder in the end, if it is one to be removed.
+    _temporary: Option<tempfile::TempDir>,
+}
+
+impl Folder {
+    pub fn new() -> Folder {
+        let temporary = tempfile::tempdir().unwrap();
+        Folder { path: temporary.path().to_path_buf(), _temporary: Some(temporary) }
+    }
+
+    /// A folder that stays: what is built from scripts in it is built over in the next run instead of piling up.
+    pub fn lasting(name: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder { path, _temporary: None }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An executable shell script.
+    pub fn sh(&self, name: &str, body: &str) -> PathBuf {
+        let path = self.write(name, &format!("#!/bin/sh\n{body}\n"));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// The process ids that ranks have written into files `pid0`, `pid1` … (`echo $$ >pid$RANK.new; mv …`).
+    pub fn pids(&self, world: usize) -> Vec<i32> {
+        (0..world)
+            .map(|rank| {
+                wait_for("pid file", LONG, || {
+                    fs::read_to_string(self.path().join(format!("pid{rank}"))).ok()?.trim().parse().ok()
+                })
+            })
+            .collect()
+    }
+}
+
+/// Shell line by which a rank tells its process id, once all before it has been done.
+pub const TELL_PID: &str = "echo $$ >pid$RANK.new && mv pid$RANK.new pid$RANK";
+
+pub fn oflaunch(folder: &Folder) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oflaunch"));
+    command.current_dir(folder.path()).stdin(Stdio::null());
+    command
+}
+
+/// Runs oflaunch to its end.
+pub fn run(folder: &Folder, args: &[&str]) -> Output {
+    oflaunch(folder).args(args).output().unwrap()
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or_else(|| panic!("oflaunch was killed: {:?}", output.status.signal()))
+}
+
+/// An oflaunch that runs beside the test.
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    pub fn start(folder: &Folder, args: &[&str]) -> Running {
+        let child = oflaunch(folder).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        Running { child }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub fn finish(mut self) -> (ExitStatus, String) {
+        let status = wait_for("oflaunch to end", LONG, || self.child.try_wait().unwrap());
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut self.child.stderr.take().unwrap(), &mut text).unwrap();
+        (status, text)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that has failed must not leave a job behind; the ranks die with their launcher.
+        let _may_have_ended = self.child.kill();
+        let _may_be_reaped = self.child.wait();
+    }
+}
+
+pub fn kill(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Asserts that nothing is left of the process groups, at once or within moments where the kernel still cleans up.
+pub fn assert_gone(groups: &[i32]) {
+    for &group in groups {
+        wait_for("process group to be gone", LONG, || {
+            test_kill_process_group(Pid::from_raw(group).unwrap()).is_err().then_some(())
+        });
+    }
+}

@@ -1,0 +1,119 @@
+//! Real oflaunch runs of Rust scripts. Each builds with cargo, so this is one test that goes through the life of a script.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
+
+use common::*;
+
+/// oflaunch for a script, with a cargo of ours before the real one that notes each call.
+fn launch(folder: &Folder, args: &[&str]) -> (Output, usize) {
+    let log = folder.path().join("cargo.log");
+    let _may_not_exist = fs::remove_file(&log);
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let spy = folder.sh("cargo-spy", &format!("echo called >>'{}'; exec '{cargo}' \"$@\"", log.display()));
+    let output = command(folder, &spy).args(args).output().unwrap();
+    let calls = fs::read_to_string(&log).unwrap_or_default().lines().count();
+    (output, calls)
+}
+
+fn command(folder: &Folder, cargo: &Path) -> Command {
+    let mut command = oflaunch(folder);
+    command.env("CARGO", cargo);
+    command
+}
+
+/// Writes a script and waits until it is older than any build that begins now: one that is not is never taken for
+/// unchanged, because nobody knows which version was built.
+fn script(folder: &Folder, name: &str, text: &str) {
+    let path = folder.write(name, text);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    wait_for("the clock", LONG, || (SystemTime::now() > modified + Duration::from_millis(50)).then_some(()));
+}
+
+#[test]
+fn the_life_of_a_script() {
+    let folder = Folder::lasting("scripts");
+
+    // It is built once and run as ranks, which find their job.
+    let joined = r#"
+use oflow::control::{ControlClient, Hello, LaunchEnv};
+fn main() -> oflow::Result<()> {
+    let env = LaunchEnv::from_env()?.expect("a launcher");
+    let hello = Hello { version: "1".into(), registry_hash: 0, program_hash: 0 };
+    let client = ControlClient::connect(&env, hello)?;
+    client.put(&format!("rank {}", env.rank), b"here")?;
+    for rank in 0..env.world {
+        client.get_wait(&format!("rank {rank}"), std::time::Duration::from_secs(20))?;
+    }
+    println!("all {} here, {}", env.world, std::env::args().nth(1).unwrap_or_default());
+    client.leave()
+}
+"#;
+    script(&folder, "my script.rs", joined);
+    let (output, calls) = launch(&folder, &["-n", "2", "my script.rs", "--", "arg"]);
+    assert_eq!((code(&output), calls), (0, 1), "{}", stderr(&output));
+    let text = stdout(&output);
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort();
+    assert_eq!(lines, ["[rank 0] all 2 here, arg", "[rank 1] all 2 here, arg"]);
+
+    // Unchanged, it starts without cargo.
+    let (output, calls) = launch(&folder, &["-n", "2", "my script.rs"]);
+    assert_eq!((code(&output), calls), (0, 0), "{}", stderr(&output));
+
+    // Changed, it is built again.
+    script(&folder, "my script.rs", &joined.replace("all {} here", "ALL {} HERE"));
+    let (output, calls) = launch(&folder, &["-n", "1", "my script.rs"]);
+    assert_eq!((stdout(&output).trim_end(), calls), ("ALL 1 HERE,", 1), "{}", stderr(&output));
+
+    // An error is shown with the user's file and line; no rank starts.
+    script(&folder, "wrong.rs", "fn main() {\n    let x: u32 = \"no\";\n}\n");
+    let (output, _) = launch(&folder, &["-n", "2", "wrong.rs"]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 101);
+    let place = format!("{}:2:18", folder.path().canonicalize().unwrap().join("wrong.rs").display());
+    assert!(text.contains(&place), "{place} is missing in\n{text}");
+    assert!(text.ends_with("could not be built; no rank was started\n") && !text.contains("[rank"), "{text}");
+
+    // Frontmatter: a dependency that the library has too, so no download; lines and file are the user's.
+    let front = "---\n[dependencies]\nhalf = \"2\"\n---\nfn main() {\n    println!(\"{}\", half::f16::ONE);\n}\n";
+    script(&folder, "front.rs", front);
+    let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, "1\n"), "{}", stderr(&output));
+    script(&folder, "front.rs", &front.replace("half::f16::ONE", "half::f16::TWO"));
+    let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
+    let place = format!("{}:6:", folder.path().canonicalize().unwrap().join("front.rs").display());
+    assert!(stderr(&output).contains(&place), "{place} is missing in\n{}", stderr(&output));
+    script(&folder, "front.rs", "---\n[package]\n---\nfn main() {}\n");
+    let (output, calls) = launch(&folder, &["-n", "1", "front.rs"]);
+    assert_eq!((code(&output), calls), (101, 0));
+    assert!(stderr(&output).contains("front.rs: line 2: only [dependencies]"), "{}", stderr(&output));
+
+    // A panic is quoted with the user's line, and its code is kept.
+    script(&folder, "panics.rs", "fn main() {\n    panic!(\"no data\");\n}\n");
+    let (output, _) = launch(&folder, &["-n", "1", "panics.rs"]);
+    assert_eq!(code(&output), 101);
+    let text = stderr(&output);
+    assert!(text.contains("panicked: no data (at ") && text.contains("panics.rs:2:5)"), "{text}");
+
+    // Two at once build once, or one after the other, but never into each other.
+    script(&folder, "both.rs", "fn main() {\n    println!(\"done\");\n}\n");
+    let runs: Vec<Running> = (0..2).map(|_| Running::start(&folder, &["-n", "2", "both.rs"])).collect();
+    for run in runs {
+        let (status, text) = run.finish();
+        assert_eq!(status.code(), Some(0), "{text}");
+    }
+}
+
+#[test]
+fn a_source_tree_that_is_none() {
+    let folder = Folder::new();
+    folder.write("a.rs", "fn main() {}\n");
+    let output = oflaunch(&folder).env("OFLOW_HOME", folder.path()).args(["-n", "1", "a.rs"]).output().unwrap();
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("which OFLOW_HOME names, is none; set OFLOW_HOME to one"), "{}", stderr(&output));
+}

@@ -1,0 +1,284 @@
+//! What the launcher tells a rank through the environment.
+
+use std::ffi::OsString;
+use std::os::fd::RawFd;
+use std::str::FromStr;
+
+use super::Token;
+use crate::error::{Error, Result};
+
+/// Who sets a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// `oflaunch` sets it for each rank; if any of these is there, the process is a rank of a job.
+    Launcher,
+    /// The user may set it; `oflaunch` sets it too.
+    Either,
+    /// The user may set it for `oflaunch`.
+    User,
+}
+
+/// An environment variable that oflow reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, for the help text.
+    pub meaning: &'static str,
+    /// Who sets it.
+    pub set_by: SetBy,
+}
+
+const RANK: &str = "RANK";
+const LOCAL_RANK: &str = "LOCAL_RANK";
+const WORLD_SIZE: &str = "WORLD_SIZE";
+const LOCAL_WORLD_SIZE: &str = "LOCAL_WORLD_SIZE";
+const MASTER_ADDR: &str = "MASTER_ADDR";
+const MASTER_PORT: &str = "MASTER_PORT";
+const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
+const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
+const OFLOW_THREADS: &str = "OFLOW_THREADS";
+
+/// Every environment variable that oflow reads, in the order of the help text.
+pub const VARIABLES: &[Variable] = &[
+    launcher(RANK, "number of this rank, from 0"),
+    launcher(LOCAL_RANK, "number of this rank on its host, from 0"),
+    launcher(WORLD_SIZE, "number of ranks in the job"),
+    launcher(LOCAL_WORLD_SIZE, "number of ranks on this host"),
+    launcher(MASTER_ADDR, "host of the control service"),
+    launcher(MASTER_PORT, "port of the control service"),
+    launcher(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits"),
+    launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
+    Variable { name: OFLOW_THREADS, meaning: "compute threads of this rank", set_by: SetBy::Either },
+    Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },
+];
+
+const fn launcher(name: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set_by: SetBy::Launcher }
+}
+
+/// What the launcher told this rank.
+#[derive(Clone, Debug)]
+pub struct LaunchEnv {
+    /// Number of this rank, from 0.
+    pub rank: usize,
+    /// Number of this rank on its host.
+    pub local_rank: usize,
+    /// Number of ranks in the job.
+    pub world: usize,
+    /// Number of ranks on this host.
+    pub local_world: usize,
+    /// Host of the control service.
+    pub master_addr: String,
+    /// Port of the control service.
+    pub master_port: u16,
+    /// Secret of the job.
+    pub token: Token,
+    /// Inherited descriptor of the host's shared memory arena, where there is one.
+    pub shm_fd: Option<RawFd>,
+    /// Compute threads of this rank, where said.
+    pub threads: Option<usize>,
+}
+
+impl LaunchEnv {
+    /// Reads the process's environment. `None`: no launcher, the program runs alone.
+    ///
+    /// # Errors
+    /// A variable of the launcher is missing while others are there, or holds something malformed. The message names it:
+    /// half an environment must not become a silent world of one.
+    pub fn from_env() -> Result<Option<LaunchEnv>> {
+        LaunchEnv::from_vars(|name| std::env::var_os(name))
+    }
+
+    /// Like [`LaunchEnv::from_env`] from any source of variables.
+    pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<LaunchEnv>> {
+        let reader = Reader { get };
+        let launcher = || VARIABLES.iter().filter(|v| v.set_by == SetBy::Launcher);
+        let Some(present) = launcher().find(|v| (reader.get)(v.name).is_some()) else {
+            return Ok(None);
+        };
+        let need = |name: &'static str| {
+            reader.text(name)?.ok_or_else(|| {
+                Error::argument(format!("environment variable {name} is not set although {} is", present.name))
+                    .help(format!("start the program with oflaunch, or unset {} to run it alone", present.name))
+            })
+        };
+        let number = |name: &'static str| -> Result<usize> { parse(name, &need(name)?, "a whole number") };
+
+        let world = number(WORLD_SIZE)?;
+        let rank = number(RANK)?;
+        let local_world = number(LOCAL_WORLD_SIZE)?;
+        let local_rank = number(LOCAL_RANK)?;
+        check(WORLD_SIZE, world, (1..=u32::MAX as usize).contains(&world), "at least 1")?;
+        check(RANK, rank, rank < world, &format!("below {WORLD_SIZE}={world}"))?;
+        let fits = (1..=world).contains(&local_world);
+        check(LOCAL_WORLD_SIZE, local_world, fits, &format!("from 1 to {WORLD_SIZE}={world}"))?;
+        check(LOCAL_RANK, local_rank, local_rank < local_world, &format!("below {LOCAL_WORLD_SIZE}={local_world}"))?;
+
+        let master_port: u16 = parse(MASTER_PORT, &need(MASTER_PORT)?, "a port number")?;
+        check(MASTER_PORT, 0, master_port != 0, "a port number")?;
+        let token = need(OFLOW_TOKEN)?.parse::<Token>().map_err(|e| {
+            // The value stays out of the message: it may be most of a secret.
+            Error::argument(format!("environment variable {OFLOW_TOKEN} is malformed: {}", e.message()))
+        })?;
+        let shm_fd = match reader.text(OFLOW_SHM_FD)? {
+            None => None,
+            Some(text) => {
+                let fd: RawFd = parse(OFLOW_SHM_FD, &text, "a file descriptor")?;
+                if fd < 0 {
+                    return Err(malformed(OFLOW_SHM_FD, &text, "a file descriptor"));
+                }
+                Some(fd)
+            }
+        };
+        let threads = match reader.text(OFLOW_THREADS)? {
+            None => None,
+            Some(text) => {
+                let threads = parse(OFLOW_THREADS, &text, "a whole number")?;
+                check(OFLOW_THREADS, threads, threads > 0, "at least 1")?;
+                Some(threads)
+            }
+        };
+        Ok(Some(LaunchEnv {
+            rank,
+            local_rank,
+            world,
+            local_world,
+            master_addr: need(MASTER_ADDR)?,
+            master_port,
+            token,
+            shm_fd,
+            threads,
+        }))
+    }
+
+    /// The variables as the launcher sets them; [`LaunchEnv::from_vars`] reads them back.
+    pub fn to_vars(&self) -> Vec<(&'static str, String)> {
+        let mut vars = vec![
+            (RANK, self.rank.to_string()),
+            (LOCAL_RANK, self.local_rank.to_string()),
+            (WORLD_SIZE, self.world.to_string()),
+            (LOCAL_WORLD_SIZE, self.local_world.to_string()),
+            (MASTER_ADDR, self.master_addr.clone()),
+            (MASTER_PORT, self.master_port.to_string()),
+            (OFLOW_TOKEN, self.token.expose().to_string()),
+        ];
+        vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
+        vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
+        vars
+    }
+}
+
+struct Reader<G> {
+    get: G,
+}
+
+impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
+    fn text(&self, name: &'static str) -> Result<Option<String>> {
+        match (self.get)(name).map(OsString::into_string) {
+            None => Ok(None),
+            Some(Ok(text)) if !text.is_empty() => Ok(Some(text)),
+            Some(Ok(_)) => Err(Error::argument(format!("environment variable {name} is empty"))),
+            Some(Err(_)) => Err(Error::argument(format!("environment variable {name} is not UTF-8"))),
+        }
+    }
+}
+
+fn parse<T: FromStr>(name: &str, text: &str, wanted: &str) -> Result<T> {
+    text.parse().map_err(|_| malformed(name, text, wanted))
+}
+
+fn check(name: &str, value: usize, ok: bool, wanted: &str) -> Result<()> {
+    if ok { Ok(()) } else { Err(malformed(name, &value.to_string(), wanted)) }
+}
+
+fn malformed(name: &str, text: &str, wanted: &str) -> Error {
+    Error::argument(format!("environment variable {name} is {text:?}, not {wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn full() -> LaunchEnv {
+        LaunchEnv {
+            rank: 3,
+            local_rank: 1,
+            world: 4,
+            local_world: 2,
+            master_addr: "127.0.0.1".into(),
+            master_port: 4711,
+            token: "0123456789abcdef".repeat(4).parse().unwrap(),
+            shm_fd: Some(7),
+            threads: Some(2),
+        }
+    }
+
+    fn read(vars: &BTreeMap<&str, String>) -> Result<Option<LaunchEnv>> {
+        LaunchEnv::from_vars(|name| vars.get(name).map(OsString::from))
+    }
+
+    #[test]
+    fn round_trip() {
+        let vars: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        let back = read(&vars).unwrap().unwrap();
+        assert_eq!(back.to_vars(), full().to_vars());
+        for name in vars.keys() {
+            assert!(VARIABLES.iter().any(|v| v.name == *name), "{name} is not in the table");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_launcher_means_alone() {
+        assert!(read(&BTreeMap::new()).unwrap().is_none());
+        assert!(read(&BTreeMap::from([("OFLOW_THREADS", "2".to_string())])).unwrap().is_none());
+    }
+
+    #[test]
+    fn every_missing_variable_is_named() {
+        let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        for name in whole.keys().filter(|n| ![OFLOW_SHM_FD, OFLOW_THREADS].contains(*n)) {
+            let mut vars = whole.clone();
+            vars.remove(name);
+            let error = read(&vars).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name} is not set")), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn one_variable_alone_is_an_error() {
+        for variable in VARIABLES.iter().filter(|v| v.set_by == SetBy::Launcher) {
+            let error = read(&BTreeMap::from([(variable.name, "1".to_string())])).unwrap_err().to_string();
+            assert!(error.contains("is not set although"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_malformed_value_is_named() {
+        let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        for (name, bad) in [
+            (RANK, "4"),
+            (RANK, "-1"),
+            (RANK, "two"),
+            (LOCAL_RANK, "2"),
+            (WORLD_SIZE, "0"),
+            (WORLD_SIZE, "99999999999999999999999"),
+            (LOCAL_WORLD_SIZE, "5"),
+            (LOCAL_WORLD_SIZE, "0"),
+            (MASTER_ADDR, ""),
+            (MASTER_PORT, "0"),
+            (MASTER_PORT, "65536"),
+            (OFLOW_TOKEN, "secret"),
+            (OFLOW_SHM_FD, "-3"),
+            (OFLOW_SHM_FD, "x"),
+            (OFLOW_THREADS, "0"),
+        ] {
+            let mut vars = whole.clone();
+            vars.insert(name, bad.to_string());
+            let error = read(&vars).unwrap_err().to_string();
+            assert!(error.contains(&format!("environment variable {name} is")), "{name}={bad}: {error}");
+            assert!(!error.contains("secret"), "the token must not be printed: {error}");
+        }
+    }
+}
