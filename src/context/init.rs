@@ -1,0 +1,192 @@
+//! Starting a rank: from the launcher's environment, alone, or as a thread of a test.
+
+use super::rank::{EnterGuard, RankCtx};
+use crate::comm::Communicator;
+use crate::comm::shm::{ShmArena, ShmOptions};
+use crate::comm::sim::SimWorld;
+use crate::control::{ControlClient, Hello, LaunchEnv};
+use crate::error::{Error, Result};
+use crate::intern::FixedHasher;
+use crate::ops;
+use crate::vm::VmMode;
+use std::hash::Hasher;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// This process's place in the job. The context is left when it is dropped; keep it until the end of `main`.
+#[must_use = "the rank leaves the job when this is dropped"]
+pub struct World {
+    ctx: Arc<RankCtx>,
+    _entered: EnterGuard,
+}
+
+impl World {
+    /// This rank.
+    pub fn rank(&self) -> usize {
+        self.ctx.rank()
+    }
+    /// Number of ranks.
+    pub fn size(&self) -> usize {
+        self.ctx.world()
+    }
+    /// The context, to enter on helper threads.
+    pub fn ctx(&self) -> &Arc<RankCtx> {
+        &self.ctx
+    }
+    /// Waits until every rank has come here.
+    #[track_caller]
+    pub fn barrier(&self) -> Result<()> {
+        let site = crate::error::CallSite::here();
+        let tag = self.ctx.next_op("barrier", site.line as u64, site);
+        let group = crate::comm::Group { ranks: (0..self.size()).collect(), me: self.rank() };
+        self.ctx.device(crate::placement::Device::Cpu)?.vm.synchronize()?;
+        self.ctx.comm()?.barrier(&group, &tag)
+    }
+}
+
+/// Enters this process into its job: rank and world come from the launcher's environment; without one, a world of 1.
+///
+/// # Errors
+/// When the environment is incomplete, the launcher cannot be reached or refuses this rank, or a context has been entered
+/// on this thread before.
+///
+/// ```
+/// let world = oflow::init()?;
+/// assert_eq!((world.rank(), world.size()), (0, 1));
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn init() -> Result<World> {
+    if super::rank::current_rank().is_ok() {
+        return Err(Error::context("this thread has entered a rank context already").help("call oflow::init() once"));
+    }
+    init_tracing();
+    let ctx = match LaunchEnv::from_env()? {
+        Some(env) => join(&env)?,
+        None => {
+            let comm = SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?;
+            use_threads(None)?;
+            RankCtx::new(Arc::new(comm), None, VmMode::Inline)?
+        }
+    };
+    Ok(World { _entered: ctx.enter(), ctx })
+}
+
+fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
+    let hello = Hello {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        registry_hash: ops::hash(),
+        program_hash: program_hash(),
+    };
+    let control = Arc::new(ControlClient::connect(env, hello)?);
+    // A failure on this rank's main thread is told to the others before this process is gone.
+    let told = Arc::downgrade(&control);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        before(info);
+        if let Some(c) = told.upgrade() {
+            // Best effort: the launcher sees the exit anyway.
+            let _ = c.report_failure(&format!("rank {} panicked: {info}", c.rank()));
+        }
+    }));
+    use_threads(env.threads)?;
+    let comm: Arc<dyn Communicator> = match env.shm_fd {
+        Some(fd) => {
+            // SAFETY: the launcher passed this descriptor to this process alone; nobody else owns it here.
+            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            let arena = ShmArena::from_fd(&fd, env.rank, env.world)?;
+            let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+            Arc::new(arena.comm(env.rank, ShmOptions::for_host(env.local_world, cores))?)
+        }
+        None if env.world == 1 => {
+            Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?)
+        }
+        None => {
+            return Err(Error::unsupported("ranks on different hosts cannot talk yet: no shared memory was passed")
+                .help("start the job with oflaunch on one host"));
+        }
+    };
+    RankCtx::new(comm, Some(control), VmMode::Inline)
+}
+
+/// Hash of the executable: ranks of different programs are refused at start.
+fn program_hash() -> u64 {
+    let mut h = FixedHasher::default();
+    if let Ok(meta) = std::env::current_exe().and_then(std::fs::metadata) {
+        h.write_u64(meta.len());
+        if let Some(t) = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()) {
+            h.write_u64(t.as_nanos() as u64);
+        }
+    }
+    h.finish()
+}
+
+/// The compute thread becomes a member of its pool: entering from outside would cost 20 µs a call.
+fn use_threads(threads: Option<usize>) -> Result<()> {
+    let n = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+    if n > 1 && rayon::current_thread_index().is_none() {
+        // A second pool in one process (tests) is refused by rayon; the first then serves.
+        let _ = oflow_kernels::parallel::install_pool(n);
+    }
+    Ok(())
+}
+
+/// `OFLOW_LOG=oflow=debug` prints spans and events; a subscriber of the user's own takes precedence.
+fn init_tracing() {
+    if let Ok(filter) = std::env::var("OFLOW_LOG") {
+        use tracing_subscriber::EnvFilter;
+        let _ = tracing_subscriber::fmt()
+            .with_env_filter(EnvFilter::new(filter))
+            .with_writer(std::io::stderr)
+            .try_init();
+    }
+}
+
+/// Runs a closure on `n` simulated ranks (threads) and returns what each returned, in order of ranks. For tests: sends
+/// rendezvous, deadlocks are found and named, a panic of one rank does not hang the others.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let sums = oflow::run_ranks(4, |world| {
+///     let mesh = Placement::all(Device::Cpu)?;
+///     let x = ones([6], (&mesh, sbp![S(0)]))?;
+///     assert_eq!(world.size(), 4);
+///     x.sum(())?.item()
+/// })?;
+/// assert_eq!(sums, [6.0; 4]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// The first rank's error, in order of ranks.
+pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
+    run_ranks_with(n, VmMode::Inline, f)
+}
+
+/// [`run_ranks`] with streams of that kind.
+pub fn run_ranks_with<R: Send>(
+    n: usize,
+    mode: VmMode,
+    f: impl Fn(&World) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let results = crate::comm::sim::run(n, |_, comm| {
+        let ctx = RankCtx::new(Arc::new(comm), None, mode)?;
+        let world = World { _entered: ctx.enter(), ctx };
+        let out = f(&world);
+        if let Ok(d) = world.ctx.device(crate::placement::Device::Cpu) {
+            d.vm.synchronize()?;
+        }
+        out
+    });
+    // When one rank fails the others fail with it; the error that tells most is a logical one, else the first.
+    let (mut values, mut errors) = (vec![], vec![]);
+    for r in results {
+        match r {
+            Ok(v) => values.push(v),
+            Err(e) => errors.push(e),
+        }
+    }
+    match errors.iter().position(|e| e.is_logical()).or((!errors.is_empty()).then_some(0)) {
+        Some(i) => Err(errors.swap_remove(i)),
+        None => Ok(values),
+    }
+}
