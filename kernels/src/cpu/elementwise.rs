@@ -186,14 +186,16 @@ impl Program {
                     unsafe { convert_run(v.ptr(), v.dtype(), 0, register(i).cast(), T::DTYPE, 1, step) };
                 }
             }
-            let inner = walk.inner();
+            let (inner, single) = (walk.inner(), walk.dims.len() == 1);
             let mut at = range.start;
             while at < range.end {
+                // One division for all operands, and none in the usual case of one row.
+                let (row, first) = if single { (0, at) } else { (at / inner, at % inner) };
                 let mut n = step.min(range.end - at);
                 if inner >= LONG_ROW {
-                    n = n.min(inner - at % inner);
+                    n = n.min(inner - first);
                 }
-                let chunk = Chunk { walk, at, n };
+                let chunk = Chunk { walk, at, row, first, n };
                 for (i, v) in inputs.iter().enumerate() {
                     if !self.used[i] || repeated[i] {
                         continue;
@@ -241,19 +243,20 @@ unsafe fn execute<T: Lanes>(i: &Instruction, slots: &[*const T], dst: *mut T, n:
     }
 }
 
-/// `n` elements of a walk from element `at`.
+/// `n` elements of a walk from element `at`, which is number `first` of row `row`.
 struct Chunk<'a> {
     walk: &'a Walk,
     at: usize,
+    row: usize,
+    first: usize,
     n: usize,
 }
 
 impl Chunk<'_> {
     /// The address of the chunk's elements where they lie side by side in the given dtype.
     fn direct(&self, operand: usize, v: &View, dtype: DType) -> Option<*mut u8> {
-        let inner = self.walk.inner();
-        let (row, first) = (self.at / inner, self.at % inner);
-        if v.dtype() != dtype || self.walk.inner_stride(operand) != 1 || first + self.n > inner {
+        let (row, first) = (self.row, self.first);
+        if v.dtype() != dtype || self.walk.inner_stride(operand) != 1 || first + self.n > self.walk.inner() {
             return None;
         }
         let offset = self.walk.row_offset(operand, row) + first as isize;
