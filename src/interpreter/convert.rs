@@ -4,7 +4,7 @@ use super::call::Target;
 use super::dispatch::run_boxing;
 use super::plan::boxing_to;
 use super::record::record_custom;
-use crate::comm::{Group, Tag};
+use crate::comm::Group;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{TensorType, find};

@@ -31,7 +31,10 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
         Grad::None => {}
         Grad::FromExpr => from_expr(&mut ctx)?,
         Grad::Wiring(wires) => {
-            for w in wires.iter().filter(|w| ctx.needs(w.input)) {
+            for w in wires {
+                if !ctx.needs(w.input) {
+                    continue;
+                }
                 let mut args: Vec<Value> = vec![];
                 for a in &w.args {
                     args.push(match a {

@@ -12,4 +12,4 @@ pub use elementwise::elementwise_signatures;
 pub use factors::{FactorRule, broadcast_dim};
 pub use layout::{check_layout, shard_box};
 pub use signature::Signature;
-pub use types::{NdSbp, Sbp, TensorDim};
+pub use types::{NdSbp, ReduceOp, Sbp, TensorDim};

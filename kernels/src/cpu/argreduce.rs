@@ -1,9 +1,9 @@
 //! The position of the largest or smallest element.
 
 use super::lane::{Lane, with_lane};
-use super::strided::Walk;
+use super::strided::{Walk, broadcast_strides};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, Dims, KernelError, Result, View};
+use crate::{DType, Dims, KernelError, Result, Strides, View};
 
 /// Writes to `out` (i64, size one in `dim`) the index along `dim` of the largest (`max`) or smallest element, plus
 /// `index_offset` (the first logical index of a shard). The first of equals; NaN counts as beyond everything, as in
@@ -73,6 +73,41 @@ fn position<T: Copy>(n: usize, at: impl Fn(usize) -> T, beats: impl Fn(T, T) -> 
     index
 }
 
+/// Writes to `out` (i64, x's dims) the index along `dim` plus `index_offset` where `x` equals `m` (which broadcasts; NaN
+/// equals NaN), elsewhere the largest i64: its minimum along `dim` is where `m` first stands.
+///
+/// # Errors
+/// Where dims or dtypes do not fit.
+pub fn match_index(x: &View, m: &View, out: &View, dim: usize, index_offset: i64) -> Result<()> {
+    if x.dims() != out.dims() || out.dtype() != DType::I64 || m.dtype() != x.dtype() || dim >= x.rank() {
+        return Err(KernelError::new(format!("match_index of {:?} along {dim} into {:?}", x.dims(), out.dims())));
+    }
+    let repeated = broadcast_strides(m, x.dims())?;
+    // The index along `dim` is a window too: of the numbers 0, 1, 2 …
+    let counting: Strides = (0..x.rank()).map(|d| isize::from(d == dim)).collect();
+    let walk = Walk::new(x.dims(), &[out.strides(), x.strides(), &repeated, &counting], true);
+    let inner = walk.inner();
+    parallel_for(if out.is_empty() { 0 } else { walk.rows() }, (GRAIN / inner.max(1)).max(1), &|rows| {
+        for row in rows {
+            let base: [isize; 4] = std::array::from_fn(|k| walk.row_offset(k, row));
+            let step: [isize; 4] = std::array::from_fn(|k| walk.inner_stride(k));
+            with_lane!(x.dtype(), S => for i in 0..inner as isize {
+                let at = |k: usize| base[k] + i * step[k];
+                // SAFETY: the walk stays inside the three views; no other task writes this row of the output.
+                unsafe {
+                    let a = x.ptr().cast::<S>().wrapping_offset(at(1)).read();
+                    let b = m.ptr().cast::<S>().wrapping_offset(at(2)).read();
+                    let hit = a == b || (S::DTYPE.is_float() && a.to_f64() == b.to_f64())
+                        || (S::DTYPE.is_float() && a.to_f64().is_nan() && b.to_f64().is_nan());
+                    let index = if hit { at(3) as i64 + index_offset } else { i64::MAX };
+                    out.ptr().cast::<i64>().wrapping_offset(at(0)).write(index);
+                }
+            });
+        }
+    });
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +131,17 @@ mod tests {
         }
         assert_eq!(arg(DType::I64, &[-1., -5., -5.], false), 1.0);
         assert_eq!(arg(DType::Bool, &[0., 1., 1.], true), 1.0);
+    }
+
+    #[test]
+    fn match_index_finds_values_and_nan() {
+        let nan = f64::NAN;
+        let x = Owned::from_f64(DType::F32, &[2, 3], &[1., 5., 5., 0., nan, -0.]);
+        let m = Owned::from_f64(DType::F32, &[2, 1], &[5., nan]);
+        let out = Owned::zeros(DType::I64, &[2, 3]);
+        match_index(&x.view(), &m.view(), &out.view(), 1, 4).unwrap();
+        let none = i64::MAX as f64;
+        assert_eq!(read(&out.view()), [none, 5., 6., none, 5., none]);
     }
 
     #[test]
