@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 /// assert_eq!((a.version(), a.bytes(), a.is_unique()), (1, 100, false));
 /// drop(b);
 /// assert!(a.is_unique());
-/// # oflow::Result::Ok(())
+/// # Ok::<(), oflow::Error>(())
 /// ```
 pub struct Storage(NonNull<Block>);
 
