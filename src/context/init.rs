@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
 use crate::vm::VmMode;
+use oflow_kernels::parallel::{Pool, install_pool};
 use std::hash::Hasher;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ use std::sync::Arc;
 pub struct World {
     ctx: Arc<RankCtx>,
     _entered: EnterGuard,
+    /// Worker threads of the compute thread; they end with it.
+    _pool: Option<Pool>,
 }
 
 impl World {
@@ -60,15 +63,16 @@ pub fn init() -> Result<World> {
         return Err(Error::context("this thread has entered a rank context already").help("call oflow::init() once"));
     }
     init_tracing();
-    let ctx = match LaunchEnv::from_env()? {
+    let env = LaunchEnv::from_env()?;
+    let pool = use_threads(env.as_ref().and_then(|e| e.threads));
+    let ctx = match env {
         Some(env) => join(&env)?,
         None => {
             let comm = SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?;
-            use_threads(None)?;
             RankCtx::new(Arc::new(comm), None, VmMode::Inline)?
         }
     };
-    Ok(World { _entered: ctx.enter(), ctx })
+    Ok(World { _entered: ctx.enter(), ctx, _pool: pool })
 }
 
 fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
@@ -88,7 +92,6 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
             let _ = c.report_failure(&format!("rank {} panicked: {info}", c.rank()));
         }
     }));
-    use_threads(env.threads)?;
     let comm: Arc<dyn Communicator> = match env.shm_fd {
         Some(fd) => {
             // SAFETY: the launcher passed this descriptor to this process alone; nobody else owns it here.
@@ -120,14 +123,11 @@ fn program_hash() -> u64 {
     h.finish()
 }
 
-/// The compute thread becomes a member of its pool: entering from outside would cost 20 µs a call.
-fn use_threads(threads: Option<usize>) -> Result<()> {
+/// The compute thread becomes a member of its pool: entering from outside would cost 20 µs a call. A thread that belongs
+/// to a pool already keeps it.
+fn use_threads(threads: Option<usize>) -> Option<Pool> {
     let n = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
-    if n > 1 && rayon::current_thread_index().is_none() {
-        // A second pool in one process (tests) is refused by rayon; the first then serves.
-        let _ = oflow_kernels::parallel::install_pool(n);
-    }
-    Ok(())
+    (n > 1).then(|| install_pool(n).ok()).flatten()
 }
 
 /// `OFLOW_LOG=oflow=debug` prints spans and events; a subscriber of the user's own takes precedence.
@@ -170,7 +170,7 @@ pub fn run_ranks_with<R: Send>(
 ) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, mode)?;
-        let world = World { _entered: ctx.enter(), ctx };
+        let world = World { _entered: ctx.enter(), ctx, _pool: None };
         let out = f(&world);
         if let Ok(d) = world.ctx.device(crate::placement::Device::Cpu) {
             d.vm.synchronize()?;

@@ -1,6 +1,5 @@
 //! Between layouts, and between local and global tensors: the three ways in and out that are never confused.
 
-use super::call::Target;
 use super::dispatch::run_boxing;
 use super::plan::boxing_to;
 use super::record::record_custom;
@@ -289,9 +288,4 @@ pub fn from_bytes(
     // SAFETY: a fresh contiguous block of at least `bytes.len()` bytes that nobody else has.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.storage.ptr(), bytes.len()) };
     Ok(Tensor::from_local(out))
-}
-
-/// Whether the target is global.
-pub fn is_global_target(t: &Target) -> bool {
-    matches!(t, Target::Global(..))
 }

@@ -269,14 +269,6 @@ impl Tensor {
             Body::Meta(t, g) => Body::Meta(t.clone(), g.clone()),
         })
     }
-    /// Another handle to the same data with the same edge.
-    pub(crate) fn alias(&self) -> Tensor {
-        let t = self.detach();
-        if self.requires_grad() {
-            t.set_edge(self.edge());
-        }
-        t
-    }
     /// Short form for messages: `f32[2048, 256] [S(0)]`.
     pub fn short(&self) -> String {
         match self.global() {

@@ -116,11 +116,9 @@ fn expand() -> Result<OpDef> {
         .samples(&["f32[3, 1]; shape=[3, 5]", "f32[4]; shape=[2, 3, 4]", "f64[1, 3]; shape=[1, 3]", "i32[2, 1, 3]; shape=[2, 4, 3]"]))
 }
 
-/// `(dim, start, step, count)` of a slice in the logical tensor.
+/// The dim that a slice cuts, and how many elements it leaves there.
 struct Cut {
     dim: usize,
-    start: usize,
-    step: usize,
     count: usize,
 }
 
@@ -136,7 +134,7 @@ fn cut(c: &InferCtx<'_>) -> Result<Cut> {
             .help("slices count from the front with a step of at least 1"));
     }
     let count = ((end - start) as usize).div_ceil(step as usize);
-    Ok(Cut { dim, start: start as usize, step: step as usize, count })
+    Ok(Cut { dim, count })
 }
 
 /// Indices `k` of `0..count` whose element `start + k step` lies in `lo..hi`.
