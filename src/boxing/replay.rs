@@ -187,7 +187,10 @@ impl Machine {
         mail: &Mail,
     ) -> Result<Option<Block>> {
         let Some(size) = &x.size else { return Ok(None) };
-        let mut out = self.empty(size);
+        let mut out = match x.identity {
+            Some(op) => self.identity(op, size),
+            None => self.empty(size),
+        };
         for cell in &x.cells {
             let mut parts = Vec::new();
             for c in &cell.contributions {

@@ -263,8 +263,8 @@ impl Run<'_> {
         }
         let Some(size) = &x.size else { return Ok(None) };
         let out = output(shards, size);
-        if x.zeros {
-            bytes_mut(&out).fill(0);
+        if let Some(op) = x.identity {
+            fill(bytes_mut(&out), &identity(dtype, op));
         }
         for cell in &x.cells {
             let place = out.sub_box(&cell.offset, &cell.size)?;

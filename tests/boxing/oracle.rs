@@ -95,7 +95,7 @@ fn part(len: usize, parts: usize, index: usize) -> (usize, usize) {
     (before, len / parts + usize::from(index < len % parts))
 }
 
-fn coords(dims: &[usize], mut position: usize) -> Vec<usize> {
+pub fn coords(dims: &[usize], mut position: usize) -> Vec<usize> {
     let mut c = vec![0; dims.len()];
     for a in (0..dims.len()).rev() {
         c[a] = position % dims[a];
@@ -117,9 +117,14 @@ fn shard(shape: &[usize], l: &Layout, coord: &[usize]) -> (Vec<usize>, Vec<usize
     (offset, size)
 }
 
+/// Offset and size of the shard at a mesh position.
+pub fn shard_at(shape: &[usize], l: &Layout, position: usize) -> (Vec<usize>, Vec<usize>) {
+    shard(shape, l, &coords(l.placement.dims(), position))
+}
+
 /// Sizes of the shard at a mesh position.
 pub fn shard_size(shape: &[usize], l: &Layout, position: usize) -> Vec<usize> {
-    shard(shape, l, &coords(l.placement.dims(), position)).1
+    shard_at(shape, l, position).1
 }
 
 fn indices(size: &[usize]) -> Vec<Vec<usize>> {

@@ -31,7 +31,7 @@ fn plans_read_well() {
           all-reduce(sum) along tp: [P(sum)] -> [B]
     "#]]);
     check(&big, (&line, "[P]"), (&line, "[S(1)]"), expect![[r#"
-        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [S(1)]: 12582912 B, 425.9 us
+        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [S(1)]: 12582912 B, 321.1 us
           reduce-scatter(sum, dim 1) along tp: [P(sum)] -> [S(1)]
     "#]]);
     check(&big, (&line, "[S(0)]"), (&line, "[B]"), expect![[r#"
@@ -39,20 +39,21 @@ fn plans_read_well() {
           all-gather(dim 0) along tp: [S(0)] -> [B]
     "#]]);
     check(&big, (&line, "[S(0)]"), (&line, "[S(1)]"), expect![[r#"
-        f32[1024, 1024] [S(0)] on cpu[tp=4] -> [S(1)]: 3145728 B, 111.4 us
+        f32[1024, 1024] [S(0)] on cpu[tp=4] -> [S(1)]: 3145728 B, 85.1 us
           all-to-all(dim 0 to 1) along tp: [S(0)] -> [S(1)]
     "#]]);
     check(&big, (&line, "[P(max)]"), (&line, "[P]"), expect![[r#"
-        f32[1024, 1024] [P(max)] on cpu[tp=4] -> [P(sum)]: 25165824 B, 740.7 us
-          all-reduce(max) along tp: [P(max)] -> [B]
-          keep-first along tp: [B] -> [P(sum)]
+        f32[1024, 1024] [P(max)] on cpu[tp=4] -> [P(sum)]: 12582912 B, 426.1 us
+          reduce-scatter(max, dim 0) along tp: [P(max)] -> [S(0)]
+          pad(dim 0, sum) along tp: [S(0)] -> [P(sum)]
     "#]]);
     check(&big, (&line, "[B]"), (&line, "[B]"), expect![[r#"
         f32[1024, 1024] [B] on cpu[tp=4] -> [B]: 0 B, 0.0 us
     "#]]);
     check(&big, (&plane, "[S(0), S(0)]"), (&plane, "[B, S(0)]"), expect![[r#"
-        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [B, S(0)]: 6291456 B, 269.1 us
-          exchange: [S(0), S(0)] -> [B, S(0)]
+        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [B, S(0)]: 7340032 B, 248.4 us
+          exchange: [S(0), S(0)] -> [S(1), S(0)]
+          all-gather(dim 1) along dp: [S(1), S(0)] -> [B, S(0)]
     "#]]);
     check(&big, (&plane, "[P, P(max)]"), (&plane, "[B, S(0)]"), expect![[r#"
         f32[1024, 1024] [P(sum), P(max)] on cpu[dp=2, tp=2] -> [B, S(0)]: 16777216 B, 430.4 us
@@ -60,11 +61,11 @@ fn plans_read_well() {
           all-reduce(sum) along dp: [P(sum), S(0)] -> [B, S(0)]
     "#]]);
     check(&big, (&plane, "[P, S(0)]"), (&plane, "[P, S(1)]"), expect![[r#"
-        f32[1024, 1024] [P(sum), S(0)] on cpu[dp=2, tp=2] -> [P(sum), S(1)]: 4194304 B, 162.8 us
+        f32[1024, 1024] [P(sum), S(0)] on cpu[dp=2, tp=2] -> [P(sum), S(1)]: 4194304 B, 110.4 us
           all-to-all(dim 0 to 1) along tp: [P(sum), S(0)] -> [P(sum), S(1)]
     "#]]);
     check(&big, (&plane, "[S(0), S(0)]"), (&line, "[S(0)]"), expect![[r#"
-        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [S(0)] on cpu[tp=4]: 0 B, 26.4 us
+        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [S(0)] on cpu[tp=4]: 0 B, 26.5 us
           exchange: [S(0), S(0)] -> [S(0)] on cpu[tp=4]
     "#]]);
     check(&[1023, 7], (&plane, "[S(0), S(0)]"), (&line, "[S(0)]"), expect![[r#"
@@ -88,12 +89,12 @@ fn plans_read_well() {
           all-gather(dim 0) along tp: [S(0)] -> [B]
     "#]]);
     check(&big, (&line, "[P]"), (&one, "[B]"), expect![[r#"
-        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 25165824 B, 740.7 us
+        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 25165824 B, 740.8 us
           all-reduce(sum) along tp: [P(sum)] -> [B]
           exchange: [B] -> [B] on cpu[1]
     "#]]);
     check(&[8], (&line, "[P]"), (&one, "[B]"), expect![[r#"
-        f32[8] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 384 B, 6.7 us
+        f32[8] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 384 B, 6.8 us
           all-reduce(sum) along tp: [P(sum)] -> [B]
           exchange: [B] -> [B] on cpu[1]
     "#]]);
