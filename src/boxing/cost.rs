@@ -52,11 +52,7 @@ pub const fn one_phase_bytes(members: usize) -> usize {
 /// Elements that member `i` of `k` sends in an all-reduce of `n` elements.
 pub(super) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64 {
     let (peers, chunk) = (k as u64 - 1, shard_range(n, k, i).len() as u64);
-    if n as u64 * element <= one_phase_bytes(k) as u64 {
-        peers * n as u64
-    } else {
-        n as u64 - chunk + peers * chunk
-    }
+    if n as u64 * element <= one_phase_bytes(k) as u64 { peers * n as u64 } else { n as u64 - chunk + peers * chunk }
 }
 
 /// The price of one communication or copy.

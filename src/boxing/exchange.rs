@@ -8,7 +8,7 @@
 //! that no single rank serves all. A source position therefore sends at most one box to each receiver.
 //!
 //! The destination's own partial axes: only coordinate 0 gets the value. A rank elsewhere gets the identity of the innermost
-//! of these axes on which its coordinate is not 0, so that the reduction of the axes inside it, which comes first, meets
+//! partial axis on which its coordinate is not 0, so that the reduction of the axes inside it, which comes first, meets
 //! its own identities and leaves this one. Axes that are partial alike on both sides of one mesh can be *kept*: then the exchange runs
 //! within each of their coordinates.
 //!
@@ -209,7 +209,8 @@ impl<'a> Exchange<'a> {
         };
         let mut reduced = partial(kept);
         // An axis cannot be reduced before an inner one of another kind: then nothing is kept.
-        let clash = |a: &usize| from_sbp[*a].partial_op().is_some_and(|op| inner_other_partial(from.dims(), from_sbp, *a, op));
+        let clash =
+            |a: &usize| from_sbp[*a].partial_op().is_some_and(|op| inner_other_partial(from.dims(), from_sbp, *a, op));
         if !kept.is_empty() && reduced.iter().any(clash) {
             kept = AxisSet::default();
             reduced = partial(kept);
@@ -229,8 +230,12 @@ impl<'a> Exchange<'a> {
     /// What this destination position gets the identity of; none where it gets the value.
     pub(super) fn identity(&self, position: usize) -> Option<ReduceOp> {
         let coord = self.to.coord(position);
-        let filled = |a: &usize| coord[*a] != 0 && !self.kept.contains(*a) && self.to_sbp[*a].is_partial();
-        (0..self.to.axes()).rev().find(filled).and_then(|a| self.to_sbp[a].partial_op())
+        let outside = |a: &usize| coord[*a] != 0 && self.to_sbp[*a].is_partial();
+        if !(0..self.to.axes()).filter(outside).any(|a| !self.kept.contains(a)) {
+            return None;
+        }
+        // Kept axes count here: on an inner one, too, only one coordinate may hold the identity of an outer one.
+        (0..self.to.axes()).rev().find(outside).and_then(|a| self.to_sbp[a].partial_op())
     }
 
     /// The coordinates on the source's axes from which a receiver takes: its replicas, and the kept axes.
@@ -307,7 +312,10 @@ impl<'a> Exchange<'a> {
             return 0;
         }
         let want = shard_box(self.shape, self.to, self.to_sbp, receiver);
-        let own = self.own.get(receiver).map_or(0, |p| volume(&meet(&want, &shard_box(self.shape, self.from, self.from_sbp, p))));
+        let own = self
+            .own
+            .get(receiver)
+            .map_or(0, |p| volume(&meet(&want, &shard_box(self.shape, self.from, self.from_sbp, p))));
         volume(&want) * self.contributions() as u64 - own
     }
 

@@ -160,9 +160,8 @@ pub struct RankProgram {
 
 impl RankProgram {
     pub(super) fn new(plan: &BoxingPlan, rank: usize) -> RankProgram {
-        let size = |l: &Layout| {
-            l.placement.position(rank).map(|p| shard_box(&plan.shape, &l.placement, &l.sbp, p).size)
-        };
+        let size =
+            |l: &Layout| l.placement.position(rank).map(|p| shard_box(&plan.shape, &l.placement, &l.sbp, p).size);
         RankProgram {
             src: size(&plan.src),
             dst: size(&plan.dst),

@@ -25,7 +25,11 @@ struct Block {
 pub fn replay(plan: &BoxingPlan, shards: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let Layout { placement, sbp } = &plan.src;
     if shards.len() != placement.len() {
-        return Err(Error::argument(format!("{} shards given, {placement} has {} ranks", shards.len(), placement.len())));
+        return Err(Error::argument(format!(
+            "{} shards given, {placement} has {} ranks",
+            shards.len(),
+            placement.len()
+        )));
     }
     let mut blocks: BTreeMap<usize, Block> = BTreeMap::new();
     for (p, bytes) in shards.iter().enumerate() {

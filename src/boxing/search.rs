@@ -144,10 +144,8 @@ impl Search<'_> {
         self.best[from].cost = (0, 0);
         // The direct exchange is always there: an upper bound that prunes from the start.
         self.relax_exchange(from, to);
-        let mut queue: Queue = BinaryHeap::from([
-            Reverse((self.best[from].cost, from, None)),
-            Reverse((self.best[to].cost, to, None)),
-        ]);
+        let mut queue: Queue =
+            BinaryHeap::from([Reverse((self.best[from].cost, from, None)), Reverse((self.best[to].cost, to, None))]);
         while let Some(Reverse((cost, node, exchanged_from))) = queue.pop() {
             if node == to && cost == self.best[to].cost && exchanged_from.is_none() {
                 return;

@@ -24,9 +24,7 @@ fn count(b: &Box3) -> u64 {
 }
 
 fn common(a: &Box3, b: &Box3) -> u64 {
-    (0..a.0.len())
-        .map(|d| (a.0[d] + a.1[d]).min(b.0[d] + b.1[d]).saturating_sub(a.0[d].max(b.0[d])) as u64)
-        .product()
+    (0..a.0.len()).map(|d| (a.0[d] + a.1[d]).min(b.0[d] + b.1[d]).saturating_sub(a.0[d].max(b.0[d])) as u64).product()
 }
 
 impl World<'_> {
@@ -110,9 +108,9 @@ impl World<'_> {
         let axes = 0..before.len();
         let partial = |a: usize| before[a].is_partial();
         let alike: Vec<bool> = axes.clone().map(|a| partial(a) && before[a] == after[a]).collect();
-        let clash = axes.clone().any(|a| {
-            partial(a) && !alike[a] && (a + 1..before.len()).any(|b| partial(b) && before[b] != before[a])
-        });
+        let clash = axes
+            .clone()
+            .any(|a| partial(a) && !alike[a] && (a + 1..before.len()).any(|b| partial(b) && before[b] != before[a]));
         let kept: Vec<bool> = alike.iter().map(|k| *k && !clash).collect();
         let (b, a) = (&self.boxes[from], &self.boxes[to]);
         let n = b.len();
@@ -219,11 +217,9 @@ fn plans_are_cheapest() {
 fn plans_outside_the_proof_are_near() {
     // Splits of a dim of size 1 put all on one rank, and partials that stand at neither end then cost nothing; on meshes of
     // three axes not all dims are considered.
-    for (dims, shape, every, bound) in [
-        (&[2, 2][..], [1, 2, 3], 1, 1.25),
-        (&[2, 2, 2], [5, 9, 6], 97, 2.0),
-        (&[2, 2, 2], [256, 100, 64], 97, 2.0),
-    ] {
+    for (dims, shape, every, bound) in
+        [(&[2, 2][..], [1, 2, 3], 1, 1.25), (&[2, 2, 2], [5, 9, 6], 97, 2.0), (&[2, 2, 2], [256, 100, 64], 97, 2.0)]
+    {
         let (pairs, worst) = check(dims, &shape, every, false);
         println!("{dims:?} {shape:?}: {pairs} pairs, at worst {worst:.3} of the cheapest");
         assert!(worst <= bound, "{dims:?} {shape:?}: {worst}");

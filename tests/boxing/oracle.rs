@@ -23,7 +23,8 @@ pub fn nd_sbps(axes: usize, rank: usize, dtype: DType) -> Vec<NdSbp> {
     let one = sbps(rank, dtype);
     let mut all = vec![Vec::new()];
     for _ in 0..axes {
-        all = all.iter().flat_map(|head: &Vec<Sbp>| one.iter().map(move |s| [head.as_slice(), &[*s]].concat())).collect();
+        all =
+            all.iter().flat_map(|head: &Vec<Sbp>| one.iter().map(move |s| [head.as_slice(), &[*s]].concat())).collect();
     }
     all.iter().map(|s| NdSbp::new(s)).collect()
 }
