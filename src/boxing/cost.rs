@@ -10,11 +10,13 @@
 //! | slice, pad, keep | LOCAL | 0 | 0 | the result |
 //! | all-reduce, n of at most [`one_phase_bytes`] | COLLECTIVE | k − 1 | (k − 1) n | 0 |
 //! | all-reduce, larger | COLLECTIVE | k − 1 | n − c_i + (k − 1) c_i, c_i its chunk of n | 0 |
-//! | all-gather(d) | COLLECTIVE | k − 1 | max(send (k − 1) p_i, receive rest) | the result, if d is not outermost |
-//! | reduce-scatter(d) | COLLECTIVE | k − 1 | max(send rest, receive (k − 1) p_i) | the input, if d is not outermost |
-//! | all-to-all(f, t) | COLLECTIVE | k − 1 | its shard less what stays; its new shard less what stays | input if t, result if f is not outermost |
+//! | all-gather(d) | COLLECTIVE | k − 1 | max(send (k − 1) p_i, receive rest) | 0 |
+//! | reduce-scatter(d) | COLLECTIVE | k − 1 | max(send rest, receive (k − 1) p_i) | 0 |
+//! | all-to-all(f, t) | COLLECTIVE | k − 1 | its shard less what stays; its new shard less what stays | 0 |
 //! | exchange | EXCHANGE | messages of the busiest rank | messages sent; messages received | the result, once per contribution |
 //! | exchange without messages | LOCAL_EXCHANGE | 0 | 0 | as above |
+//!
+//! Packing around a collective is part of its bandwidth: every transport copies anyway.
 //!
 //! An exchange costs a little more latency than a collective or a slice, so these are preferred where they do the same.
 //! An exchange of more than [`EXACT_MESSAGES`] messages is priced with the average sender instead of the busiest one,
@@ -50,11 +52,7 @@ pub const fn one_phase_bytes(members: usize) -> usize {
 /// Elements that member `i` of `k` sends in an all-reduce of `n` elements.
 pub(super) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64 {
     let (peers, chunk) = (k as u64 - 1, shard_range(n, k, i).len() as u64);
-    if n as u64 * element <= one_phase_bytes(k) as u64 {
-        peers * n as u64
-    } else {
-        n as u64 - chunk + peers * chunk
-    }
+    if n as u64 * element <= one_phase_bytes(k) as u64 { peers * n as u64 } else { n as u64 - chunk + peers * chunk }
 }
 
 /// The price of one communication or copy.
@@ -68,11 +66,6 @@ fn rest(sizes: &[usize], skip: &[usize]) -> u64 {
     (0..sizes.len()).filter(|d| !skip.contains(d)).map(|d| sizes[d] as u64).product()
 }
 
-/// True when the parts of a split along `dim` do not lie one after another in memory.
-fn strided(sizes: &[usize], dim: usize) -> bool {
-    sizes[..dim].iter().product::<usize>() > 1
-}
-
 /// The price of a move along one axis of size `k`. `sizes` is the largest box before the axis splits it: the box at
 /// coordinate 0 of all other axes, because the balanced split gives the larger parts to the smaller coordinates.
 pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
@@ -81,7 +74,6 @@ pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
     let part = |d: usize, i: usize| shard_range(sizes[d], k, i).len() as u64;
     let largest = |d: usize| rest(sizes, &[d]) * part(d, 0);
     let smallest = |d: usize| rest(sizes, &[d]) * part(d, k - 1);
-    let copied_if = |cond: bool, elements: u64| if cond { elements * element } else { 0 };
     match op {
         StepOp::Slice { dim, .. } => price(LOCAL_PS, 0, 0, largest(dim) * element),
         StepOp::Pad { .. } | StepOp::Keep { .. } => price(LOCAL_PS, 0, 0, n * element),
@@ -90,7 +82,7 @@ pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
         }
         StepOp::AllGather { dim, .. } | StepOp::ReduceScatter { dim, .. } => {
             let wire = (peers * largest(dim)).max(n - smallest(dim));
-            price(COLLECTIVE_PS, peers, wire * element, copied_if(strided(sizes, dim), n))
+            price(COLLECTIVE_PS, peers, wire * element, 0)
         }
         StepOp::AllToAll { from, to, .. } => {
             let others = rest(sizes, &[from, to]);
@@ -99,8 +91,7 @@ pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
                 .map(|i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i))))
                 .max()
                 .unwrap_or(0);
-            let copied = copied_if(strided(sizes, to), largest(from)) + copied_if(strided(sizes, from), largest(to));
-            price(COLLECTIVE_PS, peers, others * wire * element, copied)
+            price(COLLECTIVE_PS, peers, others * wire * element, 0)
         }
         StepOp::Exchange { .. } => unreachable!("an exchange is priced from its messages"),
     }

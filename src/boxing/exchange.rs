@@ -7,8 +7,9 @@
 //! its own copy where it has one; one from outside takes the replica that its place among the receivers points to, so
 //! that no single rank serves all. A source position therefore sends at most one box to each receiver.
 //!
-//! The destination's own partial axes: only coordinate 0 of P(sum) axes gets the value, the others get zeros; on P(max)
-//! and P(min) all get it. Axes that are partial alike on both sides of one mesh can be *kept*: then the exchange runs
+//! The destination's own partial axes: only coordinate 0 gets the value. A rank elsewhere gets the identity of the innermost
+//! partial axis on which its coordinate is not 0, so that the reduction of the axes inside it, which comes first, meets
+//! its own identities and leaves this one. Axes that are partial alike on both sides of one mesh can be *kept*: then the exchange runs
 //! within each of their coordinates.
 //!
 //! Nothing here is ever listed for all pairs of ranks: each side finds its partners by walking the mesh axes and skipping
@@ -208,7 +209,8 @@ impl<'a> Exchange<'a> {
         };
         let mut reduced = partial(kept);
         // An axis cannot be reduced before an inner one of another kind: then nothing is kept.
-        let clash = |a: &usize| from_sbp[*a].partial_op().is_some_and(|op| inner_other_partial(from.dims(), from_sbp, *a, op));
+        let clash =
+            |a: &usize| from_sbp[*a].partial_op().is_some_and(|op| inner_other_partial(from.dims(), from_sbp, *a, op));
         if !kept.is_empty() && reduced.iter().any(clash) {
             kept = AxisSet::default();
             reduced = partial(kept);
@@ -225,10 +227,15 @@ impl<'a> Exchange<'a> {
         self.reduced.iter().map(|a| self.from.dims()[*a]).product()
     }
 
-    /// True when this destination position gets the value; the others of a P(sum) axis get zeros.
-    pub(super) fn gets_value(&self, position: usize) -> bool {
+    /// What this destination position gets the identity of; none where it gets the value.
+    pub(super) fn identity(&self, position: usize) -> Option<ReduceOp> {
         let coord = self.to.coord(position);
-        (0..self.to.axes()).all(|a| coord[a] == 0 || self.kept.contains(a) || self.to_sbp[a] != Sbp::PARTIAL_SUM)
+        let outside = |a: &usize| coord[*a] != 0 && self.to_sbp[*a].is_partial();
+        if !(0..self.to.axes()).filter(outside).any(|a| !self.kept.contains(a)) {
+            return None;
+        }
+        // Kept axes count here: on an inner one, too, only one coordinate may hold the identity of an outer one.
+        (0..self.to.axes()).rev().find(outside).and_then(|a| self.to_sbp[a].partial_op())
     }
 
     /// The coordinates on the source's axes from which a receiver takes: its replicas, and the kept axes.
@@ -256,7 +263,7 @@ impl<'a> Exchange<'a> {
 
     /// The cells that a receiver needs, in order of source coordinates.
     pub(super) fn pieces(&self, receiver: usize, mut visit: impl FnMut(Piece)) {
-        if !self.gets_value(receiver) {
+        if self.identity(receiver).is_some() {
             return;
         }
         let want = shard_box(self.shape, self.to, self.to_sbp, receiver);
@@ -283,7 +290,7 @@ impl<'a> Exchange<'a> {
         let mine = self.from.coord(sender);
         let pick = |a: usize| match self.to_sbp[a] {
             _ if self.kept.contains(a) => Pick::One(mine[a]),
-            Sbp::PARTIAL_SUM => Pick::One(0),
+            Sbp::Partial(_) => Pick::One(0),
             _ => Pick::Each,
         };
         walk(self.shape, (self.to, self.to_sbp), &have, &pick, |coord, cell| {
@@ -301,11 +308,14 @@ impl<'a> Exchange<'a> {
     /// Elements that one receiver takes from others. Its pieces and their contributions are all different, and at most
     /// one of them is its own shard.
     fn received(&self, receiver: usize) -> u64 {
-        if !self.gets_value(receiver) {
+        if self.identity(receiver).is_some() {
             return 0;
         }
         let want = shard_box(self.shape, self.to, self.to_sbp, receiver);
-        let own = self.own.get(receiver).map_or(0, |p| volume(&meet(&want, &shard_box(self.shape, self.from, self.from_sbp, p))));
+        let own = self
+            .own
+            .get(receiver)
+            .map_or(0, |p| volume(&meet(&want, &shard_box(self.shape, self.from, self.from_sbp, p))));
         volume(&want) * self.contributions() as u64 - own
     }
 

@@ -1,6 +1,5 @@
 //! Plans and the table that remembers them.
 
-
 use super::cost::all_reduce_sent;
 use super::exchange::{Exchange, Own};
 use super::program::RankProgram;
@@ -77,10 +76,7 @@ impl BoxingPlan {
     /// Bytes that other ranks take from this one. For all-reduces in chunks a transport may shift a few bytes between the
     /// ranks, because its chunks start at cache lines; the sum over the ranks is exact.
     pub fn bytes_sent_by(&self, rank: usize) -> u64 {
-        self.steps
-            .iter()
-            .map(|s| s.before.placement.position(rank).map_or(0, |p| self.step_bytes_by(s, p)))
-            .sum()
+        self.steps.iter().map(|s| s.before.placement.position(rank).map_or(0, |p| self.step_bytes_by(s, p))).sum()
     }
 
     fn step_bytes(&self, step: &BoxingStep) -> u64 {
@@ -143,9 +139,8 @@ impl fmt::Display for BoxingPlan {
 /// Plans remembered at most; then the older half is forgotten.
 const MEMO: usize = 4096;
 
-static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> = Mutex::new(FixedMap::with_hasher(
-    std::hash::BuildHasherDefault::new(),
-));
+static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
+    Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
 
 #[derive(PartialEq, Eq)]
 struct Key {

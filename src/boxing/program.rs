@@ -139,8 +139,8 @@ pub struct RankExchange {
     pub receives: Vec<Transfer>,
     /// Sizes of the output; none on a rank outside the destination.
     pub size: Option<Dims>,
-    /// The output is zeros: this rank is not at coordinate 0 of some P(sum) axis.
-    pub zeros: bool,
+    /// The output is the identity: this rank is not at coordinate 0 of some axis that becomes partial.
+    pub identity: Option<ReduceOp>,
     /// What the output is made of.
     pub cells: Vec<Cell>,
     /// How contributions are reduced, outermost first: op and count. The innermost is reduced first.
@@ -160,9 +160,8 @@ pub struct RankProgram {
 
 impl RankProgram {
     pub(super) fn new(plan: &BoxingPlan, rank: usize) -> RankProgram {
-        let size = |l: &Layout| {
-            l.placement.position(rank).map(|p| shard_box(&plan.shape, &l.placement, &l.sbp, p).size)
-        };
+        let size =
+            |l: &Layout| l.placement.position(rank).map(|p| shard_box(&plan.shape, &l.placement, &l.sbp, p).size);
         RankProgram {
             src: size(&plan.src),
             dst: size(&plan.dst),
@@ -239,7 +238,7 @@ fn exchange(shape: &[usize], step: &BoxingStep, rank: usize) -> RankStep {
         sends: Vec::new(),
         receives: Vec::new(),
         size: None,
-        zeros: false,
+        identity: None,
         cells: Vec::new(),
         levels: x.levels(),
     };
@@ -252,7 +251,7 @@ fn exchange(shape: &[usize], step: &BoxingStep, rank: usize) -> RankStep {
     }
     if let Some(q) = receiver {
         let want = shard_box(shape, &after.placement, &after.sbp, q);
-        out.zeros = !x.gets_value(q);
+        out.identity = x.identity(q);
         x.pieces(q, |piece| {
             let contributions = piece
                 .holders

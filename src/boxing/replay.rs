@@ -25,7 +25,11 @@ struct Block {
 pub fn replay(plan: &BoxingPlan, shards: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let Layout { placement, sbp } = &plan.src;
     if shards.len() != placement.len() {
-        return Err(Error::argument(format!("{} shards given, {placement} has {} ranks", shards.len(), placement.len())));
+        return Err(Error::argument(format!(
+            "{} shards given, {placement} has {} ranks",
+            shards.len(),
+            placement.len()
+        )));
     }
     let mut blocks: BTreeMap<usize, Block> = BTreeMap::new();
     for (p, bytes) in shards.iter().enumerate() {
@@ -187,7 +191,10 @@ impl Machine {
         mail: &Mail,
     ) -> Result<Option<Block>> {
         let Some(size) = &x.size else { return Ok(None) };
-        let mut out = self.empty(size);
+        let mut out = match x.identity {
+            Some(op) => self.identity(op, size),
+            None => self.empty(size),
+        };
         for cell in &x.cells {
             let mut parts = Vec::new();
             for c in &cell.contributions {

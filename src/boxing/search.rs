@@ -1,8 +1,10 @@
 //! Cheapest path over the layouts between source and destination (Dijkstra).
 //!
-//! States are nd-SBPs whose entries are B, the partials present at either end, or a split of a dim that is split at either
-//! end; between different meshes also of the longest dim, so that sending parts and gathering them at the destination is
-//! considered. A split of any other dim never helps on one mesh: a test compares with a brute force over all dims.
+//! States are nd-SBPs whose entries are B, the partials present at either end, or a split of a dim: of any dim on meshes of
+//! up to two axes, on others of each dim that is split at either end and of the longest. Splits that stand at neither end
+//! are worth their time: they make the all-reduce along two axes a reduce-scatter, a smaller all-reduce and an all-gather.
+//! A test compares with a brute force over all dims and partials.
+//!
 //! Edges are the legal moves along one axis and the exchange. On one mesh the exchange leads from any state to any other;
 //! between two meshes it leads from the source's states to the destination's, so reducing or slicing before sending, and
 //! gathering after, come out of the same search.
@@ -17,6 +19,9 @@ use oflow_kernels::{DType, Dims};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// On meshes of at most so many axes splits of all dims are considered.
+const ALL_DIMS_AXES: usize = 2;
 
 type Node = usize;
 /// Cost and steps; state; for an exchange that is not priced yet, the state that it comes from.
@@ -58,7 +63,7 @@ pub(super) fn cheapest(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout
     if shape.contains(&0) || (one && start == dst.sbp) {
         return Vec::new();
     }
-    let candidates = candidates(shape, src, dst, one);
+    let candidates = candidates(shape, src, dst);
     let mut sides: SmallVec<[Side; 2]> = SmallVec::new();
     let mut first = 0;
     let placements = if one { vec![&dst.placement] } else { vec![&src.placement, &dst.placement] };
@@ -86,10 +91,12 @@ fn free_moves(placement: &Placement, sbp: &NdSbp, dst: &NdSbp) -> NdSbp {
     (0..sbp.len()).map(|a| if placement.dims()[a] == 1 { dst[a] } else { sbp[a] }).collect()
 }
 
-fn candidates(shape: &[usize], src: &Layout, dst: &Layout, one: bool) -> SmallVec<[Sbp; 8]> {
+fn candidates(shape: &[usize], src: &Layout, dst: &Layout) -> SmallVec<[Sbp; 8]> {
     let mut all: SmallVec<[Sbp; 8]> = src.sbp.iter().chain(dst.sbp.iter()).copied().collect();
     all.push(Sbp::Broadcast);
-    if !one {
+    if src.placement.axes().max(dst.placement.axes()) <= ALL_DIMS_AXES {
+        all.extend((0..shape.len()).map(Sbp::Split));
+    } else {
         let longest = (0..shape.len()).max_by_key(|d| (shape[*d], Reverse(*d)));
         all.extend(longest.map(Sbp::Split));
     }
@@ -137,10 +144,8 @@ impl Search<'_> {
         self.best[from].cost = (0, 0);
         // The direct exchange is always there: an upper bound that prunes from the start.
         self.relax_exchange(from, to);
-        let mut queue: Queue = BinaryHeap::from([
-            Reverse((self.best[from].cost, from, None)),
-            Reverse((self.best[to].cost, to, None)),
-        ]);
+        let mut queue: Queue =
+            BinaryHeap::from([Reverse((self.best[from].cost, from, None)), Reverse((self.best[to].cost, to, None))]);
         while let Some(Reverse((cost, node, exchanged_from))) = queue.pop() {
             if node == to && cost == self.best[to].cost && exchanged_from.is_none() {
                 return;
@@ -168,8 +173,7 @@ impl Search<'_> {
                     }
                 }
             }
-            // What a rank can do alone before an exchange, the exchange does itself.
-            if side == 0 && (node == from || cost.0 >= cost::COLLECTIVE_PS) {
+            if side == 0 {
                 self.bound_exchanges(node, &sbp, to, &mut queue);
             }
         }
@@ -180,13 +184,14 @@ impl Search<'_> {
         let (cost, steps) = self.best[node].cost;
         let target = &self.sides[self.sides.len() - 1];
         let exchange = (&self.sides[0].placement, &target.placement);
-        // What a rank can do alone after an exchange, the exchange does itself: a path that goes on has a collective.
-        let beyond = cost::COLLECTIVE_PS + cost::PER_PEER_PS;
+        // What a rank can do alone after an exchange, the exchange does itself, but for padding parts that went to different
+        // ranks: without that a path that goes on has a collective.
+        let pads = self.sbp(to).has_partial();
+        let beyond = if pads { cost::LOCAL_PS } else { cost::COLLECTIVE_PS + cost::PER_PEER_PS };
         for next in target.first..target.first + target.states {
             let later = if next == to { 0 } else { beyond };
             let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(later));
-            let least = if next == to { cost::LOCAL_EXCHANGE_PS } else { cost::EXCHANGE_PS };
-            if next == node || self.best[next].done || cost + least > limit {
+            if next == node || self.best[next].done || cost + cost::LOCAL_EXCHANGE_PS > limit {
                 continue;
             }
             let next_sbp = self.sbp(next);

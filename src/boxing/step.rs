@@ -178,9 +178,7 @@ pub(super) fn move_along(dims: &[usize], sbp: &NdSbp, axis: usize, to: Sbp) -> O
     let (op, legal) = match (sbp[axis], to) {
         (B, S(d)) => (StepOp::Slice { axis: a, dim: d }, !splits(d)),
         (B, P(op)) => (StepOp::Keep { axis: a, op }, true),
-        (S(d), P(op)) => {
-            (StepOp::Pad { axis: a, dim: d, op }, !splits(d) && (op == ReduceOp::Sum || !inner_sum()))
-        }
+        (S(d), P(op)) => (StepOp::Pad { axis: a, dim: d, op }, !splits(d) && (op == ReduceOp::Sum || !inner_sum())),
         (P(op), B) => (StepOp::AllReduce { axis: a, op }, !clash(op)),
         (P(op), S(d)) => (StepOp::ReduceScatter { axis: a, op, dim: d }, !clash(op) && !splits(d)),
         (S(d), B) => (StepOp::AllGather { axis: a, dim: d }, !splits(d)),

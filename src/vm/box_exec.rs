@@ -5,9 +5,7 @@
 //! Splits along a dim that is not the outermost are packed and unpacked around the collective.
 
 use super::box_copy::copy;
-use crate::boxing::{
-    BoxingPlan, Contribution, Members, RankExchange, RankProgram, RankStep, identity, reduce_into,
-};
+use crate::boxing::{BoxingPlan, Contribution, Members, RankExchange, RankProgram, RankStep, identity, reduce_into};
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
 use oflow_kernels::view::contiguous_strides;
@@ -221,9 +219,7 @@ impl Run<'_> {
                 let send = packed(&shard, *to, to_parts, send)?;
                 let direct = size[..*from].iter().product::<usize>() == 1;
                 let receive = if direct { bytes_mut(&out) } else { receive.bytes(out.len() * dtype.size()) };
-                in_group(group, members, |g| {
-                    comm.all_to_all(g, tag, bytes_of(&send), &send_counts, receive, &counts)
-                })?;
+                in_group(group, members, |g| comm.all_to_all(g, tag, bytes_of(&send), &send_counts, receive, &counts))?;
                 if !direct {
                     unpack(receive, &out, *from, from_parts, &counts)?;
                 }
@@ -263,8 +259,8 @@ impl Run<'_> {
         }
         let Some(size) = &x.size else { return Ok(None) };
         let out = output(shards, size);
-        if x.zeros {
-            bytes_mut(&out).fill(0);
+        if let Some(op) = x.identity {
+            fill(bytes_mut(&out), &identity(dtype, op));
         }
         for cell in &x.cells {
             let place = out.sub_box(&cell.offset, &cell.size)?;
@@ -278,8 +274,7 @@ impl Run<'_> {
             }
             // This rank's own contribution, then the results of the levels, inner first.
             let bytes = place.len() * element;
-            let (mine, mut rest) =
-                reduce.bytes(bytes * (cell.contributions.len() + 1)).split_at_mut(bytes);
+            let (mine, mut rest) = reduce.bytes(bytes * (cell.contributions.len() + 1)).split_at_mut(bytes);
             for c in &cell.contributions {
                 if let Contribution::Own(at) = c {
                     copy(&own(at, &cell.size)?, &view_of(mine, dtype, &cell.size))?;

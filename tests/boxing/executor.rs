@@ -219,7 +219,8 @@ fn the_cost_model_knows_when_all_reduce_has_one_phase() {
 #[test]
 fn wrong_views_are_errors() {
     let line = mesh_of(&[2]);
-    let plan = plan(&[4], DType::F32, &Layout::new(&line, oflow::sbp![P]), &Layout::new(&line, oflow::sbp![S(0)])).unwrap();
+    let plan =
+        plan(&[4], DType::F32, &Layout::new(&line, oflow::sbp![P]), &Layout::new(&line, oflow::sbp![S(0)])).unwrap();
     let messages = sim::run(2, |_, comm| {
         let mut memory = Memory::new(16);
         let src = view(&mut memory, &[0; 12], DType::F32, &[3], false);

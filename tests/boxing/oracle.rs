@@ -23,7 +23,8 @@ pub fn nd_sbps(axes: usize, rank: usize, dtype: DType) -> Vec<NdSbp> {
     let one = sbps(rank, dtype);
     let mut all = vec![Vec::new()];
     for _ in 0..axes {
-        all = all.iter().flat_map(|head: &Vec<Sbp>| one.iter().map(move |s| [head.as_slice(), &[*s]].concat())).collect();
+        all =
+            all.iter().flat_map(|head: &Vec<Sbp>| one.iter().map(move |s| [head.as_slice(), &[*s]].concat())).collect();
     }
     all.iter().map(|s| NdSbp::new(s)).collect()
 }
@@ -95,7 +96,7 @@ fn part(len: usize, parts: usize, index: usize) -> (usize, usize) {
     (before, len / parts + usize::from(index < len % parts))
 }
 
-fn coords(dims: &[usize], mut position: usize) -> Vec<usize> {
+pub fn coords(dims: &[usize], mut position: usize) -> Vec<usize> {
     let mut c = vec![0; dims.len()];
     for a in (0..dims.len()).rev() {
         c[a] = position % dims[a];
@@ -117,9 +118,14 @@ fn shard(shape: &[usize], l: &Layout, coord: &[usize]) -> (Vec<usize>, Vec<usize
     (offset, size)
 }
 
+/// Offset and size of the shard at a mesh position.
+pub fn shard_at(shape: &[usize], l: &Layout, position: usize) -> (Vec<usize>, Vec<usize>) {
+    shard(shape, l, &coords(l.placement.dims(), position))
+}
+
 /// Sizes of the shard at a mesh position.
 pub fn shard_size(shape: &[usize], l: &Layout, position: usize) -> Vec<usize> {
-    shard(shape, l, &coords(l.placement.dims(), position)).1
+    shard_at(shape, l, position).1
 }
 
 fn indices(size: &[usize]) -> Vec<Vec<usize>> {

@@ -26,77 +26,158 @@ fn plans_read_well() {
     let (a, b) = (plane.slice("dp", 0).unwrap(), plane.slice("dp", 1).unwrap());
     let one = Placement::new(Device::Cpu, &[0], &[1]).unwrap();
     let big = [1024, 1024];
-    check(&big, (&line, "[P]"), (&line, "[B]"), expect![[r#"
+    check(
+        &big,
+        (&line, "[P]"),
+        (&line, "[B]"),
+        expect![[r#"
         f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [B]: 25165824 B, 635.6 us
           all-reduce(sum) along tp: [P(sum)] -> [B]
-    "#]]);
-    check(&big, (&line, "[P]"), (&line, "[S(1)]"), expect![[r#"
-        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [S(1)]: 12582912 B, 425.9 us
+    "#]],
+    );
+    check(
+        &big,
+        (&line, "[P]"),
+        (&line, "[S(1)]"),
+        expect![[r#"
+        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [S(1)]: 12582912 B, 321.1 us
           reduce-scatter(sum, dim 1) along tp: [P(sum)] -> [S(1)]
-    "#]]);
-    check(&big, (&line, "[S(0)]"), (&line, "[B]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &big,
+        (&line, "[S(0)]"),
+        (&line, "[B]"),
+        expect![[r#"
         f32[1024, 1024] [S(0)] on cpu[tp=4] -> [B]: 12582912 B, 321.1 us
           all-gather(dim 0) along tp: [S(0)] -> [B]
-    "#]]);
-    check(&big, (&line, "[S(0)]"), (&line, "[S(1)]"), expect![[r#"
-        f32[1024, 1024] [S(0)] on cpu[tp=4] -> [S(1)]: 3145728 B, 111.4 us
+    "#]],
+    );
+    check(
+        &big,
+        (&line, "[S(0)]"),
+        (&line, "[S(1)]"),
+        expect![[r#"
+        f32[1024, 1024] [S(0)] on cpu[tp=4] -> [S(1)]: 3145728 B, 85.1 us
           all-to-all(dim 0 to 1) along tp: [S(0)] -> [S(1)]
-    "#]]);
-    check(&big, (&line, "[P(max)]"), (&line, "[P]"), expect![[r#"
-        f32[1024, 1024] [P(max)] on cpu[tp=4] -> [P(sum)]: 25165824 B, 740.7 us
-          all-reduce(max) along tp: [P(max)] -> [B]
-          keep-first along tp: [B] -> [P(sum)]
-    "#]]);
-    check(&big, (&line, "[B]"), (&line, "[B]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &big,
+        (&line, "[P(max)]"),
+        (&line, "[P]"),
+        expect![[r#"
+        f32[1024, 1024] [P(max)] on cpu[tp=4] -> [P(sum)]: 12582912 B, 426.1 us
+          reduce-scatter(max, dim 0) along tp: [P(max)] -> [S(0)]
+          pad(dim 0, sum) along tp: [S(0)] -> [P(sum)]
+    "#]],
+    );
+    check(
+        &big,
+        (&line, "[B]"),
+        (&line, "[B]"),
+        expect![[r#"
         f32[1024, 1024] [B] on cpu[tp=4] -> [B]: 0 B, 0.0 us
-    "#]]);
-    check(&big, (&plane, "[S(0), S(0)]"), (&plane, "[B, S(0)]"), expect![[r#"
-        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [B, S(0)]: 6291456 B, 269.1 us
-          exchange: [S(0), S(0)] -> [B, S(0)]
-    "#]]);
-    check(&big, (&plane, "[P, P(max)]"), (&plane, "[B, S(0)]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &big,
+        (&plane, "[S(0), S(0)]"),
+        (&plane, "[B, S(0)]"),
+        expect![[r#"
+        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [B, S(0)]: 7340032 B, 248.4 us
+          exchange: [S(0), S(0)] -> [S(1), S(0)]
+          all-gather(dim 1) along dp: [S(1), S(0)] -> [B, S(0)]
+    "#]],
+    );
+    check(
+        &big,
+        (&plane, "[P, P(max)]"),
+        (&plane, "[B, S(0)]"),
+        expect![[r#"
         f32[1024, 1024] [P(sum), P(max)] on cpu[dp=2, tp=2] -> [B, S(0)]: 16777216 B, 430.4 us
           reduce-scatter(max, dim 0) along tp: [P(sum), P(max)] -> [P(sum), S(0)]
           all-reduce(sum) along dp: [P(sum), S(0)] -> [B, S(0)]
-    "#]]);
-    check(&big, (&plane, "[P, S(0)]"), (&plane, "[P, S(1)]"), expect![[r#"
-        f32[1024, 1024] [P(sum), S(0)] on cpu[dp=2, tp=2] -> [P(sum), S(1)]: 4194304 B, 162.8 us
+    "#]],
+    );
+    check(
+        &big,
+        (&plane, "[P, S(0)]"),
+        (&plane, "[P, S(1)]"),
+        expect![[r#"
+        f32[1024, 1024] [P(sum), S(0)] on cpu[dp=2, tp=2] -> [P(sum), S(1)]: 4194304 B, 110.4 us
           all-to-all(dim 0 to 1) along tp: [P(sum), S(0)] -> [P(sum), S(1)]
-    "#]]);
-    check(&big, (&plane, "[S(0), S(0)]"), (&line, "[S(0)]"), expect![[r#"
-        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [S(0)] on cpu[tp=4]: 0 B, 26.4 us
+    "#]],
+    );
+    check(
+        &big,
+        (&plane, "[S(0), S(0)]"),
+        (&line, "[S(0)]"),
+        expect![[r#"
+        f32[1024, 1024] [S(0), S(0)] on cpu[dp=2, tp=2] -> [S(0)] on cpu[tp=4]: 0 B, 26.5 us
           exchange: [S(0), S(0)] -> [S(0)] on cpu[tp=4]
-    "#]]);
-    check(&[1023, 7], (&plane, "[S(0), S(0)]"), (&line, "[S(0)]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &[1023, 7],
+        (&plane, "[S(0), S(0)]"),
+        (&line, "[S(0)]"),
+        expect![[r#"
         f32[1023, 7] [S(0), S(0)] on cpu[dp=2, tp=2] -> [S(0)] on cpu[tp=4]: 0 B, 0.4 us
           exchange: [S(0), S(0)] -> [S(0)] on cpu[tp=4]
-    "#]]);
-    check(&big, (&a, "[B]"), (&b, "[B]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &big,
+        (&a, "[B]"),
+        (&b, "[B]"),
+        expect![[r#"
         f32[1024, 1024] [B] on cpu[tp=2] -> [B] on cpu[tp=2] of ranks [2, 3]: 8388608 B, 483.9 us
           exchange: [B] -> [S(0)] on cpu[tp=2] of ranks [2, 3]
           all-gather(dim 0) along tp: [S(0)] -> [B]
-    "#]]);
-    check(&big, (&a, "[P]"), (&b, "[B]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &big,
+        (&a, "[P]"),
+        (&b, "[B]"),
+        expect![[r#"
         f32[1024, 1024] [P(sum)] on cpu[tp=2] -> [B] on cpu[tp=2] of ranks [2, 3]: 12582912 B, 699.1 us
           reduce-scatter(sum, dim 0) along tp: [P(sum)] -> [S(0)]
           exchange: [S(0)] -> [S(0)] on cpu[tp=2] of ranks [2, 3]
           all-gather(dim 0) along tp: [S(0)] -> [B]
-    "#]]);
-    check(&big, (&one, "[B]"), (&line, "[B]"), expect![[r#"
+    "#]],
+    );
+    check(
+        &big,
+        (&one, "[B]"),
+        (&line, "[B]"),
+        expect![[r#"
         f32[1024, 1024] [B] on cpu[1] -> [B] on cpu[tp=4]: 15728640 B, 669.4 us
           exchange: [B] -> [S(0)] on cpu[tp=4]
           all-gather(dim 0) along tp: [S(0)] -> [B]
-    "#]]);
-    check(&big, (&line, "[P]"), (&one, "[B]"), expect![[r#"
-        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 25165824 B, 740.7 us
+    "#]],
+    );
+    check(
+        &big,
+        (&line, "[P]"),
+        (&one, "[B]"),
+        expect![[r#"
+        f32[1024, 1024] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 25165824 B, 740.8 us
           all-reduce(sum) along tp: [P(sum)] -> [B]
           exchange: [B] -> [B] on cpu[1]
-    "#]]);
-    check(&[8], (&line, "[P]"), (&one, "[B]"), expect![[r#"
-        f32[8] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 384 B, 6.7 us
+    "#]],
+    );
+    check(
+        &[8],
+        (&line, "[P]"),
+        (&one, "[B]"),
+        expect![[r#"
+        f32[8] [P(sum)] on cpu[tp=4] -> [B] on cpu[1]: 384 B, 6.8 us
           all-reduce(sum) along tp: [P(sum)] -> [B]
           exchange: [B] -> [B] on cpu[1]
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
