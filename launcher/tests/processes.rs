@@ -32,6 +32,15 @@ fn the_environment_tells_each_rank_who_it_is() {
 }
 
 #[test]
+fn ranks_inherit_the_shared_memory() {
+    let folder = Folder::new();
+    folder.sh("shm", "readlink /proc/$$/fd/$OFLOW_SHM_FD");
+    let output = run(&folder, &["-n", "2", "--no-prefix", "./shm"]);
+    let text = stdout(&output);
+    assert!(text.lines().count() == 2 && text.lines().all(|l| l.starts_with("/memfd:oflow")), "{text}");
+}
+
+#[test]
 fn lines_are_prefixed_and_whole() {
     let folder = Folder::new();
     // Each line is written in two pieces, so that a launcher that passes on pieces would mix them.
