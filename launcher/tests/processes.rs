@@ -163,6 +163,19 @@ fn interrupt_is_passed_on() {
 }
 
 #[test]
+fn terminate_is_passed_on_and_not_waited_for_without_end() {
+    let folder = Folder::new();
+    endless(&folder, "trap 'touch asked$RANK' TERM");
+    let running = Running::start(&folder, &["-n", "2", "--timeout", "0.5", "./endless"]);
+    let pids = folder.pids(2);
+    running.signal(Signal::TERM);
+    let (status, text) = running.finish();
+    assert_eq!(status.code(), Some(143), "{text}");
+    assert!((0..2).all(|r| folder.path().join(format!("asked{r}")).exists()));
+    assert_gone(&pids);
+}
+
+#[test]
 fn a_second_interrupt_kills() {
     let folder = Folder::new();
     endless(&folder, "trap 'touch asked$RANK' INT; trap '' TERM");
