@@ -18,7 +18,7 @@ pub const MAX_RANKS: u16 = 1024;
 /// PROGRAM is a Rust script (a file that ends in `.rs`), which is built once against oflow and then run, or any
 /// executable. All ranks run the same program; the first one that fails ends the job.
 #[derive(Debug, Parser)]
-#[command(name = "oflaunch", version, max_term_width = 100)]
+#[command(name = "oflaunch", version, verbatim_doc_comment)]
 pub struct Cli {
     /// How many ranks to start.
     #[command(flatten)]
@@ -135,7 +135,7 @@ fn after_help() -> String {
   oflaunch --profile dev -n 2 train.rs         quick build with debug assertions
   oflaunch --dry-run -n 2 train.rs             show commands, environment and cores
 
-A script may begin with further dependencies:
+A script may begin with further dependencies; it must then be one file, without `mod` or `include!`:
   ---
   [dependencies]
   serde_json = \"1\"

@@ -31,7 +31,6 @@ pub fn command() -> Command {
         .about("Ask oflow about this machine, its ops and their sharding")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .max_term_width(100)
         .subcommands(SUBCOMMANDS.iter().map(|s| (s.arguments)(Command::new(s.name).about(s.about))))
         .after_help("Jobs are run by oflaunch; see oflaunch --help.")
 }

@@ -32,6 +32,15 @@ fn the_environment_tells_each_rank_who_it_is() {
 }
 
 #[test]
+fn ranks_inherit_the_shared_memory() {
+    let folder = Folder::new();
+    folder.sh("shm", "readlink /proc/$$/fd/$OFLOW_SHM_FD");
+    let output = run(&folder, &["-n", "2", "--no-prefix", "./shm"]);
+    let text = stdout(&output);
+    assert!(text.lines().count() == 2 && text.lines().all(|l| l.starts_with("/memfd:oflow")), "{text}");
+}
+
+#[test]
 fn lines_are_prefixed_and_whole() {
     let folder = Folder::new();
     // Each line is written in two pieces, so that a launcher that passes on pieces would mix them.
@@ -150,6 +159,19 @@ fn interrupt_is_passed_on() {
     running.signal(Signal::INT);
     let (status, text) = running.finish();
     assert_eq!(status.code(), Some(130), "{text}");
+    assert_gone(&pids);
+}
+
+#[test]
+fn terminate_is_passed_on_and_not_waited_for_without_end() {
+    let folder = Folder::new();
+    endless(&folder, "trap 'touch asked$RANK' TERM");
+    let running = Running::start(&folder, &["-n", "2", "--timeout", "0.5", "./endless"]);
+    let pids = folder.pids(2);
+    running.signal(Signal::TERM);
+    let (status, text) = running.finish();
+    assert_eq!(status.code(), Some(143), "{text}");
+    assert!((0..2).all(|r| folder.path().join(format!("asked{r}")).exists()));
     assert_gone(&pids);
 }
 

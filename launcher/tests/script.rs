@@ -34,6 +34,41 @@ fn script(folder: &Folder, name: &str, text: &str) {
     wait_for("the clock", LONG, || (SystemTime::now() > modified + Duration::from_millis(50)).then_some(()));
 }
 
+/// Rank 0 waits in shared memory and rank 2 in the control plane for rank 1, which dies or reports a failure.
+const PEERS: &str = r#"
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+use oflow::comm::shm::{ShmArena, ShmOptions};
+use oflow::comm::{Communicator, Group, Tag};
+use oflow::control::{ControlClient, Hello, LaunchEnv};
+
+fn main() -> oflow::Result<()> {
+    let long = Duration::from_secs(20);
+    let env = LaunchEnv::from_env()?.expect("a launcher");
+    let hello = Hello { version: "1".into(), registry_hash: 0, program_hash: 0 };
+    let client = ControlClient::connect(&env, hello)?;
+    // SAFETY: the launcher says that this descriptor is open.
+    let fd = unsafe { BorrowedFd::borrow_raw(env.shm_fd.expect("an arena")) };
+    let arena = ShmArena::from_fd(fd, env.rank, env.world)?;
+    let comm = arena.comm(env.rank, ShmOptions::for_host(env.world, 1))?;
+    client.barrier("start", env.world, long)?;
+    match env.rank {
+        0 => {
+            let tag = Tag { ordinal: 1, hash: 1, op: "add", file: "peers.rs", line: 1 };
+            let group = Group { ranks: vec![0, 1, 2], me: 0 };
+            eprintln!("shm: {}", comm.barrier(&group, &tag).unwrap_err());
+        }
+        1 if std::env::args().nth(1).unwrap() == "die" => std::process::abort(),
+        1 => {
+            client.report_failure("disk full")?;
+            std::process::exit(9);
+        }
+        _ => eprintln!("control: {}", client.barrier("never", env.world, long).unwrap_err()),
+    }
+    Ok(())
+}
+"#;
+
 #[test]
 fn the_life_of_a_script() {
     let folder = Folder::lasting("scripts");
@@ -99,6 +134,21 @@ fn main() -> oflow::Result<()> {
     assert_eq!(code(&output), 101);
     let text = stderr(&output);
     assert!(text.contains("panicked: no data (at ") && text.contains("panics.rs:2:5)"), "{text}");
+
+    // A rank that dies ends the waits of the others, in shared memory and in the control plane; one that reports a
+    // failure is quoted, and its exit code is the job's.
+    script(&folder, "peers.rs", PEERS);
+    let (output, _) = launch(&folder, &["-n", "3", "peers.rs", "--", "die"]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 134, "{text}");
+    assert!(text.contains("oflaunch: rank 1 (pid ") && text.contains("was killed by signal 6 (SIGABRT)"), "{text}");
+    assert!(text.contains("[rank 0] shm: rank 1 died with code 134"), "{text}");
+    assert!(text.contains("[rank 2] control: the job has failed: rank 1 (pid "), "{text}");
+    let (output, _) = launch(&folder, &["-n", "3", "peers.rs", "--", "report"]);
+    let text = stderr(&output);
+    assert_eq!(code(&output), 9, "{text}");
+    assert!(text.contains("oflaunch: rank 1 reported: disk full\n"), "{text}");
+    assert!(text.contains("[rank 2] control: the job has failed: rank 1 reported: disk full"), "{text}");
 
     // Two at once build once, or one after the other, but never into each other.
     script(&folder, "both.rs", "fn main() {\n    println!(\"done\");\n}\n");

@@ -3,7 +3,7 @@
 mod supervise;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use oflow::comm::shm::ShmArena;
 use oflow::control::{LaunchEnv, Token};
-use rustix::process::getpgrp;
+use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
 use tokio::sync::Notify;
 
@@ -22,7 +22,7 @@ use crate::program::{Program, resolve};
 use crate::rank::Recipe;
 use crate::script;
 use crate::server::ControlServer;
-use crate::{EXIT_NOT_EXECUTABLE, Failed, cores};
+use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
@@ -92,6 +92,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
 }
 
 async fn run_ranks(job: &Job, build: Option<script::Built>) -> Result<u8, Failed> {
+    allow_descriptors(job.world);
     let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
     let server = ControlServer::start(job.world, token.clone())
         .await
@@ -178,13 +179,26 @@ fn quote(word: &str) -> String {
 
 /// Why a rank could not be started.
 fn not_started(job: &Job, rank: usize, error: &std::io::Error) -> Failed {
-    // The file itself was found before.
-    let missing = error.kind() == std::io::ErrorKind::NotFound;
-    let hint = if missing { "; the interpreter in its first line does not exist" } else { "" };
-    Failed::with_code(
-        EXIT_NOT_EXECUTABLE,
-        format!("cannot start rank {rank} ({}): {error}{hint}", job.program.display()),
-    )
+    let (code, hint) = match error.kind() {
+        // The file itself was found before.
+        ErrorKind::NotFound => (EXIT_NOT_EXECUTABLE, "; the interpreter in its first line does not exist"),
+        ErrorKind::PermissionDenied => (EXIT_NOT_EXECUTABLE, ""),
+        _ => (EXIT_FAILED, ""),
+    };
+    Failed::with_code(code, format!("cannot start rank {rank} ({}): {error}{hint}", job.program.display()))
+}
+
+/// Makes room for the descriptors of so many ranks, as far as the system lets us; where it does not, starting a rank
+/// will say so.
+fn allow_descriptors(world: usize) {
+    const OWN: u64 = 64;
+    const PER_RANK: u64 = 4;
+    let wanted = OWN + PER_RANK * world as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
+        let _as_it_was = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    }
 }
 
 /// Where a rank's standard input comes from.

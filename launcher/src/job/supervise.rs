@@ -4,6 +4,7 @@
 //! oflaunch (passed on). What ended it decides the exit code; what follows from it is not reported again.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::Arc;
@@ -126,13 +127,37 @@ struct Watch<'a> {
 impl Watch<'_> {
     fn start(&mut self, rank: usize, recipe: &Recipe, ended: &mpsc::UnboundedSender<Ended>) -> io::Result<()> {
         let Started { mut child, pidfd, group } = rank::start(recipe, stdin_of(rank))?;
-        let group = Arc::new(group);
-        self.groups.push(group.clone());
-        self.alive += 1;
+        let tail = Arc::new(Tail::default());
+        match self.connect(rank, &mut child, pidfd, &tail) {
+            Ok((pidfd, pumps)) => {
+                let group = Arc::new(group);
+                self.groups.push(group.clone());
+                self.alive += 1;
+                tokio::spawn(reap(rank, child, pidfd, group, pumps, tail, ended.clone()));
+                Ok(())
+            }
+            Err(e) => {
+                // Nobody would watch over it.
+                group.signal(Signal::KILL);
+                child.wait()?;
+                Err(e)
+            }
+        }
+    }
+
+    /// Puts a new rank's pipes and its end under the runtime's eyes.
+    fn connect(
+        &self,
+        rank: usize,
+        child: &mut Child,
+        pidfd: OwnedFd,
+        tail: &Arc<Tail>,
+    ) -> io::Result<(AsyncFd<OwnedFd>, Vec<JoinHandle<()>>)> {
+        // SAFETY: the AsyncFd owns the descriptor, which therefore stays open and the same for as long as it lives.
+        let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }.map_err(io::Error::from)?;
         if let Some(stdin) = child.stdin.take() {
             relay_stdin(stdin)?;
         }
-        let tail = Arc::new(Tail::default());
         let mut pumps = Vec::new();
         if let Some(pipe) = child.stdout.take() {
             let from = pipe::Receiver::from_owned_fd(pipe.into())?;
@@ -142,10 +167,7 @@ impl Watch<'_> {
             let from = pipe::Receiver::from_owned_fd(pipe.into())?;
             pumps.push(tokio::spawn(self.output.clone().pump(from, rank, Stream::Err, Some(tail.clone()))));
         }
-        // SAFETY: the AsyncFd owns the descriptor, which therefore stays open and the same for as long as it lives.
-        let pidfd = unsafe { AsyncFd::register_with_interest(pidfd, Interest::READABLE) }.map_err(io::Error::from)?;
-        tokio::spawn(reap(rank, child, pidfd, group, pumps, tail, ended.clone()));
-        Ok(())
+        Ok((pidfd, pumps))
     }
 
     /// A rank has ended; so may have others, whose exits wait in the queue.
@@ -157,10 +179,7 @@ impl Watch<'_> {
                 ends.push(end);
             }
         }
-        for end in &ends {
-            self.alive -= 1;
-            self.server.mark_left(end.rank);
-        }
+        self.alive -= ends.len();
         // A signal is nobody's reaction to another rank's failure; among equals the first counts.
         let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
         failed.sort_by_key(|e| !e.by_signal());
@@ -179,6 +198,10 @@ impl Watch<'_> {
                     }
                 }
             }
+        }
+        // After the failures: those who wait shall hear of the failure, not of somebody who has left.
+        for end in &ends {
+            self.server.mark_left(end.rank);
         }
     }
 
@@ -278,7 +301,7 @@ impl Watch<'_> {
 async fn reap(
     rank: usize,
     mut child: Child,
-    pidfd: AsyncFd<std::os::fd::OwnedFd>,
+    pidfd: AsyncFd<OwnedFd>,
     group: Arc<Group>,
     pumps: Vec<JoinHandle<()>>,
     tail: Arc<Tail>,

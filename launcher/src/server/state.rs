@@ -258,6 +258,10 @@ impl JobState {
         let Some(meeting) = self.meeting(arrival) else {
             return Some(Ok(()));
         };
+        // Then the failure is the reason, and ranks that leave are its consequence.
+        if self.failure.is_some() {
+            return None;
+        }
         let gone: BTreeSet<usize> = (0..self.members.len())
             .filter(|rank| matches!(self.members[*rank], Member::Left) && !meeting.arrived.contains(rank))
             .collect();
@@ -444,6 +448,8 @@ mod tests {
             state.barrier_verdict(&arrival),
             Some(Err("barrier \"b\" of 4 ranks cannot complete: rank 3 left the job".into()))
         );
+        state.fail(Some(3), "rank 3 was killed");
+        assert_eq!(state.barrier_verdict(&arrival), None, "the failure is the better answer");
     }
 
     #[test]
