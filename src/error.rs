@@ -80,10 +80,7 @@ impl ErrorKind {
     /// The others poison the job.
     pub fn is_logical(self) -> bool {
         use ErrorKind::*;
-        matches!(
-            self,
-            Shape | DType | Sbp | Placement | Argument | Parse | Context | Unsupported | Autograd | Registry
-        )
+        matches!(self, Shape | DType | Sbp | Placement | Argument | Parse | Context | Unsupported | Autograd | Registry)
     }
 }
 

@@ -3,8 +3,8 @@
 pub use crate::context::{enable_grad, manual_seed, no_grad, no_sync};
 pub use crate::error::{Error, Result};
 pub use crate::functional::{
-    IntoLayout, IntoTarget, arange, bernoulli, cat, distribute, from_vec, full, full_like, ones, ones_like, rand, randint,
-    randn, range, scalar_tensor, stack, where_, zeros, zeros_like,
+    IntoLayout, IntoTarget, arange, bernoulli, cat, distribute, from_vec, full, full_like, ones, ones_like, rand,
+    randint, randn, range, scalar_tensor, stack, where_, zeros, zeros_like,
 };
 pub use crate::placement::{Device, Placement};
 pub use crate::sbp;

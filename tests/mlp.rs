@@ -11,7 +11,8 @@ fn mlp(mesh: &Placement, x_sbp: &NdSbp, w1_sbp: &NdSbp, w2_sbp: &NdSbp) -> Resul
     let w1 = randn([6, 8], t(w1_sbp))?.requires_grad_(true)?;
     let b1 = randn([8], t(&NdSbp::broadcast(mesh.axes())))?.requires_grad_(true)?;
     let w2 = randn([8, 3], t(w2_sbp))?.requires_grad_(true)?;
-    let target = distribute(&from_vec(vec![0i64, 1, 2, 0, 1, 2, 2], [7], Device::Cpu)?, (mesh, NdSbp::broadcast(mesh.axes())))?;
+    let target =
+        distribute(&from_vec(vec![0i64, 1, 2, 0, 1, 2, 2], [7], Device::Cpu)?, (mesh, NdSbp::broadcast(mesh.axes())))?;
     let h = x.matmul(&w1)?.add(&b1)?.gelu()?;
     let loss = h.matmul(&w2)?.cross_entropy(&target)?;
     loss.backward()?;

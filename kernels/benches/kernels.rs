@@ -28,7 +28,14 @@ fn main() {
         // SAFETY: the vectors outlive the views; one output is used at a time.
         let (va, vb, vc) =
             unsafe { (View::from_slice(&a, &[n]), View::from_slice(&b, &[n]), View::from_mut(&mut c, &[n])) };
-        for (name, text) in [("add", "a + b"), ("mul", "a * b"), ("exp", "exp(a)"), ("gelu", gelu), ("erf", "erf(a)"), ("log", "log(a)")] {
+        for (name, text) in [
+            ("add", "a + b"),
+            ("mul", "a * b"),
+            ("exp", "exp(a)"),
+            ("gelu", gelu),
+            ("erf", "erf(a)"),
+            ("log", "log(a)"),
+        ] {
             let e = Expr::parse(text, &["a", "b"], &[]).expect("valid text");
             let inputs = if e.uses_input(1) { vec![va.clone(), vb.clone()] } else { vec![va.clone()] };
             let p = Program::compile(&e, &vec![DType::F32; inputs.len()], DType::F32).expect("compiles");

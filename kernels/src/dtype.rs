@@ -44,17 +44,8 @@ pub enum DTypeKind {
 
 impl DType {
     /// Every dtype, in declared order.
-    pub const ALL: [DType; 9] = [
-        DType::Bool,
-        DType::U8,
-        DType::I8,
-        DType::I32,
-        DType::I64,
-        DType::F16,
-        DType::BF16,
-        DType::F32,
-        DType::F64,
-    ];
+    pub const ALL: [DType; 9] =
+        [DType::Bool, DType::U8, DType::I8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
     /// Bytes of one element.
     pub const fn size(self) -> usize {

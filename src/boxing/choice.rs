@@ -91,8 +91,7 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Candidate> {
             return Ok(b);
         }
     }
-    let legal: Vec<String> =
-        c.op.signatures_1d(c.infer, c.outs)?.iter().map(|s| format!("    {s}")).collect();
+    let legal: Vec<String> = c.op.signatures_1d(c.infer, c.outs)?.iter().map(|s| format!("    {s}")).collect();
     Err(Error::sbp(match c.given_out {
         Some(o) => format!("no legal signature gives an output {o} in place"),
         None => "no legal signature for these inputs".to_string(),

@@ -60,8 +60,7 @@ impl Emit for DryEmit<'_> {
         let (attrs, runtime) = resolve_attrs(op, attrs)?;
         let types: Vec<Option<TensorType>> =
             inputs.iter().map(|v| v.map(|v| self.values[v.0 as usize].0.clone())).collect();
-        let sbps: Vec<Option<NdSbp>> =
-            inputs.iter().map(|v| v.map(|v| self.values[v.0 as usize].1.clone())).collect();
+        let sbps: Vec<Option<NdSbp>> = inputs.iter().map(|v| v.map(|v| self.values[v.0 as usize].1.clone())).collect();
         let kinds: SmallVec<[DTypeKind; 4]> = runtime.iter().map(|s| s.kind()).collect();
         let infer = InferCtx { op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
         let outs = op.infer(&infer)?;
@@ -97,12 +96,8 @@ impl Emit for DryEmit<'_> {
     }
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
         let (t, have) = self.values[v.0 as usize].clone();
-        self.total += cost(
-            &t.shape,
-            t.dtype,
-            &Layout::new(self.placement, have),
-            &Layout::new(self.placement, sbp.clone()),
-        )?;
+        self.total +=
+            cost(&t.shape, t.dtype, &Layout::new(self.placement, have), &Layout::new(self.placement, sbp.clone()))?;
         self.values.push((t, sbp.clone()));
         Ok(Value(self.values.len() as u32 - 1))
     }
@@ -113,11 +108,10 @@ impl Emit for DryEmit<'_> {
 
 /// Price of the boxings inside lowering `l` of the op under `sig`.
 pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> Result<u64> {
-    let lowering = c
-        .op
-        .lowerings
-        .get(l as usize)
-        .ok_or_else(|| Error::registry(format!("{} has no lowering {l}", c.op.name())))?;
+    let lowering =
+        c.op.lowerings
+            .get(l as usize)
+            .ok_or_else(|| Error::registry(format!("{} has no lowering {l}", c.op.name())))?;
     let mut dry = DryEmit { placement: c.placement, values: vec![], total: 0 };
     let mut inputs = Vec::with_capacity(sig.inputs.len());
     for (t, s) in c.infer.inputs.iter().zip(&sig.inputs) {

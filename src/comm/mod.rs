@@ -65,15 +65,8 @@ pub enum Collective {
 }
 
 impl Collective {
-    const NAMES: [&str; 7] = [
-        "barrier",
-        "broadcast",
-        "all_reduce",
-        "all_gather",
-        "reduce_scatter",
-        "all_to_all",
-        "exchange",
-    ];
+    const NAMES: [&str; 7] =
+        ["barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange"];
 
     /// The name of the method.
     pub fn name(self) -> &'static str {
@@ -82,10 +75,7 @@ impl Collective {
 
     /// The name for a number that another process sent.
     fn name_of(number: u8) -> &'static str {
-        Collective::NAMES
-            .get(number as usize)
-            .copied()
-            .unwrap_or("an unknown collective")
+        Collective::NAMES.get(number as usize).copied().unwrap_or("an unknown collective")
     }
 }
 
@@ -113,23 +103,9 @@ pub trait Communicator: Send + Sync {
     /// Member `root`'s bytes reach everyone.
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()>;
     /// `buf` becomes the reduction of all members' `buf`.
-    fn all_reduce(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        buf: &mut [u8],
-        dtype: DType,
-        op: ReduceOp,
-    ) -> Result<()>;
+    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()>;
     /// `recv` becomes the members' `send` one after another; `counts[i]` is the length of member i's.
-    fn all_gather(
-        &self,
-        group: &Group,
-        tag: &Tag,
-        send: &[u8],
-        recv: &mut [u8],
-        counts: &[usize],
-    ) -> Result<()>;
+    fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()>;
     /// `send` is cut by `counts`; `recv` becomes the reduction over the members of the part that belongs to this one.
     #[allow(clippy::too_many_arguments)]
     fn reduce_scatter(
@@ -155,12 +131,7 @@ pub trait Communicator: Send + Sync {
     /// A batch of point-to-point messages, deadlock-free within the batch: `(world rank, bytes)`. At most one message per
     /// direction between two ranks; a rank without a counterpart may pass two empty lists. Only the two ends of each
     /// message take part.
-    fn exchange(
-        &self,
-        tag: &Tag,
-        sends: &[(usize, &[u8])],
-        recvs: &mut [(usize, &mut [u8])],
-    ) -> Result<()>;
+    fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()>;
     /// Bytes and calls so far.
     fn traffic(&self) -> Traffic;
 }

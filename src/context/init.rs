@@ -100,9 +100,7 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
             let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
             Arc::new(arena.comm(env.rank, ShmOptions::for_host(env.local_world, cores))?)
         }
-        None if env.world == 1 => {
-            Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?)
-        }
+        None if env.world == 1 => Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?),
         None => {
             return Err(Error::unsupported("ranks on different hosts cannot talk yet: no shared memory was passed")
                 .help("start the job with oflaunch on one host"));
@@ -134,10 +132,8 @@ fn use_threads(threads: Option<usize>) -> Option<Pool> {
 fn init_tracing() {
     if let Ok(filter) = std::env::var("OFLOW_LOG") {
         use tracing_subscriber::EnvFilter;
-        let _ = tracing_subscriber::fmt()
-            .with_env_filter(EnvFilter::new(filter))
-            .with_writer(std::io::stderr)
-            .try_init();
+        let _ =
+            tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(std::io::stderr).try_init();
     }
 }
 
@@ -163,11 +159,7 @@ pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> R
 }
 
 /// [`run_ranks`] with streams of that kind.
-pub fn run_ranks_with<R: Send>(
-    n: usize,
-    mode: VmMode,
-    f: impl Fn(&World) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
+pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, mode)?;
         let world = World { _entered: ctx.enter(), ctx, _pool: None };

@@ -50,11 +50,7 @@ thread_local! {
 
 impl RankCtx {
     /// A rank over a communicator; the compute stream is inline.
-    pub fn new(
-        comm: Arc<dyn Communicator>,
-        control: Option<Arc<ControlClient>>,
-        mode: VmMode,
-    ) -> Result<Arc<RankCtx>> {
+    pub fn new(comm: Arc<dyn Communicator>, control: Option<Arc<ControlClient>>, mode: VmMode) -> Result<Arc<RankCtx>> {
         let (rank, world) = (comm.rank(), comm.world());
         Self::build(rank, world, Some(comm), control, mode)
     }
@@ -116,8 +112,10 @@ impl RankCtx {
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
                 Ok(self.test.get_or_init(|| DeviceRt { alloc: Allocator::host(Device::Async, options), vm }))
             }
-            Device::Cuda => Err(Error::unsupported("Device::Cuda is not there yet in this version of oflow")
-                .help("use Device::Cpu")),
+            Device::Cuda => {
+                Err(Error::unsupported("Device::Cuda is not there yet in this version of oflow")
+                    .help("use Device::Cpu"))
+            }
         }
     }
 

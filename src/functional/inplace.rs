@@ -1,7 +1,7 @@
 //! In-place methods. On a local tensor they write through to its views; on a global one the handle gets the new value and
 //! views keep theirs. A leaf that requires a gradient can be changed under `no_grad` only.
 
-use super::{Operand, OpRef};
+use super::{OpRef, Operand};
 use crate::context::grad_enabled;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, dispatch};
@@ -19,14 +19,25 @@ impl Tensor {
         site: CallSite,
     ) -> Result<&Tensor> {
         if grad_enabled() && self.requires_grad() && self.is_leaf() {
-            return Err(Error::autograd(format!("{self} is a leaf that requires a gradient; it cannot be changed in place"))
-                .at(site)
-                .help("change it under `no_grad()`"));
+            return Err(Error::autograd(format!(
+                "{self} is a leaf that requires a gradient; it cannot be changed in place"
+            ))
+            .at(site)
+            .help("change it under `no_grad()`"));
         }
         let mut inputs = vec![Some(self)];
         inputs.extend(others.iter().map(|t| Some(*t)));
         let op = op.get()?;
-        dispatch(Call { op, inputs: &inputs, attrs, runtime, target: None, given: Some(self), recording: false, site })?;
+        dispatch(Call {
+            op,
+            inputs: &inputs,
+            attrs,
+            runtime,
+            target: None,
+            given: Some(self),
+            recording: false,
+            site,
+        })?;
         Ok(self)
     }
 

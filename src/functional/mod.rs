@@ -20,7 +20,7 @@ mod table;
 pub use autograd::{HookHandle, grad};
 pub use by_name::{Arg, call};
 pub use create::{
-    IntoTarget, TargetSpec, arange, bernoulli, empty, full, from_vec, full_like, ones, ones_like, rand, randint, randn,
+    IntoTarget, TargetSpec, arange, bernoulli, empty, from_vec, full, full_like, ones, ones_like, rand, randint, randn,
     range, scalar_tensor, zeros, zeros_like,
 };
 pub use layout::{IntoLayout, LayoutSpec, distribute};
@@ -98,8 +98,7 @@ pub(crate) fn create(
     target: &Target,
     site: CallSite,
 ) -> Result<Tensor> {
-    let call =
-        Call { op: op?, inputs: &[], attrs, runtime, target: Some(target), given: None, recording: false, site };
+    let call = Call { op: op?, inputs: &[], attrs, runtime, target: Some(target), given: None, recording: false, site };
     let mut outs = dispatch(call)?;
     Ok(outs.swap_remove(0))
 }

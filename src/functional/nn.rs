@@ -144,8 +144,9 @@ impl Tensor {
     }
     fn cross_entropy_impl(&self, target: &Tensor, o: &CrossEntropyOptions, site: CallSite) -> Result<Tensor> {
         let ignore = o.ignore_index.unwrap_or(i64::MIN);
-        let loss = invoke(op!("cross_entropy"), &[Some(self), Some(target)], smallvec![ignore.into()], smallvec![], site)?
-            .swap_remove(0);
+        let loss =
+            invoke(op!("cross_entropy"), &[Some(self), Some(target)], smallvec![ignore.into()], smallvec![], site)?
+                .swap_remove(0);
         if o.per_row {
             return Ok(loss);
         }

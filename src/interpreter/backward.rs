@@ -71,14 +71,8 @@ fn run(
     let _mode = set_grad_enabled(options.create_graph);
     let _span = tracing::debug_span!("backward").entered();
     let _scope = BackwardScope::enter();
-    let mut e = Engine {
-        site,
-        pending: Pending::new(),
-        leaves: vec![],
-        wanted,
-        found: vec![None; wanted.len()],
-        options,
-    };
+    let mut e =
+        Engine { site, pending: Pending::new(), leaves: vec![], wanted, found: vec![None; wanted.len()], options };
     e.count(outputs);
     for (i, out) in outputs.iter().enumerate() {
         if !out.requires_grad() {
@@ -91,9 +85,11 @@ fn run(
             }
             None if out.numel() == 1 => ones_like(out, site)?,
             None => {
-                return Err(Error::autograd(format!("backward of {out}, which is not a single number, needs its gradient"))
-                    .at(site)
-                    .help("reduce it (`sum`, `mean`) or give `BackwardOptions { gradient: Some(..), .. }`"));
+                return Err(Error::autograd(format!(
+                    "backward of {out}, which is not a single number, needs its gradient"
+                ))
+                .at(site)
+                .help("reduce it (`sum`, `mean`) or give `BackwardOptions { gradient: Some(..), .. }`"));
             }
         };
         e.send(&out.edge(), g)?;
@@ -106,7 +102,10 @@ fn run(
 
 fn ones_like(t: &Tensor, site: CallSite) -> Result<Tensor> {
     let target = match t.global() {
-        Some(g) => super::Target::Global(g.placement.clone(), g.sbp.map(|s| if s.is_partial() { crate::sbp::Sbp::Broadcast } else { s })),
+        Some(g) => super::Target::Global(
+            g.placement.clone(),
+            g.sbp.map(|s| if s.is_partial() { crate::sbp::Sbp::Broadcast } else { s }),
+        ),
         None => super::Target::Local(t.device()),
     };
     let attrs: Attrs = smallvec![AttrValue::from(t.shape()), AttrValue::DType(t.dtype())];
@@ -183,8 +182,7 @@ impl Engine<'_> {
             Edge::None => Ok(()),
             Edge::Leaf(_) => self.arrived(edge, Some(g)),
             Edge::Node(n, i) => {
-                let slot =
-                    self.pending.entry(n.ordinal).or_insert_with(|| (n.clone(), smallvec![None; n.n_outputs]));
+                let slot = self.pending.entry(n.ordinal).or_insert_with(|| (n.clone(), smallvec![None; n.n_outputs]));
                 let old = slot.1[*i].take();
                 slot.1[*i] = Some(match old {
                     None => g,

@@ -86,8 +86,7 @@ impl Call<'_> {
 
     /// The call in short form: `matmul(f32[4, 2] [S(0)], f32[3, 3] [B]) on cpu[dp=4]`.
     pub fn short(&self) -> String {
-        let ins: Vec<String> =
-            self.inputs.iter().map(|t| t.map_or("none".to_string(), |t| t.short())).collect();
+        let ins: Vec<String> = self.inputs.iter().map(|t| t.map_or("none".to_string(), |t| t.short())).collect();
         let on = self.inputs.iter().flatten().find_map(|t| t.global()).map(|g| g.placement.to_string());
         let on = on.or(match self.target {
             Some(Target::Global(p, s)) => Some(format!("{p} as {s}")),

@@ -171,8 +171,12 @@ fn shard_to_global_inner(
     let shard = match local.ty.device == placement.device() {
         true => local.clone(),
         false => {
-            return Err(Error::placement(format!("the shard is on {}, the placement on {}", local.ty.device, placement.device()))
-                .help("move it with `to_device`"));
+            return Err(Error::placement(format!(
+                "the shard is on {}, the placement on {}",
+                local.ty.device,
+                placement.device()
+            ))
+            .help("move it with `to_device`"));
         }
     };
     // B axes: everyone takes the bytes of coordinate 0.
@@ -219,7 +223,9 @@ pub fn distribute(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: CallSite
 
 fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
     let Body::Local(local) = t.body() else {
-        return Err(Error::argument(format!("{t} is global already")).help("`to_global` changes the layout of a global tensor"));
+        return Err(
+            Error::argument(format!("{t} is global already")).help("`to_global` changes the layout of a global tensor")
+        );
     };
     check_layout(local.dims(), local.dtype(), placement, sbp)?;
     let ty = intern_global(t.ty().clone(), placement, sbp);
@@ -254,7 +260,15 @@ pub fn to_local(t: &Tensor, grad_sbp: Option<&NdSbp>, site: CallSite) -> Result<
     let out = Tensor::from_local(data);
     if grad_enabled() && t.requires_grad() {
         let want = grad_sbp.cloned().unwrap_or_else(|| {
-            g.sbp.map(|s| if s.is_broadcast() { Sbp::PARTIAL_SUM } else if s.is_partial() { Sbp::Broadcast } else { s })
+            g.sbp.map(|s| {
+                if s.is_broadcast() {
+                    Sbp::PARTIAL_SUM
+                } else if s.is_partial() {
+                    Sbp::Broadcast
+                } else {
+                    s
+                }
+            })
         });
         let home = intern_global(g.ty.clone(), &g.placement, &want);
         let back = move |grads: &[Option<Tensor>]| {

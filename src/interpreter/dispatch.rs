@@ -178,8 +178,10 @@ fn run_global(call: &mut Call<'_>, placement: &crate::placement::Placement) -> R
 
 fn check_world(ctx: &RankCtx, placement: &crate::placement::Placement) -> Result<()> {
     match placement.ranks().iter().find(|r| **r >= ctx.world()) {
-        Some(r) => Err(Error::placement(format!("{placement} needs rank {r}, but the world has {} ranks", ctx.world()))
-            .help("start the program with `oflaunch --nproc N`")),
+        Some(r) => {
+            Err(Error::placement(format!("{placement} needs rank {r}, but the world has {} ranks", ctx.world()))
+                .help("start the program with `oflaunch --nproc N`"))
+        }
         None => Ok(()),
     }
 }
@@ -192,10 +194,11 @@ fn run_kernel(
     mut inputs: SmallVec<[Option<LocalTensor>; 4]>,
 ) -> Result<Option<SmallVec<[LocalTensor; 2]>>> {
     let Some(out_types) = &plan.out_local else { return Ok(None) };
-    let device = match out_types.first().map(|t| t.device).or_else(|| inputs.iter().flatten().next().map(|l| l.ty.device)) {
-        Some(d) => d,
-        None => return Ok(None),
-    };
+    let device =
+        match out_types.first().map(|t| t.device).or_else(|| inputs.iter().flatten().next().map(|l| l.ty.device)) {
+            Some(d) => d,
+            None => return Ok(None),
+        };
     let rt = ctx.device(device)?;
     // Local views: the output is another window onto the input.
     if call.given.is_none()
@@ -241,9 +244,8 @@ fn run_kernel(
         n => {
             let s = rt.alloc.alloc(n)?;
             // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
-            let v = unsafe {
-                View::from_raw(s.ptr(), oflow_kernels::DType::U8, smallvec![n], contiguous_strides(&[n]))
-            };
+            let v =
+                unsafe { View::from_raw(s.ptr(), oflow_kernels::DType::U8, smallvec![n], contiguous_strides(&[n])) };
             writes.push(s);
             Some(v)
         }
@@ -354,7 +356,8 @@ pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Resu
     if b.plan.is_identity() {
         return Ok(Tensor::from_shard(b.to.clone(), src));
     }
-    let _span = tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
+    let _span =
+        tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
     super::receipts::note(ctx, &b.plan, tag);
     let device: GlobalRef = b.to.clone();
@@ -383,10 +386,8 @@ fn run_lowering(
     let l = &call.op.lowerings[lowering as usize];
     let mut emit = EagerEmit::new(call.site);
     let values: Vec<_> = inputs.iter().map(|t| t.as_ref().map(|t| emit.put(t.detach()))).collect();
-    let outs = (l.run)(
-        &mut emit,
-        &LowerCall { inputs: &values, attrs: &call.attrs, runtime: &call.runtime, outputs: want },
-    )?;
+    let outs =
+        (l.run)(&mut emit, &LowerCall { inputs: &values, attrs: &call.attrs, runtime: &call.runtime, outputs: want })?;
     let mut tensors = Outputs::new();
     for (v, s) in outs.into_iter().zip(want) {
         let v = crate::ops::Emit::box_to(&mut emit, v, s)?;

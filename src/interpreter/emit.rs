@@ -32,12 +32,7 @@ impl EagerEmit {
         self.values[v.0 as usize].clone()
     }
     /// Calls an op on tensors.
-    pub fn run(
-        &self,
-        op: &str,
-        inputs: &[Option<&Tensor>],
-        attrs: &[(&str, AttrValue)],
-    ) -> Result<Outputs> {
+    pub fn run(&self, op: &str, inputs: &[Option<&Tensor>], attrs: &[(&str, AttrValue)]) -> Result<Outputs> {
         let op = find(op)?;
         let (attrs, runtime) = resolve_attrs(op, attrs)?;
         dispatch(Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, site: self.site })

@@ -2,7 +2,10 @@
 
 use super::emit::EagerEmit;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derivative_is_zero, derived_args, derived_grad_op};
+use crate::ops::{
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derivative_is_zero, derived_args,
+    derived_grad_op,
+};
 use crate::sbp::NdSbp;
 use crate::tensor::{Edge, Node, Tensor};
 use oflow_kernels::{DType, Dims};
@@ -156,7 +159,10 @@ impl GradCtx for EagerGrad<'_> {
         };
         let all = saved.as_ref().ok_or_else(freed)?;
         let s = all.get(i).and_then(|s| s.as_ref()).ok_or_else(|| {
-            Error::autograd(format!("the gradient of {} reads input {i}, which it did not say it saves", self.node.op.name()))
+            Error::autograd(format!(
+                "the gradient of {} reads input {i}, which it did not say it saves",
+                self.node.op.name()
+            ))
         })?;
         if s.tensor.version() != s.version {
             return Err(self.changed("an input"));
@@ -216,10 +222,8 @@ impl GradCtx for EagerGrad<'_> {
 fn sum_to_shape(emit: &mut dyn Emit, v: Value, shape: &[usize]) -> Result<Value> {
     let have = emit.shape(v);
     let lead = have.len().saturating_sub(shape.len());
-    let dims: SmallVec<[i64; 6]> = (0..have.len())
-        .filter(|d| *d < lead || (shape[*d - lead] == 1 && have[*d] != 1))
-        .map(|d| d as i64)
-        .collect();
+    let dims: SmallVec<[i64; 6]> =
+        (0..have.len()).filter(|d| *d < lead || (shape[*d - lead] == 1 && have[*d] != 1)).map(|d| d as i64).collect();
     let v = if dims.is_empty() {
         v
     } else {

@@ -30,8 +30,7 @@ pub fn build_local(ctx: &RankCtx, call: &Call<'_>, device: Device) -> Result<Dis
     let outs = call.op.infer(&infer)?;
     check_given(call, &outs)?;
     ctx.device(device)?;
-    let boxes_in: Vec<Option<ShardBox>> =
-        ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
+    let boxes_in: Vec<Option<ShardBox>> = ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
     let boxes_out: Vec<ShardBox> = outs.iter().map(|t| ShardBox::whole(&t.shape)).collect();
     let kernel = kernel_plan(call, &infer, device, &boxes_in, &boxes_out, &outs)?;
     Ok(DispatchPlan {
@@ -136,11 +135,7 @@ fn source_signature(
 fn chosen(call: &Call<'_>, infer: &InferCtx<'_>, outs: &[TensorType], placement: &Placement) -> Result<NdSignature> {
     let sbps: Vec<Option<NdSbp>> =
         call.inputs.iter().map(|t| t.and_then(|t| t.global()).map(|g| g.sbp.clone())).collect();
-    let needs: Vec<bool> = call
-        .inputs
-        .iter()
-        .map(|t| call.recording && t.is_some_and(|t| t.requires_grad()))
-        .collect();
+    let needs: Vec<bool> = call.inputs.iter().map(|t| call.recording && t.is_some_and(|t| t.requires_grad())).collect();
     // A mutable input, and an input that is also the given output, stay where they are.
     let fixed: Vec<bool> = call
         .inputs

@@ -66,11 +66,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         input_types: inputs.iter().map(|t| t.as_ref().map(|t| t.ty().clone())).collect(),
         input_globals: call.inputs.iter().map(|t| t.and_then(|t| t.global()).cloned()).collect(),
         inputs: Mutex::new(Some(
-            inputs
-                .iter()
-                .enumerate()
-                .map(|(i, t)| t.as_ref().filter(|_| bit(keep_in, i)).map(keep))
-                .collect(),
+            inputs.iter().enumerate().map(|(i, t)| t.as_ref().filter(|_| bit(keep_in, i)).map(keep)).collect(),
         )),
         outputs: Mutex::new(SmallVec::new()),
         n_outputs: outs.len(),

@@ -206,8 +206,8 @@ impl OpDef {
         let mut def = OpDef::new(text)?;
         let names: Vec<&str> = def.sig.inputs.iter().map(|i| i.name.as_str()).collect();
         let scalars: Vec<&str> = def.sig.runtime.iter().map(|a| a.name.as_str()).collect();
-        let expr = Expr::parse(expr, &names, &scalars)
-            .map_err(|e| Error::parse(format!("op {}: {e}", def.sig.name)))?;
+        let expr =
+            Expr::parse(expr, &names, &scalars).map_err(|e| Error::parse(format!("op {}: {e}", def.sig.name)))?;
         def.set_expr(Arc::new(expr));
         Ok(def)
     }
@@ -253,10 +253,7 @@ impl OpDef {
     }
     /// Output shapes by code.
     #[must_use]
-    pub fn shapes(
-        mut self,
-        f: impl Fn(&InferCtx<'_>) -> Result<SmallVec<[Dims; 2]>> + Send + Sync + 'static,
-    ) -> OpDef {
+    pub fn shapes(mut self, f: impl Fn(&InferCtx<'_>) -> Result<SmallVec<[Dims; 2]>> + Send + Sync + 'static) -> OpDef {
         self.shape = ShapeRule::Fn(Arc::new(f));
         self
     }
@@ -374,9 +371,7 @@ impl OpDef {
             ShapeRule::Broadcast => {
                 SmallVec::from_elem(broadcast_shapes(ctx.present().map(|t| t.shape.as_slice()).collect::<Vec<_>>())?, n)
             }
-            ShapeRule::Attr => {
-                SmallVec::from_elem(ctx.ints("shape")?.iter().map(|n| *n as usize).collect::<Dims>(), n)
-            }
+            ShapeRule::Attr => SmallVec::from_elem(ctx.ints("shape")?.iter().map(|n| *n as usize).collect::<Dims>(), n),
             ShapeRule::Fn(f) => f(ctx)?,
         };
         // An op that works on any number of outputs (split) says so by its shape rule.
@@ -433,8 +428,7 @@ impl OpDef {
                     .expr
                     .as_ref()
                     .ok_or_else(|| Error::registry(format!("{} has no expression", self.sig.name)))?;
-                let ins: Vec<(&[usize], DType)> =
-                    ctx.present().map(|t| (t.shape.as_slice(), t.dtype)).collect();
+                let ins: Vec<(&[usize], DType)> = ctx.present().map(|t| (t.shape.as_slice(), t.dtype)).collect();
                 elementwise_signatures(expr, &ins, (&outs[0].shape, outs[0].dtype))
             }
             SbpRule::Factors(text) => {
@@ -492,10 +486,7 @@ impl fmt::Debug for OpDef {
 /// PyTorch's promotion: tensors with dims, then 0-dim tensors of a higher kind, then scalars of a higher kind.
 fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
     let fold = |zero_dim: bool| {
-        ctx.present()
-            .filter(|t| t.shape.is_empty() == zero_dim)
-            .map(|t| t.dtype)
-            .reduce(|a, b| a.promote(b))
+        ctx.present().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype).reduce(|a, b| a.promote(b))
     };
     let mut d = match (fold(false), fold(true)) {
         (Some(d), Some(z)) if z.kind() > d.kind() => z.promote(d),

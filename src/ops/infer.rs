@@ -114,8 +114,11 @@ impl<'a> InferCtx<'a> {
 pub fn normalize_dim(dim: i64, rank: usize) -> Result<usize> {
     let r = rank.max(1) as i64;
     if dim < -r || dim >= r {
-        return Err(Error::argument(format!("dim {dim} is out of range for a tensor of {rank} dims"))
-            .help(format!("dims go from {} to {}", -r, r - 1)));
+        return Err(Error::argument(format!("dim {dim} is out of range for a tensor of {rank} dims")).help(format!(
+            "dims go from {} to {}",
+            -r,
+            r - 1
+        )));
     }
     Ok((if dim < 0 { dim + r } else { dim }) as usize)
 }
@@ -165,8 +168,13 @@ pub fn broadcast_shapes<'a>(shapes: impl IntoIterator<Item = &'a [usize]> + Clon
                 *o = *n;
             } else if *n != 1 && *n != *o {
                 let all: Vec<String> = shapes.into_iter().map(|s| format!("{s:?}")).collect();
-                return Err(Error::shape(format!("shapes {} do not broadcast: {} against {}", all.join(" and "), *o, n))
-                    .help("sizes must be equal or 1, aligned at the last dim"));
+                return Err(Error::shape(format!(
+                    "shapes {} do not broadcast: {} against {}",
+                    all.join(" and "),
+                    *o,
+                    n
+                ))
+                .help("sizes must be equal or 1, aligned at the last dim"));
             }
         }
     }

@@ -20,6 +20,6 @@ pub(crate) use families::builtin;
 pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
-pub(crate) use registry::{nearest};
+pub(crate) use registry::nearest;
 pub use registry::{Op, all, find, generation, hash, register};
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

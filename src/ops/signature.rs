@@ -187,8 +187,11 @@ impl fmt::Display for OpSignature {
         write!(f, "{}(", self.name)?;
         for (i, x) in self.inputs.iter().enumerate() {
             let sep = if i > 0 { ", " } else { "" };
-            let (m, o, v) =
-                (if x.mutable { "!" } else { "" }, if x.optional { "?" } else { "" }, if x.variadic { "..." } else { "" });
+            let (m, o, v) = (
+                if x.mutable { "!" } else { "" },
+                if x.optional { "?" } else { "" },
+                if x.variadic { "..." } else { "" },
+            );
             write!(f, "{sep}{}{m}{o}{v}", x.name)?;
             if x.dtypes != DTypeClass::Any {
                 write!(f, ": {}", x.dtypes.name())?;
@@ -223,7 +226,8 @@ mod tests {
         ] {
             assert_eq!(OpSignature::parse(t).unwrap().to_string(), t);
         }
-        for bad in ["f x -> y", "f(x: complex) -> y", "f(xs..., y) -> z", "f(x; a) -> y", "f(x; s: runtime ints) -> y"] {
+        for bad in ["f x -> y", "f(x: complex) -> y", "f(xs..., y) -> z", "f(x; a) -> y", "f(x; s: runtime ints) -> y"]
+        {
             assert!(OpSignature::parse(bad).is_err(), "{bad}");
         }
     }

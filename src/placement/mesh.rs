@@ -224,11 +224,7 @@ impl AxisRef for MeshAxis {
 }
 impl AxisRef for usize {
     fn find(self, p: &Placement) -> Result<MeshAxis> {
-        if self < p.axes() {
-            Ok(MeshAxis(self))
-        } else {
-            Err(Error::placement(format!("{p} has no axis {self}")))
-        }
+        if self < p.axes() { Ok(MeshAxis(self)) } else { Err(Error::placement(format!("{p} has no axis {self}"))) }
     }
 }
 impl AxisRef for &str {

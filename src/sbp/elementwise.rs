@@ -9,11 +9,7 @@ use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
 ///
 /// P rows need the dtypes of the P inputs and of the output to be equal: a cast in between rounds, and then the reduction
 /// of the results is not the result of the reduction.
-pub fn elementwise_signatures(
-    expr: &Expr,
-    inputs: &[(&[usize], DType)],
-    out: (&[usize], DType),
-) -> Vec<Signature> {
+pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&[usize], DType)) -> Vec<Signature> {
     let n = inputs.len();
     let mut found = Vec::new();
     for d in 0..out.0.len() {

@@ -100,7 +100,13 @@ mod tests {
     fn matmul_2d_is_oneflows_table() {
         assert_eq!(
             text("...mk, ...kn -> ...mn", &[&[4, 5], &[5, 6]], &[&[4, 6]]),
-            ["S(0), B -> S(0)", "B, S(1) -> S(1)", "S(1), S(0) -> P(sum)", "P(sum), B -> P(sum)", "B, P(sum) -> P(sum)"]
+            [
+                "S(0), B -> S(0)",
+                "B, S(1) -> S(1)",
+                "S(1), S(0) -> P(sum)",
+                "P(sum), B -> P(sum)",
+                "B, P(sum) -> P(sum)"
+            ]
         );
     }
 

@@ -44,7 +44,10 @@ pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &
     for s in sbp.iter() {
         match *s {
             Sbp::Split(d) if d >= shape.len() => {
-                return Err(Error::sbp(format!("{s} splits dim {d}, but the tensor {shape:?} has {} dims", shape.len())));
+                return Err(Error::sbp(format!(
+                    "{s} splits dim {d}, but the tensor {shape:?} has {} dims",
+                    shape.len()
+                )));
             }
             Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
                 return Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"));

@@ -196,8 +196,10 @@ impl Tensor {
         match self.body() {
             Body::Local(l) => Ok(Some(l.clone())),
             Body::Global(_, s) => Ok(s.lock().unwrap_or_else(|e| e.into_inner()).clone()),
-            Body::Lazy(_) => Err(Error::unsupported(format!("{self} is a value of a graph being built; it has no data"))
-                .help("run the graph first")),
+            Body::Lazy(_) => {
+                Err(Error::unsupported(format!("{self} is a value of a graph being built; it has no data"))
+                    .help("run the graph first"))
+            }
             Body::Meta(..) => Err(Error::unsupported(format!("{self} is a meta tensor; it has no data"))
                 .help("meta tensors describe shapes and layouts only")),
         }
@@ -244,8 +246,10 @@ impl Tensor {
         }
         match (self.edge(), on) {
             (Edge::Node(..), false) => {
-                return Err(Error::autograd(format!("{self} is the result of an op; its gradient cannot be switched off"))
-                    .help("use `detach()`"));
+                return Err(Error::autograd(format!(
+                    "{self} is the result of an op; its gradient cannot be switched off"
+                ))
+                .help("use `detach()`"));
             }
             (Edge::None, true) => self.set_edge(Edge::Leaf(Arc::new(LeafSlot {
                 target: self.global().cloned(),

@@ -3,10 +3,10 @@
 use super::oracle::{make, mesh, mesh_of, nd_sbps, shard_size, value};
 use oflow::boxing::{Layout, StepOp, cost, plan};
 use oflow::comm::{Communicator, Tag, collectives, sim};
-use oflow::vm::box_exec::execute;
 use oflow::kernels::view::contiguous_strides;
 use oflow::kernels::{DType, View};
 use oflow::placement::Placement;
+use oflow::vm::box_exec::execute;
 
 struct Case {
     shape: Vec<usize>,

@@ -152,9 +152,17 @@ mod tests {
             .map(|i| {
                 let mut memory = [0u64; 1];
                 // SAFETY: one element fits the word.
-                unsafe { std::ptr::copy_nonoverlapping(b[i * dtype.size()..].as_ptr(), memory.as_mut_ptr().cast(), dtype.size()) };
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        b[i * dtype.size()..].as_ptr(),
+                        memory.as_mut_ptr().cast(),
+                        dtype.size(),
+                    )
+                };
                 // SAFETY: `memory` lives until the value is read.
-                let v = unsafe { crate::View::from_raw(memory.as_mut_ptr().cast(), dtype, crate::Dims::new(), crate::Strides::new()) };
+                let v = unsafe {
+                    crate::View::from_raw(memory.as_mut_ptr().cast(), dtype, crate::Dims::new(), crate::Strides::new())
+                };
                 read(&v)[0]
             })
             .collect()

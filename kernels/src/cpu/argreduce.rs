@@ -147,7 +147,8 @@ mod tests {
     #[test]
     fn along_each_dim_of_a_permuted_view() {
         let t = Owned::from_f64(DType::I32, &[2, 3], &[1., 9., 2., 8., 3., 4.]);
-        for (order, dim, want) in [([0, 1], 1, vec![1., 0.]), ([0, 1], 0, vec![1., 0., 1.]), ([1, 0], 0, vec![1., 0.])] {
+        for (order, dim, want) in [([0, 1], 1, vec![1., 0.]), ([0, 1], 0, vec![1., 0., 1.]), ([1, 0], 0, vec![1., 0.])]
+        {
             let x = t.permuted(&order);
             let mut dims = x.dims().to_vec();
             dims[dim] = 1;

@@ -53,8 +53,18 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
         unsafe {
             match dst.dtype().size() {
                 1 => fill_run(dst.ptr().wrapping_offset(first), stride, n, bytes[0]),
-                2 => fill_run((dst.ptr() as *mut u16).wrapping_offset(first), stride, n, bytes.as_ptr().cast::<u16>().read_unaligned()),
-                4 => fill_run((dst.ptr() as *mut u32).wrapping_offset(first), stride, n, bytes.as_ptr().cast::<u32>().read_unaligned()),
+                2 => fill_run(
+                    (dst.ptr() as *mut u16).wrapping_offset(first),
+                    stride,
+                    n,
+                    bytes.as_ptr().cast::<u16>().read_unaligned(),
+                ),
+                4 => fill_run(
+                    (dst.ptr() as *mut u32).wrapping_offset(first),
+                    stride,
+                    n,
+                    bytes.as_ptr().cast::<u32>().read_unaligned(),
+                ),
                 _ => fill_run((dst.ptr() as *mut u64).wrapping_offset(first), stride, n, u64::from_ne_bytes(bytes)),
             }
         }
@@ -192,7 +202,13 @@ fn transpose(walk: &Walk, d: usize, src: &View, dst: &View) {
 ///
 /// # Safety
 /// All elements of the block are valid for reading and writing; it is at most [`BLOCK`] on each side.
-unsafe fn copy_block<T: Copy + Default>(src: *const T, dst: *mut T, size: [usize; 2], from: [isize; 2], to: [isize; 2]) {
+unsafe fn copy_block<T: Copy + Default>(
+    src: *const T,
+    dst: *mut T,
+    size: [usize; 2],
+    from: [isize; 2],
+    to: [isize; 2],
+) {
     let mut buffer = [[T::default(); BLOCK]; BLOCK];
     for (c, line) in buffer[..size[1]].iter_mut().enumerate() {
         let s = src.wrapping_offset(c as isize * from[1]);

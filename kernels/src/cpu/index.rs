@@ -89,7 +89,15 @@ fn triangle(x: &View, out: &View, keep: impl Fn(i64) -> Range<i64> + Sync) -> Re
                 zeros(out.dtype(), to, to_step, 0..first);
                 zeros(out.dtype(), to, to_step, last..columns);
                 let at = |p: *mut u8, step: isize| p.wrapping_offset(first as isize * step * x.dtype().size() as isize);
-                convert_run(at(from, from_step), x.dtype(), from_step, at(to, to_step), x.dtype(), to_step, last - first);
+                convert_run(
+                    at(from, from_step),
+                    x.dtype(),
+                    from_step,
+                    at(to, to_step),
+                    x.dtype(),
+                    to_step,
+                    last - first,
+                );
             }
         }
     });

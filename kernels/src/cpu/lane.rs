@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn halves_round_like_the_half_crate() {
-        let specials = [0x7f80_0000, 0x7fc0_0000, 0x7f80_0001, 0x477f_efff, 0x477f_f000, 0x3300_0000, 0x3300_0001, 0x387f_f000];
+        let specials =
+            [0x7f80_0000, 0x7fc0_0000, 0x7f80_0001, 0x477f_efff, 0x477f_f000, 0x3300_0000, 0x3300_0001, 0x387f_f000];
         for u in (0..u32::MAX / 2011).map(|i| i * 2011).chain(specials) {
             let x = f32::from_bits(u);
             let (a, b) = (f16::from_bits(f32_to_f16(x)), f16::from_f32(x));

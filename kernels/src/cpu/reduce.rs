@@ -76,7 +76,11 @@ pub fn reduce(x: &View, out: &View, op: Reduce, dims: &[usize]) -> Result<()> {
         kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
         reduced: Walk::new(&reduced_dims, &[x.strides()], true),
     };
-    if x.dtype().is_float() { job.run::<f64>() } else { job.run::<i64>() }
+    if x.dtype().is_float() {
+        job.run::<f64>()
+    } else {
+        job.run::<i64>()
+    }
     Ok(())
 }
 

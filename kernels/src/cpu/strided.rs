@@ -25,9 +25,11 @@ impl Walk {
         let mut walk = Walk { dims: Dims::new(), strides: operands.iter().map(|_| Strides::new()).collect() };
         for d in order {
             let mergeable = walk.dims.last().is_some()
-                && walk.strides.iter().zip(operands).all(|(kept, all)| {
-                    kept.last().is_some_and(|outer| *outer == all[d] * dims[d] as isize)
-                });
+                && walk
+                    .strides
+                    .iter()
+                    .zip(operands)
+                    .all(|(kept, all)| kept.last().is_some_and(|outer| *outer == all[d] * dims[d] as isize));
             if mergeable {
                 let last = walk.dims.len() - 1;
                 walk.dims[last] *= dims[d];

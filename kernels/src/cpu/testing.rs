@@ -36,7 +36,12 @@ impl Owned {
         // SAFETY: the memory lives as long as `self`, is aligned to 8 and initialised; tests keep `self` alive and use
         // one output at a time.
         unsafe {
-            View::from_raw(self.memory.as_ptr() as *mut u8, self.dtype, self.dims.clone(), contiguous_strides(&self.dims))
+            View::from_raw(
+                self.memory.as_ptr() as *mut u8,
+                self.dtype,
+                self.dims.clone(),
+                contiguous_strides(&self.dims),
+            )
         }
     }
 

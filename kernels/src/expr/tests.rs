@@ -160,7 +160,8 @@ fn derivatives_match_finite_differences() {
         "remainder(a * a, b)",
         "fmod(b, a)",
         "fmod(a * b, a + b)",
-    ].map(parse);
+    ]
+    .map(parse);
     let mut rng = Rng(3);
     let mut compared = 0;
     for round in 0..20_000 {

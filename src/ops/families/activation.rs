@@ -43,9 +43,24 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "1.0507009873554805 * select(x > 0, 1, 1.6732632423543772 * exp(x))",
         "Self-normalising ELU.",
     ),
-    ("hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y", "min(max(x, lo), hi)", "x > lo and x < hi", "x within bounds."),
-    ("hardsigmoid(x: float) -> y", "min(max(x / 6 + 0.5, 0), 1)", "select(x > -3 and x < 3, 0.16666666666666666, 0)", "Piecewise linear sigmoid."),
-    ("hardswish(x: float) -> y", "x * min(max(x / 6 + 0.5, 0), 1)", "select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))", "x hardsigmoid(x)."),
+    (
+        "hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y",
+        "min(max(x, lo), hi)",
+        "and(x > lo, x < hi)",
+        "x within bounds.",
+    ),
+    (
+        "hardsigmoid(x: float) -> y",
+        "min(max(x / 6 + 0.5, 0), 1)",
+        "select(and(x > -3, x < 3), 0.16666666666666666, 0)",
+        "Piecewise linear sigmoid.",
+    ),
+    (
+        "hardswish(x: float) -> y",
+        "x * min(max(x / 6 + 0.5, 0), 1)",
+        "select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))",
+        "x hardsigmoid(x).",
+    ),
 ];
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {

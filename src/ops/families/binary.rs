@@ -20,7 +20,7 @@ fn compare(name: &str, sign: &str) -> Result<OpDef> {
 }
 
 fn logical(name: &str, word: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), &format!("a {word} b"))?
+    Ok(OpDef::elementwise(&format!("{name}(a, b) -> y"), &format!("{word}(a, b)"))?
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(&format!("Logical {word}; anything but zero is true."))
@@ -35,7 +35,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         op("div", "a / b", "Quotient; of integers, a float.").map(|o| o.dtype(DTypeRule::PromoteFloat)),
         op("pow", "pow(a, b)", "a to the power b.")
             .and_then(|o| o.derivative(0, "select(b == 0, 0, b * pow(a, b - 1))"))
-            .and_then(|o| o.derivative(1, "select(a == 0 and b >= 0, 0, out * log(a))"))
+            .and_then(|o| o.derivative(1, "select(and(a == 0, b >= 0), 0, out * log(a))"))
             .map(|mut o| {
                 o.samples = vec!["f32[3, 5]+ f32[3, 5]".into(), "f64[4, 3]+ f64[3]".into()];
                 o

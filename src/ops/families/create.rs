@@ -14,8 +14,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .cpu(|cx| Ok(cpu::copy::fill(cx.output(0), cx.scalar("value")?)?))
                 .samples(&["; shape=[3, 4], value=2.5", "; shape=[5], dtype=i64, value=3"])
         }),
-        OpDef::new("arange(; len: int, dtype: dtype = i64, start: runtime scalar = 0, step: runtime scalar = 1) -> y").map(
-            |o| {
+        OpDef::new("arange(; len: int, dtype: dtype = i64, start: runtime scalar = 0, step: runtime scalar = 1) -> y")
+            .map(|o| {
                 o.doc("start, start + step, …: `len` elements.")
                     .check(|c| match c.int("len")? {
                         n if n < 0 => Err(Error::argument(format!("a range cannot have {n} elements"))),
@@ -28,13 +28,14 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let (start, step) = (cx.scalar("start")?, cx.scalar("step")?);
                         let first = cx.output_box(0).offset[0];
                         let start = match (start, step) {
-                            (Scalar::Int(a), Scalar::Int(s)) => Scalar::Int(a.wrapping_add(s.wrapping_mul(first as i64))),
+                            (Scalar::Int(a), Scalar::Int(s)) => {
+                                Scalar::Int(a.wrapping_add(s.wrapping_mul(first as i64)))
+                            }
                             (a, s) => Scalar::Float(a.to_f64() + s.to_f64() * first as f64),
                         };
                         Ok(cpu::index::arange(cx.output(0), start, step)?)
                     })
                     .samples(&["; len=7", "; len=4, dtype=f32, start=0.5, step=0.25"])
-            },
-        ),
+            }),
     ]
 }

@@ -108,4 +108,3 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
     ]
 }
-

@@ -114,9 +114,8 @@ fn matmul_rows() -> Result<OpDef> {
         })
         .get_sbp(|c| {
             let last = c.shape(0)?.len() - 1;
-            let mut s: Vec<Signature> = (0..last)
-                .map(|d| Signature::new(&[Sbp::Split(d), Sbp::Split(d)], &[Sbp::PARTIAL_SUM]))
-                .collect();
+            let mut s: Vec<Signature> =
+                (0..last).map(|d| Signature::new(&[Sbp::Split(d), Sbp::Split(d)], &[Sbp::PARTIAL_SUM])).collect();
             for row in ["B, P -> P", "P, B -> P"] {
                 s.push(row.parse()?);
             }
@@ -184,7 +183,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let a = if c.bool("transpose_a")? { "...km" } else { "...mk" };
                     let b = if c.bool("transpose_b")? { "...nk" } else { "...kn" };
                     let out = shape(c)?;
-                    Ok(FactorRule::parse(&format!("{a}, {b} -> ...mn"))?.signatures(&[c.shape(0)?, c.shape(1)?], &[&out]))
+                    Ok(FactorRule::parse(&format!("{a}, {b} -> ...mn"))?
+                        .signatures(&[c.shape(0)?, c.shape(1)?], &[&out]))
                 })
                 .flops(|c| {
                     let out = shape(c)?;

@@ -3,8 +3,8 @@
 
 use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
-use crate::sbp::Signature;
 use crate::sbp::Sbp;
+use crate::sbp::Signature;
 use oflow_kernels::cpu::random;
 
 const DRAWN: &str = "seed: runtime int = 0, ordinal: runtime int = -1";

@@ -22,7 +22,12 @@ fn out_dim(d: usize, dims: &[usize], keepdim: bool) -> usize {
 }
 
 /// S of a kept dim stays; S of a reduced dim gives P(op); the P kinds that pass are listed.
-fn signatures(c: &InferCtx<'_>, dims: &[usize], over: Option<ReduceOp>, passing: &[ReduceOp]) -> Result<Vec<Signature>> {
+fn signatures(
+    c: &InferCtx<'_>,
+    dims: &[usize],
+    over: Option<ReduceOp>,
+    passing: &[ReduceOp],
+) -> Result<Vec<Signature>> {
     let keep = c.bool("keepdim")?;
     let mut s = Vec::new();
     for d in 0..c.shape(0)?.len() {
@@ -100,31 +105,34 @@ fn sum() -> Result<OpDef> {
 }
 
 fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
-    Ok(base(name, &format!("The {} over dims (none given: all).", if p == ReduceOp::Max { "largest" } else { "smallest" }))?
-        .check(|c| {
-            let shape = c.shape(0)?;
-            let dims = c.dims("dims", shape.len())?;
-            match dims.iter().find(|d| shape.get(**d) == Some(&0)) {
-                Some(d) => Err(Error::shape(format!("no element to choose from: dim {d} is empty"))),
-                None => Ok(()),
-            }
-        })
-        .get_sbp(move |c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(p), &[p]))
-        .cpu(move |cx| run(cx, op))
-        .grad(Grad::rule_saving(&[0], &[0], |g| {
-            // Ties share the gradient, as PyTorch's amax and amin do.
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let (x, y) = (g.input(0)?, g.output(0)?);
-            let (dy, y) = (unreduced(g, dy)?, unreduced(g, y)?);
-            let hit = g.call("eq", &[x, y], &[])?;
-            let dtype = g.dtype(x);
-            let hit = g.call("cast", &[hit], &[("dtype", dtype.into())])?;
-            let count = g.call("sum", &[hit], &[("dims", g.attr("dims")?), ("keepdim", true.into())])?;
-            let share = g.call("div", &[dy, count], &[])?;
-            let dx = g.call("mul", &[hit, share], &[])?;
-            g.set(0, dx)
-        }))
-        .samples(SAMPLES))
+    Ok(base(
+        name,
+        &format!("The {} over dims (none given: all).", if p == ReduceOp::Max { "largest" } else { "smallest" }),
+    )?
+    .check(|c| {
+        let shape = c.shape(0)?;
+        let dims = c.dims("dims", shape.len())?;
+        match dims.iter().find(|d| shape.get(**d) == Some(&0)) {
+            Some(d) => Err(Error::shape(format!("no element to choose from: dim {d} is empty"))),
+            None => Ok(()),
+        }
+    })
+    .get_sbp(move |c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(p), &[p]))
+    .cpu(move |cx| run(cx, op))
+    .grad(Grad::rule_saving(&[0], &[0], |g| {
+        // Ties share the gradient, as PyTorch's amax and amin do.
+        let Some(dy) = g.grad(0) else { return Ok(()) };
+        let (x, y) = (g.input(0)?, g.output(0)?);
+        let (dy, y) = (unreduced(g, dy)?, unreduced(g, y)?);
+        let hit = g.call("eq", &[x, y], &[])?;
+        let dtype = g.dtype(x);
+        let hit = g.call("cast", &[hit], &[("dtype", dtype.into())])?;
+        let count = g.call("sum", &[hit], &[("dims", g.attr("dims")?), ("keepdim", true.into())])?;
+        let share = g.call("div", &[dy, count], &[])?;
+        let dx = g.call("mul", &[hit, share], &[])?;
+        g.set(0, dx)
+    }))
+    .samples(SAMPLES))
 }
 
 fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {

@@ -169,11 +169,7 @@ mod tests {
         let on = |n: usize, a: &[usize], b: &[usize], x: &str, y: &str| {
             let p = Placement::of_world(Device::Cpu, n).unwrap();
             let nd = |s: &str| s.parse::<NdSbp>().unwrap();
-            let sig = NdSignature {
-                inputs: smallvec![nd(x)],
-                outputs: smallvec![nd(y)],
-                lowering: None,
-            };
+            let sig = NdSignature { inputs: smallvec![nd(x)], outputs: smallvec![nd(y)], lowering: None };
             exact(a, b, &p, &sig)
         };
         assert!(!on(3, &[5, 4], &[20], "S0", "S0"));

@@ -5,9 +5,12 @@ use crate::ops::{DTypeRule, Grad, OpDef};
 use oflow_kernels::DType;
 
 fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(x; s: runtime scalar) -> y"), expr)?
-        .doc(doc)
-        .samples(&["f32[3, 5]+; s=2.0", "i32[4]; s=3", "i32[2, 2]+; s=1.5", "bf16[3]+; s=2.0"]))
+    Ok(OpDef::elementwise(&format!("{name}(x; s: runtime scalar) -> y"), expr)?.doc(doc).samples(&[
+        "f32[3, 5]+; s=2.0",
+        "i32[4]; s=3",
+        "i32[2, 2]+; s=1.5",
+        "bf16[3]+; s=2.0",
+    ]))
 }
 
 fn compare(name: &str, sign: &str) -> Result<OpDef> {
@@ -42,7 +45,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         compare("gt", ">"),
         compare("ge", ">="),
         OpDef::elementwise("clamp(x; lo: runtime scalar, hi: runtime scalar) -> y", "min(max(x, lo), hi)")
-            .and_then(|o| o.derivative(0, "x >= lo and x <= hi"))
+            .and_then(|o| o.derivative(0, "and(x >= lo, x <= hi)"))
             .map(|o| o.doc("x within bounds.").samples(&["f32[3, 5]; lo=-0.5, hi=0.5", "i32[4]; lo=-1, hi=2"])),
         OpDef::elementwise("masked_fill(x, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
             o.doc("s where the mask is true, else x.")

@@ -10,9 +10,9 @@ const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
 
 /// All P kinds pass: elements are moved or repeated, never changed.
 fn moved(n: usize) -> impl Iterator<Item = Signature> {
-    KINDS.into_iter().map(move |op| {
-        Signature::new(&SmallVec::<[Sbp; 4]>::from_elem(Sbp::Partial(op), n), &[Sbp::Partial(op)])
-    })
+    KINDS
+        .into_iter()
+        .map(move |op| Signature::new(&SmallVec::<[Sbp; 4]>::from_elem(Sbp::Partial(op), n), &[Sbp::Partial(op)]))
 }
 
 fn permutation(c: &InferCtx<'_>) -> Result<Vec<usize>> {
@@ -78,8 +78,8 @@ fn expand() -> Result<OpDef> {
         .dtype(DTypeRule::Input(0))
         .check(|c| {
             let (x, want) = (c.shape(0)?, c.ints("shape")?);
-            let fits = want.len() >= x.len()
-                && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || *a as i64 == *b);
+            let fits =
+                want.len() >= x.len() && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || *a as i64 == *b);
             if fits { Ok(()) } else { Err(Error::shape(format!("{x:?} cannot be expanded to {want:?}"))) }
         })
         .get_sbp(|c| {
@@ -103,7 +103,9 @@ fn expand() -> Result<OpDef> {
             let (x, out) = (cx.input(0)?, cx.output(0));
             let lead = out.rank() - x.rank();
             let strides: Strides = (0..out.rank())
-                .map(|d| if d < lead || (x.dims()[d - lead] == 1 && out.dims()[d] != 1) { 0 } else { x.strides()[d - lead] })
+                .map(|d| {
+                    if d < lead || (x.dims()[d - lead] == 1 && out.dims()[d] != 1) { 0 } else { x.strides()[d - lead] }
+                })
                 .collect();
             // SAFETY: repeats elements of x.
             Ok(cpu::copy::copy(&unsafe { x.restride(0, out.dims().into(), strides) }, out)?)
@@ -113,7 +115,12 @@ fn expand() -> Result<OpDef> {
             Some(dy) => g.set(0, dy),
             None => Ok(()),
         }))
-        .samples(&["f32[3, 1]; shape=[3, 5]", "f32[4]; shape=[2, 3, 4]", "f64[1, 3]; shape=[1, 3]", "i32[2, 1, 3]; shape=[2, 4, 3]"]))
+        .samples(&[
+            "f32[3, 1]; shape=[3, 5]",
+            "f32[4]; shape=[2, 3, 4]",
+            "f64[1, 3]; shape=[1, 3]",
+            "i32[2, 1, 3]; shape=[2, 4, 3]",
+        ]))
 }
 
 /// The dim that a slice cuts, and how many elements it leaves there.
@@ -130,8 +137,11 @@ fn cut(c: &InferCtx<'_>) -> Result<Cut> {
     let dim = c.dim("dim", x.len())?;
     let (start, end, step) = (c.int("start")?, c.int("end")?, c.int("step")?);
     if step < 1 || start < 0 || end < start || end as usize > x[dim] {
-        return Err(Error::argument(format!("slice {start}..{end} by {step} does not fit dim {dim} of size {}", x[dim]))
-            .help("slices count from the front with a step of at least 1"));
+        return Err(Error::argument(format!(
+            "slice {start}..{end} by {step} does not fit dim {dim} of size {}",
+            x[dim]
+        ))
+        .help("slices count from the front with a step of at least 1"));
     }
     let count = ((end - start) as usize).div_ceil(step as usize);
     Ok(Cut { dim, count })
@@ -176,7 +186,8 @@ fn slice() -> Result<OpDef> {
             Ok(s)
         })
         .view(|dims, strides, attrs, shape| {
-            let (AttrValue::Int(d), AttrValue::Int(start), AttrValue::Int(step)) = (&attrs[0], &attrs[1], &attrs[3]) else {
+            let (AttrValue::Int(d), AttrValue::Int(start), AttrValue::Int(step)) = (&attrs[0], &attrs[1], &attrs[3])
+            else {
                 return None;
             };
             let dim = d.rem_euclid(dims.len() as i64) as usize;
@@ -219,7 +230,12 @@ fn slice() -> Result<OpDef> {
                 AttrValue::Int(d) => d.rem_euclid(shape.len() as i64) as usize,
                 _ => 0,
             };
-            let attrs = [("dim", dim.into()), ("start", g.attr("start")?), ("step", g.attr("step")?), ("size", shape[dim].into())];
+            let attrs = [
+                ("dim", dim.into()),
+                ("start", g.attr("start")?),
+                ("step", g.attr("step")?),
+                ("size", shape[dim].into()),
+            ];
             let dx = g.call("slice_grad", &[dy], &attrs)?;
             g.set(0, dx)
         }))
@@ -272,7 +288,8 @@ fn slice_grad() -> Result<OpDef> {
                 }
                 _ => return Err(Error::argument("slice_grad attributes")),
             };
-            let d = g.call("slice", &[v], &[("dim", dim.into()), ("start", start), ("end", end.into()), ("step", step)])?;
+            let d =
+                g.call("slice", &[v], &[("dim", dim.into()), ("start", start), ("end", end.into()), ("step", step)])?;
             g.set(0, d)
         }))
         .samples(&["f32[4, 3]; dim=0, start=1, step=2, size=9", "f64[2, 2]; dim=1, start=0, step=1, size=5"]))
@@ -309,7 +326,11 @@ fn concat() -> Result<OpDef> {
             Ok((0..rank)
                 .filter(|d| *d != dim)
                 .map(|d| Signature::new(&SmallVec::<[Sbp; 4]>::from_elem(Sbp::Split(d), n), &[Sbp::Split(d)]))
-                .chain(moved(n).filter(|_| c.present().all(|t| t.dtype == c.inputs[0].as_ref().map_or(DType::F32, |t| t.dtype))))
+                .chain(
+                    moved(n).filter(|_| {
+                        c.present().all(|t| t.dtype == c.inputs[0].as_ref().map_or(DType::F32, |t| t.dtype))
+                    }),
+                )
                 .collect())
         })
         .cpu(|cx| {
@@ -333,7 +354,8 @@ fn concat() -> Result<OpDef> {
             for i in 0..g.inputs() {
                 let n = g.input_shape(i)[d];
                 if g.needs(i) {
-                    let part = g.call("slice", &[dy], &[("dim", d.into()), ("start", at.into()), ("end", (at + n).into())])?;
+                    let part =
+                        g.call("slice", &[dy], &[("dim", d.into()), ("start", at.into()), ("end", (at + n).into())])?;
                     g.set(i, part)?;
                 }
                 at += n;
@@ -345,7 +367,11 @@ fn concat() -> Result<OpDef> {
 
 fn triangle(name: &str, lower: bool) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(x; diagonal: int = 0) -> y"))?
-        .doc(if lower { "Zeroes what is above a diagonal of the last two dims." } else { "Zeroes what is below a diagonal of the last two dims." })
+        .doc(if lower {
+            "Zeroes what is above a diagonal of the last two dims."
+        } else {
+            "Zeroes what is below a diagonal of the last two dims."
+        })
         .check(|c| match c.shape(0)?.len() {
             0 | 1 => Err(Error::shape("needs at least 2 dims")),
             _ => Ok(()),

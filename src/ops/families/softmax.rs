@@ -9,10 +9,8 @@ use oflow_kernels::cpu;
 fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
     let rank = c.shape(0)?.len();
     let dim = c.dim("dim", rank)?;
-    let mut s: Vec<Signature> = (0..rank)
-        .filter(|d| *d != dim)
-        .map(|d| Signature::new(&vec![Sbp::Split(d); n], &[Sbp::Split(d)]))
-        .collect();
+    let mut s: Vec<Signature> =
+        (0..rank).filter(|d| *d != dim).map(|d| Signature::new(&vec![Sbp::Split(d); n], &[Sbp::Split(d)])).collect();
     if linear {
         // The gradient is linear in the out-gradient, its input 0.
         s.push("P, B -> P".parse()?);

@@ -11,10 +11,11 @@ fn keep(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
 
 /// A function into the floats: integers become f32.
 fn float(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?
-        .dtype(DTypeRule::PromoteFloat)
-        .doc(doc)
-        .samples(&["f32[3, 5]+", "bf16[4, 2]+", "f64[3, 2]+"]))
+    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?.dtype(DTypeRule::PromoteFloat).doc(doc).samples(&[
+        "f32[3, 5]+",
+        "bf16[4, 2]+",
+        "f64[3, 2]+",
+    ]))
 }
 
 /// A yes-or-no question about each element.

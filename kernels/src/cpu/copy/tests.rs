@@ -1,5 +1,5 @@
 use super::*;
-use crate::cpu::testing::{read, Owned};
+use crate::cpu::testing::{Owned, read};
 use crate::parallel::tests::with_threads;
 
 #[test]
@@ -15,7 +15,13 @@ fn every_pair_of_dtypes() {
                 let want = match d {
                     DType::Bool => (*x != 0.0) as u8 as f64,
                     // A negative float saturates, a negative integer wraps.
-                    DType::U8 if *x < 0.0 => if s.is_float() { 0.0 } else { x + 256.0 },
+                    DType::U8 if *x < 0.0 => {
+                        if s.is_float() {
+                            0.0
+                        } else {
+                            x + 256.0
+                        }
+                    }
                     DType::I8 if *x > 127.0 => x - 256.0,
                     _ => *x,
                 };

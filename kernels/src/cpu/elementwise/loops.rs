@@ -3,10 +3,10 @@
 //! A destination may be one of the sources (in place). Each such case is a loop of its own, because the vectoriser's own
 //! check would send it down the scalar path.
 
+use crate::Scalar;
 use crate::cpu::lane::Lane;
 use crate::expr::{BinaryOp, UnaryOp, remainder};
 use crate::vmath::Real;
-use crate::Scalar;
 use multiversion::multiversion;
 
 /// Two sources, a destination and a length. Unary functions have `b == a`.
@@ -122,7 +122,8 @@ unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
 #[inline(always)]
 unsafe fn trigonometric<T: Lane + Real>(x: Block<T>, fast: impl Fn(T) -> T, any: impl Fn(T) -> T) {
     // SAFETY: readable by the contract of this function; the borrow ends before anything is written.
-    let near = unsafe { std::slice::from_raw_parts(x.a, x.n) }.iter().fold(true, |all, v| all & (v.abs() <= T::SIN_LIMIT));
+    let near =
+        unsafe { std::slice::from_raw_parts(x.a, x.n) }.iter().fold(true, |all, v| all & (v.abs() <= T::SIN_LIMIT));
     // SAFETY: by the contract of this function.
     unsafe { if near { map1(x, fast) } else { map1(x, any) } }
 }

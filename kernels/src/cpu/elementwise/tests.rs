@@ -19,7 +19,8 @@ fn agrees_with_the_definition() {
     for round in 0..400 {
         let e = random(&mut rng, 4, UnaryOp::ALL, BinaryOp::ALL);
         let n = [1, 31, 64, 700][round % 4];
-        let x: Vec<Owned> = (0..3).map(|i| Owned::from_f64(DType::F64, &[n], &values(n, (round * 3 + i) as u64))).collect();
+        let x: Vec<Owned> =
+            (0..3).map(|i| Owned::from_f64(DType::F64, &[n], &values(n, (round * 3 + i) as u64))).collect();
         let views: Vec<View> = x.iter().map(Owned::view).collect();
         let out = Owned::zeros(DType::F64, &[n]);
         let p = Program::compile(&e, &[DType::F64; 3], DType::F64).unwrap();
@@ -73,7 +74,8 @@ fn in_place() {
     for text in ["a * a + b", "exp(a)", "b - a", "select(a > b, a, -a)"] {
         for n in [5, 1000] {
             let p = program(text, &[DType::F32, DType::F32], DType::F32);
-            let (x, y) = (Owned::from_f64(DType::F32, &[n], &values(n, 4)), Owned::from_f64(DType::F32, &[n], &values(n, 5)));
+            let (x, y) =
+                (Owned::from_f64(DType::F32, &[n], &values(n, 4)), Owned::from_f64(DType::F32, &[n], &values(n, 5)));
             let out = Owned::zeros(DType::F32, &[n]);
             p.run(&[x.view(), y.view()], &[], &out.view()).unwrap();
             p.run(&[x.view(), y.view()], &[], &x.view()).unwrap();

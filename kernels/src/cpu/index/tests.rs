@@ -42,8 +42,7 @@ fn triangles_of_wholes_and_shards() {
             let t = copy.permuted(&[1, 2, 0]);
             let before = read(&t);
             f(&t, &t, diagonal, 0, 0).unwrap();
-            let want: Vec<f64> =
-                (0..70).map(|i| if keep(upper, i / 7 % 5, i % 7) { before[i] } else { 0.0 }).collect();
+            let want: Vec<f64> = (0..70).map(|i| if keep(upper, i / 7 % 5, i % 7) { before[i] } else { 0.0 }).collect();
             assert_eq!(read(&t), want);
         }
     }
@@ -56,8 +55,7 @@ fn a_split_table_adds_up_to_the_whole_lookup() {
         let table = Owned::from_f64(d, &[5, 3], &(0..15).map(f64::from).collect::<Vec<_>>());
         let out = Owned::zeros(d, &[2, 3, 3]);
         embedding(&table.view(), &ids.view(), &out.view(), 0).unwrap();
-        let want: Vec<f64> =
-            [4, 0, 2, 4, 1, 3].iter().flat_map(|r| (0..3).map(move |c| (r * 3 + c) as f64)).collect();
+        let want: Vec<f64> = [4, 0, 2, 4, 1, 3].iter().flat_map(|r| (0..3).map(move |c| (r * 3 + c) as f64)).collect();
         assert_eq!(read(&out.view()), want);
         let mut sum = vec![0.0; 18];
         for (first, rows) in [(0, 2), (2, 3)] {

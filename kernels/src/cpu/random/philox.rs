@@ -15,12 +15,25 @@ pub(super) struct Key {
 
 /// What numbers are made.
 pub(super) enum Distribution {
-    Uniform { lo: f64, hi: f64 },
-    Normal { mean: f64, std: f64 },
-    Bernoulli { p: f64 },
-    Integers { lo: i64, hi: i64 },
+    Uniform {
+        lo: f64,
+        hi: f64,
+    },
+    Normal {
+        mean: f64,
+        std: f64,
+    },
+    Bernoulli {
+        p: f64,
+    },
+    Integers {
+        lo: i64,
+        hi: i64,
+    },
     /// Dropout of the values that are there.
-    Keep { p: f64 },
+    Keep {
+        p: f64,
+    },
 }
 
 /// Marks the counter of second words. Indices / 4 never reach it.
@@ -37,12 +50,7 @@ pub fn philox4x32(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..10 {
         let a = counter[0] as u64 * 0xd251_1f53;
         let b = counter[2] as u64 * 0xcd9e_8d57;
-        counter = [
-            (b >> 32) as u32 ^ counter[1] ^ key[0],
-            b as u32,
-            (a >> 32) as u32 ^ counter[3] ^ key[1],
-            a as u32,
-        ];
+        counter = [(b >> 32) as u32 ^ counter[1] ^ key[0], b as u32, (a >> 32) as u32 ^ counter[3] ^ key[1], a as u32];
         key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
     }
     counter

@@ -36,8 +36,19 @@ fn a_shard_is_a_slice_of_the_whole() {
     for (name, f) in ALL {
         for d in [DType::F32, DType::F64, DType::BF16] {
             let all = make(d, &whole, f);
-            for (offset, size) in [([0, 0, 0], [5, 7, 150]), ([2, 0, 0], [3, 7, 150]), ([1, 2, 0], [2, 3, 150]), ([0, 1, 37], [5, 6, 101]), ([4, 6, 149], [1, 1, 1]), ([5, 0, 0], [0, 7, 150])] {
-                let shard = ShardBox { logical: dims.as_slice().into(), offset: offset.as_slice().into(), size: size.as_slice().into() };
+            for (offset, size) in [
+                ([0, 0, 0], [5, 7, 150]),
+                ([2, 0, 0], [3, 7, 150]),
+                ([1, 2, 0], [2, 3, 150]),
+                ([0, 1, 37], [5, 6, 101]),
+                ([4, 6, 149], [1, 1, 1]),
+                ([5, 0, 0], [0, 7, 150]),
+            ] {
+                let shard = ShardBox {
+                    logical: dims.as_slice().into(),
+                    offset: offset.as_slice().into(),
+                    size: size.as_slice().into(),
+                };
                 let got = make(d, &shard, f);
                 for (i, x) in got.iter().enumerate() {
                     let at = [i / (size[1] * size[2]), i / size[2] % size[1], i % size[2]];
@@ -66,7 +77,11 @@ fn strides_and_threads_do_not_matter() {
 #[test]
 fn huge_tensors() {
     let at = |offset: usize| {
-        let shard = ShardBox { logical: [1 << 20, 1 << 20].as_slice().into(), offset: [offset, (1 << 20) - 4].as_slice().into(), size: [1, 4].as_slice().into() };
+        let shard = ShardBox {
+            logical: [1 << 20, 1 << 20].as_slice().into(),
+            offset: [offset, (1 << 20) - 4].as_slice().into(),
+            size: [1, 4].as_slice().into(),
+        };
         make(DType::F64, &shard, ALL[0].1)
     };
     let index = ((1u64 << 40) - 4) / 4;

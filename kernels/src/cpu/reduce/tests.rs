@@ -44,7 +44,9 @@ fn all_ops_dtypes_dims_and_layouts() {
     let n: usize = dims.iter().product();
     for d in DType::ALL {
         // Small, so that products stay exact; halves and bools included.
-        let values: Vec<f64> = (0..n).map(|i| if d == DType::Bool { (i % 3 != 0) as u8 as f64 } else { 1.0 + (i % 67 == 0) as u8 as f64 }).collect();
+        let values: Vec<f64> = (0..n)
+            .map(|i| if d == DType::Bool { (i % 3 != 0) as u8 as f64 } else { 1.0 + (i % 67 == 0) as u8 as f64 })
+            .collect();
         let t = Owned::from_f64(d, &dims, &values);
         for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
             let x = t.permuted(&order);
@@ -63,7 +65,9 @@ fn all_ops_dtypes_dims_and_layouts() {
 
 #[test]
 fn long_sums_are_accurate_and_do_not_depend_on_threads() {
-    for (dims, set) in [([1, 1_000_003], vec![1]), ([70_001, 17], vec![0]), ([3, 200_000], vec![1]), ([1_001, 513], vec![0, 1])] {
+    for (dims, set) in
+        [([1, 1_000_003], vec![1]), ([70_001, 17], vec![0]), ([3, 200_000], vec![1]), ([1_001, 513], vec![0, 1])]
+    {
         let n = dims[0] * dims[1];
         let values: Vec<f64> = (0..n).map(|i| ((i * 7919) % 1000) as f32 as f64 * 0.1).collect();
         let t = Owned::from_f64(DType::F32, &dims, &values);
@@ -106,7 +110,9 @@ fn nan_wins_wherever_it_stands() {
 #[test]
 fn empty_gives_the_identity() {
     let x = Owned::zeros(DType::F32, &[0, 2]);
-    for (op, want) in [(Reduce::Sum, 0.0), (Reduce::Prod, 1.0), (Reduce::Max, f64::NEG_INFINITY), (Reduce::Min, f64::INFINITY)] {
+    for (op, want) in
+        [(Reduce::Sum, 0.0), (Reduce::Prod, 1.0), (Reduce::Max, f64::NEG_INFINITY), (Reduce::Min, f64::INFINITY)]
+    {
         let out = Owned::from_f64(DType::F32, &[1, 2], &[7.0, 7.0]);
         reduce(&x.view(), &out.view(), op, &[0]).unwrap();
         assert_eq!(read(&out.view()), [want; 2]);
