@@ -83,8 +83,9 @@ impl Gpt {
 /// Windows of the text as batches split along "dp": what the model sees, and the same one byte later.
 fn loader(text: &[u8], mesh: &Placement, batch: usize, seq: usize) -> Result<Loader> {
     let rows = text.len().saturating_sub(1) / seq;
-    if rows == 0 {
-        return Err(Error::argument(format!("a text of {} bytes is shorter than --seq {seq}", text.len())));
+    if rows < batch {
+        let need = format!("a batch of {batch} rows of {seq} bytes needs a text of {} bytes", batch * seq + 1);
+        return Err(Error::argument(format!("{need}, this one has {}", text.len())));
     }
     let ids = |from: usize| text[from..from + rows * seq].iter().map(|b| i64::from(*b)).collect();
     let loader = Loader::new(mesh, batch).split_along("dp")?;
@@ -130,11 +131,20 @@ fn sample(model: &Gpt, mesh: &Placement, c: &Config, prompt: &str, count: usize,
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The communication since receipts were last taken: what moved, for which line, how much.
+/// The communication since receipts were last taken, a line each: bytes, direction, op, layouts, steps, line of the program.
 fn report() -> Vec<String> {
     let receipts = oflow::take_receipts();
     let moved = receipts.iter().filter(|r| r.plan.bytes_sent() > 0);
-    moved.map(|r| format!("{:>9} bytes  {r}", r.plan.bytes_sent())).collect()
+    moved
+        .map(|r| {
+            // A step prints as `all-reduce(sum) along tp: from -> to`.
+            let steps: Vec<String> = r.plan.steps.iter().map(|s| s.to_string().replace(": ", "\0")).collect();
+            let steps: Vec<&str> = steps.iter().filter_map(|s| s.split('\0').next()).collect();
+            let (direction, p) = (if r.backward { "backward" } else { "forward" }, &r.plan);
+            let what = format!("{}{:?} {} -> {}", p.dtype, p.shape.as_slice(), p.src.sbp, p.dst.sbp);
+            format!("{:>9} B {direction:<8} {:<12} {what}: {} ({})", p.bytes_sent(), r.op, steps.join(", "), r.site)
+        })
+        .collect()
 }
 
 fn main() -> Result<()> {
@@ -207,7 +217,7 @@ fn main() -> Result<()> {
         }
     }
     if reports && speaks {
-        println!("communication of the last step on {mesh}:");
+        println!("communication of the last step on {mesh}, {} boxings:", moved.len());
         moved.iter().for_each(|line| println!("{line}"));
     }
     times.sort_by(f64::total_cmp);

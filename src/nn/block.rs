@@ -2,7 +2,8 @@
 
 use super::{Dropout, LayerNorm, Mlp, SelfAttention};
 use crate::error::Result;
-use crate::functional::IntoTarget;
+use crate::functional::{IntoLayout, IntoTarget};
+use crate::sbp::Sbp;
 use crate::tensor::Tensor;
 
 /// Sizes of a [`Block`].
@@ -47,9 +48,35 @@ impl Block {
         })
     }
     /// Over `[B, T, width]`.
+    ///
+    /// The residual stream keeps the layout it comes with (partial axes are reduced first), and so does its gradient.
+    /// Where the weights are split, each branch therefore ends in one reduction, and so does its backward; left to the
+    /// cheapest next op, the stream would be split by rows and the weights gathered.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let x = x.add(&self.drop.forward(&self.attn.forward(&self.ln1.forward(x)?)?)?)?;
-        x.add(&self.drop.forward(&self.mlp.forward(&self.ln2.forward(&x)?)?)?)
+        let x = match x.global().filter(|g| g.sbp.has_partial()) {
+            Some(g) => x.to_global(g.sbp.map(|s| if s.is_partial() { Sbp::Broadcast } else { s }))?,
+            None => x.clone(),
+        };
+        let h = branch(&self.ln1.forward(&x)?)?;
+        let x = x.add(&self.drop.forward(&laid(&self.attn.forward(&h)?, &x)?)?)?;
+        let h = branch(&self.ln2.forward(&x)?)?;
+        x.add(&self.drop.forward(&laid(&self.mlp.forward(&h)?, &x)?)?)
+    }
+}
+
+/// The same value, whose gradient is laid out as the value is.
+fn branch(h: &Tensor) -> Result<Tensor> {
+    match h.global() {
+        Some(g) => h.to_global((&g.sbp).grad_sbp(&g.sbp)),
+        None => Ok(h.clone()),
+    }
+}
+
+/// `y` in the layout of the residual stream.
+fn laid(y: &Tensor, stream: &Tensor) -> Result<Tensor> {
+    match stream.global() {
+        Some(g) => y.to_global(&g.sbp),
+        None => Ok(y.clone()),
     }
 }
