@@ -98,7 +98,8 @@ fn panic_message(tail: &[String]) -> Option<String> {
 fn error_message(tail: &[String]) -> Option<String> {
     let first = tail.iter().rposition(|line| line.starts_with("Error: "))?;
     let message = tail[first].strip_prefix("Error: ")?;
-    let place = tail[first + 1..].iter().take_while(|line| line.starts_with("  ")).find_map(|l| l.strip_prefix("  at "));
+    let place =
+        tail[first + 1..].iter().take_while(|line| line.starts_with("  ")).find_map(|l| l.strip_prefix("  at "));
     Some(place.map_or(message.to_string(), |place| format!("{message} (at {place})")))
 }
 

@@ -7,7 +7,7 @@ use oflow::placement::Placement;
 use oflow::sbp::NdSbp;
 use serde_json::{Value, json};
 
-use super::{bytes, microseconds, refused};
+use super::{bytes, microseconds, refused, show};
 use crate::Failed;
 
 /// Adds the arguments.
@@ -81,12 +81,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let sbp = |name: &str| matches.get_one::<NdSbp>(name).ok_or_else(missing);
     let (src, dst) = (Layout::new(mesh, sbp("from")?.clone()), Layout::new(to_mesh, sbp("to")?.clone()));
     let plan = plan(shape, *dtype, &src, &dst).map_err(refused)?;
-    if matches.get_flag("json") {
-        println!("{:#}", to_json(&plan));
-    } else {
-        print!("{}", to_text(&plan));
-    }
-    Ok(0)
+    show(&if matches.get_flag("json") { format!("{:#}\n", to_json(&plan)) } else { to_text(&plan) })
 }
 
 /// The ranks of both meshes.

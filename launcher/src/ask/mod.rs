@@ -8,6 +8,8 @@ pub mod boxing;
 pub mod ops;
 pub mod sbp;
 
+use std::io::Write;
+
 use oflow::boxing::resolve_attrs;
 use oflow::kernels::{DType, DTypeKind, Dims};
 use oflow::ops::{AttrKind, AttrValue, Attrs, InferCtx, Op, RuntimeAttrs, TensorType};
@@ -18,6 +20,15 @@ use crate::Failed;
 
 /// Most ranks of a mesh that may be asked about.
 const MOST_RANKS: usize = 1 << 16;
+
+/// Prints an answer. Whoever has closed our output (`oflow ops | head`) has seen enough.
+fn show(text: &str) -> Result<u8, Failed> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failed::new(format!("cannot print: {e}"))),
+        _ => Ok(0),
+    }
+}
 
 /// A failed question: the library says what is wrong.
 fn refused(error: oflow::Error) -> Failed {
@@ -118,7 +129,8 @@ fn attributes(op: &Op, given: &[(String, String)]) -> oflow::Result<(Attrs, Runt
     let mut values: Vec<(&str, AttrValue)> = Vec::new();
     for (name, text) in given {
         // A name that the op does not have is complained about below, where the message can list those it has.
-        let kind = op.sig.attrs.iter().chain(&op.sig.runtime).find(|a| a.name == *name).map_or(AttrKind::Str, |a| a.kind);
+        let kind =
+            op.sig.attrs.iter().chain(&op.sig.runtime).find(|a| a.name == *name).map_or(AttrKind::Str, |a| a.kind);
         values.push((name, kind.parse_value(text)?));
     }
     resolve_attrs(op, &values)

@@ -3,10 +3,12 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
-use oflow::ops::{AttrDef, DTypeClass, DTypeRule, Grad, InputDef, KernelPred, Op, Priority, SbpRule, TensorType, all, find};
+use oflow::ops::{
+    AttrDef, DTypeClass, DTypeRule, Grad, InputDef, KernelPred, Op, Priority, SbpRule, TensorType, all, find,
+};
 use serde_json::{Value, json};
 
-use super::{Question, refused, tensor};
+use super::{Question, refused, show, tensor};
 use crate::Failed;
 
 /// Adds the arguments.
@@ -29,21 +31,21 @@ every combination is legal unless the op says otherwise.",
 /// Answers.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let json = matches.get_flag("json");
-    match matches.get_one::<String>("name") {
+    let text = match matches.get_one::<String>("name") {
         Some(name) => {
             let op = find(name).map_err(refused)?;
-            if json { println!("{:#}", to_json(op)) } else { print!("{}", in_full(op)) }
+            if json { format!("{:#}\n", to_json(op)) } else { in_full(op) }
         }
         None => {
             let ops = all().into_iter().filter(|op| !op.traits.hidden);
             if json {
-                println!("{:#}", Value::from_iter(ops.map(to_json)));
+                format!("{:#}\n", Value::from_iter(ops.map(to_json)))
             } else {
-                print!("{}", ops.map(in_short).collect::<Vec<_>>().join("\n"));
+                ops.map(in_short).collect::<Vec<_>>().join("\n")
             }
         }
-    }
-    Ok(0)
+    };
+    show(&text)
 }
 
 fn in_short(op: &'static Op) -> String {
@@ -238,7 +240,11 @@ fn gradient(op: &Op) -> String {
             // Bits 0…63: inputs and outputs have masks of their own.
             let kept = [names(*saves_inputs, inputs.collect()), names(*saves_outputs, outputs.collect())];
             let kept: Vec<&str> = kept.iter().map(String::as_str).filter(|k| *k != "nothing").collect();
-            if kept.is_empty() { "a rule that keeps nothing".into() } else { format!("a rule that keeps {}", kept.join(", ")) }
+            if kept.is_empty() {
+                "a rule that keeps nothing".into()
+            } else {
+                format!("a rule that keeps {}", kept.join(", "))
+            }
         }
     }
 }

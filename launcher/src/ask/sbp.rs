@@ -7,7 +7,7 @@ use oflow::placement::Placement;
 use oflow::sbp::NdSbp;
 use serde_json::{Value, json};
 
-use super::{Input, Question, microseconds, refused};
+use super::{Input, Question, microseconds, refused, show};
 use crate::Failed;
 
 /// Candidates that are shown unless all are asked for.
@@ -17,14 +17,9 @@ const SHOWN: usize = 10;
 pub fn arguments(command: Command) -> Command {
     command
         .arg(Arg::new("op").required(true).value_name("OP").help("Name of the op; `oflow ops` lists them"))
-        .arg(
-            Arg::new("in")
-                .long("in")
-                .action(ArgAction::Append)
-                .value_parser(super::input)
-                .value_name("TENSOR")
-                .help("An input with its nd-SBP, e.g. \"f32[1024, 512] [S(0), B]\"; - for an optional one that is not given"),
-        )
+        .arg(Arg::new("in").long("in").action(ArgAction::Append).value_parser(super::input).value_name("TENSOR").help(
+            "An input with its nd-SBP, e.g. \"f32[1024, 512] [S(0), B]\"; - for an optional one that is not given",
+        ))
         .arg(
             Arg::new("mesh")
                 .long("mesh")
@@ -77,12 +72,8 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let inputs: Vec<Input> = matches.get_many::<Input>("in").unwrap_or_default().cloned().collect();
     let attrs: Vec<(String, String)> = matches.get_many("attr").unwrap_or_default().cloned().collect();
     let answer = answer(op, &inputs, mesh, &attrs, matches.get_flag("grad")).map_err(refused)?;
-    if matches.get_flag("json") {
-        println!("{:#}", to_json(&answer));
-    } else {
-        print!("{}", to_text(&answer, matches.get_flag("all")));
-    }
-    Ok(0)
+    let json = matches.get_flag("json");
+    show(&if json { format!("{:#}\n", to_json(&answer)) } else { to_text(&answer, matches.get_flag("all")) })
 }
 
 fn answer(
@@ -137,9 +128,9 @@ fn signature(sig: &NdSignature) -> String {
 }
 
 fn to_text(a: &Answer, all: bool) -> String {
-    let outs: Vec<String> =
-        a.outs.iter().zip(&a.chosen.outputs).map(|(ty, sbp)| format!("{ty} {sbp}")).collect();
-    let mut text = format!("{}\n  gives {}\n\n", a.call, if outs.is_empty() { "nothing".into() } else { outs.join(", ") });
+    let outs: Vec<String> = a.outs.iter().zip(&a.chosen.outputs).map(|(ty, sbp)| format!("{ty} {sbp}")).collect();
+    let mut text =
+        format!("{}\n  gives {}\n\n", a.call, if outs.is_empty() { "nothing".into() } else { outs.join(", ") });
     let shown = &a.candidates[..if all { a.candidates.len() } else { a.candidates.len().min(SHOWN) }];
     let names: Vec<String> = shown.iter().map(|c| signature(&c.sig)).collect();
     let width = names.iter().map(String::len).max().unwrap_or(0).max(18);

@@ -56,8 +56,17 @@ pub(super) async fn run(
     let mut signals =
         [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
     let (ended, mut exits) = mpsc::unbounded_channel();
-    let mut watch =
-        Watch { job, server, arena, output, groups: Vec::new(), ended: Vec::new(), alive: 0, silent: Vec::new(), ending: None };
+    let mut watch = Watch {
+        job,
+        server,
+        arena,
+        output,
+        groups: Vec::new(),
+        ended: Vec::new(),
+        alive: 0,
+        silent: Vec::new(),
+        ending: None,
+    };
     for (rank, recipe) in recipes.iter().enumerate() {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
