@@ -72,6 +72,12 @@ struct State<T> {
     sweep_at: usize,
 }
 
+impl<T: Hash + Eq + Clone> Default for Interner<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Hash + Eq + Clone> Interner<T> {
     /// An empty table.
     pub const fn new() -> Self {
@@ -101,7 +107,7 @@ impl<T: Hash + Eq + Clone> Interner<T> {
     }
 
     /// Entries held, dead ones included.
-    pub fn len(&self) -> usize {
+    pub fn entries(&self) -> usize {
         self.state.lock().unwrap_or_else(|e| e.into_inner()).map.len()
     }
 }
@@ -118,7 +124,7 @@ mod tests {
         for i in 0..100_000 {
             table.intern(i);
         }
-        assert!(table.len() < 600, "{}", table.len());
+        assert!(table.entries() < 600, "{}", table.entries());
         assert_eq!(table.intern(7).id(), a.id());
     }
 }

@@ -2,14 +2,14 @@
 
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
-use crate::tensor::{Edge, Hook, LeafSlot, Tensor};
+use crate::tensor::{Edge, Hook, HookFn, LeafSlot, Tensor};
 use std::sync::{Arc, Weak};
 
 /// Removes its hook when [`HookHandle::remove`] is called; dropping it leaves the hook in place.
 #[must_use = "keep the handle to be able to remove the hook"]
 pub struct HookHandle {
     slot: Weak<LeafSlot>,
-    hook: Weak<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>,
+    hook: Weak<HookFn>,
 }
 
 impl HookHandle {
@@ -111,5 +111,5 @@ impl Tensor {
 /// ```
 #[track_caller]
 pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: &BackwardOptions) -> Result<Vec<Option<Tensor>>> {
-    interpreter::grad(outputs, inputs, &[options.gradient.clone()], options, CallSite::here())
+    interpreter::grad(outputs, inputs, std::slice::from_ref(&options.gradient), options, CallSite::here())
 }

@@ -18,7 +18,7 @@ mod sig;
 mod table;
 
 pub use autograd::{HookHandle, grad};
-pub use by_name::{Arg, call};
+pub use by_name::{Arg, Bound, call};
 pub use create::{
     IntoTarget, TargetSpec, arange, bernoulli, empty, from_vec, full, full_like, ones, ones_like, rand, randint, randn,
     range, scalar_tensor, zeros, zeros_like,
@@ -29,7 +29,7 @@ pub use nn::{AttentionOptions, CrossEntropyOptions};
 pub use reduce::DimList;
 pub use shape::{cat, stack, where_};
 pub use sig::{FnParam, FnSig, ParamKind};
-pub use table::{FnBody, FnDef, functions, register_function};
+pub use table::{FnBody, FnCode, FnDef, functions, register_function};
 
 use crate::error::{CallSite, Result};
 use crate::interpreter::{Call, Outputs, Target, dispatch};

@@ -7,13 +7,16 @@ use crate::ops::{self, AttrValue};
 use crate::tensor::Tensor;
 use std::sync::{Arc, LazyLock, RwLock};
 
+/// A function in Rust over bound arguments.
+pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
+
 /// What a function does.
 #[derive(Clone)]
 pub enum FnBody {
     /// Calls the op of that name; parameters become inputs and attributes of the same names.
     Op(String),
     /// Code.
-    Code(Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>),
+    Code(FnCode),
 }
 
 /// A function.

@@ -41,7 +41,7 @@ struct Engine<'a> {
 
 /// Runs backward from `output`, accumulating into the leaves' `grad()`.
 pub fn backward(output: &Tensor, options: &BackwardOptions, site: CallSite) -> Result<()> {
-    run(std::slice::from_ref(output), &[options.gradient.clone()], &[], options, site).map(drop)
+    run(std::slice::from_ref(output), std::slice::from_ref(&options.gradient), &[], options, site).map(drop)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, without touching any `grad()`.

@@ -70,7 +70,7 @@ impl DispatchCache {
         self.plans.insert(key, plan);
     }
     /// Number of plans held.
-    pub fn len(&self) -> usize {
+    pub fn plans(&self) -> usize {
         self.plans.len()
     }
 }

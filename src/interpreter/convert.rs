@@ -109,7 +109,7 @@ fn shard_to_global_inner(
     // Every rank tells its shape; the logical shape follows from the shards along each split axis.
     let tag = ctx.next_op("to_global", 0x70_67 ^ site.line as u64, site);
     let me = Group { ranks: (0..world).collect(), me: ctx.rank() };
-    let mut mine = vec![-1i64; 10];
+    let mut mine = [-1i64; 10];
     mine[0] = local.dims().len() as i64;
     mine[1] = local.dtype() as i64;
     for (d, n) in local.dims().iter().enumerate().take(8) {
@@ -143,10 +143,10 @@ fn shard_to_global_inner(
     }
     // Logical size of a split dim: the sum over the positions that hold its pieces (the others at coordinate 0).
     let mut logical = first.clone();
-    for d in 0..first.len() {
+    for (d, size) in logical.iter_mut().enumerate() {
         let axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a] == Sbp::Split(d)).collect();
         if !axes.is_empty() {
-            logical[d] = (0..placement.len())
+            *size = (0..placement.len())
                 .filter(|p| placement.coord(*p).iter().enumerate().all(|(a, c)| axes.contains(&a) || *c == 0))
                 .map(|p| of(placement.ranks()[p]).0[d])
                 .sum();

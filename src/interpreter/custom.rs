@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// let saved = x.detach();
 /// let y = oflow::apply_custom(
 ///     &[&x],
-///     |ins| Ok(vec![ins[0].mul(&ins[0])?]),
+///     |ins| Ok(vec![ins[0].mul(ins[0])?]),
 ///     move |grads| Ok(vec![grads[0].as_ref().map(|g| g.mul(&saved)?.mul(2.0)).transpose()?]),
 /// )?;
 /// y[0].sum(())?.backward()?;

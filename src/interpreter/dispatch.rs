@@ -207,7 +207,7 @@ fn run_kernel(
         && let Some((offset, strides)) = view(input.dims(), &input.strides, &k.attrs, &out_types[0].ty.shape)
     {
         let start = input.offset as isize + offset;
-        return Ok(Some(smallvec![input.restride(start as usize, &out_types[0].ty.shape, strides)]));
+        return Ok(Some(smallvec![input.window(&out_types[0], start as usize, strides)]));
     }
     if !call.op.traits.strided {
         for i in inputs.iter_mut().flatten() {

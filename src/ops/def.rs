@@ -33,6 +33,8 @@ pub struct OpTraits {
 
 /// Output shapes.
 pub type ShapeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[Dims; 2]>> + Send + Sync>;
+/// Output dtypes.
+pub type DTypeFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[DType; 2]>> + Send + Sync>;
 /// 1-d signatures.
 pub type SbpFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync>;
 /// Replaces the product over mesh axes: complete nd-signatures (inputs, outputs).
@@ -90,7 +92,7 @@ pub enum DTypeRule {
     /// One per output.
     Fixed(Vec<DType>),
     /// Code.
-    Fn(Arc<dyn Fn(&InferCtx<'_>) -> Result<SmallVec<[DType; 2]>> + Send + Sync>),
+    Fn(DTypeFn),
 }
 
 /// How the op may be sharded along one mesh axis.

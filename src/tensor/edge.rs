@@ -9,7 +9,9 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 /// Sees a gradient and may replace it.
-pub type Hook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
+pub type Hook = Arc<HookFn>;
+/// The function of a [`Hook`].
+pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
 /// Where a tensor's gradient goes.
 #[derive(Clone, Default)]

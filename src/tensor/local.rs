@@ -51,6 +51,10 @@ impl LocalTensor {
         // instruction holds while a kernel runs; the vm's waits order readers and writers.
         unsafe { View::from_raw(ptr, self.dtype(), self.ty.ty.shape.clone(), self.strides.clone()) }
     }
+    /// Another window onto the same storage, of a known type.
+    pub fn window(&self, ty: &LocalRef, offset: usize, strides: Strides) -> LocalTensor {
+        LocalTensor { ty: ty.clone(), storage: self.storage.clone(), offset, strides }
+    }
     /// Another window onto the same storage.
     pub fn restride(&self, offset: usize, shape: &[usize], strides: Strides) -> LocalTensor {
         LocalTensor {

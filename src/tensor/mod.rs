@@ -7,7 +7,7 @@ mod handle;
 mod local;
 mod types;
 
-pub use edge::{CustomBackward, Edge, Hook, LeafSlot, Node, Saved};
+pub use edge::{CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

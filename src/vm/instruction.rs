@@ -70,6 +70,8 @@ pub struct BoxWork {
 }
 
 /// What to do.
+// Lives on the issuing thread's stack for the common inline case; a box would be a heap allocation per kernel.
+#[allow(clippy::large_enum_variant)]
 pub enum Work {
     /// Run a kernel.
     Kernel(KernelWork),

@@ -185,7 +185,7 @@ fn check(dims: &[usize], shape: &[usize], every: usize, exact: bool) -> (usize, 
     let eight = joined(&four, &four);
     let mut pairs = 0;
     for (i, src) in layouts.iter().enumerate() {
-        for (j, dst) in layouts.iter().enumerate().filter(|(j, _)| (i * layouts.len() + j) % every == 0) {
+        for (j, dst) in layouts.iter().enumerate().filter(|(j, _)| (i * layouts.len() + j).is_multiple_of(every)) {
             let plan = plan(world.shape, DType::F32, src, dst).unwrap();
             let (cost, least) = (plan.cost_ps, eight[i][j]);
             assert!(cost >= least, "{plan}brute force found only {least} ps, so it misses a move");

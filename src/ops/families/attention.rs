@@ -74,9 +74,9 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let attrs = [("causal", g.attr("causal")?), ("scale", g.attr("scale")?)];
                         let all = [dout, q, k, v, out, lse].map(Some);
                         let d = g.emitter().emit("attention_grad", &all, &attrs)?;
-                        for i in 0..3 {
+                        for (i, v) in d.into_iter().enumerate() {
                             if g.needs(i) {
-                                g.set(i, d[i])?;
+                                g.set(i, v)?;
                             }
                         }
                         Ok(())

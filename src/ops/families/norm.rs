@@ -215,9 +215,9 @@ fn layer_norm() -> Result<OpDef> {
             &[Some(dy), Some(x), Some(mean), Some(rstd), w],
             &[("axes", axes)],
         )?;
-        for i in 0..3 {
+        for (i, v) in d.into_iter().enumerate() {
             if g.needs(i) {
-                g.set(i, d[i])?;
+                g.set(i, v)?;
             }
         }
         Ok(())
@@ -298,9 +298,9 @@ fn rms_norm() -> Result<OpDef> {
             let w = if g.has(1) { Some(g.input(1)?) } else { None };
             let axes = g.attr("axes")?;
             let d = g.emitter().emit("rms_norm_grad", &[Some(dy), Some(x), Some(rstd), w], &[("axes", axes)])?;
-            for i in 0..2 {
+            for (i, v) in d.into_iter().enumerate() {
                 if g.needs(i) {
-                    g.set(i, d[i])?;
+                    g.set(i, v)?;
                 }
             }
             Ok(())

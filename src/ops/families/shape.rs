@@ -28,10 +28,10 @@ fn permutation(c: &InferCtx<'_>) -> Result<Vec<usize>> {
 }
 
 fn permute() -> Result<OpDef> {
-    let order = |attrs: &crate::ops::Attrs, rank: usize| -> Vec<usize> {
+    let order = |attrs: &crate::ops::Attrs, rank: usize| -> Dims {
         match &attrs[0] {
             AttrValue::Ints(v) => v.iter().map(|d| (*d).rem_euclid(rank.max(1) as i64) as usize).collect(),
-            _ => vec![],
+            _ => Dims::new(),
         }
     };
     Ok(OpDef::new("permute(x; dims: ints) -> y")?
@@ -388,7 +388,8 @@ fn triangle(name: &str, lower: bool) -> Result<OpDef> {
             let r = b.offset.len();
             let (row, col) = (b.offset[r - 2] as i64, b.offset[r - 1] as i64);
             let d = cx.int("diagonal")?;
-            Ok(if lower { cpu::index::tril(x, out, d, row, col)? } else { cpu::index::triu(x, out, d, row, col)? })
+            let cut = if lower { cpu::index::tril } else { cpu::index::triu };
+            Ok(cut(x, out, d, row, col)?)
         })
         .grad(Grad::rule_saving(&[], &[], move |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };

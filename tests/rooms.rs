@@ -1,0 +1,84 @@
+//! The house: imports run downward only, ops are decided without std's hash maps, pure rooms stay pure.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rooms from the lowest to the highest. A file may name its own room and those before it.
+const ROOMS: &[&str] = &[
+    "error", "intern", "placement", "sbp", "ops", "boxing", "comm", "control", "memory", "vm", "context", "tensor",
+    "interpreter", "functional", "data", "nn", "optim", "prelude",
+];
+
+/// Rooms that do no I/O, start no thread, read no clock and touch no device (I2).
+const PURE: &[&str] = &["placement", "sbp", "ops", "boxing"];
+
+fn files(dir: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// `(room, path, code without comments)` of every source file of the library.
+fn sources() -> Vec<(String, String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = vec![];
+    files(&src, &mut all);
+    all.sort();
+    all.into_iter()
+        .filter(|p| p.file_name().is_some_and(|n| n != "lib.rs"))
+        .map(|p| {
+            let rel = p.strip_prefix(&src).unwrap();
+            let room = rel.components().next().unwrap().as_os_str().to_string_lossy().replace(".rs", "");
+            let text = fs::read_to_string(&p).unwrap();
+            // Tests may use what they like: everything from the first test module on is left out.
+            let text = text.split("#[cfg(test)]\nmod ").next().unwrap().to_string();
+            let code: String =
+                text.lines().filter(|l| !l.trim_start().starts_with("//")).map(|l| format!("{l}\n")).collect();
+            (room, rel.display().to_string(), code)
+        })
+        .collect()
+}
+
+#[test]
+fn i6_imports_run_downward_only() {
+    let mut seen = 0;
+    for (room, path, code) in sources() {
+        let own = ROOMS.iter().position(|r| *r == room).unwrap_or_else(|| panic!("{path}: the room '{room}' has no rank"));
+        if path.ends_with("tests.rs") || path.contains("/tests/") {
+            continue;
+        }
+        for (i, _) in code.match_indices("crate::") {
+            let used: String =
+                code[i + 7..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            if let Some(rank) = ROOMS.iter().position(|r| *r == used) {
+                seen += 1;
+                assert!(rank <= own, "{path} (room {room}) imports from the higher room {used}");
+            }
+        }
+    }
+    assert!(seen > 100, "the test looked at {seen} imports only: has the layout changed?");
+}
+
+#[test]
+fn i2_pure_rooms_are_pure() {
+    let banned = ["std::fs", "std::net", "std::thread", "std::time", "Instant::now", "tokio", "rustix", "std::env"];
+    for (room, path, code) in sources().into_iter().filter(|(r, ..)| PURE.contains(&r.as_str())) {
+        for b in banned {
+            assert!(!code.contains(b), "{path}: the pure room {room} uses {b}");
+        }
+    }
+}
+
+#[test]
+fn i4_no_std_hash_map_anywhere() {
+    for (_, path, code) in sources() {
+        for b in ["HashMap", "HashSet"] {
+            assert!(!code.contains(b), "{path} uses {b}");
+        }
+    }
+}
