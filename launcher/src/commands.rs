@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Command};
 
-use crate::{Failed, doctor};
+use crate::{Failed, ask, doctor};
 
 /// One subcommand.
 pub struct Subcommand {
@@ -17,12 +17,40 @@ pub struct Subcommand {
 }
 
 /// All subcommands, in the order of the help text.
-pub const SUBCOMMANDS: &[Subcommand] = &[Subcommand {
-    name: "doctor",
-    about: "Check what oflow finds on this machine",
-    arguments: |command| command,
-    run: |_| Ok(doctor::run()),
-}];
+pub const SUBCOMMANDS: &[Subcommand] = &[
+    Subcommand {
+        name: "ops",
+        about: "List the ops with signatures, element types and sharding, or show one in full",
+        arguments: ask::ops::arguments,
+        run: ask::ops::run,
+    },
+    Subcommand {
+        name: "sbp",
+        about: "Show which shardings a call could take, what each costs, and which one it takes",
+        arguments: ask::sbp::arguments,
+        run: ask::sbp::run,
+    },
+    Subcommand {
+        name: "box",
+        about: "Show how a tensor gets from one layout to another, and what that sends",
+        arguments: ask::boxing::arguments,
+        run: ask::boxing::run,
+    },
+    Subcommand {
+        name: "doctor",
+        about: "Check what oflow finds on this machine",
+        arguments: |command| command,
+        run: |_| Ok(doctor::run()),
+    },
+];
+
+const AFTER_HELP: &str = "\
+Examples:
+  oflow ops matmul
+  oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
+  oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0),P(sum)]\" --to \"[B,S(1)]\" --mesh dp=4,tp=8
+
+`oflow COMMAND --help` tells more. No command needs a job or touches a device; jobs are run by oflaunch.";
 
 /// The whole command.
 pub fn command() -> Command {
@@ -32,7 +60,7 @@ pub fn command() -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(SUBCOMMANDS.iter().map(|s| (s.arguments)(Command::new(s.name).about(s.about))))
-        .after_help("Jobs are run by oflaunch; see oflaunch --help.")
+        .after_help(AFTER_HELP)
 }
 
 /// Runs the subcommand that the user named.

@@ -1,9 +1,12 @@
-//! Runs oflow jobs: builds a script if the program is one, hosts the control service, starts the ranks, shows what they
+//! Runs oflow jobs (`oflaunch`) and answers questions about the library (`oflow`).
+//!
+//! A job: builds a script if the program is one, hosts the control service, starts the ranks, shows what they
 //! print, and ends all of them when one fails.
 //!
-//! Knows processes, pipes and exit codes; of tensors and ops it knows nothing. Start at [`job::run`]; what the user may
-//! say is in [`cli`].
+//! That part knows processes, pipes and exit codes, and of tensors and ops nothing. Start at [`job::run`]; what the user
+//! may say is in [`cli`]. The questions are in [`ask`], their table in [`commands`].
 
+pub mod ask;
 pub mod cli;
 pub mod commands;
 pub mod cores;

@@ -68,7 +68,10 @@ impl Ended {
         }
         match (self.code(), panic_message(&self.tail)) {
             (101, Some(message)) => format!("{who} panicked: {message}"),
-            (code, _) => format!("{who} exited with code {code}"),
+            (code, _) => match error_message(&self.tail) {
+                Some(message) if code == 1 => format!("{who} failed: {message}"),
+                _ => format!("{who} exited with code {code}"),
+            },
         }
     }
 }
@@ -91,6 +94,15 @@ fn panic_message(tail: &[String]) -> Option<String> {
     }
 }
 
+/// The error that a Rust program's `main` returned last: its first line, and the place where oflow's errors name one.
+fn error_message(tail: &[String]) -> Option<String> {
+    let first = tail.iter().rposition(|line| line.starts_with("Error: "))?;
+    let message = tail[first].strip_prefix("Error: ")?;
+    let place =
+        tail[first + 1..].iter().take_while(|line| line.starts_with("  ")).find_map(|l| l.strip_prefix("  at "));
+    Some(place.map_or(message.to_string(), |place| format!("{message} (at {place})")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,12 +119,16 @@ mod tests {
     #[test]
     fn sentences_and_codes() {
         let panic = ["thread 'main' (9) panicked at src/main.rs:2:5:", "boom", "note: run with"];
+        let error = ["starts", "Error: add(f32[2]): no", "  more of it", "  at train.rs:7", "  help: do not"];
         for (raw, tail, sentence, code) in [
             (7 << 8, &panic[..0], "rank 2 (pid 123) exited with code 7", 7),
             (101 << 8, &panic[..0], "rank 2 (pid 123) exited with code 101", 101),
             (101 << 8, &panic[..], "rank 2 (pid 123) panicked: boom (at src/main.rs:2:5)", 101),
             (101 << 8, &panic[..1], "rank 2 (pid 123) panicked: at src/main.rs:2:5", 101),
             (7 << 8, &panic[..], "rank 2 (pid 123) exited with code 7", 7),
+            (1 << 8, &error[..], "rank 2 (pid 123) failed: add(f32[2]): no (at train.rs:7)", 1),
+            (1 << 8, &error[..2], "rank 2 (pid 123) failed: add(f32[2]): no", 1),
+            (2 << 8, &error[..], "rank 2 (pid 123) exited with code 2", 2),
             (11, &panic[..0], "rank 2 (pid 123) was killed by signal 11 (SIGSEGV)", 139),
             (64, &panic[..0], "rank 2 (pid 123) was killed by signal 64", 192),
         ] {

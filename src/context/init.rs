@@ -82,16 +82,6 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
         program_hash: program_hash(),
     };
     let control = Arc::new(ControlClient::connect(env, hello)?);
-    // A failure on this rank's main thread is told to the others before this process is gone.
-    let told = Arc::downgrade(&control);
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        before(info);
-        if let Some(c) = told.upgrade() {
-            // Best effort: the launcher sees the exit anyway.
-            let _ = c.report_failure(&format!("rank {} panicked: {info}", c.rank()));
-        }
-    }));
     let comm: Arc<dyn Communicator> = match env.shm_fd {
         Some(fd) => {
             // SAFETY: the launcher passed this descriptor to this process alone; nobody else owns it here.
@@ -109,10 +99,11 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     RankCtx::new(comm, Some(control), VmMode::Inline)
 }
 
-/// Hash of the executable: ranks of different programs are refused at start.
+/// Hash over size and time of the executable: ranks of different programs are refused at start. Of the file that runs, not
+/// of what its path names by now: it may have been built anew since.
 fn program_hash() -> u64 {
     let mut h = FixedHasher::default();
-    if let Ok(meta) = std::env::current_exe().and_then(std::fs::metadata) {
+    if let Ok(meta) = std::fs::metadata("/proc/self/exe") {
         h.write_u64(meta.len());
         if let Some(t) = meta.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()) {
             h.write_u64(t.as_nanos() as u64);

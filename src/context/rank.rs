@@ -32,8 +32,10 @@ struct OpStream {
 pub struct RankCtx {
     rank: usize,
     world: usize,
-    comm: Option<Arc<dyn Communicator>>,
+    /// Dropped first: a rank says goodbye before it closes its communicator, so that the launcher, which orders failures by
+    /// the goodbyes, never takes a rank that fails because of this one for the first.
     control: Option<Arc<ControlClient>>,
+    comm: Option<Arc<dyn Communicator>>,
     cpu: DeviceRt,
     test: OnceLock<DeviceRt>,
     stream: Mutex<OpStream>,
@@ -127,6 +129,9 @@ impl RankCtx {
         h.write_u64(s.hash);
         h.write_u64(key);
         s.hash = h.finish();
+        if let Some(control) = &self.control {
+            control.set_progress(s.ordinal);
+        }
         Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line }
     }
 

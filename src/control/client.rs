@@ -109,7 +109,7 @@ impl Shared {
 ///
 /// The calls block the calling thread and work under any async runtime of the user's, because the client's own runtime
 /// lives on its own thread. That thread also sends the heartbeats and hears of failures. Dropping the client leaves the
-/// job, unless the thread is panicking: then the launcher shall see the rank's end for what it is.
+/// job; how the rank ended, the launcher sees by its exit.
 pub struct ControlClient {
     rank: usize,
     world: usize,
@@ -296,7 +296,6 @@ impl Drop for ControlClient {
     fn drop(&mut self) {
         let on_own_thread = self.thread.as_ref().is_some_and(|t| t.thread().id() == std::thread::current().id());
         if self.thread.is_some()
-            && !std::thread::panicking()
             && !on_own_thread
             && let Err(error) = self.say_goodbye()
         {

@@ -18,7 +18,7 @@ use tokio::net::unix::pipe;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
+use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
@@ -29,6 +29,8 @@ use crate::{EXIT_FAILED, Failed, cores, script};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
 const VERDICT: Duration = Duration::from_millis(20);
+/// How long a rank that has said goodbye before the failed ones did may take to end: theirs may follow from its failure.
+const GOODBYE: Duration = Duration::from_millis(500);
 /// From SIGTERM to SIGKILL.
 const TERMINATE: Duration = Duration::from_secs(1);
 /// How long a dead rank's pipes are read on: a process that has left its group may hold them open.
@@ -54,8 +56,17 @@ pub(super) async fn run(
     let mut signals =
         [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
     let (ended, mut exits) = mpsc::unbounded_channel();
-    let mut watch =
-        Watch { job, server, arena, output, groups: Vec::new(), alive: 0, silent: Vec::new(), ending: None };
+    let mut watch = Watch {
+        job,
+        server,
+        arena,
+        output,
+        groups: Vec::new(),
+        ended: Vec::new(),
+        alive: 0,
+        silent: Vec::new(),
+        ending: None,
+    };
     for (rank, recipe) in recipes.iter().enumerate() {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
@@ -118,6 +129,8 @@ struct Watch<'a> {
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
+    /// Ranks that have ended.
+    ended: Vec<usize>,
     alive: usize,
     /// Ranks that have been warned of.
     silent: Vec<usize>,
@@ -178,11 +191,20 @@ impl Watch<'_> {
             while let Ok(end) = exits.try_recv() {
                 ends.push(end);
             }
+            let deadline = Instant::now() + GOODBYE;
+            while self.earlier_is_still_ending(&ends)
+                && let Ok(Some(end)) = timeout_at(deadline, exits.recv()).await
+            {
+                ends.push(end);
+            }
         }
         self.alive -= ends.len();
-        // A signal is nobody's reaction to another rank's failure; among equals the first counts.
+        self.ended.extend(ends.iter().map(|e| e.rank));
+        // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
+        let departures = self.server.departures();
+        let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
         let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
-        failed.sort_by_key(|e| !e.by_signal());
+        failed.sort_by_key(|e| (!e.by_signal(), left(e)));
         for end in failed {
             match &mut self.ending {
                 None => self.fail(Some(end.rank), &end.describe(), Some(end.code())).await,
@@ -203,6 +225,17 @@ impl Watch<'_> {
         for end in &ends {
             self.server.mark_left(end.rank);
         }
+    }
+
+    /// Whether a rank that has not ended yet left the job before any of the failed ones did.
+    fn earlier_is_still_ending(&self, ends: &[Ended]) -> bool {
+        if ends.iter().any(Ended::by_signal) {
+            return false;
+        }
+        let has_ended = |rank: &usize| self.ended.contains(rank) || ends.iter().any(|e| e.rank == *rank);
+        let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
+        self.server.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
+            && ends.iter().any(|e| !e.success())
     }
 
     /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's

@@ -87,6 +87,11 @@ impl ControlServer {
         self.job.0.send_if_modified(|s| s.leave(rank));
     }
 
+    /// The ranks that have left, in order: a rank that fails because another has gone stands behind that one.
+    pub fn departures(&self) -> Vec<usize> {
+        self.job.0.borrow().departures().to_vec()
+    }
+
     /// Ranks that have joined, have not left, and have not been heard of for longer than `limit`.
     pub fn silent(&self, limit: Duration) -> Vec<Silence> {
         self.job.0.borrow().silent(Instant::now(), limit)

@@ -74,6 +74,8 @@ pub struct JobState {
     meetings: BTreeMap<String, Meeting>,
     rounds: u64,
     failure: Option<Failure>,
+    /// Ranks that have left, in order.
+    departures: Vec<usize>,
 }
 
 impl JobState {
@@ -86,6 +88,7 @@ impl JobState {
             meetings: BTreeMap::new(),
             rounds: 0,
             failure: None,
+            departures: Vec::new(),
         }
     }
 
@@ -150,9 +153,16 @@ impl JobState {
             None | Some(Member::Left) => false,
             Some(member) => {
                 *member = Member::Left;
+                self.departures.push(rank);
                 true
             }
         }
+    }
+
+    /// The ranks that have left, in order. A rank says goodbye before it closes its communicator, so one that fails because
+    /// another has gone stands behind that one.
+    pub fn departures(&self) -> &[usize] {
+        &self.departures
     }
 
     pub fn silent(&self, now: Instant, limit: Duration) -> Vec<Silence> {

@@ -20,7 +20,8 @@ fn shape(c: &InferCtx<'_>) -> Result<Dims> {
     let (m, k) = matrix(a, c.bool("transpose_a")?)?;
     let (k2, n) = matrix(b, c.bool("transpose_b")?)?;
     if k != k2 {
-        return Err(Error::shape(format!("inner dims differ: {k} and {k2}")));
+        return Err(Error::shape(format!("inner dims differ: {k} and {k2}"))
+            .help("the last dim of the first operand must equal the second-to-last of the second"));
     }
     let mut out = broadcast_shapes([&a[..a.len() - 2], &b[..b.len() - 2]])?;
     out.extend([m, n]);

@@ -1,0 +1,368 @@
+//! `oflow ops`: the ops, and one op in full. Read from the declarations, so it cannot be out of date.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use oflow::functional::{FnBody, functions};
+use oflow::kernels::DType;
+use oflow::ops::{
+    AttrDef, DTypeClass, DTypeRule, Grad, InputDef, KernelPred, Op, Priority, SbpRule, TensorType, all, find,
+};
+use serde_json::{Value, json};
+
+use super::{Question, refused, show, tensor};
+use crate::Failed;
+
+/// Adds the arguments.
+pub fn arguments(command: Command) -> Command {
+    command
+        .arg(Arg::new("name").value_name("NAME").help("Show this op in full"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
+        .after_help(
+            "Examples:
+  oflow ops                 every op: signature, element types, sharding
+  oflow ops layer_norm      one op in full
+  oflow ops --json          for programs
+
+In a signature `?` marks an optional input, `...` any number, `!` one that is changed in place. `runtime` marks an
+attribute that may change from call to call without a new plan. Sharding is shown along one mesh axis; over several axes
+every combination is legal unless the op says otherwise.",
+        )
+}
+
+/// Answers.
+pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
+    let json = matches.get_flag("json");
+    let text = match matches.get_one::<String>("name") {
+        Some(name) => {
+            let op = find(name).map_err(refused)?;
+            if json { format!("{:#}\n", to_json(op)) } else { in_full(op) }
+        }
+        None => {
+            let ops = all().into_iter().filter(|op| !op.traits.hidden);
+            if json {
+                format!("{:#}\n", Value::from_iter(ops.map(to_json)))
+            } else {
+                ops.map(in_short).collect::<Vec<_>>().join("\n")
+            }
+        }
+    };
+    show(&text)
+}
+
+fn in_short(op: &'static Op) -> String {
+    let mut text = format!("{}\n", op.sig);
+    let inputs: Vec<String> = op.sig.inputs.iter().map(|i| format!("{} {}", i.name, i.dtypes.name())).collect();
+    if !inputs.is_empty() {
+        text += &format!("    dtypes  {}; result {}\n", inputs.join(", "), result_dtype(op));
+    } else {
+        text += &format!("    dtypes  result {}\n", result_dtype(op));
+    }
+    match example(op) {
+        Some((call, rows)) => text += &format!("    sbp     {}    (for {call})\n", rows.join(" | ")),
+        None => text += &format!("    sbp     {}\n", rule(op)),
+    }
+    text
+}
+
+fn in_full(op: &'static Op) -> String {
+    let mut text = format!("{}\n{}\n\n  {}\n", op.sig, op.full_name(), op.doc);
+    let mut section = |title: &str, rows: Vec<String>| {
+        if !rows.is_empty() {
+            text += &format!("\n{title}\n");
+            rows.iter().for_each(|row| text += &format!("  {row}\n"));
+        }
+    };
+    let names = op.sig.inputs.iter().map(|i| &i.name);
+    let names = names.chain(op.sig.attrs.iter().chain(&op.sig.runtime).map(|a| &a.name));
+    let width = names.map(String::len).max().unwrap_or(0);
+    section("Inputs", op.sig.inputs.iter().map(|i| format!("{:width$}  {}", i.name, describe_input(i))).collect());
+    let attrs = op.sig.attrs.iter().chain(&op.sig.runtime);
+    section("Attributes", attrs.map(|a| format!("{:width$}  {}", a.name, describe_attr(a))).collect());
+    let outputs = if op.sig.outputs.is_empty() {
+        "none".to_string()
+    } else {
+        format!("{}: {}", op.sig.outputs.join(", "), result_dtype(op))
+    };
+    section("Outputs", vec![outputs]);
+    section("Functions", signatures(op));
+    let mut sharding = vec![format!("rule: {}", rule(op))];
+    if let Some((call, rows)) = example(op) {
+        sharding.push(format!("for {call}, along one mesh axis:"));
+        sharding.extend(rows.into_iter().map(|row| format!("  {row}")));
+    }
+    section("Sharding", sharding);
+    section("Gradient", vec![gradient(op)]);
+    section(
+        "Kernels",
+        op.kernels
+            .iter()
+            .map(|k| format!("{} on {}, {}, {}", k.name, k.device, priority(k.priority), predicate(&k.pred)))
+            .collect(),
+    );
+    section("Traits", traits(op).into_iter().map(String::from).collect());
+    text
+}
+
+/// The functions that call the op.
+fn signatures(op: &Op) -> Vec<String> {
+    functions()
+        .into_iter()
+        .filter(|f| matches!(&f.body, FnBody::Op(name) if name == op.name()) || f.sig.name == op.name())
+        .map(|f| f.sig.to_string())
+        .collect()
+}
+
+fn describe_input(input: &InputDef) -> String {
+    let members: Vec<&str> = DType::ALL.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
+    let mut text = match input.dtypes {
+        DTypeClass::Any => "any element type".to_string(),
+        class => format!("{}: {}", class.name(), members.join(", ")),
+    };
+    for (is, what) in [
+        (input.optional, "; may be absent"),
+        (input.variadic, "; any number of tensors"),
+        (input.mutable, "; changed in place"),
+    ] {
+        text += if is { what } else { "" };
+    }
+    text
+}
+
+fn describe_attr(attr: &AttrDef) -> String {
+    let default = attr.default.as_ref().map_or("required".to_string(), |d| format!("default {d}"));
+    let runtime = if attr.runtime { "; runtime: may change without a new plan" } else { "" };
+    format!("{}, {default}{runtime}", attr.kind.name())
+}
+
+fn result_dtype(op: &Op) -> String {
+    match &op.dtype {
+        DTypeRule::Promote => "promoted from the inputs".into(),
+        DTypeRule::PromoteFloat => "promoted from the inputs, at least f32".into(),
+        DTypeRule::Input(i) => op.sig.inputs.get(*i).map_or("like an input".into(), |d| format!("like {}", d.name)),
+        DTypeRule::Attr => "as `dtype` says".into(),
+        DTypeRule::Fixed(all) => all.iter().map(|d| d.name()).collect::<Vec<_>>().join(", "),
+        DTypeRule::Fn(_) => "depends on inputs and attributes".into(),
+    }
+}
+
+fn rule(op: &Op) -> String {
+    let mut text = match &op.sbp {
+        SbpRule::AllB if op.sig.inputs.is_empty() => "made in any layout, each rank its shard".into(),
+        SbpRule::AllB => "B only".into(),
+        SbpRule::Elementwise => match &op.expr {
+            Some(expr) => format!("from the expression {expr}"),
+            None => "from the expression".into(),
+        },
+        SbpRule::Factors(factors) => format!("factors \"{factors}\""),
+        SbpRule::Signatures(rows) => format!("{} fixed rows", rows.len()),
+        SbpRule::Fn(_) => "depends on shapes and attributes".into(),
+    };
+    match op.lowerings.len() {
+        0 => {}
+        1 => text += "; and one lowering",
+        n => text += &format!("; and {n} lowerings"),
+    }
+    text
+}
+
+/// The op's first sample call as text, and its 1-d signatures. Source ops have none to show.
+fn example(op: &'static Op) -> Option<(String, Vec<String>)> {
+    let sample = op.samples.first().filter(|_| !op.sig.inputs.is_empty())?;
+    let (inputs, attrs) = read_sample(sample)?;
+    let question = Question::new(op, inputs, &attrs).ok()?;
+    let infer = question.infer();
+    let outs = op.infer(&infer).ok()?;
+    let rows = op.signatures_1d(&infer, &outs).ok()?.iter().map(|row| row.to_string()).collect();
+    let inputs: Vec<String> =
+        question.inputs.iter().map(|t| t.as_ref().map_or("-".to_string(), TensorType::to_string)).collect();
+    let attrs: Vec<String> = attrs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let shown = [inputs.join(", "), attrs.join(", ")];
+    Some((shown.iter().filter(|s| !s.is_empty()).cloned().collect::<Vec<_>>().join("; "), rows))
+}
+
+type Sample = (Vec<Option<TensorType>>, Vec<(String, String)>);
+
+/// Reads a sample: `f32[3, 5]+ i64[4]<5 -; dim=1, keepdim=true`. What stands behind the brackets says which values the
+/// test harness fills in and does not matter here.
+fn read_sample(text: &str) -> Option<Sample> {
+    let (inputs, attrs) = text.split_once(';').unwrap_or((text, ""));
+    let mut types = Vec::new();
+    let mut rest = inputs.trim();
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('-') {
+            types.push(None);
+            rest = after.trim_start();
+            continue;
+        }
+        let (ty, after) = tensor(rest).ok()?;
+        types.push(Some(ty));
+        // Up to the next input.
+        rest = after.find(' ').map_or("", |at| after[at..].trim_start());
+        if !after.starts_with(['+', '<', ' ']) {
+            rest = after;
+        }
+    }
+    let mut named: Vec<(String, String)> = Vec::new();
+    let (mut depth, mut part) = (0, String::new());
+    for c in attrs.chars().chain([',']) {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            ',' if depth == 0 => {
+                if !part.trim().is_empty() {
+                    named.push(super::attribute(&part).ok()?);
+                }
+                part.clear();
+                continue;
+            }
+            _ => {}
+        }
+        part.push(c);
+    }
+    Some((types, named))
+}
+
+fn gradient(op: &Op) -> String {
+    let names = |mask: u64, all: Vec<&str>| {
+        let kept: Vec<&str> =
+            all.iter().enumerate().filter(|(i, _)| mask >> i & 1 == 1).map(|(_, name)| *name).collect();
+        if kept.is_empty() { "nothing".to_string() } else { kept.join(", ") }
+    };
+    match &op.grad {
+        Grad::Missing => "not declared: asking for one is an error".into(),
+        Grad::None => "none".into(),
+        Grad::FromExpr => "derived from the expression".into(),
+        Grad::Wiring(wires) => {
+            wires.iter().map(|w| format!("input {}: {}", w.input, w.op)).collect::<Vec<_>>().join("; ")
+        }
+        Grad::Rule { saves_inputs, saves_outputs, .. } => {
+            let inputs = op.sig.inputs.iter().map(|i| i.name.as_str());
+            let outputs = op.sig.outputs.iter().map(String::as_str);
+            // Bits 0…63: inputs and outputs have masks of their own.
+            let kept = [names(*saves_inputs, inputs.collect()), names(*saves_outputs, outputs.collect())];
+            let kept: Vec<&str> = kept.iter().map(String::as_str).filter(|k| *k != "nothing").collect();
+            if kept.is_empty() {
+                "a rule that keeps nothing".into()
+            } else {
+                format!("a rule that keeps {}", kept.join(", "))
+            }
+        }
+    }
+}
+
+fn priority(p: Priority) -> &'static str {
+    match p {
+        Priority::Fallback => "fallback",
+        Priority::Default => "default",
+        Priority::Optimized => "optimised",
+        Priority::Experimental => "experimental",
+    }
+}
+
+fn predicate(p: &KernelPred) -> String {
+    let join = |all: &[KernelPred], word: &str| all.iter().map(predicate).collect::<Vec<_>>().join(word);
+    match p {
+        KernelPred::Any => "always".into(),
+        KernelPred::InputDType(i, d) => format!("input {i} is {d}"),
+        KernelPred::FloatInputs(all) => {
+            format!("float inputs are {}", all.iter().map(|d| d.name()).collect::<Vec<_>>().join(" or "))
+        }
+        KernelPred::AttrIs(name, value) => format!("{name} is {value}"),
+        KernelPred::MinElements(i, n) => format!("input {i} has at least {n} elements"),
+        KernelPred::All(all) => join(all, " and "),
+        KernelPred::AnyOf(all) => format!("({})", join(all, " or ")),
+        KernelPred::Not(p) => format!("not {}", predicate(p)),
+        other => format!("{other:?}"),
+    }
+}
+
+fn traits(op: &Op) -> Vec<&'static str> {
+    let t = &op.traits;
+    [
+        (t.side_effect, "has a side effect: is never removed or merged"),
+        (t.strided, "takes inputs of any strides"),
+        (t.random, "draws random numbers"),
+        (t.cpu_only, "runs on the CPU only"),
+        (t.run_empty, "runs although its outputs are empty"),
+        (op.view.is_some(), "the result is a view where strides allow"),
+    ]
+    .into_iter()
+    .filter_map(|(is, what)| is.then_some(what))
+    .collect()
+}
+
+fn to_json(op: &'static Op) -> Value {
+    let attr = |a: &AttrDef| {
+        json!({
+            "name": a.name,
+            "kind": a.kind.name(),
+            "default": a.default.as_ref().map(|d| d.to_string()),
+            "runtime": a.runtime,
+        })
+    };
+    let input = |i: &InputDef| {
+        let dtypes: Vec<&str> = DType::ALL.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
+        json!({
+            "name": i.name,
+            "dtypes": dtypes,
+            "optional": i.optional,
+            "variadic": i.variadic,
+            "mutable": i.mutable,
+        })
+    };
+    let kernels: Vec<Value> = op
+        .kernels
+        .iter()
+        .map(|k| {
+            json!({
+                "name": k.name,
+                "device": k.device.to_string(),
+                "priority": priority(k.priority),
+                "when": predicate(&k.pred),
+            })
+        })
+        .collect();
+    let example = example(op).map(|(call, rows)| json!({ "call": call, "signatures": rows }));
+    json!({
+        "name": op.name(),
+        "full_name": op.full_name(),
+        "signature": op.sig.to_string(),
+        "doc": op.doc,
+        "inputs": op.sig.inputs.iter().map(input).collect::<Vec<_>>(),
+        "attributes": op.sig.attrs.iter().chain(&op.sig.runtime).map(attr).collect::<Vec<_>>(),
+        "outputs": op.sig.outputs,
+        "result_dtype": result_dtype(op),
+        "functions": signatures(op),
+        "sbp_rule": rule(op),
+        "sbp_example": example,
+        "gradient": gradient(op),
+        "kernels": kernels,
+        "traits": traits(op),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_reads_and_has_signatures() {
+        for op in all().into_iter().filter(|op| !op.traits.hidden) {
+            for sample in &op.samples {
+                assert!(read_sample(sample).is_some(), "{}: {sample}", op.name());
+            }
+            if !op.samples.is_empty() && !op.sig.inputs.is_empty() {
+                let (call, rows) = example(op).unwrap_or_else(|| panic!("{}: {:?}", op.name(), op.samples[0]));
+                assert!(!rows.is_empty(), "{}: {call}", op.name());
+            }
+        }
+    }
+
+    #[test]
+    fn samples_read_as_declared() {
+        let (types, attrs) = read_sample("f32[3, 5]+ i64[4]<5 - f64[]; dims=[0, 1], keepdim=true").unwrap();
+        let types: Vec<String> = types.iter().map(|t| t.as_ref().map_or("-".into(), TensorType::to_string)).collect();
+        assert_eq!(types, ["f32[3, 5]", "i64[4]", "-", "f64[]"]);
+        assert_eq!(attrs, [("dims".into(), "[0, 1]".into()), ("keepdim".into(), "true".into())]);
+        assert!(read_sample("f99[3]").is_none());
+    }
+}

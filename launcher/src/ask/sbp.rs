@@ -1,0 +1,184 @@
+//! `oflow sbp`: which SBP signatures a call could take, what each would cost, and which one it takes.
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use oflow::boxing::{Candidate, ChoiceInput, candidates, choose};
+use oflow::ops::{NdSignature, TensorType, find};
+use oflow::placement::Placement;
+use oflow::sbp::NdSbp;
+use serde_json::{Value, json};
+
+use super::{Input, Question, microseconds, refused, show};
+use crate::Failed;
+
+/// Candidates that are shown unless all are asked for.
+const SHOWN: usize = 10;
+
+/// Adds the arguments.
+pub fn arguments(command: Command) -> Command {
+    command
+        .arg(Arg::new("op").required(true).value_name("OP").help("Name of the op; `oflow ops` lists them"))
+        .arg(Arg::new("in").long("in").action(ArgAction::Append).value_parser(super::input).value_name("TENSOR").help(
+            "An input with its nd-SBP, e.g. \"f32[1024, 512] [S(0), B]\"; - for an optional one that is not given",
+        ))
+        .arg(
+            Arg::new("mesh")
+                .long("mesh")
+                .required(true)
+                .value_parser(super::mesh)
+                .value_name("MESH")
+                .help("Mesh that the inputs lie on, e.g. dp=2,tp=4"),
+        )
+        .arg(
+            Arg::new("attr")
+                .long("attr")
+                .action(ArgAction::Append)
+                .value_parser(super::attribute)
+                .value_name("NAME=VALUE")
+                .help("An attribute, e.g. dim=1 or dims=[0,1]"),
+        )
+        .arg(
+            Arg::new("grad")
+                .long("grad")
+                .action(ArgAction::SetTrue)
+                .help("Price the way of the gradients too, as if every float input required one"),
+        )
+        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Show every candidate"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON, with every candidate"))
+        .after_help(
+            "Examples:
+  oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
+  oflow sbp softmax --in \"f32[64,1000] [S(1)]\" --attr dim=1 --mesh tp=4
+
+Each candidate has its price in microseconds of the cost model: boxing the inputs (forward), boxing their gradients back
+(adjoint), what is communicated inside the op (inside), and the cheapest way to make partial outputs whole (way out). A
+candidate whose inputs are as they are wins; otherwise the cheapest, then the one with fewer partial outputs, then the
+one declared first.",
+        )
+}
+
+struct Answer {
+    call: String,
+    outs: Vec<TensorType>,
+    chosen: NdSignature,
+    /// The chosen one first, then by price.
+    candidates: Vec<Candidate>,
+}
+
+/// Answers.
+pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
+    let missing = || Failed::new("an argument is missing");
+    let op = matches.get_one::<String>("op").ok_or_else(missing)?;
+    let mesh = matches.get_one::<Placement>("mesh").ok_or_else(missing)?;
+    let inputs: Vec<Input> = matches.get_many::<Input>("in").unwrap_or_default().cloned().collect();
+    let attrs: Vec<(String, String)> = matches.get_many("attr").unwrap_or_default().cloned().collect();
+    let answer = answer(op, &inputs, mesh, &attrs, matches.get_flag("grad")).map_err(refused)?;
+    let json = matches.get_flag("json");
+    show(&if json { format!("{:#}\n", to_json(&answer)) } else { to_text(&answer, matches.get_flag("all")) })
+}
+
+fn answer(
+    op: &str,
+    inputs: &[Input],
+    mesh: &Placement,
+    attrs: &[(String, String)],
+    grad: bool,
+) -> oflow::Result<Answer> {
+    let op = find(op)?;
+    let (types, sbps): (Vec<_>, Vec<_>) = inputs.iter().map(|i| i.0.clone().unzip()).unzip();
+    let shown: Vec<String> =
+        inputs.iter().map(|i| i.0.as_ref().map_or("-".into(), |(ty, sbp)| format!("{ty} {sbp}"))).collect();
+    let call = format!("{}({}) on {mesh}", op.name(), shown.join(", "));
+    let named = |e: oflow::Error| e.in_call(|| call.clone());
+    for (ty, sbp) in inputs.iter().filter_map(|i| i.0.as_ref()) {
+        oflow::sbp::check_layout(&ty.shape, ty.dtype, mesh, sbp).map_err(named)?;
+    }
+    let question = Question::new(op, types, attrs).map_err(named)?;
+    let infer = question.infer();
+    let outs = op.infer(&infer).map_err(named)?;
+    let needs_grad: Vec<bool> =
+        question.inputs.iter().map(|t| grad && t.as_ref().is_some_and(|t| t.dtype.is_float())).collect();
+    // An input that the op changes in place stays where it is.
+    let fixed_inputs: Vec<bool> =
+        (0..question.inputs.len()).map(|i| op.sig.inputs.get(i).is_some_and(|d| d.mutable)).collect();
+    let choice = ChoiceInput {
+        op,
+        infer: &infer,
+        outs: &outs,
+        placement: mesh,
+        sbps: &sbps,
+        needs_grad: &needs_grad,
+        fixed_inputs: &fixed_inputs,
+        given_out: None,
+        runtime: &question.runtime,
+    };
+    let chosen = choose(&choice).map_err(named)?.sig;
+    let mut candidates = candidates(&choice).map_err(named)?.collect::<oflow::Result<Vec<_>>>().map_err(named)?;
+    // Stable: equal ones stay in declared order, as the rule of the choice says.
+    candidates.sort_by_key(|c| (c.sig != chosen, c.cost.total(), c.partials));
+    Ok(Answer { call, outs: outs.to_vec(), chosen, candidates })
+}
+
+fn list(sbps: &[NdSbp]) -> String {
+    sbps.iter().map(NdSbp::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn signature(sig: &NdSignature) -> String {
+    let lowered = if sig.lowering.is_some() { " (lowered)" } else { "" };
+    format!("{} -> {}{lowered}", list(&sig.inputs), list(&sig.outputs)).trim_start().to_string()
+}
+
+fn to_text(a: &Answer, all: bool) -> String {
+    let outs: Vec<String> = a.outs.iter().zip(&a.chosen.outputs).map(|(ty, sbp)| format!("{ty} {sbp}")).collect();
+    let mut text =
+        format!("{}\n  gives {}\n\n", a.call, if outs.is_empty() { "nothing".into() } else { outs.join(", ") });
+    let shown = &a.candidates[..if all { a.candidates.len() } else { a.candidates.len().min(SHOWN) }];
+    let names: Vec<String> = shown.iter().map(|c| signature(&c.sig)).collect();
+    let width = names.iter().map(String::len).max().unwrap_or(0).max(18);
+    let columns = |cells: [&str; 5]| cells.iter().map(|c| format!("{c:>9}")).collect::<String>();
+    text += &format!(
+        "  {:width$}{}  (us)\n",
+        "inputs -> outputs",
+        columns(["forward", "adjoint", "inside", "way out", "total"])
+    );
+    for (c, name) in shown.iter().zip(&names) {
+        let cost = &c.cost;
+        let cells = [cost.forward, cost.adjoint, cost.lowering, cost.way_out, cost.total()].map(microseconds);
+        let mark = if c.sig == a.chosen { '*' } else { ' ' };
+        text += &format!("{mark} {name:width$}{}\n", columns(cells.each_ref().map(String::as_str)));
+    }
+    if shown.len() < a.candidates.len() {
+        text += &format!("  and {} more; --all shows them\n", a.candidates.len() - shown.len());
+    }
+    let free = a.candidates.first().is_some_and(|c| c.cost.forward == 0 && c.cost.adjoint == 0);
+    text += if free { "* is taken: no input has to move\n" } else { "* is taken: the cheapest\n" };
+    text
+}
+
+fn to_json(a: &Answer) -> Value {
+    let texts = |sbps: &[NdSbp]| sbps.iter().map(NdSbp::to_string).collect::<Vec<_>>();
+    let candidates: Vec<Value> = a
+        .candidates
+        .iter()
+        .map(|c| {
+            json!({
+                "inputs": texts(&c.sig.inputs),
+                "outputs": texts(&c.sig.outputs),
+                "lowered": c.sig.lowering.is_some(),
+                "chosen": c.sig == a.chosen,
+                "partial_outputs": c.partials,
+                "cost_ps": {
+                    "forward": c.cost.forward,
+                    "adjoint": c.cost.adjoint,
+                    "inside": c.cost.lowering,
+                    "way_out": c.cost.way_out,
+                    "total": c.cost.total(),
+                },
+            })
+        })
+        .collect();
+    json!({
+        "call": a.call,
+        "outputs": a.outs.iter().map(TensorType::to_string).collect::<Vec<_>>(),
+        "candidates": candidates,
+    })
+}

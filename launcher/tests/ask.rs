@@ -1,0 +1,221 @@
+//! The questions that `oflow` answers, asked of the real binary.
+
+mod common;
+
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+
+use common::{code, stderr, stdout};
+
+fn oflow(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_oflow")).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+fn answer(args: &[&str]) -> String {
+    let output = oflow(args);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""), "{args:?}");
+    stdout(&output)
+}
+
+#[test]
+fn every_op_is_listed_with_dtypes_and_sharding() {
+    let list = answer(&["ops"]);
+    let shown: Vec<&str> = list.lines().filter(|l| !l.starts_with(' ') && !l.is_empty()).collect();
+    let declared: Vec<String> =
+        oflow::ops::all().into_iter().filter(|op| !op.traits.hidden).map(|op| op.sig.to_string()).collect();
+    assert_eq!(shown, declared);
+    assert!(declared.len() > 100, "{}", declared.len());
+    for block in list.split("\n\n") {
+        let lines: Vec<&str> = block.lines().collect();
+        assert_eq!(lines.len(), 3, "{block}");
+        assert!(lines[1].starts_with("    dtypes  ") && lines[2].starts_with("    sbp     "), "{block}");
+    }
+    let relu = list.split("\n\n").find(|b| b.starts_with("relu(")).unwrap();
+    assert_eq!(
+        relu,
+        "relu(x) -> y
+    dtypes  x any; result promoted from the inputs
+    sbp     S(0) -> S(0) | S(1) -> S(1) | P(max) -> P(max) | P(min) -> P(min) | B -> B    (for f32[3, 5])"
+    );
+}
+
+#[test]
+fn one_op_in_full() {
+    assert_eq!(
+        answer(&["ops", "layer_norm"]),
+        "layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)
+oflow::layer_norm@1
+
+  Normalises the last `axes` dims to mean 0 and variance 1, then scales and shifts.
+
+Inputs
+  x       float: f16, bf16, f32, f64
+  weight  float: f16, bf16, f32, f64; may be absent
+  bias    float: f16, bf16, f32, f64; may be absent
+
+Attributes
+  axes    int, default 1
+  eps     float, default 1e-5; runtime: may change without a new plan
+
+Outputs
+  y, mean, rstd: depends on inputs and attributes
+
+Functions
+  layer_norm(Tensor x, Tensor? weight, Tensor? bias, Int axes=1, Float eps=1e-5) -> (Tensor y, Tensor mean, Tensor rstd)
+
+Sharding
+  rule: depends on shapes and attributes; and one lowering
+  for f32[4, 3, 6], f32[6], f32[6], along one mesh axis:
+    S(0), B, B -> S(0), S(0), S(0)
+    S(1), B, B -> S(1), S(1), S(1)
+    S(2), S(0), S(0) -> S(2), B, B (lowered)
+    B, B, B -> B, B, B
+
+Gradient
+  a rule that keeps x, weight, mean, rstd
+
+Kernels
+  layer_norm_cpu on cpu, default, always
+
+Traits
+  takes inputs of any strides
+"
+    );
+    let output = oflow(&["ops", "layer_nrom"]);
+    assert_eq!(code(&output), 1);
+    assert_eq!(
+        stderr(&output),
+        "oflow: there is no op named 'layer_nrom'\n  help: did you mean 'layer_norm'? `oflow ops` lists all\n"
+    );
+}
+
+#[test]
+fn the_choice_of_a_signature_is_explained() {
+    let inputs = ["--in", "f32[1024,512] [S(0),B]", "--in", "f32[512,256] [B,S(1)]", "--mesh", "dp=2,tp=4"];
+    let text = answer(&[&["sbp", "matmul"], &inputs[..]].concat());
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "matmul(f32[1024, 512] [S(0), B], f32[512, 256] [B, S(1)]) on cpu[dp=2, tp=4]");
+    assert_eq!(lines[1], "  gives f32[1024, 256] [S(0), S(1)]");
+    assert!(lines[4].starts_with("* [S(0), B], [B, S(1)] -> [S(0), S(1)] "), "{text}");
+    assert_eq!(lines.iter().filter(|l| l.starts_with("* [")).count(), 1, "{text}");
+    assert!(text.ends_with("  and 26 more; --all shows them\n* is taken: no input has to move\n"), "{text}");
+    let all = answer(&[&["sbp", "matmul", "--all"], &inputs[..]].concat());
+    assert_eq!(all.lines().filter(|l| l.contains(" -> ")).count(), 10 + 26 + 1, "the title and 36 candidates");
+
+    // Where something has to move, the price decides; a gradient makes it dearer.
+    let moved = ["--in", "f32[1024,512] [S(1),B]", "--in", "f32[512,256] [B,S(1)]", "--mesh", "dp=2,tp=4", "--json"];
+    let plain: serde_json::Value = serde_json::from_str(&answer(&[&["sbp", "matmul"], &moved[..]].concat())).unwrap();
+    let grad: serde_json::Value =
+        serde_json::from_str(&answer(&[&["sbp", "matmul", "--grad"], &moved[..]].concat())).unwrap();
+    for answer in [&plain, &grad] {
+        let first = &answer["candidates"][0];
+        assert_eq!(first["chosen"], true);
+        let totals: Vec<u64> =
+            answer["candidates"].as_array().unwrap().iter().map(|c| c["cost_ps"]["total"].as_u64().unwrap()).collect();
+        assert!(totals.iter().all(|t| totals[0] <= *t), "{totals:?}");
+    }
+    assert_eq!(plain["candidates"][0]["cost_ps"]["adjoint"], 0);
+    assert!(grad["candidates"][0]["cost_ps"]["adjoint"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_wrong_call_is_told_as_in_a_program() {
+    let output = oflow(&["sbp", "matmul", "--in", "f32[4,3] B", "--in", "f32[2,5] B", "--mesh", "2"]);
+    assert_eq!(code(&output), 1);
+    assert!(
+        stderr(&output)
+            .starts_with("oflow: matmul(f32[4, 3] [B], f32[2, 5] [B]) on cpu[2]: inner dims differ: 3 and 2\n"),
+        "{}",
+        stderr(&output)
+    );
+    for (args, message) in [
+        (
+            &["sbp", "softmax", "--in", "f32[4] [S(0)]", "--mesh", "dp=2", "--attr", "axis=0"][..],
+            "softmax has no attribute 'axis'",
+        ),
+        (&["sbp", "relu", "--in", "f32[4] [S(1)]", "--mesh", "2"], "S(1) splits dim 1"),
+        (&["sbp", "relu", "--in", "f32[4] [B, B]", "--mesh", "2"], "2 entries"),
+    ] {
+        let output = oflow(args);
+        assert_eq!(code(&output), 1, "{args:?}");
+        assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    }
+    for args in [
+        &["sbp", "relu", "--in", "f32[4]", "--mesh", "2"][..],
+        &["box", "--shape", "4", "--from", "Q", "--to", "B", "--mesh", "2"],
+        &["bax"],
+        &[],
+    ] {
+        assert_eq!(code(&oflow(args)), 2, "{args:?}");
+    }
+}
+
+#[test]
+fn a_boxing_is_shown_with_bytes_and_time() {
+    let wide = [
+        "--shape",
+        "1024x4096",
+        "--dtype",
+        "bf16",
+        "--from",
+        "[S(0),P(sum)]",
+        "--to",
+        "[B,S(1)]",
+        "--mesh",
+        "dp=4,tp=8",
+    ];
+    assert_eq!(
+        answer(&[&["box"], &wide[..]].concat()),
+        "bf16[1024, 4096]: [S(0), P(sum)] on cpu[dp=4, tp=8] -> [B, S(1)] on cpu[dp=4, tp=8]
+  1. reduce-scatter(sum, dim 1) along tp: [S(0), P(sum)] -> [S(0), S(1)]  (192.0 us)
+  2. all-gather(dim 0) along dp: [S(0), S(1)] -> [B, S(1)]  (85.1 us)
+  sends 80.0 MiB in all, at most 2560.0 KiB from one rank (rank 0); predicted 277.1 us
+"
+    );
+    let json: serde_json::Value = serde_json::from_str(&answer(&[&["box", "--json"], &wide[..]].concat())).unwrap();
+    assert_eq!(json["bytes_sent"], 80u64 << 20);
+    let by_rank: u64 = json["bytes_sent_by_rank"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
+    assert_eq!(by_rank, 80 << 20);
+    assert_eq!(json["steps"].as_array().unwrap().len(), 2);
+    let moved =
+        ["box", "--shape", "512x512", "--from", "[S(0)]", "--to", "[S(1)]", "--mesh", "tp=4", "--to-mesh", "tp=4@4"];
+    assert!(answer(&moved).contains("-> [S(1)] on cpu[tp=4] of ranks [4, 5, 6, 7]\n  1. exchange"));
+    let same = answer(&["box", "--shape", "8", "--from", "B", "--to", "B", "--mesh", "4"]);
+    assert!(same.ends_with("  nothing to do: every rank has its shard already\n"), "{same}");
+}
+
+#[test]
+fn a_closed_output_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_oflow"))
+        .arg("ops")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!((child.wait().unwrap().code(), text.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn the_help_texts_read_like_finished_ones() {
+    let help = answer(&["--help"]);
+    for command in ["ops", "sbp", "box", "doctor"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{help}");
+        let own = answer(&[command, "--help"]);
+        assert!(own.contains("Usage: oflow ") && own.lines().all(|l| l.len() <= 130), "{own}");
+    }
+    // The examples of the help text are commands that work.
+    for line in help.lines().filter_map(|l| l.trim().strip_prefix("oflow ")).filter(|l| !l.contains('<')) {
+        let output = Command::new("sh")
+            .args(["-c", &format!("exec '{}' {line}", env!("CARGO_BIN_EXE_oflow"))])
+            .output()
+            .unwrap();
+        assert_eq!(code(&output), 0, "{line}: {}", stderr(&output));
+    }
+    let help = stdout(&Command::new(env!("CARGO_BIN_EXE_oflaunch")).arg("--help").output().unwrap());
+    for part in ["Usage: oflaunch", "Examples:", "Exit codes:", "Environment that each rank gets:", "--nproc <N>"] {
+        assert!(help.contains(part), "{part} is missing in\n{help}");
+    }
+}

@@ -1,0 +1,374 @@
+//! Real jobs of real oflow programs: `scripts/job.rs` is built once and run in many ways, most of them fatal. Asserted are
+//! what the user reads, the exit code, the time it takes, and that no process and no memory is left.
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use common::*;
+use rustix::process::Signal;
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/job.rs")
+}
+
+/// The job's executable. The first test that asks builds it, as any script is built; that may take minutes where the
+/// library has not been built for scripts yet.
+fn job() -> &'static str {
+    static BUILT: OnceLock<String> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let folder = Folder::new();
+        let script = source();
+        let script = script.to_str().unwrap();
+        let output = run(&folder, &["-n", "1", script]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let plan = stdout(&run(&folder, &["-n", "1", "--dry-run", script]));
+        plan.lines().find_map(|l| l.strip_prefix("run:")).unwrap().trim().to_string()
+    })
+}
+
+/// Runs the job to its end.
+fn ranks(n: usize, mode: &[&str]) -> Output {
+    let folder = Folder::new();
+    run(&folder, &[&["-n", &n.to_string(), job(), "--"], mode].concat())
+}
+
+/// `file:line` of the first line of the job that contains the text, as messages show it.
+fn place(text: &str) -> String {
+    let source = source();
+    let line = fs::read_to_string(&source).unwrap().lines().position(|l| l.contains(text)).unwrap() + 1;
+    format!("{}:{line}", source.canonicalize().unwrap().display())
+}
+
+/// What one rank printed, without the prefix.
+fn of_rank(text: &str, rank: usize) -> String {
+    let prefix = format!("[rank {rank}] ");
+    text.lines().filter_map(|l| l.strip_prefix(&prefix)).map(|l| format!("{l}\n")).collect()
+}
+
+/// oflaunch's own lines.
+fn report(output: &Output) -> Vec<String> {
+    stderr(output).lines().filter_map(|l| l.strip_prefix("oflaunch: ")).map(String::from).collect()
+}
+
+#[test]
+fn global_tensors_on_1_2_4_and_8_ranks() {
+    for n in [1, 2, 4, 8] {
+        let output = ranks(n, &["arithmetic"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let total: usize = (0..12 * n).sum();
+        let prefix = if n == 1 { "" } else { "[rank 0] " };
+        assert_eq!(stdout(&output), format!("{prefix}{n} ranks: {total}\n"));
+        assert_eq!(stderr(&output), "");
+    }
+}
+
+#[test]
+fn the_program_of_the_design_runs_on_4_ranks() {
+    let folder = Folder::new();
+    job();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/design.rs");
+    let output = run(&folder, &["-n", "4", script.to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    for rank in 0..4 {
+        assert_eq!(of_rank(&stdout(&output), rank), "f32[1024, 256] [S(0), S(1)] on cpu[dp=2, tp=2]\n");
+    }
+}
+
+#[test]
+fn eight_ranks_meet_quickly() {
+    // The budget of 150 ms is for an idle machine; this one runs other tests. What is asserted is that nobody waits for a
+    // timeout of any kind.
+    job();
+    let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().to_string();
+    let output = ranks(8, &["first-collective", &began]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let took = Duration::from_micros(of_rank(&stdout(&output), 0).trim().parse().unwrap());
+    println!("launch of 8 ranks to the first collective: {took:?}");
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+/// The inodes of the shared memory that a process has mapped.
+fn arenas(pid: &str) -> BTreeSet<String> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.lines()
+        .filter(|l| l.contains("/memfd:oflow"))
+        .filter_map(|l| l.split_whitespace().nth(4).map(Into::into))
+        .collect()
+}
+
+/// Every arena that any process of ours has mapped.
+fn arenas_of_all() -> BTreeSet<String> {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|e| e.ok()?.file_name().into_string().ok());
+    processes.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).flat_map(|pid| arenas(&pid)).collect()
+}
+
+/// A running job of `n` ranks in an endless loop of collectives, with their process ids.
+fn endless(folder: &Folder, n: usize) -> (Running, Vec<i32>) {
+    let job = job();
+    let running = Running::start(
+        folder,
+        &["-n", &n.to_string(), "--threads", "1", job, "--", "forever", folder.path().to_str().unwrap()],
+    );
+    let pids = folder.pids(n);
+    (running, pids)
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_and_leaves_nothing() {
+    let folder = Folder::new();
+    let (running, pids) = endless(&folder, 4);
+    let arena = arenas(&pids[0].to_string());
+    assert_eq!(arena.len(), 1);
+    assert!(pids.iter().all(|pid| arenas(&pid.to_string()) == arena), "one arena for all ranks");
+    let start = Instant::now();
+    kill(pids[2], Signal::KILL);
+    let (status, text) = running.finish();
+    let took = start.elapsed();
+    assert!(took < Duration::from_secs(5), "took {took:?}");
+    assert_eq!(status.code(), Some(137), "{text}");
+    let reports: Vec<&str> = text.lines().filter(|l| l.starts_with("oflaunch: ")).collect();
+    let wanted = format!("oflaunch: rank 2 (pid {}) was killed by signal 9 (SIGKILL)", pids[2]);
+    assert!(reports.len() == 1 && reports[0].starts_with(&wanted), "{text}");
+    // The others say what they were at.
+    for rank in [0, 1, 3] {
+        let own = of_rank(&text, rank);
+        assert!(
+            own.starts_with(&format!("Error: rank 2 died with code 137 while rank {rank} waits for rank ")),
+            "{text}"
+        );
+        assert!(own.contains(", in all_reduce of 'to_global' #") && own.contains(&place("sum.item()")), "{text}");
+    }
+    assert_gone(&pids);
+    wait_for("the shared memory to be gone", LONG, || arenas_of_all().is_disjoint(&arena).then_some(()));
+    let left: Vec<_> = fs::read_dir("/dev/shm").into_iter().flatten().flatten().map(|e| e.file_name()).collect();
+    assert!(left.iter().all(|name| !name.to_string_lossy().contains("oflow")), "{left:?}");
+}
+
+#[test]
+fn interrupt_ends_every_rank_with_130() {
+    let folder = Folder::new();
+    let (running, pids) = endless(&folder, 3);
+    let start = Instant::now();
+    running.signal(Signal::INT);
+    let (status, text) = running.finish();
+    assert!(start.elapsed() < Duration::from_secs(5));
+    assert_eq!(status.code(), Some(130), "{text}");
+    assert_eq!(text, "oflaunch: signal 2 (SIGINT) passed on to the ranks; once more kills them\n");
+    assert_gone(&pids);
+}
+
+#[test]
+fn more_ranks_than_cores_work() {
+    let folder = Folder::new();
+    job();
+    // All on two cores, so that they must give way to each other.
+    let mut command = std::process::Command::new("taskset");
+    command.args(["-c", "0,1", env!("CARGO_BIN_EXE_oflaunch"), "-n", "8", job(), "--", "arithmetic"]);
+    let output = match command.current_dir(folder.path()).stdin(Stdio::null()).output() {
+        Ok(output) => output,
+        // No taskset here: on the cores that there are.
+        Err(_) => ranks(8, &["arithmetic"]),
+    };
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(stdout(&output), "[rank 0] 8 ranks: 4560\n");
+}
+
+#[test]
+fn a_panic_in_one_rank_is_quoted_once() {
+    let start = Instant::now();
+    let output = ranks(3, &["panic"]);
+    assert!(start.elapsed() < LONG);
+    assert_eq!(code(&output), 101);
+    let report = report(&output);
+    let at = place("rank 1 has no data");
+    assert_eq!(report.len(), 1, "{report:?}");
+    assert!(
+        report[0].starts_with("rank 1 (pid ")
+            && report[0].contains(&format!(") panicked: rank 1 has no data (at {at}:")),
+        "{report:?}"
+    );
+    for rank in [0, 2] {
+        let own = of_rank(&stderr(&output), rank);
+        let wanted = format!(
+            "Error: rank 1 has ended while rank {rank} waits for rank 1 to send, in all_reduce of 'to_global' #"
+        );
+        assert!(own.starts_with(&wanted) && own.contains(&place("sum.item()")), "{own}");
+    }
+}
+
+#[test]
+fn an_error_of_one_rank_ends_all_and_is_reported_once() {
+    let output = ranks(3, &["local-error"]);
+    assert_eq!(code(&output), 1);
+    let report = report(&output);
+    assert_eq!(report.len(), 1, "{report:?}");
+    assert!(report[0].ends_with(") failed: input/output failed: No such file or directory (os error 2)"), "{report:?}");
+    assert!(report[0].starts_with("rank 1 (pid "), "{report:?}");
+}
+
+#[test]
+fn the_first_to_fail_is_named_although_it_is_the_last_to_end() {
+    let output = ranks(3, &["unwinds-late"]);
+    assert_eq!(code(&output), 1);
+    let report = report(&output);
+    assert!(report.len() == 1 && report[0].starts_with("rank 1 (pid "), "{report:?}");
+    assert!(report[0].ends_with(") failed: the data is gone"), "{report:?}");
+}
+
+#[test]
+fn an_error_of_all_ranks_is_reported_once_with_its_place() {
+    let output = ranks(4, &["same-error"]);
+    assert_eq!(code(&output), 1);
+    let report = report(&output);
+    let at = place("x.add(&ones([4, 9]");
+    let wanted = format!(
+        ") failed: add(f32[4, 8] [S(0)], f32[4, 9] [B]) on cpu[4]: shapes [4, 8] and [4, 9] do not broadcast: 8 against 9 (at {at})"
+    );
+    assert!(report.len() == 1 && report[0].ends_with(&wanted), "{report:?}\n{wanted}");
+}
+
+#[test]
+fn exit_codes_are_kept() {
+    for wanted in [1, 7, 255] {
+        let output = ranks(3, &["exit", &wanted.to_string()]);
+        assert_eq!(code(&output), wanted);
+        let report = report(&output);
+        assert!(report.len() == 1 && report[0].starts_with("rank 1 (pid "), "{report:?}");
+        assert!(report[0].ends_with(&format!(") exited with code {wanted}")), "{report:?}");
+    }
+}
+
+#[test]
+fn a_caught_shape_error_reads_well_on_every_rank_and_the_job_goes_on() {
+    let output = ranks(3, &["mismatch"]);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    let at = place("let error = x.matmul(&w)");
+    let wanted = format!(
+        "caught: matmul(f32[8, 4] [S(0)], f32[3, 2] [B]) on cpu[3]: inner dims differ: 4 and 3
+  at {at}
+  help: the last dim of the first operand must equal the second-to-last of the second
+--
+goes on: 73
+"
+    );
+    for rank in 0..3 {
+        assert_eq!(of_rank(&stdout(&output), rank), wanted);
+    }
+}
+
+#[test]
+fn a_thread_without_a_context_gets_an_error() {
+    let output = ranks(2, &["no-context"]);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    let at = place("std::thread::scope");
+    let wanted = format!(
+        "caught: sum(f32[8] [S(0)]) on cpu[2]: a global tensor was used on a thread that has entered no rank context
+  at {at}
+  help: call oflow::init() at the start of main, and `ctx.enter()` on helper threads
+"
+    );
+    for rank in 0..2 {
+        assert_eq!(of_rank(&stdout(&output), rank), wanted);
+    }
+}
+
+#[test]
+fn ranks_that_diverge_are_named_with_their_ops_and_lines() {
+    let start = Instant::now();
+    let output = ranks(2, &["diverge"]);
+    assert!(start.elapsed() < LONG);
+    assert_eq!(code(&output), 1);
+    let wanted = format!(
+        "ranks 0 and 1 issued different ops: rank 0 is in all_reduce of 'exp' #3 ({}), rank 1 in all_reduce of 'relu' #3 ({})",
+        place("sum.exp()?"),
+        place("sum.relu()?")
+    );
+    let report = report(&output);
+    assert!(report.len() == 1 && report[0].contains(&wanted), "{report:?}\n{wanted}");
+    for rank in 0..2 {
+        let own = of_rank(&stderr(&output), rank);
+        assert!(
+            own.contains(&wanted) && own.contains("help: every rank must issue the same ops in the same order"),
+            "{own}"
+        );
+    }
+}
+
+#[test]
+fn a_rank_that_is_done_while_others_wait_for_it() {
+    let output = ranks(3, &["early"]);
+    assert_eq!(code(&output), 1);
+    let report = report(&output);
+    assert!(report.len() == 1 && report[0].contains(" failed: rank 1 has ended while rank "), "{report:?}");
+}
+
+#[test]
+fn input_of_rank_0_reaches_all_through_a_collective() {
+    let folder = Folder::new();
+    let mut child = oflaunch(&folder)
+        .args(["-n", "2", job(), "--", "stdin"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"41.5\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = stdout(&output);
+    let lines: BTreeSet<&str> = text.lines().collect();
+    assert_eq!(lines, BTreeSet::from(["[rank 0] 41.5", "[rank 1] 41.5"]));
+}
+
+/// Rank 1 is started by a shell script that does something before it becomes the job.
+fn with_rank_1(folder: &Folder, before: &str, instead: &str) -> Output {
+    let job = job();
+    folder.sh(
+        "start",
+        &format!("if [ $RANK = 1 ]; then {before} exec {instead} arithmetic; fi; exec '{job}' arithmetic"),
+    );
+    run(folder, &["-n", "2", "./start"])
+}
+
+#[test]
+fn a_wrong_token_is_refused() {
+    let folder = Folder::new();
+    let wrong = "0".repeat(64);
+    let output = with_rank_1(&folder, &format!("export OFLOW_TOKEN={wrong};"), &format!("'{}'", job()));
+    let text = stderr(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    let own = of_rank(&text, 1);
+    assert!(own.starts_with("Error: the control service does not know this job's token\n"), "{text}");
+    assert!(own.contains("help: start all ranks of a job with the same oflaunch"), "{text}");
+    let report = report(&output);
+    assert!(report.len() == 1 && report[0].starts_with("rank 1 (pid "), "{report:?}");
+    assert!(report[0].ends_with(" failed: the control service does not know this job's token"), "{report:?}");
+    assert!(!text.contains(&wrong), "a token is never printed");
+}
+
+#[test]
+fn another_program_is_refused() {
+    let folder = Folder::new();
+    let copy = folder.path().join("copy");
+    fs::copy(job(), &copy).unwrap();
+    let output = with_rank_1(&folder, "", "./copy");
+    let text = stderr(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    assert!(text.contains(": they run different builds of the program"), "{text}");
+    assert_eq!(report(&output).len(), 1, "{text}");
+}
+
+#[test]
+fn half_an_environment_is_no_world_of_one() {
+    let output = std::process::Command::new(job()).env("WORLD_SIZE", "2").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(text.starts_with("Error: environment variable RANK is not set although WORLD_SIZE is\n"), "{text}");
+    let alone = std::process::Command::new(job()).arg("arithmetic").output().unwrap();
+    assert_eq!((alone.status.code(), stdout(&alone).as_str()), (Some(0), "1 ranks: 66\n"));
+}

@@ -1,0 +1,189 @@
+//! The job of the process tests: what its ranks do is named by the first argument.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use oflow::World;
+use oflow::prelude::*;
+
+fn main() -> Result<()> {
+    let mode = std::env::args().nth(1).unwrap_or_default();
+    let argument = std::env::args().nth(2).unwrap_or_default();
+    let world = oflow::init()?;
+    match mode.as_str() {
+        "" => Ok(()),
+        "arithmetic" => arithmetic(&world),
+        "first-collective" => first_collective(&world, &argument),
+        "forever" => forever(&world, &argument),
+        "panic" => panics(&world),
+        "unwinds-late" => unwinds_late(&world),
+        "local-error" => local_error(&world),
+        "same-error" => same_error(),
+        "exit" => exits(&world, &argument),
+        "mismatch" => mismatch(&world),
+        "no-context" => no_context(),
+        "diverge" => diverge(&world),
+        "early" => early(&world),
+        "stdin" => stdin(&world),
+        other => panic!("no mode {other:?}"),
+    }
+}
+
+/// A P tensor reduced to B: needs every rank.
+fn collective(world: &World) -> Result<f64> {
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([world.size(), 3], (&all, sbp![S(0)]))?;
+    let sum = x.sum(())?;
+    sum.item()
+}
+
+/// Global tensors of several layouts, values checked on every rank.
+fn arithmetic(world: &World) -> Result<()> {
+    let n = world.size();
+    let all = Placement::all(Device::Cpu)?;
+    let x = arange(12 * n as i64, (&all, sbp![S(0)]))?.cast(DType::F64)?.reshape([n as i64, 12])?;
+    let p = x.sum(0)?;
+    let whole = p.to_global((&all, sbp![B]))?;
+    assert_eq!(*whole.sbp()?, sbp![B]);
+    let expected: Vec<f64> = (0..12).map(|c| (0..n).map(|r| (12 * r + c) as f64).sum()).collect();
+    assert_eq!(whole.to_vec::<f64>()?, expected);
+    let split = whole.to_global((&all, sbp![S(0)]))?;
+    assert_eq!(split.to_vec::<f64>()?, expected);
+    let total = expected.iter().sum::<f64>();
+    assert_eq!(split.sum(())?.item()?, total);
+    if world.rank() == 0 {
+        println!("{n} ranks: {total}");
+    }
+    world.barrier()
+}
+
+/// Prints the time from a moment that the test names to the end of the first collective.
+fn first_collective(world: &World, began_ns: &str) -> Result<()> {
+    collective(world)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+    if world.rank() == 0 {
+        println!("{}", (now - began_ns.parse::<u128>().expect("nanoseconds")) / 1000);
+    }
+    Ok(())
+}
+
+/// Reduces without end. Once it runs, each rank writes its process id into a file of the folder.
+fn forever(world: &World, folder: &str) -> Result<()> {
+    collective(world)?;
+    let path = format!("{folder}/pid{}", world.rank());
+    std::fs::File::create(format!("{path}.new"))?.write_all(std::process::id().to_string().as_bytes())?;
+    std::fs::rename(format!("{path}.new"), path)?;
+    loop {
+        collective(world)?;
+    }
+}
+
+fn panics(world: &World) -> Result<()> {
+    for step in 0.. {
+        collective(world)?;
+        assert!(world.rank() != 1 || step < 5, "rank 1 has no data");
+    }
+    Ok(())
+}
+
+/// Every rank fails, rank 1 first; it takes longest to end.
+fn unwinds_late(world: &World) -> Result<()> {
+    struct Late;
+    impl Drop for Late {
+        fn drop(&mut self) {
+            // Longer than the launcher waits for failures that come together.
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+    LATE.with(|_| ());
+    thread_local! { static LATE: Late = const { Late }; }
+    if world.rank() == 1 {
+        return Err(Error::io("the data is gone"));
+    }
+    loop {
+        collective(world)?;
+    }
+}
+
+fn local_error(world: &World) -> Result<()> {
+    for step in 0.. {
+        collective(world)?;
+        if world.rank() == 1 && step == 5 {
+            std::fs::read("no such file")?;
+        }
+    }
+    Ok(())
+}
+
+fn same_error() -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([4, 8], (&all, sbp![S(0)]))?;
+    x.add(&ones([4, 9], (&all, sbp![B]))?)?;
+    Ok(())
+}
+
+fn exits(world: &World, code: &str) -> Result<()> {
+    collective(world)?;
+    if world.rank() == 1 {
+        std::process::exit(code.parse().expect("a code"));
+    }
+    loop {
+        collective(world)?;
+    }
+}
+
+/// A logical error is the same on every rank; the program catches it and goes on.
+fn mismatch(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([8, 4], (&all, sbp![S(0)]))?;
+    let w = ones([3, 2], (&all, sbp![B]))?;
+    let error = x.matmul(&w).expect_err("4 is not 3");
+    print!("caught: {error}\n--\n");
+    let y = x.matmul(&ones([4, 2], (&all, sbp![B]))?)?;
+    println!("goes on: {}", y.sum(())?.item()? + collective(world)?);
+    Ok(())
+}
+
+/// A thread is no rank until it enters the context.
+fn no_context() -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([8], (&all, sbp![S(0)]))?;
+    let error = std::thread::scope(|s| s.spawn(|| x.sum(()).and_then(|y| y.item())).join().expect("no panic"));
+    println!("caught: {}", error.expect_err("no context"));
+    Ok(())
+}
+
+/// The ranks issue different ops.
+fn diverge(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([8], (&all, sbp![S(0)]))?;
+    let sum = x.sum(())?;
+    let y = if world.rank() == 0 {
+        sum.exp()?
+    } else {
+        sum.relu()?
+    };
+    println!("{}", y.item()?);
+    Ok(())
+}
+
+/// Rank 1 ends well while the others still want something of it.
+fn early(world: &World) -> Result<()> {
+    collective(world)?;
+    if world.rank() != 1 {
+        collective(world)?;
+    }
+    Ok(())
+}
+
+/// Rank 0 has the input and gives it to all.
+fn stdin(world: &World) -> Result<()> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let all = Placement::all(Device::Cpu)?;
+    // Ranks other than 0 read nothing and add zero.
+    let mine = line.trim().parse::<f64>().unwrap_or(0.0);
+    let sum = from_vec(vec![mine], [1], Device::Cpu)?.to_global((&all, sbp![P]))?;
+    println!("{}", sum.sum(())?.item()?);
+    world.barrier()
+}
