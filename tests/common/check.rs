@@ -163,7 +163,19 @@ struct RankOut {
     free: Option<Vec<NdSbp>>,
 }
 
+/// Names the case when the rank panics in it.
+struct Named<'a>(&'a Case, &'a Placement);
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("in the case {}", self.0.describe(self.1.dims()));
+        }
+    }
+}
+
 fn on_rank(case: &Case, mesh: &Placement, position: usize) -> Result<RankOut> {
+    let _named = Named(case, mesh);
     let plan = &case.plan;
     let make = || -> Result<Vec<Option<Tensor>>> {
         let each = |(v, s): (&Option<Value>, &Option<NdSbp>)| {
