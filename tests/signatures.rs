@@ -77,6 +77,12 @@ fn every_signature_of_every_op_gives_the_single_device_result() {
     }
     let total: usize = counts.values().map(|n| n.signatures + n.mixed).sum();
     println!("{} ops, {total} cases, {} wrong", counts.len(), wrong.len());
-    assert!(ops.iter().all(|o| counts.contains_key(o.name())), "an op was not run");
-    assert!(wrong.is_empty(), "{} wrong, among them:\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));
+    wrong.extend(ops.iter().filter(|o| !counts.contains_key(o.name())).map(|o| format!("{} was not run", o.name())));
+    // The first of each op: one broken rule fails in many layouts.
+    let mut shown: BTreeMap<&str, &str> = BTreeMap::new();
+    for w in &wrong {
+        shown.entry(w.split(' ').next().unwrap_or("")).or_insert(w);
+    }
+    let shown: Vec<&str> = shown.into_values().collect();
+    assert!(wrong.is_empty(), "{} wrong, among them:\n{}", wrong.len(), shown.join("\n"));
 }

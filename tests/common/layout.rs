@@ -139,8 +139,8 @@ fn gather(ty: &TensorType, mesh: &Placement, sbp: &NdSbp, shards: &[Value], at: 
     sum.ok_or_else(|| "an axis of no ranks".into())
 }
 
-/// Whether `have` is `want` as exactly as the dtype and `exact` ask for.
-pub fn close(dtype: DType, exact: bool, have: f64, want: f64, slack: f64) -> bool {
+/// Whether `have` is `want` as exactly as the dtype and `exact` ask for; `scale`: the size of what was added up.
+pub fn close(dtype: DType, exact: bool, have: f64, want: f64, scale: f64) -> bool {
     if same(have, want) {
         return true;
     }
@@ -154,5 +154,5 @@ pub fn close(dtype: DType, exact: bool, have: f64, want: f64, slack: f64) -> boo
         DType::F16 => 8e-3,
         _ => 4e-2,
     };
-    (have - want).abs() <= eps * slack * (1.0 + want.abs())
+    (have - want).abs() <= eps * (scale + want.abs())
 }

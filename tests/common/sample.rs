@@ -84,7 +84,8 @@ impl Spec {
                     (Values::Below(k), _) => (r % k.max(1) as u64) as f64,
                     (Values::Positive, d) if d.is_float() => (1 + r % 12) as f64 / step,
                     (Values::Positive, _) | (_, DType::U8) => (1 + r % 5) as f64,
-                    (Values::Any, d) if d.is_float() => ((r % 25) as f64 - 12.0) / step,
+                    // No zero: a partial sum divided by zero is not finite.
+                    (Values::Any, d) if d.is_float() => ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step,
                     (Values::Any, _) => (r % 11) as f64 - 5.0,
                 }
             })
@@ -194,9 +195,14 @@ impl Sample {
         Some(s)
     }
 
-    /// Float inputs (all of them) in another dtype.
+    /// Float inputs (all of them), and float dtypes asked for, in another dtype.
     pub fn with_float(&self, dtype: DType) -> Sample {
         let mut s = self.clone();
+        for (_, v) in &mut s.attrs {
+            if matches!(v, AttrValue::DType(d) if d.is_float()) {
+                *v = AttrValue::DType(dtype);
+            }
+        }
         s.inputs.iter_mut().flatten().filter(|s| s.dtype.is_float()).for_each(|s| s.dtype = dtype);
         s
     }
@@ -249,7 +255,11 @@ pub fn derived_samples(op: &'static Op) -> Vec<Sample> {
         if args.output {
             inputs.push(like(if positive { Values::Positive } else { Values::Any }));
         }
-        let attrs = s.attrs.iter().filter(|(n, _)| op.sig.runtime_attr(n).is_some()).cloned().collect();
+        let value = |a: &oflow::ops::AttrDef| {
+            let given = s.attrs.iter().find(|(n, _)| *n == a.name).map(|(_, v)| v.clone());
+            given.or_else(|| parent.sig.runtime[parent.sig.runtime_attr(&a.name)?].default.clone())
+        };
+        let attrs = op.sig.runtime.iter().filter_map(|a| Some((a.name.clone(), value(a)?))).collect();
         found.push(Sample { inputs, attrs });
     }
     found
