@@ -56,7 +56,8 @@ fn digits(test: bool) -> Result<(Vec<f32>, Vec<i64>)> {
     let bad = |line: usize| Error::parse(format!("digits.csv, line {}: not 65 numbers", line + 1));
     let (mut images, mut labels) = (vec![], vec![]);
     for (i, line) in include_str!("data/digits.csv").lines().enumerate() {
-        let row: Vec<u8> = line.split(',').map(|x| x.parse()).collect::<std::result::Result<_, _>>().map_err(|_| bad(i))?;
+        let row: Vec<u8> =
+            line.split(',').map(|x| x.parse()).collect::<std::result::Result<_, _>>().map_err(|_| bad(i))?;
         let (label, pixels) = row.split_last().filter(|(_, p)| p.len() == PIXELS).ok_or_else(|| bad(i))?;
         if (i % TEST_EVERY == 0) == test {
             images.extend(pixels.iter().map(|p| f32::from(*p) / 16.0));
