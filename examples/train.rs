@@ -22,7 +22,7 @@ Trains an MLP on 8x8 images of handwritten digits.
 
 Options:
   --parallel MODE  single, dp (batch split), tp (weights split) or 2d (both)  [default: dp on several ranks]
-  --epochs N       passes over the training set  [default: 30]
+  --epochs N       passes over the training set  [default: 40]
   --steps N        at most that many steps
   --batch N        rows of a global batch  [default: 64]
   --hidden N       width of the hidden layer  [default: 128]
@@ -88,7 +88,7 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
-    let (epochs, steps) = (o.count("--epochs", 30)?, o.count("--steps", usize::MAX)?);
+    let (epochs, steps) = (o.count("--epochs", 40)?, o.count("--steps", usize::MAX)?);
     let (batch, hidden) = (o.count("--batch", 64)?, o.count("--hidden", 128)?);
     let (lr, dropout, seed) = (o.or("--lr", 0.004)?, o.or("--dropout", 0.1)?, o.or("--seed", 0u64)?);
     let (dtype, json) = (o.dtype()?, o.flag("--json"));
