@@ -108,11 +108,13 @@ fn draw(logits: &[f64], temperature: f64, u: f64) -> usize {
     }
     let weights: Vec<f64> = logits.iter().map(|l| ((l - logits[best]) / temperature).exp()).collect();
     let mut left = u * weights.iter().sum::<f64>();
-    weights.iter().position(|w| {
-        left -= w;
-        left < 0.0
-    })
-    .unwrap_or(best)
+    weights
+        .iter()
+        .position(|w| {
+            left -= w;
+            left < 0.0
+        })
+        .unwrap_or(best)
 }
 
 /// Continues `prompt`. Every rank draws the same bytes, because reading logits gives every rank the same numbers.
@@ -186,7 +188,8 @@ fn main() -> Result<()> {
     }
     if speaks && !json {
         println!("{} parameters on {mesh}, {} bytes of text", model.parameter_count(), text.len());
-        for (name, p) in model.named_parameters().iter().filter(|(n, _)| !n.starts_with("h.") || n.starts_with("h.0.")) {
+        for (name, p) in model.named_parameters().iter().filter(|(n, _)| !n.starts_with("h.") || n.starts_with("h.0."))
+        {
             println!("  {name:<18} {}", p.short());
         }
     }

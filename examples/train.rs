@@ -22,7 +22,7 @@ Trains an MLP on 8x8 images of handwritten digits.
 
 Options:
   --parallel MODE  single, dp (batch split), tp (weights split) or 2d (both)  [default: dp on several ranks]
-  --epochs N       passes over the training set  [default: 30]
+  --epochs N       passes over the training set  [default: 40]
   --steps N        at most that many steps
   --batch N        rows of a global batch  [default: 64]
   --hidden N       width of the hidden layer  [default: 128]
@@ -56,7 +56,8 @@ fn digits(test: bool) -> Result<(Vec<f32>, Vec<i64>)> {
     let bad = |line: usize| Error::parse(format!("digits.csv, line {}: not 65 numbers", line + 1));
     let (mut images, mut labels) = (vec![], vec![]);
     for (i, line) in include_str!("data/digits.csv").lines().enumerate() {
-        let row: Vec<u8> = line.split(',').map(|x| x.parse()).collect::<std::result::Result<_, _>>().map_err(|_| bad(i))?;
+        let row: Vec<u8> =
+            line.split(',').map(|x| x.parse()).collect::<std::result::Result<_, _>>().map_err(|_| bad(i))?;
         let (label, pixels) = row.split_last().filter(|(_, p)| p.len() == PIXELS).ok_or_else(|| bad(i))?;
         if (i % TEST_EVERY == 0) == test {
             images.extend(pixels.iter().map(|p| f32::from(*p) / 16.0));
@@ -87,7 +88,7 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
-    let (epochs, steps) = (o.count("--epochs", 30)?, o.count("--steps", usize::MAX)?);
+    let (epochs, steps) = (o.count("--epochs", 40)?, o.count("--steps", usize::MAX)?);
     let (batch, hidden) = (o.count("--batch", 64)?, o.count("--hidden", 128)?);
     let (lr, dropout, seed) = (o.or("--lr", 0.004)?, o.or("--dropout", 0.1)?, o.or("--seed", 0u64)?);
     let (dtype, json) = (o.dtype()?, o.flag("--json"));

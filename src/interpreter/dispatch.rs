@@ -221,6 +221,8 @@ fn run_kernel(
         if call.op.sig.inputs.get(i).is_some_and(|d| d.mutable)
             && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
         {
+            // Boxed forms are stale after the write; those that are the same memory must not make it look shared.
+            t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
             // One hold by the handle, one by `l`.
             if t.is_global() && l.storage.holders() > 2 {
                 *l = contiguous(ctx, l)?;

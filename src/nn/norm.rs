@@ -21,11 +21,7 @@ impl LayerNorm {
     #[track_caller]
     pub fn new(width: usize, target: impl IntoTarget) -> Result<LayerNorm> {
         let t = target.into_target();
-        Ok(LayerNorm {
-            weight: init::constant([width], 1.0, &t)?,
-            bias: init::constant([width], 0.0, &t)?,
-            eps: 1e-5,
-        })
+        Ok(LayerNorm { weight: init::constant([width], 1.0, &t)?, bias: init::constant([width], 0.0, &t)?, eps: 1e-5 })
     }
     /// Normalises.
     #[track_caller]

@@ -3,7 +3,7 @@
 use super::module::Module;
 use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
-use crate::sbp::NdSbp;
+use crate::sbp::{NdSbp, check_layout};
 
 /// Whether a name matches a pattern: `*` stands for any characters (dots too), `?` for one.
 ///
@@ -56,17 +56,16 @@ pub(super) fn to_global(
             Some((_, sbp)) => sbp.clone(),
             None => NdSbp::broadcast(placement.axes()),
         };
-        t.detach()
-            .to_global((placement, whole_or(t.is_global(), &sbp, placement)))
-            .and_then(|g| g.to_global((placement, sbp.clone())))
-            .and_then(|g| g.requires_grad_(t.requires_grad()))
-            .map_err(|e| e.in_call(|| format!("to_global of parameter {name} as {sbp}")).at(site))
+        check_layout(t.shape(), t.dtype(), placement, &sbp).map_err(|e| {
+            Error::sbp(format!("parameter '{name}', {t}, cannot be laid out as {sbp}: {}", e.message())).at(site)
+        })?;
+        // A local parameter is whole on every rank, so it enters as B and is cut afterwards.
+        let whole = match t.is_global() {
+            true => t.detach(),
+            false => t.detach().to_global((placement, NdSbp::broadcast(placement.axes())))?,
+        };
+        whole.to_global((placement, sbp))?.requires_grad_(t.requires_grad())
     })
-}
-
-/// A local parameter is whole on every rank, so it enters as B and is cut afterwards.
-fn whole_or(global: bool, sbp: &NdSbp, placement: &Placement) -> NdSbp {
-    if global { sbp.clone() } else { NdSbp::broadcast(placement.axes()) }
 }
 
 #[cfg(test)]
@@ -99,7 +98,7 @@ mod tests {
             let e = l.to_global(&mesh, &[("wieght", sbp![S(0)])]).unwrap_err().to_string();
             assert!(e.contains("'wieght' matches no parameter") && e.contains("weight, bias"), "{e}");
             let e = l.to_global(&mesh, &[("*", sbp![S(1)])]).unwrap_err().to_string();
-            assert!(e.contains("parameter bias"), "{e}");
+            assert!(e.contains("parameter 'bias'") && e.contains("1 dims"), "{e}");
             l.to_global(&mesh, &[("weight", sbp![S(1)])])?;
             assert_eq!(l.weight.sbp()?, &sbp![S(1)]);
             assert_eq!(l.weight.to_vec::<f32>()?, before);

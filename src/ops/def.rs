@@ -444,7 +444,8 @@ impl OpDef {
         for (i, l) in self.lowerings.iter().enumerate() {
             found.extend((l.sbp)(ctx)?.into_iter().map(|s| s.lowered(i as u8)));
         }
-        found.push(Signature::broadcast(ctx.inputs.len(), outs.len()));
+        // First, because ties go to the first: what is whole stays whole where splitting it costs nothing either.
+        found.insert(0, Signature::broadcast(ctx.inputs.len(), outs.len()));
         // bool has no P(sum); absent inputs are B; drop repeats.
         let legal = |s: &Signature| {
             let bad = |d: DType, s: crate::sbp::Sbp| d == DType::Bool && s == crate::sbp::Sbp::PARTIAL_SUM;

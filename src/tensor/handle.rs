@@ -207,6 +207,8 @@ impl Tensor {
     /// Replaces the shard of a global tensor (copy on write of in-place ops).
     pub(crate) fn replace_shard(&self, shard: LocalTensor) {
         if let Body::Global(_, s) = self.body() {
+            // The new memory counts its versions from the start: an old boxed form could pass for one of its own.
+            self.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
             *s.lock().unwrap_or_else(|e| e.into_inner()) = Some(shard);
         }
     }
