@@ -36,7 +36,7 @@ impl TargetSpec {
     pub fn target(&self) -> &Target {
         &self.target
     }
-    fn dtype_or(&self, default: DType) -> DType {
+    pub(crate) fn dtype_or(&self, default: DType) -> DType {
         self.dtype.unwrap_or(default)
     }
 }

@@ -231,6 +231,13 @@ impl Engine<'_> {
             && g.dtype() != ty.dtype
         {
             g = cast(&g, ty.dtype, self.site)?;
+            // A cast takes no P through rounding: a leaf that is P gets its gradient back in its own layout.
+            if let Some(target) = &slot.target
+                && !is_no_sync()
+                && g.sbp()? != &target.sbp
+            {
+                g = to_layout(&g, &target.placement, &target.sbp, self.site)?;
+            }
         }
         if !self.wanted.is_empty() {
             for (k, w) in self.wanted.iter().enumerate() {

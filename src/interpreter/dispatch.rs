@@ -354,7 +354,13 @@ pub fn boxed(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Te
 pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Tensor> {
     let src = t.data()?;
     if b.plan.is_identity() {
-        return Ok(Tensor::from_shard(b.to.clone(), src));
+        // Nothing moves. Shards of a tensor without elements still have other sizes in another layout.
+        let shard = match (&b.local, src) {
+            (Some(l), Some(s)) if s.dims() == l.ty.shape.as_slice() => Some(s),
+            (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
+            (None, _) => None,
+        };
+        return Ok(Tensor::from_shard(b.to.clone(), shard));
     }
     let _span =
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();

@@ -1,1 +1,47 @@
-//! (room under construction)
+//! Optimizers, gradient clipping and learning-rate schedules.
+//!
+//! An optimizer holds handles of the parameters and changes them in place, each rank its shard: state lies as the parameter
+//! does, and a step communicates nothing. Start at [`Optimizer`].
+
+mod adamw;
+mod clip;
+mod schedule;
+mod sgd;
+
+pub use adamw::{AdamW, AdamWOptions};
+pub use clip::clip_grad_norm;
+pub use schedule::Schedule;
+pub use sgd::{Sgd, SgdOptions};
+
+use crate::error::Result;
+use crate::tensor::Tensor;
+
+/// What optimizers have in common.
+///
+/// ```
+/// use oflow::optim::{Optimizer, Sgd, SgdOptions};
+/// use oflow::prelude::*;
+/// let w = ones([2], Device::Cpu)?.requires_grad_(true)?;
+/// let mut opt = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..Default::default() });
+/// w.square()?.sum(())?.backward()?;
+/// opt.step()?;
+/// assert_eq!(w.to_vec::<f32>()?, [0.0, 0.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub trait Optimizer {
+    /// Changes each parameter that has a gradient.
+    ///
+    /// # Errors
+    /// When a gradient does not fit its parameter.
+    fn step(&mut self) -> Result<()>;
+    /// The parameters.
+    fn parameters(&self) -> &[Tensor];
+    /// The learning rate.
+    fn lr(&self) -> f64;
+    /// Sets the learning rate of the steps to come.
+    fn set_lr(&mut self, lr: f64);
+    /// Drops all gradients.
+    fn zero_grad(&self) {
+        self.parameters().iter().for_each(|p| p.set_grad(None));
+    }
+}

@@ -5,5 +5,5 @@
 mod mesh;
 mod split;
 
-pub use mesh::{Device, MeshAxis, Placement, Rank};
+pub use mesh::{AxisRef, Device, MeshAxis, Placement, Rank};
 pub use split::shard_range;

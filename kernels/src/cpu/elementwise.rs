@@ -298,9 +298,14 @@ impl Chunk<'_> {
     }
 }
 
+/// A cache line. Registers start at one: a vector that crosses lines takes twice as long to load or store.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code)] [u64; 8]);
+
 thread_local! {
     /// Registers, kept between calls.
-    static SCRATCH: Cell<Vec<[u64; 8]>> = const { Cell::new(Vec::new()) };
+    static SCRATCH: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
 /// Calls `f` with room for `len` elements and the given step. Grows the thread's buffer where needed, else allocates
@@ -310,7 +315,7 @@ fn with_scratch<T: Lane>(len: usize, step: usize, f: impl FnOnce(*mut T, usize))
     let mut buffer = SCRATCH.take();
     let lines = (len * size_of::<T>()).div_ceil(64);
     if buffer.len() < lines {
-        buffer.resize(lines, [0; 8]);
+        buffer.resize(lines, Line([0; 8]));
     }
     // Whole cache lines per register.
     f(buffer.as_mut_ptr().cast(), step.next_multiple_of(64).min(CHUNK));

@@ -21,7 +21,9 @@ fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
 fn split(c: &InferCtx<'_>, n: usize) -> Result<Vec<Signature>> {
     let rank = c.shape(0)?.len();
     let d = c.dim("dim", rank)?;
-    Ok((d < rank).then(|| Signature::new(&vec![Sbp::Split(d); n], &[Sbp::Split(d)])).into_iter().collect())
+    // Without elements there are no row statistics.
+    let some = c.shape(0)?.get(d).is_some_and(|n| *n > 0);
+    Ok(some.then(|| Signature::new(&vec![Sbp::Split(d); n], &[Sbp::Split(d)])).into_iter().collect())
 }
 
 pub(super) fn need(call: &LowerCall<'_>, i: usize) -> Result<Value> {

@@ -1,0 +1,120 @@
+//! Command-line options and the mesh that both examples share.
+
+use oflow::prelude::*;
+use std::fmt::Display;
+use std::str::FromStr;
+
+/// How the work is spread.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Parallel {
+    /// Every rank does everything.
+    Single,
+    /// Each rank takes a slice of the batch.
+    Dp,
+    /// Each rank takes a slice of the weights.
+    Tp,
+    /// Both, on a mesh [dp, tp].
+    TwoD,
+}
+
+impl FromStr for Parallel {
+    type Err = String;
+    fn from_str(s: &str) -> std::result::Result<Parallel, String> {
+        match s {
+            "single" => Ok(Parallel::Single),
+            "dp" => Ok(Parallel::Dp),
+            "tp" => Ok(Parallel::Tp),
+            "2d" => Ok(Parallel::TwoD),
+            _ => Err("single, dp, tp or 2d".into()),
+        }
+    }
+}
+
+impl Parallel {
+    /// The mode asked for; without one dp where there are several ranks.
+    pub fn or_default(asked: Option<Parallel>, world: usize) -> Parallel {
+        asked.unwrap_or(if world > 1 { Parallel::Dp } else { Parallel::Single })
+    }
+    /// The mesh [dp, tp] of a world. `2d` puts half of the ranks on each axis, as squarely as the number allows; a number
+    /// that has no divisor but 1 and itself goes to dp.
+    pub fn mesh(self, world: usize) -> Result<Placement> {
+        let (dp, tp) = match self {
+            Parallel::Dp => (world, 1),
+            Parallel::Tp | Parallel::Single => (1, world),
+            Parallel::TwoD => {
+                let tp = (1..=world).rev().find(|t| world % t == 0 && t * t <= world).unwrap_or(1);
+                (world / tp, tp)
+            }
+        };
+        Placement::all(Device::Cpu)?.mesh(&[("dp", dp), ("tp", tp)])
+    }
+    /// Whether weights are split.
+    pub fn splits_weights(self) -> bool {
+        matches!(self, Parallel::Tp | Parallel::TwoD)
+    }
+}
+
+/// The options after `--`: `--name value` and flags, taken one by one. What is left over is an error.
+pub struct Options {
+    rest: Vec<String>,
+    usage: &'static str,
+}
+
+impl Options {
+    /// Reads the command line; prints the help and ends if it is asked for.
+    pub fn from_args(usage: &'static str) -> Options {
+        let rest: Vec<String> = std::env::args().skip(1).collect();
+        if rest.iter().any(|a| a == "--help" || a == "-h") {
+            if std::env::var("RANK").is_ok_and(|r| r != "0") {
+                std::process::exit(0);
+            }
+            println!("{usage}");
+            std::process::exit(0);
+        }
+        Options { rest, usage }
+    }
+    /// The value of an option, if given.
+    pub fn get<T: FromStr<Err: Display>>(&mut self, name: &str) -> Result<Option<T>> {
+        let Some(at) = self.rest.iter().position(|a| a == name) else { return Ok(None) };
+        if at + 1 >= self.rest.len() {
+            return Err(Error::argument(format!("{name} needs a value")).help(self.usage));
+        }
+        let value = self.rest.remove(at + 1);
+        self.rest.remove(at);
+        match value.parse() {
+            Ok(v) => Ok(Some(v)),
+            Err(e) => Err(Error::argument(format!("{name} {value}: {e}")).help(self.usage)),
+        }
+    }
+    /// The value of an option, or a default.
+    pub fn or<T: FromStr<Err: Display>>(&mut self, name: &str, default: T) -> Result<T> {
+        Ok(self.get(name)?.unwrap_or(default))
+    }
+    /// A number of at least 1.
+    pub fn count(&mut self, name: &str, default: usize) -> Result<usize> {
+        match self.or(name, default)? {
+            0 => Err(Error::argument(format!("{name} must be at least 1")).help(self.usage)),
+            n => Ok(n),
+        }
+    }
+    /// Whether a flag is given.
+    pub fn flag(&mut self, name: &str) -> bool {
+        let at = self.rest.iter().position(|a| a == name);
+        at.map(|i| self.rest.remove(i)).is_some()
+    }
+    /// f32 or f64.
+    pub fn dtype(&mut self) -> Result<DType> {
+        match self.or("--dtype", "f32".to_string())?.as_str() {
+            "f32" => Ok(DType::F32),
+            "f64" => Ok(DType::F64),
+            other => Err(Error::argument(format!("--dtype {other}: f32 or f64")).help(self.usage)),
+        }
+    }
+    /// Nothing may be left.
+    pub fn done(self) -> Result<()> {
+        match self.rest.first() {
+            None => Ok(()),
+            Some(a) => Err(Error::argument(format!("unknown option '{a}'")).help(self.usage)),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Trains a small network on handwritten digits, on one rank or on many:
+//!
+//! ```text
+//! cargo run --release --bin oflaunch -- --nproc 2 examples/train.rs -- --parallel tp
+//! ```
+
+#[path = "common/options.rs"]
+mod options;
+#[path = "common/progress.rs"]
+mod progress;
+
+use oflow::data::Loader;
+use oflow::nn::{Dropout, Linear, Module};
+use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule};
+use oflow::prelude::*;
+use options::{Options, Parallel};
+use progress::Progress;
+use std::time::Instant;
+
+const USAGE: &str = "\
+Trains an MLP on 8x8 images of handwritten digits.
+
+Options:
+  --parallel MODE  single, dp (batch split), tp (weights split) or 2d (both)  [default: dp on several ranks]
+  --epochs N       passes over the training set  [default: 30]
+  --steps N        at most that many steps
+  --batch N        rows of a global batch  [default: 64]
+  --hidden N       width of the hidden layer  [default: 128]
+  --lr X           learning rate  [default: 0.004]
+  --dropout P      probability of dropping a hidden unit  [default: 0.1]
+  --seed N         seed of weights, dropout and order  [default: 0]
+  --dtype T        f32 or f64  [default: f32]
+  --json           prints one line of JSON per epoch and a last one with the result
+  --help           prints this";
+
+const PIXELS: usize = 64;
+const CLASSES: usize = 10;
+/// Every fifth row is for testing.
+const TEST_EVERY: usize = 5;
+
+struct Mlp {
+    fc1: Linear,
+    drop: Dropout,
+    fc2: Linear,
+}
+oflow::module!(Mlp { fc1, drop, fc2 });
+
+impl Mlp {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        self.fc2.forward(&self.drop.forward(&self.fc1.forward(x)?.relu()?)?)
+    }
+}
+
+/// Images (pixels between 0 and 1) and labels of the rows that are, or are not, for testing.
+fn digits(test: bool) -> Result<(Vec<f32>, Vec<i64>)> {
+    let bad = |line: usize| Error::parse(format!("digits.csv, line {}: not 65 numbers", line + 1));
+    let (mut images, mut labels) = (vec![], vec![]);
+    for (i, line) in include_str!("data/digits.csv").lines().enumerate() {
+        let row: Vec<u8> = line.split(',').map(|x| x.parse()).collect::<std::result::Result<_, _>>().map_err(|_| bad(i))?;
+        let (label, pixels) = row.split_last().filter(|(_, p)| p.len() == PIXELS).ok_or_else(|| bad(i))?;
+        if (i % TEST_EVERY == 0) == test {
+            images.extend(pixels.iter().map(|p| f32::from(*p) / 16.0));
+            labels.push(i64::from(*label));
+        }
+    }
+    Ok((images, labels))
+}
+
+/// The digits as batches, split along "dp".
+fn loader(mesh: &Placement, batch: usize, test: bool) -> Result<Loader> {
+    let (images, labels) = digits(test)?;
+    Loader::new(mesh, batch).split_along("dp")?.column(images, &[PIXELS])?.column(labels, &[])
+}
+
+/// Share of the test digits that are recognised.
+fn accuracy(model: &Mlp, test: &Loader, dtype: DType) -> Result<f64> {
+    let _quiet = no_grad();
+    let mut right = 0.0;
+    for batch in test.epoch(0) {
+        let [x, y] = &batch?[..] else { continue };
+        right += model.forward(&x.cast(dtype)?)?.argmax(-1)?.eq(y)?.sum(())?.item()?;
+    }
+    Ok(right / test.rows() as f64)
+}
+
+fn main() -> Result<()> {
+    let world = oflow::init()?;
+    let mut o = Options::from_args(USAGE);
+    let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
+    let (epochs, steps) = (o.count("--epochs", 30)?, o.count("--steps", usize::MAX)?);
+    let (batch, hidden) = (o.count("--batch", 64)?, o.count("--hidden", 128)?);
+    let (lr, dropout, seed) = (o.or("--lr", 0.004)?, o.or("--dropout", 0.1)?, o.or("--seed", 0u64)?);
+    let (dtype, json) = (o.dtype()?, o.flag("--json"));
+    o.done()?;
+    let speaks = world.rank() == 0;
+
+    manual_seed(seed);
+    let mesh = parallel.mesh(world.size())?;
+    let everywhere = (&mesh, sbp![B, B]).dtype(dtype);
+    let mut model = Mlp {
+        fc1: Linear::new(PIXELS, hidden, &everywhere)?,
+        drop: Dropout::new(dropout),
+        fc2: Linear::new(hidden, CLASSES, &everywhere)?,
+    };
+    if parallel.splits_weights() {
+        // Outputs of the first layer, inputs of the second: nothing is communicated in between.
+        model.to_global(&mesh, &[("fc1.*", sbp![B, S(0)]), ("fc2.weight", sbp![B, S(1)])])?;
+    }
+    if speaks && !json {
+        println!("{} parameters on {mesh}", model.parameter_count());
+        for (name, p) in model.named_parameters() {
+            println!("  {name:<12} {}", p.short());
+        }
+    }
+
+    let train = loader(&mesh, batch, false)?.shuffled(seed);
+    let test = loader(&mesh, 256, true)?;
+    let total = (epochs * train.batches()).min(steps);
+    let mut opt = AdamW::new(model.parameters(), AdamWOptions { lr, ..Default::default() });
+    let schedule = Schedule::WarmupCosine { warmup: total / 20, total, floor: 0.02 };
+    let mut bar = Progress::new(total, speaks && !json);
+    let began = Instant::now();
+    let (mut step, mut loss_now) = (0, f64::NAN);
+    for epoch in 0..epochs {
+        let (mut sum, mut count) = (0.0, 0);
+        for b in train.epoch(epoch as u64).take(total - step) {
+            let [x, y] = &b?[..] else { continue };
+            let loss = model.forward(&x.cast(dtype)?)?.cross_entropy(y)?;
+            opt.zero_grad();
+            loss.backward()?;
+            opt.set_lr(lr * schedule.at(step));
+            opt.step()?;
+            loss_now = loss.item()?;
+            (sum, count, step) = (sum + loss_now, count + 1, step + 1);
+            bar.at(step, || format!("loss {loss_now:.4}"));
+        }
+        if json && speaks && count > 0 {
+            println!("{{\"epoch\": {epoch}, \"step\": {step}, \"loss\": {}}}", sum / f64::from(count));
+        }
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    model.train(false);
+    let accuracy = accuracy(&model, &test, dtype)?;
+    if speaks && json {
+        println!(
+            "{{\"steps\": {step}, \"loss\": {loss_now}, \"accuracy\": {accuracy}, \"seconds\": {seconds}, \"world\": {}}}",
+            world.size()
+        );
+    } else if speaks {
+        println!("{step} steps in {seconds:.1} s: loss {loss_now:.4}, test accuracy {accuracy:.4}");
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! Batches from rows in memory.
+
+use super::order::permutation;
+use crate::context::current_rank;
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::from_bytes;
+use crate::ops::TensorType;
+use crate::placement::{AxisRef, Placement};
+use crate::sbp::{NdSbp, Sbp};
+use crate::tensor::{Tensor, intern_global};
+use oflow_kernels::{DType, Element};
+
+/// One value per row: a feature vector, a label.
+struct Column {
+    dtype: DType,
+    /// Shape of one row's value.
+    shape: Vec<usize>,
+    /// Bytes of one row's value.
+    size: usize,
+    bytes: Vec<u8>,
+}
+
+/// Rows in memory and how they become global batches. Every rank holds the same rows; of a batch each makes only its
+/// slice, and nothing is communicated.
+///
+/// ```
+/// use oflow::data::Loader;
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 1)])?;
+/// let loader = Loader::new(&mesh, 4)
+///     .split_along("dp")?
+///     .column((0..20).map(|x| x as f32).collect(), &[2])?
+///     .column((0..10i64).collect(), &[])?
+///     .shuffled(7);
+/// let sizes: Vec<usize> = loader.epoch(0).map(|b| Ok(b?[0].shape()[0])).collect::<Result<_>>()?;
+/// assert_eq!(sizes, [4, 4, 2]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub struct Loader {
+    placement: Placement,
+    sbp: NdSbp,
+    batch: usize,
+    columns: Vec<Column>,
+    rows: Option<usize>,
+    seed: Option<u64>,
+    drop_last: bool,
+}
+
+impl Loader {
+    /// Global batches of `batch` rows on a placement, B on all axes, in the order of the rows.
+    pub fn new(placement: &Placement, batch: usize) -> Loader {
+        Loader {
+            placement: placement.clone(),
+            sbp: NdSbp::broadcast(placement.axes()),
+            batch: batch.max(1),
+            columns: vec![],
+            rows: None,
+            seed: None,
+            drop_last: false,
+        }
+    }
+    /// Splits batches along a mesh axis (S(0)): data parallelism.
+    ///
+    /// # Errors
+    /// When the placement has no such axis.
+    pub fn split_along(mut self, axis: impl AxisRef) -> Result<Loader> {
+        let axis = self.placement.axis(axis)?;
+        self.sbp = self.sbp.with(axis.0, Sbp::Split(0));
+        Ok(self)
+    }
+    /// Adds a column: for each row a value of that shape, one after another.
+    ///
+    /// # Errors
+    /// When the number of values is not that of the other columns' rows.
+    #[track_caller]
+    pub fn column<T: Element>(mut self, values: Vec<T>, shape: &[usize]) -> Result<Loader> {
+        let (site, each) = (CallSite::here(), shape.iter().product::<usize>());
+        let rows = self.rows.unwrap_or(values.len().checked_div(each).unwrap_or(0));
+        if rows * each != values.len() {
+            return Err(Error::shape(format!("{} values do not make {rows} rows of shape {shape:?}", values.len()))
+                .at(site)
+                .help("every column has one value per row"));
+        }
+        // SAFETY: `Element` types are plain numbers (and bool) without padding; the slice covers the vector.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(values.as_ptr() as *const u8, std::mem::size_of_val(&values[..])).to_vec()
+        };
+        let size = each * std::mem::size_of::<T>();
+        self.columns.push(Column { dtype: T::DTYPE, shape: shape.to_vec(), size, bytes });
+        self.rows = Some(rows);
+        Ok(self)
+    }
+    /// Another order each epoch, the same on every rank.
+    #[must_use]
+    pub fn shuffled(mut self, seed: u64) -> Loader {
+        self.seed = Some(seed);
+        self
+    }
+    /// Leaves out a last batch that is not full.
+    #[must_use]
+    pub fn drop_last(mut self) -> Loader {
+        self.drop_last = true;
+        self
+    }
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows.unwrap_or(0)
+    }
+    /// Number of batches of an epoch.
+    pub fn batches(&self) -> usize {
+        if self.drop_last { self.rows() / self.batch } else { self.rows().div_ceil(self.batch) }
+    }
+    /// The batches of an epoch.
+    pub fn epoch(&self, epoch: u64) -> Batches<'_> {
+        let order = match self.seed {
+            Some(seed) => permutation(self.rows(), seed, epoch),
+            None => (0..self.rows()).collect(),
+        };
+        Batches { loader: self, order, next: 0 }
+    }
+    /// One column of the batch with those rows.
+    fn tensor(&self, column: &Column, rows: &[usize]) -> Result<Tensor> {
+        let ctx = current_rank()?;
+        let mut shape = vec![rows.len()];
+        shape.extend(&column.shape);
+        let ty = intern_global(TensorType::new(&shape, column.dtype), &self.placement, &self.sbp);
+        let Some(mine) = ty.box_of(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
+        let mut bytes = Vec::with_capacity(mine.size[0] * column.size);
+        for row in &rows[mine.offset[0]..mine.offset[0] + mine.size[0]] {
+            bytes.extend_from_slice(&column.bytes[row * column.size..][..column.size]);
+        }
+        let local = from_bytes(&ctx, &bytes, &mine.size, column.dtype, self.placement.device())?;
+        Ok(Tensor::from_shard(ty, local.data()?))
+    }
+}
+
+/// The batches of one epoch: per batch one global tensor per column.
+pub struct Batches<'a> {
+    loader: &'a Loader,
+    order: Vec<usize>,
+    next: usize,
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<Vec<Tensor>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let l = self.loader;
+        if self.next == l.batches() {
+            return None;
+        }
+        let start = self.next * l.batch;
+        self.next += 1;
+        let rows = &self.order[start..(start + l.batch).min(self.order.len())];
+        Some(l.columns.iter().map(|c| l.tensor(c, rows)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::Device;
+    use crate::run_ranks;
+
+    /// All batches of two epochs, as logical values.
+    fn read(mesh: &Placement, axis: Option<&str>) -> Result<Vec<Vec<f64>>> {
+        let mut l = Loader::new(mesh, 4);
+        if let Some(a) = axis {
+            l = l.split_along(a)?;
+        }
+        let l = l.column((0..22).map(|x| x as f32).collect(), &[2])?.column((0..11i64).collect(), &[])?.shuffled(5);
+        let mut seen = vec![];
+        for epoch in 0..2 {
+            for b in l.epoch(epoch) {
+                let b = b?;
+                let (x, y) = (b[0].to_f64_vec()?, b[1].to_f64_vec()?);
+                assert!(y.iter().enumerate().all(|(i, y)| x[2 * i] == 2.0 * y), "columns stay together");
+                seen.push(y);
+            }
+        }
+        Ok(seen)
+    }
+
+    #[test]
+    fn batches_do_not_depend_on_the_mesh() {
+        let want = run_ranks(1, |_| read(&Placement::all(Device::Cpu)?, None)).unwrap().remove(0);
+        assert_eq!(want.iter().map(|b| b.len()).collect::<Vec<_>>(), [4, 4, 3, 4, 4, 3]);
+        let mut all: Vec<f64> = want[..3].concat();
+        all.sort_by(f64::total_cmp);
+        assert_eq!(all, (0..11).map(f64::from).collect::<Vec<_>>());
+        assert_ne!(want[..3], want[3..]);
+        let got = run_ranks(6, |_| {
+            let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 3), ("tp", 2)])?;
+            // Ranks outside the placement take part in reading.
+            let some = Placement::new(Device::Cpu, &[1, 3, 4, 5, 0], &[5])?.mesh(&[("dp", 5)])?;
+            Ok((read(&mesh, Some("dp"))?, read(&some, Some("dp"))?))
+        })
+        .unwrap();
+        assert!(got.iter().all(|(a, b)| *a == want && *b == want));
+    }
+
+    #[test]
+    fn columns_must_agree() {
+        let p = Placement::of_world(Device::Cpu, 1).unwrap();
+        let l = Loader::new(&p, 2).column(vec![0f32; 6], &[2]).unwrap();
+        let e = l.column(vec![0i64; 4], &[]).err().unwrap().to_string();
+        assert!(e.contains("4 values do not make 3 rows"), "{e}");
+    }
+}

@@ -1,0 +1,55 @@
+//! Self-attention with several heads.
+
+use super::Linear;
+use crate::error::{CallSite, Error, Result};
+use crate::functional::IntoTarget;
+use crate::tensor::Tensor;
+
+/// Causal self-attention over `[B, T, width]`. Queries, keys and values are projections of their own, so that splitting
+/// their outputs (S(0)) splits the heads; with the inputs of o split (S(1)) nothing is communicated in between.
+pub struct SelfAttention {
+    /// Queries.
+    pub q: Linear,
+    /// Keys.
+    pub k: Linear,
+    /// Values.
+    pub v: Linear,
+    /// Output.
+    pub o: Linear,
+    heads: usize,
+}
+crate::module!(SelfAttention { q, k, v, o });
+
+impl SelfAttention {
+    /// `heads` heads of size width / heads.
+    ///
+    /// # Errors
+    /// When the heads do not divide the width.
+    #[track_caller]
+    pub fn new(width: usize, heads: usize, target: impl IntoTarget) -> Result<SelfAttention> {
+        if heads == 0 || !width.is_multiple_of(heads) {
+            return Err(Error::argument(format!("a width of {width} cannot be cut into {heads} heads"))
+                .at(CallSite::here())
+                .help("choose a width that is a multiple of the number of heads"));
+        }
+        let t = target.into_target();
+        let layer = || Linear::new(width, width, &t);
+        Ok(SelfAttention { q: layer()?, k: layer()?, v: layer()?, o: layer()?, heads })
+    }
+    /// Each position sees itself and what is before it.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let heads = |l: &Linear| l.forward(x)?.reshape(self.apart(x)?)?.permute([0, 2, 1, 3]);
+        let (q, k, v) = (heads(&self.q)?, heads(&self.k)?, heads(&self.v)?);
+        let [b, t, ..] = self.apart(x)?;
+        let y = q.attention(&k, &v, true)?.permute([0, 2, 1, 3])?.reshape([b, t, -1])?;
+        self.o.forward(&y)
+    }
+    /// `[B, T, H, D]`.
+    fn apart(&self, x: &Tensor) -> Result<[i64; 4]> {
+        match x.shape() {
+            [b, t, _] => Ok([*b as i64, *t as i64, self.heads as i64, -1]),
+            _ => Err(Error::shape(format!("self-attention takes [B, T, width], not {x}"))),
+        }
+    }
+}

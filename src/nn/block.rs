@@ -1,0 +1,82 @@
+//! A transformer block.
+
+use super::{Dropout, LayerNorm, Mlp, SelfAttention};
+use crate::error::Result;
+use crate::functional::{IntoLayout, IntoTarget};
+use crate::sbp::Sbp;
+use crate::tensor::Tensor;
+
+/// Sizes of a [`Block`].
+#[derive(Clone, Copy, Debug)]
+pub struct BlockOptions {
+    /// Width of the residual stream.
+    pub width: usize,
+    /// Number of heads.
+    pub heads: usize,
+    /// Width inside the MLP.
+    pub hidden: usize,
+    /// Probability of dropping what is added to the residual stream.
+    pub dropout: f64,
+}
+
+/// Pre-norm transformer block: `x + attn(ln1(x))`, then `x + mlp(ln2(x))`.
+pub struct Block {
+    /// Before attention.
+    pub ln1: LayerNorm,
+    /// Attention.
+    pub attn: SelfAttention,
+    /// Before the MLP.
+    pub ln2: LayerNorm,
+    /// MLP.
+    pub mlp: Mlp,
+    /// On both branches.
+    pub drop: Dropout,
+}
+crate::module!(Block { ln1, attn, ln2, mlp, drop });
+
+impl Block {
+    /// With parameters of their own.
+    #[track_caller]
+    pub fn new(o: &BlockOptions, target: impl IntoTarget) -> Result<Block> {
+        let t = target.into_target();
+        Ok(Block {
+            ln1: LayerNorm::new(o.width, &t)?,
+            attn: SelfAttention::new(o.width, o.heads, &t)?,
+            ln2: LayerNorm::new(o.width, &t)?,
+            mlp: Mlp::new(o.width, o.hidden, &t)?,
+            drop: Dropout::new(o.dropout),
+        })
+    }
+    /// Over `[B, T, width]`.
+    ///
+    /// The residual stream keeps the layout it comes with (partial axes are reduced first), and so does its gradient.
+    /// Where the weights are split, each branch therefore ends in one reduction, and so does its backward; left to the
+    /// cheapest next op, the stream would be split by rows and the weights gathered.
+    #[track_caller]
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let x = match x.global().filter(|g| g.sbp.has_partial()) {
+            Some(g) => x.to_global(g.sbp.map(|s| if s.is_partial() { Sbp::Broadcast } else { s }))?,
+            None => x.clone(),
+        };
+        let h = branch(&self.ln1.forward(&x)?)?;
+        let x = x.add(&self.drop.forward(&laid(&self.attn.forward(&h)?, &x)?)?)?;
+        let h = branch(&self.ln2.forward(&x)?)?;
+        x.add(&self.drop.forward(&laid(&self.mlp.forward(&h)?, &x)?)?)
+    }
+}
+
+/// The same value, whose gradient is laid out as the value is.
+fn branch(h: &Tensor) -> Result<Tensor> {
+    match h.global() {
+        Some(g) => h.to_global((&g.sbp).grad_sbp(&g.sbp)),
+        None => Ok(h.clone()),
+    }
+}
+
+/// `y` in the layout of the residual stream.
+fn laid(y: &Tensor, stream: &Tensor) -> Result<Tensor> {
+    match stream.global() {
+        Some(g) => y.to_global(&g.sbp),
+        None => Ok(y.clone()),
+    }
+}

@@ -1,0 +1,46 @@
+//! Initial values of parameters. On a global target they come from the global generator, so they do not depend on placement
+//! or SBP; make parameters in the same order on every rank.
+
+use crate::error::{CallSite, Result};
+use crate::functional::{IntoTarget, create, full, op};
+use crate::ops::AttrValue;
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, Scalar};
+use smallvec::smallvec;
+
+/// Draws from one of the two random sources, whose runtime attributes are two floats and the drawn numbers.
+fn drawn(
+    op: Result<&'static crate::ops::Op>,
+    (a, b): (f64, f64),
+    shape: &[usize],
+    target: impl IntoTarget,
+    site: CallSite,
+) -> Result<Tensor> {
+    let t = target.into_target();
+    let attrs = smallvec![AttrValue::from(shape), t.dtype_or(DType::F32).into()];
+    let runtime = smallvec![Scalar::Float(a), Scalar::Float(b), 0i64.into(), (-1i64).into()];
+    create(op, attrs, runtime, t.target(), site)?.requires_grad_(true)
+}
+
+/// A parameter uniform in [-bound, bound).
+#[track_caller]
+pub fn uniform(shape: impl AsRef<[usize]>, bound: f64, target: impl IntoTarget) -> Result<Tensor> {
+    drawn(op!("rand"), (-bound, bound), shape.as_ref(), target, CallSite::here())
+}
+
+/// A parameter drawn from the normal distribution around 0.
+#[track_caller]
+pub fn normal(shape: impl AsRef<[usize]>, std: f64, target: impl IntoTarget) -> Result<Tensor> {
+    drawn(op!("randn"), (0.0, std), shape.as_ref(), target, CallSite::here())
+}
+
+/// A parameter that is `value` everywhere.
+#[track_caller]
+pub fn constant(shape: impl AsRef<[usize]>, value: f64, target: impl IntoTarget) -> Result<Tensor> {
+    full(shape, value, target)?.requires_grad_(true)
+}
+
+/// `a.b`, or `b` at the top: the name of a part inside a module.
+pub fn dotted(name: &str, part: &str) -> String {
+    if name.is_empty() { part.to_string() } else { format!("{name}.{part}") }
+}

@@ -1,0 +1,220 @@
+//! What a module is: a walk over its parameters in a fixed order, with dotted names.
+
+use super::sharding;
+use crate::error::Result;
+use crate::placement::Placement;
+use crate::sbp::NdSbp;
+use crate::tensor::Tensor;
+
+/// Something a module can be made of: a parameter, a module, an option or a list of those.
+pub trait Part {
+    /// Calls `f` with the dotted name and the tensor of each parameter, in a fixed order.
+    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor));
+    /// The same with the chance to replace each.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()>;
+    /// Switches between training and evaluation.
+    fn set_training(&mut self, on: bool);
+}
+
+/// A struct of parameters and modules. [`module!`](crate::module) implements it.
+///
+/// ```
+/// use oflow::nn::{Linear, Module};
+/// use oflow::prelude::*;
+///
+/// struct Net {
+///     fc1: Linear,
+///     fc2: Linear,
+/// }
+/// oflow::module!(Net { fc1, fc2 });
+///
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let mut net = Net {
+///     fc1: Linear::new(64, 128, (&mesh, sbp![B]))?,
+///     fc2: Linear::new(128, 10, (&mesh, sbp![B]))?,
+/// };
+/// net.to_global(&mesh, &[("fc1.*", sbp![S(0)]), ("fc2.weight", sbp![S(1)])])?;
+/// let names: Vec<String> = net.named_parameters().into_iter().map(|(n, t)| format!("{n} {}", t.short())).collect();
+/// assert_eq!(names[1..3], ["fc1.bias f32[128] [S(0)]", "fc2.weight f32[10, 128] [S(1)]"]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub trait Module: Part {
+    /// Names and tensors of all parameters, in a fixed order. A tensor that stands in two places comes once, under its
+    /// first name.
+    fn named_parameters(&self) -> Vec<(String, Tensor)> {
+        let mut found: Vec<(String, Tensor)> = vec![];
+        self.visit("", &mut |name, t| {
+            if !found.iter().any(|(_, f)| f.same(t)) {
+                found.push((name.to_string(), t.clone()));
+            }
+        });
+        found
+    }
+    /// All parameters, in the order of [`Module::named_parameters`].
+    fn parameters(&self) -> Vec<Tensor> {
+        self.named_parameters().into_iter().map(|(_, t)| t).collect()
+    }
+    /// Number of logical elements of all parameters.
+    fn parameter_count(&self) -> usize {
+        self.parameters().iter().map(|t| t.numel()).sum()
+    }
+    /// Replaces each parameter by what `f` makes of it. A tensor that stands in two places stays one tensor.
+    ///
+    /// # Errors
+    /// The first error of `f`.
+    fn map_parameters(&mut self, f: &mut dyn FnMut(&str, &Tensor) -> Result<Tensor>) -> Result<()> {
+        let mut done: Vec<(Tensor, Tensor)> = vec![];
+        self.visit_mut("", &mut |name, t| {
+            let new = match done.iter().find(|(old, _)| old.same(t)) {
+                Some((_, new)) => new.clone(),
+                None => {
+                    let new = f(name, t)?;
+                    done.push((t.clone(), new.clone()));
+                    new
+                }
+            };
+            *t = new;
+            Ok(())
+        })
+    }
+    /// Training mode (dropout drops) or evaluation.
+    fn train(&mut self, on: bool) {
+        self.set_training(on);
+    }
+    /// Lays every parameter out on a placement: the first rule whose pattern (`*` and `?`) matches its name gives the SBP,
+    /// without one it is B on all axes. Values do not change; gradients so far are dropped. Make optimizers afterwards.
+    ///
+    /// # Errors
+    /// When a layout does not fit a parameter, or a rule matches none.
+    #[track_caller]
+    fn to_global(&mut self, placement: &Placement, rules: &[(&str, NdSbp)]) -> Result<()>
+    where
+        Self: Sized,
+    {
+        sharding::to_global(self, placement, rules, crate::error::CallSite::here())
+    }
+    /// Drops all gradients.
+    fn zero_grad(&self) {
+        self.visit("", &mut |_, t| t.set_grad(None));
+    }
+}
+
+/// `a.b`, or `b` at the top.
+fn joined(name: &str, index: usize) -> String {
+    if name.is_empty() { index.to_string() } else { format!("{name}.{index}") }
+}
+
+impl Part for Tensor {
+    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
+        f(name, self);
+    }
+    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+        f(name, self)
+    }
+    fn set_training(&mut self, _: bool) {}
+}
+
+impl<P: Part> Part for Option<P> {
+    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
+        if let Some(p) = self {
+            p.visit(name, f);
+        }
+    }
+    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+        self.as_mut().map_or(Ok(()), |p| p.visit_mut(name, f))
+    }
+    fn set_training(&mut self, on: bool) {
+        if let Some(p) = self {
+            p.set_training(on);
+        }
+    }
+}
+
+impl<P: Part> Part for Vec<P> {
+    fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor)) {
+        self.iter().enumerate().for_each(|(i, p)| p.visit(&joined(name, i), f));
+    }
+    fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()> {
+        self.iter_mut().enumerate().try_for_each(|(i, p)| p.visit_mut(&joined(name, i), f))
+    }
+    fn set_training(&mut self, on: bool) {
+        self.iter_mut().for_each(|p| p.set_training(on));
+    }
+}
+
+/// Makes a struct a [`Module`](crate::nn::Module): the fields that are parameters or modules, in the order in which they
+/// are walked. A field's name is its part of the dotted names.
+#[macro_export]
+macro_rules! module {
+    ($name:ident { $($field:ident),* $(,)? }) => {
+        impl $crate::nn::Part for $name {
+            fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a $crate::Tensor)) {
+                let _ = (name, &f);
+                $($crate::nn::Part::visit(&self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f);)*
+            }
+            fn visit_mut(
+                &mut self,
+                name: &str,
+                f: &mut dyn FnMut(&str, &mut $crate::Tensor) -> $crate::Result<()>,
+            ) -> $crate::Result<()> {
+                let _ = (name, &f);
+                $($crate::nn::Part::visit_mut(
+                    &mut self.$field, &$crate::nn::init::dotted(name, stringify!($field)), f,
+                )?;)*
+                Ok(())
+            }
+            fn set_training(&mut self, on: bool) {
+                let _ = on;
+                $($crate::nn::Part::set_training(&mut self.$field, on);)*
+            }
+        }
+        impl $crate::nn::Module for $name {}
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::{Dropout, Linear};
+    use crate::placement::Device;
+
+    struct Tied {
+        list: Vec<Linear>,
+        drop: Dropout,
+        again: Tensor,
+    }
+    module!(Tied { list, drop, again });
+
+    fn tied() -> Result<Tied> {
+        let list = vec![Linear::new(3, 2, Device::Cpu)?, Linear::without_bias(2, 2, Device::Cpu)?];
+        let again = list[1].weight.clone();
+        Ok(Tied { list, drop: Dropout::new(0.5), again })
+    }
+
+    #[test]
+    fn names_have_a_fixed_order_and_shared_tensors_come_once() {
+        let m = tied().unwrap();
+        let names: Vec<String> = m.named_parameters().into_iter().map(|(n, _)| n).collect();
+        assert_eq!(names, ["list.0.weight", "list.0.bias", "list.1.weight"]);
+        assert_eq!(m.parameter_count(), 12);
+    }
+
+    #[test]
+    fn shared_tensors_stay_shared_and_modes_reach_every_part() {
+        crate::run_ranks(2, |_| {
+            let mut m = tied()?;
+            m.train(false);
+            assert!(!m.drop.training());
+            m.to_global(&Placement::all(Device::Cpu)?, &[("list.1.*", crate::sbp![S(0)])])?;
+            assert!(m.again.same(&m.list[1].weight));
+            assert_eq!(m.again.sbp()?, &crate::sbp![S(0)]);
+            assert!(m.again.requires_grad() && m.again.is_leaf());
+            Ok(())
+        })
+        .unwrap();
+    }
+}

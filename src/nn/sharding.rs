@@ -1,0 +1,110 @@
+//! Sharding a module by rules on the names of its parameters.
+
+use super::module::Module;
+use crate::error::{CallSite, Error, Result};
+use crate::placement::Placement;
+use crate::sbp::NdSbp;
+
+/// Whether a name matches a pattern: `*` stands for any characters (dots too), `?` for one.
+///
+/// ```
+/// use oflow::nn::glob;
+/// assert!(glob("h.*.attn.?.weight", "h.11.attn.q.weight"));
+/// assert!(!glob("h.*.weight", "head.weight"));
+/// ```
+pub fn glob(pattern: &str, name: &str) -> bool {
+    let (p, n) = (pattern.as_bytes(), name.as_bytes());
+    // After a mismatch the last star takes one more character: linear memory, no recursion.
+    let (mut i, mut j, mut star) = (0, 0, None);
+    while j < n.len() {
+        match p.get(i) {
+            Some(b'*') => {
+                star = Some((i, j));
+                i += 1;
+            }
+            Some(c) if *c == b'?' || *c == n[j] => {
+                i += 1;
+                j += 1;
+            }
+            _ => match star {
+                Some((s, at)) => {
+                    star = Some((s, at + 1));
+                    i = s + 1;
+                    j = at + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    p[i..].iter().all(|c| *c == b'*')
+}
+
+pub(super) fn to_global(
+    module: &mut dyn Module,
+    placement: &Placement,
+    rules: &[(&str, NdSbp)],
+    site: CallSite,
+) -> Result<()> {
+    let names: Vec<String> = module.named_parameters().into_iter().map(|(n, _)| n).collect();
+    if let Some((pattern, _)) = rules.iter().find(|(p, _)| !names.iter().any(|n| glob(p, n))) {
+        return Err(Error::argument(format!("the sharding rule '{pattern}' matches no parameter"))
+            .at(site)
+            .help(format!("the parameters are {}", names.join(", "))));
+    }
+    module.map_parameters(&mut |name, t| {
+        let sbp = match rules.iter().find(|(p, _)| glob(p, name)) {
+            Some((_, sbp)) => sbp.clone(),
+            None => NdSbp::broadcast(placement.axes()),
+        };
+        t.detach()
+            .to_global((placement, whole_or(t.is_global(), &sbp, placement)))
+            .and_then(|g| g.to_global((placement, sbp.clone())))
+            .and_then(|g| g.requires_grad_(t.requires_grad()))
+            .map_err(|e| e.in_call(|| format!("to_global of parameter {name} as {sbp}")).at(site))
+    })
+}
+
+/// A local parameter is whole on every rank, so it enters as B and is cut afterwards.
+fn whole_or(global: bool, sbp: &NdSbp, placement: &Placement) -> NdSbp {
+    if global { sbp.clone() } else { NdSbp::broadcast(placement.axes()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Linear;
+    use crate::placement::Device;
+    use crate::sbp;
+
+    #[test]
+    fn patterns() {
+        for (p, n, yes) in [
+            ("*", "", true),
+            ("a*b*c", "a.b.b.c", true),
+            ("a*b", "a.b.c", false),
+            ("?.w", "1.w", true),
+            ("?.w", "11.w", false),
+            ("", "a", false),
+        ] {
+            assert_eq!(glob(p, n), yes, "{p} {n}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_matches_nothing_is_an_error_and_values_stay() {
+        crate::run_ranks(2, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            let mut l = Linear::new(4, 5, (&mesh, sbp![B]))?;
+            let before = l.weight.to_vec::<f32>()?;
+            let e = l.to_global(&mesh, &[("wieght", sbp![S(0)])]).unwrap_err().to_string();
+            assert!(e.contains("'wieght' matches no parameter") && e.contains("weight, bias"), "{e}");
+            let e = l.to_global(&mesh, &[("*", sbp![S(1)])]).unwrap_err().to_string();
+            assert!(e.contains("parameter bias"), "{e}");
+            l.to_global(&mesh, &[("weight", sbp![S(1)])])?;
+            assert_eq!(l.weight.sbp()?, &sbp![S(1)]);
+            assert_eq!(l.weight.to_vec::<f32>()?, before);
+            Ok(())
+        })
+        .unwrap();
+    }
+}

@@ -1,0 +1,63 @@
+//! Learning rates over time.
+
+/// A factor of the base learning rate, by step (counted from 0).
+///
+/// ```
+/// use oflow::optim::Schedule;
+/// let s = Schedule::WarmupCosine { warmup: 10, total: 110, floor: 0.1 };
+/// assert_eq!(s.at(4), 0.5);
+/// assert_eq!(s.at(10), 1.0);
+/// assert!((s.at(60) - 0.55).abs() < 1e-12);
+/// assert_eq!(s.at(200), 0.1);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// 1 always.
+    Constant,
+    /// Up to 1 in `warmup` equal steps, then along half a cosine down to `floor` at step `total`, and there it stays.
+    WarmupCosine {
+        /// Steps of the way up.
+        warmup: usize,
+        /// Step at which the floor is reached.
+        total: usize,
+        /// Factor at the end.
+        floor: f64,
+    },
+    /// Times `gamma` after every `every` steps.
+    Step {
+        /// Steps between two changes (0: no change).
+        every: usize,
+        /// Factor of each change.
+        gamma: f64,
+    },
+}
+
+impl Schedule {
+    /// The factor at a step.
+    pub fn at(&self, step: usize) -> f64 {
+        match *self {
+            Schedule::Constant => 1.0,
+            Schedule::WarmupCosine { warmup, .. } if step < warmup => (step + 1) as f64 / warmup as f64,
+            Schedule::WarmupCosine { warmup, total, floor } => {
+                let way = (step - warmup) as f64 / total.saturating_sub(warmup).max(1) as f64;
+                floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * way.min(1.0)).cos())
+            }
+            Schedule::Step { every, gamma } => gamma.powi(step.checked_div(every).unwrap_or(0) as i32),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Schedule;
+
+    #[test]
+    fn values() {
+        let step = Schedule::Step { every: 3, gamma: 0.5 };
+        assert_eq!([0, 2, 3, 5, 6].map(|s| step.at(s)), [1.0, 1.0, 0.5, 0.5, 0.25]);
+        assert_eq!(Schedule::Step { every: 0, gamma: 0.5 }.at(7), 1.0);
+        assert_eq!(Schedule::Constant.at(9), 1.0);
+        // No warmup and no way down.
+        assert_eq!(Schedule::WarmupCosine { warmup: 0, total: 0, floor: 0.2 }.at(5), 0.2);
+    }
+}

@@ -1,0 +1,77 @@
+//! Stochastic gradient descent.
+
+use super::Optimizer;
+use crate::context::no_grad;
+use crate::error::{CallSite, Result};
+use crate::functional::{invoke, op, zeros_like};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// Settings of [`Sgd`].
+#[derive(Clone, Copy, Debug)]
+pub struct SgdOptions {
+    /// Learning rate.
+    pub lr: f64,
+    /// How much of the last step's direction is kept; 0 keeps no state.
+    pub momentum: f64,
+    /// How much of the gradient is left out of the direction.
+    pub dampening: f64,
+    /// Factor of the parameter that is added to its gradient.
+    pub weight_decay: f64,
+    /// Looks one step ahead along the direction.
+    pub nesterov: bool,
+}
+
+impl Default for SgdOptions {
+    fn default() -> SgdOptions {
+        SgdOptions { lr: 0.1, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
+    }
+}
+
+/// SGD with momentum, by PyTorch's formula.
+pub struct Sgd {
+    parameters: Vec<Tensor>,
+    momentum: Vec<Option<Tensor>>,
+    options: SgdOptions,
+}
+
+impl Sgd {
+    /// For those parameters.
+    pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Sgd {
+        Sgd { momentum: vec![None; parameters.len()], parameters, options }
+    }
+}
+
+impl Optimizer for Sgd {
+    #[track_caller]
+    fn step(&mut self) -> Result<()> {
+        let (o, site) = (self.options, CallSite::here());
+        let _quiet = no_grad();
+        for (p, state) in self.parameters.iter().zip(&mut self.momentum) {
+            let Some(g) = p.grad() else { continue };
+            let first = state.is_none();
+            if first && o.momentum != 0.0 {
+                *state = Some(zeros_like(p)?);
+            }
+            let runtime = smallvec![
+                o.lr.into(),
+                o.momentum.into(),
+                o.dampening.into(),
+                o.weight_decay.into(),
+                o.nesterov.into(),
+                first.into(),
+            ];
+            invoke(op!("sgd_step"), &[Some(p), Some(&g), state.as_ref()], smallvec![], runtime, site)?;
+        }
+        Ok(())
+    }
+    fn parameters(&self) -> &[Tensor] {
+        &self.parameters
+    }
+    fn lr(&self) -> f64 {
+        self.options.lr
+    }
+    fn set_lr(&mut self, lr: f64) {
+        self.options.lr = lr;
+    }
+}

@@ -1,0 +1,158 @@
+//! Dealing a logical value out to the positions of a mesh, and putting shards together again. This is the definition of
+//! SBP written a second time, in the slowest and plainest way, so that it can judge the library's.
+
+use super::mix;
+use oflow::kernels::{ReduceOp, ShardBox};
+use oflow::ops::TensorType;
+use oflow::placement::{Device, Placement};
+use oflow::prelude::{from_vec, IntoTarget};
+use oflow::sbp::{NdSbp, Sbp, shard_box};
+use oflow::{DType, Result, Tensor};
+
+/// A logical value; numbers of every dtype as f64.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    pub ty: TensorType,
+    pub data: Vec<f64>,
+}
+
+impl Value {
+    /// As a local tensor.
+    pub fn local(&self) -> Result<Tensor> {
+        from_vec(self.data.clone(), self.ty.shape.as_slice(), Device::Cpu.dtype(self.ty.dtype))
+    }
+    /// From a local tensor.
+    pub fn of(t: &Tensor) -> Result<Value> {
+        Ok(Value { ty: t.ty().clone(), data: t.to_f64_vec()? })
+    }
+}
+
+/// Row-major indices of a box in its logical tensor.
+fn indices(b: &ShardBox) -> Vec<usize> {
+    let n: usize = b.size.iter().product();
+    (0..n)
+        .map(|mut k| {
+            let (mut at, mut stride) = (0, 1);
+            for d in (0..b.size.len()).rev() {
+                at += (b.offset[d] + k % b.size[d]) * stride;
+                k /= b.size[d];
+                stride *= b.logical[d];
+            }
+            at
+        })
+        .collect()
+}
+
+/// What coordinate `c` of `k` contributes to a value that is partial along one axis. No part is the value and none is a
+/// neutral element: a rule that treats one part as the whole is seen.
+fn part(v: &[f64], dtype: DType, op: ReduceOp, axis: usize, c: usize, k: usize) -> Vec<f64> {
+    let noise = |i: usize, c: usize| (mix(&[i as u64, axis as u64, c as u64, 17]) % 5) as f64 - 2.0;
+    let one = |(i, x): (usize, &f64)| {
+        let wins = mix(&[i as u64, axis as u64, 5]) % k as u64 == c as u64;
+        let less = (mix(&[i as u64, c as u64, 23]) % 4) as f64;
+        match op {
+            ReduceOp::Sum if c + 1 < k => noise(i, c),
+            ReduceOp::Sum => x - (0..k - 1).map(|c| noise(i, c)).sum::<f64>(),
+            _ if wins => *x,
+            // or: parts of a false are false; and: parts of a true are true.
+            ReduceOp::Max if dtype == DType::Bool => if *x != 0.0 { less % 2.0 } else { 0.0 },
+            ReduceOp::Min if dtype == DType::Bool => if *x == 0.0 { less % 2.0 } else { 1.0 },
+            ReduceOp::Max => x - less,
+            ReduceOp::Min => x + less,
+        }
+    };
+    v.iter().enumerate().map(one).collect()
+}
+
+/// The shard of mesh position `p`.
+pub fn deal(v: &Value, mesh: &Placement, sbp: &NdSbp, p: usize) -> Value {
+    let coord = mesh.coord(p);
+    let mut whole = v.data.clone();
+    for (axis, s) in sbp.iter().enumerate() {
+        // The outer axis is reduced last, so it is taken apart first.
+        if let Sbp::Partial(op) = s {
+            whole = part(&whole, v.ty.dtype, *op, axis, coord[axis], mesh.dims()[axis]);
+        }
+    }
+    let b = shard_box(&v.ty.shape, mesh, sbp, p);
+    let data = indices(&b).into_iter().map(|i| whole[i]).collect();
+    Value { ty: TensorType::new(&b.size, v.ty.dtype), data }
+}
+
+fn same(a: f64, b: f64) -> bool {
+    a == b || (a.is_nan() && b.is_nan())
+}
+
+/// The logical value of shards, one per position.
+///
+/// # Errors
+/// A shard has the wrong size; copies along a B axis differ in a bit; some element is nowhere.
+pub fn assemble(ty: &TensorType, mesh: &Placement, sbp: &NdSbp, shards: &[Value]) -> Result<Vec<f64>, String> {
+    let all = gather(ty, mesh, sbp, shards, &mut vec![])?;
+    all.into_iter().enumerate().map(|(i, x)| x.ok_or(format!("element {i} is on no rank"))).collect()
+}
+
+type Partly = Vec<Option<f64>>;
+
+fn gather(ty: &TensorType, mesh: &Placement, sbp: &NdSbp, shards: &[Value], at: &mut Vec<usize>) -> Result<Partly, String> {
+    let axis = at.len();
+    if axis == sbp.len() {
+        let p = mesh.position_of(at);
+        let b = shard_box(&ty.shape, mesh, sbp, p);
+        if shards[p].ty.shape != b.size || shards[p].ty.dtype != ty.dtype {
+            return Err(format!("position {p} holds {} instead of {:?}", shards[p].ty, b.size.as_slice()));
+        }
+        let mut out = vec![None; ty.len()];
+        for (i, x) in indices(&b).into_iter().zip(&shards[p].data) {
+            out[i] = Some(*x);
+        }
+        return Ok(out);
+    }
+    let mut sum: Option<Partly> = None;
+    for c in 0..mesh.dims()[axis] {
+        at.push(c);
+        let next = gather(ty, mesh, sbp, shards, at)?;
+        at.pop();
+        sum = Some(match sum {
+            None => next,
+            Some(old) => old
+                .into_iter()
+                .zip(next)
+                .enumerate()
+                .map(|(i, (a, b))| match (a, b, sbp[axis]) {
+                    (a, None, Sbp::Split(_)) => Ok(a),
+                    (None, b, Sbp::Split(_)) => Ok(b),
+                    (None, None, _) => Ok(None),
+                    (Some(a), Some(b), Sbp::Broadcast) if a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) => Ok(Some(a)),
+                    (Some(a), Some(b), Sbp::Broadcast) => Err(format!("B copies differ at element {i}: {a} and {b}")),
+                    (Some(a), Some(b), Sbp::Partial(op)) => Ok(Some(match op {
+                        ReduceOp::Sum => a + b,
+                        _ if a.is_nan() || b.is_nan() => f64::NAN,
+                        ReduceOp::Max => a.max(b),
+                        ReduceOp::Min => a.min(b),
+                    })),
+                    (a, b, s) => Err(format!("element {i} of {s}: {a:?} and {b:?}")),
+                })
+                .collect::<Result<_, _>>()?,
+        });
+    }
+    sum.ok_or_else(|| "an axis of no ranks".into())
+}
+
+/// Whether `have` is `want` as exactly as the dtype and `exact` ask for; `scale`: the size of what was added up.
+pub fn close(dtype: DType, exact: bool, have: f64, want: f64, scale: f64) -> bool {
+    if same(have, want) {
+        return true;
+    }
+    if exact || !dtype.is_float() {
+        // Sums of i64 parts are f64 here: beyond 2^53 they round.
+        return !dtype.is_float() && want.abs() > 9e15 && (have - want).abs() <= want.abs() * 1e-15;
+    }
+    let eps = match dtype {
+        DType::F64 => 1e-11,
+        DType::F32 => 2e-5,
+        DType::F16 => 8e-3,
+        _ => 4e-2,
+    };
+    (have - want).abs() <= eps * (scale + want.abs())
+}

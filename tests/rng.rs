@@ -1,0 +1,151 @@
+//! Random numbers: the same for every placement and SBP; a rank makes only its shard. The balanced split as properties.
+
+mod common;
+
+use common::layout::{Value, assemble};
+use common::{MESHES, mix};
+use oflow::kernels::cpu::random;
+use oflow::kernels::{ShardBox, View};
+use oflow::placement::shard_range;
+use oflow::prelude::*;
+use oflow::sbp::shard_box;
+
+/// Every nd-SBP of S(0), S(1), B on that many axes.
+fn layouts(axes: usize) -> Vec<NdSbp> {
+    let words = [Sbp::Split(0), Sbp::Split(1), Sbp::Broadcast];
+    (0..3usize.pow(axes as u32)).map(|k| (0..axes).map(|a| words[k / 3usize.pow(a as u32) % 3]).collect()).collect()
+}
+
+type Draw = fn(&Placement, &NdSbp) -> Result<Tensor>;
+
+/// Each random function, global.
+const DRAWS: [(&str, Draw); 6] = [
+    ("rand", |p, s| rand([7, 5], (p, s))),
+    ("randn", |p, s| randn([7, 5], (p, s))),
+    ("randn bf16", |p, s| randn([7, 5], (p, s).dtype(DType::BF16))),
+    ("bernoulli", |p, s| bernoulli([7, 5], 0.3, (p, s))),
+    ("randint", |p, s| randint(-3, 9, [7, 5], (p, s))),
+    ("dropout", |p, s| ones([7, 5], (p, s))?.dropout(0.4)),
+];
+
+#[test]
+fn i10_numbers_do_not_depend_on_placement_or_sbp() {
+    let draw_all = |p: &Placement, s: &NdSbp| -> Result<Vec<Value>> {
+        manual_seed(11);
+        DRAWS.iter().map(|(_, f)| Value::of(&f(p, s)?.to_local()?)).collect()
+    };
+    let single = oflow::run_ranks(1, |_| draw_all(&Placement::all(Device::Cpu)?, &sbp![B])).unwrap().remove(0);
+    assert!(single.iter().all(|v| v.data.iter().any(|x| *x != v.data[0])), "constant numbers prove nothing");
+    let mut count = 0;
+    for mesh in MESHES {
+        let n: usize = mesh.iter().product();
+        let place = Placement::new(Device::Cpu, &(0..n).collect::<Vec<_>>(), mesh).unwrap();
+        let sbps = layouts(mesh.len());
+        let ranks =
+            oflow::run_ranks(n, |_| sbps.iter().map(|s| draw_all(&place, s)).collect::<Result<Vec<_>>>()).unwrap();
+        for (k, s) in sbps.iter().enumerate() {
+            for (i, (name, _)) in DRAWS.iter().enumerate() {
+                let shards: Vec<Value> = ranks.iter().map(|r| r[k][i].clone()).collect();
+                let have = assemble(&single[i].ty, &place, s, &shards).unwrap();
+                assert_eq!(have, single[i].data, "{name} as {s} on {mesh:?}");
+                count += 1;
+            }
+        }
+    }
+    println!("{count} layouts of random tensors");
+}
+
+#[test]
+fn i10_ranks_outside_a_placement_advance_the_generator_too() {
+    let ranks = oflow::run_ranks(3, |w| {
+        manual_seed(5);
+        let part = Placement::new(Device::Cpu, &[0, 2], &[2])?;
+        let all = Placement::all(Device::Cpu)?;
+        randn([4], (&part, sbp![S(0)]))?;
+        let then = randn([6], (&all, sbp![B]))?.to_vec::<f32>()?;
+        Ok((w.ctx().generator().ordinal, then))
+    })
+    .unwrap();
+    assert!(ranks.iter().all(|r| *r == ranks[0] && r.0 == 2), "{ranks:?}");
+}
+
+#[test]
+fn local_draws_do_not_move_the_global_generator() {
+    let ordinals = oflow::run_ranks(2, |w| {
+        for _ in 0..w.rank() {
+            rand([3], Device::Cpu)?;
+        }
+        Ok(w.ctx().generator().ordinal)
+    });
+    assert_eq!(ordinals.unwrap(), [0, 0]);
+}
+
+/// A shard of a logical tensor of 2^40 elements, made alone. A *global* tensor of that size cannot be held by any test (a
+/// balanced split over a few ranks leaves each some 2^38 elements), so this is the kernel that every rank runs, given the
+/// box that a rank of a mesh of 2^36 would hold.
+#[test]
+fn i10_one_shard_of_a_tensor_of_2_to_the_40_is_made_without_the_rest() {
+    let make = |at: usize, len: usize| {
+        let mut data = vec![0f32; len];
+        // SAFETY: the vector outlives the view, which this call alone uses.
+        let out = unsafe { View::from_mut(&mut data, &[1, len]) };
+        let shard = ShardBox {
+            logical: [1 << 30, 1 << 10].as_slice().into(),
+            offset: [(1 << 30) - 1, at].as_slice().into(),
+            size: [1, len].as_slice().into(),
+        };
+        random::normal(&out, &shard, 3, 8, 0.0, 1.0).unwrap();
+        data
+    };
+    let whole = make(0, 1024);
+    assert!(whole.iter().any(|x| *x != whole[0]));
+    for (at, len) in [(0, 16), (13, 7), (509, 515), (1023, 1)] {
+        assert_eq!(make(at, len), whole[at..at + len], "{len} numbers from {at}");
+    }
+    // Far ends of the counter: the numbers of the first row are others.
+    let mut first = vec![0f32; 1024];
+    // SAFETY: as above.
+    let out = unsafe { View::from_mut(&mut first, &[1, 1024]) };
+    let logical = [1 << 30, 1 << 10].as_slice().into();
+    let shard = ShardBox { logical, offset: [0, 0].as_slice().into(), size: [1, 1024].as_slice().into() };
+    random::normal(&out, &shard, 3, 8, 0.0, 1.0).unwrap();
+    assert!(first != whole);
+}
+
+#[test]
+fn i1_the_split_is_a_balanced_ordered_partition_at_every_size() {
+    for k in 0..20_000u64 {
+        let bits = mix(&[k, 1]) % 60;
+        let len = (mix(&[k, 2]) & ((1 << bits) - 1)) as usize;
+        let parts = 1 + (mix(&[k, 3]) % 4096) as usize;
+        let i = (mix(&[k, 4]) % parts as u64) as usize;
+        let r = shard_range(len, parts, i);
+        assert!(r.len() == len / parts || r.len() == len / parts + 1, "{len} over {parts}");
+        assert_eq!(shard_range(len, parts, 0).start, 0);
+        assert_eq!(shard_range(len, parts, parts - 1).end, len);
+        if i > 0 {
+            let before = shard_range(len, parts, i - 1);
+            assert_eq!(before.end, r.start, "{len} over {parts} at {i}");
+            assert!(before.len() >= r.len(), "longer parts come first");
+        }
+    }
+}
+
+#[test]
+fn i1_nested_splits_divide_the_outer_part() {
+    for k in 0..2_000u64 {
+        let (n, a, b) = (mix(&[k, 5]) % 50, 1 + mix(&[k, 6]) % 5, 1 + mix(&[k, 7]) % 5);
+        let (n, a, b) = (n as usize, a as usize, b as usize);
+        let mesh = Placement::new(Device::Cpu, &(0..a * b).collect::<Vec<_>>(), &[a, b]).unwrap();
+        let mut next = 0;
+        for p in 0..a * b {
+            let s = shard_box(&[n], &mesh, &sbp![S(0), S(0)], p);
+            let outer = shard_range(n, a, p / b);
+            let inner = shard_range(outer.len(), b, p % b);
+            assert_eq!((s.offset[0], s.size[0]), (outer.start + inner.start, inner.len()));
+            assert_eq!(s.offset[0], next, "in order");
+            next += s.size[0];
+        }
+        assert_eq!(next, n);
+    }
+}

@@ -1,0 +1,209 @@
+//! Ops that arrive at run time and functions of the user's, with public API only; the texts of the errors a person meets.
+
+use oflow::functional::call;
+use oflow::ops::{DTypeRule, Grad, OpDef, register};
+use oflow::prelude::*;
+use oflow::sbp::Signature;
+use oflow::{BackwardOptions, ErrorKind, apply_custom, functional};
+
+#[test]
+fn an_op_from_text_runs_by_name_local_and_global_with_its_gradient() {
+    let op = OpDef::elementwise("bent(x: float; alpha: runtime float = 0.5) -> y", "select(x >= 0, x * x, alpha * x)");
+    register(op.unwrap().domain("test")).unwrap();
+    let data = vec![-2.0f64, -1.0, 0.5, 3.0, -4.0, 5.0];
+    let want = [-0.5, -0.25, 0.25, 9.0, -1.0, 25.0];
+    let slope = [0.25, 0.25, 1.0, 6.0, 0.25, 10.0];
+    let run = |x: &Tensor| -> Result<(Tensor, Vec<f64>, Vec<f64>)> {
+        let x = x.detach().requires_grad_(true)?;
+        let y = call("bent", &[(&x).into()], &[("alpha", 0.25.into())])?.remove(0);
+        y.sum(())?.backward()?;
+        Ok((y.detach(), y.to_f64_vec()?, x.grad().expect("gradient").to_f64_vec()?))
+    };
+    let x = from_vec(data.clone(), [6], Device::Cpu).unwrap();
+    let (_, y, dx) = run(&x).unwrap();
+    assert_eq!((y.as_slice(), dx.as_slice()), (&want[..], &slope[..]));
+    let ranks = oflow::run_ranks(4, |_| {
+        let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 2), ("tp", 2)])?;
+        let mut seen = vec![];
+        for s in [sbp![S(0), B], sbp![S(0), S(0)], sbp![B, P], sbp![B, B]] {
+            let x = from_vec(data.clone(), [6], (&mesh, s))?;
+            let (y, v, dx) = run(&x)?;
+            assert_eq!((v.as_slice(), dx.as_slice()), (&want[..], &slope[..]));
+            seen.push(y.sbp()?.to_string());
+        }
+        Ok(seen)
+    });
+    // P(sum) does not pass through: it is boxed.
+    let seen = ranks.unwrap().remove(0);
+    assert_eq!(&seen[..2], ["[S(0), B]", "[S(0), S(0)]"]);
+    assert!(!seen[2].contains('P'), "{seen:?}");
+}
+
+#[test]
+fn the_derivative_of_a_derived_gradient_is_there_too() {
+    register(OpDef::elementwise("cube(x: float) -> y", "x * x * x").unwrap().domain("test")).unwrap();
+    let x = from_vec(vec![2.0f64, -1.5], [2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let y = call("cube", &[(&x).into()], &[]).unwrap().remove(0);
+    let again = BackwardOptions { create_graph: true, ..Default::default() };
+    let d = functional::grad(&[y.sum(()).unwrap()], &[x.clone()], &again).unwrap()[0].clone().unwrap();
+    let dd = functional::grad(&[d.sum(()).unwrap()], &[x.clone()], &again).unwrap()[0].clone().unwrap();
+    let ddd = functional::grad(&[dd.sum(()).unwrap()], &[x], &again).unwrap()[0].clone().unwrap();
+    assert_eq!(d.to_f64_vec().unwrap(), [12.0, 6.75]);
+    assert_eq!(dd.to_f64_vec().unwrap(), [12.0, -9.0]);
+    assert_eq!(ddd.to_f64_vec().unwrap(), [6.0, 6.0]);
+}
+
+#[test]
+fn a_users_differentiable_function_runs_on_global_tensors() {
+    // sinh, whose gradient is cosh: neither is an op of ours.
+    let sinh = |x: &Tensor| x.exp()?.sub(&x.neg()?.exp()?)?.mul(0.5);
+    let cosh = |x: &Tensor| x.exp()?.add(&x.neg()?.exp()?)?.mul(0.5);
+    let check = |x: Tensor| -> Result<()> {
+        let x = x.requires_grad_(true)?;
+        let saved = x.detach();
+        let y = apply_custom(&[&x], |i| Ok(vec![sinh(i[0])?]), move |g| {
+            Ok(vec![g[0].as_ref().map(|g| g.mul(&cosh(&saved)?)).transpose()?])
+        })?;
+        y[0].mul(2.0)?.sum(())?.backward()?;
+        let (v, g) = (y[0].to_f64_vec()?, x.grad().expect("gradient").to_f64_vec()?);
+        for (i, t) in x.to_f64_vec()?.into_iter().enumerate() {
+            assert!((v[i] - t.sinh()).abs() < 1e-12 && (g[i] - 2.0 * t.cosh()).abs() < 1e-12, "at {t}");
+        }
+        Ok(())
+    };
+    let data = || vec![0.1f64, -0.7, 1.3];
+    check(from_vec(data(), [3], Device::Cpu).unwrap()).unwrap();
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        check(from_vec(data(), [3], (&mesh, sbp![S(0)]))?)?;
+        check(from_vec(data(), [3], (&mesh, sbp![B]))?)
+    })
+    .unwrap();
+}
+
+/// `weighted_rows(x, w) -> y`: row i of x times w[i], by a kernel of its own; sharded by rows and by columns.
+fn weighted_rows() -> OpDef {
+    OpDef::new("weighted_rows(x: float, w: float) -> y")
+        .unwrap()
+        .domain("test")
+        .dtype(DTypeRule::Input(0))
+        .shape1(|c| match (c.shape(0)?, c.shape(1)?) {
+            ([r, n], [k]) if r == k => Ok([*r, *n].into_iter().collect()),
+            (x, w) => Err(Error::shape(format!("rows {x:?} and weights {w:?} differ"))),
+        })
+        .get_sbp(|_| ["S0, S0 -> S0", "S1, B -> S1", "P, B -> P", "B, P -> P"].iter().map(|s| s.parse::<Signature>()).collect())
+        .cpu(|cx| {
+            let (x, w, y) = (cx.input(0)?, cx.input(1)?, cx.output(0));
+            let columns = x.dims()[1];
+            let (x, w) = (x.as_slice::<f32>()?, w.as_slice::<f32>()?);
+            // SAFETY: the output is this call's own contiguous memory.
+            let y = unsafe { y.as_mut_slice::<f32>()? };
+            for (i, v) in y.iter_mut().enumerate() {
+                *v = x[i] * w[i / columns];
+            }
+            Ok(())
+        })
+        .grad(Grad::rule(|g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let (x, w) = (g.input(0)?, g.input(1)?);
+            let dx = g.call("weighted_rows", &[dy, w], &[])?;
+            g.set(0, dx)?;
+            let p = g.call("mul", &[dy, x], &[])?;
+            let dw = g.call("sum", &[p], &[("dims", [1i64].into())])?;
+            g.set(1, dw)
+        }))
+}
+
+#[test]
+fn a_users_op_with_its_own_kernel_and_signatures() {
+    register(weighted_rows()).unwrap();
+    let x: Vec<f32> = (0..10).map(|i| i as f32 - 4.0).collect();
+    let w = vec![2.0f32, -1.0, 0.5, 3.0, 1.0];
+    let want: Vec<f64> = (0..10).map(|i| (x[i] * w[i / 2]) as f64).collect();
+    let dw: Vec<f64> = (0..5).map(|r| (x[2 * r] + x[2 * r + 1]) as f64).collect();
+    oflow::run_ranks(3, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        for (sx, sw, out) in [("S0", "S0", "[S(0)]"), ("S1", "B", "[S(1)]"), ("P", "B", "[P(sum)]"), ("B", "P", "[P(sum)]")] {
+            let (sx, sw): (NdSbp, NdSbp) = (sx.parse()?, sw.parse()?);
+            let x = from_vec(x.clone(), [5, 2], (&mesh, sx))?;
+            let w = from_vec(w.clone(), [5], (&mesh, sw))?.requires_grad_(true)?;
+            oflow::take_receipts();
+            let y = call("weighted_rows", &[(&x).into(), (&w).into()], &[])?.remove(0);
+            assert!(oflow::take_receipts().is_empty(), "boxed although a signature fits");
+            assert_eq!(y.sbp()?.to_string(), out);
+            assert_eq!(y.to_f64_vec()?, want);
+            y.sum(())?.backward()?;
+            assert_eq!(w.grad().expect("gradient").to_f64_vec()?, dw);
+        }
+        Ok(())
+    })
+    .unwrap();
+    let e = register(weighted_rows()).unwrap_err();
+    assert_eq!(e.message(), "op test::weighted_rows@1 is registered already (as test::weighted_rows@1)");
+}
+
+#[test]
+fn a_shape_mismatch_names_the_call_the_line_and_the_reason() {
+    let e = oflow::run_ranks(4, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let a = zeros([4, 2], (&mesh, sbp![S(0)]))?;
+        let b = zeros([3, 3], (&mesh, sbp![B]))?;
+        let e = a.matmul(&b).unwrap_err();
+        let line = line!() - 1;
+        assert_eq!(e.kind(), ErrorKind::Shape);
+        // Logical: the program may catch it and go on, on every rank alike.
+        assert!(e.is_logical());
+        assert_eq!(zeros([2], (&mesh, sbp![S(0)]))?.to_vec::<f32>()?, [0.0; 2]);
+        let at = format!("\n  at {}:{line}", file!());
+        assert_eq!(e.site().map(|s| s.line), Some(line));
+        assert!(e.to_string().contains(&at), "{e}");
+        Ok(e.to_string())
+    });
+    for text in e.unwrap() {
+        let first = "matmul(f32[4, 2] [S(0)], f32[3, 3] [B]) on cpu[4]: inner dims differ: 2 and 3";
+        assert_eq!(text.lines().next(), Some(first), "{text}");
+    }
+    let (a, b) = (zeros([4, 2], Device::Cpu).unwrap(), zeros([3], Device::Cpu).unwrap());
+    let e = a.add(&b).unwrap_err().to_string();
+    assert!(e.starts_with("add(f32[4, 2], f32[3]): shapes [4, 2] and [3] do not broadcast: 2 against 3\n  at "), "{e}");
+    assert!(e.contains("\n  help: sizes must be equal or 1, aligned at the last dim"), "{e}");
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let x = zeros([2], Device::Cpu).unwrap();
+    let e = call("sofmax", &[(&x).into()], &[]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Registry);
+    assert!(e.to_string().contains("sofmax") && e.to_string().contains("did you mean 'softmax'?"), "{e}");
+}
+
+#[test]
+fn arguments_that_fit_no_overload_are_answered_with_the_overloads() {
+    let x = zeros([2], Device::Cpu).unwrap();
+    let e = call("add", &[(&x).into(), "three".into()], &[]).unwrap_err().to_string();
+    for part in ["add(f32[2], \"three\"): no overload takes these arguments", "add(Tensor a, Tensor b)", "add(Tensor x, Scalar s)", file!()] {
+        assert!(e.contains(part), "'{part}' is missing in:\n{e}");
+    }
+}
+
+#[test]
+fn a_missing_gradient_rule_says_so() {
+    register(
+        OpDef::new("no_rule(x: float) -> y").unwrap().domain("test").cpu(|cx| {
+            Ok(oflow::kernels::cpu::copy::copy(cx.input(0)?, cx.output(0))?)
+        }),
+    )
+    .unwrap();
+    let x = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let y = call("no_rule", &[(&x).into()], &[]).unwrap().remove(0);
+    let e = y.sum(()).unwrap().backward().unwrap_err();
+    assert_eq!(e.message(), "op 'no_rule' has no gradient rule");
+    assert_eq!(e.help_text(), Some("declare one with `OpDef::grad`, or `detach()` the input"));
+}
+
+#[test]
+fn a_global_op_without_a_context_is_an_error() {
+    let mesh = Placement::of_world(Device::Cpu, 1).unwrap();
+    let e = zeros([2], (&mesh, sbp![B])).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Context);
+}
