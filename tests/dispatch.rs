@@ -60,12 +60,8 @@ fn a_warm_global_add_allocates_nothing() {
 fn warm_local_calls_allocate_nothing() {
     let a = randn([8, 8], Device::Cpu).unwrap();
     let w = randn([8, 8], Device::Cpu).unwrap();
-    let calls: [(&str, &dyn Fn() -> Result<Tensor>); 4] = [
-        ("add", &|| a.add(&w)),
-        ("mul_scalar", &|| a.mul(2.0)),
-        ("relu", &|| a.relu()),
-        ("transpose", &|| a.t()),
-    ];
+    let calls: [(&str, &dyn Fn() -> Result<Tensor>); 4] =
+        [("add", &|| a.add(&w)), ("mul_scalar", &|| a.mul(2.0)), ("relu", &|| a.relu()), ("transpose", &|| a.t())];
     for (name, f) in calls {
         for _ in 0..20 {
             f().unwrap();

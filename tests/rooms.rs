@@ -5,8 +5,24 @@ use std::path::{Path, PathBuf};
 
 /// Rooms from the lowest to the highest. A file may name its own room and those before it.
 const ROOMS: &[&str] = &[
-    "error", "intern", "placement", "sbp", "ops", "boxing", "comm", "control", "memory", "vm", "context", "tensor",
-    "interpreter", "functional", "data", "nn", "optim", "prelude",
+    "error",
+    "intern",
+    "placement",
+    "sbp",
+    "ops",
+    "boxing",
+    "comm",
+    "control",
+    "memory",
+    "vm",
+    "context",
+    "tensor",
+    "interpreter",
+    "functional",
+    "data",
+    "nn",
+    "optim",
+    "prelude",
 ];
 
 /// Rooms that do no I/O, start no thread, read no clock and touch no device (I2).
@@ -48,13 +64,13 @@ fn sources() -> Vec<(String, String, String)> {
 fn i6_imports_run_downward_only() {
     let mut seen = 0;
     for (room, path, code) in sources() {
-        let own = ROOMS.iter().position(|r| *r == room).unwrap_or_else(|| panic!("{path}: the room '{room}' has no rank"));
+        let own =
+            ROOMS.iter().position(|r| *r == room).unwrap_or_else(|| panic!("{path}: the room '{room}' has no rank"));
         if path.ends_with("tests.rs") || path.contains("/tests/") {
             continue;
         }
         for (i, _) in code.match_indices("crate::") {
-            let used: String =
-                code[i + 7..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            let used: String = code[i + 7..].chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
             if let Some(rank) = ROOMS.iter().position(|r| *r == used) {
                 seen += 1;
                 assert!(rank <= own, "{path} (room {room}) imports from the higher room {used}");

@@ -50,7 +50,11 @@ fn i13_three_ways_in_are_never_confused() {
         let x = distribute(&value, (&mesh, sbp![S(0)]))?;
         assert_eq!(x.to_vec::<f64>()?, arange_f64(7));
         // Shards: rank 0 holds 3 rows, the others 2.
-        let mine = if w.rank() == 0 { vec![0.0, 1.0, 2.0] } else { vec![1.0 + 2.0 * w.rank() as f64, 2.0 + 2.0 * w.rank() as f64] };
+        let mine = if w.rank() == 0 {
+            vec![0.0, 1.0, 2.0]
+        } else {
+            vec![1.0 + 2.0 * w.rank() as f64, 2.0 + 2.0 * w.rank() as f64]
+        };
         let n = mine.len();
         let y = from_vec(mine, [n], Device::Cpu)?.to_global((&mesh, sbp![S(0)]))?;
         assert_eq!((y.shape(), y.to_vec::<f64>()?), (&[7usize][..], arange_f64(7)));

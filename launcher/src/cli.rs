@@ -151,7 +151,7 @@ Exit codes:
     text.push_str("\nEnvironment that each rank gets:\n");
     let set_by_us = VARIABLES.iter().filter(|v| v.set_by != SetBy::User);
     table(&mut text, set_by_us.map(|v| (v.name, v.meaning)));
-    text.push_str("\nEnvironment that oflaunch reads:\n");
+    text.push_str("\nEnvironment that you may set:\n");
     let set_by_user = VARIABLES.iter().filter(|v| v.set_by == SetBy::User);
     table(&mut text, set_by_user.map(|v| (v.name, v.meaning)));
     text

@@ -14,7 +14,7 @@ pub enum SetBy {
     Launcher,
     /// The user may set it; `oflaunch` sets it too.
     Either,
-    /// The user may set it for `oflaunch`.
+    /// The user may set it; `oflaunch` leaves it as it is.
     User,
 }
 
@@ -50,6 +50,11 @@ pub const VARIABLES: &[Variable] = &[
     launcher(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
     Variable { name: OFLOW_THREADS, meaning: "compute threads of this rank", set_by: SetBy::Either },
+    Variable {
+        name: "OFLOW_LOG",
+        meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",
+        set_by: SetBy::User,
+    },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },
 ];
 

@@ -1,6 +1,6 @@
 //! Devices, ranks and n-dimensional meshes of them.
 
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
 use crate::intern::{Interned, Interner};
 use smallvec::SmallVec;
 use std::fmt;
@@ -78,8 +78,10 @@ impl Placement {
     /// assert_eq!(p.to_string(), "cpu[2, 2]");
     /// # Ok::<(), oflow::Error>(())
     /// ```
+    #[track_caller]
     pub fn new(device: Device, ranks: &[usize], dims: &[usize]) -> Result<Placement> {
-        Self::build(device, ranks.to_vec(), dims.into(), dims.iter().map(|_| None).collect())
+        let site = CallSite::here();
+        Self::build(device, ranks.to_vec(), dims.into(), dims.iter().map(|_| None).collect()).map_err(|e| e.at(site))
     }
 
     /// A 1-d mesh of the ranks `0..world`. (`Placement::all` takes the world from the rank context.)
@@ -116,13 +118,16 @@ impl Placement {
     ///
     /// # Errors
     /// When the sizes' product is not the number of ranks.
+    #[track_caller]
     pub fn mesh(&self, axes: &[(&str, usize)]) -> Result<Placement> {
+        let site = CallSite::here();
         Self::build(
             self.device(),
             self.0.ranks.clone(),
             axes.iter().map(|a| a.1).collect(),
             axes.iter().map(|a| Some(a.0.to_string())).collect(),
         )
+        .map_err(|e| e.at(site))
     }
 
     /// The slice of the mesh at `index` of `axis`: a placement of one axis fewer (a 1-d mesh becomes a mesh of one rank).
