@@ -138,7 +138,7 @@ fn a_users_op_with_its_own_kernel_and_signatures() {
         Ok(())
     })
     .unwrap();
-    let e = register(weighted_rows()).unwrap_err();
+    let e = register(weighted_rows()).err().expect("a second op of the name");
     assert_eq!(e.message(), "op test::weighted_rows@1 is registered already (as test::weighted_rows@1)");
 }
 

@@ -61,6 +61,15 @@ pub fn differentiable(op: &Op) -> bool {
     !matches!(op.grad, Grad::Missing | Grad::None) && !op.sig.inputs.iter().any(|i| i.mutable)
 }
 
+/// Ops whose further outputs are statistics for the backward pass, without a gradient of their own.
+pub const STATISTICS: &[&str] = &["layer_norm", "rms_norm", "attention"];
+
+/// The outputs that gradients may come from.
+pub fn differentiable_outputs<'a>(op: &Op, outs: &'a [Tensor]) -> impl Iterator<Item = &'a Tensor> {
+    let n = if STATISTICS.contains(&op.name()) { 1 } else { outs.len() };
+    outs[..n].iter().filter(|t| t.dtype().is_float() && t.requires_grad())
+}
+
 fn weights(ty: &TensorType) -> Value {
     let data = (0..ty.len() as u64).map(|i| (mix(&[i, 99]) % 5) as f64 - 2.0).collect();
     Value { ty: ty.clone(), data }
@@ -88,7 +97,7 @@ fn run(plan: &Plan, inputs: &[Option<Tensor>], target: &Target, given: Option<&T
     let boxings = oflow::take_receipts().len();
     let mut grads = vec![None; inputs.len()];
     if plan.backward && given.is_none() {
-        let floats: Vec<Tensor> = outs.iter().filter(|t| t.requires_grad() && t.dtype().is_float()).cloned().collect();
+        let floats: Vec<Tensor> = differentiable_outputs(plan.op, &outs).cloned().collect();
         let dys = floats.iter().map(|t| {
             let w = weights(t.ty()).local()?;
             Ok(Some(match target {
