@@ -66,7 +66,10 @@ impl Function {
         let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         let options = BackwardOptions { create_graph, ..Default::default() };
         let mut found = interpreter::grad(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
-        Ok(inputs.iter().map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten())).collect())
+        Ok(inputs
+            .iter()
+            .map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten()))
+            .collect())
     }
 
     /// Finite differences of `f` in every element of every float input, against `have`.
@@ -96,7 +99,10 @@ impl Function {
                 let want = (4.0 * slope(h / 2.0).map_err(err)? - slope(h).map_err(err)?) / 3.0;
                 if !((grad[k] - want).abs() <= 1e-6 * (1.0 + want.abs())) {
                     let name = self.op.name();
-                    return Err(format!("{name}: {order} of input {i}, element {k} is {}, differences give {want}", grad[k]));
+                    return Err(format!(
+                        "{name}: {order} of input {i}, element {k} is {}, differences give {want}",
+                        grad[k]
+                    ));
                 }
                 count += 1;
             }
@@ -132,7 +138,9 @@ impl Function {
         let leaves: Vec<Tensor> = ins.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         // A gradient that does not depend on the inputs (that of a sum) has none itself.
         let mut found = match y.requires_grad() {
-            true => interpreter::grad(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?,
+            true => {
+                interpreter::grad(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?
+            }
             false => vec![None; leaves.len()],
         }
         .into_iter();

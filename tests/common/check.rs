@@ -75,7 +75,12 @@ fn weights(ty: &TensorType) -> Value {
     Value { ty: ty.clone(), data }
 }
 
-fn call(plan: &Plan, inputs: &[Option<&Tensor>], target: Option<&Target>, given: Option<&Tensor>) -> Result<Vec<Tensor>> {
+fn call(
+    plan: &Plan,
+    inputs: &[Option<&Tensor>],
+    target: Option<&Target>,
+    given: Option<&Tensor>,
+) -> Result<Vec<Tensor>> {
     let outs = dispatch(Call {
         op: plan.op,
         inputs,
@@ -202,7 +207,8 @@ fn on_rank(case: &Case, mesh: &Placement, position: usize) -> Result<RankOut> {
     let mut p = run(plan, &inputs, &target, None)?;
     let mut free = None;
     if let Some(e) = &case.expect {
-        let outs: Vec<NdSbp> = p.results.iter().take(e.outputs.len()).map(|t| t.sbp().cloned()).collect::<Result<_>>()?;
+        let outs: Vec<NdSbp> =
+            p.results.iter().take(e.outputs.len()).map(|t| t.sbp().cloned()).collect::<Result<_>>()?;
         if outs[..] != e.outputs[..] {
             free = Some(outs);
             if e.outputs.len() == 1 && !inputs.is_empty() {
@@ -225,11 +231,56 @@ fn on_rank(case: &Case, mesh: &Placement, position: usize) -> Result<RankOut> {
 
 /// Ops whose results are exact for the harness's small numbers under every signature.
 const EXACT: &[&str] = &[
-    "copy", "neg", "abs", "sign", "floor", "ceil", "round", "relu", "add", "sub", "mul", "maximum", "minimum", "where",
-    "masked_fill", "sum", "amax", "amin", "matmul", "matmul_rows", "embedding", "embedding_grad", "reshape", "permute",
-    "expand", "slice", "slice_grad", "concat", "tril", "triu", "cumsum", "full", "arange", "rand", "randn", "bernoulli",
-    "randint", "one_hot", "nll_pick", "assign", "argmax", "argmin", "match_index", "clamp", "add_scalar", "sub_scalar",
-    "rsub_scalar", "mul_scalar", "maximum_scalar", "minimum_scalar",
+    "copy",
+    "neg",
+    "abs",
+    "sign",
+    "floor",
+    "ceil",
+    "round",
+    "relu",
+    "add",
+    "sub",
+    "mul",
+    "maximum",
+    "minimum",
+    "where",
+    "masked_fill",
+    "sum",
+    "amax",
+    "amin",
+    "matmul",
+    "matmul_rows",
+    "embedding",
+    "embedding_grad",
+    "reshape",
+    "permute",
+    "expand",
+    "slice",
+    "slice_grad",
+    "concat",
+    "tril",
+    "triu",
+    "cumsum",
+    "full",
+    "arange",
+    "rand",
+    "randn",
+    "bernoulli",
+    "randint",
+    "one_hot",
+    "nll_pick",
+    "assign",
+    "argmax",
+    "argmin",
+    "match_index",
+    "clamp",
+    "add_scalar",
+    "sub_scalar",
+    "rsub_scalar",
+    "mul_scalar",
+    "maximum_scalar",
+    "minimum_scalar",
 ];
 /// Those of them whose sums of products exceed what half precision holds exactly.
 const NOT_HALF: &[&str] = &["matmul", "matmul_rows", "mul", "sum", "cumsum", "mul_scalar"];

@@ -74,6 +74,7 @@ def case(op, f, *inputs, attrs=None, backward=True, name=""):
 
 # --- one tensor, elementwise -------------------------------------------------------------------------------------------
 
+# hardsigmoid by its formula: torch's own has the slope 1/6 in f32, whatever the dtype.
 ANY = {
     "copy": torch.clone, "neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "square": torch.square,
     "floor": torch.floor, "ceil": torch.ceil, "round": torch.round, "exp": torch.exp, "expm1": torch.expm1, "sin": torch.sin,
@@ -81,7 +82,7 @@ ANY = {
     "tanh": torch.tanh, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "silu": F.silu, "mish": F.mish, "leaky_relu": F.leaky_relu, "elu": F.elu,
     "softplus": F.softplus, "log_sigmoid": F.logsigmoid, "softsign": F.softsign, "selu": F.selu, "hardtanh": F.hardtanh,
-    "hardsigmoid": F.hardsigmoid, "hardswish": F.hardswish,
+    "hardsigmoid": lambda x: (x / 6 + 0.5).clamp(0, 1), "hardswish": F.hardswish,
 }
 POSITIVE = {"log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}
 for op, f in {**ANY, **POSITIVE}.items():
