@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::check::STATISTICS;
 use common::layout::Value;
 use common::{Sample, mix, seed};
 use oflow::interpreter::{self, Call, Target, dispatch};
@@ -48,7 +49,8 @@ impl Function {
             site: CallSite::here(),
         })?;
         let mut sum = zeros([], Device::Cpu.dtype(DType::F64))?;
-        for (k, t) in outs.iter().filter(|t| t.dtype().is_float()).enumerate() {
+        let n = if STATISTICS.contains(&self.op.name()) { 1 } else { outs.len() };
+        for (k, t) in outs[..n].iter().filter(|t| t.dtype().is_float()).enumerate() {
             sum = sum.add(&t.mul(&weights(t, k)?)?.sum(())?)?;
         }
         Ok(sum)
@@ -57,10 +59,17 @@ impl Function {
     /// Gradients of the weighted sum; none for inputs that get none.
     fn gradients(&self, inputs: &[Option<Tensor>], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
         let y = self.value(inputs)?;
+        if !y.requires_grad() {
+            // No float output, as of a cast to integers.
+            return Ok(vec![None; inputs.len()]);
+        }
         let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         let options = BackwardOptions { create_graph, ..Default::default() };
         let mut found = interpreter::grad(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
-        Ok(inputs.iter().map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten())).collect())
+        Ok(inputs
+            .iter()
+            .map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten()))
+            .collect())
     }
 
     /// Finite differences of `f` in every element of every float input, against `have`.
@@ -90,7 +99,10 @@ impl Function {
                 let want = (4.0 * slope(h / 2.0).map_err(err)? - slope(h).map_err(err)?) / 3.0;
                 if !((grad[k] - want).abs() <= 1e-6 * (1.0 + want.abs())) {
                     let name = self.op.name();
-                    return Err(format!("{name}: {order} of input {i}, element {k} is {}, differences give {want}", grad[k]));
+                    return Err(format!(
+                        "{name}: {order} of input {i}, element {k} is {}, differences give {want}",
+                        grad[k]
+                    ));
                 }
                 count += 1;
             }
@@ -126,7 +138,9 @@ impl Function {
         let leaves: Vec<Tensor> = ins.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         // A gradient that does not depend on the inputs (that of a sum) has none itself.
         let mut found = match y.requires_grad() {
-            true => interpreter::grad(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?,
+            true => {
+                interpreter::grad(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?
+            }
             false => vec![None; leaves.len()],
         }
         .into_iter();
@@ -217,4 +231,28 @@ fn second_derivatives_equal_finite_differences_of_the_first() {
     }
     println!("{tested} ops, {total} second derivatives");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_gradient_through_a_statistic_is_an_error_and_not_left_out() {
+    for name in STATISTICS {
+        let op = oflow::ops::find(name).unwrap();
+        let f = Function::new(op, &float_samples(op)[0], 0);
+        let ins = f.tensors(&f.inputs, true).unwrap();
+        let refs: Vec<Option<&Tensor>> = ins.iter().map(|t| t.as_ref()).collect();
+        let (attrs, runtime) = f.sample.attributes(op).unwrap();
+        let call = Call {
+            op,
+            inputs: &refs,
+            attrs,
+            runtime,
+            target: None,
+            given: None,
+            recording: false,
+            site: CallSite::here(),
+        };
+        let outs = dispatch(call).unwrap();
+        let e = outs[1].sum(()).unwrap().backward().unwrap_err();
+        assert_eq!(e.message(), "output 1 is a statistic kept for backward; it has no gradient", "{name}");
+    }
 }

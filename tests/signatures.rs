@@ -46,7 +46,7 @@ fn every_signature_of_every_op_gives_the_single_device_result() {
             let limit = match (mesh.len(), *word) {
                 (1, _) => usize::MAX,
                 (_, "as given") => 24,
-                _ => 10,
+                _ => 6,
             };
             match signature_cases(plan, sample, mesh, limit) {
                 Ok(c) => cases.extend(c),

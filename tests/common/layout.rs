@@ -5,7 +5,7 @@ use super::mix;
 use oflow::kernels::{ReduceOp, ShardBox};
 use oflow::ops::TensorType;
 use oflow::placement::{Device, Placement};
-use oflow::prelude::{from_vec, IntoTarget};
+use oflow::prelude::{IntoTarget, from_vec};
 use oflow::sbp::{NdSbp, Sbp, shard_box};
 use oflow::{DType, Result, Tensor};
 
@@ -55,8 +55,20 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, axis: usize, c: usize, k: usize) 
             ReduceOp::Sum => x - (0..k - 1).map(|c| noise(i, c)).sum::<f64>(),
             _ if wins => *x,
             // or: parts of a false are false; and: parts of a true are true.
-            ReduceOp::Max if dtype == DType::Bool => if *x != 0.0 { less % 2.0 } else { 0.0 },
-            ReduceOp::Min if dtype == DType::Bool => if *x == 0.0 { less % 2.0 } else { 1.0 },
+            ReduceOp::Max if dtype == DType::Bool => {
+                if *x != 0.0 {
+                    less % 2.0
+                } else {
+                    0.0
+                }
+            }
+            ReduceOp::Min if dtype == DType::Bool => {
+                if *x == 0.0 {
+                    less % 2.0
+                } else {
+                    1.0
+                }
+            }
             ReduceOp::Max => x - less,
             ReduceOp::Min => x + less,
         }
@@ -94,7 +106,13 @@ pub fn assemble(ty: &TensorType, mesh: &Placement, sbp: &NdSbp, shards: &[Value]
 
 type Partly = Vec<Option<f64>>;
 
-fn gather(ty: &TensorType, mesh: &Placement, sbp: &NdSbp, shards: &[Value], at: &mut Vec<usize>) -> Result<Partly, String> {
+fn gather(
+    ty: &TensorType,
+    mesh: &Placement,
+    sbp: &NdSbp,
+    shards: &[Value],
+    at: &mut Vec<usize>,
+) -> Result<Partly, String> {
     let axis = at.len();
     if axis == sbp.len() {
         let p = mesh.position_of(at);
@@ -123,7 +141,9 @@ fn gather(ty: &TensorType, mesh: &Placement, sbp: &NdSbp, shards: &[Value], at: 
                     (a, None, Sbp::Split(_)) => Ok(a),
                     (None, b, Sbp::Split(_)) => Ok(b),
                     (None, None, _) => Ok(None),
-                    (Some(a), Some(b), Sbp::Broadcast) if a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) => Ok(Some(a)),
+                    (Some(a), Some(b), Sbp::Broadcast) if a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) => {
+                        Ok(Some(a))
+                    }
                     (Some(a), Some(b), Sbp::Broadcast) => Err(format!("B copies differ at element {i}: {a} and {b}")),
                     (Some(a), Some(b), Sbp::Partial(op)) => Ok(Some(match op {
                         ReduceOp::Sum => a + b,

@@ -85,7 +85,9 @@ impl Spec {
                     (Values::Positive, d) if d.is_float() => (1 + r % 12) as f64 / step,
                     (Values::Positive, _) | (_, DType::U8) => (1 + r % 5) as f64,
                     // No zero: a partial sum divided by zero is not finite.
-                    (Values::Any, d) if d.is_float() => ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step,
+                    (Values::Any, d) if d.is_float() => {
+                        ((r % 12) as f64 + 1.0) * if r & 64 == 0 { 1.0 } else { -1.0 } / step
+                    }
                     (Values::Any, _) => (r % 11) as f64 - 5.0,
                 }
             })

@@ -67,6 +67,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
                     })
                     .grad(Grad::rule(|g| {
+                        super::norm::no_gradient_of_statistics(g, 1..2)?;
                         let Some(dout) = g.grad(0) else { return Ok(()) };
                         let (q, k, v) = (g.input(0)?, g.input(1)?, g.input(2)?);
                         let (out, lse) = (g.output(0)?, g.output(1)?);

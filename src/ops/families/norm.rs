@@ -3,7 +3,7 @@
 
 use super::softmax::need;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, KernelCx, LowerCall, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, KernelCx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::cpu::norm::{self, Norm, NormGrads};
 use oflow_kernels::{DType, Dims, Scalar};
@@ -35,6 +35,15 @@ fn check_affine(c: &InferCtx<'_>, x: usize, affine: &[usize]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Outputs that are there for the backward pass only: a gradient through them would be left out silently.
+pub(super) fn no_gradient_of_statistics(g: &mut dyn GradCtx, outputs: std::ops::Range<usize>) -> Result<()> {
+    match outputs.into_iter().find(|i| g.grad(*i).is_some()) {
+        Some(i) => Err(Error::autograd(format!("output {i} is a statistic kept for backward; it has no gradient"))
+            .help("`detach()` it")),
+        None => Ok(()),
+    }
 }
 
 fn list(dims: std::ops::Range<usize>) -> AttrValue {
@@ -205,6 +214,7 @@ fn layer_norm() -> Result<OpDef> {
         Ok(norm::layer_norm(cx.input(0)?, &n, cx.output(0), cx.output(1), cx.output(2))?)
     })
     .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| {
+        no_gradient_of_statistics(g, 1..3)?;
         let Some(dy) = g.grad(0) else { return Ok(()) };
         let (x, mean, rstd) = (g.input(0)?, g.output(1)?, g.output(2)?);
         let (mean, rstd) = (g.detach(mean), g.detach(rstd));
@@ -292,6 +302,7 @@ fn rms_norm() -> Result<OpDef> {
             Ok(norm::rms_norm(cx.input(0)?, &n, cx.output(0), cx.output(1))?)
         })
         .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
+            no_gradient_of_statistics(g, 1..2)?;
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let (x, rstd) = (g.input(0)?, g.output(1)?);
             let rstd = g.detach(rstd);

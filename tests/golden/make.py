@@ -1,0 +1,433 @@
+"""Makes ops.json and promotion.json: what PyTorch gives for small calls of every op, forward and gradient.
+
+Run it with any Python that has torch, in this folder: `python make.py`. The test `golden` reads the files; torch is
+needed only to make them again.
+"""
+
+import json
+import math
+
+import torch
+import torch.nn.functional as F
+
+NAMES = {
+    torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32", torch.float64: "f64",
+    torch.int8: "i8", torch.uint8: "u8", torch.int32: "i32", torch.int64: "i64", torch.bool: "bool",
+}
+DTYPES = {v: k for k, v in NAMES.items()}
+DIGITS = {"f16": 6, "bf16": 5, "f32": 9, "f64": 17}
+nan, inf = math.nan, math.inf
+
+
+def number(x, dtype):
+    if dtype == "bool":
+        return int(x)
+    if dtype not in DIGITS:
+        return int(x)
+    x = float(x)
+    if math.isnan(x) or math.isinf(x):
+        return str(x)
+    return float(f"{x:.{DIGITS[dtype]}g}")
+
+
+def dump(t):
+    if t is None:
+        return None
+    d = NAMES[t.dtype]
+    return {"dtype": d, "shape": list(t.shape), "data": [number(x, d) for x in t.detach().reshape(-1).tolist()]}
+
+
+def values(shape, dtype="f32", positive=False, start=0, below=None):
+    """Fixed values: neither round nor near a kink of the functions; integers small; no two of a tensor alike."""
+    n = math.prod(shape)
+    if below is not None:
+        return torch.tensor([(7 * i + start) % below for i in range(n)], dtype=DTYPES[dtype]).reshape(shape)
+    if dtype == "bool":
+        return torch.tensor([(5 * i + start) % 3 == 0 for i in range(n)]).reshape(shape)
+    if dtype in ("i8", "u8", "i32", "i64"):
+        low = 1 if positive or dtype == "u8" else -4
+        return torch.tensor([low + (5 * (i + start)) % 9 or 7 for i in range(n)], dtype=DTYPES[dtype]).reshape(shape)
+    xs = [(((37 * (i + start)) % 61) - 30) / 16.7 + 0.011 * i + 0.037 for i in range(n)]
+    xs = [abs(x) + 0.21 for x in xs] if positive else xs
+    return torch.tensor(xs, dtype=torch.float64).to(DTYPES[dtype]).reshape(shape)
+
+
+cases = []
+
+
+def case(op, f, *inputs, attrs=None, backward=True, name=""):
+    """One call; with float inputs and outputs also the gradients for a fixed out-gradient of output 0."""
+    ins = [t.clone().requires_grad_(backward and t.dtype.is_floating_point) if t is not None else None for t in inputs]
+    out = f(*ins)
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    dy, grads = None, None
+    wants = [t for t in ins if t is not None and t.requires_grad]
+    if wants and outs[0].requires_grad and outs[0].dtype.is_floating_point:
+        dy = values(outs[0].shape, "f64", start=3).to(outs[0].dtype)
+        found = iter(torch.autograd.grad(outs[0], wants, dy, allow_unused=True))
+        grads = [dump(next(found)) if t is not None and t.requires_grad else None for t in ins]
+    cases.append({
+        "op": op, "name": name, "inputs": [dump(t) for t in ins], "attrs": {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in (attrs or {}).items()},
+        "outputs": [dump(t) for t in outs], "dy": dump(dy), "grads": grads,
+    })
+
+
+# --- one tensor, elementwise -------------------------------------------------------------------------------------------
+
+# hardsigmoid by its formula: torch's own has the slope 1/6 in f32, whatever the dtype.
+ANY = {
+    "copy": torch.clone, "neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "square": torch.square,
+    "floor": torch.floor, "ceil": torch.ceil, "round": torch.round, "exp": torch.exp, "expm1": torch.expm1, "sin": torch.sin,
+    "cos": torch.cos, "erf": torch.erf, "reciprocal": torch.reciprocal, "relu": torch.relu, "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "silu": F.silu, "mish": F.mish, "leaky_relu": F.leaky_relu, "elu": F.elu,
+    "softplus": F.softplus, "log_sigmoid": F.logsigmoid, "softsign": F.softsign, "selu": F.selu, "hardtanh": F.hardtanh,
+    "hardsigmoid": lambda x: (x / 6 + 0.5).clamp(0, 1), "hardswish": F.hardswish,
+}
+POSITIVE = {"log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}
+for op, f in {**ANY, **POSITIVE}.items():
+    for d in ("f32", "f64", "bf16"):
+        case(op, f, values((3, 4), d, positive=op in POSITIVE))
+for op in ("copy", "neg", "abs", "sign", "square", "relu"):
+    case(op, ANY[op], values((2, 3), "i32"))
+for op in ("exp", "sqrt", "log", "sin", "reciprocal"):
+    case(op, {**ANY, **POSITIVE}[op], values((2, 3), "i64", positive=True), name="integers become f32")
+for op, f in {"logical_not": torch.logical_not, "isnan": torch.isnan, "isinf": torch.isinf}.items():
+    case(op, f, torch.tensor([0.0, -1.5, nan, inf, -inf, 2.0]), backward=False)
+edges = torch.tensor([-inf, -1.0, -0.0, 0.0, 1.0, inf, nan])
+for op in ("abs", "neg", "exp", "expm1", "relu", "sigmoid", "tanh", "erf", "floor", "round", "silu"):
+    case(op, ANY[op], edges, backward=False, name="edges")
+for op in ("log", "sqrt", "log1p"):
+    case(op, POSITIVE[op], edges, backward=False, name="edges")
+case("round", torch.round, torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 3.49]), backward=False, name="ties to even")
+case("leaky_relu", lambda x: F.leaky_relu(x, 0.3), values((5,)), attrs={"alpha": 0.3})
+case("elu", lambda x: F.elu(x, 0.7), values((5,)), attrs={"alpha": 0.7})
+case("softplus", lambda x: F.softplus(x, 2.0, 1.0), values((7,)), attrs={"beta": 2.0, "threshold": 1.0})
+case("hardtanh", lambda x: F.hardtanh(x, -0.3, 0.9), values((7,)), attrs={"lo": -0.3, "hi": 0.9})
+for src, dst in (("f32", "f64"), ("f64", "bf16"), ("f32", "f16"), ("i64", "f32"), ("f32", "i64"), ("f32", "bool"), ("bool", "i32"), ("i32", "u8"), ("f64", "i8")):
+    case("cast", lambda x: x.to(DTYPES[dst]), values((2, 3), src, positive=dst == "u8"), attrs={"dtype": dst})
+
+# --- two tensors, elementwise ------------------------------------------------------------------------------------------
+
+BINARY = {
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "maximum": torch.maximum, "minimum": torch.minimum,
+    "fmod": torch.fmod, "remainder": torch.remainder, "floor_divide": torch.floor_divide,
+}
+for op, f in BINARY.items():
+    grad = op != "floor_divide"
+    for d in ("f32", "f64", "bf16"):
+        case(op, f, values((3, 4), d), values((3, 4), d, positive=True, start=9), backward=grad)
+    case(op, f, values((2, 1, 3)), values((4, 1), positive=True, start=5), backward=grad, name="broadcast")
+    case(op, f, values((4,)), values((), positive=True, start=2), backward=grad, name="0-dim")
+    case(op, f, values((0, 3)), values((3,), positive=True), backward=grad, name="empty")
+    case(op, f, values((2, 3), "i32"), values((2, 3), "i32", positive=True, start=4))
+case("pow", torch.pow, values((3, 4), positive=True), values((3, 4), start=5))
+case("pow", torch.pow, values((3, 1), "f64", positive=True), values((4,), "f64", start=5), name="broadcast")
+case("pow", torch.pow, torch.tensor([0.0, 0.0, -2.0, 2.0, 1.0]), torch.tensor([0.0, 2.0, 3.0, -1.0, inf]), backward=False, name="edges")
+bad = (torch.tensor([nan, 1.0, nan, -0.0, inf]), torch.tensor([1.0, nan, nan, 0.0, -inf]))
+for op in ("add", "mul", "maximum", "minimum"):
+    case(op, BINARY[op], *bad, backward=False, name="NaN propagates")
+signs = (torch.tensor([7.0, -7.0, 7.0, -7.0, 5.5]), torch.tensor([3.0, 3.0, -3.0, -3.0, 0.5]))
+for op in ("fmod", "remainder", "floor_divide"):
+    case(op, BINARY[op], *signs, backward=False, name="signs")
+    case(op, BINARY[op], *(t.to(torch.int64) for t in (signs[0], torch.tensor([3, 3, -3, -3, 2]))), name="signs of integers")
+COMPARE = {"eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge}
+for op, f in COMPARE.items():
+    case(op, f, torch.tensor([1.0, 2.0, nan, 3.0]), torch.tensor([1.0, 3.0, nan, 2.0]), backward=False)
+    case(op, f, values((3, 1), "i64"), values((4,), "i64", start=1), backward=False)
+    case(op + "_scalar", lambda x: f(x, 2), values((6,), "i64"), attrs={"s": 2}, backward=False)
+    case(op + "_scalar", lambda x: f(x, 0.5), torch.tensor([0.5, 1.0, nan, -1.0]), attrs={"s": 0.5}, backward=False)
+for op, f in {"logical_and": torch.logical_and, "logical_or": torch.logical_or, "logical_xor": torch.logical_xor}.items():
+    case(op, f, torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False]))
+    case(op, f, torch.tensor([0, 2, 0, -1]), torch.tensor([True, False, True, True]), name="mixed")
+case("where", torch.where, values((3, 4), "bool"), values((3, 4)), values((3, 4), start=7))
+case("where", torch.where, values((3, 1), "bool"), values((4,), "f64"), values((3, 4), "f64", start=7), name="broadcast")
+case("where", torch.where, values((3,), "bool"), values((3,), "f32"), values((3,), "i64", start=7), name="promotion")
+case("masked_fill", lambda x, m: x.masked_fill(m, -1.5), values((3, 4)), values((3, 4), "bool"), attrs={"s": -1.5})
+case("masked_fill", lambda x, m: x.masked_fill(m, 2), values((2, 3), "i32"), values((3,), "bool"), attrs={"s": 2})
+
+SCALAR = {
+    "add_scalar": lambda x, s: x + s, "sub_scalar": lambda x, s: x - s, "rsub_scalar": lambda x, s: s - x, "mul_scalar": lambda x, s: x * s,
+    "div_scalar": lambda x, s: x / s, "rdiv_scalar": lambda x, s: s / x, "pow_scalar": torch.pow, "rpow_scalar": lambda x, s: torch.pow(s, x),
+    "maximum_scalar": lambda x, s: torch.clamp(x, min=s), "minimum_scalar": lambda x, s: torch.clamp(x, max=s),
+    "fmod_scalar": torch.fmod, "remainder_scalar": torch.remainder, "floor_divide_scalar": torch.floor_divide,
+}
+for op, f in SCALAR.items():
+    grad = op != "floor_divide_scalar"
+    for d in ("f32", "f64", "bf16"):
+        case(op, lambda x: f(x, 1.5), values((3, 4), d, positive=True), attrs={"s": 1.5}, backward=grad)
+    case(op, lambda x: f(x, 2), values((4,), "f32", positive=True), attrs={"s": 2}, backward=grad)
+    case(op, lambda x: f(x, 2), values((4,), "i64", positive=True), attrs={"s": 2})
+for s in (0.0, 1.0, 2.0, 3.0, -1.0, 0.5):
+    case("pow_scalar", lambda x: torch.pow(x, s), values((5,), "f64", positive=s in (0.5, -1.0)), attrs={"s": s})
+case("clamp", lambda x: torch.clamp(x, -0.5, 0.7), values((3, 4)), attrs={"lo": -0.5, "hi": 0.7})
+case("clamp", lambda x: torch.clamp(x, -1, 2), values((5,), "i32"), attrs={"lo": -1, "hi": 2})
+case("clamp", lambda x: torch.clamp(x, -0.5, 0.7), torch.tensor([nan, inf, -inf]), attrs={"lo": -0.5, "hi": 0.7}, backward=False, name="edges")
+
+# --- reductions --------------------------------------------------------------------------------------------------------
+
+
+def dims_of(f, dims, keep):
+    if dims:
+        return lambda x: f(x, dim=tuple(dims), keepdim=keep)
+    return lambda x: f(x, dim=tuple(range(x.ndim)), keepdim=keep)
+
+
+def prod(x, dim, keepdim):
+    for d in sorted((d % x.ndim for d in dim), reverse=True):
+        x = torch.prod(x, d, keepdim=keepdim)
+    return x
+
+
+REDUCE = {"sum": torch.sum, "amax": torch.amax, "amin": torch.amin, "prod": prod}
+for op, f in REDUCE.items():
+    for dims, keep in (([], False), ([1], False), ([-1, 0], True), ([0], False), ([0, 1, 2], True)):
+        for d in ("f32", "f64"):
+            case(op, dims_of(f, dims, keep), values((2, 3, 4), d), attrs={"dims": dims, "keepdim": keep}, backward=op != "prod")
+    case(op, dims_of(f, [1], False), values((3, 4), "bf16"), attrs={"dims": [1]}, backward=op != "prod")
+    case(op, dims_of(f, [0], False), values((3, 4), "i32"), attrs={"dims": [0]})
+    case(op, dims_of(f, [1], False), values((0, 4)), attrs={"dims": [1]}, backward=False, name="empty output")
+    case(op, dims_of(f, [0], False), torch.tensor([[1.0, nan], [2.0, 3.0]]), attrs={"dims": [0]}, backward=False, name="NaN propagates")
+for op in ("sum", "prod"):
+    case(op, dims_of(REDUCE[op], [1], False), values((3, 0)), attrs={"dims": [1]}, backward=False, name="nothing to reduce")
+    case(op, dims_of(REDUCE[op], [0], False), values((4, 2), "bool"), attrs={"dims": [0]}, name="bools")
+for op in ("amax", "amin"):
+    case(op, dims_of(REDUCE[op], [0], False), torch.tensor([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0]]), attrs={"dims": [0]}, name="ties share")
+for op, f in {"any": torch.any, "all": torch.all}.items():
+    for dims, keep in (([1], False), ([0], True)):
+        case(op, lambda x: f(x, dim=dims[0], keepdim=keep), values((3, 4), "bool"), attrs={"dims": dims, "keepdim": keep})
+    case(op, lambda x: f(x, dim=1), torch.tensor([[0, 2], [0, 0], [1, 3]]), attrs={"dims": [1]}, name="integers")
+    case(op, lambda x: f(x, dim=1), values((2, 0), "bool"), attrs={"dims": [1]}, name="nothing to reduce")
+for op, f in {"argmax": torch.argmax, "argmin": torch.argmin}.items():
+    for dim, keep in ((0, False), (-1, True), (1, False)):
+        case(op, lambda x: f(x, dim=dim, keepdim=keep), values((3, 4, 2)), attrs={"dim": dim, "keepdim": keep}, backward=False)
+    case(op, lambda x: f(x, dim=0), torch.tensor([1.0, nan, 3.0, nan]), attrs={"dim": 0}, backward=False, name="NaN wins")
+    case(op, lambda x: f(x, dim=0), torch.tensor([2, 5, 5, 2]), attrs={"dim": 0}, name="the first of equals")
+for d in ("f32", "f64", "i32"):
+    case("cumsum", lambda x: torch.cumsum(x, 1), values((3, 4), d), attrs={"dim": 1})
+case("cumsum", lambda x: torch.cumsum(x, -2), values((3, 4)), attrs={"dim": -2})
+
+# --- products ----------------------------------------------------------------------------------------------------------
+
+MATMUL = [((3, 4), (4, 5), False, False), ((4, 3), (4, 5), True, False), ((3, 4), (5, 4), False, True), ((4, 3), (5, 4), True, True),
+          ((2, 3, 4), (4, 5), False, False), ((2, 3, 4), (5, 4), False, True), ((2, 3, 4), (2, 4, 5), False, False),
+          ((2, 1, 3, 4), (3, 4, 2), False, False), ((2, 4, 3), (4, 5), True, False), ((3, 0), (0, 2), False, False), ((0, 3), (3, 2), False, False)]
+for a, b, ta, tb in MATMUL:
+    f = lambda x, y: torch.matmul(x.mT if ta else x, y.mT if tb else y)
+    for d in ("f32", "f64"):
+        case("matmul", f, values(a, d), values(b, d, start=11), attrs={"transpose_a": ta, "transpose_b": tb})
+case("matmul", torch.matmul, values((3, 4), "bf16"), values((4, 5), "bf16", start=11))
+case("matmul", torch.matmul, values((3, 4), "i64"), values((4, 2), "i64", start=11))
+rows = lambda a, b: a.reshape(-1, a.shape[-1]).mT @ b.reshape(-1, b.shape[-1])
+case("matmul_rows", rows, values((2, 3, 4)), values((2, 3, 5), start=11))
+case("matmul_rows", rows, values((3, 4), "f64"), values((3, 2), "f64", start=11))
+
+# --- softmax, norms, losses, attention ---------------------------------------------------------------------------------
+
+for op, f in {"softmax": torch.softmax, "log_softmax": torch.log_softmax}.items():
+    for d in ("f32", "f64", "bf16"):
+        for dim in (-1, 0):
+            case(op, lambda x: f(x, dim), values((3, 4), d), attrs={"dim": dim})
+    case(op, lambda x: f(x, 1), values((2, 0)), attrs={"dim": 1}, backward=False, name="empty")
+    case(op, lambda x: f(x, 0), torch.tensor([1e4, -1e4, -inf, 1.0]), attrs={"dim": 0}, backward=False, name="large")
+
+    def gradient(dy, y):
+        x = torch.log(y).detach().requires_grad_(True) if op == "softmax" else y.detach().requires_grad_(True)
+        return torch.autograd.grad(f(x, 1), x, dy)[0]
+
+    y = f(values((3, 4), "f64"), 1)
+    case(op + "_grad", gradient, values((3, 4), "f64", start=2), y, attrs={"dim": 1}, backward=False)
+
+
+def layer_norm(axes, eps):
+    def f(x, w, b):
+        shape = x.shape[x.ndim - axes:]
+        y = F.layer_norm(x, shape, w, b, eps)
+        dims = tuple(range(x.ndim - axes, x.ndim))
+        wide = x.float() if x.dtype == torch.bfloat16 else x
+        mean = wide.mean(dims)
+        return y, mean, torch.rsqrt(wide.var(dims, unbiased=False) + eps)
+    return f
+
+
+def rms_norm(axes, eps):
+    def f(x, w):
+        y = F.rms_norm(x, x.shape[x.ndim - axes:], w, eps)
+        return y, torch.rsqrt(x.square().mean(tuple(range(x.ndim - axes, x.ndim))) + eps)
+    return f
+
+
+for d in ("f32", "f64"):
+    case("layer_norm", layer_norm(1, 1e-5), values((2, 3, 6), d), values((6,), d, start=3), values((6,), d, start=8))
+    case("layer_norm", layer_norm(2, 1e-3), values((2, 3, 4), d), values((3, 4), d, start=3), None, attrs={"axes": 2, "eps": 1e-3})
+    case("layer_norm", layer_norm(1, 1e-5), values((4, 6), d), None, None)
+    case("rms_norm", rms_norm(1, 1e-6), values((2, 3, 6), d), values((6,), d, start=3))
+    case("rms_norm", rms_norm(2, 1e-3), values((2, 3, 4), d), None, attrs={"axes": 2, "eps": 1e-3})
+case("layer_norm", layer_norm(1, 1e-5), values((4, 6), "bf16"), values((6,), "bf16", start=3), values((6,), "bf16", start=8))
+
+
+def norm_grad(f, n):
+    def run(dy, x, *rest):
+        x = x.detach().requires_grad_(True)
+        stats, w = rest[: n], rest[n].detach().requires_grad_(True)
+        args = (x, w, torch.zeros_like(w).requires_grad_(True)) if n == 2 else (x, w)
+        return torch.autograd.grad(f(*args)[0], args, dy)
+    return run
+
+
+x, w, dy = values((4, 6), "f64"), values((6,), "f64", start=3), values((4, 6), "f64", start=5)
+case("layer_norm_grad", norm_grad(layer_norm(1, 1e-5), 2), dy, x, *layer_norm(1, 1e-5)(x, w, None)[1:], w, backward=False)
+case("rms_norm_grad", norm_grad(rms_norm(1, 1e-6), 1), dy, x, rms_norm(1, 1e-6)(x, w)[1], w, backward=False)
+
+
+def cross_entropy(ignore):
+    def f(x, t):
+        n = x.shape[-1]
+        loss = F.cross_entropy(x.reshape(-1, n), t.reshape(-1), reduction="none", ignore_index=ignore).reshape(t.shape)
+        return loss, torch.logsumexp(x, -1)
+    return f
+
+
+for d in ("f32", "f64"):
+    case("cross_entropy", cross_entropy(-100), values((4, 5), d), values((4,), "i64", below=5))
+    case("cross_entropy", cross_entropy(1), values((2, 3, 6), d), values((2, 3), "i64", below=6), attrs={"ignore_index": 1})
+
+
+def cross_entropy_grad(x, t, lse, dloss):
+    x = x.detach().requires_grad_(True)
+    return torch.autograd.grad(cross_entropy(-100)(x, t)[0], x, dloss)[0]
+
+
+x, t = values((4, 5), "f64"), values((4,), "i64", below=5)
+case("cross_entropy_grad", cross_entropy_grad, x, t, torch.logsumexp(x, -1), values((4,), "f64", start=2), backward=False)
+case("nll_pick", lambda x, t: x.gather(-1, t[:, None])[:, 0], x, t, backward=False)
+
+
+def attention(causal, scale):
+    def f(q, k, v):
+        s = q @ k.mT * scale
+        if causal:
+            s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -inf)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale), torch.logsumexp(s, -1)
+    return f
+
+
+for d in ("f32", "f64"):
+    q, k, v = (values((2, 2, 4, 3), d, start=i) for i in (0, 5, 9))
+    for causal in (False, True):
+        case("attention", attention(causal, 0.6), q, k, v, attrs={"causal": causal, "scale": 0.6})
+    case("attention", attention(False, 0.5), values((1, 2, 3, 4), d), values((1, 2, 5, 4), d, start=2), values((1, 2, 5, 6), d, start=4), attrs={"scale": 0.5})
+
+
+def attention_grad(dout, q, k, v, out, lse):
+    args = [t.detach().requires_grad_(True) for t in (q, k, v)]
+    return torch.autograd.grad(attention(True, 0.6)(*args)[0], args, dout)
+
+
+out, lse = attention(True, 0.6)(q, k, v)
+case("attention_grad", attention_grad, values((2, 2, 4, 3), "f64", start=7), q, k, v, out, lse, attrs={"causal": True, "scale": 0.6}, backward=False)
+
+# --- indices, shapes ---------------------------------------------------------------------------------------------------
+
+for d in ("f32", "f64", "bf16"):
+    case("embedding", lambda w, i: F.embedding(i, w), values((6, 3), d), values((2, 4), "i64", below=6))
+case("embedding", lambda w, i: F.embedding(i, w), values((6, 3)), values((4,), "i32", below=6))
+case("embedding_grad", lambda dy, i: torch.zeros(6, 3, dtype=dy.dtype).index_add(0, i, dy), values((5, 3), "f64"), values((5,), "i64", below=6), attrs={"rows": 6})
+case("one_hot", lambda i: F.one_hot(i, 4), values((2, 3), "i64", below=4), attrs={"classes": 4})
+case("match_index", lambda x, m: torch.where(x == m, torch.arange(3)[:, None], torch.iinfo(torch.int64).max),
+     torch.tensor([[1.0, 2.0], [3.0, 2.0], [3.0, 0.0]]), torch.tensor([[3.0, 2.0]]), attrs={"dim": 0}, backward=False)
+for shape in ([24], [4, 6], [2, 1, 12], [3, 2, 4]):
+    case("reshape", lambda x: x.reshape(shape), values((2, 3, 4)), attrs={"shape": shape})
+case("reshape", lambda x: x.reshape(0, 5), values((0, 3)), attrs={"shape": [0, 5]})
+for dims in ([2, 0, 1], [-1, 1, 0], [0, 1, 2]):
+    case("permute", lambda x: x.permute(dims), values((2, 3, 4)), attrs={"dims": dims})
+for src, dst in (((3, 1), [3, 4]), ((4,), [2, 3, 4]), ((1, 3), [1, 3]), ((1,), [0])):
+    case("expand", lambda x: x.expand(dst), values(src), attrs={"shape": dst})
+for dim, a, b, step in ((0, 1, 3, 1), (1, 0, 5, 2), (-1, 2, 2, 1), (1, 1, 5, 3)):
+    def cut(x):
+        at = [slice(None)] * x.ndim
+        at[dim] = slice(a, b, step)
+        return x[tuple(at)]
+    case("slice", cut, values((4, 5)), attrs={"dim": dim, "start": a, "end": b, "step": step})
+
+
+def uncut(dy):
+    x = torch.zeros(9, 3, dtype=dy.dtype)
+    return torch.slice_scatter(x, dy, 0, 1, 8, 2)
+
+
+case("slice_grad", uncut, values((4, 3)), attrs={"dim": 0, "start": 1, "step": 2, "size": 9})
+case("concat", lambda *xs: torch.cat(xs, 0), values((2, 3)), values((1, 3), start=4), attrs={"dim": 0})
+case("concat", lambda *xs: torch.cat(xs, -1), values((2, 3)), values((2, 0)), values((2, 2), start=4), attrs={"dim": -1})
+case("concat", lambda *xs: torch.cat(xs, 0), values((2,), "i32"), values((2,), "f32"), attrs={"dim": 0}, backward=False, name="promotion")
+for op, f in {"tril": torch.tril, "triu": torch.triu}.items():
+    for diagonal in (0, -1, 2):
+        case(op, lambda x: f(x, diagonal), values((2, 3, 4)), attrs={"diagonal": diagonal})
+
+# --- sources, steps ----------------------------------------------------------------------------------------------------
+
+case("full", lambda: torch.full((2, 3), 2.5), attrs={"shape": [2, 3], "value": 2.5})
+case("full", lambda: torch.full((3,), 7, dtype=torch.int64), attrs={"shape": [3], "dtype": "i64", "value": 7})
+case("arange", lambda: torch.arange(5), attrs={"len": 5})
+case("arange", lambda: torch.arange(0.5, 2.0, 0.25, dtype=torch.float32), attrs={"len": 6, "dtype": "f32", "start": 0.5, "step": 0.25})
+case("assign", lambda x, y: y.to(x.dtype), values((2, 3)), values((2, 3), "i32"), backward=False)
+
+
+def adamw(p, g, m, v):
+    from torch.optim import AdamW
+    p = p.clone().requires_grad_(True)
+    p.grad = g
+    o = AdamW([p], lr=0.1, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.03)
+    o.state[p] = {"step": torch.tensor(2.0), "exp_avg": m.clone(), "exp_avg_sq": v.clone()}
+    o.step()
+    return p.detach(), o.state[p]["exp_avg"], o.state[p]["exp_avg_sq"]
+
+
+for d in ("f32", "f64"):
+    case("adamw_step", adamw, values((2, 3), d), values((2, 3), d, start=1), values((2, 3), d, start=2), values((2, 3), d, start=3, positive=True),
+         attrs={"lr": 0.1, "beta1": 0.8, "beta2": 0.95, "eps": 1e-6, "weight_decay": 0.03, "step": 3}, backward=False)
+
+
+def sgd(p, g, buf=None, **kw):
+    p = p.clone().requires_grad_(True)
+    p.grad = g
+    o = torch.optim.SGD([p], lr=0.1, **kw)
+    if buf is not None:
+        o.state[p] = {"momentum_buffer": buf.clone()}
+    o.step()
+    return (p.detach(), o.state[p]["momentum_buffer"]) if buf is not None else (p.detach(),)
+
+
+case("sgd_step", lambda p, g, b: sgd(p, g), values((2, 3)), values((2, 3), start=1), None, attrs={"lr": 0.1}, backward=False)
+for nesterov in (False, True):
+    case("sgd_step", lambda p, g, b: sgd(p, g, b, momentum=0.9, weight_decay=0.02, nesterov=nesterov), values((2, 3)), values((2, 3), start=1), values((2, 3), start=2),
+         attrs={"lr": 0.1, "decay": 0.9, "weight_decay": 0.02, "nesterov": nesterov}, backward=False)
+
+with open("ops.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+
+# --- dtypes of results -------------------------------------------------------------------------------------------------
+
+promotion = []
+for a in DTYPES:
+    for b in DTYPES:
+        if {a, b} == {"u8", "i8"}:
+            continue  # torch gives i16, which is not a dtype here
+        for zero in ("", "a", "b"):
+            x = torch.ones(() if zero == "a" else (2,), dtype=DTYPES[a])
+            y = torch.ones(() if zero == "b" else (2,), dtype=DTYPES[b])
+            row = {op: NAMES[f(x, y).dtype] for op, f in (("add", torch.add), ("mul", torch.mul), ("div", torch.div), ("maximum", torch.maximum), ("eq", torch.eq))}
+            promotion.append({"a": a, "b": b, "zero": zero, "dtypes": row})
+scalars = []
+for a in DTYPES:
+    for kind, s in (("bool", True), ("int", 2), ("float", 2.5)):
+        row = {}
+        for op, f in (("add_scalar", torch.add), ("mul_scalar", torch.mul), ("div_scalar", torch.div), ("pow_scalar", torch.pow), ("eq_scalar", torch.eq)):
+            if op == "pow_scalar" and (kind == "bool" or a == "bool"):
+                continue
+            row[op] = NAMES[f(torch.ones(2, dtype=DTYPES[a]), s).dtype]
+        scalars.append({"a": a, "kind": kind, "s": str(s).lower(), "dtypes": row})
+with open("promotion.json", "w") as f:
+    rows = lambda rs: "[\n" + ",\n".join(json.dumps(r, separators=(",", ":")) for r in rs) + "\n]"
+    f.write('{"tensors":' + rows(promotion) + ',\n"scalars":' + rows(scalars) + "}\n")
+print(len(cases), "cases,", len(promotion), "pairs,", len(scalars), "scalars")
