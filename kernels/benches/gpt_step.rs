@@ -124,7 +124,9 @@ fn program(e: &Expr, inputs: usize) -> Program {
 }
 
 fn products(t: &mut Table) {
-    for (calls, inputs, outputs) in [(4 * LAYERS + 1, WIDTH, WIDTH), (LAYERS, WIDTH, 4 * WIDTH), (LAYERS, 4 * WIDTH, WIDTH)] {
+    for (calls, inputs, outputs) in
+        [(4 * LAYERS + 1, WIDTH, WIDTH), (LAYERS, WIDTH, 4 * WIDTH), (LAYERS, 4 * WIDTH, WIDTH)]
+    {
         let (x, w, y) = (tensor(&[ROWS, inputs]), tensor(&[outputs, inputs]), tensor(&[ROWS, outputs]));
         let (dx, dw) = (tensor(&[ROWS, inputs]), tensor(&[outputs, inputs]));
         let flops = 2 * ROWS * inputs * outputs;
@@ -160,19 +162,17 @@ fn elementwise(t: &mut Table) {
     });
     let wide = [ROWS, 4 * WIDTH];
     let (x, y, dy, dx) = (tensor(&wide), tensor(&wide), tensor(&wide), tensor(&wide));
-    t.time("gelu_tanh", LAYERS, ROWS * WIDTH * 32, "GB/s", || gelu.run(&[x.clone()], &[], &y).expect("runs"));
+    t.time("gelu_tanh", LAYERS, ROWS * WIDTH * 32, "GB/s", || {
+        gelu.run(std::slice::from_ref(&x), &[], &y).expect("runs")
+    });
     t.time("gelu_tanh gradient", LAYERS, ROWS * WIDTH * 48, "GB/s", || {
         slope.run(&[dy.clone(), x.clone(), y.clone()], &[], &dx).expect("runs");
     });
 }
 
 fn norms(t: &mut Table) {
-    let (x, y, dy, dx) = (
-        tensor(&[ROWS, WIDTH]),
-        tensor(&[ROWS, WIDTH]),
-        tensor(&[ROWS, WIDTH]),
-        tensor(&[ROWS, WIDTH]),
-    );
+    let (x, y, dy, dx) =
+        (tensor(&[ROWS, WIDTH]), tensor(&[ROWS, WIDTH]), tensor(&[ROWS, WIDTH]), tensor(&[ROWS, WIDTH]));
     let (w, b, dw, db) = (tensor(&[WIDTH]), tensor(&[WIDTH]), tensor(&[WIDTH]), tensor(&[WIDTH]));
     let (mean, rstd) = (tensor(&[ROWS]), tensor(&[ROWS]));
     let norm = Norm { dims: 1, eps: 1e-5, weight: Some(&w), bias: Some(&b) };

@@ -78,11 +78,7 @@ pub trait Real:
     fn erf(self) -> Self;
 
     /// Hyperbolic tangent.
-    #[inline(always)]
-    fn tanh(self) -> Self {
-        let t = (-(self.abs() + self.abs())).expm1();
-        (-t / (t + Self::ONE + Self::ONE)).copysign(self)
-    }
+    fn tanh(self) -> Self;
     /// `1 / (1 + exp(-self))`.
     #[inline(always)]
     fn sigmoid(self) -> Self {
@@ -198,6 +194,17 @@ macro_rules! real {
                 let y = (t * p + (t - 0.5)) * 2.0;
                 // Keeps the sign of zero.
                 if x == 0.0 { x } else { y }
+            }
+            #[inline(always)]
+            fn tanh(self) -> Self {
+                // By t = expm1(-2 |x|), which needs no care for overflow or the sign of zero.
+                let x = self.abs() * -2.0;
+                let x = if x < $k::EXPM1_LOW { $k::EXPM1_LOW } else { x };
+                let (n, r) = $k::reduce_exp(x);
+                let p = horner!(r, $k::EXPM1_R2) * (r * r) + r;
+                let power = $k::pow2(n);
+                let t = power * p + (power - 1.0);
+                (t / (t + 2.0)).copysign(self)
             }
             #[inline(always)]
             fn log(self) -> Self {

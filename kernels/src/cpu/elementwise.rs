@@ -10,17 +10,20 @@ mod loops;
 
 use super::copy::convert_run;
 use super::lane::Lane;
-use super::strided::{Walk, broadcast_strides};
+use super::strided::{Walk, broadcast_strides, prefetch};
 use crate::expr::{BinaryOp, Class, Expr, UnaryOp};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, KernelError, Result, Scalar, Strides, View};
-use loops::{Block, Lanes};
+use loops::{Basic, Block, Lanes};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 
 /// Elements per chunk: a register of f32 is 2 KiB.
 const CHUNK: usize = 512;
+/// Programs at least this long fetch the elements of the next chunk into the cache while they compute: by itself the CPU
+/// would wait for memory in the first and the last instruction and leave it alone in those between.
+const LONG_PROGRAM: usize = 4;
 /// Rows at least this long are walked one at a time; shorter ones are gathered so that a chunk spans several.
 const LONG_ROW: usize = 128;
 
@@ -30,6 +33,8 @@ enum Op {
     Copy,
     Unary(UnaryOp),
     Binary(BinaryOp),
+    /// `second(first(a, b), c)`: two instructions that take one way through the cache.
+    Pair(Basic, Basic),
     Select,
 }
 
@@ -78,7 +83,8 @@ impl Program {
         if last < c.first_value() {
             last = c.instruction(Op::Copy, [last; 3]);
         }
-        let (instructions, temporaries) = c.allocate(last);
+        let fused = c.fuse(last);
+        let (instructions, temporaries) = c.allocate(last, &fused);
         if c.first_value() + temporaries >= u16::MAX as usize {
             return Err(KernelError::new("expression too large"));
         }
@@ -211,6 +217,14 @@ impl Program {
                 }
                 let direct = chunk.direct(0, out, T::DTYPE);
                 let target = direct.map_or(register(registers - 1), |p| p.cast());
+                if self.instructions.len() >= LONG_PROGRAM {
+                    for (i, p) in slots[..inputs.len()].iter().enumerate() {
+                        if self.used[i] && !repeated[i] {
+                            prefetch(p.wrapping_add(n), n, true);
+                        }
+                    }
+                    prefetch(target.wrapping_add(n), n, true);
+                }
                 let (last, before) = self.instructions.split_last().expect("a program has an instruction");
                 for i in before {
                     // SAFETY: slots hold `n` readable elements; temporaries are registers of this thread.
@@ -238,6 +252,7 @@ unsafe fn execute<T: Lanes>(i: &Instruction, slots: &[*const T], dst: *mut T, n:
             Op::Copy => std::ptr::copy(a, dst, n),
             Op::Unary(op) => T::unary(op, Block { a, b: a, dst, n }),
             Op::Binary(op) => T::binary(op, Block { a, b, dst, n }),
+            Op::Pair(first, second) => T::pair(first, second, c, Block { a, b, dst, n }),
             Op::Select => T::select(a, Block { a: b, b: c, dst, n }),
         }
     }
@@ -382,6 +397,9 @@ impl Compiler {
             }
             Expr::Binary(op, a, b) => {
                 let (a, b) = (self.value(a), self.value(b));
+                // One order, so that `a * b` is found again in `b * a`.
+                let swap = matches!(op, BinaryOp::Add | BinaryOp::Mul) && b < a;
+                let (a, b) = if swap { (b, a) } else { (a, b) };
                 self.instruction(Op::Binary(*op), [a, b, a])
             }
             Expr::Select(c, a, b) => {
@@ -391,18 +409,51 @@ impl Compiler {
         }
     }
 
+    /// Makes pairs of additions, subtractions and products of which the first is only for the second; says which values
+    /// are thereby no longer computed by themselves.
+    fn fuse(&mut self, last: usize) -> Vec<bool> {
+        let first = self.first_value();
+        let mut uses = vec![0; self.values.len()];
+        for (op, operands) in &self.values {
+            let count = match op {
+                Op::Copy | Op::Unary(_) => 1,
+                Op::Binary(_) => 2,
+                Op::Pair(..) | Op::Select => 3,
+            };
+            operands[..count].iter().filter(|o| **o >= first).for_each(|o| uses[o - first] += 1);
+        }
+        let mut fused = vec![false; self.values.len()];
+        for j in 0..=last - first {
+            let (Op::Binary(second), [a, b, _]) = self.values[j] else { continue };
+            let Some(second) = Basic::of(second) else { continue };
+            for (inner, other) in [(a, b), (b, a)] {
+                if inner < first || uses[inner - first] != 1 || (inner == b && second == Basic::Sub) {
+                    continue;
+                }
+                if let (Op::Binary(op), [x, y, _]) = self.values[inner - first]
+                    && let Some(op) = Basic::of(op)
+                {
+                    self.values[j] = (Op::Pair(op, second), [x, y, other]);
+                    fused[inner - first] = true;
+                    break;
+                }
+            }
+        }
+        fused
+    }
+
     /// Gives values to temporaries, reusing those whose value is no longer needed; also returns how many there are.
-    fn allocate(&self, last: usize) -> (Vec<Instruction>, usize) {
+    fn allocate(&self, last: usize, fused: &[bool]) -> (Vec<Instruction>, usize) {
         let first = self.first_value();
         let final_value = last - first;
         let mut last_use = vec![0; self.values.len()];
-        for (i, (_, operands)) in self.values.iter().enumerate() {
+        for (i, (_, operands)) in self.values.iter().enumerate().filter(|(i, _)| !fused[*i]) {
             operands.iter().filter(|o| **o >= first).for_each(|o| last_use[o - first] = i);
         }
         let mut place = vec![0u16; self.values.len()];
         let (mut free, mut count) = (Vec::new(), 0);
         let mut out = Vec::new();
-        for (i, (op, operands)) in self.values.iter().enumerate() {
+        for (i, (op, operands)) in self.values.iter().enumerate().filter(|(i, _)| !fused[*i]) {
             let slot = |o: usize| if o >= first { place[o - first] } else { o as u16 };
             let operands_at = operands.map(slot);
             // The last instruction writes to the output. The others write to a temporary that is not an operand.

@@ -126,9 +126,10 @@ versions! {
 versions! {
     /// `dx = exp(x - lse) * scale`
     pub(crate) fn exp_scaled<A: Acc>(x: &[A], lse: A, scale: A, dx: &mut [A]) {
+        let fma = target_cfg_f!(target_feature = "fma");
         let dx = &mut dx[..x.len()];
         for i in 0..x.len() {
-            dx[i] = (x[i] - lse).exp() * scale;
+            dx[i] = (x[i] - lse).exp_weight(fma) * scale;
         }
     }
 }

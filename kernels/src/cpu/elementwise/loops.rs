@@ -8,6 +8,7 @@ use crate::cpu::lane::Lane;
 use crate::expr::{BinaryOp, UnaryOp, remainder};
 use crate::vmath::Real;
 use multiversion::multiversion;
+use std::ops::{Add, Mul, Sub};
 
 /// Two sources, a destination and a length. Unary functions have `b == a`.
 #[derive(Clone, Copy)]
@@ -16,6 +17,25 @@ pub(super) struct Block<T> {
     pub(super) b: *const T,
     pub(super) dst: *mut T,
     pub(super) n: usize,
+}
+
+/// The functions that instructions are made of in pairs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Basic {
+    Add,
+    Sub,
+    Mul,
+}
+
+impl Basic {
+    pub(super) fn of(op: BinaryOp) -> Option<Basic> {
+        match op {
+            BinaryOp::Add => Some(Basic::Add),
+            BinaryOp::Sub => Some(Basic::Sub),
+            BinaryOp::Mul => Some(Basic::Mul),
+            _ => None,
+        }
+    }
 }
 
 /// A type of arithmetic.
@@ -30,6 +50,11 @@ pub(super) trait Lanes: Lane {
     /// # Safety
     /// See [`Lanes::unary`].
     unsafe fn binary(op: BinaryOp, x: Block<Self>);
+    /// `second(first(x.a, x.b), c)`; each rounds by itself.
+    ///
+    /// # Safety
+    /// See [`Lanes::unary`].
+    unsafe fn pair(first: Basic, second: Basic, c: *const Self, x: Block<Self>);
     /// `x.a` where the condition is not zero, else `x.b`.
     ///
     /// # Safety
@@ -112,6 +137,50 @@ unsafe fn select<T: Lane>(condition: *const T, x: Block<T>, zero: T) {
             x.dst.add(i).write(if condition.add(i).read() != zero { a } else { b });
         }
     }
+}
+
+/// Elements that are read from all sources before they are written: then it does not matter which of them the
+/// destination is, and all loops are vectors.
+const WIDTH: usize = 64;
+
+/// # Safety
+/// See [`Lanes::unary`].
+#[inline(always)]
+unsafe fn map3<T: Lane>(c: *const T, x: Block<T>, f: impl Fn(T, T, T) -> T) {
+    let blocks = x.n / WIDTH;
+    for block in 0..blocks {
+        // SAFETY: the block lies inside all; reads and writes ask for no alignment.
+        unsafe {
+            let read = |p: *const T| p.cast::<[T; WIDTH]>().add(block).read_unaligned();
+            let (a, b, c) = (read(x.a), read(x.b), read(c));
+            let mut out = [T::default(); WIDTH];
+            for i in 0..WIDTH {
+                out[i] = f(a[i], b[i], c[i]);
+            }
+            x.dst.cast::<[T; WIDTH]>().add(block).write_unaligned(out);
+        }
+    }
+    for i in blocks * WIDTH..x.n {
+        // SAFETY: `i < n`.
+        unsafe { x.dst.add(i).write(f(x.a.add(i).read(), x.b.add(i).read(), c.add(i).read())) };
+    }
+}
+
+/// The nine pairs, in the given three functions.
+macro_rules! pairs {
+    ($first:expr, $second:expr, $c:expr, $x:expr, $add:expr, $sub:expr, $mul:expr) => {
+        match ($first, $second) {
+            (Basic::Add, Basic::Add) => map3($c, $x, |a, b, c| $add($add(a, b), c)),
+            (Basic::Add, Basic::Sub) => map3($c, $x, |a, b, c| $sub($add(a, b), c)),
+            (Basic::Add, Basic::Mul) => map3($c, $x, |a, b, c| $mul($add(a, b), c)),
+            (Basic::Sub, Basic::Add) => map3($c, $x, |a, b, c| $add($sub(a, b), c)),
+            (Basic::Sub, Basic::Sub) => map3($c, $x, |a, b, c| $sub($sub(a, b), c)),
+            (Basic::Sub, Basic::Mul) => map3($c, $x, |a, b, c| $mul($sub(a, b), c)),
+            (Basic::Mul, Basic::Add) => map3($c, $x, |a, b, c| $add($mul(a, b), c)),
+            (Basic::Mul, Basic::Sub) => map3($c, $x, |a, b, c| $sub($mul(a, b), c)),
+            (Basic::Mul, Basic::Mul) => map3($c, $x, |a, b, c| $mul($mul(a, b), c)),
+        }
+    };
 }
 
 /// The branch-free sine or cosine where the whole block allows it; the choice is made per element either way, so that
@@ -201,7 +270,7 @@ unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
 }
 
 macro_rules! real_lanes {
-    ($t:ident $unary:ident $binary:ident $select:ident |$s:ident| $scalar:expr) => {
+    ($t:ident $unary:ident $binary:ident $pair:ident $select:ident |$s:ident| $scalar:expr) => {
         /// # Safety
         /// See [`Lanes::unary`].
         #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
@@ -215,6 +284,13 @@ macro_rules! real_lanes {
         unsafe fn $binary(op: BinaryOp, x: Block<$t>) {
             // SAFETY: by the contract of this function.
             unsafe { binary_real(op, x) }
+        }
+        /// # Safety
+        /// See [`Lanes::unary`].
+        #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+        unsafe fn $pair(first: Basic, second: Basic, c: *const $t, x: Block<$t>) {
+            // SAFETY: by the contract of this function.
+            unsafe { pairs!(first, second, c, x, Add::add, Sub::sub, Mul::mul) }
         }
         /// # Safety
         /// See [`Lanes::unary`].
@@ -235,6 +311,10 @@ macro_rules! real_lanes {
                 // SAFETY: by the contract of this function.
                 unsafe { $binary(op, x) }
             }
+            unsafe fn pair(first: Basic, second: Basic, c: *const Self, x: Block<Self>) {
+                // SAFETY: by the contract of this function.
+                unsafe { $pair(first, second, c, x) }
+            }
             unsafe fn select(condition: *const Self, x: Block<Self>) {
                 // SAFETY: by the contract of this function.
                 unsafe { $select(condition, x) }
@@ -242,8 +322,8 @@ macro_rules! real_lanes {
         }
     };
 }
-real_lanes!(f32 unary_f32 binary_f32 select_f32 |s| s.to_f64() as f32);
-real_lanes!(f64 unary_f64 binary_f64 select_f64 |s| s.to_f64());
+real_lanes!(f32 unary_f32 binary_f32 pair_f32 select_f32 |s| s.to_f64() as f32);
+real_lanes!(f64 unary_f64 binary_f64 pair_f64 select_f64 |s| s.to_f64());
 
 /// Quotient towards zero; 0 for a zero divisor.
 #[inline(always)]
@@ -341,6 +421,14 @@ unsafe fn binary_i64(op: BinaryOp, x: Block<i64>) {
     }
 }
 
+/// # Safety
+/// See [`Lanes::unary`].
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn pair_i64(first: Basic, second: Basic, c: *const i64, x: Block<i64>) {
+    // SAFETY: by the contract of this function.
+    unsafe { pairs!(first, second, c, x, i64::wrapping_add, i64::wrapping_sub, i64::wrapping_mul) }
+}
+
 impl Lanes for i64 {
     fn from_scalar(s: Scalar) -> Self {
         s.to_i64()
@@ -352,6 +440,10 @@ impl Lanes for i64 {
     unsafe fn binary(op: BinaryOp, x: Block<Self>) {
         // SAFETY: by the contract of this function.
         unsafe { binary_i64(op, x) }
+    }
+    unsafe fn pair(first: Basic, second: Basic, c: *const Self, x: Block<Self>) {
+        // SAFETY: by the contract of this function.
+        unsafe { pair_i64(first, second, c, x) }
     }
     unsafe fn select(condition: *const Self, x: Block<Self>) {
         // SAFETY: by the contract of this function.

@@ -69,6 +69,46 @@ fn layouts_and_threads_do_not_change_bits() {
     }
 }
 
+/// Fused into one instruction or not, each operation rounds by itself, also where the output is an operand.
+#[test]
+fn pairs_round_twice() {
+    let apply = |op: &str, a: f32, b: f32| match op {
+        "+" => a + b,
+        "-" => a - b,
+        _ => a * b,
+    };
+    for first in ["+", "-", "*"] {
+        for second in ["+", "-", "*"] {
+            for n in [1, 63, 200, 1000] {
+                let x: Vec<Vec<f64>> =
+                    (1..4).map(|seed| values(n, seed).iter().map(|v| (v * 1.1) as f32 as f64).collect()).collect();
+                let [a, b, c] = [0, 1, 2].map(|i| Owned::from_f64(DType::F32, &[n], &x[i]));
+                let inputs = [a.view(), b.view(), c.view()];
+                for (text, left) in
+                    [(format!("(a {first} b) {second} c"), true), (format!("c {second} (a {first} b)"), false)]
+                {
+                    let want: Vec<f64> = (0..n)
+                        .map(|i| {
+                            let [a, b, c] = [0, 1, 2].map(|k| x[k][i] as f32);
+                            let inner = apply(first, a, b);
+                            (if left { apply(second, inner, c) } else { apply(second, c, inner) }) as f64
+                        })
+                        .collect();
+                    let p = program(&text, &[DType::F32; 3], DType::F32);
+                    let fused = p.instructions.len() == 1;
+                    assert_eq!(fused, left || second != "-", "{text}");
+                    let out = Owned::zeros(DType::F32, &[n]);
+                    p.run(&inputs, &[], &out.view()).unwrap();
+                    assert_eq!(read(&out.view()), want, "{text} {n}");
+                    let own = Owned::from_f64(DType::F32, &[n], &x[2]);
+                    p.run(&[a.view(), b.view(), own.view()], &[], &own.view()).unwrap();
+                    assert_eq!(read(&own.view()), want, "{text} {n} in place");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn in_place() {
     for text in ["a * a + b", "exp(a)", "b - a", "select(a > b, a, -a)"] {
