@@ -57,6 +57,8 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
     let (keep_in, keep_out) = saves(call.op, needs, inputs.len())?;
     let bit = |m: u64, i: usize| m >> i.min(63) & 1 == 1;
     let keep = |t: &Tensor| Saved { tensor: t.clone(), version: t.version() };
+    // What an in-place call has overwritten is gone: a rule that reads it gets the error, not the new value.
+    let overwritten = |i: usize| matches!((call.given, call.inputs[i]), (Some(g), Some(t)) if g.same(t));
     let node = Arc::new(Node {
         ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
         op: call.op,
@@ -66,7 +68,14 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         input_types: inputs.iter().map(|t| t.as_ref().map(|t| t.ty().clone())).collect(),
         input_globals: call.inputs.iter().map(|t| t.and_then(|t| t.global()).cloned()).collect(),
         inputs: Mutex::new(Some(
-            inputs.iter().enumerate().map(|(i, t)| t.as_ref().filter(|_| bit(keep_in, i)).map(keep)).collect(),
+            inputs
+                .iter()
+                .enumerate()
+                .map(|(i, t)| {
+                    let saved = t.as_ref().filter(|_| bit(keep_in, i)).map(keep)?;
+                    Some(if overwritten(i) { Saved { version: u64::MAX, ..saved } } else { saved })
+                })
+                .collect(),
         )),
         outputs: Mutex::new(SmallVec::new()),
         n_outputs: outs.len(),

@@ -209,7 +209,13 @@ impl Tensor {
         if let Body::Global(_, s) = self.body() {
             // The new memory counts its versions from the start: an old boxed form could pass for one of its own.
             self.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
-            *s.lock().unwrap_or_else(|e| e.into_inner()) = Some(shard);
+            let mut s = s.lock().unwrap_or_else(|e| e.into_inner());
+            // Nor may what was saved for backward from the old memory look unchanged: versions of a handle only grow.
+            let old = s.as_ref().map_or(0, |l| l.storage.version());
+            while shard.storage.version() < old {
+                shard.storage.bump_version();
+            }
+            *s = Some(shard);
         }
     }
     /// Version of the data: grows with every in-place change.
