@@ -70,7 +70,8 @@ fn compare(what: &str, have: &Tensor, want: &Value, slack: f64) -> std::result::
     let data = have.to_f64_vec().map_err(|e| e.to_string())?;
     for (i, (a, b)) in data.iter().zip(&want.data).enumerate() {
         let same = a == b || (a.is_nan() && b.is_nan());
-        if !same && !((a - b).abs() <= eps * slack * (0.3 + b.abs())) {
+        let near = (a - b).abs() <= eps * slack * (0.3 + b.abs());
+        if !same && !near {
             return Err(format!("{what}: element {i} is {a} instead of {b}"));
         }
     }

@@ -45,8 +45,8 @@ fn the_derivative_of_a_derived_gradient_is_there_too() {
     let x = from_vec(vec![2.0f64, -1.5], [2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
     let y = call("cube", &[(&x).into()], &[]).unwrap().remove(0);
     let again = BackwardOptions { create_graph: true, ..Default::default() };
-    let d = functional::grad(&[y.sum(()).unwrap()], &[x.clone()], &again).unwrap()[0].clone().unwrap();
-    let dd = functional::grad(&[d.sum(()).unwrap()], &[x.clone()], &again).unwrap()[0].clone().unwrap();
+    let d = functional::grad(&[y.sum(()).unwrap()], std::slice::from_ref(&x), &again).unwrap()[0].clone().unwrap();
+    let dd = functional::grad(&[d.sum(()).unwrap()], std::slice::from_ref(&x), &again).unwrap()[0].clone().unwrap();
     let ddd = functional::grad(&[dd.sum(()).unwrap()], &[x], &again).unwrap()[0].clone().unwrap();
     assert_eq!(d.to_f64_vec().unwrap(), [12.0, 6.75]);
     assert_eq!(dd.to_f64_vec().unwrap(), [12.0, -9.0]);

@@ -104,13 +104,13 @@ impl Spec {
             for (i, x) in exact.data.iter_mut().enumerate() {
                 // A permutation of a grid in (0, 2): distinct, then moved off the round numbers.
                 let k = (i * 7 + (order % 5) as usize) % n.max(1);
-                let k = if n % 7 == 0 { i } else { k };
+                let k = if n.is_multiple_of(7) { i } else { k };
                 let u = (k as f64 + 0.37) / n as f64 * 1.9 + 0.013 * (1.0 + (order % 7) as f64);
                 let near = (u * 2.0 - (u * 2.0).round()).abs() < 0.02;
                 let u = if near { u + 0.033 } else { u };
                 *x = match self.values {
                     Values::Positive => u + 0.2,
-                    _ if mix(&[seed, i as u64]) % 2 == 0 => u,
+                    _ if mix(&[seed, i as u64]).is_multiple_of(2) => u,
                     _ => -u * 0.77,
                 };
             }

@@ -140,6 +140,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 "f32[5, 4]; shape=[20]",
                 "i32[12]; shape=[3, 1, 4]",
                 "bool[1, 6]; shape=[6]",
+                "f32[7, 2]; shape=[14]",
+                "f32[3, 4]; shape=[2, 6]",
+                "f32[0, 6]; shape=[2, 0, 3]",
+                "f32[2]; shape=[1, 2, 1]",
             ]);
         o.nd_valid = Some(std::sync::Arc::new(|c, placement, sig| {
             let shape: Vec<usize> = match c.ints("shape") {
