@@ -1,6 +1,6 @@
 //! The control service of one job, hosted by the launcher.
 //!
-//! [`state`] holds what is known of the job and decides; this file carries it over gRPC. Everything waits on one watch
+//! `state.rs` holds what is known of the job and decides; this file carries it over gRPC. Everything waits on one watch
 //! channel that holds the state, so there is one lock and no wake-up can be missed.
 
 mod state;
