@@ -35,7 +35,7 @@ fn every_op_is_listed_with_dtypes_and_sharding() {
         relu,
         "relu(x) -> y
     dtypes  x any; result promoted from the inputs
-    sbp     S(0) -> S(0) | S(1) -> S(1) | P(max) -> P(max) | P(min) -> P(min) | B -> B    (for f32[3, 5])"
+    sbp     B -> B | S(0) -> S(0) | S(1) -> S(1) | P(max) -> P(max) | P(min) -> P(min)    (for f32[3, 5])"
     );
 }
 
@@ -66,10 +66,10 @@ Functions
 Sharding
   rule: depends on shapes and attributes; and one lowering
   for f32[4, 3, 6], f32[6], f32[6], along one mesh axis:
+    B, B, B -> B, B, B
     S(0), B, B -> S(0), S(0), S(0)
     S(1), B, B -> S(1), S(1), S(1)
     S(2), S(0), S(0) -> S(2), B, B (lowered)
-    B, B, B -> B, B, B
 
 Gradient
   a rule that keeps x, weight, mean, rstd
