@@ -42,7 +42,7 @@ impl Parallel {
             Parallel::Dp => (world, 1),
             Parallel::Tp | Parallel::Single => (1, world),
             Parallel::TwoD => {
-                let tp = (1..=world).rev().find(|t| world % t == 0 && t * t <= world).unwrap_or(1);
+                let tp = (1..=world).rev().find(|t| world.is_multiple_of(*t) && t * t <= world).unwrap_or(1);
                 (world / tp, tp)
             }
         };
