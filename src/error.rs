@@ -61,6 +61,8 @@ pub enum ErrorKind {
     Autograd,
     /// An op or function of that name does not exist, or exists twice.
     Registry,
+    /// A value is out of range (an index, a class): found by a kernel on the rank that has it. Local.
+    Value,
     /// Out of memory. Local.
     Memory,
     /// File or socket. Local.
@@ -127,6 +129,8 @@ constructors! {
     autograd => Autograd;
     /// Unknown or doubly defined op or function.
     registry => Registry;
+    /// A value is out of range.
+    value => Value;
     /// Out of memory.
     memory => Memory;
     /// File or socket.
@@ -164,6 +168,12 @@ impl Error {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Error {
         self.0.help.get_or_insert(help.into());
+        self
+    }
+    /// The same error as another kind.
+    #[must_use]
+    pub fn as_kind(mut self, kind: ErrorKind) -> Error {
+        self.0.kind = kind;
         self
     }
     /// Adds the cause.

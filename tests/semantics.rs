@@ -352,3 +352,17 @@ fn i17_the_asynchronous_device_agrees_with_the_inline_one() {
         assert_eq!(run(Device::Async, seed), run(Device::Cpu, seed), "seed {seed}");
     }
 }
+
+#[test]
+fn i18_an_error_that_depends_on_values_is_local() {
+    let table = zeros([3, 2], Device::Cpu).unwrap();
+    let ids = from_vec(vec![0i64, 3], [2], Device::Cpu).unwrap();
+    let line = line!() + 1;
+    let e = table.embedding(&ids).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Value);
+    assert!(!e.is_logical());
+    let text = e.to_string();
+    assert!(text.contains("embedding") && text.contains(&format!("semantics.rs:{line}")) && text.contains('3'), "{text}");
+    let (logits, target) = (zeros([1, 4], Device::Cpu).unwrap(), from_vec(vec![4i64], [1], Device::Cpu).unwrap());
+    assert_eq!(logits.cross_entropy(&target).unwrap_err().kind(), ErrorKind::Value);
+}

@@ -42,7 +42,7 @@ impl World {
         let site = crate::error::CallSite::here();
         let tag = self.ctx.next_op("barrier", site.line as u64, site);
         let group = crate::comm::Group { ranks: (0..self.size()).collect(), me: self.rank() };
-        self.ctx.device(crate::placement::Device::Cpu)?.vm.synchronize()?;
+        self.ctx.quiesce()?;
         self.ctx.comm()?.barrier(&group, &tag)
     }
 }

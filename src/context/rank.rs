@@ -121,6 +121,13 @@ impl RankCtx {
         }
     }
 
+    /// Waits for all work issued so far: before a collective on the caller's own thread, so that the rank keeps one total
+    /// order of collectives.
+    pub(crate) fn quiesce(&self) -> Result<()> {
+        self.cpu.vm.synchronize()?;
+        self.test.get().map_or(Ok(()), |d| d.vm.synchronize())
+    }
+
     /// Notes the next global op of the stream and makes the tag of its collectives.
     pub(crate) fn next_op(&self, op: &'static str, key: u64, site: CallSite) -> Tag {
         let mut s = self.stream.lock().unwrap_or_else(|e| e.into_inner());

@@ -105,6 +105,7 @@ fn shard_to_global_inner(
         return Err(Error::argument(format!("{t} is not a local tensor")));
     };
     let comm = ctx.comm()?;
+    ctx.quiesce()?;
     let world = ctx.world();
     // Every rank tells its shape; the logical shape follows from the shards along each split axis.
     let tag = ctx.next_op("to_global", 0x70_67 ^ site.line as u64, site);
@@ -184,9 +185,8 @@ fn shard_to_global_inner(
     if b_axes.is_empty() {
         return Ok(Tensor::from_shard(ty, Some(shard)));
     }
-    let vm = &ctx.device(placement.device())?.vm;
     let own = super::dispatch::contiguous(ctx, &shard)?;
-    vm.synchronize()?;
+    ctx.quiesce()?;
     let coord = placement.coord(pos);
     let ranks: Vec<usize> = (0..placement.len())
         .filter(|p| {
@@ -246,7 +246,7 @@ fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSb
 
 fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
-    ctx.device(l.ty.device)?.vm.synchronize()?;
+    ctx.device(l.ty.device)?.vm.wait(&out.storage)?;
     oflow_kernels::cpu::copy::fill(&out.view(), oflow_kernels::Scalar::Int(0))?;
     Ok(out)
 }

@@ -26,7 +26,6 @@ pub(super) fn copy_plan() -> Result<Arc<KernelPlan>> {
         attrs: SmallVec::new(),
         input_boxes: SmallVec::new(),
         output_boxes: SmallVec::new(),
-        inplace: vec![],
         workspace: 0,
     });
     Ok(PLAN.get_or_init(|| plan).clone())

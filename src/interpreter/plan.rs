@@ -195,7 +195,6 @@ fn kernel_plan(
         attrs,
         input_boxes: ins.iter().cloned().collect(),
         output_boxes: outs.iter().cloned().collect(),
-        inplace: k.inplace.clone(),
         workspace,
     })))
 }

@@ -37,8 +37,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             if g.placement.len() < ctx.world() {
                 let tag = ctx.next_op("to_vec", g.ty.len() as u64 ^ site.line as u64, site);
                 let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
-                // A collective on the caller's thread: what the communication stream still has to do comes first.
-                ctx.device(g.placement.device())?.vm.synchronize()?;
+                ctx.quiesce()?;
                 ctx.comm()?.broadcast(&group, &tag, g.placement.ranks()[0], &mut bytes)?;
             }
             Ok(bytes)

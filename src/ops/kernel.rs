@@ -88,7 +88,8 @@ pub struct KernelDef {
     pub state: Option<StateFn>,
     /// Scratch bytes.
     pub workspace: Option<WorkspaceFn>,
-    /// `(input, output)`: the output may take the input's memory when nobody else holds it.
+    /// `(input, output)`: the output may take the input's memory when nobody else holds it. Eagerly the caller always holds
+    /// its inputs; `oflow ops` shows it, and a memory plan of a whole program can use it.
     pub inplace: Vec<(usize, usize)>,
 }
 

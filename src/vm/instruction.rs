@@ -3,7 +3,7 @@
 use super::box_exec::execute;
 use crate::boxing::BoxingPlan;
 use crate::comm::{Communicator, Tag};
-use crate::error::{CallSite, Error, Result};
+use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::Storage;
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
 use oflow_kernels::{ShardBox, View};
@@ -35,8 +35,6 @@ pub struct KernelPlan {
     pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
     /// Where the output shards lie.
     pub output_boxes: SmallVec<[ShardBox; 2]>,
-    /// `(input, output)` that may share memory.
-    pub inplace: Vec<(usize, usize)>,
     /// Scratch bytes.
     pub workspace: usize,
 }
@@ -107,7 +105,12 @@ impl Instruction {
                     state: k.plan.state.as_ref(),
                     workspace: k.workspace.as_ref(),
                 };
-                (k.plan.run)(&cx).map_err(|e| e.in_call(|| k.plan.op.name().to_string()).at(k.site))
+                // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
+                // may have seen them.
+                (k.plan.run)(&cx).map_err(|e| {
+                    let e = if e.is_logical() { e.as_kind(ErrorKind::Value) } else { e };
+                    e.in_call(|| k.plan.op.name().to_string()).at(k.site)
+                })
             }
             Work::Boxing(b) => {
                 let comm = comm.ok_or_else(|| Error::context("boxing needs a rank context"))?;

@@ -95,7 +95,11 @@ fn in_full(op: &'static Op) -> String {
         "Kernels",
         op.kernels
             .iter()
-            .map(|k| format!("{} on {}, {}, {}", k.name, k.device, priority(k.priority), predicate(&k.pred)))
+            .map(|k| {
+                let reuse: String =
+                    k.inplace.iter().map(|(i, o)| format!(", output {o} may reuse input {i}")).collect();
+                format!("{} on {}, {}, {}{reuse}", k.name, k.device, priority(k.priority), predicate(&k.pred))
+            })
             .collect(),
     );
     section("Traits", traits(op).into_iter().map(String::from).collect());
@@ -318,6 +322,7 @@ fn to_json(op: &'static Op) -> Value {
                 "device": k.device.to_string(),
                 "priority": priority(k.priority),
                 "when": predicate(&k.pred),
+                "may_reuse": k.inplace,
             })
         })
         .collect();
