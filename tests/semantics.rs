@@ -1,6 +1,7 @@
 //! What a user relies on: contexts, ways in and out, views as values, gradients and their layouts, refusals.
 
 use oflow::prelude::*;
+use oflow::vm::{INLINE_BYTES, VmMode};
 use oflow::{BackwardOptions, ErrorKind};
 
 fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
@@ -322,8 +323,8 @@ fn errors_name_op_shapes_layouts_line_and_the_way_out() {
 #[test]
 fn i17_the_asynchronous_device_agrees_with_the_inline_one() {
     // Streams are threads with random delays and freed memory is poisoned: a missing wait gives wrong numbers.
-    let run = |device: Device, seed: u64| {
-        oflow::run_ranks(4, |_| {
+    let run = |device: Device, mode: VmMode, seed: u64| {
+        oflow::run_ranks_with(4, mode, |_| {
             manual_seed(seed);
             let mesh = Placement::all(device)?.mesh(&[("dp", 2), ("tp", 2)])?;
             let x = randn([6, 4], (&mesh, sbp![S(0), B]).dtype(DType::F64))?;
@@ -349,7 +350,7 @@ fn i17_the_asynchronous_device_agrees_with_the_inline_one() {
         .remove(0)
     };
     for seed in 0..4 {
-        assert_eq!(run(Device::Async, seed), run(Device::Cpu, seed), "seed {seed}");
+        assert_eq!(run(Device::Async, VmMode::Inline, seed), run(Device::Cpu, VmMode::Inline, seed), "seed {seed}");
     }
 }
 
@@ -362,7 +363,37 @@ fn i18_an_error_that_depends_on_values_is_local() {
     assert_eq!(e.kind(), ErrorKind::Value);
     assert!(!e.is_logical());
     let text = e.to_string();
-    assert!(text.contains("embedding") && text.contains(&format!("semantics.rs:{line}")) && text.contains('3'), "{text}");
+    assert!(
+        text.contains("embedding") && text.contains(&format!("semantics.rs:{line}")) && text.contains('3'),
+        "{text}"
+    );
     let (logits, target) = (zeros([1, 4], Device::Cpu).unwrap(), from_vec(vec![4i64], [1], Device::Cpu).unwrap());
     assert_eq!(logits.cross_entropy(&target).unwrap_err().kind(), ErrorKind::Value);
+}
+
+#[test]
+fn i17_large_boxings_on_a_thread_of_their_own_agree_and_keep_one_order() {
+    let rows = INLINE_BYTES / 8 / 16 + 3;
+    let run = |mode: VmMode| {
+        oflow::run_ranks_with(3, mode, |_| {
+            let mesh = Placement::all(Device::Cpu)?;
+            let mut x = randn([rows, 16], (&mesh, sbp![S(0)]).dtype(DType::F64))?;
+            let mut log = vec![];
+            for _ in 0..6 {
+                // Large and small collectives in turn, results overwritten while boxings are on their way.
+                let whole = x.to_global(sbp![B])?;
+                let columns = x.to_global(sbp![S(1)])?;
+                x.mul_(0.5)?;
+                log.push(columns.sum(0)?.amax(())?.item()?);
+                x = x.add(&whole)?;
+                log.push(x.mean(())?.item()?);
+            }
+            Ok(log)
+        })
+        .unwrap()
+    };
+    let inline = run(VmMode::Inline);
+    for _ in 0..4 {
+        assert_eq!(run(VmMode::CommThread), inline);
+    }
 }

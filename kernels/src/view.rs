@@ -43,12 +43,24 @@ impl ShardBox {
 }
 
 /// A strided window onto the memory of one device. Plain data: pointer, dtype, dims, strides.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct View {
     ptr: *mut u8,
     dtype: DType,
     dims: Dims,
     strides: Strides,
+}
+
+impl Clone for View {
+    // A derived clone would copy dims and strides element by element; views are cloned on every call.
+    fn clone(&self) -> View {
+        View {
+            ptr: self.ptr,
+            dtype: self.dtype,
+            dims: Dims::from_slice(&self.dims),
+            strides: Strides::from_slice(&self.strides),
+        }
+    }
 }
 
 // SAFETY: a View is a pointer with a description; whoever makes one (`View::from_raw`) promises that the memory may be

@@ -96,7 +96,19 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
                 .help("start the job with oflaunch on one host"));
         }
     };
-    RankCtx::new(comm, Some(control), VmMode::Inline)
+    // A core that nobody computes on takes the large boxings, which then overlap with compute.
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let threads = env.threads.unwrap_or(1);
+    let spare = env.world > 1 && cores > threads && env.local_world * (threads + 1) <= host_cores();
+    RankCtx::new(comm, Some(control), if spare { VmMode::CommThread } else { VmMode::Inline })
+}
+
+/// Cores of the host, whatever this process is bound to.
+fn host_cores() -> usize {
+    std::fs::read_to_string("/sys/devices/system/cpu/online")
+        .ok()
+        .and_then(|s| s.trim().rsplit(['-', ',']).next().and_then(|n| n.parse::<usize>().ok()))
+        .map_or(1, |last| last + 1)
 }
 
 /// Hash over size and time of the executable: ranks of different programs are refused at start. Of the file that runs, not

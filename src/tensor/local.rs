@@ -6,10 +6,9 @@ use crate::error::Result;
 use crate::memory::Storage;
 use crate::placement::Device;
 use oflow_kernels::view::{contiguous_strides, is_contiguous};
-use oflow_kernels::{DType, Strides, View};
+use oflow_kernels::{DType, Dims, Strides, View};
 
 /// A local tensor's data: several may share one storage (views).
-#[derive(Clone)]
 pub struct LocalTensor {
     /// Shape, dtype, device.
     pub ty: LocalRef,
@@ -19,6 +18,18 @@ pub struct LocalTensor {
     pub offset: usize,
     /// Strides in elements.
     pub strides: Strides,
+}
+
+impl Clone for LocalTensor {
+    // Not derived for the strides' sake: copied as one block, not element by element.
+    fn clone(&self) -> LocalTensor {
+        LocalTensor {
+            ty: self.ty.clone(),
+            storage: self.storage.clone(),
+            offset: self.offset,
+            strides: Strides::from_slice(&self.strides),
+        }
+    }
 }
 
 impl LocalTensor {
@@ -49,7 +60,7 @@ impl LocalTensor {
         let ptr = self.storage.ptr().wrapping_add(self.offset * self.dtype().size());
         // SAFETY: constructors and view functions keep every addressed element inside the storage, which the vm's
         // instruction holds while a kernel runs; the vm's waits order readers and writers.
-        unsafe { View::from_raw(ptr, self.dtype(), self.ty.ty.shape.clone(), self.strides.clone()) }
+        unsafe { View::from_raw(ptr, self.dtype(), Dims::from_slice(self.dims()), Strides::from_slice(&self.strides)) }
     }
     /// Another window onto the same storage, of a known type.
     pub fn window(&self, ty: &LocalRef, offset: usize, strides: Strides) -> LocalTensor {

@@ -90,6 +90,14 @@ pub struct Instruction {
 }
 
 impl Instruction {
+    /// Logical bytes of the tensor that is boxed; 0 for a kernel.
+    pub(super) fn boxed_bytes(&self) -> usize {
+        match &self.work {
+            Work::Kernel(_) => 0,
+            Work::Boxing(b) => b.plan.shape.iter().product::<usize>() * b.plan.dtype.size(),
+        }
+    }
+
     /// Does the work on the current thread.
     pub(super) fn run(&self, comm: Option<&dyn Communicator>) -> Result<()> {
         match &self.work {

@@ -26,7 +26,8 @@ use waits::Waits;
 pub enum VmMode {
     /// Everything on the caller's thread, in order of issue.
     Inline,
-    /// Compute on the caller's thread, boxing on a communication thread; consumers wait for its results.
+    /// Compute on the caller's thread, boxing of large tensors on a communication thread; consumers wait for its results.
+    /// Small ones ([`INLINE_BYTES`]) run on the caller's thread, after what the other still has to do: one total order.
     CommThread,
     /// Each stream is a thread; random delays of up to that many microseconds before each instruction.
     Async {
@@ -36,6 +37,10 @@ pub enum VmMode {
         seed: u64,
     },
 }
+
+/// Tensors up to this many (logical) bytes are boxed on the caller's thread: handing them over would cost more than the
+/// collective.
+pub const INLINE_BYTES: usize = 64 << 10;
 
 /// What has run, for tests and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +96,11 @@ impl Vm {
         let thread = match (self.mode, i.stream) {
             (VmMode::Inline, _) => None,
             (VmMode::CommThread, StreamKind::Compute) => None,
+            (VmMode::CommThread, StreamKind::Comm) if i.boxed_bytes() <= INLINE_BYTES => {
+                self.threads[0].drain();
+                self.failed()?;
+                None
+            }
             (VmMode::CommThread, StreamKind::Comm) => Some(0),
             (VmMode::Async { .. }, StreamKind::Comm) => Some(0),
             (VmMode::Async { .. }, StreamKind::Compute) => Some(1),

@@ -56,13 +56,14 @@ fn every_pair_on_a_plane() {
     println!("{count} conversions on [2, 2] [2, 3] [3, 2] [1, 3] [2, 1]");
 }
 
+/// One pair in five, spread: all 117,649 take minutes, most of them in planning.
 #[test]
-fn every_pair_on_a_cube() {
+fn pairs_on_a_cube() {
     let mut count = 0;
     let shapes: [&[usize]; 3] = [&[4, 6, 2], &[5, 3, 1], &[1, 2, 3]];
     let all: Vec<Vec<Layout>> = shapes.iter().map(|s| layouts(&mesh_of(&[2, 2, 2]), s, DType::I32)).collect();
     for i in 0..all[0].len() {
-        for j in 0..all[0].len() {
+        for j in (0..all[0].len()).filter(|j| (2 * i + j).is_multiple_of(5)) {
             // Shape and dtype go round; all three shapes have the same layouts.
             let which = (i + j) % 3;
             let dtype = [DType::I32, DType::F32][(i / 3 + j) % 2];

@@ -118,11 +118,8 @@ impl Program {
         let mut strides: SmallVec<[Strides; 4]> = SmallVec::new();
         // The usual case needs no walk: everything contiguous, or a single repeated element.
         let n = out.len();
-        let flat = |v: &View| (v.dims() == out.dims() && v.is_contiguous()) || v.len() == 1;
+        let flat = |v: &View| (v.dims() == out.dims() && v.is_contiguous()) || (v.len() == 1 && v.rank() <= out.rank());
         if out.is_contiguous() && inputs.iter().all(flat) {
-            for v in inputs {
-                broadcast_strides(v, out.dims())?;
-            }
             strides.push(smallvec::smallvec![1]);
             strides.extend(inputs.iter().map(|v| smallvec::smallvec![(v.len() == n) as isize]));
             let walk = Walk { dims: smallvec::smallvec![n], strides };
