@@ -4,10 +4,10 @@
 //! what was there, the other steps write into scratch buffers of the thread, and the last one into the destination.
 //! Splits along a dim that is not the outermost are packed and unpacked around the collective.
 
-use super::box_copy::copy;
 use crate::boxing::{BoxingPlan, Contribution, Members, RankExchange, RankProgram, RankStep, identity, reduce_into};
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
+use oflow_kernels::cpu::copy::copy;
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, Dims, View};
 use smallvec::SmallVec;
@@ -148,7 +148,7 @@ impl Run<'_> {
             })?;
         }
         match (shard, dst) {
-            (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => copy(&shard, dst),
+            (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => Ok(copy(&shard, dst)?),
             _ => Ok(()),
         }
     }

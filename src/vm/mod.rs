@@ -5,7 +5,6 @@
 //! thread with random delays, which proves the waits without a GPU. Knows nothing of tensors or SBP rules. Start at
 //! [`Vm::submit`].
 
-mod box_copy;
 pub mod box_exec;
 mod instruction;
 mod stream;

@@ -1,10 +1,11 @@
 //! Scaled dot-product attention over `[B, H, T, D]`, with memory linear in the length.
 
+use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, InferCtx, KernelCx, OpDef};
 use crate::sbp::{Sbp, Signature};
+use oflow_kernels::Dims;
 use oflow_kernels::cpu::attention::{self, Attention, Qkv};
-use oflow_kernels::{DType, Dims};
 use smallvec::smallvec;
 
 fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
@@ -21,10 +22,6 @@ fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
 
 fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
     Ok(Attention { scale: cx.scalar("scale")?.to_f64(), causal: cx.bool("causal")? })
-}
-
-fn statistics(d: DType) -> DType {
-    if d.is_half() { DType::F32 } else { d }
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {

@@ -1,6 +1,7 @@
 //! Cross entropy of logits against class indices, per row. With the classes split it is a lowering over row statistics.
 
 use super::softmax::{need, shifted};
+use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, KernelCx, OpDef};
 use crate::sbp::{Sbp, Signature};
@@ -37,10 +38,6 @@ fn classes(cx: &KernelCx<'_>) -> Result<Classes> {
     let last = b.logical.len() - 1;
     let ignore = Some(cx.int("ignore_index")?);
     Ok(Classes { count: b.logical[last] as i64, first: b.offset[last] as i64, ignore })
-}
-
-fn statistics(d: DType) -> DType {
-    if d.is_half() { DType::F32 } else { d }
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {

@@ -63,17 +63,8 @@ fn flattened(v: &View) -> Option<View> {
 
 fn run(cx: &KernelCx<'_>) -> Result<()> {
     let (ta, tb) = (cx.bool("transpose_a")?, cx.bool("transpose_b")?);
-    let (a, b, out) = (transposed(cx.input(0)?, ta), transposed(cx.input(1)?, tb), cx.output(0));
-    // One matrix against a batch: one large product instead of many small ones.
-    if b.rank() == 2
-        && a.rank() > 2
-        && !ta
-        && !out.is_empty()
-        && let (Some(fa), Some(fo)) = (flattened(&a), flattened(out))
-    {
-        return Ok(cpu::matmul::matmul(&fa, &b, &fo)?);
-    }
-    Ok(cpu::matmul::matmul(&a, &b, out)?)
+    let (a, b) = (transposed(cx.input(0)?, ta), transposed(cx.input(1)?, tb));
+    Ok(cpu::matmul::matmul(&a, &b, cx.output(0))?)
 }
 
 fn gradient(g: &mut dyn crate::ops::GradCtx) -> Result<()> {

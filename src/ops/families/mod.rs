@@ -17,8 +17,9 @@ mod shape;
 mod softmax;
 mod unary;
 
-use super::OpDef;
+use super::{AttrValue, OpDef};
 use crate::error::Result;
+use oflow_kernels::DType;
 
 /// Every built-in declaration, in the order of `oflow ops`.
 pub(crate) fn builtin() -> Vec<Result<OpDef>> {
@@ -44,4 +45,17 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         all.extend(family());
     }
     all
+}
+
+/// The dtype that statistics over many elements are computed and kept in: f32 for halves.
+fn statistics(d: DType) -> DType {
+    if d.is_half() { DType::F32 } else { d }
+}
+
+/// A `dim` attribute as the `dims` attribute of a reduction.
+fn as_dims(dim: &AttrValue) -> AttrValue {
+    match dim {
+        AttrValue::Int(d) => AttrValue::from([*d]),
+        v => v.clone(),
+    }
 }

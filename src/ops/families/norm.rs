@@ -2,6 +2,7 @@
 //! summed over the shards.
 
 use super::softmax::need;
+use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, KernelCx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
@@ -16,10 +17,6 @@ fn lead(c: &InferCtx<'_>, x: usize) -> Result<usize> {
         return Err(Error::argument(format!("cannot normalise over the last {axes} dims of a tensor of {rank}")));
     }
     Ok((rank - axes) as usize)
-}
-
-fn statistics(d: DType) -> DType {
-    if d.is_half() { DType::F32 } else { d }
 }
 
 /// Checks that weight and bias have the normalised dims.

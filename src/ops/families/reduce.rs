@@ -1,5 +1,6 @@
 //! Reductions over dims: sum, prod, amax, amin, any, all, argmax, argmin, cumsum.
 
+use super::as_dims;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef};
 use crate::sbp::{ReduceOp, Sbp, Signature};
@@ -202,10 +203,7 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
                 // The extreme value over all shards; then the least logical index that has it.
                 let x = call.inputs[0].ok_or_else(|| Error::argument("x is missing"))?;
                 let dim = call.attrs[0].clone();
-                let dims = match &dim {
-                    AttrValue::Int(d) => AttrValue::from([*d]),
-                    v => v.clone(),
-                };
+                let dims = as_dims(&dim);
                 let best = if max { "amax" } else { "amin" };
                 let m = e.call(best, &[x], &[("dims", dims.clone()), ("keepdim", true.into())])?;
                 let m = e.reduce_partials(m)?;
@@ -266,10 +264,7 @@ fn cumsum() -> Result<OpDef> {
             // total - cumsum + itself: the running sum from the other end.
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let dim = g.attr("dim")?;
-            let dims = match &dim {
-                AttrValue::Int(d) => AttrValue::from([*d]),
-                v => v.clone(),
-            };
+            let dims = as_dims(&dim);
             let total = g.call("sum", &[dy], &[("dims", dims), ("keepdim", true.into())])?;
             let run = g.call("cumsum", &[dy], &[("dim", dim)])?;
             let rest = g.call("sub", &[total, run], &[])?;

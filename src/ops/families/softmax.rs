@@ -1,5 +1,6 @@
 //! Softmax and log-softmax. On a split dim they are lowerings: local part, all-reduce of the row statistics, local part.
 
+use super::as_dims;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
@@ -32,10 +33,7 @@ pub(super) fn need(call: &LowerCall<'_>, i: usize) -> Result<Value> {
 
 /// `[dim]` from the attribute `dim`, which is the op's first.
 pub(super) fn dims(call: &LowerCall<'_>) -> AttrValue {
-    match &call.attrs[0] {
-        AttrValue::Int(d) => AttrValue::from([*d]),
-        v => v.clone(),
-    }
+    as_dims(&call.attrs[0])
 }
 
 /// A reduction that keeps dims, whole on every rank.
@@ -96,10 +94,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     // dx = y (dy - s), s = sum(dy y):   d dy = y (v - sum(v y)),   d y = v (dy - s) - dy sum(v y)
                     let Some(v) = g.grad(0) else { return Ok(()) };
                     let (dy, y, dim) = (g.input(0)?, g.input(1)?, g.attr("dim")?);
-                    let dims = match &dim {
-                        AttrValue::Int(d) => AttrValue::from([*d]),
-                        v => v.clone(),
-                    };
+                    let dims = as_dims(&dim);
                     let keep = [("dims", dims), ("keepdim", true.into())];
                     if g.needs(0) {
                         let d = g.call("softmax_grad", &[v, y], &[("dim", dim)])?;
@@ -161,10 +156,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .grad(Grad::rule(|g| {
                     let Some(v) = g.grad(0) else { return Ok(()) };
                     let (dy, y, dim) = (g.input(0)?, g.input(1)?, g.attr("dim")?);
-                    let dims = match &dim {
-                        AttrValue::Int(d) => AttrValue::from([*d]),
-                        v => v.clone(),
-                    };
+                    let dims = as_dims(&dim);
                     let keep = [("dims", dims), ("keepdim", true.into())];
                     let ex = g.call("exp", &[y], &[])?;
                     let p = g.call("mul", &[v, ex], &[])?;
