@@ -1,45 +1,35 @@
-//! What a step costs, in integer picoseconds, under fixed constants: the same on every machine, so that the choice of a
-//! plan does not depend on where it is made.
+//! What a step costs, in integer picoseconds: one model for plans, the choice of signatures, explanations and predictions.
 //!
-//! A step takes `latency + peers * PER_PEER + wire * PER_BYTE + copied * PER_BYTE_COPIED`. Every byte count is that of the
-//! busiest rank, exact for uneven shards; `wire` is the larger of what it sends and what it receives. With n elements
-//! before the split along the mesh axis, k ranks on the axis, and p_i the part of rank i in the dim:
+//! A communication takes `latency + peers * per_peer + wire * per_byte + copied * per_byte_copied`, with a latency, a time
+//! per peer and a time per byte for each [`Algorithm`] on each kind of [`Link`]. Every byte count is that of the busiest
+//! rank, exact for uneven shards; `wire` is the larger of what it sends and what it receives. With n elements before the
+//! split along the mesh axes of the step, k ranks in the group, and p_i the part of rank i in the dim:
 //!
-//! | step | latency | peers | wire of rank i (elements) | copied (elements) |
+//! | step | algorithm | peers | wire of rank i (elements) | copied (elements) |
 //! |---|---|---|---|---|
-//! | slice, pad, keep | LOCAL | 0 | 0 | the result |
-//! | all-reduce, n of at most [`one_phase_bytes`] | COLLECTIVE | k − 1 | (k − 1) n | 0 |
-//! | all-reduce, larger | COLLECTIVE | k − 1 | n − c_i + (k − 1) c_i, c_i its chunk of n | 0 |
-//! | all-gather(d) | COLLECTIVE | k − 1 | max(send (k − 1) p_i, receive rest) | 0 |
-//! | reduce-scatter(d) | COLLECTIVE | k − 1 | max(send rest, receive (k − 1) p_i) | 0 |
-//! | all-to-all(f, t) | COLLECTIVE | k − 1 | its shard less what stays; its new shard less what stays | 0 |
-//! | exchange | EXCHANGE | messages of the busiest rank | messages sent; messages received | the result, once per contribution |
-//! | exchange without messages | LOCAL_EXCHANGE | 0 | 0 | as above |
+//! | slice, pad, keep | – | 0 | 0 | the result |
+//! | all-reduce, n of at most [`one_phase_bytes`] | one phase | k − 1 | (k − 1) n | 0 |
+//! | all-reduce, larger | two phases | k − 1 | n − c_i + (k − 1) c_i, c_i its chunk of n | 0 |
+//! | all-gather(d) | all-gather | k − 1 | max(send (k − 1) p_i, receive rest) | 0 |
+//! | reduce-scatter(d) | reduce-scatter | k − 1 | max(send rest, receive (k − 1) p_i) | 0 |
+//! | all-to-all(f, t) | all-to-all | k − 1 | its shard less what stays; its new shard less what stays | 0 |
+//! | exchange | exchange | messages of the busiest rank | messages sent; messages received | the result, once per contribution |
+//! | exchange without messages | – | 0 | 0 | as above |
 //!
-//! Packing around a collective is part of its bandwidth: every transport copies anyway.
+//! Packing around a collective is part of its bandwidth: every transport copies anyway. An exchange costs a little more
+//! latency than a collective or a slice, so these are preferred where they do the same. An exchange of more than
+//! [`EXACT_MESSAGES`] messages is priced with the average sender instead of the busiest one, which keeps planning linear in
+//! the number of ranks.
 //!
-//! An exchange costs a little more latency than a collective or a slice, so these are preferred where they do the same.
-//! An exchange of more than [`EXACT_MESSAGES`] messages is priced with the average sender instead of the busiest one,
-//! which keeps planning linear in the number of ranks.
+//! There are two sets of constants. [`Model::default`] is fixed, the same on every machine: signatures are chosen under it,
+//! so a program's SBPs do not depend on where it runs. Measured constants (`oflow calibrate`) steer which steps carry out a
+//! boxing, and what is predicted.
 
 use super::step::StepOp;
-use crate::placement::shard_range;
+use crate::placement::{Device, Placement, shard_range};
 use oflow_kernels::Dims;
+use serde::{Deserialize, Serialize};
 
-/// Starting a step that stays on the rank.
-pub const LOCAL_PS: u64 = 200_000;
-/// Starting an exchange in which each rank only copies from itself.
-pub const LOCAL_EXCHANGE_PS: u64 = 250_000;
-/// Starting a collective.
-pub const COLLECTIVE_PS: u64 = 5_000_000;
-/// Starting a point-to-point batch.
-pub const EXCHANGE_PS: u64 = 6_000_000;
-/// Each peer that a rank exchanges with.
-pub const PER_PEER_PS: u64 = 500_000;
-/// A byte on the wire: 10 GB/s.
-pub const PER_BYTE_PS: u64 = 100;
-/// A byte read and written on the rank: 40 GB/s.
-pub const PER_BYTE_COPIED_PS: u64 = 25;
 /// Above this many possible messages an exchange is priced with the average sender.
 pub const EXACT_MESSAGES: u64 = 1 << 18;
 
@@ -49,16 +39,179 @@ pub const fn one_phase_bytes(members: usize) -> usize {
     if members <= 2 { 8 << 10 } else { (16 << 10) / members }
 }
 
+/// What connects the ranks of a group. The slowest link of a group counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkKind {
+    /// GPUs of one host.
+    NvLink,
+    /// Memory that processes of one host share.
+    SameHost,
+    /// Between hosts.
+    Network,
+}
+
+/// What is priced apart from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// All-reduce in which everyone sends everything to everyone.
+    AllReduceOnePhase,
+    /// All-reduce as reduce-scatter and all-gather of chunks.
+    AllReduceTwoPhase,
+    /// All-gather.
+    AllGather,
+    /// Reduce-scatter.
+    ReduceScatter,
+    /// All-to-all.
+    AllToAll,
+    /// Broadcast from one member.
+    Broadcast,
+    /// Batch of point-to-point messages.
+    Exchange,
+}
+
+impl Algorithm {
+    /// All of them, in order.
+    pub const ALL: [Algorithm; 7] = [
+        Algorithm::AllReduceOnePhase,
+        Algorithm::AllReduceTwoPhase,
+        Algorithm::AllGather,
+        Algorithm::ReduceScatter,
+        Algorithm::AllToAll,
+        Algorithm::Broadcast,
+        Algorithm::Exchange,
+    ];
+}
+
+/// Time of one algorithm over one kind of link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Rate {
+    /// Starting it, in picoseconds.
+    pub latency_ps: u64,
+    /// Each peer of the busiest rank, in picoseconds.
+    pub per_peer_ps: u64,
+    /// Each KiB that the busiest rank sends or receives, in picoseconds.
+    pub per_kib_ps: u64,
+}
+
+impl Rate {
+    /// The price of a communication.
+    pub fn price(&self, peers: u64, wire_bytes: u64) -> u64 {
+        self.latency_ps.saturating_add(peers.saturating_mul(self.per_peer_ps)).saturating_add(self.bytes(wire_bytes))
+    }
+
+    /// The part of the price that is bandwidth.
+    pub fn bytes(&self, wire_bytes: u64) -> u64 {
+        per_kib(wire_bytes, self.per_kib_ps)
+    }
+}
+
+fn per_kib(bytes: u64, ps: u64) -> u64 {
+    ((u128::from(bytes) * u128::from(ps)) >> 10).min(u128::from(u64::MAX)) as u64
+}
+
+/// One kind of link: a rate per algorithm, in order of [`Algorithm::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Link {
+    /// Rates.
+    pub rates: [Rate; 7],
+}
+
+impl Link {
+    /// The same constants for all collectives, and a little more latency for an exchange.
+    const fn uniform(latency_ps: u64, per_peer_ps: u64, per_kib_ps: u64) -> Link {
+        let rate = Rate { latency_ps, per_peer_ps, per_kib_ps };
+        let exchange = Rate { latency_ps: latency_ps + latency_ps / 5, ..rate };
+        Link { rates: [rate, rate, rate, rate, rate, rate, exchange] }
+    }
+}
+
+/// The constants of the cost model and where the ranks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Model {
+    /// Starting a step that stays on the rank, in picoseconds.
+    pub local_ps: u64,
+    /// Starting an exchange in which each rank only copies from itself, in picoseconds.
+    pub local_exchange_ps: u64,
+    /// Each KiB read and written on the rank, in picoseconds.
+    pub per_kib_copied_ps: u64,
+    /// GPUs of one host.
+    pub nvlink: Link,
+    /// Processes of one host.
+    pub same_host: Link,
+    /// Between hosts.
+    pub network: Link,
+    /// Consecutive ranks on one host; 0 if all are.
+    pub ranks_per_host: usize,
+}
+
+impl Default for Model {
+    /// One host; 10 GB/s and 5 µs between processes, 200 GB/s and 10 µs over NVLink, 12.5 GB/s and 30 µs over the network,
+    /// 40 GB/s for copies.
+    fn default() -> Model {
+        Model {
+            local_ps: 200_000,
+            local_exchange_ps: 250_000,
+            per_kib_copied_ps: 25 << 10,
+            nvlink: Link::uniform(10_000_000, 500_000, 5 << 10),
+            same_host: Link::uniform(5_000_000, 500_000, 100 << 10),
+            network: Link::uniform(30_000_000, 2_000_000, 80 << 10),
+            ranks_per_host: 0,
+        }
+    }
+}
+
+impl Model {
+    /// The rate of an algorithm over a kind of link.
+    pub fn rate(&self, link: LinkKind, algorithm: Algorithm) -> &Rate {
+        let link = match link {
+            LinkKind::NvLink => &self.nvlink,
+            LinkKind::SameHost => &self.same_host,
+            LinkKind::Network => &self.network,
+        };
+        &link.rates[algorithm as usize]
+    }
+
+    /// The host of a rank.
+    pub fn host(&self, rank: usize) -> usize {
+        rank.checked_div(self.ranks_per_host).unwrap_or(0)
+    }
+
+    /// The link between two ranks of a device kind.
+    pub fn between(&self, device: Device, a: usize, b: usize) -> LinkKind {
+        match (self.host(a) == self.host(b), device) {
+            (false, _) => LinkKind::Network,
+            (true, Device::Cuda) => LinkKind::NvLink,
+            (true, _) => LinkKind::SameHost,
+        }
+    }
+
+    /// The slowest link within a group of a mesh along one axis.
+    pub fn along(&self, placement: &Placement, axis: usize) -> LinkKind {
+        let ranks = placement.ranks();
+        let stride: usize = placement.dims()[axis + 1..].iter().product();
+        let first = |p: usize| p - p / stride % placement.dims()[axis] * stride;
+        let crosses =
+            self.ranks_per_host > 0 && (0..ranks.len()).any(|p| self.host(ranks[p]) != self.host(ranks[first(p)]));
+        if crosses { LinkKind::Network } else { self.between(placement.device(), 0, 0) }
+    }
+
+    /// The price of a local step that writes that many bytes.
+    pub fn local(&self, bytes: u64) -> u64 {
+        self.local_ps.saturating_add(self.copied(bytes))
+    }
+
+    /// The time to copy that many bytes on a rank.
+    pub fn copied(&self, bytes: u64) -> u64 {
+        per_kib(bytes, self.per_kib_copied_ps)
+    }
+}
+
 /// Elements that member `i` of `k` sends in an all-reduce of `n` elements.
 pub(super) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64 {
     let (peers, chunk) = (k as u64 - 1, shard_range(n, k, i).len() as u64);
     if n as u64 * element <= one_phase_bytes(k) as u64 { peers * n as u64 } else { n as u64 - chunk + peers * chunk }
-}
-
-/// The price of one communication or copy.
-pub(super) fn price(latency: u64, peers: u64, wire: u64, copied: u64) -> u64 {
-    let terms = [(peers, PER_PEER_PS), (wire, PER_BYTE_PS), (copied, PER_BYTE_COPIED_PS)];
-    terms.iter().fold(latency, |sum, (n, each)| sum.saturating_add(n.saturating_mul(*each)))
 }
 
 /// Product of the sizes of all dims but `skip`.
@@ -68,21 +221,25 @@ fn rest(sizes: &[usize], skip: &[usize]) -> u64 {
 
 /// The price of a move along one axis of size `k`. `sizes` is the largest box before the axis splits it: the box at
 /// coordinate 0 of all other axes, because the balanced split gives the larger parts to the smaller coordinates.
-pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
+pub(super) fn of_move(model: &Model, link: LinkKind, op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
     let n: u64 = sizes.iter().map(|s| *s as u64).product();
     let peers = k as u64 - 1;
     let part = |d: usize, i: usize| shard_range(sizes[d], k, i).len() as u64;
     let largest = |d: usize| rest(sizes, &[d]) * part(d, 0);
     let smallest = |d: usize| rest(sizes, &[d]) * part(d, k - 1);
+    let rate = |algorithm| model.rate(link, algorithm);
     match op {
-        StepOp::Slice { dim, .. } => price(LOCAL_PS, 0, 0, largest(dim) * element),
-        StepOp::Pad { .. } | StepOp::Keep { .. } => price(LOCAL_PS, 0, 0, n * element),
+        StepOp::Slice { dim, .. } => model.local(largest(dim) * element),
+        StepOp::Pad { .. } | StepOp::Keep { .. } => model.local(n * element),
         StepOp::AllReduce { .. } => {
-            price(COLLECTIVE_PS, peers, all_reduce_sent(n as usize, k, 0, element) * element, 0)
+            let one = n * element <= one_phase_bytes(k) as u64;
+            let algorithm = if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
+            rate(algorithm).price(peers, all_reduce_sent(n as usize, k, 0, element) * element)
         }
         StepOp::AllGather { dim, .. } | StepOp::ReduceScatter { dim, .. } => {
             let wire = (peers * largest(dim)).max(n - smallest(dim));
-            price(COLLECTIVE_PS, peers, wire * element, 0)
+            let gather = matches!(op, StepOp::AllGather { .. });
+            rate(if gather { Algorithm::AllGather } else { Algorithm::ReduceScatter }).price(peers, wire * element)
         }
         StepOp::AllToAll { from, to, .. } => {
             let others = rest(sizes, &[from, to]);
@@ -91,7 +248,7 @@ pub(super) fn of_move(op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
                 .map(|i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i))))
                 .max()
                 .unwrap_or(0);
-            price(COLLECTIVE_PS, peers, others * wire * element, 0)
+            rate(Algorithm::AllToAll).price(peers, others * wire * element)
         }
         StepOp::Exchange { .. } => unreachable!("an exchange is priced from its messages"),
     }

@@ -15,7 +15,7 @@
 //! Nothing here is ever listed for all pairs of ranks: each side finds its partners by walking the mesh axes and skipping
 //! the coordinates whose boxes do not meet.
 
-use super::cost;
+use super::cost::{self, Algorithm, Model};
 use super::step::{AxisSet, inner_other_partial};
 use crate::placement::{Placement, shard_range};
 use crate::sbp::{NdSbp, Sbp, shard_box};
@@ -335,21 +335,26 @@ impl<'a> Exchange<'a> {
         volume(&shard_box(self.shape, self.to, self.to_sbp, 0)) * self.contributions() as u64
     }
 
+    fn of_messages(&self, model: &Model, peers: u64, wire: u64, copied: u64) -> u64 {
+        let link = model.between(self.from.device(), self.from.ranks()[0], self.to.ranks()[0]);
+        model.rate(link, Algorithm::Exchange).price(peers, wire).saturating_add(model.copied(copied))
+    }
+
     /// A lower bound of the price, from the first and the last receiver alone.
-    pub(super) fn least_price(&self, element: u64) -> u64 {
+    pub(super) fn least_price(&self, model: &Model, element: u64) -> u64 {
         let copied = self.copied() * element;
         match self.received(0).max(self.received(self.to.len() - 1)) {
-            0 => cost::price(cost::LOCAL_EXCHANGE_PS, 0, 0, copied),
-            r => cost::price(cost::EXCHANGE_PS, 1, r * element, copied),
+            0 => model.local_exchange_ps + model.copied(copied),
+            r => self.of_messages(model, 1, r * element, copied),
         }
     }
 
     /// The price (see the table in `cost.rs`).
-    pub(super) fn price(&self, element: u64) -> u64 {
+    pub(super) fn price(&self, model: &Model, element: u64) -> u64 {
         let v = self.volume();
         let copied = self.copied() * element;
         if v.elements == 0 {
-            return cost::price(cost::LOCAL_EXCHANGE_PS, 0, 0, copied);
+            return model.local_exchange_ps + model.copied(copied);
         }
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())
@@ -358,7 +363,7 @@ impl<'a> Exchange<'a> {
         let partners = cells * self.contributions() as u64;
         if self.to.len() as u64 * partners > cost::EXACT_MESSAGES {
             let average = v.elements.div_ceil(self.from.len() as u64);
-            return cost::price(cost::EXCHANGE_PS, partners, v.max_received.max(average) * element, copied);
+            return self.of_messages(model, partners, v.max_received.max(average) * element, copied);
         }
         let mut sent = vec![(0u64, 0u64); self.from.len()];
         let mut messages = 0;
@@ -377,6 +382,6 @@ impl<'a> Exchange<'a> {
         }
         let wire = sent.iter().map(|s| s.0).max().unwrap_or(0).max(v.max_received);
         let messages = sent.iter().map(|s| s.1).max().unwrap_or(0).max(messages);
-        cost::price(cost::EXCHANGE_PS, messages, wire * element, copied)
+        self.of_messages(model, messages, wire * element, copied)
     }
 }

@@ -21,8 +21,9 @@ mod search;
 mod step;
 
 pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
+pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;
-pub use plan::{BoxingPlan, Layout, cost, plan};
+pub use plan::{BoxingPlan, Layout, Planner, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
 pub use reduce::{identity, reduce_into};
 pub use replay::replay;

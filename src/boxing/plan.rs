@@ -1,12 +1,12 @@
 //! Plans and the table that remembers them.
 
-use super::cost::all_reduce_sent;
+use super::cost::{Model, all_reduce_sent};
 use super::exchange::{Exchange, Own};
 use super::program::RankProgram;
 use super::search;
 use super::step::{BoxingStep, StepOp};
 use crate::error::Result;
-use crate::intern::FixedMap;
+use crate::intern::{FixedHasher, FixedMap};
 use crate::placement::{MeshAxis, Placement};
 use crate::sbp::{NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
@@ -14,7 +14,7 @@ use oflow_kernels::{DType, Dims};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Where a tensor lies and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +53,8 @@ pub struct BoxingPlan {
     pub steps: Vec<BoxingStep>,
     /// Price of all steps in picoseconds.
     pub cost_ps: u64,
+    /// The model that it is cheapest under.
+    pub model: Model,
     programs: Mutex<BTreeMap<usize, Arc<RankProgram>>>,
 }
 
@@ -142,37 +144,113 @@ const MEMO: usize = 4096;
 static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
     Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
 
+/// Plans under one cost model.
+///
+/// [`plan`] is the planner with the fixed default constants; a rank carries boxings out with that of its context, which
+/// knows the measured ones and where the hosts end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planner {
+    model: Model,
+    /// Hash of all of the above: part of the key of the plans.
+    id: u64,
+}
+
+impl Planner {
+    /// A planner under that model.
+    pub fn new(model: Model) -> Planner {
+        let mut h = FixedHasher::default();
+        model.hash(&mut h);
+        Planner { model, id: h.finish() }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The cheapest way from `src` to `dst`, the same on every rank.
+    ///
+    /// # Errors
+    /// When a layout is not one of such a tensor (see [`check_layout`]); never because there is no way.
+    pub fn plan(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<Arc<BoxingPlan>> {
+        let lock = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = lock().get(&Asked(self.id, shape, dtype, src, dst)) {
+            return Ok(Arc::clone(found));
+        }
+        for l in [src, dst] {
+            check_layout(shape, dtype, &l.placement, &l.sbp)?;
+        }
+        let steps = search::cheapest(&self.model, shape, dtype, src, dst);
+        let plan = Arc::new(BoxingPlan {
+            shape: shape.into(),
+            dtype,
+            src: src.clone(),
+            dst: dst.clone(),
+            cost_ps: steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps)),
+            steps,
+            model: self.model,
+            programs: Mutex::default(),
+        });
+        let mut plans = lock();
+        if plans.len() >= MEMO {
+            plans.drain(..MEMO / 2);
+        }
+        let key = Key { planner: self.id, shape: shape.into(), dtype, src: src.clone(), dst: dst.clone() };
+        // Another thread may have planned the same meanwhile: all get the one that came first.
+        Ok(Arc::clone(plans.entry(key).or_insert(plan)))
+    }
+
+    /// The price of the cheapest way from `src` to `dst` in picoseconds.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub fn cost(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
+        Ok(self.plan(shape, dtype, src, dst)?.cost_ps)
+    }
+}
+
+impl Default for Planner {
+    fn default() -> Planner {
+        Planner::new(Model::default())
+    }
+}
+
+static DEFAULT: LazyLock<Planner> = LazyLock::new(Planner::default);
+
 #[derive(PartialEq, Eq)]
 struct Key {
+    planner: u64,
     shape: Dims,
     dtype: DType,
     src: Layout,
     dst: Layout,
 }
 
-/// A key as `plan` is asked: looking up allocates nothing.
-struct Asked<'a>(&'a [usize], DType, &'a Layout, &'a Layout);
+/// A key as a planner is asked: looking up allocates nothing.
+struct Asked<'a>(u64, &'a [usize], DType, &'a Layout, &'a Layout);
 
 impl Hash for Asked<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
+        state.write_u64(self.0);
         self.1.hash(state);
         self.2.hash(state);
         self.3.hash(state);
+        self.4.hash(state);
     }
 }
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        Asked(&self.shape, self.dtype, &self.src, &self.dst).hash(state);
+        Asked(self.planner, &self.shape, self.dtype, &self.src, &self.dst).hash(state);
     }
 }
 impl Equivalent<Key> for Asked<'_> {
     fn equivalent(&self, key: &Key) -> bool {
-        *self.0 == *key.shape && self.1 == key.dtype && *self.2 == key.src && *self.3 == key.dst
+        let Asked(planner, shape, dtype, src, dst) = *self;
+        planner == key.planner && *shape == *key.shape && dtype == key.dtype && *src == key.src && *dst == key.dst
     }
 }
 
-/// The cheapest way from `src` to `dst`, the same on every rank.
+/// The cheapest way from `src` to `dst` under the fixed default constants, the same on every rank and machine.
 ///
 /// ```
 /// use oflow::{boxing::{Layout, plan}, kernels::DType, placement::{Device, Placement}, sbp};
@@ -183,38 +261,15 @@ impl Equivalent<Key> for Asked<'_> {
 /// ```
 ///
 /// # Errors
-/// When a layout is not one of such a tensor (see [`check_layout`]); never because there is no way.
+/// As [`Planner::plan`].
 pub fn plan(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<Arc<BoxingPlan>> {
-    let lock = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(found) = lock().get(&Asked(shape, dtype, src, dst)) {
-        return Ok(Arc::clone(found));
-    }
-    for l in [src, dst] {
-        check_layout(shape, dtype, &l.placement, &l.sbp)?;
-    }
-    let steps = search::cheapest(shape, dtype, src, dst);
-    let plan = Arc::new(BoxingPlan {
-        shape: shape.into(),
-        dtype,
-        src: src.clone(),
-        dst: dst.clone(),
-        cost_ps: steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps)),
-        steps,
-        programs: Mutex::default(),
-    });
-    let mut plans = lock();
-    if plans.len() >= MEMO {
-        plans.drain(..MEMO / 2);
-    }
-    let key = Key { shape: shape.into(), dtype, src: src.clone(), dst: dst.clone() };
-    // Another thread may have planned the same meanwhile: all get the one that came first.
-    Ok(Arc::clone(plans.entry(key).or_insert(plan)))
+    DEFAULT.plan(shape, dtype, src, dst)
 }
 
-/// The price of the cheapest way from `src` to `dst` in picoseconds.
+/// The price of [`plan`] in picoseconds.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`Planner::plan`].
 pub fn cost(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
-    Ok(plan(shape, dtype, src, dst)?.cost_ps)
+    DEFAULT.cost(shape, dtype, src, dst)
 }

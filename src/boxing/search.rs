@@ -9,7 +9,7 @@
 //! between two meshes it leads from the source's states to the destination's, so reducing or slicing before sending, and
 //! gathering after, come out of the same search.
 
-use super::cost;
+use super::cost::{self, Algorithm, LinkKind, Model};
 use super::exchange::{Exchange, Own, same_mesh};
 use super::plan::Layout;
 use super::step::{BoxingStep, StepOp, move_along};
@@ -28,6 +28,7 @@ type Node = usize;
 type Queue = BinaryHeap<Reverse<((u64, u32), Node, Option<Node>)>>;
 
 struct Search<'a> {
+    model: &'a Model,
     shape: &'a [usize],
     element: u64,
     sides: SmallVec<[Side; 2]>,
@@ -55,7 +56,7 @@ struct Best {
 const UNREACHED: Best = Best { cost: (u64::MAX, u32::MAX), from: 0, step: None, done: false };
 
 /// The cheapest steps from `src` to `dst`. Both layouts are valid for the shape.
-pub(super) fn cheapest(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Vec<BoxingStep> {
+pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Vec<BoxingStep> {
     let same_ranks = same_mesh(&src.placement, &dst.placement);
     // Meshes that differ in axis names only are one mesh; another device kind needs a copy, which the exchange makes.
     let one = same_ranks && src.placement.device() == dst.placement.device();
@@ -73,6 +74,7 @@ pub(super) fn cheapest(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout
         first += states;
     }
     let mut search = Search {
+        model,
         shape,
         element: dtype.size() as u64,
         candidates,
@@ -187,16 +189,17 @@ impl Search<'_> {
         // What a rank can do alone after an exchange, the exchange does itself, but for padding parts that went to different
         // ranks: without that a path that goes on has a collective.
         let pads = self.sbp(to).has_partial();
-        let beyond = if pads { cost::LOCAL_PS } else { cost::COLLECTIVE_PS + cost::PER_PEER_PS };
+        let gather = self.model.rate(LinkKind::SameHost, Algorithm::AllGather);
+        let beyond = if pads { self.model.local_ps } else { gather.price(1, 0) };
         for next in target.first..target.first + target.states {
             let later = if next == to { 0 } else { beyond };
             let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(later));
-            if next == node || self.best[next].done || cost + cost::LOCAL_EXCHANGE_PS > limit {
+            if next == node || self.best[next].done || cost + self.model.local_exchange_ps > limit {
                 continue;
             }
             let next_sbp = self.sbp(next);
             let x = Exchange::new(self.shape, (exchange.0, sbp), (exchange.1, &next_sbp), &self.own);
-            let bound = cost.saturating_add(x.least_price(self.element));
+            let bound = cost.saturating_add(x.least_price(self.model, self.element));
             if bound <= limit {
                 queue.push(Reverse(((bound, steps + 1), next, Some(node))));
             }
@@ -212,12 +215,13 @@ impl Search<'_> {
                 sizes[d] = shard_range(sizes[d], placement.dims()[a], 0).len();
             }
         }
+        let link = self.model.along(placement, axis);
         let count = self.candidates.len();
         let stride = count.pow((sbp.len() - 1 - axis) as u32);
         let here = self.candidates.iter().position(|c| *c == sbp[axis]).unwrap_or(0);
         let edge = |(i, to): (usize, &Sbp)| {
             let op = move_along(placement.dims(), sbp, axis, *to)?;
-            Some((node - here * stride + i * stride, op, cost::of_move(op, k, &sizes, self.element)))
+            Some((node - here * stride + i * stride, op, cost::of_move(self.model, link, op, k, &sizes, self.element)))
         };
         self.candidates.iter().enumerate().filter_map(edge).collect()
     }
@@ -227,7 +231,7 @@ impl Search<'_> {
         let (before, after) = (&self.sides[0].placement, &self.sides[self.sides.len() - 1].placement);
         let x = Exchange::new(self.shape, (before, &src), (after, &dst), &self.own);
         let op = StepOp::Exchange { kept: x.kept, device_copy: before.device() != after.device() };
-        let price = x.price(self.element);
+        let price = x.price(self.model, self.element);
         self.relax(from, next, op, price)
     }
 

@@ -2,12 +2,20 @@
 //! out here from boxes of all ranks; only the constants come from the library.
 
 use super::oracle::{coords, mesh_of, nd_sbps, shard_at};
-use oflow::boxing::cost::*;
+use oflow::boxing::cost::one_phase_bytes;
 use oflow::boxing::{Layout, plan};
 use oflow::kernels::{DType, ReduceOp};
 use oflow::sbp::{NdSbp, Sbp};
 
 type Box3 = (Vec<usize>, Vec<usize>);
+// The fixed constants of the model, in picoseconds.
+const LOCAL_PS: u64 = 200_000;
+const LOCAL_EXCHANGE_PS: u64 = 250_000;
+const COLLECTIVE_PS: u64 = 5_000_000;
+const EXCHANGE_PS: u64 = 6_000_000;
+const PER_PEER_PS: u64 = 500_000;
+const PER_BYTE_PS: u64 = 100;
+const PER_BYTE_COPIED_PS: u64 = 25;
 const NEVER: u64 = u64::MAX / 8;
 
 struct World<'a> {
