@@ -7,6 +7,7 @@
 //! may say is in [`cli`]. The questions are in [`ask`], their table in [`commands`].
 
 pub mod ask;
+pub mod calibrate;
 pub mod cli;
 pub mod commands;
 pub mod cores;

@@ -1,0 +1,297 @@
+//! What a rank of `oflow calibrate` does: carries out boxing plans of one step and times them.
+//!
+//! A plan is run as a program would run it, by the executor on the rank's communicator, so that packing, scratch memory and
+//! the checks of a collective are in its time. What the cost model says of the same plan is taken from the model itself:
+//! prices are linear in the constants, so raising one constant by one tells how often it counts.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use oflow::boxing::{Algorithm, BoxingPlan, Layout, Model, Planner, Rate};
+use oflow::comm::{Communicator, Group, Tag};
+use oflow::kernels::{DType, Dims};
+use oflow::placement::{Device, Placement};
+use oflow::prelude::{IntoTarget, zeros};
+use oflow::tensor::{Body, LocalTensor};
+use oflow::{Error, Result, World, sbp};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+/// Logical bytes of the tensors of one group, before rounding to shapes that all members split evenly.
+const SIZES: [usize; 12] = [
+    16,
+    256,
+    1 << 10,
+    4 << 10,
+    16 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+    512 << 10,
+    1 << 20,
+    4 << 20,
+    16 << 20,
+];
+/// Everything is timed so many times over, and the best of the medians counts: on a host that does other work too, load
+/// comes and goes.
+const ROUNDS: usize = 3;
+/// Time that one conversion is repeated for in a round, and how often at least and at most.
+const BUDGET: Duration = Duration::from_millis(8);
+const REPEATS: RangeInclusive<u64> = 5..=200;
+/// Repetitions before the clock counts: caches, page faults, the first message.
+const WARM_UP: u64 = 3;
+
+/// Which constants the price of a step is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Stays on the rank.
+    Local,
+    /// An exchange in which each rank only copies from itself.
+    LocalExchange,
+    /// Communicates.
+    Wire(Algorithm),
+}
+
+/// A conversion that was timed, and how often each constant counts in its price.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Which constants.
+    pub kind: Kind,
+    /// Ranks of the group.
+    pub members: usize,
+    /// Peers of the busiest rank.
+    pub peers: u64,
+    /// Bytes that the busiest rank sends or receives.
+    pub wire: u64,
+    /// Bytes copied on the rank and priced as such.
+    pub copied: u64,
+    /// Median time in picoseconds, from the last rank's start to the last rank's end.
+    pub time_ps: u64,
+}
+
+/// A conversion to be timed.
+struct Case {
+    point: Point,
+    plan: Arc<BoxingPlan>,
+}
+
+/// Times everything; all ranks return the same points.
+pub fn measure(world: &World) -> Result<Vec<Point>> {
+    let mut clock = Clock::new(world)?;
+    let mut cases = cases(world.size())?;
+    for _ in 0..ROUNDS {
+        for Case { point, plan } in &mut cases {
+            point.time_ps = clock.time(plan)?.min(point.time_ps);
+        }
+    }
+    Ok(cases.into_iter().map(|c| c.point).collect())
+}
+
+/// Group sizes: powers of two, and all ranks.
+fn group_sizes(world: usize) -> Vec<usize> {
+    let mut sizes: Vec<usize> = (1..).map(|i| 1 << i).take_while(|g| *g < world).collect();
+    if world > 1 {
+        sizes.push(world);
+    }
+    sizes
+}
+
+fn cases(world: usize) -> Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for bytes in SIZES {
+        cases.extend(local(world.max(2), bytes)?.into_iter().flatten());
+        for members in group_sizes(world) {
+            cases.extend(wire(world, members, bytes)?.into_iter().flatten());
+        }
+    }
+    Ok(cases)
+}
+
+/// A matrix of about so many bytes (f32) whose sizes are multiples of `rows` and `cols`.
+fn matrix(bytes: usize, rows: usize, cols: usize) -> [usize; 2] {
+    let elements = bytes / DType::F32.size();
+    // As wide as activations and weights are, as far as the size allows.
+    let width = cols * (elements.isqrt().clamp(cols, 1024.max(cols)) / cols);
+    [rows * (elements / width / rows).max(1), width]
+}
+
+/// Steps that stay on the rank. Only the plan needs the other ranks of the mesh: they need not exist.
+fn local(ranks: usize, bytes: usize) -> Result<Vec<Option<Case>>> {
+    let mesh = Placement::of_world(Device::Cpu, ranks)?;
+    let mut rotated: Vec<usize> = mesh.ranks().to_vec();
+    rotated.rotate_left(1);
+    let rotated = Placement::new(Device::Cpu, &rotated, &[ranks])?;
+    let shape = matrix(bytes * ranks, ranks, ranks);
+    let case = |kind, shape: [usize; 2], from, to| Case::new(kind, 1, &shape, from, to);
+    let on = |p: &Placement, sbp| Layout::new(p, sbp);
+    Ok(vec![
+        case(Kind::Local, shape, on(&mesh, sbp![B]), on(&mesh, sbp![S(0)]))?,
+        case(Kind::Local, shape, on(&mesh, sbp![B]), on(&mesh, sbp![S(1)]))?,
+        case(Kind::Local, matrix(bytes, ranks, 1), on(&mesh, sbp![S(0)]), on(&mesh, sbp![P]))?,
+        case(Kind::LocalExchange, shape, on(&mesh, sbp![B]), on(&rotated, sbp![S(0)]))?,
+    ])
+}
+
+/// Communication within groups of so many ranks, in all groups that the world holds at once: that is how a mesh uses them.
+fn wire(world: usize, members: usize, bytes: usize) -> Result<Vec<Option<Case>>> {
+    let groups = world / members;
+    let ranks: Vec<usize> = (0..groups * members).collect();
+    let mesh = Placement::new(Device::Cpu, &ranks, &[groups, members])?;
+    let rotated: Vec<usize> =
+        ranks.iter().map(|r| r / members * members + (r % members + 1) % members).collect();
+    let rotated = Placement::new(Device::Cpu, &rotated, &[groups, members])?;
+    let (corner, line) =
+        (Placement::new(Device::Cpu, &[0], &[1])?, Placement::new(Device::Cpu, &ranks[..members], &[members])?);
+    let shape = matrix(bytes, members, members);
+    let whole = [shape[0] * groups, shape[1]];
+    let on = |p: &Placement, sbp| Layout::new(p, sbp);
+    let case = |a, shape: [usize; 2], from, to| Case::new(Kind::Wire(a), members, &shape, from, to);
+    let reduce = bytes <= oflow::boxing::cost::one_phase_bytes(members);
+    let reduce = if reduce { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
+    let (b, p, s0, s1) = (sbp![B, B], sbp![B, P], sbp![B, S(0)], sbp![B, S(1)]);
+    let nested = sbp![S(0), S(0)];
+    Ok(vec![
+        case(reduce, shape, on(&mesh, p.clone()), on(&mesh, b.clone()))?,
+        case(Algorithm::AllGather, shape, on(&mesh, s0.clone()), on(&mesh, b.clone()))?,
+        case(Algorithm::AllGather, shape, on(&mesh, s1.clone()), on(&mesh, b))?,
+        case(Algorithm::ReduceScatter, shape, on(&mesh, p.clone()), on(&mesh, s0.clone()))?,
+        case(Algorithm::ReduceScatter, shape, on(&mesh, p), on(&mesh, s1.clone()))?,
+        case(Algorithm::AllToAll, shape, on(&mesh, s0.clone()), on(&mesh, s1.clone()))?,
+        case(Algorithm::AllToAll, shape, on(&mesh, s1), on(&mesh, s0))?,
+        case(Algorithm::Broadcast, shape, on(&corner, sbp![B]), on(&line, sbp![B]))?,
+        case(Algorithm::Exchange, whole, on(&mesh, nested.clone()), on(&rotated, nested))?,
+    ])
+}
+
+impl Case {
+    /// The case, if the planner has a plan of one step of that kind for it.
+    fn new(kind: Kind, members: usize, shape: &[usize], src: Layout, dst: Layout) -> Result<Option<Case>> {
+        // Favoured, so that the plan is this one where another would do as well.
+        let mut model = Model::default();
+        if let Kind::Wire(a) = kind {
+            let rate = rate(&mut model, a);
+            let half = |ps: u64| ps / 2;
+            *rate = Rate {
+                latency_ps: half(rate.latency_ps),
+                per_peer_ps: half(rate.per_peer_ps),
+                per_kib_ps: half(rate.per_kib_ps),
+                ..*rate
+            };
+        }
+        let plan = Planner::new(model).plan(shape, DType::F32, &src, &dst)?;
+        let [step] = plan.steps.as_slice() else { return Ok(None) };
+        // How much dearer the plan gets when a constant grows.
+        let grown = |change: &dyn Fn(&mut Model)| -> Result<u64> {
+            let mut more = model;
+            change(&mut more);
+            let other = Planner::new(more).plan(shape, DType::F32, &src, &dst)?;
+            let same = matches!(other.steps.as_slice(), [s] if s.op == step.op);
+            if same { Ok(other.cost_ps - plan.cost_ps) } else { Err(Error::argument(format!("two plans of {src} to {dst}"))) }
+        };
+        const KIB: u64 = 1 << 10;
+        let starts = match kind {
+            Kind::Local => grown(&|m| m.local_ps += 1)?,
+            Kind::LocalExchange => grown(&|m| m.local_exchange_ps += 1)?,
+            Kind::Wire(a) => grown(&|m| rate(m, a).latency_ps += 1)?,
+        };
+        if starts != 1 {
+            return Ok(None);
+        }
+        let (peers, wire) = match kind {
+            Kind::Wire(a) => (grown(&|m| rate(m, a).per_peer_ps += 1)?, grown(&|m| rate(m, a).per_kib_ps += KIB)?),
+            _ => (0, 0),
+        };
+        let copied = grown(&|m| m.per_kib_copied_ps += KIB)?;
+        Ok(Some(Case { point: Point { kind, members, peers, wire, copied, time_ps: u64::MAX }, plan }))
+    }
+}
+
+fn rate(model: &mut Model, a: Algorithm) -> &mut Rate {
+    &mut model.same_host.rates[a as usize]
+}
+
+/// Times conversions on all ranks together.
+struct Clock<'a> {
+    world: &'a World,
+    comm: Arc<dyn Communicator>,
+    group: Group,
+    ordinal: u64,
+}
+
+/// When this rank started and ended, in nanoseconds of the host's monotonic clock.
+type Span = [u64; 2];
+
+impl Clock<'_> {
+    fn new(world: &World) -> Result<Clock<'_>> {
+        let group = Group { ranks: (0..world.size()).collect(), me: world.rank() };
+        Ok(Clock { world, comm: world.ctx().comm()?.clone(), group, ordinal: 0 })
+    }
+
+    fn tag(&mut self) -> Tag {
+        self.ordinal += 1;
+        Tag { ordinal: self.ordinal, hash: self.ordinal, op: "calibrate", file: file!(), line: line!() }
+    }
+
+    /// The median time of a plan in picoseconds.
+    fn time(&mut self, plan: &BoxingPlan) -> Result<u64> {
+        let program = plan.program(self.world.rank());
+        let (src, dst) = (memory(program.src.as_ref())?, memory(program.dst.as_ref())?);
+        let first = self.repeat(plan, src.as_ref(), dst.as_ref(), WARM_UP)?;
+        let one = first.iter().min().copied().unwrap_or(0).max(1);
+        let times = (BUDGET.as_nanos() as u64 / one).clamp(*REPEATS.start(), *REPEATS.end());
+        let mut spans = self.repeat(plan, src.as_ref(), dst.as_ref(), times)?;
+        spans.sort_unstable();
+        Ok(spans[spans.len() / 2].max(1) * 1000)
+    }
+
+    /// Carries the plan out so many times; each time from the last rank's start to the last rank's end, in nanoseconds.
+    fn repeat(
+        &mut self,
+        plan: &BoxingPlan,
+        src: Option<&LocalTensor>,
+        dst: Option<&LocalTensor>,
+        times: u64,
+    ) -> Result<Vec<u64>> {
+        let (src, dst) = (src.map(LocalTensor::view), dst.map(LocalTensor::view));
+        let takes_part = src.is_some() || dst.is_some();
+        let mut mine: Vec<Span> = Vec::new();
+        for _ in 0..times {
+            let (meet, run) = (self.tag(), self.tag());
+            self.comm.barrier(&self.group, &meet)?;
+            let start = now();
+            if takes_part {
+                oflow::vm::box_exec::execute(plan, &*self.comm, &run, src.as_ref(), dst.as_ref())?;
+                mine.push([start, now()]);
+            } else {
+                mine.push([0, 0]);
+            }
+        }
+        let bytes: Vec<u8> = mine.as_flattened().iter().flat_map(|t| t.to_le_bytes()).collect();
+        let mut all = vec![0; bytes.len() * self.world.size()];
+        let tag = self.tag();
+        self.comm.all_gather(&self.group, &tag, &bytes, &mut all, &vec![bytes.len(); self.world.size()])?;
+        let at = |rank: usize, i: usize, end: usize| {
+            let (words, _) = all[rank * bytes.len()..].as_chunks::<8>();
+            u64::from_le_bytes(words[2 * i + end])
+        };
+        let last = |i, end| (0..self.world.size()).map(|r| at(r, i, end)).max().unwrap_or(0);
+        Ok((0..mine.len()).map(|i| last(i, 1) - last(i, 0)).collect())
+    }
+}
+
+fn now() -> u64 {
+    let t = clock_gettime(ClockId::Monotonic);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// A shard of zeros.
+fn memory(size: Option<&Dims>) -> Result<Option<LocalTensor>> {
+    let Some(size) = size else { return Ok(None) };
+    let t = zeros(size.as_slice(), Device::Cpu.dtype(DType::F32))?;
+    match t.body() {
+        Body::Local(l) => Ok(Some(l.clone())),
+        _ => Err(Error::argument("a local tensor was asked for")),
+    }
+}
