@@ -13,6 +13,7 @@ pub mod commands;
 pub mod cores;
 pub mod doctor;
 pub mod job;
+pub mod model;
 pub mod output;
 pub mod program;
 pub mod rank;

@@ -73,7 +73,10 @@ fn fit_local(points: &[Point], model: &mut Model) {
     let rows = |knee: u64| -> Vec<Row> {
         let row = |p: &&Point| {
             let is = |kind| f64::from(u8::from(p.kind == kind));
-            Row { x: [is(Kind::Local), is(Kind::LocalExchange), kib(p.copied), beyond(p.copied, knee)], y: p.time_ps as f64 }
+            Row {
+                x: [is(Kind::Local), is(Kind::LocalExchange), kib(p.copied), beyond(p.copied, knee)],
+                y: p.time_ps as f64,
+            }
         };
         own.iter().map(row).collect()
     };
@@ -254,7 +257,8 @@ mod tests {
     }
 
     fn truth() -> Model {
-        let mut model = Model { local_ps: 300_000, local_exchange_ps: 700_000, per_kib_copied_ps: 30_000, ..Model::default() };
+        let mut model =
+            Model { local_ps: 300_000, local_exchange_ps: 700_000, per_kib_copied_ps: 30_000, ..Model::default() };
         model.extra_copied_beyond_kib = 512;
         model.extra_per_kib_copied_ps = 40_000;
         for (i, rate) in model.same_host.rates.iter_mut().enumerate() {
@@ -280,7 +284,10 @@ mod tests {
         assert!(quality.iter().all(|q| q.most_errors < 0.01), "{quality:?}");
         assert_eq!(quality.len(), 9);
         for (f, t) in found.same_host.rates.iter().zip(&truth.same_host.rates) {
-            assert!(close(f.latency_ps, t.latency_ps, 0.02) && close(f.per_peer_ps, t.per_peer_ps, 0.05), "{f:?} {t:?}");
+            assert!(
+                close(f.latency_ps, t.latency_ps, 0.02) && close(f.per_peer_ps, t.per_peer_ps, 0.05),
+                "{f:?} {t:?}"
+            );
             assert!(close(f.per_kib_ps, t.per_kib_ps, 0.02) && close(f.extra_per_kib_ps, t.extra_per_kib_ps, 0.02));
             assert_eq!(f.extra_beyond_kib, t.extra_beyond_kib);
         }

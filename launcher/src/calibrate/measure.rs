@@ -19,28 +19,16 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 /// Logical bytes of the tensors of one group, before rounding to shapes that all members split evenly.
-const SIZES: [usize; 12] = [
-    16,
-    256,
-    1 << 10,
-    4 << 10,
-    16 << 10,
-    64 << 10,
-    128 << 10,
-    256 << 10,
-    512 << 10,
-    1 << 20,
-    4 << 20,
-    16 << 20,
-];
+const SIZES: [usize; 12] =
+    [16, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 4 << 20, 16 << 20];
 /// Everything is timed so many times over, and the best of the medians counts: on a host that does other work too, load
 /// comes and goes.
 const ROUNDS: usize = 3;
 /// Time that one conversion is repeated for in a round, and how often at least and at most.
 const BUDGET: Duration = Duration::from_millis(8);
-const REPEATS: RangeInclusive<u64> = 5..=200;
+const REPEATS: RangeInclusive<u64> = 3..=200;
 /// Repetitions before the clock counts: caches, page faults, the first message.
-const WARM_UP: u64 = 3;
+const WARM_UP: u64 = 2;
 
 /// Which constants the price of a step is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -139,8 +127,7 @@ fn wire(world: usize, members: usize, bytes: usize) -> Result<Vec<Option<Case>>>
     let groups = world / members;
     let ranks: Vec<usize> = (0..groups * members).collect();
     let mesh = Placement::new(Device::Cpu, &ranks, &[groups, members])?;
-    let rotated: Vec<usize> =
-        ranks.iter().map(|r| r / members * members + (r % members + 1) % members).collect();
+    let rotated: Vec<usize> = ranks.iter().map(|r| r / members * members + (r % members + 1) % members).collect();
     let rotated = Placement::new(Device::Cpu, &rotated, &[groups, members])?;
     let (corner, line) =
         (Placement::new(Device::Cpu, &[0], &[1])?, Placement::new(Device::Cpu, &ranks[..members], &[members])?);
@@ -188,7 +175,11 @@ impl Case {
             change(&mut more);
             let other = Planner::new(more).plan(shape, DType::F32, &src, &dst)?;
             let same = matches!(other.steps.as_slice(), [s] if s.op == step.op);
-            if same { Ok(other.cost_ps - plan.cost_ps) } else { Err(Error::argument(format!("two plans of {src} to {dst}"))) }
+            if same {
+                Ok(other.cost_ps - plan.cost_ps)
+            } else {
+                Err(Error::argument(format!("two plans of {src} to {dst}")))
+            }
         };
         const KIB: u64 = 1 << 10;
         let starts = match kind {
