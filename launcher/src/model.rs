@@ -3,7 +3,7 @@
 //! `oflow calibrate` writes the file, the launcher of node 0 reads it and hands the same bytes to every rank. A file that is
 //! there but cannot be used is an error that says what to do, never a silent return to the default constants.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -102,6 +102,14 @@ pub fn in_force() -> Result<InForce, Failed> {
     choose(std::env::var_os(MODEL_VARIABLE), default_path())
 }
 
+/// The model that a person names: a file, or `default`.
+///
+/// # Errors
+/// As [`read`].
+pub fn named(text: &str) -> Result<InForce, Failed> {
+    if text == DEFAULT { Ok(InForce::Default("as asked")) } else { read(Path::new(text)) }
+}
+
 /// Where `oflow calibrate` writes to unless told otherwise; none without a home directory.
 pub fn default_path() -> Option<PathBuf> {
     path_in(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"))
@@ -116,7 +124,7 @@ fn path_in(config: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> 
 
 fn choose(asked: Option<OsString>, usual: Option<PathBuf>) -> Result<InForce, Failed> {
     match asked.filter(|a| !a.is_empty()) {
-        Some(word) if word == OsStr::new(DEFAULT) => Ok(InForce::Default("OFLOW_MODEL=default")),
+        Some(word) if word == DEFAULT => Ok(InForce::Default("OFLOW_MODEL=default")),
         Some(file) => read(Path::new(&file)),
         None => match usual {
             Some(file) if file.exists() => read(&file),

@@ -3,14 +3,20 @@
 //! A plan is run as a program would run it, by the executor on the rank's communicator, so that packing, scratch memory and
 //! the checks of a collective are in its time. What the cost model says of the same plan is taken from the model itself:
 //! prices are linear in the constants, so raising one constant by one tells how often it counts.
+//!
+//! Each time is one amid a program, not one of a tight loop: before it every rank walks through more memory than its
+//! second-level cache holds and touches its source, as the op that made it would; and in turn one rank is late, so that the
+//! others have gone to sleep over their waiting, which is how ranks meet after computing. The clock runs from the last
+//! rank's start, so that being late does not count, to the last rank's end.
 
+use std::hint::black_box;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oflow::boxing::{Algorithm, BoxingPlan, Layout, Model, Planner, Rate};
 use oflow::comm::{Communicator, Group, Tag};
-use oflow::kernels::{DType, Dims};
+use oflow::kernels::{DType, Dims, View};
 use oflow::placement::{Device, Placement};
 use oflow::prelude::{IntoTarget, zeros};
 use oflow::tensor::{Body, LocalTensor};
@@ -25,10 +31,15 @@ const SIZES: [usize; 12] =
 /// comes and goes.
 const ROUNDS: usize = 3;
 /// Time that one conversion is repeated for in a round, and how often at least and at most.
-const BUDGET: Duration = Duration::from_millis(8);
-const REPEATS: RangeInclusive<u64> = 3..=200;
+const BUDGET: Duration = Duration::from_millis(30);
+const REPEATS: RangeInclusive<u64> = 5..=30;
 /// Repetitions before the clock counts: caches, page faults, the first message.
 const WARM_UP: u64 = 2;
+
+/// Memory that a rank walks through before each repetition.
+const WALK: usize = 16 << 20;
+/// How late the late rank is: longer than any wait spins.
+const LATE: Duration = Duration::from_millis(3);
 
 /// Which constants the price of a step is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -149,6 +160,8 @@ fn wire(world: usize, members: usize, bytes: usize) -> Result<Vec<Option<Case>>>
         case(Algorithm::AllToAll, shape, on(&mesh, s1), on(&mesh, s0))?,
         case(Algorithm::Broadcast, shape, on(&corner, sbp![B]), on(&line, sbp![B]))?,
         case(Algorithm::Exchange, whole, on(&mesh, nested.clone()), on(&rotated, nested))?,
+        // With reduction at the receiver.
+        case(Algorithm::Exchange, shape, on(&mesh, sbp![B, P]), on(&rotated, sbp![B, S(0)]))?,
     ])
 }
 
@@ -209,6 +222,8 @@ struct Clock<'a> {
     comm: Arc<dyn Communicator>,
     group: Group,
     ordinal: u64,
+    /// What is walked through.
+    walk: Vec<u8>,
 }
 
 /// When this rank started and ended, in nanoseconds of the host's monotonic clock.
@@ -217,7 +232,7 @@ type Span = [u64; 2];
 impl Clock<'_> {
     fn new(world: &World) -> Result<Clock<'_>> {
         let group = Group { ranks: (0..world.size()).collect(), me: world.rank() };
-        Ok(Clock { world, comm: world.ctx().comm()?.clone(), group, ordinal: 0 })
+        Ok(Clock { world, comm: world.ctx().comm()?.clone(), group, ordinal: 0, walk: vec![0; WALK] })
     }
 
     fn tag(&mut self) -> Tag {
@@ -230,7 +245,7 @@ impl Clock<'_> {
         let program = plan.program(self.world.rank());
         let (src, dst) = (memory(program.src.as_ref())?, memory(program.dst.as_ref())?);
         let first = self.repeat(plan, src.as_ref(), dst.as_ref(), WARM_UP)?;
-        let one = first.iter().min().copied().unwrap_or(0).max(1);
+        let one = first.iter().min().copied().unwrap_or(0) + LATE.as_nanos() as u64;
         let times = (BUDGET.as_nanos() as u64 / one).clamp(*REPEATS.start(), *REPEATS.end());
         let mut spans = self.repeat(plan, src.as_ref(), dst.as_ref(), times)?;
         spans.sort_unstable();
@@ -248,9 +263,10 @@ impl Clock<'_> {
         let (src, dst) = (src.map(LocalTensor::view), dst.map(LocalTensor::view));
         let takes_part = src.is_some() || dst.is_some();
         let mut mine: Vec<Span> = Vec::new();
-        for _ in 0..times {
+        for i in 0..times {
             let (meet, run) = (self.tag(), self.tag());
             self.comm.barrier(&self.group, &meet)?;
+            self.amid_a_program(src.as_ref(), i as usize % self.world.size() == self.world.rank())?;
             let start = now();
             if takes_part {
                 oflow::vm::box_exec::execute(plan, &*self.comm, &run, src.as_ref(), dst.as_ref())?;
@@ -269,6 +285,19 @@ impl Clock<'_> {
         };
         let last = |i, end| (0..self.world.size()).map(|r| at(r, i, end)).max().unwrap_or(0);
         Ok((0..mine.len()).map(|i| last(i, 1) - last(i, 0)).collect())
+    }
+
+    /// Leaves caches and ranks as an op before the boxing would.
+    fn amid_a_program(&mut self, src: Option<&View>, late: bool) -> Result<()> {
+        let met = now();
+        self.walk.iter_mut().step_by(64).for_each(|b| *b = b.wrapping_add(1));
+        if let Some(src) = src {
+            black_box(src.as_slice::<f32>()?.iter().step_by(16).sum::<f32>());
+        }
+        while late && now() - met < LATE.as_nanos() as u64 {
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 }
 
