@@ -164,25 +164,37 @@ pub fn read(path: &Path) -> Result<InForce, Failed> {
 /// # Errors
 /// When that cannot be done; the message says how to write elsewhere.
 pub fn write(path: &Path, calibration: &Calibration) -> Result<(), Failed> {
-    let attempt = || -> std::io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".{}", std::process::id()));
-        let new = path.with_file_name(name);
-        let written = fs::write(&new, calibration.to_json()).and_then(|()| fs::rename(&new, path));
-        if written.is_err() {
-            let _was_not_made = fs::remove_file(&new);
-        }
-        written
-    };
-    attempt().map_err(|e| {
-        Failed::new(format!(
-            "cannot write {}: {e}\n  help: `--out FILE` writes elsewhere; OFLOW_MODEL=FILE makes oflaunch use it",
-            path.display()
-        ))
-    })
+    put(path, &calibration.to_json(), true).map_err(|e| unwritable(path, &e))
+}
+
+/// Whether [`write`] will succeed, as far as one can know: before the work is done.
+///
+/// # Errors
+/// As [`write`].
+pub fn check_writable(path: &Path) -> Result<(), Failed> {
+    put(path, "", false).map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failed {
+    Failed::new(format!(
+        "cannot write {}: {error}\n  help: `--out FILE` writes elsewhere; OFLOW_MODEL=FILE makes oflaunch use it",
+        path.display()
+    ))
+}
+
+/// Writes beside the path, and there only if it shall stay.
+fn put(path: &Path, text: &str, stay: bool) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}", std::process::id()));
+    let new = path.with_file_name(name);
+    let written = fs::write(&new, text).and_then(|()| if stay { fs::rename(&new, path) } else { Ok(()) });
+    if written.is_err() || !stay {
+        let _was_not_made = fs::remove_file(&new);
+    }
+    written
 }
 
 /// Name of this host.

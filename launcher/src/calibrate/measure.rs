@@ -30,16 +30,18 @@ const SIZES: [usize; 12] =
 /// Everything is timed so many times over, and the best of the medians counts: on a host that does other work too, load
 /// comes and goes.
 const ROUNDS: usize = 3;
+/// After a round that ends later than this no other one begins.
+const ENOUGH: Duration = Duration::from_secs(6);
 /// Time that one conversion is repeated for in a round, and how often at least and at most.
-const BUDGET: Duration = Duration::from_millis(30);
+const BUDGET: Duration = Duration::from_millis(15);
 const REPEATS: RangeInclusive<u64> = 5..=30;
 /// Repetitions before the clock counts: caches, page faults, the first message.
 const WARM_UP: u64 = 2;
 
 /// Memory that a rank walks through before each repetition.
-const WALK: usize = 16 << 20;
+const WALK: usize = 8 << 20;
 /// How late the late rank is: longer than any wait spins.
-const LATE: Duration = Duration::from_millis(3);
+const LATE: Duration = Duration::from_millis(2);
 
 /// Which constants the price of a step is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -80,9 +82,13 @@ struct Case {
 pub fn measure(world: &World) -> Result<Vec<Point>> {
     let mut clock = Clock::new(world)?;
     let mut cases = cases(world.size())?;
+    let began = now();
     for _ in 0..ROUNDS {
         for Case { point, plan } in &mut cases {
             point.time_ps = clock.time(plan)?.min(point.time_ps);
+        }
+        if clock.longest(now() - began)? > ENOUGH.as_nanos() as u64 {
+            break;
         }
     }
     Ok(cases.into_iter().map(|c| c.point).collect())
@@ -275,16 +281,24 @@ impl Clock<'_> {
                 mine.push([0, 0]);
             }
         }
-        let bytes: Vec<u8> = mine.as_flattened().iter().flat_map(|t| t.to_le_bytes()).collect();
-        let mut all = vec![0; bytes.len() * self.world.size()];
-        let tag = self.tag();
-        self.comm.all_gather(&self.group, &tag, &bytes, &mut all, &vec![bytes.len(); self.world.size()])?;
-        let at = |rank: usize, i: usize, end: usize| {
-            let (words, _) = all[rank * bytes.len()..].as_chunks::<8>();
-            u64::from_le_bytes(words[2 * i + end])
-        };
+        let all = self.gather(mine.as_flattened())?;
+        let at = |rank: usize, i: usize, end: usize| all[(rank * mine.len() + i) * 2 + end];
         let last = |i, end| (0..self.world.size()).map(|r| at(r, i, end)).max().unwrap_or(0);
         Ok((0..mine.len()).map(|i| last(i, 1) - last(i, 0)).collect())
+    }
+
+    /// The ranks' numbers one after another.
+    fn gather(&mut self, mine: &[u64]) -> Result<Vec<u64>> {
+        let tag = self.tag();
+        let bytes: Vec<u8> = mine.iter().flat_map(|t| t.to_le_bytes()).collect();
+        let mut all = vec![0; bytes.len() * self.world.size()];
+        self.comm.all_gather(&self.group, &tag, &bytes, &mut all, &vec![bytes.len(); self.world.size()])?;
+        Ok(all.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect())
+    }
+
+    /// The longest of the ranks' times, which all of them learn.
+    fn longest(&mut self, mine: u64) -> Result<u64> {
+        Ok(self.gather(&[mine])?.into_iter().max().unwrap_or(mine))
     }
 
     /// Leaves caches and ranks as an op before the boxing would.
@@ -313,5 +327,37 @@ fn memory(size: Option<&Dims>) -> Result<Option<LocalTensor>> {
     match t.body() {
         Body::Local(l) => Ok(Some(l.clone())),
         _ => Err(Error::argument("a local tensor was asked for")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_price_says_how_often_a_constant_counts() {
+        for (world, members) in [(2, 2), (4, 4), (4, 2)] {
+            let found: Vec<Point> =
+                wire(world, members, 1 << 20).unwrap().into_iter().flatten().map(|c| c.point).collect();
+            let k = members as u64;
+            let share = (1 << 20) / k;
+            for p in &found {
+                let expected = match p.kind {
+                    Kind::Wire(Algorithm::AllReduceTwoPhase) => (k - 1, 2 * (k - 1) * share),
+                    Kind::Wire(Algorithm::AllGather | Algorithm::ReduceScatter) => (k - 1, (k - 1) * share),
+                    Kind::Wire(Algorithm::AllToAll) => (k - 1, (k - 1) * share / k),
+                    _ => continue,
+                };
+                assert_eq!((p.peers, p.wire, p.copied), (expected.0, expected.1, 0), "{p:?}");
+            }
+            for a in [Algorithm::AllReduceTwoPhase, Algorithm::AllGather, Algorithm::AllToAll, Algorithm::Exchange] {
+                assert!(found.iter().any(|p| p.kind == Kind::Wire(a)), "{a:?} on {members} of {world}");
+            }
+        }
+        for p in local(2, 1 << 16).unwrap().into_iter().flatten().map(|c| c.point) {
+            assert_eq!((p.peers, p.wire, p.copied), (0, 0, 1 << 16), "{p:?}");
+        }
+        assert_eq!(group_sizes(1), [0usize; 0]);
+        assert_eq!((group_sizes(2), group_sizes(6)), (vec![2], vec![2, 4, 6]));
     }
 }

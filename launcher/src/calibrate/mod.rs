@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::ask::show;
 use crate::cli::{MAX_RANKS, Size};
 use crate::job::{self, Job};
-use crate::model::{Calibration, default_path, write};
+use crate::model::{Calibration, check_writable, default_path, write};
 use crate::{Failed, cores};
 use fit::Quality;
 use measure::{Kind, Point};
@@ -85,6 +85,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let to = matches.get_one::<PathBuf>("out").cloned().or_else(default_path).ok_or_else(|| {
         Failed::new("there is no home directory to write to\n  help: `--out FILE` says where; OFLOW_MODEL=FILE makes oflaunch use it")
     })?;
+    check_writable(&to)?;
     let program =
         std::env::current_exe().map_err(|e| Failed::new(format!("cannot find the program that runs: {e}")))?;
     let job = Job {
@@ -113,25 +114,19 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         let answer = json!({ "file": to, "calibration": calibration, "fit": quality, "points": points });
         return show(&format!("{answer:#}\n"));
     }
-    show(&format!(
-        "{}\nwritten to {}; oflaunch uses it{}\n",
-        table(&calibration, &quality),
-        to.display(),
-        reach(matches)
-    ))
-}
-
-/// How far the file reaches: one that was named is used where it is named again.
-fn reach(matches: &ArgMatches) -> &'static str {
-    if matches.contains_id("out") { " under OFLOW_MODEL" } else { " from now on" }
+    let to = to.display();
+    // One that was named is used where it is named again.
+    let reach = if matches.contains_id("out") { format!("under OFLOW_MODEL={to}") } else { "from now on".into() };
+    show(&format!("{}\nwritten to {to}; oflaunch uses it {reach}\n", table(&calibration, &quality)))
 }
 
 /// What the ranks do; the first one hands in the result.
 fn as_rank() -> Result<u8, Failed> {
     let failed = |e: oflow::Error| Failed::new(e.to_string());
+    let no_job = || Failed::new("--measure is for `oflow calibrate` itself");
     let world = oflow::init().map_err(failed)?;
+    let control = world.ctx().control().ok_or_else(no_job)?;
     let points = measure::measure(&world).map_err(failed)?;
-    let control = world.ctx().control().ok_or_else(|| Failed::new("--measure is for `oflow calibrate` itself"))?;
     if world.rank() == 0 {
         control.put(POINTS, json!(points).to_string().as_bytes()).map_err(failed)?;
     }
@@ -142,7 +137,8 @@ fn as_rank() -> Result<u8, Failed> {
 /// The constants as people read them.
 fn table(c: &Calibration, quality: &[Quality]) -> String {
     let load = if c.nproc > c.cores { "; ranks share cores, so times are those of a loaded host" } else { "" };
-    let mut text = format!("{} ranks on {} with {} cores{load}\n\n", c.nproc, c.host, c.cores);
+    let ranks = if c.nproc == 1 { "rank" } else { "ranks" };
+    let mut text = format!("{} {ranks} on {} with {} cores{load}\n\n", c.nproc, c.host, c.cores);
     text += "  step                    first byte    GB/s   beyond       GB/s   error of the fit: median, 90 %\n";
     for q in quality {
         let (name, start, per_kib, beyond, extra) = constants(q.kind, &c.model);
