@@ -238,6 +238,7 @@ fn to_text(plan: &BoxingPlan) -> String {
         text += &format!(", at most {} from one rank (rank {by})", bytes(most));
     }
     text += &format!("; predicted {} us\n", microseconds(plan.cost_ps));
+    text += &format!("  takes {} on a rank at its peak, source and result included\n", bytes(plan.peak_bytes()));
     text
 }
 
@@ -265,5 +266,6 @@ pub(super) fn to_json(plan: &BoxingPlan) -> Value {
         "bytes_sent": plan.bytes_sent(),
         "bytes_sent_by_rank": sent,
         "predicted_ps": plan.cost_ps,
+        "peak_bytes": plan.peak_bytes(),
     })
 }

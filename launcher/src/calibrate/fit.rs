@@ -111,7 +111,8 @@ fn fit_rate(points: &[&Point], model: &Model) -> Option<Rate> {
     Some(Rate {
         latency_ps: constant(latency),
         per_peer_ps: per_peer as u64,
-        per_kib_ps: constant(per_kib),
+        // What crosses is copied at least once; where all sizes were small the fit does not know.
+        per_kib_ps: constant(per_kib).max(model.per_kib_copied_ps),
         extra_beyond_kib: knee,
         extra_per_kib_ps: extra as u64,
     })
