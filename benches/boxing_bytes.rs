@@ -80,8 +80,10 @@ fn peers(file: &str) -> Result<BTreeMap<String, serde_json::Value>> {
     Ok(text.lines().filter_map(read).collect())
 }
 
+/// MiB, and a few KiB as such.
 fn mib(bytes: u64) -> String {
-    format!("{:.2}", bytes as f64 / f64::from(1 << 20))
+    let kib = bytes as f64 / 1024.0;
+    if (1..16 << 10).contains(&bytes) { format!("{kib:.1} KiB") } else { format!("{:.2}", kib / 1024.0) }
 }
 
 fn main() -> Result<()> {
@@ -106,7 +108,10 @@ fn main() -> Result<()> {
                     let ratio = match (bytes, ours) {
                         (0, 0) => "both none".to_string(),
                         (_, 0) => "∞".to_string(),
-                        _ => format!("{:.2}", bytes as f64 / ours as f64),
+                        _ => {
+                            let ratio = bytes as f64 / ours as f64;
+                            if ratio < 100.0 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
+                        }
                     };
                     (format!("{}{wrong}", mib(bytes)), ratio)
                 }
