@@ -172,6 +172,7 @@ fn a_boxing_is_shown_with_bytes_and_time() {
   1. reduce-scatter(sum, dim 1) along tp: [S(0), P(sum)] -> [S(0), S(1)]  (192.0 us)
   2. all-gather(dim 0) along dp: [S(0), S(1)] -> [B, S(1)]  (85.1 us)
   sends 80.0 MiB in all, at most 2560.0 KiB from one rank (rank 0); predicted 277.1 us
+  takes 5376.0 KiB on a rank at its peak, source and result included
   constants: default constants (OFLOW_MODEL=default)
 "
     );
@@ -200,11 +201,11 @@ f32[6, 5] on cpu[tp=3]
   [B]       [S(0)]      0 B  0.2  slice(dim 0) along tp
   [B]       [S(1)]      0 B  0.2  slice(dim 1) along tp
   [P(sum)]  [B]       720 B  6.0  all-reduce(sum) along tp
-  [P(sum)]  [P(max)]  240 B  6.2  reduce-scatter(sum, dim 0) along tp, pad(dim 0, max) along tp
+  [P(sum)]  [P(max)]  240 B  6.1  exchange
   [P(sum)]  [S(0)]    240 B  6.0  reduce-scatter(sum, dim 0) along tp
   [P(sum)]  [S(1)]    240 B  6.0  reduce-scatter(sum, dim 1) along tp
   [P(max)]  [B]       720 B  6.0  all-reduce(max) along tp
-  [P(max)]  [P(sum)]  240 B  6.2  reduce-scatter(max, dim 0) along tp, pad(dim 0, sum) along tp
+  [P(max)]  [P(sum)]  240 B  6.1  exchange
   [P(max)]  [S(0)]    240 B  6.0  reduce-scatter(max, dim 0) along tp
   [P(max)]  [S(1)]    240 B  6.0  reduce-scatter(max, dim 1) along tp
   [S(0)]    [B]       240 B  6.0  all-gather(dim 0) along tp
