@@ -43,8 +43,8 @@ fn boxings_follow_the_jobs_model_and_signatures_do_not() {
     let (fixed, measured) = (run(Model::default()), run(slow_all_reduce()));
     for (f, m) in fixed.iter().zip(&measured) {
         assert_eq!((&f.1, &f.2), (&m.1, &m.2), "the same values and layouts");
-        assert!(f.0[0].starts_with("all-reduce(sum)"), "{:?}", f.0);
-        assert!(!m.0[0].starts_with("all-reduce"), "{:?}", m.0);
+        let reduced = |steps: &[String]| steps.iter().any(|s| s.starts_with("all-reduce"));
+        assert!(reduced(&f.0) && !reduced(&m.0), "{:?} {:?}", f.0, m.0);
     }
     assert_eq!(fixed[0].0, fixed[1].0, "every rank plans alike");
     assert_eq!(measured[0].0, measured[1].0, "every rank plans alike");
