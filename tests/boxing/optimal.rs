@@ -273,8 +273,8 @@ fn bytes_of_boxings_without_partials_are_near_the_least() {
         println!("{ratio:.3} {plan}");
     }
     // The busiest rank counts, not the sum: where few ranks hold what many want, a first step that spreads it lets more of
-    // them send in the second one. All of these are that: an exchange, then a collective, and dearer in one step.
+    // them send in the second one. All of these are that: two steps, and dearer in one.
     for (ratio, plan) in &over {
-        assert!(*ratio < 1.76 && plan.matches("exchange").count() == 1 && plan.lines().count() == 3, "{ratio} {plan}");
+        assert!(*ratio < 1.76 && plan.lines().count() == 3, "{ratio} {plan}");
     }
 }
