@@ -48,3 +48,8 @@ pub use interpreter::{BackwardOptions, Receipt, apply_custom, take_receipts};
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::{DType, Scalar};
 pub use tensor::Tensor;
+
+/// Snippets of the pages in `docs`, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/boxing-gradients.md")]
+pub struct BoxingGradientsPage;

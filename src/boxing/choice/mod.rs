@@ -119,7 +119,7 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<NdSignature> {
     if let Some(sig) = search::best(c, &space.exact(c))? {
         return Ok(sig);
     }
-    if let Some(sig) = search::best(c, &space)? {
+    if let Some(sig) = search::best(c, &space.without_renamed_partials(c))? {
         return Ok(sig);
     }
     let legal: Vec<String> = c.op.signatures_1d(c.infer, c.outs)?.iter().map(|s| format!("    {s}")).collect();

@@ -3,7 +3,8 @@
 
 use super::space::{Leaf, Space};
 use super::{ChoiceInput, dual, dual_of, way_out};
-use crate::boxing::cost::{Algorithm, Model};
+use crate::boxing::Model;
+use crate::boxing::bound::{Floor, Need, need};
 use crate::boxing::dry::LEAST_LOWERING;
 use crate::error::Result;
 use crate::ops::{NdSignature, TensorType};
@@ -16,7 +17,7 @@ const DENSE: usize = 1 << 16;
 pub(super) struct Prices<'a> {
     c: &'a ChoiceInput<'a>,
     space: &'a Space,
-    floors: Floors,
+    floor: Floor,
     parts: Vec<Part>,
 }
 
@@ -34,13 +35,6 @@ struct Part {
     known: Vec<Known>,
 }
 
-/// The least that a communication costs, and a step that stays on the rank.
-#[derive(Clone, Copy)]
-struct Floors {
-    communication: u64,
-    local: u64,
-}
-
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     Input(usize),
@@ -56,11 +50,8 @@ enum Known {
 
 impl<'a> Prices<'a> {
     pub(super) fn new(c: &'a ChoiceInput<'a>, space: &'a Space) -> Prices<'a> {
-        let model = Model::default();
-        let link = model.between(c.placement.device(), 0, 0);
-        let communication = Algorithm::ALL.iter().map(|a| model.rate(link, *a).price(1, 0)).min().unwrap_or(0);
-        let floors = Floors { communication, local: model.local_ps.min(model.local_exchange_ps) };
-        let mut prices = Prices { c, space, floors, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()) };
+        let floor = Floor::new(&Model::default(), c.placement.device());
+        let mut prices = Prices { c, space, floor, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()) };
         for i in 0..c.sbps.len() {
             if c.sbps[i].is_some() && c.infer.inputs[i].is_some() && !prices.joins(i) {
                 prices.add(Of::Input(i));
@@ -115,10 +106,11 @@ impl<'a> Prices<'a> {
     /// P becomes anything else, each holds a part of what is wanted: both ways someone has to send.
     fn floor(&self, of: Of, axis: usize, sbp: Sbp) -> [u64; 2] {
         let c = self.c;
+        let of_step = |communicates| self.floor.steps(Need { elements: 0, communicates, reduces: false }, 0);
         let between = |t: &TensorType, from: Sbp, to: Sbp| match (from, to) {
             _ if from == to || c.placement.dims()[axis] == 1 || t.is_empty() => 0,
-            (Sbp::Partial(_), _) | (Sbp::Split(_), Sbp::Broadcast) => self.floors.communication,
-            _ => self.floors.local,
+            (Sbp::Partial(_), _) | (Sbp::Split(_), Sbp::Broadcast) => of_step(true),
+            _ => of_step(false),
         };
         match (of, c.request) {
             (Of::Input(i), _) => {
@@ -127,9 +119,21 @@ impl<'a> Prices<'a> {
                 [between(t, have[axis], sbp), back]
             }
             (Of::Output(0), Some(r)) => [between(&c.outs[0], sbp, r[axis]), 0],
-            (Of::Output(o), _) if sbp.is_partial() => [between(&c.outs[o], sbp, Sbp::Broadcast), 0],
+            (Of::Output(o), _) if sbp.is_partial() => [self.least_way_out(o, c.placement.dims()[axis]), 0],
             (Of::Output(_), _) => [0, 0],
         }
+    }
+
+    /// The least way out of an output that has so many contributions to each element: all but one of them are sent to be
+    /// merged, and some rank receives its share of that.
+    fn least_way_out(&self, out: usize, contributions: usize) -> u64 {
+        let t = &self.c.outs[out];
+        if contributions == 1 || t.is_empty() {
+            return 0;
+        }
+        let merges = (t.len() as u64).saturating_mul(contributions as u64 - 1);
+        let elements = merges.div_ceil(self.c.placement.len() as u64);
+        self.floor.steps(Need { elements, communicates: true, reduces: true }, t.dtype.size() as u64)
     }
 
     /// The symbol that a candidate gives a part on an axis.
@@ -247,7 +251,29 @@ impl<'a> Prices<'a> {
 
     /// A lower bound of a part's price.
     fn least(&self, part: &Part, leaf: &Leaf) -> u64 {
-        self.of_axes(part, leaf, self.c.placement.axes())
+        let (c, want) = (self.c, self.layout(part, leaf));
+        let least = |t: &TensorType, src: &NdSbp, dst: &NdSbp| {
+            let differs = (0..src.len()).any(|a| c.placement.dims()[a] > 1 && src[a] != dst[a]);
+            match differs && !t.is_empty() {
+                true => self.floor.steps(need(&t.shape, c.placement.dims(), src, dst), t.dtype.size() as u64),
+                false => 0,
+            }
+        };
+        let least = match part.of {
+            Of::Output(o) => match c.request {
+                Some(asked) if o == 0 => least(&c.outs[0], &want, asked),
+                _ => {
+                    let axes = (0..want.len()).filter(|a| want[*a].is_partial());
+                    self.least_way_out(o, axes.map(|a| c.placement.dims()[a]).product())
+                }
+            },
+            Of::Input(i) => {
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return 0 };
+                let back = if c.needs_grad(i) { least(t, &dual(&want), &dual(have)) } else { 0 };
+                least(t, have, &want).saturating_add(back)
+            }
+        };
+        least.max(self.of_axes(part, leaf, c.placement.axes()))
     }
 
     /// A part's price.

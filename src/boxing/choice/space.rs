@@ -84,6 +84,38 @@ impl Space {
         }
     }
 
+    /// Without the candidates that cannot be best because they differ from an earlier one in the kind of P only. Where no
+    /// tensor is P(max) or P(min) now, every way to such a layout is also one to the layout with P(sum) in its place, which
+    /// allows as many steps or more (partials of one kind may be reduced in any order); so each has an equal or better one
+    /// before it, if all their rows do.
+    pub(super) fn without_renamed_partials(mut self, c: &ChoiceInput<'_>) -> Space {
+        let other = |s: &Sbp| s.is_partial() && *s != Sbp::PARTIAL_SUM;
+        let renamed = |row: &Signature| row.inputs.iter().chain(&row.outputs).any(other);
+        let sums = |list: &[Sbp]| list.iter().map(|s| if other(s) { Sbp::PARTIAL_SUM } else { *s }).collect::<Vec<_>>();
+        let now = c.sbps.iter().flatten().chain(c.request).any(|n| n.iter().any(other));
+        if now || c.op.nd_valid.is_some() || !self.listed.is_empty() {
+            return self;
+        }
+        let rows = &self.rows;
+        let has_better = |axis: &[u16], r: u16| {
+            let row = &rows[r as usize];
+            let (inputs, outputs) = (sums(&row.inputs), sums(&row.outputs));
+            axis.iter()
+                .take_while(|k| **k < r)
+                .map(|k| &rows[*k as usize])
+                .any(|k| k.lowering == row.lowering && k.inputs.as_slice() == inputs && k.outputs.as_slice() == outputs)
+        };
+        let of_axis = |axis: &SmallVec<[u16; 16]>| {
+            let worse: SmallVec<[u16; 16]> = axis.iter().copied().filter(|r| renamed(&rows[*r as usize])).collect();
+            worse.iter().all(|r| has_better(axis, *r)).then_some(worse)
+        };
+        let Some(worse) = self.axes.iter().map(of_axis).collect::<Option<SmallVec<[_; 4]>>>() else { return self };
+        for (axis, worse) in self.axes.iter_mut().zip(worse) {
+            axis.retain(|r| !worse.contains(r));
+        }
+        self
+    }
+
     /// The rows that may be taken on a mesh axis.
     pub(super) fn on_axis(&self, axis: usize) -> &[u16] {
         &self.axes[axis]
