@@ -140,7 +140,7 @@ fn question(op: &'static Op, sample: &Sample, outs: &[TensorType], mesh: &Placem
 }
 
 /// Compares, and says how many candidates there were.
-fn check(q: &Question) -> usize {
+pub fn check(q: &Question) -> usize {
     let what =
         || format!("{:?} of {:?} {:?} on {:?} asking {:?}", q.op.name(), q.sample, q.sbps, q.mesh.dims(), q.request);
     let outs = q.outs().unwrap();
@@ -187,7 +187,8 @@ fn sweep(ops: &[&'static Op], meshes: &[&[usize]], most: usize, rounds: u64) -> 
 #[test]
 fn the_search_agrees_with_pricing_everything() {
     crate::common::sample::derive_all();
-    let ops: Vec<&'static Op> = oflow::ops::all().into_iter().filter(|o| !o.sig.inputs.is_empty()).collect();
+    let ops: Vec<&'static Op> =
+        oflow::ops::all().into_iter().filter(|o| !o.sig.inputs.is_empty() && o.domain == "oflow").collect();
     let (flat, a) = sweep(&ops, &[&[2], &[3], &[1]], 100, 1);
     let (plane, b) = sweep(&ops, &[&[2, 2], &[3, 2], &[2, 1]], 100, 1);
     let (cube, c) = sweep(&ops, &[&[2, 2, 2]], 350, 1);

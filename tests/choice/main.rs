@@ -3,6 +3,7 @@
 mod asked;
 #[path = "../common/mod.rs"]
 mod common;
+mod declared;
 mod enumerated;
 mod question;
 mod table;

@@ -45,9 +45,24 @@ impl Space {
             }
         }
         listed.truncate(LISTED as usize);
+        let well_formed = |s: &NdSignature| {
+            let mut all = s.inputs.iter().chain(&s.outputs);
+            let sizes = s.inputs.len() == c.sbps.len() && s.outputs.len() == c.outs.len();
+            sizes && all.all(|n| n.len() == c.placement.axes())
+        };
+        if let Some(s) = listed.iter().find(|s| !well_formed(s)) {
+            return Err(Error::registry(format!(
+                "{} declares {:?} -> {:?}, but this call has {} inputs and {} outputs on {} mesh axes",
+                c.op.name(),
+                s.inputs,
+                s.outputs,
+                c.sbps.len(),
+                c.outs.len(),
+                c.placement.axes()
+            )));
+        }
         listed.retain(|s| {
-            let well_formed = s.inputs.len() == c.sbps.len() && s.outputs.len() == c.outs.len() && layouts_ok(c, s);
-            well_formed
+            layouts_ok(c, s)
                 && (0..c.placement.axes()).all(|a| fits(c, a, |i| s.inputs[i][a], s.outputs.first().map(|n| n[a])))
         });
         let of_axis = |a: usize| {
