@@ -153,7 +153,7 @@ fn layouts(shape: &[usize], dtype: DType, mesh: &Placement) -> Vec<Layout> {
     for _ in 0..mesh.axes() {
         all = all.iter().flat_map(|outer| sbps.iter().map(|s| [&outer[..], &[*s]].concat())).collect();
     }
-    let all = all.into_iter().map(|s| NdSbp::from_iter(s));
+    let all = all.into_iter().map(NdSbp::from_iter);
     all.filter(|s| check_layout(shape, dtype, mesh, s).is_ok()).map(|s| Layout::new(mesh, s)).collect()
 }
 
