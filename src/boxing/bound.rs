@@ -75,7 +75,7 @@ impl Corners {
 
     /// Elements of each of these boxes, and of what is common with the other corner.
     fn meet<'a>(&'a self, have: &'a Corners, rank: usize) -> impl Iterator<Item = (u64, u64)> + 'a {
-        let corners = if rank == 0 { 1 } else { self.0.len() / rank };
+        let corners = self.0.len().checked_div(rank).unwrap_or(1);
         (0..corners).map(move |c| {
             let (mut all, mut held) = (1u64, 1u64);
             for (w, h) in self.0[c * rank..(c + 1) * rank].iter().zip(&have.0[c * rank..(c + 1) * rank]) {

@@ -95,11 +95,11 @@ impl<'a> Mesh<'a> {
         let op = move_along(&self.dims, before, set, to)?;
         let mut sizes: Sizes = self.shape.into();
         let (mut ks, mut link) = (SmallVec::<[usize; 4]>::new(), LinkKind::NvLink);
-        for a in 0..before.len() {
+        for (a, s) in before.iter().enumerate() {
             if set.contains(a) {
                 ks.push(self.dims[a]);
                 link = link.max(self.links[a]);
-            } else if let Sbp::Split(d) = before[a] {
+            } else if let Sbp::Split(d) = *s {
                 sizes[d] = sizes[d].div_ceil(self.dims[a]);
             }
         }
