@@ -32,7 +32,7 @@ fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
 }
 
 /// `global.to_global(...)`: boxing, recorded. Its gradient keeps its own SBP on the source's placement; from another
-/// placement it comes back as [`way_back`] says; where a layout is stated it is boxed to that.
+/// placement it comes back as `way_back` says; where a layout is stated it is boxed to that.
 pub fn box_global(
     t: &Tensor,
     placement: &Placement,
