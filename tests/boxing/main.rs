@@ -1,7 +1,11 @@
-//! Boxing: plans keep the logical value bit for bit, are cheapest, and move the bytes that they say.
+//! Boxing: plans keep the logical value bit for bit, are cheapest, move the bytes that they say, and never deadlock.
 
+mod deadlock;
 mod executor;
 mod optimal;
 mod oracle;
+mod processes;
+mod ranks;
+mod rendezvous;
 mod replayed;
 mod text;
