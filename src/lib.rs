@@ -42,7 +42,7 @@ pub use context::{
     EnterGuard, RankCtx, World, enable_grad, init, manual_seed, no_grad, no_sync, run_ranks, run_ranks_with,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
-pub use functional::{call, distribute};
+pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{BackwardOptions, Receipt, apply_custom, take_receipts};
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::{DType, Scalar};

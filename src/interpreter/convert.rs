@@ -22,7 +22,7 @@ pub(crate) fn to_layout(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: Ca
     run_boxing(&ctx, t, &b, &tag)
 }
 
-fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
+pub(super) fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
     use std::hash::Hasher;
     let mut h = crate::intern::FixedHasher::default();
     shape.iter().for_each(|n| h.write_usize(*n));
@@ -54,19 +54,27 @@ pub fn box_global(
         let stated = grad_sbp.cloned();
         let back = move |grads: &[Option<Tensor>]| {
             let Some(dy) = &grads[0] else { return Ok(vec![None]) };
-            let have = dy.sbp()?.clone();
-            let want = match (&stated, dy.placement()? == &home) {
-                (Some(s), _) => s.clone(),
-                (None, true) => return Ok(vec![Some(dy.clone())]),
-                // Another placement: the same kind of layout where the mesh has as many axes, else whole.
-                (None, false) if home.axes() == have.len() => have,
-                (None, false) => NdSbp::broadcast(home.axes()),
-            };
-            Ok(vec![Some(box_global(dy, &home, &want, None, site)?)])
+            Ok(vec![Some(match grad_layout(dy, &home, stated.as_ref())? {
+                Some(sbp) => box_global(dy, &home, &sbp, None, site)?,
+                None => dy.clone(),
+            })])
         };
         record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
     }
     Ok(out)
+}
+
+/// The SBP that the gradient of a boxing's output is boxed to on the way back to its source's placement; none if it stays
+/// as it is.
+pub(super) fn grad_layout(dy: &Tensor, home: &Placement, stated: Option<&NdSbp>) -> Result<Option<NdSbp>> {
+    let have = dy.sbp()?.clone();
+    Ok(match (stated, dy.placement()? == home) {
+        (Some(s), _) => Some(s.clone()),
+        (None, true) => None,
+        // Another placement: the same kind of layout where the mesh has as many axes, else whole.
+        (None, false) if home.axes() == have.len() => Some(have),
+        (None, false) => Some(NdSbp::broadcast(home.axes())),
+    })
 }
 
 /// `local.to_global(...)`: each rank's tensor becomes its shard. A collective: shapes are checked, shards must be the

@@ -1,7 +1,9 @@
 //! Boxing: plans keep the logical value bit for bit, are cheapest, move the bytes that they say, and never deadlock.
 
+mod boxes;
 mod deadlock;
 mod executor;
+mod many;
 mod optimal;
 mod oracle;
 mod processes;
