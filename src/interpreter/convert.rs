@@ -23,10 +23,10 @@ pub(crate) fn to_layout(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: Ca
 }
 
 pub(super) fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
-    use std::hash::Hasher;
+    use std::hash::{Hash, Hasher};
     let mut h = crate::intern::FixedHasher::default();
     shape.iter().for_each(|n| h.write_usize(*n));
-    h.write(format!("{from}{to}").as_bytes());
+    (from, to).hash(&mut h);
     h.finish()
 }
 

@@ -12,10 +12,15 @@ use oflow::sbp::NdSbp;
 /// Distinct boxings recorded for each size of world and of buffers; sequences draw from them.
 const POOL: usize = 1500;
 
-/// Boxings of a world that move something.
+/// Boxings of a world that move something, one by one and together.
 fn pool(world: usize, capacity: usize, count: usize, rng: &mut Rng) -> Vec<Recording> {
     let moves = |r: &Recording| r.ops.iter().any(|o| !o.is_empty());
-    let all = std::iter::repeat_with(|| record(world, capacity, &rng.boxing(world)));
+    // One in four is a list of boxings that are carried out together.
+    let all = std::iter::repeat_with(|| {
+        let len = if rng.below(4) == 0 { 2 + rng.below(4) } else { 1 };
+        let list: Vec<Boxing> = (0..len).map(|_| rng.boxing(world)).collect();
+        record(world, capacity, &list)
+    });
     let all: Vec<Recording> = all.filter(moves).take(count).collect();
     for r in &all {
         // With buffers too small for one phase, an all-reduce takes two, which send less.
@@ -73,7 +78,7 @@ fn all_reduce(world: usize, ranks: &[usize]) -> Recording {
     let placement = mesh(ranks, &[ranks.len()]);
     let layout = |s: &str| Layout::new(&placement, s.parse::<NdSbp>().unwrap());
     let b = Boxing { shape: vec![3], dtype: DType::F32, src: layout("P"), dst: layout("B") };
-    record(world, 4096, &b)
+    record(world, 4096, &[b])
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn one_buffer_is_too_few_for_two_phases_and_the_machine_says_so() {
     let placement = mesh(&[0, 1], &[2]);
     let layout = |s: &str| Layout::new(&placement, s.parse::<NdSbp>().unwrap());
     let b = Boxing { shape: vec![100], dtype: DType::F32, src: layout("P"), dst: layout("B") };
-    let r = record(2, 128, &b);
+    let r = record(2, 128, &[b]);
     let run = |slots| Machine::new(&[&r], &same_order(2, 1), slots).run(Adversary::Random, &mut Rng(1));
     let Err(Stop::Deadlock(graph)) = run(1) else { panic!("two phases need two buffers") };
     assert!(graph.contains("rank 0 waits for rank 1 to read") && graph.contains("rank 1 waits for rank 0 to read"));

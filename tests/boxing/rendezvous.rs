@@ -1,7 +1,7 @@
 //! A machine without buffering on which ranks run under an adversary, on one thread: fast enough for 100,000 sequences.
 //!
 //! What runs is the real code's sequence of transport operations, not a paraphrase. [`record`] carries a plan out with
-//! `vm::box_exec::execute` over `comm::Collectives`, each rank on a [`Transport`] that writes down every acquire, publish,
+//! `vm::box_many::execute_many` (which for one is `box_exec::execute`) over `comm::Collectives`, each rank on a [`Transport`] that writes down every acquire, publish,
 //! receive, release and finish. A rank whose receive finds nothing posted yet stops with an error and starts again when the
 //! others have posted more; what it does is the same each time (the recorder checks that), so in the end each rank's list
 //! is complete. Operations depend on a plan's shapes, not on values, so one recording serves every sequence in which
@@ -16,11 +16,13 @@
 
 use super::oracle::shard_size;
 use super::ranks::{Boxing, Memory, Rng, room, tag};
+use oflow::boxing::many::bytes_sent_together;
 use oflow::boxing::plan;
 use oflow::comm::transport::{Arrived, Call, Head, Part, Transport};
 use oflow::comm::{Collective, Collectives};
 use oflow::error::{Error, Result};
-use oflow::vm::box_exec::execute;
+use oflow::kernels::View;
+use oflow::vm::box_many::{Ends, execute_many};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// One operation of a rank.
@@ -130,15 +132,28 @@ unsafe impl Transport for Recorder {
     }
 }
 
-/// Carries the boxing's plan out on every rank of the world over recorders with buffers of `capacity` bytes.
-pub fn record(world: usize, capacity: usize, b: &Boxing) -> Recording {
-    let plan = plan(&b.shape, b.dtype, &b.src, &b.dst).unwrap();
+/// A rank's ends of a boxing: zeros, and room.
+fn shards(b: &Boxing, rank: usize, from: &mut Memory, to: &mut Memory) -> (Option<View>, Option<View>) {
+    let src = b.src.placement.position(rank).map(|p| {
+        let size = shard_size(&b.shape, &b.src, p);
+        let view = room(from, b.dtype, &size);
+        from.bytes(size.iter().product::<usize>() * b.dtype.size()).fill(0);
+        view
+    });
+    (src, b.dst.placement.position(rank).map(|p| room(to, b.dtype, &shard_size(&b.shape, &b.dst, p))))
+}
+
+/// Carries one boxing, or several together, out on every rank of the world over recorders with buffers of `capacity` bytes.
+pub fn record(world: usize, capacity: usize, all: &[Boxing]) -> Recording {
+    let plans: Vec<_> = all.iter().map(|b| plan(&b.shape, b.dtype, &b.src, &b.dst).unwrap()).collect();
+    let texts: Vec<_> = all.iter().map(|b| format!("{}{:?} {} -> {}", b.dtype, b.shape, b.src, b.dst)).collect();
+    let text = texts.join(" and ");
     let mail: Mail = Arc::new(Mutex::new(vec![Vec::new(); world * world]));
     let mut ops: Vec<Option<Vec<Op>>> = vec![None; world];
     let mut before = usize::MAX;
     while ops.iter().any(|o| o.is_none()) {
         let now = lock(&mail).iter().map(Vec::len).sum::<usize>() * (world + 1) + ops.iter().flatten().count();
-        assert_ne!(now, before, "no rank goes on even with unlimited buffers: {plan}");
+        assert_ne!(now, before, "no rank goes on even with unlimited buffers: {text}");
         before = now;
         for rank in (0..world).filter(|r| ops[*r].is_none()).collect::<Vec<_>>() {
             let list = Arc::new(Mutex::new(Vec::new()));
@@ -152,23 +167,18 @@ pub fn record(world: usize, capacity: usize, b: &Boxing) -> Recording {
                 outbox: Arc::new(Mutex::new(vec![Line([0; 64]); capacity / 64 * 2])),
                 capacity,
             });
-            let (mut from, mut to) = (Memory::new(0), Memory::new(0));
-            let src = b.src.placement.position(rank).map(|p| {
-                let size = shard_size(&b.shape, &b.src, p);
-                let view = room(&mut from, b.dtype, &size);
-                from.bytes(size.iter().product::<usize>() * b.dtype.size()).fill(0);
-                view
-            });
-            let dst = b.dst.placement.position(rank).map(|p| room(&mut to, b.dtype, &shard_size(&b.shape, &b.dst, p)));
-            match execute(&plan, &comm, &tag(0), src.as_ref(), dst.as_ref()) {
+            let mut memory: Vec<_> = all.iter().map(|_| (Memory::new(0), Memory::new(0))).collect();
+            let views: Vec<_> = all.iter().zip(&mut memory).map(|(b, (from, to))| shards(b, rank, from, to)).collect();
+            let ends: Vec<_> = views.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
+            match execute_many(&plans, &ends, &comm, &tag(0)) {
                 Ok(()) => ops[rank] = Some(std::mem::take(&mut lock(&list))),
-                Err(e) => assert!(e.message().contains("nothing posted yet"), "{plan}{e}"),
+                Err(e) => assert!(e.message().contains("nothing posted yet"), "{text}: {e}"),
             }
         }
     }
     let posted = lock(&mail).iter().flatten().map(|(_, len)| *len as u64).sum();
-    let text = format!("{}{:?} {} -> {}", b.dtype, b.shape, b.src, b.dst);
-    Recording { text, ops: ops.into_iter().flatten().collect(), posted, planned: plan.bytes_sent() }
+    let planned = (0..world).map(|r| bytes_sent_together(&plans, r)).sum();
+    Recording { text, ops: ops.into_iter().flatten().collect(), posted, planned }
 }
 
 /// Who moves when several can.
