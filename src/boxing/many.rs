@@ -93,7 +93,8 @@ fn one_collective(a: &RankStep, b: &RankStep) -> bool {
             op == o && m.ranks == n.ranks
         }
         (AllGather { members: m, .. }, AllGather { members: n, .. })
-        | (AllToAll { members: m, .. }, AllToAll { members: n, .. }) => m.ranks == n.ranks,
+        | (AllToAll { members: m, .. }, AllToAll { members: n, .. })
+        | (Broadcast { members: m, .. }, Broadcast { members: n, .. }) => m.ranks == n.ranks,
         (Exchange(_), Exchange(_)) => true,
         _ => false,
     }

@@ -9,12 +9,16 @@
 //! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
 //! Start at [`plan`], then `step.rs` (the moves and when they are legal), then `exchange.rs` (the general one).
 
+mod bound;
 mod boxes;
 mod choice;
 pub mod cost;
 mod dry;
 mod exchange;
+mod front;
+mod loads;
 pub mod many;
+mod memory;
 mod plan;
 mod program;
 mod replay;

@@ -164,8 +164,13 @@ impl<'a> Batch<'a> {
         for (&i, program) in several.iter().zip(&programs) {
             let step = &program.steps[number];
             let missing = || Error::placement("this rank has no shard, but the step needs one");
-            let shard = self.shards[i].take().ok_or_else(missing)?;
-            let size = step.size_after(Some(shard.dims().into())).ok_or_else(missing)?;
+            let shard = self.shards[i].take();
+            let size = step.size_after(shard.as_ref().map(|s| s.dims().into())).ok_or_else(missing)?;
+            // In a broadcast only the root has an input.
+            let shard = match step {
+                RankStep::Broadcast { .. } => shard,
+                _ => Some(shard.ok_or_else(missing)?),
+            };
             let out = self.output(i, number, &size);
             jobs.push(Job::new(step, shard, out)?);
         }
@@ -184,7 +189,9 @@ impl<'a> Batch<'a> {
         for m in 0..members.ranks.len() {
             for job in &jobs {
                 let (now, later) = rest.split_at_mut(job.send_bytes[m]);
-                if let Some(part) = part(&job.shard, job.cut_by, m)? {
+                if let Some(shard) = &job.shard
+                    && let Some(part) = part(shard, job.cut_by, m)?
+                {
                     copy(&part, &view_of(now, dtype, part.dims()))?;
                 }
                 rest = later;
@@ -193,6 +200,10 @@ impl<'a> Batch<'a> {
         let received: &[u8] = match step {
             RankStep::AllReduce { op, .. } => {
                 in_group(group, members, |g| comm.all_reduce(g, tag, sent, dtype, *op))?;
+                sent
+            }
+            RankStep::Broadcast { .. } => {
+                in_group(group, members, |g| comm.broadcast(g, tag, 0, sent))?;
                 sent
             }
             RankStep::ReduceScatter { op, .. } => {
@@ -308,7 +319,7 @@ type Cut<'a> = Option<(usize, &'a [Range<usize>])>;
 
 /// One boxing in a bucket.
 struct Job<'a> {
-    shard: View,
+    shard: Option<View>,
     out: View,
     /// How the input is cut for the members, and the output made of what comes from them.
     cut_by: Cut<'a>,
@@ -319,7 +330,7 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(step: &'a RankStep, shard: View, out: View) -> Result<Job<'a>> {
+    fn new(step: &'a RankStep, shard: Option<View>, out: View) -> Result<Job<'a>> {
         let members = members(step)?;
         let (cut_by, joined_by): (Cut, Cut) = match step {
             RankStep::AllGather { dim, parts, .. } => (None, Some((*dim, parts))),
@@ -333,7 +344,7 @@ impl<'a> Job<'a> {
             Some((dim, parts)) => part_bytes(v.dtype(), v.dims(), dim, parts),
             None => (0..members.ranks.len()).map(|m| if m == 0 { v.len() * v.dtype().size() } else { 0 }).collect(),
         };
-        let (send_bytes, receive_bytes) = (bytes(cut_by, &shard), bytes(joined_by, &out));
+        let (send_bytes, receive_bytes) = (bytes(cut_by, shard.as_ref().unwrap_or(&out)), bytes(joined_by, &out));
         Ok(Job { shard, out, cut_by, joined_by, send_bytes, receive_bytes })
     }
 }
@@ -355,7 +366,8 @@ fn members(step: &RankStep) -> Result<&Members> {
         RankStep::AllReduce { members, .. }
         | RankStep::AllGather { members, .. }
         | RankStep::ReduceScatter { members, .. }
-        | RankStep::AllToAll { members, .. } => Ok(members),
+        | RankStep::AllToAll { members, .. }
+        | RankStep::Broadcast { members, .. } => Ok(members),
         _ => Err(Error::comm("a step without a group has no bucket")),
     }
 }
