@@ -1,5 +1,6 @@
 //! `box_many` and `from_boxes` as a user calls them.
 
+use oflow::boxing::many::bytes_sent_together;
 use oflow::prelude::*;
 use oflow::vm::VmMode;
 use oflow::{box_many, from_boxes, run_ranks, run_ranks_with, take_receipts};
@@ -59,6 +60,36 @@ fn box_many_is_one_op_with_a_receipt_for_each_boxing() -> Result<()> {
 }
 
 #[test]
+fn the_transport_carries_what_the_receipts_say() -> Result<()> {
+    let by_rank = run_ranks(4, |world| {
+        let line = Placement::all(Device::Cpu)?;
+        let mesh = Placement::new(Device::Cpu, &[2, 0, 3, 1], &[2, 2])?;
+        let x = randn([33, 21], (&line, sbp![P]))?;
+        let y = randn([12, 50], (&mesh, sbp![S(1), P]))?;
+        let comm = world.ctx().comm()?.clone();
+        take_receipts();
+        let before = comm.traffic().bytes_sent;
+        for layout in [(&line, sbp![B]), (&line, sbp![S(1)])] {
+            x.to_global(layout.clone())?;
+            y.to_global(layout)?;
+        }
+        x.to_global((&mesh, sbp![S(0), S(0)]))?;
+        let alone = (take_receipts(), comm.traffic().bytes_sent - before);
+        let before = comm.traffic().bytes_sent;
+        box_many(&[(&x, (&line, sbp![B])), (&y, (&line, sbp![B])), (&x, (&line, sbp![B]))])?;
+        let plans: Vec<_> = take_receipts().into_iter().map(|r| r.plan).collect();
+        let together = (bytes_sent_together(&plans, world.rank()), comm.traffic().bytes_sent - before);
+        let planned: u64 = alone.0.iter().map(|r| r.plan.bytes_sent()).sum();
+        Ok((planned, alone.1, together))
+    })?;
+    assert!(by_rank[0].0 > 0);
+    assert_eq!(by_rank.iter().map(|r| r.1).sum::<u64>(), by_rank[0].0);
+    let sums = by_rank.iter().fold((0, 0), |sum, r| (sum.0 + r.2.0, sum.1 + r.2.1));
+    assert_eq!(sums.0, sums.1);
+    Ok(())
+}
+
+#[test]
 fn gradients_of_box_many_go_back_to_their_homes() -> Result<()> {
     run_ranks(3, |_| {
         let mesh = Placement::all(Device::Cpu)?;
@@ -72,6 +103,39 @@ fn gradients_of_box_many_go_back_to_their_homes() -> Result<()> {
         assert_eq!(gx.to_vec::<f32>()?, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert_eq!((gy.placement()?, gy.to_vec::<f32>()?), (&part, vec![3.0; 4]));
         assert!(unused.grad().is_none());
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[test]
+fn gradients_of_small_leaves_travel_together() -> Result<()> {
+    run_ranks(2, |world| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = arange(32, (&mesh, sbp![B]))?.cast(DType::F32)?.reshape([4, 8])?.to_global(sbp![S(0)])?;
+        let leaf = |shape: &[usize]| ones(shape, (&mesh, sbp![B]))?.requires_grad_(true);
+        let (small, large) = ((0..10).map(|_| leaf(&[8])).collect::<Result<Vec<_>>>()?, leaf(&[200, 200])?);
+        let mut loss = ones([4, 200], (&mesh, sbp![S(0)]))?.matmul(&large)?.sum(())?;
+        for w in &small {
+            loss = loss.add(&x.mul(w)?.sum(())?)?;
+        }
+        take_receipts();
+        let before = world.ctx().comm()?.traffic().calls;
+        loss.backward()?;
+        let calls = world.ctx().comm()?.traffic().calls - before;
+        let receipts = take_receipts();
+        assert!(receipts.iter().all(|r| r.backward));
+        let steps = |of: &str| receipts.iter().filter(|r| r.op == of).map(|r| r.plan.steps.len()).collect::<Vec<_>>();
+        // One all-reduce for the ten small leaves; the large one goes alone, as soon as it is there.
+        assert_eq!(steps("box_many"), [1; 10]);
+        let alone = receipts.iter().filter(|r| r.op != "box_many" && r.plan.bytes_sent() > 0).count();
+        assert!(alone >= 1 && steps("to_global").len() == 1);
+        assert_eq!(calls as usize, alone + 1);
+        for w in &small {
+            let want: Vec<f32> = (0..8).map(|i| (4 * i + 48) as f32).collect();
+            assert_eq!(w.grad().unwrap().to_vec::<f32>()?, want);
+        }
+        assert_eq!(large.grad().unwrap().to_vec::<f32>()?, [4.0; 200 * 200]);
         Ok(())
     })?;
     Ok(())

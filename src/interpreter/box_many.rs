@@ -58,7 +58,7 @@ pub fn box_many(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
 }
 
 /// The tensors in their layouts, not recorded.
-fn layouts(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
+pub(super) fn layouts(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
     if all.is_empty() {
         return Ok(Vec::new());
     }

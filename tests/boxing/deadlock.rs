@@ -44,7 +44,7 @@ fn adversary(i: usize, world: usize, rng: &mut Rng) -> Adversary {
 }
 
 #[test]
-fn a_hundred_thousand_sequences_end_under_every_adversary() {
+fn i20_a_hundred_thousand_sequences_end_under_every_adversary() {
     const SEQUENCES: usize = 100_000;
     let mut rng = Rng(0xdead_10cc);
     // The smallest buffers that a world may have, so that small shapes go in many rounds, and ordinary ones.
