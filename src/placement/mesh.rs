@@ -298,8 +298,8 @@ mod tests {
     fn meshes_slices_groups() {
         let p = Placement::of_world(Device::Cpu, 6).unwrap().mesh(&[("dp", 2), ("tp", 3)]).unwrap();
         assert_eq!(p.to_string(), "cpu[dp=2, tp=3]");
-        assert_eq!(p.group_along(4, 0..1).0, [1, 4]);
-        assert_eq!(p.group_along(4, 1..2).0, [3, 4, 5]);
+        assert_eq!(p.group_along(4, [0].into_iter()), (vec![1, 4], 1));
+        assert_eq!(p.group_along(5, [1].into_iter()), (vec![3, 4, 5], 2));
         assert_eq!(p.slice("dp", 1).unwrap().ranks(), [3, 4, 5]);
         assert_eq!(p.slice("dp", 1).unwrap().to_string(), "cpu[tp=3] of ranks [3, 4, 5]");
         assert_eq!(p.slice("tp", 2).unwrap().ranks(), [2, 5]);
