@@ -10,6 +10,9 @@ mod random;
 mod rank;
 
 pub use init::{World, init, run_ranks, run_ranks_with};
-pub use modes::{ModeGuard, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, set_grad_enabled};
+pub(crate) use modes::{AskedSbp, asked_sbp, inner_calls, nothing_asked};
+pub use modes::{
+    ModeGuard, PinGuard, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, pin_sbp, set_grad_enabled, with_sbp,
+};
 pub use random::{Generator, manual_seed};
 pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank};

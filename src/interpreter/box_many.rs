@@ -1,7 +1,7 @@
 //! Boxing many tensors at once: one op of the stream of global ops, one record, one instruction.
 
 use super::cache::InputBoxing;
-use super::convert::{grad_layout, layout_key};
+use super::convert::{check_grad_sbp, grad_layout, layout_key};
 use super::dispatch::unmoved;
 use super::plan::boxing_to;
 use super::record::record_custom;
@@ -10,7 +10,7 @@ use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::find;
 use crate::placement::{Device, Placement};
-use crate::sbp::{NdSbp, check_layout};
+use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxManyWork, Instruction, StreamKind, Work};
 use smallvec::SmallVec;
@@ -34,15 +34,17 @@ pub struct BoxTo {
 pub fn box_many(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
     let outs = layouts(all, site).map_err(|e| e.at(site))?;
     if grad_enabled() && all.iter().any(|b| b.tensor.requires_grad()) {
-        let homes: Vec<Placement> = all.iter().map(|b| b.tensor.placement().cloned()).collect::<Result<_>>()?;
-        let stated: Vec<Option<NdSbp>> = all.iter().map(|b| b.grad_sbp.clone()).collect();
+        let globals =
+            all.iter().zip(&outs).filter_map(|(b, out)| Some((b.tensor.global()?, out.global()?, &b.grad_sbp)));
+        let ways: Vec<_> = globals.map(|(src, dst, stated)| (src.clone(), dst.clone(), stated.clone())).collect();
         let back = move |grads: &[Option<Tensor>]| {
             let mut found: Vec<Option<Tensor>> = grads.to_vec();
             let (mut moved, mut places) = (Vec::new(), Vec::new());
             for (i, dy) in grads.iter().enumerate() {
                 let Some(dy) = dy else { continue };
-                if let Some(sbp) = grad_layout(dy, &homes[i], stated[i].as_ref())? {
-                    moved.push(BoxTo { tensor: dy.clone(), placement: homes[i].clone(), sbp, grad_sbp: None });
+                let (src, dst, stated) = &ways[i];
+                if let Some(sbp) = grad_layout(dy, src, dst, stated.as_ref())? {
+                    moved.push(BoxTo { tensor: dy.clone(), placement: src.placement.clone(), sbp, grad_sbp: None });
                     places.push(i);
                 }
             }
@@ -71,7 +73,7 @@ pub(super) fn layouts(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
             let local = || Error::sbp(format!("{} is not a global tensor", b.tensor));
             let g = b.tensor.global().ok_or_else(|| local().help("`to_global` or `distribute` makes one of it"))?;
             if let Some(s) = &b.grad_sbp {
-                check_layout(&g.ty.shape, g.ty.dtype, &g.placement, s)?;
+                check_grad_sbp(&g.ty, &g.placement, s)?;
             }
             key.write_u64(layout_key(&g.ty.shape, &g.sbp, &b.sbp));
             boxing_to(&ctx, g, &b.placement, &b.sbp)
