@@ -43,7 +43,7 @@ pub use context::{
     with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
-pub use functional::{call, distribute};
+pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{BackwardOptions, Receipt, apply_custom, take_receipts};
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::{DType, Scalar};

@@ -1,6 +1,14 @@
-//! A warm allocation of a tensor's memory touches no heap.
+//! Warm paths touch no heap: the allocation of a tensor's memory, and boxing.
 
+use oflow::boxing::{Layout as BoxLayout, plan};
+use oflow::comm::shm::{ShmArena, ShmOptions};
+use oflow::comm::{Communicator, Tag, sim};
+use oflow::kernels::View;
+use oflow::kernels::view::contiguous_strides;
 use oflow::memory::{Allocator, AllocatorOptions};
+use oflow::prelude::*;
+use oflow::sbp::shard_box;
+use oflow::vm::box_exec::execute;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -46,4 +54,82 @@ fn warm_allocations_touch_no_heap() {
     assert_eq!(CALLS.get() - before, 2);
     // 8 and 64 bytes are one class.
     assert_eq!(memory.stats().misses, 5 * 4);
+}
+
+/// The boxings of the tests below: reductions, gathers, a change of split, an exchange between permuted ranks.
+fn layouts() -> Vec<(BoxLayout, BoxLayout)> {
+    let line = Placement::new(Device::Cpu, &[0, 1], &[2]).unwrap();
+    let turned = Placement::new(Device::Cpu, &[1, 0], &[2]).unwrap();
+    let layout = |p: &Placement, s: NdSbp| BoxLayout::new(p, s);
+    vec![
+        (layout(&line, sbp![P]), layout(&line, sbp![B])),
+        (layout(&line, sbp![P]), layout(&line, sbp![S(1)])),
+        (layout(&line, sbp![S(1)]), layout(&line, sbp![B])),
+        (layout(&line, sbp![S(0)]), layout(&line, sbp![S(1)])),
+        (layout(&line, sbp![S(0)]), layout(&turned, sbp![S(0)])),
+        (layout(&line, sbp![P]), layout(&turned, sbp![S(0)])),
+    ]
+}
+
+/// Heap calls of this rank in a warm round of the executor.
+fn warm_boxings(comm: &dyn Communicator) -> usize {
+    let rank = comm.rank();
+    let shape = [37, 21];
+    let mut jobs = Vec::new();
+    for (src, dst) in layouts() {
+        let plan = plan(&shape, DType::F32, &src, &dst).unwrap();
+        let view = |l: &BoxLayout| {
+            let at = l.placement.position(rank).unwrap();
+            let size = shard_box(&shape, &l.placement, &l.sbp, at).size;
+            let memory = Vec::leak(vec![0f32; size.iter().product()]);
+            // SAFETY: the memory is this test's until the process ends.
+            unsafe { View::from_raw(memory.as_mut_ptr().cast(), DType::F32, size.clone(), contiguous_strides(&size)) }
+        };
+        jobs.push((plan, view(&src), view(&dst)));
+    }
+    let round = || {
+        for (plan, src, dst) in &jobs {
+            let tag = Tag { ordinal: 1, hash: 1, op: "to_global", file: "no_malloc.rs", line: 1 };
+            execute(plan, comm, &tag, Some(src), Some(dst)).unwrap();
+        }
+    };
+    (0..3).for_each(|_| round());
+    let before = CALLS.get();
+    round();
+    CALLS.get() - before
+}
+
+#[test]
+fn warm_boxings_touch_no_heap() {
+    assert_eq!(sim::run(2, |_, comm| warm_boxings(&comm)), [0, 0]);
+    let (arena, _fd) = ShmArena::create(2, 4096).unwrap();
+    let comms: Vec<_> = (0..2).map(|r| arena.comm(r, ShmOptions::for_host(2, 1)).unwrap()).collect();
+    assert_eq!(sim::run_with(comms, |_, comm| warm_boxings(&comm)), [0, 0]);
+}
+
+#[test]
+fn warm_to_global_touches_no_heap() -> Result<()> {
+    let calls = oflow::run_ranks(2, |_| {
+        let mut jobs = Vec::new();
+        for (src, dst) in layouts() {
+            jobs.push((ones([37, 21], (&src.placement, src.sbp.clone()))?, dst));
+        }
+        // Kept from round to round: a type is interned as long as a tensor of it lives.
+        let mut kept: Vec<Option<Tensor>> = vec![None; jobs.len()];
+        let mut round = || -> Result<()> {
+            for ((x, dst), kept) in jobs.iter().zip(&mut kept) {
+                *kept = Some(x.to_global((&dst.placement, &dst.sbp))?);
+            }
+            Ok(())
+        };
+        // The ring of receipts grows at first.
+        for _ in 0..50 {
+            round()?;
+        }
+        let before = CALLS.get();
+        round()?;
+        Ok(CALLS.get() - before)
+    })?;
+    assert_eq!(calls, [0, 0]);
+    Ok(())
 }

@@ -4,32 +4,33 @@
 //! [`BoxingStep`]s, each of which is data. It is total (a general exchange of intersecting boxes reaches every layout
 //! from every other), cheapest under the cost model at the top of [`cost`](mod@cost), the same on every rank, and memoised.
 //! [`BoxingPlan::program`] says what one rank does; [`replay()`] carries a plan out for all ranks on one thread; the
-//! interpreter carries it out over a communicator.
+//! interpreter carries it out over a communicator. [`many`] says which steps of several boxings are one collective.
 //!
 //! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
 //! Start at [`plan`], then `step.rs` (the moves and when they are legal), `exchange.rs` (the general one), `search.rs` (how
 //! the cheapest path is found, with `front.rs` and `bound.rs`). `docs/boxing.md` tells it to users.
 
 mod bound;
+mod boxes;
 mod choice;
 pub mod cost;
 mod dry;
 mod exchange;
 mod front;
 mod loads;
+pub mod many;
 mod memory;
 mod plan;
 mod program;
-mod reduce;
 mod replay;
 mod search;
 mod step;
 
+pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
 pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;
 pub use plan::{BoxingPlan, Layout, Planner, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
-pub use reduce::{identity, reduce_into};
 pub use replay::replay;
 pub use step::{AxisSet, BoxingStep, StepOp};

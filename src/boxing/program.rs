@@ -283,3 +283,40 @@ fn exchange(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
     }
     RankStep::Exchange(out)
 }
+
+impl RankStep {
+    /// Whether this rank neither sends nor receives.
+    pub fn is_local(&self) -> bool {
+        use RankStep::*;
+        matches!(self, Idle | Keep | Slice { .. } | Identity { .. } | Pad { .. })
+    }
+
+    /// Sizes of this rank's shard after the step, given those before it.
+    pub fn size_after(&self, before: Option<Dims>) -> Option<Dims> {
+        match self {
+            RankStep::Idle => None,
+            RankStep::Keep | RankStep::AllReduce { .. } => before,
+            RankStep::Exchange(x) => x.size.clone(),
+            RankStep::Slice { size, .. }
+            | RankStep::Identity { size, .. }
+            | RankStep::Pad { size, .. }
+            | RankStep::AllGather { size, .. }
+            | RankStep::ReduceScatter { size, .. }
+            | RankStep::AllToAll { size, .. }
+            | RankStep::Broadcast { size, .. } => Some(size.clone()),
+        }
+    }
+}
+
+impl RankProgram {
+    /// Elements of this rank's shard before a step; 0 if it has none.
+    pub fn len_before(&self, step: usize) -> usize {
+        let size = self.steps[..step].iter().fold(self.src.clone(), |size, s| s.size_after(size));
+        size.map_or(0, |s| s.iter().product())
+    }
+
+    /// Whether a step's output can be written to the destination at once: what follows works in place.
+    pub fn ends_in_place(&self, step: usize) -> bool {
+        self.steps[step + 1..].iter().all(|s| matches!(s, RankStep::AllReduce { .. } | RankStep::Keep))
+    }
+}

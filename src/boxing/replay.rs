@@ -3,9 +3,9 @@
 
 use super::plan::{BoxingPlan, Layout};
 use super::program::{Contribution, Members, RankExchange, RankProgram, RankStep};
-use super::reduce::{identity, reduce_into};
 use crate::error::{Error, Result};
 use crate::sbp::shard_box;
+use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};
 use oflow_kernels::{DType, Dims, ReduceOp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,9 +76,10 @@ impl Machine {
         Block { dims: dims.clone(), bytes: vec![0; dims.iter().product::<usize>() * self.dtype.size()] }
     }
 
-    fn identity(&self, op: ReduceOp, dims: &Dims) -> Block {
-        let one = identity(self.dtype, op);
-        Block { dims: dims.clone(), bytes: one.repeat(dims.iter().product()) }
+    fn identity(&self, op: ReduceOp, dims: &Dims) -> Result<Block> {
+        let mut out = self.empty(dims);
+        fill_identity(&mut out.bytes, self.dtype, op)?;
+        Ok(out)
     }
 
     /// The box of a block.
@@ -109,11 +110,11 @@ impl Machine {
         }
     }
 
-    fn reduce(&self, op: ReduceOp, parts: &[Block]) -> Block {
+    fn reduce(&self, op: ReduceOp, parts: &[Block]) -> Result<Block> {
         let views: Vec<&[u8]> = parts.iter().map(|p| p.bytes.as_slice()).collect();
         let mut out = self.empty(&parts[0].dims);
-        reduce_into(&mut out.bytes, &views, self.dtype, op);
-        out
+        reduce_slices(&mut out.bytes, &views, self.dtype, op)?;
+        Ok(out)
     }
 
     /// What all ranks send in an exchange.
@@ -142,15 +143,15 @@ impl Machine {
             RankStep::Idle => return Ok(None),
             RankStep::Keep => blocks[&rank].clone(),
             RankStep::Slice { offset, size } => self.cut(&blocks[&rank], offset, size),
-            RankStep::Identity { op, size } => self.identity(*op, size),
+            RankStep::Identity { op, size } => self.identity(*op, size)?,
             RankStep::Pad { op, offset, size } => {
-                let (mut out, b) = (self.identity(*op, size), &blocks[&rank]);
+                let (mut out, b) = (self.identity(*op, size)?, &blocks[&rank]);
                 self.copy(b, &vec![0; size.len()], &mut out, offset, &b.dims);
                 out
             }
             RankStep::AllReduce { members, op } => {
                 let parts: Vec<Block> = inputs(members).into_iter().cloned().collect();
-                self.reduce(*op, &parts)
+                self.reduce(*op, &parts)?
             }
             RankStep::AllGather { members, dim, parts, size } => {
                 let mut out = self.empty(size);
@@ -165,7 +166,7 @@ impl Machine {
                 let mut at = vec![0; size.len()];
                 at[*dim] = parts[members.me].start;
                 let parts: Vec<Block> = inputs(members).into_iter().map(|b| self.cut(b, &at, size)).collect();
-                self.reduce(*op, &parts)
+                self.reduce(*op, &parts)?
             }
             RankStep::AllToAll { members, from, to, from_parts, to_parts, size } => {
                 let mut out = self.empty(size);
@@ -193,7 +194,7 @@ impl Machine {
     ) -> Result<Option<Block>> {
         let Some(size) = &x.size else { return Ok(None) };
         let mut out = match x.identity {
-            Some(op) => self.identity(op, size),
+            Some(op) => self.identity(op, size)?,
             None => self.empty(size),
         };
         for cell in &x.cells {
@@ -209,7 +210,7 @@ impl Machine {
                 });
             }
             for (op, count) in x.levels.iter().rev() {
-                parts = parts.chunks(*count).map(|c| self.reduce(*op, c)).collect();
+                parts = parts.chunks(*count).map(|c| self.reduce(*op, c)).collect::<Result<_>>()?;
             }
             self.copy(&parts[0], &vec![0; size.len()], &mut out, &cell.offset, &cell.size);
         }

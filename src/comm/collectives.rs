@@ -299,12 +299,11 @@ fn cut<'a>(mut bytes: &'a mut [u8], counts: &[usize]) -> SmallVec<[&'a mut [u8];
 }
 
 /// The counts must be one a member and add up to the buffer.
-fn check_counts(what: &str, counts: &[usize], group: &Group, len: usize) -> Result<()> {
+fn check_counts(what: &str, counts: &[usize], m: usize, len: usize) -> Result<()> {
     let sum = counts.iter().try_fold(0usize, |a, &b| a.checked_add(b));
-    if counts.len() == group.ranks.len() && sum == Some(len) {
+    if counts.len() == m && sum == Some(len) {
         return Ok(());
     }
-    let m = group.ranks.len();
     Err(Error::argument(format!("{what}: counts {counts:?} for {m} members and a buffer of {len} bytes")))
 }
 
@@ -386,8 +385,8 @@ impl<T: Transport> Communicator for Collectives<T> {
 
     fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()> {
         self.check(group)?;
-        check_counts("all_gather", counts, group, recv.len())?;
-        check_counts("all_gather, sent", &[send.len()], &Group { ranks: vec![self.rank], me: 0 }, counts[group.me])?;
+        check_counts("all_gather", counts, group.ranks.len(), recv.len())?;
+        check_counts("all_gather, sent", &[send.len()], 1, counts[group.me])?;
         self.call(tag, Collective::AllGather, |s, _| {
             let chunk = s.link.capacity();
             let mut to = cut(recv, counts);
@@ -422,7 +421,7 @@ impl<T: Transport> Communicator for Collectives<T> {
         op: ReduceOp,
     ) -> Result<()> {
         self.check(group)?;
-        check_counts("reduce_scatter", counts, group, send.len())?;
+        check_counts("reduce_scatter", counts, group.ranks.len(), send.len())?;
         counts.iter().try_for_each(|&c| check_elements(dtype, op, c))?;
         if recv.len() != counts[group.me] {
             return Err(Error::argument(format!(
@@ -469,8 +468,8 @@ impl<T: Transport> Communicator for Collectives<T> {
         recv_counts: &[usize],
     ) -> Result<()> {
         self.check(group)?;
-        check_counts("all_to_all, sent", send_counts, group, send.len())?;
-        check_counts("all_to_all, received", recv_counts, group, recv.len())?;
+        check_counts("all_to_all, sent", send_counts, group.ranks.len(), send.len())?;
+        check_counts("all_to_all, received", recv_counts, group.ranks.len(), recv.len())?;
         if send_counts[group.me] != recv_counts[group.me] {
             return Err(Error::argument(format!(
                 "all_to_all: rank {} sends itself {} bytes and expects {}",

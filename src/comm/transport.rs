@@ -8,6 +8,7 @@
 use super::{Collective, Tag};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Outbox buffers of a rank: as many posts may be on the way before a rank waits for its readers.
@@ -22,17 +23,29 @@ pub struct Call<'a> {
     pub kind: Collective,
 }
 
+/// The one form in which messages name a call.
+macro_rules! named {
+    ($kind:expr, $op:expr, $ordinal:expr, $file:expr, $line:expr) => {
+        format_args!("{} of '{}' #{} ({}:{})", $kind, $op, $ordinal, $file, $line)
+    };
+}
 impl Call<'_> {
     /// `all_reduce of 'matmul' #5 (train.rs:10)`.
     pub fn describe(&self) -> String {
-        let t = self.tag;
-        describe(self.kind.name(), t.op, t.ordinal, t.file, t.line)
+        self.to_string()
     }
 }
 
-/// The one form in which messages name a call.
+impl fmt::Display for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let t = self.tag;
+        f.write_fmt(named!(self.kind.name(), t.op, t.ordinal, t.file, t.line))
+    }
+}
+
+/// The name of a call whose parts another rank sent.
 pub(super) fn describe(kind: &str, op: &str, ordinal: u64, file: &str, line: u32) -> String {
-    format!("{kind} of '{op}' #{ordinal} ({file}:{line})")
+    named!(kind, op, ordinal, file, line).to_string()
 }
 
 /// What both ends of a mismatch say: lower rank first, so that all reports of one divergence read alike.

@@ -8,7 +8,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::intern::FixedHasher;
 use crate::memory::{Allocator, AllocatorOptions};
 use crate::placement::Device;
-use crate::vm::{Vm, VmMode};
+use crate::vm::{Instruction, Vm, VmMode};
 use std::any::Any;
 use std::cell::RefCell;
 use std::hash::Hasher;
@@ -139,6 +139,19 @@ impl RankCtx {
     pub(crate) fn quiesce(&self) -> Result<()> {
         self.cpu.vm.synchronize()?;
         self.test.get().map_or(Ok(()), |d| d.vm.synchronize())
+    }
+
+    /// Issues a boxing between devices. The rank has one total order of collectives, so those that another device's streams
+    /// still have come first; and as a stream's waits know its own device only, a boxing from one device to another is
+    /// done when this returns.
+    pub(crate) fn submit_boxing(&self, from: Device, to: Device, i: Instruction) -> Result<()> {
+        let vm = &self.device(to)?.vm;
+        if let Some(test) = self.test.get() {
+            let other = if to == Device::Async { &self.cpu } else { test };
+            other.vm.synchronize()?;
+        }
+        vm.submit(i)?;
+        if from == to { Ok(()) } else { vm.synchronize() }
     }
 
     /// Notes the next global op of the stream and makes the tag of its collectives.

@@ -2,7 +2,7 @@
 
 use crate::context::{current, current_rank};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{self, box_global, shard_to_global};
+use crate::interpreter::{self, BoxTo, box_global, shard_to_global};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, LocalTensor, Tensor};
@@ -82,6 +82,69 @@ pub fn distribute(value: &Tensor, layout: impl IntoLayout) -> Result<Tensor> {
         .help("make shards global with `to_global` to state what their gradients are"));
     }
     interpreter::distribute(value, &p, &l.sbp, site)
+}
+
+/// Boxing of many global tensors at once: the values and layouts that [`Tensor::to_global`] gives each, bit for bit, in fewer
+/// messages. Steps of one kind over the same ranks and dtype become one collective (for small tensors that is most of
+/// their time), and everything that goes point to point is one batch. All ranks call it with the same list.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let grads = [ones([4], (&mesh, sbp![P]))?, ones([2, 3], (&mesh, sbp![P]))?];
+/// let reduced = oflow::box_many(&[(&grads[0], sbp![B]), (&grads[1], sbp![B])])?;
+/// assert_eq!(reduced[1].to_vec::<f32>()?, [1.0; 6]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When a tensor is local, or a layout is not one of it. Nothing is sent then.
+#[track_caller]
+pub fn box_many(all: &[(&Tensor, impl IntoLayout + Clone)]) -> Result<Vec<Tensor>> {
+    let site = CallSite::here();
+    let mut list = Vec::with_capacity(all.len());
+    for (t, layout) in all {
+        let l = layout.clone().into_layout();
+        let placement = match l.placement {
+            Some(p) => p,
+            None => t.placement().map_err(|e| e.at(site))?.clone(),
+        };
+        list.push(BoxTo { tensor: (*t).clone(), placement, sbp: l.sbp, grad_sbp: l.grad_sbp });
+    }
+    interpreter::box_many(&list, site)
+}
+
+/// A global tensor from boxes that ranks happen to hold: pieces of a checkpoint, unbalanced results of ops whose sizes depend
+/// on data. Each rank gives its boxes as (offset in the logical tensor, local tensor), several or none; together they
+/// cover the tensor, and where they overlap they are copies. Every rank gets each element of its shard once, from
+/// its own boxes where they have it. A collective of the world, with the same shape and layout on all ranks; not recorded
+/// for autograd.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let (head, tail) = (arange(2, Device::Cpu)?, arange(3, Device::Cpu)?);
+/// let x = oflow::from_boxes(&[(&[0], &head), (&[2], &tail)], [5], (&mesh, sbp![S(0)]))?;
+/// assert_eq!(x.to_vec::<i64>()?, [0, 1, 0, 1, 2]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// On every rank alike: when a box is not inside the shape, dtypes differ, the boxes leave a hole (the first is named), or a
+/// box requires a gradient or lies on another device.
+#[track_caller]
+pub fn from_boxes(
+    boxes: &[(&[usize], &Tensor)],
+    shape: impl AsRef<[usize]>,
+    layout: impl IntoLayout,
+) -> Result<Tensor> {
+    let (l, site) = (layout.into_layout(), CallSite::here());
+    let p = l.placement.ok_or_else(|| {
+        Error::argument("from_boxes needs a placement").at(site).help("write `(&placement, sbp![...])`")
+    })?;
+    interpreter::from_boxes(boxes, shape.as_ref(), &p, &l.sbp, site)
 }
 
 impl Tensor {

@@ -23,7 +23,7 @@ pub use create::{
     IntoTarget, TargetSpec, arange, bernoulli, empty, from_vec, full, full_like, ones, ones_like, rand, randint, randn,
     range, scalar_tensor, zeros, zeros_like,
 };
-pub use layout::{IntoLayout, LayoutSpec, distribute};
+pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use methods::Operand;
 pub use nn::{AttentionOptions, CrossEntropyOptions};
 pub use reduce::DimList;

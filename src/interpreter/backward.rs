@@ -1,6 +1,7 @@
 //! Backward: nodes in falling order of their creation, never in the order results become ready, so every rank issues the
 //! same communication in the same order (I9).
 
+use super::box_many::{BoxTo, layouts};
 use super::convert::to_layout;
 use super::emit::EagerEmit;
 use super::grad_ctx::run_rule;
@@ -37,7 +38,16 @@ struct Engine<'a> {
     wanted: &'a [Edge],
     found: Vec<Option<Tensor>>,
     options: &'a BackwardOptions,
+    /// Complete gradients of small leaves on their way to their layouts, which go together; in order of completion, the
+    /// same on every rank.
+    bucket: Vec<(Arc<LeafSlot>, BoxTo)>,
+    bucket_bytes: usize,
 }
+
+/// Gradients of at most this many bytes are boxed together: alone, each would be mostly latency.
+const SMALL: usize = 64 << 10;
+/// Gradients that wait for others until they are so many bytes.
+const BUCKET: usize = 1 << 20;
 
 /// Runs backward from `output`, accumulating into the leaves' `grad()`.
 pub fn backward(output: &Tensor, options: &BackwardOptions, site: CallSite) -> Result<()> {
@@ -71,8 +81,16 @@ fn run(
     let (_mode, _free) = (set_grad_enabled(options.create_graph), nothing_asked());
     let _span = tracing::debug_span!("backward").entered();
     let _scope = BackwardScope::enter();
-    let mut e =
-        Engine { site, pending: Pending::new(), leaves: vec![], wanted, found: vec![None; wanted.len()], options };
+    let mut e = Engine {
+        site,
+        pending: Pending::new(),
+        leaves: vec![],
+        wanted,
+        found: vec![None; wanted.len()],
+        options,
+        bucket: vec![],
+        bucket_bytes: 0,
+    };
     e.count(outputs);
     for (i, out) in outputs.iter().enumerate() {
         if !out.requires_grad() {
@@ -97,6 +115,7 @@ fn run(
     while let Some((_, (node, grads))) = e.pending.pop_last() {
         e.node(&node, grads)?;
     }
+    e.flush()?;
     Ok(e.found)
 }
 
@@ -212,7 +231,7 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// A leaf's gradient is complete: cast to its dtype, boxed to its layout, accumulated.
+    /// A leaf's gradient is complete: it is boxed to the leaf's layout, at once or with others.
     fn finish(&mut self, slot: &Arc<LeafSlot>, g: Tensor) -> Result<()> {
         let mut g = run_hooks(slot, g)?;
         if let Some(target) = &slot.target
@@ -225,8 +244,28 @@ impl Engine<'_> {
             if wide {
                 g = cast(&g, DType::F32, self.site)?;
             }
+            let bytes = g.numel() * g.dtype().size();
+            if bytes <= SMALL {
+                let (placement, sbp) = (target.placement.clone(), target.sbp.clone());
+                self.bucket.push((slot.clone(), BoxTo { tensor: g, placement, sbp, grad_sbp: None }));
+                self.bucket_bytes += bytes;
+                return if self.bucket_bytes < BUCKET { Ok(()) } else { self.flush() };
+            }
             g = to_layout(&g, &target.placement, &target.sbp, self.site)?;
         }
+        self.store(slot, g)
+    }
+
+    /// Boxes the gradients that wait for each other.
+    fn flush(&mut self) -> Result<()> {
+        self.bucket_bytes = 0;
+        let (slots, boxings): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bucket).into_iter().unzip();
+        let boxed = layouts(&boxings, self.site)?;
+        slots.iter().zip(boxed).try_for_each(|(slot, g)| self.store(slot, g))
+    }
+
+    /// A leaf's gradient has its layout: cast to the leaf's dtype, accumulated.
+    fn store(&mut self, slot: &Arc<LeafSlot>, mut g: Tensor) -> Result<()> {
         if let Some(ty) = &slot.ty
             && g.dtype() != ty.dtype
         {

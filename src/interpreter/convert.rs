@@ -23,11 +23,11 @@ pub(crate) fn to_layout(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: Ca
     run_boxing(&ctx, t, &b, &tag)
 }
 
-fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
-    use std::hash::Hasher;
+pub(super) fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
+    use std::hash::{Hash, Hasher};
     let mut h = crate::intern::FixedHasher::default();
     shape.iter().for_each(|n| h.write_usize(*n));
-    h.write(format!("{from}{to}").as_bytes());
+    (from, to).hash(&mut h);
     h.finish()
 }
 
@@ -57,16 +57,29 @@ pub fn box_global(
         let stated = grad_sbp.cloned();
         let back = move |grads: &[Option<Tensor>]| {
             let Some(dy) = &grads[0] else { return Ok(vec![None]) };
-            let want = match (&stated, dy.placement()? == &src.placement) {
-                (Some(s), _) => s.clone(),
-                (None, true) => return Ok(vec![Some(dy.clone())]),
-                (None, false) => way_back(dy, &src, &dst)?,
-            };
-            Ok(vec![Some(box_global(dy, &src.placement, &want, None, site)?)])
+            Ok(vec![Some(match grad_layout(dy, &src, &dst, stated.as_ref())? {
+                Some(sbp) => box_global(dy, &src.placement, &sbp, None, site)?,
+                None => dy.clone(),
+            })])
         };
         record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
     }
     Ok(out)
+}
+
+/// The SBP on the source's placement that the gradient of a boxing's output is boxed to on the way back; none if it stays as
+/// it is.
+pub(super) fn grad_layout(
+    dy: &Tensor,
+    src: &GlobalRef,
+    dst: &GlobalRef,
+    stated: Option<&NdSbp>,
+) -> Result<Option<NdSbp>> {
+    Ok(match (stated, dy.placement()? == &src.placement) {
+        (Some(s), _) => Some(s.clone()),
+        (None, true) => None,
+        (None, false) => Some(way_back(dy, src, dst)?),
+    })
 }
 
 /// Where the gradient of a boxing between placements goes on the source's: to the dual of the source's layout (S stays, B
@@ -101,7 +114,7 @@ fn way_back(dy: &Tensor, src: &GlobalRef, dst: &GlobalRef) -> Result<NdSbp> {
 }
 
 /// Whether that can be the layout of the gradient of such a tensor.
-fn check_grad_sbp(ty: &TensorType, placement: &Placement, stated: &NdSbp) -> Result<()> {
+pub(super) fn check_grad_sbp(ty: &TensorType, placement: &Placement, stated: &NdSbp) -> Result<()> {
     check_layout(&ty.shape, ty.dtype, placement, stated).map_err(|e| {
         Error::sbp(format!("the gradient of {ty} on {placement} cannot be {stated}: {}", e.message())).help(
             e.help_text().unwrap_or("`grad_sbp` is a layout on the placement of the tensor that gets the gradient"),

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ops::{KeyWords, LowerCall, generation};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
-use crate::tensor::{GlobalRef, LocalTensor, Tensor};
+use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{Scalar, View};
@@ -384,20 +384,13 @@ pub fn boxed(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Te
 pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Tensor> {
     let src = t.data()?;
     if b.plan.is_identity() {
-        // Nothing moves. Shards of a tensor without elements still have other sizes in another layout.
-        let shard = match (&b.local, src) {
-            (Some(l), Some(s)) if s.dims() == l.ty.shape.as_slice() => Some(s),
-            (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
-            (None, _) => None,
-        };
-        return Ok(Tensor::from_shard(b.to.clone(), shard));
+        return unmoved(ctx, src, b);
     }
     let _span =
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
     super::receipts::note(ctx, &b.plan, tag);
-    let device: GlobalRef = b.to.clone();
-    ctx.device(device.placement.device())?.vm.submit(Instruction {
+    let instruction = Instruction {
         work: Work::Boxing(BoxWork {
             plan: b.plan.clone(),
             tag: *tag,
@@ -407,8 +400,19 @@ pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Resu
         stream: StreamKind::Comm,
         reads: src.iter().map(|s| s.storage.clone()).collect(),
         writes: dst.iter().map(|d| d.storage.clone()).collect(),
-    })?;
+    };
+    ctx.submit_boxing(b.plan.src.placement.device(), b.plan.dst.placement.device(), instruction)?;
     Ok(Tensor::from_shard(b.to.clone(), dst))
+}
+
+/// Boxing in which nothing moves. Shards of a tensor without elements still have other sizes in another layout.
+pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &InputBoxing) -> Result<Tensor> {
+    let shard = match (&b.local, src) {
+        (Some(l), Some(s)) if s.dims() == l.ty.shape.as_slice() => Some(s),
+        (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
+        (None, _) => None,
+    };
+    Ok(Tensor::from_shard(b.to.clone(), shard))
 }
 
 /// Carries a call out by its lowering: a program of global calls, not recorded (the call as a whole is).

@@ -3,6 +3,8 @@
 //! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`dispatch`].
 
 mod backward;
+mod box_many;
+mod boxes;
 mod cache;
 mod call;
 mod convert;
@@ -17,6 +19,8 @@ mod receipts;
 mod record;
 
 pub use backward::{BackwardOptions, backward, grad};
+pub use box_many::{BoxTo, box_many};
+pub use boxes::from_boxes;
 pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan, cache};
 pub use call::{Call, Mode, Target};
 pub use convert::{batch_range, box_global, distribute, from_bytes, shard_to_global, to_local};

@@ -1,6 +1,7 @@
 //! What the vm runs, as data.
 
 use super::box_exec::execute;
+use super::box_many::{Ends, execute_many};
 use crate::boxing::BoxingPlan;
 use crate::comm::{Communicator, Tag};
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -67,6 +68,16 @@ pub struct BoxWork {
     pub dst: Option<View>,
 }
 
+/// Several boxings that are carried out together.
+pub struct BoxManyWork {
+    /// The plans.
+    pub plans: Vec<Arc<BoxingPlan>>,
+    /// What the collectives are tagged with.
+    pub tag: Tag,
+    /// This rank's source and destination shard of each.
+    pub ends: Vec<(Option<View>, Option<View>)>,
+}
+
 /// What to do.
 // Lives on the issuing thread's stack for the common inline case; a box would be a heap allocation per kernel.
 #[allow(clippy::large_enum_variant)]
@@ -75,6 +86,8 @@ pub enum Work {
     Kernel(KernelWork),
     /// Run a boxing plan.
     Boxing(BoxWork),
+    /// Run boxing plans together.
+    BoxMany(BoxManyWork),
 }
 
 /// One instruction: work, its stream, and the storages it reads and writes (which it keeps alive).
@@ -90,11 +103,13 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// Logical bytes of the tensor that is boxed; 0 for a kernel.
+    /// Logical bytes of the tensors that are boxed; 0 for a kernel.
     pub(super) fn boxed_bytes(&self) -> usize {
+        let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
         match &self.work {
             Work::Kernel(_) => 0,
-            Work::Boxing(b) => b.plan.shape.iter().product::<usize>() * b.plan.dtype.size(),
+            Work::Boxing(b) => bytes(&b.plan),
+            Work::BoxMany(b) => b.plans.iter().map(|p| bytes(p)).sum(),
         }
     }
 
@@ -120,10 +135,15 @@ impl Instruction {
                     e.in_call(|| k.plan.op.name().to_string()).at(k.site)
                 })
             }
-            Work::Boxing(b) => {
-                let comm = comm.ok_or_else(|| Error::context("boxing needs a rank context"))?;
-                execute(&b.plan, comm, &b.tag, b.src.as_ref(), b.dst.as_ref())
+            Work::Boxing(b) => execute(&b.plan, communicator(comm)?, &b.tag, b.src.as_ref(), b.dst.as_ref()),
+            Work::BoxMany(b) => {
+                let ends: Vec<Ends> = b.ends.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
+                execute_many(&b.plans, &ends, communicator(comm)?, &b.tag)
             }
         }
     }
+}
+
+fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
+    comm.ok_or_else(|| Error::context("boxing needs a rank context"))
 }

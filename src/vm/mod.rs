@@ -5,12 +5,15 @@
 //! thread with random delays, which proves the waits without a GPU. Knows nothing of tensors or SBP rules. Start at
 //! [`Vm::submit`].
 
+pub mod box_collect;
 pub mod box_exec;
+pub mod box_many;
 mod instruction;
+mod scratch;
 mod stream;
 mod waits;
 
-pub use instruction::{BoxWork, Instruction, KernelPlan, KernelWork, StreamKind, Work};
+pub use instruction::{BoxManyWork, BoxWork, Instruction, KernelPlan, KernelWork, StreamKind, Work};
 
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
@@ -91,6 +94,7 @@ impl Vm {
         match i.work {
             Work::Kernel(_) => self.kernels.fetch_add(1, Ordering::Relaxed),
             Work::Boxing(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
+            Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
         };
         let thread = match (self.mode, i.stream) {
             (VmMode::Inline, _) => None,

@@ -1,10 +1,10 @@
 //! The executor on simulated ranks: values as the definition has them, bytes as the plan counts them.
 
 use super::oracle::{make, mesh, mesh_of, nd_sbps, shard_size, value};
+use super::ranks::{Memory, room, tag, view};
 use oflow::boxing::{Layout, StepOp, cost, plan};
-use oflow::comm::{Communicator, Tag, collectives, sim};
-use oflow::kernels::view::contiguous_strides;
-use oflow::kernels::{DType, View};
+use oflow::comm::{Communicator, collectives, sim};
+use oflow::kernels::DType;
 use oflow::placement::Placement;
 use oflow::vm::box_exec::execute;
 
@@ -15,47 +15,6 @@ struct Case {
     dst: Layout,
     /// The source views have their dims in another order in memory.
     strided: bool,
-}
-
-/// Bytes aligned for every dtype, at least one, so that the address is that of an allocation.
-struct Memory(Vec<u128>);
-
-impl Memory {
-    fn new(bytes: usize) -> Memory {
-        Memory(vec![0x5555_5555_5555_5555; bytes / 16 + 1])
-    }
-    fn ptr(&mut self) -> *mut u8 {
-        self.0.as_mut_ptr().cast()
-    }
-    fn bytes(&mut self, len: usize) -> &mut [u8] {
-        // SAFETY: the vector holds more than `len` bytes and is borrowed.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr(), len) }
-    }
-}
-
-/// A view of a shard's bytes; `strided` stores it with the dims reversed.
-fn view(memory: &mut Memory, shard: &[u8], dtype: DType, size: &[usize], strided: bool) -> View {
-    let mut strides = contiguous_strides(size);
-    if strided {
-        let reversed: Vec<usize> = size.iter().rev().copied().collect();
-        strides = contiguous_strides(&reversed).into_iter().rev().collect();
-    }
-    let element = dtype.size();
-    let to = memory.bytes(shard.len());
-    for (i, e) in shard.chunks(element).enumerate() {
-        let (mut rest, mut at) = (i, 0);
-        for d in (0..size.len()).rev() {
-            at += (rest % size[d]) * strides[d] as usize;
-            rest /= size[d];
-        }
-        to[at * element..(at + 1) * element].copy_from_slice(e);
-    }
-    // SAFETY: the memory holds all elements, outlives the view and is only read through it.
-    unsafe { View::from_raw(memory.ptr(), dtype, size.into(), strides) }
-}
-
-fn tag(ordinal: usize) -> Tag {
-    Tag { ordinal: ordinal as u64, hash: 1, op: "to_global", file: "boxing.rs", line: 1 }
 }
 
 /// Runs all cases on one world; the shards by case and destination position, and checks values and traffic.
@@ -75,9 +34,7 @@ fn check(world: usize, cases: &[Case]) {
             let dst = c.dst.placement.position(rank).map(|p| {
                 let size = shard_size(&c.shape, &c.dst, p);
                 len = size.iter().product::<usize>() * c.dtype.size();
-                to = Memory::new(len);
-                // SAFETY: the memory holds all elements, outlives the view and is this rank's alone.
-                unsafe { View::from_raw(to.ptr(), c.dtype, size.as_slice().into(), contiguous_strides(&size)) }
+                room(&mut to, c.dtype, &size)
             });
             let before = comm.traffic().bytes_sent;
             execute(&plan, &comm, &tag(i), src.as_ref(), dst.as_ref()).unwrap_or_else(|e| panic!("{plan}{e}"));

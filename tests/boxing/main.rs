@@ -1,9 +1,15 @@
-//! Boxing: plans keep the logical value bit for bit, are cheapest, and move the bytes that they say.
+//! Boxing: plans keep the logical value bit for bit, are cheapest, move the bytes that they say, and never deadlock.
 
+mod boxes;
+mod deadlock;
 mod executor;
+mod many;
 mod models;
 mod optimal;
 mod oracle;
 mod page;
+mod processes;
+mod ranks;
+mod rendezvous;
 mod replayed;
 mod text;

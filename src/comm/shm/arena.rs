@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
+use std::fmt::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -110,6 +111,21 @@ impl Layout {
         let links = records.next_multiple_of(PAGE);
         let outboxes = (links + world * world * size_of::<Link<Letter>>()).next_multiple_of(2 << 20);
         Layout { world, capacity, links, outboxes, total: outboxes + world * SLOTS * capacity }
+    }
+}
+
+/// A status while it is written; what does not fit is cut.
+struct Line {
+    bytes: [u8; STATUS],
+    len: usize,
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let n = text.len().min(STATUS - self.len);
+        self.bytes[self.len..self.len + n].copy_from_slice(&text.as_bytes()[..n]);
+        self.len += n;
+        Ok(())
     }
 }
 
@@ -266,12 +282,15 @@ impl ShmArena {
     }
 
     /// Writes the status line of the calling rank (a seqlock: readers retry while the version is odd or has changed).
-    pub(super) fn set_status(&self, rank: usize, text: &str) {
+    pub(super) fn set_status(&self, rank: usize, text: fmt::Arguments) {
         let r = self.record(rank);
         let version = r.version.load(Ordering::Relaxed);
         r.version.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
-        let text = &text.as_bytes()[..text.len().min(STATUS)];
+        // On the stack: a rank that is about to sleep touches no heap.
+        let mut line = Line { bytes: [0; STATUS], len: 0 };
+        let _ = line.write_fmt(text);
+        let text = &line.bytes[..line.len];
         r.status_len.store(text.len() as u64, Ordering::Relaxed);
         for (word, chunk) in r.status.iter().zip(text.chunks(8)) {
             let mut bytes = [0; 8];

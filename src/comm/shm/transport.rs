@@ -61,17 +61,17 @@ impl ShmTransport {
     }
 
     fn wait(&self, flag: &Flag, done: impl Fn(u32) -> bool, call: &Call, on: usize, to: &str) -> Result<()> {
-        let line = || format!("waits for rank {on} {to}, in {}", call.describe());
+        let line = || format!("waits for rank {on} {to}, in {call}");
         let slept = Cell::new(false);
         let sleeping = || {
             slept.set(true);
-            self.arena.set_status(self.rank, &line());
+            self.arena.set_status(self.rank, format_args!("waits for rank {on} {to}, in {call}"));
         };
         let result = flag.wait(self.patience, done, || self.alarm(call, on, &line), sleeping);
         match result {
             Ok(()) => {
                 if slept.get() {
-                    self.arena.set_status(self.rank, "");
+                    self.arena.set_status(self.rank, format_args!(""));
                 }
                 Ok(())
             }
@@ -230,7 +230,7 @@ unsafe impl Transport for ShmTransport {
     }
 
     fn reject(&self, call: &Call, from: usize) {
-        self.arena.set_status(self.rank, &call.describe());
+        self.arena.set_status(self.rank, format_args!("{call}"));
         let link = self.arena.link(from, self.rank);
         link.reject();
         self.arena.link(self.rank, from).nudge_reader();

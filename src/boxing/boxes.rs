@@ -1,0 +1,173 @@
+//! From boxes that ranks happen to hold to a layout: results of data-dependent ops, pieces of a checkpoint.
+//!
+//! A rank may hold several boxes or none; boxes may overlap, and where they do they are copies of each other. Each rank of
+//! the destination gets each element that it needs once: from its own boxes where they have it, else from a rank of its
+//! host, else from any other. Among holders of one kind the one that has sent least so far sends; a piece that only
+//! part of a box has is cut. On partial axes of the destination coordinate 0 gets the value, the others the
+//! identity.
+//!
+//! The plan is a pure function of the boxes, the destination and where hosts end, so every rank that knows all boxes makes
+//! the same one.
+
+use super::cost::Model;
+use super::exchange::{meet, volume};
+use super::plan::Layout;
+use crate::error::{Error, Result};
+use crate::sbp::shard_box;
+use oflow_kernels::{Dims, ReduceOp, ShardBox};
+use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// A box of the logical tensor that a rank holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBox {
+    /// Who.
+    pub rank: usize,
+    /// What.
+    pub at: ShardBox,
+}
+
+/// A piece on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Number of the box that it is taken from.
+    pub source: usize,
+    /// The rank that holds it.
+    pub from: usize,
+    /// The rank that needs it; `from` for a copy.
+    pub to: usize,
+    /// What, in the logical tensor.
+    pub at: ShardBox,
+}
+
+/// How boxes become a layout.
+#[derive(Clone, Debug)]
+pub struct BoxesPlan {
+    /// Logical shape.
+    pub shape: Dims,
+    /// The layout that comes of it.
+    pub dst: Layout,
+    /// By receiver's position, then in the order in which a message holds them.
+    pub pieces: Vec<Piece>,
+}
+
+impl BoxesPlan {
+    /// Elements that cross between ranks.
+    pub fn elements_sent(&self) -> u64 {
+        self.pieces.iter().filter(|p| p.from != p.to).map(|p| volume(&p.at)).sum()
+    }
+
+    /// What a destination rank's shard is instead of a value: the identity of the innermost partial axis on which the rank
+    /// is not first.
+    pub fn identity(&self, rank: usize) -> Option<ReduceOp> {
+        self.dst.placement.position(rank).and_then(|p| identity(&self.dst, p))
+    }
+}
+
+fn identity(dst: &Layout, position: usize) -> Option<ReduceOp> {
+    let coord = dst.placement.coord(position);
+    (0..coord.len()).rev().filter(|a| coord[*a] != 0).find_map(|a| dst.sbp[a].partial_op())
+}
+
+/// Plans the way from boxes to a layout.
+///
+/// ```
+/// use oflow::boxing::{HeldBox, Layout, Model, collect_boxes};
+/// use oflow::{kernels::ShardBox, placement::{Device, Placement}, sbp};
+/// let mesh = Placement::of_world(Device::Cpu, 2)?;
+/// let at = |start: usize, len: usize| {
+///     ShardBox { logical: [10][..].into(), offset: [start][..].into(), size: [len][..].into() }
+/// };
+/// // Rank 0 holds 7 of 10 elements, rank 1 the last 6: three are there twice.
+/// let held = [HeldBox { rank: 0, at: at(0, 7) }, HeldBox { rank: 1, at: at(4, 6) }];
+/// let plan = collect_boxes(&[10], &held, &Layout::new(&mesh, sbp![S(0)]), &Model::default())?;
+/// assert_eq!(plan.elements_sent(), 0);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When a box is not one of such a tensor, or an element that some rank needs is in none.
+pub fn collect_boxes(shape: &[usize], held: &[HeldBox], dst: &Layout, model: &Model) -> Result<BoxesPlan> {
+    for h in held {
+        let inside = |d: usize| h.at.offset[d].checked_add(h.at.size[d]).is_some_and(|end| end <= shape[d]);
+        let ranks = h.at.offset.len() == shape.len() && h.at.size.len() == shape.len();
+        if !ranks || !(0..shape.len()).all(inside) {
+            return Err(Error::shape(format!(
+                "the box of sizes {:?} at {:?} that rank {} holds is not inside {shape:?}",
+                h.at.size.as_slice(),
+                h.at.offset.as_slice(),
+                h.rank
+            )));
+        }
+    }
+    let mut pieces = Vec::new();
+    let mut sent: BTreeMap<usize, u64> = BTreeMap::new();
+    let mut hole: Option<ShardBox> = None;
+    for (position, &to) in dst.placement.ranks().iter().enumerate() {
+        if identity(dst, position).is_some() {
+            continue;
+        }
+        let want = shard_box(shape, &dst.placement, &dst.sbp, position);
+        let mut missing: Vec<ShardBox> = if volume(&want) == 0 { vec![] } else { vec![want] };
+        let near = |rank: usize| match rank {
+            r if r == to => 0,
+            r if model.host(r) == model.host(to) => 1,
+            _ => 2,
+        };
+        for distance in 0..3 {
+            let holders: Vec<(usize, &HeldBox)> = held
+                .iter()
+                .enumerate()
+                .filter(|(_, h)| near(h.rank) == distance && missing.iter().any(|m| volume(&meet(m, &h.at)) > 0))
+                .collect();
+            let mut left = Vec::new();
+            while let Some(part) = missing.pop() {
+                let has = |h: &HeldBox| volume(&meet(&part, &h.at));
+                let load = |h: &HeldBox| if distance == 0 { 0 } else { sent.get(&h.rank).copied().unwrap_or(0) };
+                let best =
+                    holders.iter().filter(|(_, h)| has(h) > 0).min_by_key(|(i, h)| (load(h), Reverse(has(h)), *i));
+                let Some((source, h)) = best else {
+                    left.push(part);
+                    continue;
+                };
+                let at = meet(&part, &h.at);
+                if distance > 0 {
+                    *sent.entry(h.rank).or_default() += volume(&at);
+                }
+                missing.extend(without(&part, &at));
+                pieces.push(Piece { source: *source, from: h.rank, to, at });
+            }
+            missing = left;
+        }
+        hole = missing.into_iter().chain(hole).min_by(|a, b| a.offset.cmp(&b.offset));
+    }
+    if let Some(hole) = hole {
+        return Err(Error::shape(format!(
+            "no rank holds the elements from {:?} on (a box of sizes {:?}) of {shape:?}",
+            hole.offset.as_slice(),
+            hole.size.as_slice()
+        ))
+        .help("the boxes of all ranks together must cover the tensor"));
+    }
+    Ok(BoxesPlan { shape: shape.into(), dst: dst.clone(), pieces })
+}
+
+/// What is left of a box without a part of it: boxes that do not overlap.
+fn without(whole: &ShardBox, part: &ShardBox) -> SmallVec<[ShardBox; 4]> {
+    let mut left = SmallVec::new();
+    let mut rest = whole.clone();
+    for d in 0..rest.size.len() {
+        let (start, end) = (rest.offset[d], rest.offset[d] + rest.size[d]);
+        let (from, to) = (part.offset[d], part.offset[d] + part.size[d]);
+        for (a, b) in [(start, from), (to, end)] {
+            if a < b {
+                let mut slab = rest.clone();
+                (slab.offset[d], slab.size[d]) = (a, b - a);
+                left.push(slab);
+            }
+        }
+        (rest.offset[d], rest.size[d]) = (from, to - from);
+    }
+    left
+}

@@ -1,0 +1,122 @@
+//! Many boxings at once: which steps of which plans are carried out as one collective.
+//!
+//! Boxings are taken in their order, in *batches* that hold no more than [`BATCH_BYTES`]. The plans of a batch advance
+//! together: their first steps are the first *wave*, their second steps the second, and so on. Within a wave, steps of one
+//! kind over one group and dtype (and op, and root) are one *bucket*: one collective over what they would send one after
+//! another. All exchanges of one dtype are one batch of messages. Steps that do not depend on each other so no longer wait
+//! for each other.
+//!
+//! **One total order.** All members of a group have the same steps over that group in a wave, so they form the same buckets;
+//! a bucket's place is the number of its first boxing, which they know alike. An exchange concerns ranks that may not know
+//! of each other, so exchanges come after the buckets of their wave, by dtype. Every rank so runs its collectives in
+//! an order taken from one order of all of them, and none can wait in a circle.
+//!
+//! **The same bits.** Elements are reduced in member order whatever lies beside them.
+
+use super::cost::all_reduce_sent;
+use super::plan::BoxingPlan;
+use super::program::{RankProgram, RankStep};
+use oflow_kernels::DType;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Logical bytes of the tensors that are boxed together at most: what the executor packs and unpacks is of that order.
+pub const BATCH_BYTES: usize = 64 << 20;
+
+/// Cuts boxings into batches: consecutive ones, at least one, of at most [`BATCH_BYTES`] otherwise. The same on every rank.
+pub fn batches(plans: &[Arc<BoxingPlan>]) -> Vec<Range<usize>> {
+    let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
+    let mut all: Vec<Range<usize>> = Vec::new();
+    let mut held = 0usize;
+    for (i, plan) in plans.iter().enumerate() {
+        held = held.saturating_add(bytes(plan));
+        match all.last_mut() {
+            Some(batch) if held <= BATCH_BYTES => batch.end = i + 1,
+            _ => {
+                held = bytes(plan);
+                all.push(i..i + 1);
+            }
+        }
+    }
+    all
+}
+
+/// What one rank does in one wave; numbers are those of the boxings.
+#[derive(Debug, Default)]
+pub struct Wave {
+    /// Steps without communication.
+    pub local: Vec<usize>,
+    /// Steps that are one collective, in the order in which they run.
+    pub buckets: Vec<Vec<usize>>,
+    /// Exchanges that are one batch of messages, in the order in which they run, after the buckets.
+    pub exchanges: Vec<Vec<usize>>,
+}
+
+/// The waves of a batch on one rank.
+pub fn waves(programs: &[(DType, Arc<RankProgram>)]) -> Vec<Wave> {
+    let count = programs.iter().map(|(_, p)| p.steps.len()).max().unwrap_or(0);
+    (0..count).map(|w| wave(programs, w)).collect()
+}
+
+fn wave(programs: &[(DType, Arc<RankProgram>)], number: usize) -> Wave {
+    let mut wave = Wave::default();
+    for (i, (dtype, program)) in programs.iter().enumerate() {
+        let Some(step) = program.steps.get(number) else { continue };
+        let alike = |bucket: &Vec<usize>| {
+            let (other, first) = &programs[bucket[0]];
+            other == dtype && first.steps.get(number).is_some_and(|s| one_collective(s, step))
+        };
+        let list = match step {
+            RankStep::Exchange(_) => &mut wave.exchanges,
+            _ if step.is_local() => {
+                wave.local.push(i);
+                continue;
+            }
+            _ => &mut wave.buckets,
+        };
+        match list.iter_mut().find(|b| alike(b)) {
+            Some(bucket) => bucket.push(i),
+            None => list.push(vec![i]),
+        }
+    }
+    // A rank may lack the first exchange of a dtype that others have: the order may not depend on it.
+    wave.exchanges.sort_by_key(|b| programs[b[0]].0 as usize);
+    wave
+}
+
+/// Whether two steps can be carried out as one collective, given one dtype.
+fn one_collective(a: &RankStep, b: &RankStep) -> bool {
+    use RankStep::*;
+    match (a, b) {
+        (AllReduce { members: m, op }, AllReduce { members: n, op: o })
+        | (ReduceScatter { members: m, op, .. }, ReduceScatter { members: n, op: o, .. }) => {
+            op == o && m.ranks == n.ranks
+        }
+        (AllGather { members: m, .. }, AllGather { members: n, .. })
+        | (AllToAll { members: m, .. }, AllToAll { members: n, .. })
+        | (Broadcast { members: m, .. }, Broadcast { members: n, .. }) => m.ranks == n.ranks,
+        (Exchange(_), Exchange(_)) => true,
+        _ => false,
+    }
+}
+
+/// Bytes that other ranks take from this one when the boxings are carried out together. All-reduces that share a bucket may
+/// take two phases where each alone has one, and then send less; everything else sends what it sends alone. Exact for the
+/// sum over the ranks, as [`BoxingPlan::bytes_sent_by`].
+pub fn bytes_sent_together(plans: &[Arc<BoxingPlan>], rank: usize) -> u64 {
+    let mut sum: u64 = plans.iter().map(|p| p.bytes_sent_by(rank)).sum();
+    for batch in batches(plans) {
+        let plans = &plans[batch];
+        let programs: Vec<_> = plans.iter().map(|p| (p.dtype, p.program(rank))).collect();
+        for (number, wave) in waves(&programs).into_iter().enumerate() {
+            for bucket in wave.buckets {
+                let RankStep::AllReduce { members, .. } = &programs[bucket[0]].1.steps[number] else { continue };
+                let element = programs[bucket[0]].0.size() as u64;
+                let sent = |elements| all_reduce_sent(elements, members.ranks.len(), members.me, element) * element;
+                let sizes = || bucket.iter().map(|i| programs[*i].1.len_before(number));
+                sum = sum + sent(sizes().sum()) - sizes().map(sent).sum::<u64>();
+            }
+        }
+    }
+    sum
+}

@@ -1,0 +1,181 @@
+//! Global tensors from boxes that ranks happen to hold. A collective: ranks first tell each other their boxes, so that all
+//! plan alike and what is wrong with one rank's boxes is an error on all.
+
+use crate::boxing::{HeldBox, Layout, Model, collect_boxes};
+use crate::comm::{Communicator, Group, Tag};
+use crate::context::{RankCtx, current_rank};
+use crate::error::{CallSite, Error, Result};
+use crate::ops::TensorType;
+use crate::placement::Placement;
+use crate::sbp::{NdSbp, check_layout};
+use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
+use crate::vm::box_collect::execute_collect;
+use oflow_kernels::{DType, Dims, ShardBox};
+use std::hash::{Hash, Hasher};
+
+/// `from_boxes(...)`.
+pub fn from_boxes(
+    boxes: &[(&[usize], &Tensor)],
+    shape: &[usize],
+    placement: &Placement,
+    sbp: &NdSbp,
+    site: CallSite,
+) -> Result<Tensor> {
+    let ctx = current_rank().map_err(|e| e.at(site))?;
+    collect(&ctx, boxes, shape, placement, sbp, site)
+        .map_err(|e| e.in_call(|| format!("from_boxes({shape:?}, {sbp}) on {placement}")).at(site))
+}
+
+fn collect(
+    ctx: &RankCtx,
+    boxes: &[(&[usize], &Tensor)],
+    shape: &[usize],
+    placement: &Placement,
+    sbp: &NdSbp,
+    site: CallSite,
+) -> Result<Tensor> {
+    let mut key = crate::intern::FixedHasher::default();
+    shape.hash(&mut key);
+    key.write(format!("{sbp}{placement}").as_bytes());
+    let tag = ctx.next_op("from_boxes", key.finish() ^ site.line as u64, site);
+    ctx.quiesce()?;
+    let comm = ctx.comm()?.as_ref();
+    let told =
+        tell(comm, &tag, &boxes.iter().map(|(o, t)| Told::of(o, t, shape, placement)).collect::<Vec<_>>(), shape)?;
+    // From here on every rank knows the same and decides the same.
+    let mut held = Vec::with_capacity(told.len());
+    let mut dtype: Option<(usize, DType)> = None;
+    for (rank, t) in &told {
+        let at = match &t.what {
+            Ok(at) => at.clone(),
+            Err(code) => return Err(refused(*rank, *code, shape)),
+        };
+        match dtype {
+            Some((first, d)) if d != t.dtype => {
+                return Err(Error::dtype(format!("rank {first} gives boxes of {d}, rank {rank} of {}", t.dtype))
+                    .help("all boxes of one tensor have one dtype; `cast` before"));
+            }
+            _ => dtype = Some((*rank, t.dtype)),
+        }
+        held.push(HeldBox { rank: *rank, at });
+    }
+    let Some((_, dtype)) = dtype else {
+        return Err(Error::dtype("no rank gives a box, so nobody knows the dtype")
+            .help("`zeros` makes a tensor of a stated dtype"));
+    };
+    check_layout(shape, dtype, placement, sbp)?;
+    let plan = collect_boxes(shape, &held, &Layout::new(placement, sbp.clone()), &Model::default())?;
+    let ty = intern_global(TensorType::new(shape, dtype), placement, sbp);
+    let dst = match ty.shard_dims(ctx.rank()) {
+        Some(size) => Some(LocalTensor::alloc_like(ctx, &size, dtype, placement.device())?),
+        None => None,
+    };
+    let own: Vec<_> = boxes.iter().filter_map(|(_, t)| local(t)).map(|l| l.view()).collect();
+    let to = dst.as_ref().map(|d| d.view());
+    execute_collect(&plan, &held, comm, &tag, dtype, (&own, to.as_ref()))?;
+    Ok(Tensor::from_shard(ty, dst))
+}
+
+fn local(t: &Tensor) -> Option<&LocalTensor> {
+    if let Body::Local(l) = t.body() { Some(l) } else { None }
+}
+
+/// Why a box is refused, as it is told to the others.
+#[derive(Clone, Copy)]
+enum Refusal {
+    Rank,
+    Global,
+    Gradient,
+    Device,
+}
+
+impl Refusal {
+    const ALL: [Refusal; 4] = [Refusal::Rank, Refusal::Global, Refusal::Gradient, Refusal::Device];
+}
+
+fn refused(rank: usize, why: Refusal, shape: &[usize]) -> Error {
+    match why {
+        Refusal::Rank => Error::shape(format!(
+            "rank {rank} gives a box whose offset or tensor has not the {} dims of {shape:?}",
+            shape.len()
+        )),
+        Refusal::Global => Error::argument(format!("rank {rank} gives a global tensor as a box"))
+            .help("give `to_local()` of it, or change its layout with `to_global`"),
+        Refusal::Gradient => Error::autograd(format!("rank {rank} gives a box that requires a gradient"))
+            .help("`from_boxes` is not recorded, because overlapping boxes have no one gradient: `detach()` it"),
+        Refusal::Device => Error::placement(format!("rank {rank} gives a box on another device than the placement's"))
+            .help("move it with `to_device`"),
+    }
+}
+
+/// What a rank tells about a box.
+struct Told {
+    dtype: DType,
+    what: std::result::Result<ShardBox, Refusal>,
+}
+
+impl Told {
+    fn of(offset: &[usize], t: &Tensor, shape: &[usize], placement: &Placement) -> Told {
+        let what = match local(t) {
+            None => Err(Refusal::Global),
+            Some(_) if offset.len() != shape.len() || t.shape().len() != shape.len() => Err(Refusal::Rank),
+            Some(_) if t.requires_grad() => Err(Refusal::Gradient),
+            Some(l) if l.ty.device != placement.device() => Err(Refusal::Device),
+            Some(_) => Ok(ShardBox { logical: shape.into(), offset: offset.into(), size: t.shape().into() }),
+        };
+        Told { dtype: t.dtype(), what }
+    }
+
+    /// Dtype, 0 or why it is refused, offset and sizes.
+    fn encode(&self, dims: usize, out: &mut Vec<u8>) {
+        let mut put = |x: u64| out.extend(x.to_le_bytes());
+        put(self.dtype as u64);
+        match &self.what {
+            Ok(at) => {
+                put(0);
+                at.offset.iter().chain(&at.size).for_each(|x| put(*x as u64));
+            }
+            Err(why) => {
+                put(1 + *why as u64);
+                (0..2 * dims).for_each(|_| put(0));
+            }
+        }
+    }
+
+    fn decode(row: &[u8], shape: &[usize]) -> Option<Told> {
+        let mut words = row.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()) as usize);
+        let dtype = *DType::ALL.get(words.next()?)?;
+        let what = match words.next()? {
+            0 => {
+                let offset: Dims = words.by_ref().take(shape.len()).collect();
+                Ok(ShardBox { logical: shape.into(), offset, size: words.collect() })
+            }
+            n => Err(*Refusal::ALL.get(n - 1)?),
+        };
+        Some(Told { dtype, what })
+    }
+}
+
+/// Everyone's boxes in order of ranks.
+fn tell(comm: &dyn Communicator, tag: &Tag, mine: &[Told], shape: &[usize]) -> Result<Vec<(usize, Told)>> {
+    let world = Group { ranks: (0..comm.world()).collect(), me: comm.rank() };
+    let row = 8 * (2 + 2 * shape.len());
+    let mut counts = vec![0u8; 8 * comm.world()];
+    comm.all_gather(&world, tag, &(mine.len() as u64).to_le_bytes(), &mut counts, &vec![8; comm.world()])?;
+    let broken = || Error::comm("a rank's boxes arrived broken");
+    let counts: Vec<usize> = counts
+        .chunks_exact(8)
+        .map(|w| (u64::from_le_bytes(w.try_into().unwrap_or_default()) as usize).checked_mul(row))
+        .collect::<Option<_>>()
+        .ok_or_else(broken)?;
+    let mut send = Vec::with_capacity(mine.len() * row);
+    mine.iter().for_each(|t| t.encode(shape.len(), &mut send));
+    let mut all = vec![0u8; counts.iter().sum()];
+    comm.all_gather(&world, tag, &send, &mut all, &counts)?;
+    let owners = counts.iter().enumerate().flat_map(|(rank, bytes)| std::iter::repeat_n(rank, bytes / row));
+    owners
+        .zip(all.chunks_exact(row))
+        .map(|(rank, r)| Some((rank, Told::decode(r, shape)?)))
+        .collect::<Option<_>>()
+        .ok_or_else(broken)
+}

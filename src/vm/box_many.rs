@@ -1,0 +1,373 @@
+//! Carrying out many boxing plans together on this rank: in waves, with the steps of one kind packed into one collective.
+//!
+//! Which steps go together is data ([`crate::boxing::many`], where also stands why this cannot deadlock and gives the same
+//! bits). Here a bucket is packed member by member, within a member boxing by boxing; the collective runs once; what came is
+//! unpacked in the same order. A bucket of one takes the way of a single boxing, which packs nothing.
+
+use super::box_exec::{Run, assemble, checked, execute, finish, own_box};
+use super::scratch::{ALIGN, Buffer, SCRATCH, Scratch, along, cut, in_group, part_bytes, view_at, view_of};
+use crate::boxing::many::{batches, waves};
+use crate::boxing::{BoxingPlan, Members, RankProgram, RankStep};
+use crate::comm::{Communicator, Tag};
+use crate::error::{Error, Result};
+use oflow_kernels::cpu::copy::copy;
+use oflow_kernels::{DType, View};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A plan with this rank's shards, as [`execute`] takes them.
+pub struct Ends<'a> {
+    /// Shard of the source layout.
+    pub src: Option<&'a View>,
+    /// Shard of the destination layout.
+    pub dst: Option<&'a View>,
+}
+
+/// Carries out this rank's parts of many plans: what [`execute`] does for each, in fewer collectives. All ranks of all
+/// placements call this with the same plans in the same order.
+///
+/// # Errors
+/// As [`execute`].
+pub fn execute_many(plans: &[Arc<BoxingPlan>], ends: &[Ends], comm: &dyn Communicator, tag: &Tag) -> Result<()> {
+    if plans.len() != ends.len() {
+        return Err(Error::argument(format!("{} plans with the shards of {}", plans.len(), ends.len())));
+    }
+    for batch in batches(plans) {
+        match &plans[batch.clone()] {
+            [plan] => execute(plan, comm, tag, ends[batch.start].src, ends[batch.start].dst)?,
+            plans => {
+                let mut scratch = SCRATCH.take();
+                let result = Batch::new(plans, &ends[batch], comm, tag, &mut scratch).and_then(Batch::run);
+                SCRATCH.set(scratch);
+                result?;
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Batch<'a> {
+    programs: Vec<(DType, Arc<RankProgram>)>,
+    ends: &'a [Ends<'a>],
+    /// Each boxing's shard before the current wave.
+    shards: Vec<Option<View>>,
+    arena: Arena,
+    comm: &'a dyn Communicator,
+    tag: &'a Tag,
+    scratch: &'a mut Scratch,
+}
+
+/// Room for every shard between two steps, none of which is used twice: a later step may still read an earlier one's
+/// output through a view.
+struct Arena {
+    memory: Buffer,
+    free: *mut u8,
+}
+
+fn room(dtype: DType, size: &[usize]) -> usize {
+    (size.iter().product::<usize>() * dtype.size()).next_multiple_of(ALIGN)
+}
+
+impl Arena {
+    fn new(memory: &mut Buffer, programs: &[(DType, Arc<RankProgram>)]) -> Arena {
+        let mut needed = 0;
+        for (dtype, program) in programs {
+            let mut size = program.src.clone();
+            for (i, step) in program.steps.iter().enumerate() {
+                size = step.size_after(size);
+                if let Some(size) = size.as_ref().filter(|_| !program.ends_in_place(i)) {
+                    needed += room(*dtype, size);
+                }
+            }
+        }
+        let mut memory = std::mem::take(memory);
+        let free = memory.bytes(needed).as_mut_ptr();
+        Arena { memory, free }
+    }
+
+    fn take(&mut self, dtype: DType, size: &[usize]) -> View {
+        let start = self.free;
+        self.free = start.wrapping_add(room(dtype, size));
+        view_at(start, dtype, size)
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn new(
+        plans: &[Arc<BoxingPlan>],
+        ends: &'a [Ends<'a>],
+        comm: &'a dyn Communicator,
+        tag: &'a Tag,
+        scratch: &'a mut Scratch,
+    ) -> Result<Batch<'a>> {
+        let programs = plans.iter().zip(ends).map(|(p, e)| Ok((p.dtype, checked(p, comm.rank(), e.src, e.dst)?)));
+        let programs = programs.collect::<Result<Vec<_>>>()?;
+        let shards = ends.iter().map(|e| e.src.cloned()).collect();
+        let arena = Arena::new(&mut scratch.arena, &programs);
+        Ok(Batch { programs, ends, shards, arena, comm, tag, scratch })
+    }
+
+    fn run(mut self) -> Result<()> {
+        let result = self.waves();
+        self.scratch.arena = self.arena.memory;
+        result
+    }
+
+    fn waves(&mut self) -> Result<()> {
+        for (number, wave) in waves(&self.programs).into_iter().enumerate() {
+            for i in wave.local {
+                self.alone(i, number)?;
+            }
+            for bucket in wave.buckets {
+                match bucket.as_slice() {
+                    [only] => self.alone(*only, number)?,
+                    several => self.bucket(several, number)?,
+                }
+            }
+            for exchange in wave.exchanges {
+                match exchange.as_slice() {
+                    [only] => self.alone(*only, number)?,
+                    several => self.exchange(several, number)?,
+                }
+            }
+        }
+        self.shards.iter().zip(self.ends).try_for_each(|(shard, e)| finish(shard.as_ref(), e.dst))
+    }
+
+    /// Where a step of a boxing writes: the destination, or the arena.
+    fn output(&mut self, i: usize, number: usize, size: &[usize]) -> View {
+        let (dtype, program) = &self.programs[i];
+        match self.ends[i].dst {
+            Some(dst) if program.ends_in_place(number) => dst.clone(),
+            _ => self.arena.take(*dtype, size),
+        }
+    }
+
+    fn alone(&mut self, i: usize, number: usize) -> Result<()> {
+        let (dtype, program) = (self.programs[i].0, self.programs[i].1.clone());
+        let (input, dst) = (self.shards[i].take(), self.ends[i].dst);
+        let arena = &mut self.arena;
+        let mut run = Run { comm: self.comm, tag: self.tag, dtype, scratch: self.scratch };
+        self.shards[i] = run.step(&program.steps[number], input, |_, size| match dst {
+            Some(dst) if program.ends_in_place(number) => dst.clone(),
+            _ => arena.take(dtype, size),
+        })?;
+        Ok(())
+    }
+
+    /// One collective for the steps of several boxings.
+    fn bucket(&mut self, several: &[usize], number: usize) -> Result<()> {
+        let dtype = self.programs[several[0]].0;
+        let programs: Vec<Arc<RankProgram>> = several.iter().map(|i| self.programs[*i].1.clone()).collect();
+        let mut jobs: Vec<Job> = Vec::with_capacity(several.len());
+        for (&i, program) in several.iter().zip(&programs) {
+            let step = &program.steps[number];
+            let missing = || Error::placement("this rank has no shard, but the step needs one");
+            let shard = self.shards[i].take();
+            let size = step.size_after(shard.as_ref().map(|s| s.dims().into())).ok_or_else(missing)?;
+            // In a broadcast only the root has an input.
+            let shard = match step {
+                RankStep::Broadcast { .. } => shard,
+                _ => Some(shard.ok_or_else(missing)?),
+            };
+            let out = self.output(i, number, &size);
+            jobs.push(Job::new(step, shard, out)?);
+        }
+        let step = &programs[0].steps[number];
+        let members = members(step)?;
+        let (mut to, mut from) = (zeros(members.ranks.len()), zeros(members.ranks.len()));
+        for job in &jobs {
+            to.iter_mut().zip(&job.send_bytes).for_each(|(sum, n)| *sum += n);
+            from.iter_mut().zip(&job.receive_bytes).for_each(|(sum, n)| *sum += n);
+        }
+        let Scratch { send, receive, group, .. } = &mut *self.scratch;
+        let (comm, tag) = (self.comm, self.tag);
+        let (send_all, receive_all) = (to.iter().sum(), from.iter().sum());
+        let sent = send.bytes(send_all);
+        let mut rest = &mut *sent;
+        for m in 0..members.ranks.len() {
+            for job in &jobs {
+                let (now, later) = rest.split_at_mut(job.send_bytes[m]);
+                if let Some(shard) = &job.shard
+                    && let Some(part) = part(shard, job.cut_by, m)?
+                {
+                    copy(&part, &view_of(now, dtype, part.dims()))?;
+                }
+                rest = later;
+            }
+        }
+        let received: &[u8] = match step {
+            RankStep::AllReduce { op, .. } => {
+                in_group(group, members, |g| comm.all_reduce(g, tag, sent, dtype, *op))?;
+                sent
+            }
+            RankStep::Broadcast { .. } => {
+                in_group(group, members, |g| comm.broadcast(g, tag, 0, sent))?;
+                sent
+            }
+            RankStep::ReduceScatter { op, .. } => {
+                let received = receive.bytes(receive_all);
+                in_group(group, members, |g| comm.reduce_scatter(g, tag, sent, received, &to, dtype, *op))?;
+                received
+            }
+            RankStep::AllGather { .. } => {
+                let received = receive.bytes(receive_all);
+                in_group(group, members, |g| comm.all_gather(g, tag, sent, received, &from))?;
+                received
+            }
+            _ => {
+                let received = receive.bytes(receive_all);
+                in_group(group, members, |g| comm.all_to_all(g, tag, sent, &to, received, &from))?;
+                received
+            }
+        };
+        let mut rest = received;
+        for m in 0..members.ranks.len() {
+            for job in &jobs {
+                let (now, later) = rest.split_at(job.receive_bytes[m]);
+                if let Some(place) = part(&job.out, job.joined_by, m)? {
+                    copy(&view_of(now, dtype, place.dims()), &place)?;
+                }
+                rest = later;
+            }
+        }
+        for (i, job) in several.iter().zip(jobs) {
+            self.shards[*i] = Some(job.out);
+        }
+        Ok(())
+    }
+
+    /// One batch of messages for the exchanges of several boxings of one dtype.
+    fn exchange(&mut self, several: &[usize], number: usize) -> Result<()> {
+        let dtype = self.programs[several[0]].0;
+        let programs: Vec<Arc<RankProgram>> = several.iter().map(|i| self.programs[*i].1.clone()).collect();
+        let steps: Vec<_> = programs
+            .iter()
+            .filter_map(|p| if let RankStep::Exchange(x) = &p.steps[number] { Some(x) } else { None })
+            .collect();
+        let mut outs = Vec::with_capacity(several.len());
+        for (&i, x) in several.iter().zip(&steps) {
+            outs.push(x.size.as_ref().map(|size| self.output(i, number, size)));
+        }
+        let bytes = |size: &[usize]| size.iter().product::<usize>() * dtype.size();
+        // To each peer, what the boxings send it one after another.
+        let to = peers(steps.iter().map(|x| x.sends.iter().map(|t| (t.rank, bytes(&t.size)))));
+        let from = peers(steps.iter().map(|x| x.receives.iter().map(|t| (t.rank, bytes(&t.size)))));
+        let Scratch { send, receive, reduce, .. } = &mut *self.scratch;
+        let all = |peers: &[(usize, usize)]| peers.iter().map(|p| p.1.next_multiple_of(ALIGN)).sum();
+        let mut rest = send.bytes(all(&to));
+        let mut sends: Vec<(usize, &[u8])> = Vec::with_capacity(to.len());
+        for (peer, len) in to {
+            let message = cut(&mut rest, len);
+            let mut free = &mut *message;
+            for (&i, x) in several.iter().zip(&steps) {
+                for t in x.sends.iter().filter(|t| t.rank == peer) {
+                    let (now, later) = free.split_at_mut(bytes(&t.size));
+                    let part = own_box(self.shards[i].as_ref(), &t.offset, &t.size)?;
+                    copy(&part, &view_of(now, dtype, &t.size))?;
+                    free = later;
+                }
+            }
+            sends.push((peer, message));
+        }
+        let mut rest = receive.bytes(all(&from));
+        let mut receives: Vec<(usize, &mut [u8])> = Vec::with_capacity(from.len());
+        for (peer, len) in from {
+            receives.push((peer, cut(&mut rest, len)));
+        }
+        if !sends.is_empty() || !receives.is_empty() {
+            self.comm.exchange(self.tag, &sends, &mut receives)?;
+        }
+        // How far each peer's message has been taken apart.
+        let mut rests: Vec<(usize, &[u8])> = receives.iter().map(|(peer, bytes)| (*peer, &**bytes)).collect();
+        for ((&i, x), out) in several.iter().zip(&steps).zip(outs) {
+            let mut messages: SmallVec<[&[u8]; 8]> = SmallVec::new();
+            for t in &x.receives {
+                let lost = || Error::comm(format!("no message from rank {}", t.rank));
+                let (_, rest) = rests.iter_mut().find(|(peer, _)| *peer == t.rank).ok_or_else(lost)?;
+                let (now, later) = rest.split_at(bytes(&t.size));
+                messages.push(now);
+                *rest = later;
+            }
+            let shard = self.shards[i].take();
+            if let Some(out) = &out {
+                assemble(x, shard.as_ref(), &messages, out, reduce)?;
+            }
+            self.shards[i] = out;
+        }
+        Ok(())
+    }
+}
+
+/// Peers with the sum of their bytes, in order of ranks.
+fn peers(messages: impl Iterator<Item = impl Iterator<Item = (usize, usize)>>) -> Vec<(usize, usize)> {
+    let mut all: Vec<(usize, usize)> = messages.flatten().collect();
+    all.sort_unstable();
+    all.dedup_by(|next, sum| {
+        let same = next.0 == sum.0;
+        sum.1 += if same { next.1 } else { 0 };
+        same
+    });
+    all
+}
+
+type Counts = SmallVec<[usize; 8]>;
+
+/// The parts of a dim that the members have; none: every member has all of it, and it travels once.
+type Cut<'a> = Option<(usize, &'a [Range<usize>])>;
+
+/// One boxing in a bucket.
+struct Job<'a> {
+    shard: Option<View>,
+    out: View,
+    /// How the input is cut for the members, and the output made of what comes from them.
+    cut_by: Cut<'a>,
+    joined_by: Cut<'a>,
+    /// By member.
+    send_bytes: Counts,
+    receive_bytes: Counts,
+}
+
+impl<'a> Job<'a> {
+    fn new(step: &'a RankStep, shard: Option<View>, out: View) -> Result<Job<'a>> {
+        let members = members(step)?;
+        let (cut_by, joined_by): (Cut, Cut) = match step {
+            RankStep::AllGather { dim, parts, .. } => (None, Some((*dim, parts))),
+            RankStep::ReduceScatter { dim, parts, .. } => (Some((*dim, parts)), None),
+            RankStep::AllToAll { from, to, from_parts, to_parts, .. } => {
+                (Some((*to, to_parts)), Some((*from, from_parts)))
+            }
+            _ => (None, None),
+        };
+        let bytes = |cut: Cut, v: &View| match cut {
+            Some((dim, parts)) => part_bytes(v.dtype(), v.dims(), dim, parts),
+            None => (0..members.ranks.len()).map(|m| if m == 0 { v.len() * v.dtype().size() } else { 0 }).collect(),
+        };
+        let (send_bytes, receive_bytes) = (bytes(cut_by, shard.as_ref().unwrap_or(&out)), bytes(joined_by, &out));
+        Ok(Job { shard, out, cut_by, joined_by, send_bytes, receive_bytes })
+    }
+}
+
+/// A member's part of a view; with no cut all of it, for the first member alone.
+fn part(v: &View, cut: Cut, member: usize) -> Result<Option<View>> {
+    match cut {
+        Some((dim, parts)) => along(v, dim, &parts[member]).map(Some),
+        None => Ok((member == 0).then(|| v.clone())),
+    }
+}
+
+fn zeros(members: usize) -> Counts {
+    Counts::from_elem(0, members)
+}
+
+fn members(step: &RankStep) -> Result<&Members> {
+    match step {
+        RankStep::AllReduce { members, .. }
+        | RankStep::AllGather { members, .. }
+        | RankStep::ReduceScatter { members, .. }
+        | RankStep::AllToAll { members, .. }
+        | RankStep::Broadcast { members, .. } => Ok(members),
+        _ => Err(Error::comm("a step without a group has no bucket")),
+    }
+}
