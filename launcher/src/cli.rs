@@ -32,6 +32,11 @@ pub struct Cli {
     #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
     pub timeout: Duration,
 
+    /// Memory that a boxing may take on a rank besides its source and its result, e.g. 256M; where no way keeps it, the one that
+    /// takes least is used, with a warning [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    pub boxing_memory: Option<u64>,
+
     /// Show the ranks' output as it is, without `[rank N]` before each line
     #[arg(long)]
     pub no_prefix: bool,
@@ -123,6 +128,19 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let wanted = "a number of seconds from 0 to 86400";
     let value: f64 = text.parse().map_err(|_| format!("not {wanted}"))?;
     if (0.0..=86400.0).contains(&value) { Ok(Duration::from_secs_f64(value)) } else { Err(format!("not {wanted}")) }
+}
+
+/// A number of bytes: `4096`, `64K`, `256M`, `2G`.
+pub fn memory(text: &str) -> Result<u64, String> {
+    let wanted = || format!("'{text}' is not a size; write e.g. 256M (K, M and G are powers of 1024)");
+    let (digits, shift) = match text.trim().char_indices().next_back().ok_or_else(wanted)? {
+        (i, 'k' | 'K') => (&text.trim()[..i], 10),
+        (i, 'm' | 'M') => (&text.trim()[..i], 20),
+        (i, 'g' | 'G') => (&text.trim()[..i], 30),
+        _ => (text.trim(), 0),
+    };
+    let number: u64 = digits.trim().parse().map_err(|_| wanted())?;
+    number.checked_mul(1 << shift).ok_or_else(wanted)
 }
 
 fn after_help() -> String {

@@ -75,11 +75,11 @@ impl InForce {
         }
     }
 
-    /// What the ranks are given when they join.
-    pub fn to_ranks(&self) -> Vec<u8> {
-        match self {
-            InForce::Default(_) => Vec::new(),
-            InForce::Measured(_, c) => serde_json::json!(c.model).to_string().into_bytes(),
+    /// What the ranks are given when they join, with the limit of memory that was asked for.
+    pub fn to_ranks(&self, extra_memory: Option<u64>) -> Vec<u8> {
+        match (self, extra_memory) {
+            (InForce::Default(_), None) => Vec::new(),
+            _ => serde_json::json!(Model { extra_memory, ..self.model() }).to_string().into_bytes(),
         }
     }
 
@@ -216,7 +216,9 @@ mod tests {
         let found = read(&path).unwrap();
         assert_eq!(found, InForce::Measured(path.clone(), Box::new(calibration.clone())));
         assert_eq!(found.model(), model);
-        assert_eq!(serde_json::from_slice::<Model>(&found.to_ranks()).unwrap(), model);
+        assert_eq!(serde_json::from_slice::<Model>(&found.to_ranks(None)).unwrap(), model);
+        let limited = Model { extra_memory: Some(1 << 20), ..model };
+        assert_eq!(serde_json::from_slice::<Model>(&found.to_ranks(Some(1 << 20))).unwrap(), limited);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing but the file is left");
         assert_eq!(calibration.doubt(4), None);
         assert!(calibration.doubt(5).unwrap().contains("measured with 4 cores, now there are 5"));

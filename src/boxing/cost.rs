@@ -180,6 +180,11 @@ pub struct Model {
     pub network: Link,
     /// Consecutive ranks on one host; 0 if all are.
     pub ranks_per_host: usize,
+    /// Bytes that a plan may take on a rank besides its source and destination shard
+    /// ([`BoxingPlan::extra_bytes`](super::BoxingPlan::extra_bytes)). Soft: where no plan keeps it, the one that takes least is
+    /// used, and says so ([`BoxingPlan::over_memory`](super::BoxingPlan::over_memory)).
+    #[serde(default)]
+    pub extra_memory: Option<u64>,
 }
 
 impl Default for Model {
@@ -196,6 +201,7 @@ impl Default for Model {
             same_host: Link::uniform(5_000_000, 500_000, 100 << 10),
             network: Link::uniform(30_000_000, 2_000_000, 80 << 10),
             ranks_per_host: 0,
+            extra_memory: None,
         }
     }
 }

@@ -16,6 +16,7 @@ use oflow_kernels::{DType, Dims};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Where a tensor lies and how.
@@ -57,12 +58,18 @@ pub struct BoxingPlan {
     pub cost_ps: u64,
     /// The model that it is cheapest under.
     pub model: Model,
-    /// No way keeps the planner's memory limit; this one takes least.
+    /// No way keeps the model's limit of extra memory; this one takes least.
     pub over_memory: bool,
+    warned: AtomicBool,
     programs: Mutex<BTreeMap<usize, Arc<RankProgram>>>,
 }
 
 impl BoxingPlan {
+    /// True the first time it is asked of a plan that is over its memory limit: somebody should be warned, once.
+    pub fn warn_of_memory(&self) -> bool {
+        self.over_memory && !self.warned.swap(true, Relaxed)
+    }
+
     /// True when no rank changes, sends or receives anything.
     pub fn is_identity(&self) -> bool {
         self.steps.is_empty()
@@ -174,24 +181,16 @@ static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planner {
     model: Model,
-    memory: Option<u64>,
-    /// Hash of all of the above: part of the key of the plans.
+    /// Hash of the model: part of the key of the plans.
     id: u64,
 }
 
 impl Planner {
     /// A planner under that model.
     pub fn new(model: Model) -> Planner {
-        Planner::with_memory(model, None)
-    }
-
-    /// A planner whose plans take at most so many bytes on a rank besides the source and the destination shard
-    /// ([`BoxingPlan::extra_bytes`]), where that can be. Where it cannot, the plan is the one that takes least, and says
-    /// so ([`BoxingPlan::over_memory`]).
-    pub fn with_memory(model: Model, bytes: Option<u64>) -> Planner {
         let mut h = FixedHasher::default();
-        (model, bytes).hash(&mut h);
-        Planner { model, memory: bytes, id: h.finish() }
+        model.hash(&mut h);
+        Planner { model, id: h.finish() }
     }
 
     /// A lower bound of [`cost`](Self::cost) on one mesh, in a fraction of the time: no plan is made.
@@ -216,7 +215,7 @@ impl Planner {
         for l in [src, dst] {
             check_layout(shape, dtype, &l.placement, &l.sbp)?;
         }
-        let Found { steps, over_memory } = search::cheapest(&self.model, self.memory, shape, dtype, src, dst);
+        let Found { steps, over_memory } = search::cheapest(&self.model, shape, dtype, src, dst);
         let plan = Arc::new(BoxingPlan {
             shape: shape.into(),
             dtype,
@@ -226,6 +225,7 @@ impl Planner {
             steps,
             model: self.model,
             over_memory,
+            warned: AtomicBool::new(false),
             programs: Mutex::default(),
         });
         let mut plans = lock();

@@ -39,21 +39,14 @@ pub(super) struct Found {
     pub(super) over_memory: bool,
 }
 
-/// The cheapest steps from `src` to `dst`, both valid for the shape, with at most `memory` extra bytes if that can be.
-pub(super) fn cheapest(
-    model: &Model,
-    memory: Option<u64>,
-    shape: &[usize],
-    dtype: DType,
-    src: &Layout,
-    dst: &Layout,
-) -> Found {
+/// The cheapest steps from `src` to `dst`, both valid for the shape, with the model's limit of extra bytes if that can be.
+pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Found {
     let run = |memory| Search::new(model, memory, shape, dtype, src, dst).map(|s| s.run());
     let none = |found: Option<Option<Vec<BoxingStep>>>| match found {
         None => Some(Vec::new()),
         Some(steps) => steps,
     };
-    if let Some(steps) = none(run(memory)) {
+    if let Some(steps) = none(run(model.extra_memory)) {
         return Found { steps, over_memory: false };
     }
     // Each round takes less than the one before, until nothing does.

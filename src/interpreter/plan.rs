@@ -125,7 +125,16 @@ pub fn boxing_to(ctx: &RankCtx, from: &GlobalRef, placement: &Placement, to: &Nd
     let dst = Layout::new(placement, to.clone());
     let to = intern_global(from.ty.clone(), placement, to);
     let local = to.shard_dims(ctx.rank()).map(|d| intern_local(&d, from.ty.dtype, placement.device()));
-    Ok(InputBoxing { to, local, plan: ctx.planner().plan(&from.ty.shape, from.ty.dtype, &src, &dst)? })
+    let plan = ctx.planner().plan(&from.ty.shape, from.ty.dtype, &src, &dst)?;
+    if plan.warn_of_memory() {
+        tracing::warn!(
+            "{src} -> {dst} of {}: no way takes as little memory as the limit of {} B asks; this one takes {} B",
+            from.ty,
+            plan.model.extra_memory.unwrap_or_default(),
+            plan.extra_bytes(),
+        );
+    }
+    Ok(InputBoxing { to, local, plan })
 }
 
 /// A source op makes S and B layouts itself (each rank only its shard); P is boxed from B afterwards.

@@ -92,7 +92,7 @@ fn a_limit_of_memory_is_kept_where_it_can_be() {
         if free.extra_bytes() == 0 {
             continue;
         }
-        let limited = Planner::with_memory(Model::default(), Some(free.extra_bytes() - 1));
+        let limited = Planner::new(Model { extra_memory: Some(free.extra_bytes() - 1), ..Model::default() });
         check(&limited, &shape, src, dst);
         let plan = limited.plan(&shape, DType::I32, src, dst).unwrap();
         assert!(plan.cost_ps >= free.cost_ps, "{plan}");

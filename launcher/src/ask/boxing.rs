@@ -90,7 +90,7 @@ calibrate` makes one) its constants are fixed ones, 10 GB/s between ranks: they 
 }
 
 /// The arguments that say under which constants to plan.
-pub(super) fn model_arguments() -> [Arg; 2] {
+pub(super) fn model_arguments() -> [Arg; 3] {
     [
         Arg::new("model").long("model").value_name("FILE").help(
             "Constants of `oflow calibrate`, or `default` for the fixed ones [default: those that jobs use here]",
@@ -100,6 +100,11 @@ pub(super) fn model_arguments() -> [Arg; 2] {
             .value_name("N")
             .value_parser(clap::value_parser!(u32).range(1..))
             .help("Consecutive ranks on one host; between hosts is the network [default: all on one host]"),
+        Arg::new("memory")
+            .long("memory")
+            .value_name("SIZE")
+            .value_parser(crate::cli::memory)
+            .help("Memory that a plan may take besides its source and result, e.g. 256M [default: no limit]"),
     ]
 }
 
@@ -110,7 +115,8 @@ pub(super) fn planner(matches: &ArgMatches) -> Result<(Planner, String), Failed>
         None => model::in_force()?,
     };
     let hosts = matches.get_one::<u32>("ranks-per-host").map_or(0, |n| *n as usize);
-    Ok((Planner::new(Model { ranks_per_host: hosts, ..found.model() }), found.describe()))
+    let extra_memory = matches.get_one::<u64>("memory").copied();
+    Ok((Planner::new(Model { ranks_per_host: hosts, extra_memory, ..found.model() }), found.describe()))
 }
 
 /// Answers.
@@ -239,6 +245,11 @@ fn to_text(plan: &BoxingPlan) -> String {
     }
     text += &format!("; predicted {} us\n", microseconds(plan.cost_ps));
     text += &format!("  takes {} on a rank at its peak, source and result included\n", bytes(plan.peak_bytes()));
+    if let (true, Some(limit)) = (plan.over_memory, plan.model.extra_memory) {
+        let (takes, limit) = (bytes(plan.extra_bytes()), bytes(limit));
+        text +=
+            &format!("  no way keeps the limit of {limit} besides source and result: this one takes least, {takes}\n");
+    }
     text
 }
 
@@ -267,5 +278,7 @@ pub(super) fn to_json(plan: &BoxingPlan) -> Value {
         "bytes_sent_by_rank": sent,
         "predicted_ps": plan.cost_ps,
         "peak_bytes": plan.peak_bytes(),
+        "extra_bytes": plan.extra_bytes(),
+        "over_memory": plan.over_memory,
     })
 }

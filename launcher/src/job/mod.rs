@@ -66,7 +66,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         grace: cli.timeout,
         prefix: !cli.no_prefix,
         verbose: cli.verbose,
-        cost_model: cost_model.to_ranks(),
+        cost_model: cost_model.to_ranks(cli.boxing_memory),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
