@@ -3,6 +3,7 @@
 //! `cargo bench --bench box_many` prints the median and the least time of all 100. They differ where the two processes do not
 //! have a core each all the time: then every wait is a turn of the scheduler.
 
+use oflow::boxing::Planner;
 use oflow::comm::shm::{ShmArena, ShmOptions};
 use oflow::prelude::*;
 use oflow::vm::VmMode;
@@ -30,7 +31,7 @@ fn times_us(mut f: impl FnMut() -> Result<()>) -> Result<[f64; 2]> {
 fn run(arena: &Arc<ShmArena>, rank: usize) -> Result<()> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let comm = arena.comm(rank, ShmOptions::for_host(2, cores))?;
-    let ctx = RankCtx::new(Arc::new(comm), None, VmMode::Inline)?;
+    let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?;
     let _entered = ctx.enter();
     let _quiet = no_grad();
     let mesh = Placement::all(Device::Cpu)?;

@@ -2,7 +2,7 @@
 
 use clap::{ArgMatches, Command};
 
-use crate::{Failed, ask, doctor};
+use crate::{Failed, ask, calibrate, doctor};
 
 /// One subcommand.
 pub struct Subcommand {
@@ -35,6 +35,12 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Show how a tensor gets from one layout to another, and what that sends",
         arguments: ask::boxing::arguments,
         run: ask::boxing::run,
+    },
+    Subcommand {
+        name: "calibrate",
+        about: "Measure how fast this host moves tensors between ranks, for plans and predictions",
+        arguments: calibrate::arguments,
+        run: calibrate::run,
     },
     Subcommand {
         name: "doctor",

@@ -9,6 +9,7 @@ use std::process::Command;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::Profile;
+use crate::model::{self, InForce};
 use crate::{cores, script};
 
 /// How a finding is to be taken.
@@ -50,6 +51,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("huge pages", huge_pages),
     ("memfd", memfd),
     ("loopback", loopback),
+    ("cost model", cost_model),
     ("CUDA driver", cuda),
 ];
 
@@ -157,6 +159,18 @@ fn loopback() -> Finding {
     match attempt() {
         Ok(()) => fine("127.0.0.1 works"),
         Err(e) => bad(format!("ranks cannot reach their launcher on 127.0.0.1: {e}")),
+    }
+}
+
+fn cost_model() -> Finding {
+    match model::in_force() {
+        Ok(found @ InForce::Default(_)) => fine(found.describe()),
+        Ok(InForce::Measured(path, c)) => match c.doubt(cores::available().len()) {
+            Some(doubt) => note(format!("{}: {doubt}", path.display())),
+            None => fine(InForce::Measured(path, c).describe()),
+        },
+        // No job starts with it.
+        Err(failed) => bad(failed.message),
     }
 }
 

@@ -7,11 +7,13 @@
 //! may say is in [`cli`]. The questions are in [`ask`], their table in [`commands`].
 
 pub mod ask;
+pub mod calibrate;
 pub mod cli;
 pub mod commands;
 pub mod cores;
 pub mod doctor;
 pub mod job;
+pub mod model;
 pub mod output;
 pub mod program;
 pub mod rank;

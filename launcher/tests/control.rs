@@ -15,6 +15,9 @@ use tokio::runtime::Runtime;
 use tonic::Code;
 use tonic::transport::Endpoint;
 
+/// What the launcher tells of the cost model; to the service it is bytes.
+const MODEL: &[u8] = b"{\"a\": 1}";
+
 /// A service for a test, on a runtime of its own.
 struct Service {
     runtime: Runtime,
@@ -27,7 +30,7 @@ impl Service {
     fn new(world: usize) -> Service {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let token = Token::random().unwrap();
-        let server = runtime.block_on(ControlServer::start(world, token.clone())).unwrap();
+        let server = runtime.block_on(ControlServer::start(world, token.clone(), MODEL.to_vec())).unwrap();
         Service { runtime, server: Some(server), token, world }
     }
 
@@ -71,6 +74,7 @@ fn values_reach_every_rank() {
     let service = Service::new(2);
     let clients = service.clients();
     assert_eq!((clients[1].rank(), clients[1].world()), (1, 2));
+    assert!(clients.iter().all(|c| c.cost_model() == MODEL));
     assert_eq!(clients[1].get("id").unwrap(), None);
     clients[0].put("id", b"\0\xff").unwrap();
     assert_eq!(clients[1].get("id").unwrap(), Some(b"\0\xff".to_vec()));

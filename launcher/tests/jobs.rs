@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::*;
+use oflaunch::model::{self, Calibration};
+use oflow::boxing::Model;
 use rustix::process::Signal;
 
 fn source() -> PathBuf {
@@ -67,6 +69,36 @@ fn global_tensors_on_1_2_4_and_8_ranks() {
         assert_eq!(stdout(&output), format!("{prefix}{n} ranks: {total}\n"));
         assert_eq!(stderr(&output), "");
     }
+}
+
+#[test]
+fn every_rank_plans_under_the_launchers_cost_model() {
+    let folder = Folder::new();
+    let file = folder.path().join("model.json");
+    let with = |model: &str| {
+        oflaunch(&folder)
+            .args(["-n", "3", "--no-prefix", job(), "--", "cost-model"])
+            .env("OFLOW_MODEL", model)
+            .output()
+            .unwrap()
+    };
+    let given = Model { local_ps: 12_345, ranks_per_host: 9, ..Model::default() };
+    model::write(&file, &Calibration::of_this_host(given, 2, 2)).unwrap();
+    let output = with(file.to_str().unwrap());
+    // Where the ranks are is known of the job, not of the file.
+    assert_eq!((code(&output), stdout(&output)), (0, "12345 0\n".repeat(3)), "{}", stderr(&output));
+    let default = Model::default().local_ps;
+    assert_eq!(stdout(&with("default")), format!("{default} 0\n").repeat(3));
+    fs::write(&file, "{\"version\": 1, \"host\": ").unwrap();
+    let output = with(file.to_str().unwrap());
+    assert_eq!((code(&output), stdout(&output).as_str()), (1, ""));
+    let text = stderr(&output);
+    let shown = file.display();
+    assert!(text.starts_with(&format!("oflaunch: the cost model {shown} is broken: EOF while")), "{text}");
+    assert!(
+        text.contains(&format!("`oflow calibrate --out {shown}`")) && text.contains("OFLOW_MODEL=default"),
+        "{text}"
+    );
 }
 
 #[test]

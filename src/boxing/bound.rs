@@ -150,6 +150,7 @@ pub(super) struct Floor {
     pub(super) exchange_local: u64,
     /// Starting one in which something is.
     pub(super) exchange_start: u64,
+    exchange_per_peer: u64,
     exchange_per_kib: u64,
 }
 
@@ -162,13 +163,16 @@ impl Floor {
             each.min().unwrap_or(0)
         };
         let start = |l, a| model.rate(l, a).price(1, 0);
+        let latency = |l, a| model.rate(l, a).latency_ps;
+        let per_peer = |l, a| model.rate(l, a).per_peer_ps;
         let per_kib = |l, a| model.rate(l, a).per_kib_ps;
         Floor {
             local: model.local_ps.min(model.local_exchange_ps),
             start: least(&start, &Algorithm::ALL),
             per_kib: least(&per_kib, &Algorithm::ALL),
             exchange_local: model.local_exchange_ps,
-            exchange_start: least(&start, &[Algorithm::Exchange]),
+            exchange_start: least(&latency, &[Algorithm::Exchange]),
+            exchange_per_peer: least(&per_peer, &[Algorithm::Exchange]),
             exchange_per_kib: least(&per_kib, &[Algorithm::Exchange]),
         }
     }
@@ -189,9 +193,12 @@ impl Floor {
         let reduced = |a: &usize| from[*a].is_partial() && from[*a] != to[*a];
         let contributions: u64 = (0..dims.len()).filter(reduced).map(|a| dims[a] as u64).product();
         let received = want.meet(have, shape.len()).map(|(all, held)| all * contributions - held).max();
+        // The first rank's box spans at least so many cells of the source, of which one may be its own.
+        let spans = want.0.iter().zip(&have.0).take(shape.len()).map(|(w, h)| (w.1 - w.0).div_ceil((h.1 - h.0).max(1)));
+        let messages = (contributions * spans.product::<usize>() as u64).saturating_sub(1).max(1);
         match received.unwrap_or(0) {
             0 => self.exchange_local,
-            n => self.exchange_start + kib(n * element, self.exchange_per_kib),
+            n => self.exchange_start + messages * self.exchange_per_peer + kib(n * element, self.exchange_per_kib),
         }
     }
 }

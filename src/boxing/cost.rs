@@ -1,7 +1,8 @@
 //! What a step costs, in integer picoseconds: one model for plans, the choice of signatures, explanations and predictions.
 //!
 //! A communication takes `latency + peers * per_peer + wire * per_byte + copied * per_byte_copied`, with a latency, a time
-//! per peer and a time per byte for each [`Algorithm`] on each kind of [`Link`]. Every byte count is that of the busiest
+//! per peer and a time per byte for each [`Algorithm`] on each kind of [`Link`]. Bytes beyond what caches hold may cost
+//! more than those before them, never less (see [`Rate::extra_per_kib_ps`]). Every byte count is that of the busiest
 //! rank, exact for uneven shards; `wire` is the larger of what it sends and what it receives. With n elements before the
 //! split along the mesh axes of the step, k ranks in the group, and p_i the part of rank i in the dim:
 //!
@@ -29,6 +30,7 @@
 use super::step::StepOp;
 use crate::placement::{Device, Placement, shard_range};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Above this many possible messages an exchange is priced with the average sender.
@@ -87,6 +89,7 @@ impl Algorithm {
 
 /// Time of one algorithm over one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rate {
     /// Starting it, in picoseconds.
     pub latency_ps: u64,
@@ -94,6 +97,13 @@ pub struct Rate {
     pub per_peer_ps: u64,
     /// Each KiB that the busiest rank sends or receives, in picoseconds.
     pub per_kib_ps: u64,
+    /// Where the extra price begins, in KiB: about what caches hold.
+    #[serde(default)]
+    pub extra_beyond_kib: u64,
+    /// Each KiB beyond that costs so much more, in picoseconds. More and never less, so that [`per_kib_ps`](Self::per_kib_ps)
+    /// bounds the price of any byte from below, whichever steps it goes through.
+    #[serde(default)]
+    pub extra_per_kib_ps: u64,
 }
 
 impl Rate {
@@ -104,7 +114,8 @@ impl Rate {
 
     /// The part of the price that is bandwidth.
     pub fn bytes(&self, wire_bytes: u64) -> u64 {
-        per_kib(wire_bytes, self.per_kib_ps)
+        let beyond = wire_bytes.saturating_sub(self.extra_beyond_kib << 10);
+        per_kib(wire_bytes, self.per_kib_ps).saturating_add(per_kib(beyond, self.extra_per_kib_ps))
     }
 }
 
@@ -112,17 +123,34 @@ fn per_kib(bytes: u64, ps: u64) -> u64 {
     ((u128::from(bytes) * u128::from(ps)) >> 10).min(u128::from(u64::MAX)) as u64
 }
 
-/// One kind of link: a rate per algorithm, in order of [`Algorithm::ALL`].
+/// One kind of link: a rate per algorithm, in order of [`Algorithm::ALL`]. Written by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "BTreeMap<Algorithm, Rate>", try_from = "BTreeMap<Algorithm, Rate>")]
 pub struct Link {
     /// Rates.
     pub rates: [Rate; 7],
 }
 
+impl From<Link> for BTreeMap<Algorithm, Rate> {
+    fn from(link: Link) -> Self {
+        Algorithm::ALL.into_iter().zip(link.rates).collect()
+    }
+}
+
+impl TryFrom<BTreeMap<Algorithm, Rate>> for Link {
+    type Error = String;
+
+    fn try_from(named: BTreeMap<Algorithm, Rate>) -> Result<Link, String> {
+        let rate = |a| named.get(&a).copied().ok_or_else(|| format!("there is no rate for {a:?}"));
+        let all = Algorithm::ALL.into_iter().map(rate).collect::<Result<Vec<_>, _>>()?;
+        all.try_into().map(|rates| Link { rates }).map_err(|_| "a rate is missing".to_string())
+    }
+}
+
 impl Link {
     /// The same constants for all collectives, and a little more latency for an exchange.
     const fn uniform(latency_ps: u64, per_peer_ps: u64, per_kib_ps: u64) -> Link {
-        let rate = Rate { latency_ps, per_peer_ps, per_kib_ps };
+        let rate = Rate { latency_ps, per_peer_ps, per_kib_ps, extra_beyond_kib: 0, extra_per_kib_ps: 0 };
         let exchange = Rate { latency_ps: latency_ps + latency_ps / 50, ..rate };
         Link { rates: [rate, rate, rate, rate, rate, rate, exchange] }
     }
@@ -130,6 +158,7 @@ impl Link {
 
 /// The constants of the cost model and where the ranks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Model {
     /// Starting a step that stays on the rank, in picoseconds.
     pub local_ps: u64,
@@ -137,6 +166,12 @@ pub struct Model {
     pub local_exchange_ps: u64,
     /// Each KiB read and written on the rank, in picoseconds.
     pub per_kib_copied_ps: u64,
+    /// Where copying gets dearer, in KiB.
+    #[serde(default)]
+    pub extra_copied_beyond_kib: u64,
+    /// Each KiB copied beyond that costs so much more, in picoseconds.
+    #[serde(default)]
+    pub extra_per_kib_copied_ps: u64,
     /// GPUs of one host.
     pub nvlink: Link,
     /// Processes of one host.
@@ -155,6 +190,8 @@ impl Default for Model {
             local_ps: 200_000,
             local_exchange_ps: 250_000,
             per_kib_copied_ps: 25 << 10,
+            extra_copied_beyond_kib: 0,
+            extra_per_kib_copied_ps: 0,
             nvlink: Link::uniform(10_000_000, 500_000, 5 << 10),
             same_host: Link::uniform(5_000_000, 500_000, 100 << 10),
             network: Link::uniform(30_000_000, 2_000_000, 80 << 10),
@@ -205,7 +242,8 @@ impl Model {
 
     /// The time to copy that many bytes on a rank.
     pub fn copied(&self, bytes: u64) -> u64 {
-        per_kib(bytes, self.per_kib_copied_ps)
+        let beyond = bytes.saturating_sub(self.extra_copied_beyond_kib << 10);
+        per_kib(bytes, self.per_kib_copied_ps).saturating_add(per_kib(beyond, self.extra_per_kib_copied_ps))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Starting a rank: from the launcher's environment, alone, or as a thread of a test.
 
 use super::rank::{EnterGuard, RankCtx};
+use crate::boxing::{Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
@@ -69,7 +70,7 @@ pub fn init() -> Result<World> {
         Some(env) => join(&env)?,
         None => {
             let comm = SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?;
-            RankCtx::new(Arc::new(comm), None, VmMode::Inline)?
+            RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?
         }
     };
     Ok(World { _entered: ctx.enter(), ctx, _pool: pool })
@@ -100,7 +101,18 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = env.threads.unwrap_or(1);
     let spare = env.world > 1 && cores > threads && env.local_world * (threads + 1) <= host_cores();
-    RankCtx::new(comm, Some(control), if spare { VmMode::CommThread } else { VmMode::Inline })
+    let planner = Planner::new(cost_model(&control, env)?);
+    RankCtx::new(comm, Some(control), planner, if spare { VmMode::CommThread } else { VmMode::Inline })
+}
+
+/// The cost model that the launcher gives to every rank: all plan alike, because all read the same bytes.
+fn cost_model(control: &ControlClient, env: &LaunchEnv) -> Result<Model> {
+    let model = match control.cost_model() {
+        [] => Model::default(),
+        bytes => serde_json::from_slice(bytes)
+            .map_err(|e| Error::comm("the cost model that the launcher sent cannot be read").because(e))?,
+    };
+    Ok(Model { ranks_per_host: if env.local_world < env.world { env.local_world } else { 0 }, ..model })
 }
 
 /// Cores of the host, whatever this process is bound to.
@@ -164,7 +176,7 @@ pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> R
 /// [`run_ranks`] with streams of that kind.
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
-        let ctx = RankCtx::new(Arc::new(comm), None, mode)?;
+        let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
         let world = World { _entered: ctx.enter(), ctx, _pool: None };
         let out = f(&world);
         if let Ok(d) = world.ctx.device(crate::placement::Device::Cpu) {

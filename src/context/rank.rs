@@ -1,6 +1,7 @@
 //! The context of a rank and how a thread enters it.
 
 use super::random::Generator;
+use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::ControlClient;
 use crate::error::{CallSite, Error, Result};
@@ -36,6 +37,7 @@ pub struct RankCtx {
     /// the goodbyes, never takes a rank that fails because of this one for the first.
     control: Option<Arc<ControlClient>>,
     comm: Option<Arc<dyn Communicator>>,
+    planner: Planner,
     cpu: DeviceRt,
     test: OnceLock<DeviceRt>,
     stream: Mutex<OpStream>,
@@ -51,10 +53,15 @@ thread_local! {
 }
 
 impl RankCtx {
-    /// A rank over a communicator; the compute stream is inline.
-    pub fn new(comm: Arc<dyn Communicator>, control: Option<Arc<ControlClient>>, mode: VmMode) -> Result<Arc<RankCtx>> {
+    /// A rank over a communicator; the compute stream is inline. All ranks of a world have equal planners.
+    pub fn new(
+        comm: Arc<dyn Communicator>,
+        control: Option<Arc<ControlClient>>,
+        planner: Planner,
+        mode: VmMode,
+    ) -> Result<Arc<RankCtx>> {
         let (rank, world) = (comm.rank(), comm.world());
-        Self::build(rank, world, Some(comm), control, mode)
+        Self::build(rank, world, Some(comm), control, planner, mode)
     }
 
     fn build(
@@ -62,11 +69,13 @@ impl RankCtx {
         world: usize,
         comm: Option<Arc<dyn Communicator>>,
         control: Option<Arc<ControlClient>>,
+        planner: Planner,
         mode: VmMode,
     ) -> Result<Arc<RankCtx>> {
         Ok(Arc::new(RankCtx {
             rank,
             world,
+            planner,
             cpu: DeviceRt { alloc: Allocator::cpu(AllocatorOptions::default()), vm: Vm::new(mode, comm.clone())? },
             comm,
             control,
@@ -96,6 +105,10 @@ impl RankCtx {
     /// On a thread that has entered no rank context.
     pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
         self.comm.as_ref().ok_or_else(no_context)
+    }
+    /// Plans boxings under the cost model of the job: the measured one where there is one, the same on every rank.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
     }
     /// The control client, under a launcher.
     pub fn control(&self) -> Option<&Arc<ControlClient>> {
@@ -220,7 +233,7 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            match RankCtx::build(0, 1, None, None, VmMode::Inline) {
+            match RankCtx::build(0, 1, None, None, Planner::default(), VmMode::Inline) {
                 Ok(c) => c,
                 Err(e) => unreachable!("{e}"),
             }

@@ -113,6 +113,7 @@ impl Shared {
 pub struct ControlClient {
     rank: usize,
     world: usize,
+    cost_model: Vec<u8>,
     stub: Stub,
     runtime: Handle,
     shared: Arc<Shared>,
@@ -141,6 +142,7 @@ impl ControlClient {
         Ok(ControlClient {
             rank: env.rank,
             world: session.world,
+            cost_model: session.cost_model,
             stub: session.stub,
             runtime: session.runtime,
             shared,
@@ -157,6 +159,11 @@ impl ControlClient {
     /// Number of ranks in the job, as the service says.
     pub fn world(&self) -> usize {
         self.world
+    }
+
+    /// Measured constants of the cost model as JSON, the same bytes for every rank of the job; empty where there are none.
+    pub fn cost_model(&self) -> &[u8] {
+        &self.cost_model
     }
 
     /// Sets `key`, whatever it held.

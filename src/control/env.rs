@@ -38,6 +38,8 @@ const MASTER_PORT: &str = "MASTER_PORT";
 const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_THREADS: &str = "OFLOW_THREADS";
+/// Names the file with the measured constants of the cost model; read by the launcher.
+pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
 /// Every environment variable that oflow reads, in the order of the help text.
 pub const VARIABLES: &[Variable] = &[
@@ -53,6 +55,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "OFLOW_LOG",
         meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: MODEL_VARIABLE,
+        meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, where there is one]",
         set_by: SetBy::User,
     },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },

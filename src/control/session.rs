@@ -42,6 +42,7 @@ impl Interceptor for WithToken {
 /// What the handle needs of a session that has joined.
 pub(super) struct Session {
     pub(super) world: usize,
+    pub(super) cost_model: Vec<u8>,
     pub(super) stub: Stub,
     pub(super) runtime: Handle,
 }
@@ -63,8 +64,8 @@ pub(super) fn run(
     };
     runtime.block_on(async {
         let stub = match join(env, hello).await {
-            Ok((stub, world)) => {
-                let session = Session { world, stub: stub.clone(), runtime: Handle::current() };
+            Ok((stub, world, cost_model)) => {
+                let session = Session { world, cost_model, stub: stub.clone(), runtime: Handle::current() };
                 let _waiting = started.send(Ok(session));
                 stub
             }
@@ -83,7 +84,7 @@ pub(super) fn run(
     runtime.shutdown_background();
 }
 
-async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize)> {
+async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
     let mut stub = connect(&env.master_addr, env.master_port, &env.token).await?;
     let request = pb::JoinRequest {
         rank: env.rank as u32,
@@ -91,15 +92,15 @@ async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize)> {
         registry_hash: hello.registry_hash,
         program_hash: hello.program_hash,
     };
-    let reply = stub.join(timed(request, CONNECT_TIMEOUT)).await.map_err(|status| explain(&status))?;
-    let world = reply.into_inner().world_size as usize;
+    let reply = stub.join(timed(request, CONNECT_TIMEOUT)).await.map_err(|status| explain(&status))?.into_inner();
+    let world = reply.world_size as usize;
     if world != env.world {
         return Err(Error::comm(format!(
             "rank {} was told of a world of {}, but its job has {world} ranks",
             env.rank, env.world
         )));
     }
-    Ok((stub, world))
+    Ok((stub, world, reply.cost_model))
 }
 
 async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {

@@ -2,7 +2,7 @@
 
 use super::cache::{DispatchPlan, InputBoxing};
 use super::call::{Call, Target};
-use crate::boxing::{ChoiceInput, Layout, choose, plan as boxing_plan};
+use crate::boxing::{ChoiceInput, Layout, choose};
 use crate::context::{AskedSbp, RankCtx};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
@@ -118,14 +118,14 @@ pub fn build_global(
     Ok(plan)
 }
 
-/// Boxing of a global type to another nd-SBP on a placement, with this rank's shard type.
+/// Boxing of a global type to another nd-SBP on a placement under the job's cost model, with this rank's shard type.
 pub fn boxing_to(ctx: &RankCtx, from: &GlobalRef, placement: &Placement, to: &NdSbp) -> Result<InputBoxing> {
     check_layout(&from.ty.shape, from.ty.dtype, placement, to)?;
     let src = Layout::new(&from.placement, from.sbp.clone());
     let dst = Layout::new(placement, to.clone());
     let to = intern_global(from.ty.clone(), placement, to);
     let local = to.shard_dims(ctx.rank()).map(|d| intern_local(&d, from.ty.dtype, placement.device()));
-    Ok(InputBoxing { to, local, plan: boxing_plan(&from.ty.shape, from.ty.dtype, &src, &dst)? })
+    Ok(InputBoxing { to, local, plan: ctx.planner().plan(&from.ty.shape, from.ty.dtype, &src, &dst)? })
 }
 
 /// A source op makes S and B layouts itself (each rank only its shard); P is boxed from B afterwards.

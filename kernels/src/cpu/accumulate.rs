@@ -52,9 +52,19 @@ pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp)
 pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
     check(dst, &[], dtype)?;
     let one = scalar_bytes(dtype, Reduce::from(op).identity(dtype));
-    dst.chunks_exact_mut(dtype.size()).for_each(|e| e.copy_from_slice(&one[..dtype.size()]));
+    // Doubles what is there already, at the speed of copies: element by element it was a tenth of it.
+    let mut done = dtype.size().min(dst.len());
+    dst[..done].copy_from_slice(&one[..done]);
+    while done < dst.len() {
+        let more = done.min(dst.len() - done).min(FILL_BLOCK);
+        dst.copy_within(..more, done);
+        done += more;
+    }
     Ok(())
 }
+
+/// Copied again and again, so it stays in the first cache; a multiple of every element's size.
+const FILL_BLOCK: usize = 16 << 10;
 
 fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType) -> Result<()> {
     if let Some(src) = srcs.iter().find(|s| s.len() != dst.len()) {

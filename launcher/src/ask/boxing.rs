@@ -1,14 +1,23 @@
-//! `oflow box`: how a tensor gets from one layout to another, what it sends, and how long it should take.
+//! `oflow box`: how a tensor gets from one layout to another, what it sends, and how long it should take; or all ways
+//! between the layouts of a mesh.
+
+use std::sync::Arc;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use oflow::boxing::{BoxingPlan, Layout, plan};
-use oflow::kernels::{DType, Dims};
+use oflow::boxing::{BoxingPlan, BoxingStep, Layout, Model, Planner};
+use oflow::kernels::{DType, Dims, ReduceOp};
 use oflow::placement::Placement;
-use oflow::sbp::NdSbp;
+use oflow::sbp::{NdSbp, Sbp, check_layout};
 use serde_json::{Value, json};
 
 use super::{bytes, microseconds, refused, show};
 use crate::Failed;
+use crate::model;
+
+/// Most mesh axes that `--all` lists the layouts of.
+const MOST_AXES: usize = 2;
+/// Most pairs that it lists.
+const MOST_PAIRS: usize = 4096;
 
 /// Adds the arguments.
 pub fn arguments(command: Command) -> Command {
@@ -32,7 +41,7 @@ pub fn arguments(command: Command) -> Command {
         .arg(
             Arg::new("from")
                 .long("from")
-                .required(true)
+                .required_unless_present("all")
                 .value_parser(super::layout)
                 .value_name("SBP")
                 .help("nd-SBP that the tensor has, e.g. \"[S(0), P(sum)]\""),
@@ -40,7 +49,7 @@ pub fn arguments(command: Command) -> Command {
         .arg(
             Arg::new("to")
                 .long("to")
-                .required(true)
+                .required_unless_present("all")
                 .value_parser(super::layout)
                 .value_name("SBP")
                 .help("nd-SBP that it shall have"),
@@ -60,28 +69,148 @@ pub fn arguments(command: Command) -> Command {
                 .value_name("MESH")
                 .help("Mesh that it shall lie on [default: the same]; tp=8@32 has the ranks from 32"),
         )
+        .arg(
+            Arg::new("all")
+                .long("all")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["from", "to"])
+                .help("List every pair of layouts of a mesh of one or two axes"),
+        )
+        .args(model_arguments())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
         .after_help(
             "Examples:
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0), P(sum)]\" --to \"[B, S(1)]\" --mesh dp=4,tp=8
   oflow box --shape 512x512 --from \"[S(0)]\" --to \"[S(1)]\" --mesh tp=4 --to-mesh tp=4@4
+  oflow box --all --shape 1024x1024 --mesh 4
 
-Bytes are those that cross between ranks. Times are predictions of the cost model with its fixed constants (10 GB/s
-between ranks); they rank plans and are no measurement of this machine.",
+Bytes are those that cross between ranks; a step's time is the cost model's. Without a model of this host (`oflow
+calibrate` makes one) its constants are fixed ones, 10 GB/s between ranks: they rank plans and are no measurement.",
         )
+}
+
+/// The arguments that say under which constants to plan.
+pub(super) fn model_arguments() -> [Arg; 2] {
+    [
+        Arg::new("model").long("model").value_name("FILE").help(
+            "Constants of `oflow calibrate`, or `default` for the fixed ones [default: those that jobs use here]",
+        ),
+        Arg::new("ranks-per-host")
+            .long("ranks-per-host")
+            .value_name("N")
+            .value_parser(clap::value_parser!(u32).range(1..))
+            .help("Consecutive ranks on one host; between hosts is the network [default: all on one host]"),
+    ]
+}
+
+/// The planner that the arguments ask for, and where its constants come from.
+pub(super) fn planner(matches: &ArgMatches) -> Result<(Planner, String), Failed> {
+    let found = match matches.get_one::<String>("model") {
+        Some(file) => model::named(file)?,
+        None => model::in_force()?,
+    };
+    let hosts = matches.get_one::<u32>("ranks-per-host").map_or(0, |n| *n as usize);
+    Ok((Planner::new(Model { ranks_per_host: hosts, ..found.model() }), found.describe()))
 }
 
 /// Answers.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let missing = || Failed::new("an argument is missing");
     let shape = matches.get_one::<Dims>("shape").ok_or_else(missing)?;
-    let dtype = matches.get_one::<DType>("dtype").ok_or_else(missing)?;
+    let dtype = *matches.get_one::<DType>("dtype").ok_or_else(missing)?;
     let mesh = matches.get_one::<Placement>("mesh").ok_or_else(missing)?;
     let to_mesh = matches.get_one::<Placement>("to-mesh").unwrap_or(mesh);
+    let (planner, constants) = planner(matches)?;
+    let json = matches.get_flag("json");
+    if matches.get_flag("all") {
+        let plans = all_plans(&planner, shape, dtype, mesh, to_mesh)?;
+        let plans_json = || plans.iter().map(|p| to_json(p)).collect::<Value>();
+        return show(&match json {
+            true => format!("{:#}\n", json!({ "constants": constants, "plans": plans_json() })),
+            false => table(&plans, &constants),
+        });
+    }
     let sbp = |name: &str| matches.get_one::<NdSbp>(name).ok_or_else(missing);
     let (src, dst) = (Layout::new(mesh, sbp("from")?.clone()), Layout::new(to_mesh, sbp("to")?.clone()));
-    let plan = plan(shape, *dtype, &src, &dst).map_err(refused)?;
-    show(&if matches.get_flag("json") { format!("{:#}\n", to_json(&plan)) } else { to_text(&plan) })
+    let plan = planner.plan(shape, dtype, &src, &dst).map_err(refused)?;
+    if json {
+        let mut answer = to_json(&plan);
+        answer["constants"] = json!(constants);
+        return show(&format!("{answer:#}\n"));
+    }
+    show(&format!("{}  constants: {constants}\n", to_text(&plan)))
+}
+
+/// Every layout that a tensor may have on a mesh, of B, P(sum), P(max) and the splits; P(max) on lines only, where the
+/// list stays short.
+fn layouts(shape: &[usize], dtype: DType, mesh: &Placement) -> Vec<Layout> {
+    let mut sbps = vec![Sbp::Broadcast, Sbp::PARTIAL_SUM];
+    if mesh.axes() == 1 {
+        sbps.push(Sbp::Partial(ReduceOp::Max));
+    }
+    sbps.extend((0..shape.len()).map(Sbp::Split));
+    let mut all: Vec<Vec<Sbp>> = vec![vec![]];
+    for _ in 0..mesh.axes() {
+        all = all.iter().flat_map(|outer| sbps.iter().map(|s| [&outer[..], &[*s]].concat())).collect();
+    }
+    let all = all.into_iter().map(NdSbp::from_iter);
+    all.filter(|s| check_layout(shape, dtype, mesh, s).is_ok()).map(|s| Layout::new(mesh, s)).collect()
+}
+
+fn all_plans(
+    planner: &Planner,
+    shape: &[usize],
+    dtype: DType,
+    mesh: &Placement,
+    to_mesh: &Placement,
+) -> Result<Vec<Arc<BoxingPlan>>, Failed> {
+    let axes = mesh.axes().max(to_mesh.axes());
+    if axes > MOST_AXES {
+        return Err(Failed::new(format!(
+            "--all lists meshes of up to {MOST_AXES} axes, this one has {axes}\n  help: ask for one pair with --from and --to, or for a mesh of the axes that change"
+        )));
+    }
+    let (from, to) = (layouts(shape, dtype, mesh), layouts(shape, dtype, to_mesh));
+    if from.len() * to.len() > MOST_PAIRS {
+        return Err(Failed::new(format!(
+            "there are {} pairs of layouts, more than {MOST_PAIRS}\n  help: ask with fewer dims, or for one pair with --from and --to",
+            from.len() * to.len()
+        )));
+    }
+    let pairs = from.iter().flat_map(|f| to.iter().map(move |t| (f, t))).filter(|(f, t)| f != t);
+    pairs.map(|(f, t)| planner.plan(shape, dtype, f, t).map_err(refused)).collect()
+}
+
+/// A line for each plan: between which layouts, by which steps, bytes in all, and time.
+fn table(plans: &[Arc<BoxingPlan>], constants: &str) -> String {
+    let Some(first) = plans.first() else { return "there is one layout only\n".into() };
+    let mut text = format!("{}{:?} on {}", first.dtype, first.shape.as_slice(), first.src.placement);
+    if first.src.placement != first.dst.placement {
+        text += &format!(" to {}", first.dst.placement);
+    }
+    let rows: Vec<[String; 5]> = plans
+        .iter()
+        .map(|p| {
+            // A step prints as `all-reduce(sum) along tp: [P(sum)] -> [B]`.
+            let step = |s: &BoxingStep| {
+                let text = s.to_string();
+                text.split_once(": ").map_or(text.clone(), |(what, _)| what.to_string())
+            };
+            let steps: Vec<String> = p.steps.iter().map(step).collect();
+            let steps = if steps.is_empty() { "nothing".into() } else { steps.join(", ") };
+            let (from, to) = (p.src.sbp.to_string(), p.dst.sbp.to_string());
+            [from, to, bytes(p.bytes_sent()), microseconds(p.cost_ps), steps]
+        })
+        .collect();
+    let width = |c: usize, title: &str| rows.iter().map(|r| r[c].len()).max().unwrap_or(0).max(title.len());
+    let widths = [width(0, "from"), width(1, "to"), width(2, "bytes"), width(3, "us")];
+    let mut line = |r: [&str; 5]| {
+        let [a, b, c, d] = widths;
+        text += &format!("\n  {:a$}  {:b$}  {:>c$}  {:>d$}  {}", r[0], r[1], r[2], r[3], r[4]);
+    };
+    line(["from", "to", "bytes", "us", "steps"]);
+    rows.iter().for_each(|r| line(r.each_ref().map(String::as_str)));
+    text + &format!("\n  constants: {constants}\n")
 }
 
 /// The ranks of both meshes.
@@ -98,9 +227,7 @@ fn to_text(plan: &BoxingPlan) -> String {
         text += "  nothing to do: every rank has its shard already\n";
         return text;
     }
-    for (i, step) in plan.steps.iter().enumerate() {
-        text += &format!("  {}. {step}  ({} us)\n", i + 1, microseconds(step.cost_ps));
-    }
+    text += &steps(plan, "  ");
     let (most, by) = ranks(plan)
         .into_iter()
         .map(|r| (plan.bytes_sent_by(r), r))
@@ -111,10 +238,17 @@ fn to_text(plan: &BoxingPlan) -> String {
         text += &format!(", at most {} from one rank (rank {by})", bytes(most));
     }
     text += &format!("; predicted {} us\n", microseconds(plan.cost_ps));
+    text += &format!("  takes {} on a rank at its peak, source and result included\n", bytes(plan.peak_bytes()));
     text
 }
 
-fn to_json(plan: &BoxingPlan) -> Value {
+/// The steps, a line each.
+pub(super) fn steps(plan: &BoxingPlan, indent: &str) -> String {
+    let line = |(i, s): (usize, &BoxingStep)| format!("{indent}{}. {s}  ({} us)\n", i + 1, microseconds(s.cost_ps));
+    plan.steps.iter().enumerate().map(line).collect()
+}
+
+pub(super) fn to_json(plan: &BoxingPlan) -> Value {
     let layout = |l: &Layout| json!({ "sbp": l.sbp.to_string(), "mesh": l.placement.to_string() });
     let steps: Vec<Value> = plan
         .steps
@@ -132,5 +266,6 @@ fn to_json(plan: &BoxingPlan) -> Value {
         "bytes_sent": plan.bytes_sent(),
         "bytes_sent_by_rank": sent,
         "predicted_ps": plan.cost_ps,
+        "peak_bytes": plan.peak_bytes(),
     })
 }

@@ -22,7 +22,7 @@ use crate::Failed;
 const MOST_RANKS: usize = 1 << 16;
 
 /// Prints an answer. Whoever has closed our output (`oflow ops | head`) has seen enough.
-fn show(text: &str) -> Result<u8, Failed> {
+pub(crate) fn show(text: &str) -> Result<u8, Failed> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(Failed::new(format!("cannot print: {e}"))),

@@ -1,13 +1,16 @@
 //! `oflow sbp`: which SBP signatures a call could take, what each would cost, and which one it takes.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use oflow::boxing::{Candidate, ChoiceInput, candidates, choose};
+use std::sync::Arc;
+
+use oflow::boxing::{BoxingPlan, Candidate, ChoiceInput, Layout, Planner, candidates, choose};
 use oflow::ops::{NdSignature, TensorType, find};
 use oflow::placement::Placement;
 use oflow::sbp::NdSbp;
 use serde_json::{Value, json};
 
-use super::{Input, Question, microseconds, refused, show};
+use super::boxing::{model_arguments, planner, steps, to_json as plan_json};
+use super::{Input, Question, bytes, microseconds, refused, show};
 use crate::Failed;
 
 /// Candidates that are shown unless all are asked for.
@@ -43,6 +46,7 @@ pub fn arguments(command: Command) -> Command {
                 .help("Price the way of the gradients too, as if every float input required one"),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Show every candidate"))
+        .args(model_arguments())
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON, with every candidate"))
         .after_help(
             "Examples:
@@ -52,7 +56,8 @@ pub fn arguments(command: Command) -> Command {
 Each candidate has its price in microseconds of the cost model: boxing the inputs (forward), boxing their gradients back
 (adjoint), what is communicated inside the op (inside), and the cheapest way to make partial outputs whole (way out). A
 candidate whose inputs are as they are wins; otherwise the cheapest, then the one with fewer partial outputs, then the
-one declared first.",
+one declared first. These prices are under fixed constants, the same on every machine. How the inputs of the choice are
+moved is planned under the constants that jobs use here (`--model`).",
         )
 }
 
@@ -62,6 +67,10 @@ struct Answer {
     chosen: NdSignature,
     /// The chosen one first, then by price.
     candidates: Vec<Candidate>,
+    /// The inputs that the choice moves, by number, and how; planned under the constants of jobs.
+    moves: Vec<(usize, Arc<BoxingPlan>)>,
+    /// Where these constants come from.
+    constants: String,
 }
 
 /// Answers.
@@ -71,7 +80,8 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let mesh = matches.get_one::<Placement>("mesh").ok_or_else(missing)?;
     let inputs: Vec<Input> = matches.get_many::<Input>("in").unwrap_or_default().cloned().collect();
     let attrs: Vec<(String, String)> = matches.get_many("attr").unwrap_or_default().cloned().collect();
-    let answer = answer(op, &inputs, mesh, &attrs, matches.get_flag("grad")).map_err(refused)?;
+    let under = planner(matches)?;
+    let answer = answer(op, &inputs, mesh, &attrs, matches.get_flag("grad"), under).map_err(refused)?;
     let json = matches.get_flag("json");
     show(&if json { format!("{:#}\n", to_json(&answer)) } else { to_text(&answer, matches.get_flag("all")) })
 }
@@ -82,6 +92,7 @@ fn answer(
     mesh: &Placement,
     attrs: &[(String, String)],
     grad: bool,
+    (planner, constants): (Planner, String),
 ) -> oflow::Result<Answer> {
     let op = find(op)?;
     let (types, sbps): (Vec<_>, Vec<_>) = inputs.iter().map(|i| i.0.clone().unzip()).unzip();
@@ -116,7 +127,14 @@ fn answer(
     let mut candidates = candidates(&choice).map_err(named)?.collect::<oflow::Result<Vec<_>>>().map_err(named)?;
     // Stable: equal ones stay in declared order, as the rule of the choice says.
     candidates.sort_by_key(|c| (c.sig != chosen, c.cost.total(), c.partials));
-    Ok(Answer { call, outs: outs.to_vec(), chosen, candidates })
+    let mut moves = Vec::new();
+    for (i, (Input(input), want)) in inputs.iter().zip(&chosen.inputs).enumerate() {
+        if let Some((ty, have)) = input.as_ref().filter(|(_, have)| have != want) {
+            let (src, dst) = (Layout::new(mesh, have.clone()), Layout::new(mesh, want.clone()));
+            moves.push((i, planner.plan(&ty.shape, ty.dtype, &src, &dst).map_err(named)?));
+        }
+    }
+    Ok(Answer { outs: outs.to_vec(), chosen, candidates, moves, constants, call })
 }
 
 fn list(sbps: &[NdSbp]) -> String {
@@ -152,6 +170,15 @@ fn to_text(a: &Answer, all: bool) -> String {
     }
     let free = a.candidates.first().is_some_and(|c| c.cost.forward == 0 && c.cost.adjoint == 0);
     text += if free { "* is taken: no input has to move\n" } else { "* is taken: the cheapest\n" };
+    for (i, plan) in &a.moves {
+        text +=
+            &format!("\n  input {i}: {}{:?} {} -> {}\n", plan.dtype, plan.shape.as_slice(), plan.src.sbp, plan.dst.sbp);
+        text += &steps(plan, "    ");
+        text += &format!("    sends {}; predicted {} us\n", bytes(plan.bytes_sent()), microseconds(plan.cost_ps));
+    }
+    if !a.moves.is_empty() {
+        text += &format!("  constants of these plans: {}\n", a.constants);
+    }
     text
 }
 
@@ -181,5 +208,7 @@ fn to_json(a: &Answer) -> Value {
         "call": a.call,
         "outputs": a.outs.iter().map(TensorType::to_string).collect::<Vec<_>>(),
         "candidates": candidates,
+        "moves": a.moves.iter().map(|(i, p)| json!({ "input": i, "plan": plan_json(p) })).collect::<Vec<_>>(),
+        "constants": a.constants,
     })
 }

@@ -17,6 +17,7 @@ use rustix::termios::tcgetpgrp;
 use tokio::sync::Notify;
 
 use crate::cli::{Cli, Profile};
+use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
 use crate::rank::Recipe;
@@ -46,6 +47,8 @@ pub struct Job {
     pub prefix: bool,
     /// Whether to tell what happens.
     pub verbose: bool,
+    /// Measured constants of the cost model as JSON, for the ranks; nothing: the default ones.
+    pub cost_model: Vec<u8>,
 }
 
 /// Does what the command line says; returns the exit code of the job.
@@ -53,6 +56,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
     let available = cores::available();
     let (world, threads) = cli.size.resolve(available.len());
     let program = resolve(&cli.program, std::env::var_os("PATH").as_deref())?;
+    let cost_model = model::in_force()?;
     let mut job = Job {
         program: PathBuf::new(),
         args: cli.args,
@@ -62,11 +66,15 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         grace: cli.timeout,
         prefix: !cli.no_prefix,
         verbose: cli.verbose,
+        cost_model: cost_model.to_ranks(),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
-        print!("{}", dry_run(&mut job, program, profile)?);
+        print!("{}", dry_run(&mut job, program, profile, &cost_model)?);
         return Ok(0);
+    }
+    if cli.verbose {
+        eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
     // Holds a script's build until all ranks have started from it, so that none starts from a later one.
     let build = match program {
@@ -80,21 +88,34 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             Some(built)
         }
     };
+    Ok(start(&job, build, None)?.0)
+}
+
+/// Runs a job that needs no build; returns its exit code and what its ranks have put under a key.
+pub fn run_for(job: &Job, key: &str) -> Result<(u8, Option<Vec<u8>>), Failed> {
+    start(job, None, Some(key))
+}
+
+fn start(job: &Job, build: Option<script::Built>, key: Option<&str>) -> Result<(u8, Option<Vec<u8>>), Failed> {
     // One thread, the main one: the ranks die with the thread that starts them (see `rank::start`).
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Failed::new(format!("cannot start the runtime: {e}")))?;
-    let code = runtime.block_on(run_ranks(&job, build));
+    let outcome = runtime.block_on(run_ranks(job, build, key));
     // Nothing that is left may hold up the exit: a pump of a pipe that a stray process keeps open, for instance.
     runtime.shutdown_background();
-    code
+    outcome
 }
 
-async fn run_ranks(job: &Job, build: Option<script::Built>) -> Result<u8, Failed> {
+async fn run_ranks(
+    job: &Job,
+    build: Option<script::Built>,
+    key: Option<&str>,
+) -> Result<(u8, Option<Vec<u8>>), Failed> {
     allow_descriptors(job.world);
     let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
-    let server = ControlServer::start(job.world, token.clone())
+    let server = ControlServer::start(job.world, token.clone(), job.cost_model.clone())
         .await
         .map_err(|e| Failed::new(format!("cannot start the control service: {e}")))?;
     let closed = Arc::new(Notify::new());
@@ -112,7 +133,7 @@ async fn run_ranks(job: &Job, build: Option<script::Built>) -> Result<u8, Failed
     let written = tokio::task::spawn_blocking(move || writer.join());
     // The writer ends when the last pump has; one that a stray process keeps open is not waited for.
     let _lines_may_be_cut = tokio::time::timeout(Duration::from_secs(1), written).await;
-    outcome
+    Ok((outcome?, key.and_then(|k| server.value(k))))
 }
 
 fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: RawFd) -> Recipe {
@@ -137,7 +158,7 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: 
 }
 
 /// What would be run, as text.
-fn dry_run(job: &mut Job, program: Program, profile: Profile) -> Result<String, Failed> {
+fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -> Result<String, Failed> {
     let mut text = String::new();
     let mut line = |l: String| text.extend([l.as_str(), "\n"]);
     match program {
@@ -154,6 +175,7 @@ fn dry_run(job: &mut Job, program: Program, profile: Profile) -> Result<String, 
         .collect();
     line(format!("run:   {}", command.join(" ")));
     line(format!("ranks: {}, {} compute threads each", job.world, job.threads));
+    line(format!("costs: {}", model.describe()));
     for rank in 0..job.world {
         let on = match &job.cores {
             Some(cores) => format!("cores {}", cores::describe(&cores[rank])),

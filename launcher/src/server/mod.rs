@@ -36,11 +36,12 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Serves a job of `world` ranks on a free port of the loopback interface, on the current tokio runtime.
-    pub async fn start(world: usize, token: Token) -> io::Result<ControlServer> {
+    /// Serves a job of `world` ranks on a free port of the loopback interface, on the current tokio runtime. Each rank is
+    /// given `cost_model` when it joins: JSON, or nothing for the default constants.
+    pub async fn start(world: usize, token: Token, cost_model: Vec<u8>) -> io::Result<ControlServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let job = Job(Arc::new(watch::Sender::new(JobState::new(world))));
+        let job = Job { state: Arc::new(watch::Sender::new(JobState::new(world))), cost_model: cost_model.into() };
         let service = Generated::new(job.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -69,12 +70,12 @@ impl ControlServer {
 
     /// Fails the job: every rank hears of it, and calls that wait end. Only the first failure counts.
     pub fn fail(&self, rank: Option<usize>, message: &str) {
-        self.job.0.send_if_modified(|s| s.fail(rank, message));
+        self.job.state.send_if_modified(|s| s.fail(rank, message));
     }
 
     /// Waits until the job has failed.
     pub async fn failed(&self) -> Failure {
-        let mut changes = self.job.0.subscribe();
+        let mut changes = self.job.state.subscribe();
         match changes.wait_for(|s| s.failure().is_some()).await.ok().and_then(|s| s.failure().cloned()) {
             Some(failure) => failure,
             // The sender lives in self, so the wait cannot end otherwise.
@@ -84,29 +85,37 @@ impl ControlServer {
 
     /// Notes that a rank's process has ended, whether or not it said goodbye.
     pub fn mark_left(&self, rank: usize) {
-        self.job.0.send_if_modified(|s| s.leave(rank));
+        self.job.state.send_if_modified(|s| s.leave(rank));
     }
 
     /// The ranks that have left, in order: a rank that fails because another has gone stands behind that one.
     pub fn departures(&self) -> Vec<usize> {
-        self.job.0.borrow().departures().to_vec()
+        self.job.state.borrow().departures().to_vec()
+    }
+
+    /// What a key holds.
+    pub fn value(&self, key: &str) -> Option<Vec<u8>> {
+        self.job.state.borrow().get(key)
     }
 
     /// Ranks that have joined, have not left, and have not been heard of for longer than `limit`.
     pub fn silent(&self, limit: Duration) -> Vec<Silence> {
-        self.job.0.borrow().silent(Instant::now(), limit)
+        self.job.state.borrow().silent(Instant::now(), limit)
     }
 }
 
 /// The service's side of the job state.
 #[derive(Clone)]
-struct Job(Arc<watch::Sender<JobState>>);
+struct Job {
+    state: Arc<watch::Sender<JobState>>,
+    cost_model: Arc<[u8]>,
+}
 
 impl Job {
     /// Changes the state; waiters look again if `change` says so.
     fn change<T>(&self, change: impl FnOnce(&mut JobState) -> Result<(T, bool), Refusal>) -> Result<T, Status> {
         let mut outcome = None;
-        self.0.send_if_modified(|state| match change(state) {
+        self.state.send_if_modified(|state| match change(state) {
             Ok((value, wake)) => {
                 outcome = Some(Ok(value));
                 wake
@@ -123,7 +132,7 @@ impl Job {
 
     /// Waits until `done` says something, the job fails, or the time is up (`None`).
     async fn wait<T>(&self, limit: Duration, done: impl Fn(&JobState) -> Option<T>) -> Result<Option<T>, Status> {
-        let mut changes = self.0.subscribe();
+        let mut changes = self.state.subscribe();
         let ready = changes.wait_for(|s| s.failure().is_some() || done(s).is_some());
         match tokio::time::timeout(limit.min(LONGEST_WAIT), ready).await {
             Err(_) => Ok(None),
@@ -145,7 +154,7 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.job.0.send_if_modified(|s| {
+        self.job.state.send_if_modified(|s| {
             s.withdraw(&self.arrival);
             false
         });
@@ -163,7 +172,7 @@ impl Control for Job {
     async fn join(&self, request: Request<pb::JoinRequest>) -> Result<Response<pb::JoinReply>, Status> {
         let request = request.into_inner();
         let world_size = self.change(|s| s.join(request, Instant::now()).map(|world| (world, true)))?;
-        Ok(Response::new(pb::JoinReply { world_size }))
+        Ok(Response::new(pb::JoinReply { world_size, cost_model: self.cost_model.to_vec() }))
     }
 
     async fn put(&self, request: Request<pb::PutRequest>) -> Result<Response<pb::PutReply>, Status> {
@@ -175,7 +184,7 @@ impl Control for Job {
     async fn get(&self, request: Request<pb::GetRequest>) -> Result<Response<pb::GetReply>, Status> {
         let pb::GetRequest { key, wait_ms } = request.into_inner();
         if wait_ms == 0 {
-            let value = self.0.borrow().get(&key);
+            let value = self.state.borrow().get(&key);
             return Ok(Response::new(pb::GetReply { value }));
         }
         let value = self.wait(Duration::from_millis(wait_ms), |s| s.get(&key)).await?;
@@ -204,7 +213,7 @@ impl Control for Job {
             Some(Ok(())) => Ok(Response::new(pb::BarrierReply {})),
             Some(Err(why)) => Err(Status::failed_precondition(why)),
             None => {
-                let missing = self.0.borrow().describe_barrier(&waiting.arrival);
+                let missing = self.state.borrow().describe_barrier(&waiting.arrival);
                 let seconds = limit.as_secs_f64();
                 Err(Status::deadline_exceeded(format!(
                     "barrier {name:?} was not complete after {seconds:.1} s: {missing}"
@@ -221,7 +230,7 @@ impl Control for Job {
 
     async fn watch(&self, _request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let (events, stream) = tokio::sync::mpsc::channel(1);
-        let mut changes = self.0.subscribe();
+        let mut changes = self.state.subscribe();
         tokio::spawn(async move {
             let failure = tokio::select! {
                 // The rank has gone: nobody is left to tell.

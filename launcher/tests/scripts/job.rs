@@ -13,6 +13,7 @@ fn main() -> Result<()> {
     match mode.as_str() {
         "" => Ok(()),
         "arithmetic" => arithmetic(&world),
+        "cost-model" => cost_model(&world),
         "first-collective" => first_collective(&world, &argument),
         "forever" => forever(&world, &argument),
         "panic" => panics(&world),
@@ -55,6 +56,13 @@ fn arithmetic(world: &World) -> Result<()> {
         println!("{n} ranks: {total}");
     }
     world.barrier()
+}
+
+/// Prints the constants that boxings are planned under.
+fn cost_model(world: &World) -> Result<()> {
+    let model = world.ctx().planner().model();
+    println!("{} {}", model.local_ps, model.ranks_per_host);
+    Ok(())
 }
 
 /// Prints the time from a moment that the test names to the end of the first collective.

@@ -13,11 +13,14 @@ pub struct JoinRequest {
     #[prost(fixed64, tag = "4")]
     pub program_hash: u64,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JoinReply {
     /// Number of ranks in the job.
     #[prost(uint32, tag = "1")]
     pub world_size: u32,
+    /// Measured constants of the cost model, as JSON; the same bytes for every rank. Empty: the fixed default constants.
+    #[prost(bytes = "vec", tag = "2")]
+    pub cost_model: ::prost::alloc::vec::Vec<u8>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PutRequest {

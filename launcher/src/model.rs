@@ -1,0 +1,280 @@
+//! Which cost model a job runs under: where the measured one lies, reading it, writing it.
+//!
+//! `oflow calibrate` writes the file, the launcher of node 0 reads it and hands the same bytes to every rank. A file that is
+//! there but cannot be used is an error that says what to do, never a silent return to the default constants.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use oflow::boxing::Model;
+use oflow::control::MODEL_VARIABLE;
+use serde::{Deserialize, Serialize};
+
+use crate::Failed;
+
+/// Version of the file's format: one that another oflow wrote may mean other things.
+const VERSION: u32 = 1;
+/// What [`MODEL_VARIABLE`] says for the fixed constants.
+const DEFAULT: &str = "default";
+
+/// A measured cost model, and what it was measured on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    version: u32,
+    /// Version of oflow that measured.
+    pub oflow: String,
+    /// Host that it was measured on.
+    pub host: String,
+    /// Cores that could be used.
+    pub cores: usize,
+    /// Ranks that took part.
+    pub nproc: usize,
+    /// Times in picoseconds.
+    pub model: Model,
+}
+
+impl Calibration {
+    /// What was measured on this host.
+    pub fn of_this_host(model: Model, cores: usize, nproc: usize) -> Calibration {
+        Calibration { version: VERSION, oflow: env!("CARGO_PKG_VERSION").into(), host: host(), cores, nproc, model }
+    }
+
+    /// As text for people and for [`read`].
+    pub fn to_json(&self) -> String {
+        format!("{:#}\n", serde_json::json!(self))
+    }
+
+    /// What makes the constants doubtful here, if anything does.
+    pub fn doubt(&self, cores: usize) -> Option<String> {
+        let here = host();
+        if self.host != here {
+            return Some(format!("measured on {}, this is {here}: `oflow calibrate` measures here", self.host));
+        }
+        (self.cores != cores).then(|| {
+            format!("measured with {} cores, now there are {cores}: `oflow calibrate` measures again", self.cores)
+        })
+    }
+}
+
+/// The cost model in force.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InForce {
+    /// The fixed default constants, and why.
+    Default(&'static str),
+    /// Measured ones, from a file.
+    Measured(PathBuf, Box<Calibration>),
+}
+
+impl InForce {
+    /// The constants.
+    pub fn model(&self) -> Model {
+        match self {
+            InForce::Default(_) => Model::default(),
+            InForce::Measured(_, c) => c.model,
+        }
+    }
+
+    /// What the ranks are given when they join.
+    pub fn to_ranks(&self) -> Vec<u8> {
+        match self {
+            InForce::Default(_) => Vec::new(),
+            InForce::Measured(_, c) => serde_json::json!(c.model).to_string().into_bytes(),
+        }
+    }
+
+    /// One line for people.
+    pub fn describe(&self) -> String {
+        match self {
+            InForce::Default(why) => format!("default constants ({why})"),
+            InForce::Measured(path, c) => {
+                format!("{}, measured with {} ranks on {}", path.display(), c.nproc, c.host)
+            }
+        }
+    }
+}
+
+/// The model that the environment asks for.
+///
+/// # Errors
+/// The file is broken, or one is named that is not there.
+pub fn in_force() -> Result<InForce, Failed> {
+    choose(std::env::var_os(MODEL_VARIABLE), default_path())
+}
+
+/// The model that a person names: a file, or `default`.
+///
+/// # Errors
+/// As [`read`].
+pub fn named(text: &str) -> Result<InForce, Failed> {
+    if text == DEFAULT { Ok(InForce::Default("as asked")) } else { read(Path::new(text)) }
+}
+
+/// Where `oflow calibrate` writes to unless told otherwise; none without a home directory.
+pub fn default_path() -> Option<PathBuf> {
+    path_in(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"))
+}
+
+fn path_in(config: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    // The specification of these folders has relative ones ignored.
+    let absolute = |v: Option<OsString>| v.map(PathBuf::from).filter(|p| p.is_absolute());
+    let config = absolute(config).or_else(|| Some(absolute(home)?.join(".config")))?;
+    Some(config.join("oflow").join("model.json"))
+}
+
+fn choose(asked: Option<OsString>, usual: Option<PathBuf>) -> Result<InForce, Failed> {
+    match asked.filter(|a| !a.is_empty()) {
+        Some(word) if word == DEFAULT => Ok(InForce::Default("OFLOW_MODEL=default")),
+        Some(file) => read(Path::new(&file)),
+        None => match usual {
+            Some(file) if file.exists() => read(&file),
+            _ => Ok(InForce::Default("`oflow calibrate` has not been run")),
+        },
+    }
+}
+
+/// Reads a file of [`write`].
+///
+/// # Errors
+/// It cannot be read, or is not one: the message names it, and says how to remake or ignore it.
+pub fn read(path: &Path) -> Result<InForce, Failed> {
+    let shown = path.display();
+    let failed = |what: &str, why: String| {
+        Failed::new(format!(
+            "the cost model {shown} {what}: {why}\n  help: `oflow calibrate --out {shown}` makes it anew; OFLOW_MODEL=default runs with the fixed constants"
+        ))
+    };
+    let text = fs::read_to_string(path).map_err(|e| failed("cannot be read", e.to_string()))?;
+    // The version first: a file of another one may have other fields.
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let broken = |e: serde_json::Error| failed("is broken", e.to_string());
+    let Version { version } = serde_json::from_str(&text).map_err(broken)?;
+    if version != VERSION {
+        return Err(failed("has another format", format!("version {version}, this oflow reads version {VERSION}")));
+    }
+    let calibration = serde_json::from_str(&text).map_err(broken)?;
+    Ok(InForce::Measured(path.to_path_buf(), Box::new(calibration)))
+}
+
+/// Writes a file, whole or not at all.
+///
+/// # Errors
+/// When that cannot be done; the message says how to write elsewhere.
+pub fn write(path: &Path, calibration: &Calibration) -> Result<(), Failed> {
+    put(path, &calibration.to_json(), true).map_err(|e| unwritable(path, &e))
+}
+
+/// Whether [`write`] will succeed, as far as one can know: before the work is done.
+///
+/// # Errors
+/// As [`write`].
+pub fn check_writable(path: &Path) -> Result<(), Failed> {
+    put(path, "", false).map_err(|e| unwritable(path, &e))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failed {
+    Failed::new(format!(
+        "cannot write {}: {error}\n  help: `--out FILE` writes elsewhere; OFLOW_MODEL=FILE makes oflaunch use it",
+        path.display()
+    ))
+}
+
+/// Writes beside the path, and there only if it shall stay.
+fn put(path: &Path, text: &str, stay: bool) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".{}", std::process::id()));
+    let new = path.with_file_name(name);
+    let written = fs::write(&new, text).and_then(|()| if stay { fs::rename(&new, path) } else { Ok(()) });
+    if written.is_err() || !stay {
+        let _was_not_made = fs::remove_file(&new);
+    }
+    written
+}
+
+/// Name of this host.
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "an unnamed host".into(), |s| s.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a/b/model.json");
+        let model = Model { local_ps: 7, ranks_per_host: 3, ..Model::default() };
+        let calibration = Calibration::of_this_host(model, 4, 2);
+        write(&path, &calibration).unwrap();
+        let found = read(&path).unwrap();
+        assert_eq!(found, InForce::Measured(path.clone(), Box::new(calibration.clone())));
+        assert_eq!(found.model(), model);
+        assert_eq!(serde_json::from_slice::<Model>(&found.to_ranks()).unwrap(), model);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing but the file is left");
+        assert_eq!(calibration.doubt(4), None);
+        assert!(calibration.doubt(5).unwrap().contains("measured with 4 cores, now there are 5"));
+        let elsewhere = Calibration { host: "nowhere".into(), ..calibration };
+        assert!(elsewhere.doubt(4).unwrap().starts_with("measured on nowhere, this is "));
+        // Named by people: algorithms, not positions.
+        assert!(fs::read_to_string(&path).unwrap().contains("\"all_reduce_two_phase\": {"));
+    }
+
+    #[test]
+    fn the_environment_chooses() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = dir.path().join("model.json");
+        let missing = dir.path().join("none.json");
+        write(&there, &Calibration::of_this_host(Model::default(), 1, 1)).unwrap();
+        let path = |p: &Path| Some(p.as_os_str().to_os_string());
+        let measured = |c: Result<InForce, Failed>| matches!(c.unwrap(), InForce::Measured(..));
+        assert!(measured(choose(None, Some(there.clone()))));
+        assert!(measured(choose(path(&there), None)));
+        assert!(!measured(choose(Some("default".into()), Some(there.clone()))));
+        assert!(!measured(choose(None, Some(missing.clone()))));
+        assert!(!measured(choose(None, None)));
+        assert!(measured(choose(Some("".into()), Some(there))));
+        let error = choose(path(&missing), None).unwrap_err().message;
+        assert!(error.contains("none.json cannot be read") && error.contains("OFLOW_MODEL=default"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("m");
+        let good = Calibration::of_this_host(Model::default(), 1, 1).to_json();
+        for (text, message) in [
+            ("", "is broken: EOF"),
+            ("{}", "is broken: missing field `version`"),
+            ("{\"version\": 2}", "has another format: version 2, this oflow reads version 1"),
+            (&good.replace("\"broadcast\"", "\"bradcast\""), "is broken: unknown variant `bradcast`"),
+            (&good.replace("\"local_ps\": ", "\"local_ps\": -"), "is broken: invalid value"),
+            (&good.replace("\"local_ps\"", "\"lokal_ps\""), "is broken: unknown field `lokal_ps`"),
+        ] {
+            fs::write(&path, text).unwrap();
+            let error = read(&path).unwrap_err().message;
+            assert!(error.contains(message), "{error}");
+            assert!(error.contains("oflow calibrate --out ") && error.contains("OFLOW_MODEL=default"), "{error}");
+        }
+        // A folder in the place of the file's folder cannot be made below a file.
+        let error = write(&path.join("x"), &Calibration::of_this_host(Model::default(), 1, 1)).unwrap_err().message;
+        assert!(error.starts_with("cannot write ") && error.contains("--out FILE"), "{error}");
+    }
+
+    #[test]
+    fn the_usual_place() {
+        let os = |s: &str| Some(OsString::from(s));
+        let shown = |c, h| path_in(c, h).map(|p| p.display().to_string());
+        assert_eq!(shown(os("/c"), os("/h")).unwrap(), "/c/oflow/model.json");
+        assert_eq!(shown(None, os("/h")).unwrap(), "/h/.config/oflow/model.json");
+        assert_eq!(shown(os("relative"), os("/h")).unwrap(), "/h/.config/oflow/model.json");
+        assert_eq!(shown(None, os("")), None);
+        assert_eq!(shown(None, None), None);
+    }
+}
