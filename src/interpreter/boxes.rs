@@ -1,7 +1,7 @@
 //! Global tensors from boxes that ranks happen to hold. A collective: ranks first tell each other their boxes, so that all
 //! plan alike and what is wrong with one rank's boxes is an error on all.
 
-use crate::boxing::{HeldBox, Layout, Model, collect_boxes};
+use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
 use crate::context::{RankCtx, current_rank};
 use crate::error::{CallSite, Error, Result};
@@ -64,7 +64,7 @@ fn collect(
             .help("`zeros` makes a tensor of a stated dtype"));
     };
     check_layout(shape, dtype, placement, sbp)?;
-    let plan = collect_boxes(shape, &held, &Layout::new(placement, sbp.clone()), &Model::default())?;
+    let plan = collect_boxes(shape, &held, &Layout::new(placement, sbp.clone()), ctx.planner().model())?;
     let ty = intern_global(TensorType::new(shape, dtype), placement, sbp);
     let dst = match ty.shard_dims(ctx.rank()) {
         Some(size) => Some(LocalTensor::alloc_like(ctx, &size, dtype, placement.device())?),
