@@ -13,6 +13,7 @@ mod choice;
 pub mod cost;
 mod dry;
 mod exchange;
+mod links;
 mod plan;
 mod program;
 mod reduce;

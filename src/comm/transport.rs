@@ -8,6 +8,7 @@
 use super::{Collective, Tag};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
 /// Outbox buffers of a rank: as many posts may be on the way before a rank waits for its readers.
@@ -20,6 +21,9 @@ pub struct Call<'a> {
     pub tag: &'a Tag,
     /// The collective.
     pub kind: Collective,
+    /// The last arrival at this call that this rank knows of ([`now_ns`](super::now_ns)), at first its own. Posts carry it
+    /// on.
+    pub arrived: &'a Cell<u64>,
 }
 
 impl Call<'_> {
@@ -69,6 +73,8 @@ pub struct Head {
     pub kind: u8,
     /// See [`Part::total`].
     pub total: u64,
+    /// [`Call::arrived`] of the sender.
+    pub arrived: u64,
 }
 
 /// A post that has arrived and is not yet released.
@@ -170,6 +176,7 @@ impl<'a, T: Transport> Piece<'a, T> {
                 link.rank()
             )));
         }
+        call.arrived.set(call.arrived.get().max(head.arrived));
         // SAFETY: the contract of `Transport::receive`; the slice ends with the release in `drop`.
         let bytes = unsafe { std::slice::from_raw_parts(arrived.data, arrived.len) };
         Ok(Piece { link, from, bytes })

@@ -10,6 +10,8 @@ mod random;
 mod rank;
 
 pub use init::{World, init, run_ranks, run_ranks_with};
-pub use modes::{ModeGuard, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, set_grad_enabled};
+pub use modes::{
+    ModeGuard, Policy, boxing_policy, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, policy, set_grad_enabled,
+};
 pub use random::{Generator, manual_seed};
 pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank};

@@ -1,4 +1,5 @@
-//! Modes of the current thread: whether gradients are recorded, whether leaf gradients are synchronised.
+//! Modes of the current thread: whether gradients are recorded, whether leaf gradients are synchronised, what boxings are
+//! allowed.
 
 use std::cell::Cell;
 
@@ -6,10 +7,11 @@ use std::cell::Cell;
 struct Modes {
     grad: bool,
     no_sync: bool,
+    policy: Policy,
 }
 
 thread_local! {
-    static MODES: Cell<Modes> = const { Cell::new(Modes { grad: true, no_sync: false }) };
+    static MODES: Cell<Modes> = const { Cell::new(Modes { grad: true, no_sync: false, policy: Policy::Allow }) };
 }
 
 /// Restores the thread's modes when dropped.
@@ -73,4 +75,53 @@ pub fn no_sync() -> ModeGuard {
 /// Whether [`no_sync`] is in force.
 pub fn is_no_sync() -> bool {
     MODES.get().no_sync
+}
+
+/// What a scope allows of communication that ops cause by themselves, and what it tells of it.
+///
+/// Communication means bytes between ranks: boxings that only slice or pad on the rank are always allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Policy {
+    /// Everything, silently.
+    #[default]
+    Allow,
+    /// Everything; each boxing is logged at level info, with its line and plan.
+    Log,
+    /// Everything; boxings of more bytes than that (over all ranks) are logged at level warn, once per line and op.
+    WarnAboveBytes(u64),
+    /// Everything; boxings predicted to take at least so many microseconds are logged at level warn, once per line and op.
+    WarnAboveMicros(u64),
+    /// No boxing that the program did not ask for: of an op's inputs, inside an op, of gradients. What it asked for is
+    /// allowed: `to_global` and its gradient, and reading.
+    Deny,
+    /// No communication at all.
+    DenyAll,
+}
+
+/// Communication of this thread follows that policy until the guard is dropped; then the one before it.
+///
+/// A boxing that is denied is an error of kind [`Denied`](crate::ErrorKind::Denied), the same on every rank and raised before
+/// any byte moves; it names the line, the boxing and the cheapest change that avoids it. A program may catch it and go on.
+///
+/// ```
+/// use oflow::prelude::*;
+/// oflow::run_ranks(2, |_| {
+///     let mesh = Placement::all(Device::Cpu)?;
+///     let x = ones([4, 4], (&mesh, sbp![S(0)]))?;
+///     let w = ones([4, 4], (&mesh, sbp![S(0)]))?;
+///     let _guard = boxing_policy(Policy::Deny);
+///     let error = x.matmul(&w).unwrap_err();
+///     assert!(error.to_string().contains("make input 1 [B] where it is created"), "{error}");
+///     x.matmul(&w.to_global(sbp![B])?)?; // asked for
+///     Ok(())
+/// })?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn boxing_policy(policy: Policy) -> ModeGuard {
+    change(|m| m.policy = policy)
+}
+
+/// The [`boxing_policy`] in force.
+pub fn policy() -> Policy {
+    MODES.get().policy
 }

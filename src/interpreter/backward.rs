@@ -4,6 +4,7 @@
 use super::convert::to_layout;
 use super::emit::EagerEmit;
 use super::grad_ctx::run_rule;
+use super::policy::Cause;
 use super::receipts::BackwardScope;
 use crate::context::{is_no_sync, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
@@ -225,7 +226,7 @@ impl Engine<'_> {
             if wide {
                 g = cast(&g, DType::F32, self.site)?;
             }
-            g = to_layout(&g, &target.placement, &target.sbp, self.site)?;
+            g = to_layout(Cause::Needed("backward"), &g, &target.placement, &target.sbp, self.site)?;
         }
         if let Some(ty) = &slot.ty
             && g.dtype() != ty.dtype
@@ -236,7 +237,7 @@ impl Engine<'_> {
                 && !is_no_sync()
                 && g.sbp()? != &target.sbp
             {
-                g = to_layout(&g, &target.placement, &target.sbp, self.site)?;
+                g = to_layout(Cause::Needed("backward"), &g, &target.placement, &target.sbp, self.site)?;
             }
         }
         if !self.wanted.is_empty() {
@@ -258,7 +259,7 @@ impl Engine<'_> {
             && !is_no_sync()
             && new.sbp()? != &target.sbp
         {
-            new = to_layout(&new, &target.placement, &target.sbp, self.site)?;
+            new = to_layout(Cause::Needed("backward"), &new, &target.placement, &target.sbp, self.site)?;
         }
         *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new);
         Ok(())
@@ -276,9 +277,9 @@ fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
 }
 
 fn add(a: &Tensor, b: &Tensor, site: CallSite) -> Result<Tensor> {
-    Ok(EagerEmit::new(site).run("add", &[Some(a), Some(b)], &[])?[0].clone())
+    Ok(EagerEmit::new("backward", site).run("add", &[Some(a), Some(b)], &[])?[0].clone())
 }
 
 fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
-    Ok(EagerEmit::new(site).run("cast", &[Some(t)], &[("dtype", dtype.into())])?[0].clone())
+    Ok(EagerEmit::new("backward", site).run("cast", &[Some(t)], &[("dtype", dtype.into())])?[0].clone())
 }

@@ -133,6 +133,31 @@ fn source_signature(
 }
 
 fn chosen(call: &Call<'_>, infer: &InferCtx<'_>, outs: &[TensorType], placement: &Placement) -> Result<NdSignature> {
+    let choice = choice(call, infer, outs, placement, choose)?;
+    tracing::trace!(op = call.op.name(), inputs = ?choice.sig.inputs, outputs = ?choice.sig.outputs, cost = ?choice.cost, "choice");
+    Ok(choice.sig)
+}
+
+/// Asks something of the choice that a call is to make.
+pub fn with_choice<R>(
+    call: &Call<'_>,
+    placement: &Placement,
+    ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
+) -> Result<R> {
+    let ins = types(call.inputs);
+    let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
+    let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
+    let outs = call.op.infer(&infer)?;
+    choice(call, &infer, &outs, placement, ask)
+}
+
+fn choice<R>(
+    call: &Call<'_>,
+    infer: &InferCtx<'_>,
+    outs: &[TensorType],
+    placement: &Placement,
+    ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
+) -> Result<R> {
     let sbps: Vec<Option<NdSbp>> =
         call.inputs.iter().map(|t| t.and_then(|t| t.global()).map(|g| g.sbp.clone())).collect();
     let needs: Vec<bool> = call.inputs.iter().map(|t| call.recording && t.is_some_and(|t| t.requires_grad())).collect();
@@ -146,7 +171,7 @@ fn chosen(call: &Call<'_>, infer: &InferCtx<'_>, outs: &[TensorType], placement:
                 || matches!((t, call.given), (Some(t), Some(g)) if t.same(g))
         })
         .collect();
-    let choice = choose(&ChoiceInput {
+    ask(&ChoiceInput {
         op: call.op,
         infer,
         outs,
@@ -156,9 +181,7 @@ fn chosen(call: &Call<'_>, infer: &InferCtx<'_>, outs: &[TensorType], placement:
         fixed_inputs: &fixed,
         given_out: call.given.and_then(|g| g.global()).map(|g| &g.sbp),
         runtime: &call.runtime,
-    })?;
-    tracing::trace!(op = call.op.name(), inputs = ?choice.sig.inputs, outputs = ?choice.sig.outputs, cost = ?choice.cost, "choice");
-    Ok(choice.sig)
+    })
 }
 
 /// Physical inference and the kernel; none where there is nothing to compute.

@@ -2,7 +2,7 @@
 
 use super::box_exec::execute;
 use crate::boxing::BoxingPlan;
-use crate::comm::{Communicator, Tag};
+use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::Storage;
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
@@ -55,6 +55,13 @@ pub struct KernelWork {
     pub site: CallSite,
 }
 
+/// Hears how long boxings took, on the thread that carried them out.
+pub trait Stopwatch: Send + Sync {
+    /// The boxing of that number is done. `ns`: from the last arrival of those that took part to this rank's end, summed
+    /// over its collectives, and its local work; so a late peer is not counted.
+    fn done(&self, number: u64, ns: u64);
+}
+
 /// A boxing plan with its ends on this rank.
 pub struct BoxWork {
     /// The plan.
@@ -65,6 +72,8 @@ pub struct BoxWork {
     pub src: Option<View>,
     /// This rank's destination shard.
     pub dst: Option<View>,
+    /// Who is told how long it took, and under which number.
+    pub stopwatch: (Arc<dyn Stopwatch>, u64),
 }
 
 /// What to do.
@@ -122,7 +131,12 @@ impl Instruction {
             }
             Work::Boxing(b) => {
                 let comm = comm.ok_or_else(|| Error::context("boxing needs a rank context"))?;
-                execute(&b.plan, comm, &b.tag, b.src.as_ref(), b.dst.as_ref())
+                let (start, waited) = (now_ns(), comm.traffic().waited_ns);
+                execute(&b.plan, comm, &b.tag, b.src.as_ref(), b.dst.as_ref())?;
+                let waited = comm.traffic().waited_ns.saturating_sub(waited);
+                let (stopwatch, number) = &b.stopwatch;
+                stopwatch.done(*number, (now_ns() - start).saturating_sub(waited));
+                Ok(())
             }
         }
     }

@@ -10,7 +10,7 @@ mod instruction;
 mod stream;
 mod waits;
 
-pub use instruction::{BoxWork, Instruction, KernelPlan, KernelWork, StreamKind, Work};
+pub use instruction::{BoxWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work};
 
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
