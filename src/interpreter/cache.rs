@@ -86,8 +86,8 @@ pub struct RankState {
 }
 
 impl RankState {
-    fn new(_ctx: &RankCtx) -> RankState {
-        RankState { cache: Mutex::default(), receipts: Arc::new(Ring::new(None)), warned: Mutex::default() }
+    fn new(ctx: &RankCtx) -> RankState {
+        RankState { cache: Mutex::default(), receipts: Ring::of_rank(ctx), warned: Mutex::default() }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod state;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -90,6 +91,11 @@ impl ControlServer {
     /// The ranks that have left, in order: a rank that fails because another has gone stands behind that one.
     pub fn departures(&self) -> Vec<usize> {
         self.job.0.borrow().departures().to_vec()
+    }
+
+    /// What ranks have communicated, as JSON of `oflow::Report`, by rank; of those that came to tell.
+    pub fn reports(&self) -> BTreeMap<usize, String> {
+        self.job.0.borrow().reports().clone()
     }
 
     /// Ranks that have joined, have not left, and have not been heard of for longer than `limit`.
@@ -243,6 +249,15 @@ impl Control for Job {
         let pb::ReportFailureRequest { rank, message } = request.into_inner();
         self.change(|s| s.report(rank, &message).map(|wake| ((), wake)))?;
         Ok(Response::new(pb::ReportFailureReply {}))
+    }
+
+    async fn submit_report(
+        &self,
+        request: Request<pb::SubmitReportRequest>,
+    ) -> Result<Response<pb::SubmitReportReply>, Status> {
+        let request = request.into_inner();
+        self.change(|s| s.submit_report(request).map(|()| ((), false)))?;
+        Ok(Response::new(pb::SubmitReportReply {}))
     }
 
     async fn leave(&self, request: Request<pb::LeaveRequest>) -> Result<Response<pb::LeaveReply>, Status> {

@@ -120,10 +120,11 @@ impl ReportLine {
         ((l.file, l.line, l.backward), (l.op, l.tensor, l.on, l.from, l.to, l.steps), l.predicted_ps.is_none())
     }
 
-    /// Predicted and measured time of what was measured, in the same unit.
+    /// Predicted and measured time of what was measured, in the same unit. Each counts with the median: one that was
+    /// interrupted would outweigh many.
     fn compared(&self) -> Option<(f64, f64)> {
         let (p, m) = (self.predicted_ps?, self.measured?);
-        Some((p as f64 / 1e3 * m.count as f64 / self.count.max(1) as f64, m.total_ns as f64))
+        Some((p as f64 / 1e3 * m.count as f64 / self.count.max(1) as f64, (m.median_ns * m.count) as f64))
     }
 }
 
@@ -205,7 +206,7 @@ impl Report {
         Duration::from_nanos(self.lines.iter().filter_map(|l| l.measured).map(|m| m.total_ns).sum())
     }
 
-    /// Measured over predicted time, of what has both; none if nothing has.
+    /// Measured over predicted time, of what has both; none if nothing has. Of equal boxings each counts as the median.
     pub fn ratio(&self) -> Option<f64> {
         let (p, m) = self.lines.iter().filter_map(|l| l.compared()).fold((0.0, 0.0), |(p, m), (a, b)| (p + a, m + b));
         (p > 0.0).then(|| m / p)
@@ -313,7 +314,7 @@ impl fmt::Display for Report {
             write!(f, ": {}", links.join(", "))?;
         }
         match self.ratio() {
-            Some(ratio) => write!(f, "; measured is {ratio:.2} times the predicted"),
+            Some(ratio) => write!(f, "; by the medians {ratio:.2} times the predicted"),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@
 use super::tally::Tally;
 use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
+use crate::context::RankCtx;
 use crate::error::CallSite;
 use crate::vm::Stopwatch;
 use std::cell::Cell;
@@ -52,10 +53,18 @@ struct State {
 pub(in super::super) struct Ring(Mutex<State>);
 
 impl Ring {
-    /// An empty ring; with a tally, nothing that leaves it is lost.
-    pub(in super::super) fn new(job: Option<Tally>) -> Ring {
+    /// The empty ring of a rank. Where the launcher wants a report of the whole run, it gets one when the rank leaves.
+    pub(in super::super) fn of_rank(ctx: &RankCtx) -> Arc<Ring> {
+        let control = ctx.control().filter(|c| c.wants_report());
+        let job = control.map(|_| Tally::new(ctx.rank(), ctx.world()));
         let entries = VecDeque::with_capacity(RECEIPTS_LIMIT);
-        Ring(Mutex::new(State { entries, first: 0, dropped: 0, job }))
+        let ring = Arc::new(Ring(Mutex::new(State { entries, first: 0, dropped: 0, job })));
+        if let Some(control) = control {
+            let ring = ring.clone();
+            // Without waiting for boxings that are under way: a rank that ends because of a failure would wait in vain.
+            control.report_at_end(move || ring.end().map_or(String::new(), |job| job.report(0).to_json()));
+        }
+        ring
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -91,7 +100,7 @@ impl Ring {
     }
 
     /// The tally of the whole run, if one is kept; the ring keeps none from here on.
-    pub(super) fn end(&self) -> Option<Tally> {
+    fn end(&self) -> Option<Tally> {
         self.take();
         self.lock().job.take()
     }
