@@ -13,11 +13,12 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mesh = Placement::all(Device::Cpu)?;
     let x = ones([64, 16], (&mesh, sbp![S(0)]))?;
-    let w = ones([16, 16], (&mesh, sbp![B]))?.requires_grad_(true)?;
+    let w = ones([16, 16], (&mesh, sbp![B]))?;
+    let bias = ones([16], (&mesh, sbp![B]))?.requires_grad_(true)?;
     for step in 0..5000 {
-        x.matmul(&w)?.to_global(sbp![S(1)])?; // line 9
+        x.matmul(&w)?.to_global(sbp![S(1)])?; // line 10
         if step % 1000 == 0 {
-            x.matmul(&w)?.sum(())?.backward()?; // line 11
+            x.add(&bias)?.sum(())?.backward()?; // line 12
             assert!(oflow::report().count() > 0); // what is taken is in the report of the run all the same
         }
         if step == 10 && std::env::args().nth(1).as_deref() == Some("fail") {
@@ -57,7 +58,7 @@ fn a_job_tells_what_it_has_communicated_when_asked() {
     let script = script.to_str().unwrap();
 
     // Builds it, and says so.
-    assert_eq!(code(&run(&folder, &["-n", "1", script])), 0);
+    assert_eq!(code(&run(&folder, &["-n", "2", script])), 0);
     // Nothing is said unless asked for.
     let output = run(&folder, &["-n", "2", script]);
     assert_eq!((code(&output), stdout(&output).as_str(), stderr(&output).as_str()), (0, "[rank 0] done\n", ""));
@@ -68,14 +69,15 @@ fn a_job_tells_what_it_has_communicated_when_asked() {
     assert!(text.starts_with("oflaunch: communication by line of the program, all 2 ranks\n"), "{text}");
     assert!(!text.contains("dropped") && !text.contains("no report"), "{text}");
     // 5,000 all-to-alls are more than a ring of receipts holds. Each rank sends half of its half: 64 * 16 * 4 / 2 B in all.
-    let (count, bytes, predicted, measured, _) = row(&text, |l| l.ends_with("talk.rs:9"));
+    let (count, bytes, predicted, measured, _) = row(&text, |l| l.ends_with("talk.rs:10"));
     assert_eq!((count, bytes), (5000, 5000 * 2048));
     assert!(predicted > 0.0 && measured > 0.0);
     let same = row(&text, |l| l.contains("forward to_global f32[64, 16] [S(0)] -> [S(1)]: all-to-all"));
     assert_eq!((same.0, same.1), (5000, 5000 * 2048), "one line of the program, one boxing");
-    // In backward of the loss the gradient of w, a sum over the rows, is reduced: 16 * 16 * 4 B of each rank.
-    let (count, bytes, .., what) = row(&text, |l| l.contains("backward backward f32[16, 16]"));
-    assert!((count, bytes) == (5, 5 * 2048) && what.ends_with("all-reduce(sum) along axis 0"), "{text}");
+    // The gradient of the bias, a sum over the rows, is reduced: each rank sends its 16 * 4 B to the other.
+    let (count, bytes, .., what) = row(&text, |l| l.contains("backward gradient f32[16] [P(sum)] -> [B]"));
+    assert!((count, bytes) == (5, 5 * 128) && what.ends_with("all-reduce(sum) along axis 0"), "{text}");
+    assert_eq!(row(&text, |l| l.ends_with("talk.rs:12")).0, 5);
     let last = row(&text, |l| l.contains("in all: "));
     let lines = text.lines().filter(|l| l.contains(".rs:") && !l.starts_with("oflaunch"));
     let sum: u64 = lines.map(|l| l.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
@@ -87,7 +89,7 @@ fn a_job_tells_what_it_has_communicated_when_asked() {
     let text = stderr(&output);
     assert!(text.contains("oflaunch: communication by line of the program, ranks 0, 2 of 3\n"), "{text}");
     assert!(text.contains("no report came from rank 1: killed, or without a global tensor\n"), "{text}");
-    assert_eq!(row(&text, |l| l.ends_with("talk.rs:9")).0, 11, "{text}");
+    assert_eq!(row(&text, |l| l.ends_with("talk.rs:10")).0, 11, "{text}");
 }
 
 #[test]
@@ -128,5 +130,5 @@ fn the_gpt_example_lists_each_boxing_of_its_steps() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("the last 3 steps on cpu[dp=2"), "{text}");
-    assert!(text.contains("backward backward f32[32, 32]") && text.contains("times the predicted"), "{text}");
+    assert!(text.contains("backward gradient f32[32, 32]") && text.contains("times the predicted"), "{text}");
 }

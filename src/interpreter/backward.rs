@@ -226,7 +226,7 @@ impl Engine<'_> {
             if wide {
                 g = cast(&g, DType::F32, self.site)?;
             }
-            g = to_layout(Cause::Needed("backward"), &g, &target.placement, &target.sbp, self.site)?;
+            g = to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site)?;
         }
         if let Some(ty) = &slot.ty
             && g.dtype() != ty.dtype
@@ -237,7 +237,7 @@ impl Engine<'_> {
                 && !is_no_sync()
                 && g.sbp()? != &target.sbp
             {
-                g = to_layout(Cause::Needed("backward"), &g, &target.placement, &target.sbp, self.site)?;
+                g = to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site)?;
             }
         }
         if !self.wanted.is_empty() {
@@ -259,7 +259,7 @@ impl Engine<'_> {
             && !is_no_sync()
             && new.sbp()? != &target.sbp
         {
-            new = to_layout(Cause::Needed("backward"), &new, &target.placement, &target.sbp, self.site)?;
+            new = to_layout(Cause::Gradient, &new, &target.placement, &target.sbp, self.site)?;
         }
         *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new);
         Ok(())

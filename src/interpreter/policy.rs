@@ -23,6 +23,8 @@ pub(crate) enum Cause {
     Asked(&'static str),
     /// An op needs it.
     Needed(&'static str),
+    /// The complete gradient of a leaf goes to the leaf's layout.
+    Gradient,
 }
 
 impl Cause {
@@ -30,13 +32,14 @@ impl Cause {
     pub(super) fn op(self) -> &'static str {
         match self {
             Cause::Asked(op) | Cause::Needed(op) => op,
+            Cause::Gradient => "gradient",
         }
     }
 
     fn denied(self) -> bool {
         match policy() {
             Policy::DenyAll => true,
-            Policy::Deny => matches!(self, Cause::Needed(_)),
+            Policy::Deny => !matches!(self, Cause::Asked(_)),
             _ => false,
         }
     }
@@ -64,8 +67,7 @@ pub(super) fn check(cause: Cause, plan: &BoxingPlan) -> Result<()> {
     }
     Err(match cause {
         Cause::Asked(op) => denied(op, plan).help("the scope denies all communication; end it before"),
-        // A leaf's gradient, complete.
-        Cause::Needed("backward") => denied("the gradient of a leaf", plan)
+        Cause::Gradient => denied("the gradient of a leaf", plan)
             .help("accumulate micro-batches under `no_sync()`, or end the scope before `backward()`"),
         Cause::Needed(op) => denied(&format!("a value inside {op}"), plan),
     })
@@ -101,7 +103,7 @@ pub(super) fn in_lowering(e: Error, call: &Call<'_>, placement: &Placement) -> E
 
 /// The cheapest change of a call's inputs after which it boxes nothing, as advice.
 fn way_out(call: &Call<'_>, placement: &Placement) -> String {
-    let changes = with_choice(call, placement, |c| cheapest_change(c));
+    let changes = with_choice(call, placement, cheapest_change);
     let Ok(Some(changes)) = changes else {
         return "every way to carry this out communicates; end the scope before".into();
     };

@@ -28,9 +28,10 @@ use tally::Tally;
 /// One boxing that happened.
 #[derive(Clone)]
 pub struct Receipt {
-    /// The op that needed it.
+    /// The op that needed it; `gradient` for the complete gradient of a leaf, `to_global` or `to_vec` where the program
+    /// asked for it.
     pub op: &'static str,
-    /// The user's line (in backward: of the forward call).
+    /// The user's line. In backward that of the forward call; for the gradient of a leaf, of the call of backward.
     pub site: CallSite,
     /// Whether it happened in backward.
     pub backward: bool,

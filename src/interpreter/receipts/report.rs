@@ -13,9 +13,10 @@ use std::time::Duration;
 pub struct ReportLine {
     /// Source file.
     pub file: String,
-    /// Line, from 1 (in backward: of the forward call).
+    /// Line, from 1. In backward that of the forward call; for the gradient of a leaf, of the call of backward.
     pub line: u32,
-    /// The op that needed it; `to_global`, `to_vec` … where the program asked for it.
+    /// The op that needed it; `gradient` for the complete gradient of a leaf, `to_global` or `to_vec` where the program
+    /// asked for it.
     pub op: String,
     /// Whether it happened in backward.
     pub backward: bool,
