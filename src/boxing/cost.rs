@@ -13,13 +13,14 @@
 //! | all-gather(d) | all-gather | k − 1 | max(send (k − 1) p_i, receive rest) | 0 |
 //! | reduce-scatter(d) | reduce-scatter | k − 1 | max(send rest, receive (k − 1) p_i) | 0 |
 //! | all-to-all(f, t) | all-to-all | k − 1 | its shard less what stays; its new shard less what stays | 0 |
-//! | exchange | exchange | messages of the busiest rank | messages sent; messages received | the result, once per contribution |
-//! | exchange without messages | – | 0 | 0 | as above |
+//! | broadcast | broadcast | r = ⌈log2 k⌉ | r n: a binomial tree | 0 |
+//! | exchange | exchange | messages of the busiest rank | messages sent; messages received | 0 |
+//! | exchange without messages | – | 0 | 0 | the result, once per contribution |
 //!
 //! Packing around a collective is part of its bandwidth: every transport copies anyway. An exchange costs a little more
 //! latency than a collective or a slice, so these are preferred where they do the same. An exchange of more than
-//! [`EXACT_MESSAGES`] messages is priced with the average sender instead of the busiest one, which keeps planning linear in
-//! the number of ranks.
+//! [`EXACT_MESSAGES`] possible messages is priced with the average sender instead of the busiest one, and with the number of
+//! messages of the first or last receiver, which keeps planning linear in the number of ranks.
 //!
 //! There are two sets of constants. [`Model::default`] is fixed, the same on every machine: signatures are chosen under it,
 //! so a program's SBPs do not depend on where it runs. Measured constants (`oflow calibrate`) steer which steps carry out a
@@ -27,11 +28,11 @@
 
 use super::step::StepOp;
 use crate::placement::{Device, Placement, shard_range};
-use oflow_kernels::Dims;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// Above this many possible messages an exchange is priced with the average sender.
-pub const EXACT_MESSAGES: u64 = 1 << 18;
+pub const EXACT_MESSAGES: u64 = 1 << 13;
 
 /// An all-reduce of at most this many bytes sends everything to everyone at once; a larger one is a reduce-scatter and an
 /// all-gather of chunks. The communicators decide by the same number.
@@ -122,7 +123,7 @@ impl Link {
     /// The same constants for all collectives, and a little more latency for an exchange.
     const fn uniform(latency_ps: u64, per_peer_ps: u64, per_kib_ps: u64) -> Link {
         let rate = Rate { latency_ps, per_peer_ps, per_kib_ps };
-        let exchange = Rate { latency_ps: latency_ps + latency_ps / 5, ..rate };
+        let exchange = Rate { latency_ps: latency_ps + latency_ps / 50, ..rate };
         Link { rates: [rate, rate, rate, rate, rate, rate, exchange] }
     }
 }
@@ -214,17 +215,45 @@ pub(super) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64
     if n as u64 * element <= one_phase_bytes(k) as u64 { peers * n as u64 } else { n as u64 - chunk + peers * chunk }
 }
 
+/// How many members take a broadcast from member `i` of `k`: the children of `i` in a binomial tree, in which the parent
+/// of a member is the number without its lowest bit.
+pub const fn broadcast_children(k: usize, i: usize) -> usize {
+    let mut children = 0;
+    let mut bit = 1;
+    while i + bit < k && (i == 0 || bit < i & i.wrapping_neg()) {
+        children += 1;
+        bit <<= 1;
+    }
+    children
+}
+
 /// Product of the sizes of all dims but `skip`.
 fn rest(sizes: &[usize], skip: &[usize]) -> u64 {
     (0..sizes.len()).filter(|d| !skip.contains(d)).map(|d| sizes[d] as u64).product()
 }
 
-/// The price of a move along one axis of size `k`. `sizes` is the largest box before the axis splits it: the box at
+/// The part of a dim that member `index` has when axes of sizes `ks`, outermost first, split it one inside the other:
+/// members are numbered row-major.
+pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usize> {
+    let mut range = 0..len;
+    let mut inner: usize = ks.iter().product();
+    let mut rest = index;
+    for k in ks {
+        inner /= k;
+        let r = shard_range(range.len(), *k, rest / inner);
+        rest %= inner;
+        range = range.start + r.start..range.start + r.end;
+    }
+    range
+}
+
+/// The price of a move along axes of sizes `ks`. `sizes` is the largest box before these axes split it: the box at
 /// coordinate 0 of all other axes, because the balanced split gives the larger parts to the smaller coordinates.
-pub(super) fn of_move(model: &Model, link: LinkKind, op: StepOp, k: usize, sizes: &Dims, element: u64) -> u64 {
+pub(super) fn of_move(model: &Model, link: LinkKind, op: StepOp, ks: &[usize], sizes: &[usize], element: u64) -> u64 {
+    let k: usize = ks.iter().product();
     let n: u64 = sizes.iter().map(|s| *s as u64).product();
     let peers = k as u64 - 1;
-    let part = |d: usize, i: usize| shard_range(sizes[d], k, i).len() as u64;
+    let part = |d: usize, i: usize| nested_range(sizes[d], ks, i).len() as u64;
     let largest = |d: usize| rest(sizes, &[d]) * part(d, 0);
     let smallest = |d: usize| rest(sizes, &[d]) * part(d, k - 1);
     let rate = |algorithm| model.rate(link, algorithm);
@@ -244,12 +273,49 @@ pub(super) fn of_move(model: &Model, link: LinkKind, op: StepOp, k: usize, sizes
         StepOp::AllToAll { from, to, .. } => {
             let others = rest(sizes, &[from, to]);
             let (f, t) = (sizes[from] as u64, sizes[to] as u64);
-            let wire = (0..k)
-                .map(|i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i))))
-                .max()
-                .unwrap_or(0);
+            let busy = |i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i)));
+            let wire = (0..k).map(busy).max().unwrap_or(0);
             rate(Algorithm::AllToAll).price(peers, others * wire * element)
         }
+        StepOp::Broadcast { .. } => {
+            let rounds = u64::from(k.next_power_of_two().trailing_zeros());
+            rate(Algorithm::Broadcast).price(rounds, rounds * n * element)
+        }
         StepOp::Exchange { .. } => unreachable!("an exchange is priced from its messages"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_parts_are_those_of_one_axis_inside_the_other() {
+        let sizes: Vec<usize> = (0..4).map(|i| nested_range(6, &[2, 2], i).len()).collect();
+        assert_eq!(sizes, [2, 1, 2, 1]);
+        for (len, ks) in [(7, vec![3]), (10, vec![2, 3]), (3, vec![2, 2, 2]), (0, vec![2, 2])] {
+            let k: usize = ks.iter().product();
+            let parts: Vec<_> = (0..k).map(|i| nested_range(len, &ks, i)).collect();
+            assert!(parts.windows(2).all(|w| w[0].end == w[1].start) && parts[0].start == 0 && parts[k - 1].end == len);
+            assert_eq!(parts[0].len(), parts.iter().map(|p| p.len()).max().unwrap());
+            assert_eq!(parts[k - 1].len(), parts.iter().map(|p| p.len()).min().unwrap());
+        }
+    }
+
+    #[test]
+    fn a_broadcast_reaches_everyone_once_in_logarithmic_rounds() {
+        for k in 1..70 {
+            assert_eq!((0..k).map(|i| broadcast_children(k, i)).sum::<usize>(), k - 1);
+            assert_eq!(broadcast_children(k, 0), k.next_power_of_two().trailing_zeros() as usize);
+        }
+    }
+
+    #[test]
+    fn links_end_where_hosts_do() {
+        let mesh = Placement::of_world(Device::Cpu, 8).unwrap().mesh(&[("dp", 2), ("tp", 4)]).unwrap();
+        let model = Model { ranks_per_host: 4, ..Model::default() };
+        assert_eq!((model.along(&mesh, 0), model.along(&mesh, 1)), (LinkKind::Network, LinkKind::SameHost));
+        assert_eq!(Model::default().along(&mesh, 0), LinkKind::SameHost);
+        assert_eq!(Model::default().along(&mesh.on(Device::Cuda), 0), LinkKind::NvLink);
     }
 }

@@ -5,7 +5,8 @@
 //! coordinates on the partial axes is one *contribution*, which the receiver reduces inner axis first. A contribution is
 //! held by the *replicas* on the B axes: a receiver that is in the source mesh takes its own coordinates on them, which is
 //! its own copy where it has one; one from outside takes the replica that its place among the receivers points to, so
-//! that no single rank serves all. A source position therefore sends at most one box to each receiver.
+//! that no single rank serves all. Where ranks are on several hosts, the next replica on the receiver's own host is taken
+//! instead if there is one. A source position therefore sends at most one box to each receiver.
 //!
 //! The destination's own partial axes: only coordinate 0 gets the value. A rank elsewhere gets the identity of the innermost
 //! partial axis on which its coordinate is not 0, so that the reduction of the axes inside it, which comes first, meets
@@ -15,7 +16,8 @@
 //! Nothing here is ever listed for all pairs of ranks: each side finds its partners by walking the mesh axes and skipping
 //! the coordinates whose boxes do not meet.
 
-use super::cost::{self, Algorithm, Model};
+use super::cost::{Algorithm, EXACT_MESSAGES, LinkKind, Model, Rate};
+use super::loads::busiest;
 use super::step::{AxisSet, inner_other_partial};
 use crate::placement::{Placement, shard_range};
 use crate::sbp::{NdSbp, Sbp, shard_box};
@@ -59,6 +61,7 @@ impl Own {
 
 /// An exchange between two layouts, with the questions one can ask of it.
 pub(super) struct Exchange<'a> {
+    model: &'a Model,
     shape: &'a [usize],
     from: &'a Placement,
     from_sbp: &'a NdSbp,
@@ -190,6 +193,7 @@ pub(super) fn volume(b: &ShardBox) -> u64 {
 
 impl<'a> Exchange<'a> {
     pub(super) fn new(
+        model: &'a Model,
         shape: &'a [usize],
         (from, from_sbp): (&'a Placement, &'a NdSbp),
         (to, to_sbp): (&'a Placement, &'a NdSbp),
@@ -215,7 +219,7 @@ impl<'a> Exchange<'a> {
             kept = AxisSet::default();
             reduced = partial(kept);
         }
-        Exchange { shape, from, from_sbp, to, to_sbp, own, kept, reduced }
+        Exchange { model, shape, from, from_sbp, to, to_sbp, own, kept, reduced }
     }
 
     /// Reductions at the receiver, outermost first: op and number of coordinates.
@@ -223,7 +227,7 @@ impl<'a> Exchange<'a> {
         self.reduced.iter().filter_map(|a| Some((self.from_sbp[*a].partial_op()?, self.from.dims()[*a]))).collect()
     }
 
-    fn contributions(&self) -> usize {
+    pub(super) fn contributions(&self) -> usize {
         self.reduced.iter().map(|a| self.from.dims()[*a]).product()
     }
 
@@ -261,6 +265,35 @@ impl<'a> Exchange<'a> {
         coord
     }
 
+    /// The position that serves a receiver with the contribution at `coord`, whose B axes are those of `source_of`.
+    fn holder(&self, receiver: usize, coord: &Coord) -> usize {
+        let first = self.from.position_of(coord);
+        if self.model.ranks_per_host == 0 {
+            return first;
+        }
+        let home = self.model.host(self.to.ranks()[receiver]);
+        let near = |p: usize| self.model.host(self.from.ranks()[p]) == home;
+        if near(first) {
+            return first;
+        }
+        let axes: SmallVec<[usize; 4]> =
+            (0..self.from.axes()).filter(|a| self.from.dims()[*a] > 1 && self.from_sbp[*a].is_broadcast()).collect();
+        let copies: usize = axes.iter().map(|a| self.from.dims()[*a]).product();
+        let mut other = coord.clone();
+        for turn in 1..copies {
+            let mut rest = turn;
+            for a in axes.iter().rev() {
+                let k = self.from.dims()[*a];
+                other[*a] = (coord[*a] + rest) % k;
+                rest /= k;
+            }
+            if near(self.from.position_of(&other)) {
+                return self.from.position_of(&other);
+            }
+        }
+        first
+    }
+
     /// The cells that a receiver needs, in order of source coordinates.
     pub(super) fn pieces(&self, receiver: usize, mut visit: impl FnMut(Piece)) {
         if self.identity(receiver).is_some() {
@@ -277,7 +310,7 @@ impl<'a> Exchange<'a> {
                         coord[*a] = i % self.from.dims()[*a];
                         i /= self.from.dims()[*a];
                     }
-                    self.from.position_of(&coord)
+                    self.holder(receiver, &coord)
                 })
                 .collect();
             visit(Piece { at: meet(&want, cell), holders });
@@ -299,7 +332,11 @@ impl<'a> Exchange<'a> {
                 return;
             }
             let source = self.source_of(receiver);
-            if (0..self.from.axes()).all(|a| !self.from_sbp[a].is_broadcast() || source[a] == mine[a]) {
+            let mut asked = mine.clone();
+            for a in (0..asked.len()).filter(|a| self.from_sbp[*a].is_broadcast()) {
+                asked[a] = source[a];
+            }
+            if self.holder(receiver, &asked) == sender {
                 visit(receiver, meet(&have, cell));
             }
         });
@@ -330,58 +367,102 @@ impl<'a> Exchange<'a> {
         v
     }
 
-    /// Elements unpacked or reduced by the receiver with the largest box.
+    /// Elements copied or reduced by the receiver with the largest box.
     fn copied(&self) -> u64 {
         volume(&shard_box(self.shape, self.to, self.to_sbp, 0)) * self.contributions() as u64
     }
 
-    fn of_messages(&self, model: &Model, peers: u64, wire: u64, copied: u64) -> u64 {
-        let link = model.between(self.from.device(), self.from.ranks()[0], self.to.ranks()[0]);
-        model.rate(link, Algorithm::Exchange).price(peers, wire).saturating_add(model.copied(copied))
+    /// A lower bound of the price, from the first and the last receiver alone.
+    pub(super) fn least_price(&self, element: u64) -> u64 {
+        match self.received(0).max(self.received(self.to.len() - 1)) {
+            0 => self.model.local_exchange_ps,
+            r => self.rate(self.near()).price(1, r * element).min(self.rate(LinkKind::Network).price(1, r * element)),
+        }
     }
 
-    /// A lower bound of the price, from the first and the last receiver alone.
-    pub(super) fn least_price(&self, model: &Model, element: u64) -> u64 {
-        let copied = self.copied() * element;
-        match self.received(0).max(self.received(self.to.len() - 1)) {
-            0 => model.local_exchange_ps + model.copied(copied),
-            r => self.of_messages(model, 1, r * element, copied),
-        }
+    fn rate(&self, link: LinkKind) -> &Rate {
+        self.model.rate(link, Algorithm::Exchange)
+    }
+
+    /// The link within a host.
+    fn near(&self) -> LinkKind {
+        self.model.between(self.from.device(), 0, 0)
     }
 
     /// The price (see the table in `cost.rs`).
-    pub(super) fn price(&self, model: &Model, element: u64) -> u64 {
-        let v = self.volume();
-        let copied = self.copied() * element;
-        if v.elements == 0 {
-            return model.local_exchange_ps + model.copied(copied);
-        }
+    pub(super) fn price(&self, element: u64) -> u64 {
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())
             .map(|a| self.from.dims()[a] as u64)
             .product();
         let partners = cells * self.contributions() as u64;
-        if self.to.len() as u64 * partners > cost::EXACT_MESSAGES {
-            let average = v.elements.div_ceil(self.from.len() as u64);
-            return self.of_messages(model, partners, v.max_received.max(average) * element, copied);
+        let hosts = self.model.ranks_per_host > 0;
+        let local = || self.model.local_exchange_ps + self.model.copied(self.copied() * element);
+        let exact = self.to.len() as u64 * partners <= EXACT_MESSAGES;
+        if exact && !hosts && matches!(self.own, Own::Same) {
+            let most = busiest(self.shape, self.from.dims(), self.from_sbp, self.to_sbp, self.kept);
+            return match most.messages {
+                0 => local(),
+                n => self.rate(self.near()).price(n, most.elements * element),
+            };
         }
-        let mut sent = vec![(0u64, 0u64); self.from.len()];
-        let mut messages = 0;
+        let v = self.volume();
+        if v.elements == 0 {
+            return local();
+        }
+        if !exact {
+            let average = v.elements.div_ceil(self.from.len() as u64);
+            let link = if hosts { LinkKind::Network } else { self.near() };
+            let mut messages = 0;
+            for q in [0, self.to.len() - 1] {
+                let mut n = 0;
+                self.pieces(q, |piece| n += piece.holders.len() as u64);
+                messages = messages.max(n);
+            }
+            return self.rate(link).price(messages.max(1), v.max_received.max(average) * element);
+        }
+        let mut sent: SmallVec<[Load; 16]> = smallvec![Load::default(); self.from.len()];
+        let mut busiest = Load::default();
         for q in 0..self.to.len() {
             let own = self.own.get(q);
-            let mut received = 0;
+            let mut received = Load::default();
             self.pieces(q, |piece| {
                 let elements = volume(&piece.at);
                 for h in piece.holders.iter().filter(|h| own != Some(**h)) {
-                    received += 1;
-                    sent[*h].0 += elements;
-                    sent[*h].1 += 1;
+                    let far = hosts && self.model.host(self.from.ranks()[*h]) != self.model.host(self.to.ranks()[q]);
+                    received.add(elements, far);
+                    sent[*h].add(elements, far);
                 }
             });
-            messages = messages.max(received);
+            busiest.raise(&received);
         }
-        let wire = sent.iter().map(|s| s.0).max().unwrap_or(0).max(v.max_received);
-        let messages = sent.iter().map(|s| s.1).max().unwrap_or(0).max(messages);
-        self.of_messages(model, messages, wire * element, copied)
+        sent.iter().for_each(|s| busiest.raise(s));
+        let far = self.rate(LinkKind::Network);
+        let near = self.rate(self.near());
+        let slow = if busiest.far > 0 { far } else { near };
+        slow.price(busiest.messages, 0) + near.bytes(busiest.near * element) + far.bytes(busiest.far * element)
+    }
+}
+
+/// What one rank sends or receives in an exchange.
+#[derive(Clone, Default)]
+struct Load {
+    /// Elements within the host.
+    near: u64,
+    /// Elements between hosts.
+    far: u64,
+    messages: u64,
+}
+
+impl Load {
+    fn add(&mut self, elements: u64, far: bool) {
+        self.messages += 1;
+        *(if far { &mut self.far } else { &mut self.near }) += elements;
+    }
+
+    fn raise(&mut self, other: &Load) {
+        self.near = self.near.max(other.near);
+        self.far = self.far.max(other.far);
+        self.messages = self.messages.max(other.messages);
     }
 }

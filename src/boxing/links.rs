@@ -83,6 +83,13 @@ impl BoxingPlan {
                     from_peers(&members, &|i| around(&size, from) * from_parts[i].len());
                     shard = size;
                 }
+                RankStep::Broadcast { members, size } => {
+                    // A binomial tree: the parent is the number without its lowest bit.
+                    if members.me > 0 {
+                        tell(members.ranks[members.me & (members.me - 1)], (count(&size) * element) as u64);
+                    }
+                    shard = size;
+                }
                 RankStep::Exchange(x) => {
                     x.receives.iter().for_each(|t| tell(t.rank, (count(&t.size) * element) as u64));
                     shard = x.size.unwrap_or_default();
@@ -118,8 +125,10 @@ mod tests {
             sbp![P, P],
         ];
         let pair = Placement::new(Device::Cpu, &[1, 2], &[2]).unwrap();
+        let alone = Placement::new(Device::Cpu, &[0], &[1]).unwrap();
         let mut layouts: Vec<Layout> = nd.iter().map(|s| Layout::new(&mesh, s.clone())).collect();
         layouts.extend([sbp![B], sbp![S(0)], sbp![P]].into_iter().map(|s| Layout::new(&pair, s)));
+        layouts.push(Layout::new(&alone, sbp![B]));
         let mut mixed = 0;
         for (a, b) in layouts.iter().flat_map(|a| layouts.iter().map(move |b| (a, b))) {
             for shape in [[7usize, 5], [130, 33], [0, 3], [1, 2]] {

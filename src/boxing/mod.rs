@@ -9,11 +9,15 @@
 //! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
 //! Start at [`plan`], then `step.rs` (the moves and when they are legal), then `exchange.rs` (the general one).
 
+mod bound;
 mod choice;
 pub mod cost;
 mod dry;
 mod exchange;
+mod front;
 mod links;
+mod loads;
+mod memory;
 mod plan;
 mod program;
 mod reduce;

@@ -1,13 +1,15 @@
 //! Plans and the table that remembers them.
 
-use super::cost::{Model, all_reduce_sent};
-use super::exchange::{Exchange, Own};
+use super::bound::least;
+use super::cost::{Model, all_reduce_sent, broadcast_children};
+use super::exchange::{Exchange, Own, volume};
+use super::memory::extra_memory;
 use super::program::RankProgram;
-use super::search;
-use super::step::{BoxingStep, StepOp};
+use super::search::{self, Found};
+use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::error::Result;
 use crate::intern::{FixedHasher, FixedMap};
-use crate::placement::{MeshAxis, Placement};
+use crate::placement::Placement;
 use crate::sbp::{NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
 use oflow_kernels::{DType, Dims};
@@ -55,6 +57,8 @@ pub struct BoxingPlan {
     pub cost_ps: u64,
     /// The model that it is cheapest under.
     pub model: Model,
+    /// No way keeps the planner's memory limit; this one takes least.
+    pub over_memory: bool,
     programs: Mutex<BTreeMap<usize, Arc<RankProgram>>>,
 }
 
@@ -70,6 +74,19 @@ impl BoxingPlan {
         Arc::clone(programs.entry(rank).or_insert_with(|| Arc::new(RankProgram::new(self, rank))))
     }
 
+    /// The most bytes that a step takes on a rank besides its part of the source and of the destination: shards between
+    /// steps, and what is packed, unpacked and received apart. Of the rank with the largest shards.
+    pub fn extra_bytes(&self) -> u64 {
+        extra_memory(&self.shape, self.dtype.size() as u64, &self.steps)
+    }
+
+    /// The most bytes that a rank holds at once: its source and destination shards, the largest there are, and
+    /// [`extra_bytes`](Self::extra_bytes).
+    pub fn peak_bytes(&self) -> u64 {
+        let shard = |l: &Layout| volume(&shard_box(&self.shape, &l.placement, &l.sbp, 0));
+        (shard(&self.src) + shard(&self.dst)) * self.dtype.size() as u64 + self.extra_bytes()
+    }
+
     /// Bytes that cross between ranks, over all ranks and steps. Exact, also for uneven shards.
     pub fn bytes_sent(&self) -> u64 {
         self.steps.iter().map(|s| self.step_bytes(s)).sum()
@@ -78,7 +95,7 @@ impl BoxingPlan {
     /// Bytes that other ranks take from this one. For all-reduces in chunks a transport may shift a few bytes between the
     /// ranks, because its chunks start at cache lines; the sum over the ranks is exact.
     pub fn bytes_sent_by(&self, rank: usize) -> u64 {
-        self.steps.iter().map(|s| s.before.placement.position(rank).map_or(0, |p| self.step_bytes_by(s, p))).sum()
+        self.steps.iter().map(|s| self.step_bytes_by(s, rank)).sum()
     }
 
     fn step_bytes(&self, step: &BoxingStep) -> u64 {
@@ -86,26 +103,37 @@ impl BoxingPlan {
             let own = Own::new(&step.before.placement, &step.after.placement);
             return self.exchange(step, &own).volume().elements * self.dtype.size() as u64;
         }
-        (0..step.before.placement.len()).map(|p| self.step_bytes_by(step, p)).sum()
+        (0..step.after.placement.len()).map(|p| self.step_bytes_by(step, step.after.placement.ranks()[p])).sum()
     }
 
-    fn exchange<'a>(&'a self, step: &'a BoxingStep, own: &'a Own) -> Exchange<'a> {
+    pub(super) fn exchange<'a>(&'a self, step: &'a BoxingStep, own: &'a Own) -> Exchange<'a> {
         let (before, after) = (&step.before, &step.after);
-        Exchange::new(&self.shape, (&before.placement, &before.sbp), (&after.placement, &after.sbp), own)
+        let ends = ((&before.placement, &before.sbp), (&after.placement, &after.sbp));
+        Exchange::new(&self.model, &self.shape, ends.0, ends.1, own)
     }
 
-    fn step_bytes_by(&self, step: &BoxingStep, position: usize) -> u64 {
-        let mesh = &step.before.placement;
+    fn step_bytes_by(&self, step: &BoxingStep, rank: usize) -> u64 {
+        let element = self.dtype.size() as u64;
+        if let StepOp::Exchange { .. } = step.op {
+            let Some(sender) = step.before.placement.position(rank) else { return 0 };
+            let own = Own::new(&step.before.placement, &step.after.placement);
+            let mut sum = 0;
+            self.exchange(step, &own).sends(sender, |_, b| sum += volume(&b));
+            return sum * element;
+        }
+        let mesh = &step.after.placement;
+        let Some(position) = mesh.position(rank) else { return 0 };
         let size = |l: &Layout| shard_box(&self.shape, mesh, &l.sbp, position).size;
         let count = |size: &Dims| size.iter().product::<usize>();
-        let peers = |a: MeshAxis| mesh.dims()[a.0] - 1;
+        let members = |axes: AxisSet| axes.group_size(mesh.dims());
+        let coord = mesh.coord(position);
+        let me = |axes: AxisSet| axes.iter().fold(0, |m, a| m * mesh.dims()[a] + coord[a]);
         let elements = match step.op {
-            StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } => 0,
-            StepOp::AllReduce { axis, .. } => {
-                let (n, me) = (count(&size(&step.before)), mesh.coord(position)[axis.0]);
-                all_reduce_sent(n, mesh.dims()[axis.0], me, self.dtype.size() as u64) as usize
+            StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } | StepOp::Exchange { .. } => 0,
+            StepOp::AllReduce { axes, .. } => {
+                all_reduce_sent(count(&size(&step.before)), members(axes), me(axes), element) as usize
             }
-            StepOp::AllGather { axis, .. } => peers(axis) * count(&size(&step.before)),
+            StepOp::AllGather { axes, .. } => (members(axes) - 1) * count(&size(&step.before)),
             StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),
             StepOp::AllToAll { to, .. } => {
                 let mut stays = size(&step.before);
@@ -113,14 +141,9 @@ impl BoxingPlan {
                 stays[to] = size(&step.after)[to];
                 sent - count(&stays)
             }
-            StepOp::Exchange { .. } => {
-                let own = Own::new(&step.before.placement, &step.after.placement);
-                let mut sum = 0;
-                self.exchange(step, &own).sends(position, |_, b| sum += count(&b.size));
-                sum
-            }
+            StepOp::Broadcast { axes } => broadcast_children(members(axes), me(axes)) * count(&size(&step.after)),
         };
-        elements as u64 * self.dtype.size() as u64
+        elements as u64 * element
     }
 }
 
@@ -151,6 +174,7 @@ static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planner {
     model: Model,
+    memory: Option<u64>,
     /// Hash of all of the above: part of the key of the plans.
     id: u64,
 }
@@ -158,9 +182,21 @@ pub struct Planner {
 impl Planner {
     /// A planner under that model.
     pub fn new(model: Model) -> Planner {
+        Planner::with_memory(model, None)
+    }
+
+    /// A planner whose plans take at most so many bytes on a rank besides the source and the destination shard
+    /// ([`BoxingPlan::extra_bytes`]), where that can be. Where it cannot, the plan is the one that takes least, and says
+    /// so ([`BoxingPlan::over_memory`]).
+    pub fn with_memory(model: Model, bytes: Option<u64>) -> Planner {
         let mut h = FixedHasher::default();
-        model.hash(&mut h);
-        Planner { model, id: h.finish() }
+        (model, bytes).hash(&mut h);
+        Planner { model, memory: bytes, id: h.finish() }
+    }
+
+    /// A lower bound of [`cost`](Self::cost) on one mesh, in a fraction of the time: no plan is made.
+    pub fn least(&self, shape: &[usize], dtype: DType, placement: &Placement, src: &NdSbp, dst: &NdSbp) -> u64 {
+        least(&self.model, shape, dtype.size() as u64, placement, src, dst)
     }
 
     /// The model.
@@ -180,7 +216,7 @@ impl Planner {
         for l in [src, dst] {
             check_layout(shape, dtype, &l.placement, &l.sbp)?;
         }
-        let steps = search::cheapest(&self.model, shape, dtype, src, dst);
+        let Found { steps, over_memory } = search::cheapest(&self.model, self.memory, shape, dtype, src, dst);
         let plan = Arc::new(BoxingPlan {
             shape: shape.into(),
             dtype,
@@ -189,6 +225,7 @@ impl Planner {
             cost_ps: steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps)),
             steps,
             model: self.model,
+            over_memory,
             programs: Mutex::default(),
         });
         let mut plans = lock();

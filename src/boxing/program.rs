@@ -1,9 +1,10 @@
 //! What one rank does in a plan: boxes, members and counts worked out, so that running it asks no more questions.
 
-use super::exchange::{Exchange, Own};
+use super::cost::nested_range;
+use super::exchange::Own;
 use super::plan::{BoxingPlan, Layout};
-use super::step::{BoxingStep, StepOp};
-use crate::placement::{MeshAxis, Placement, shard_range};
+use super::step::{AxisSet, BoxingStep, StepOp};
+use crate::placement::Placement;
 use crate::sbp::shard_box;
 use oflow_kernels::{Dims, ReduceOp, ShardBox};
 use smallvec::SmallVec;
@@ -95,6 +96,13 @@ pub enum RankStep {
         /// Sizes of the output.
         size: Dims,
     },
+    /// The output is the input of member 0. The others have none.
+    Broadcast {
+        /// Group.
+        members: Members,
+        /// Sizes of the output.
+        size: Dims,
+    },
     /// Messages between any ranks.
     Exchange(RankExchange),
 }
@@ -165,60 +173,62 @@ impl RankProgram {
         RankProgram {
             src: size(&plan.src),
             dst: size(&plan.dst),
-            steps: plan.steps.iter().map(|s| step(&plan.shape, s, rank)).collect(),
+            steps: plan.steps.iter().map(|s| step(plan, s, rank)).collect(),
         }
     }
 }
 
-fn step(shape: &[usize], step: &BoxingStep, rank: usize) -> RankStep {
-    let mesh = &step.before.placement;
+fn step(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
+    let (shape, mesh) = (&plan.shape, &step.after.placement);
     if let StepOp::Exchange { .. } = step.op {
-        return exchange(shape, step, rank);
+        return exchange(plan, step, rank);
     }
     let Some(position) = mesh.position(rank) else { return RankStep::Idle };
-    let before = shard_box(shape, mesh, &step.before.sbp, position);
     let after = shard_box(shape, mesh, &step.after.sbp, position);
-    let parts = |axis: MeshAxis, whole: usize| -> Vec<Range<usize>> {
-        let k = mesh.dims()[axis.0];
-        (0..k).map(|i| shard_range(whole, k, i)).collect()
-    };
     let size = after.size.clone();
+    if let StepOp::Broadcast { axes } = step.op {
+        return RankStep::Broadcast { members: members(mesh, position, axes), size };
+    }
+    let before = shard_box(shape, mesh, &step.before.sbp, position);
+    let parts = |axes: AxisSet, whole: usize| -> Vec<Range<usize>> {
+        let ks: SmallVec<[usize; 4]> = axes.iter().map(|a| mesh.dims()[a]).collect();
+        (0..ks.iter().product()).map(|i| nested_range(whole, &ks, i)).collect()
+    };
     match step.op {
         StepOp::Slice { .. } => RankStep::Slice { offset: start_in(&after, &before), size },
         StepOp::Pad { op, .. } => RankStep::Pad { op, offset: start_in(&before, &after), size },
-        StepOp::Keep { axis, op } => {
-            if op == ReduceOp::Sum && mesh.coord(position)[axis.0] != 0 {
+        StepOp::Keep { axes, op } => {
+            let coord = mesh.coord(position);
+            if op == ReduceOp::Sum && axes.iter().any(|a| coord[a] != 0) {
                 RankStep::Identity { op, size }
             } else {
                 RankStep::Keep
             }
         }
-        StepOp::AllReduce { axis, op } => RankStep::AllReduce { members: members(mesh, position, axis), op },
-        StepOp::AllGather { axis, dim } => {
-            let parts = parts(axis, after.size[dim]);
-            RankStep::AllGather { members: members(mesh, position, axis), dim, parts, size }
+        StepOp::AllReduce { axes, op } => RankStep::AllReduce { members: members(mesh, position, axes), op },
+        StepOp::AllGather { axes, dim } => {
+            let parts = parts(axes, after.size[dim]);
+            RankStep::AllGather { members: members(mesh, position, axes), dim, parts, size }
         }
-        StepOp::ReduceScatter { axis, op, dim } => {
-            let parts = parts(axis, before.size[dim]);
-            RankStep::ReduceScatter { members: members(mesh, position, axis), op, dim, parts, size }
+        StepOp::ReduceScatter { axes, op, dim } => {
+            let parts = parts(axes, before.size[dim]);
+            RankStep::ReduceScatter { members: members(mesh, position, axes), op, dim, parts, size }
         }
-        StepOp::AllToAll { axis, from, to } => RankStep::AllToAll {
-            members: members(mesh, position, axis),
+        StepOp::AllToAll { axes, from, to } => RankStep::AllToAll {
+            members: members(mesh, position, axes),
             from,
             to,
-            from_parts: parts(axis, after.size[from]),
-            to_parts: parts(axis, before.size[to]),
+            from_parts: parts(axes, after.size[from]),
+            to_parts: parts(axes, before.size[to]),
             size,
         },
-        StepOp::Exchange { .. } => RankStep::Idle,
+        StepOp::Broadcast { .. } | StepOp::Exchange { .. } => RankStep::Idle,
     }
 }
 
-fn members(mesh: &Placement, position: usize, axis: MeshAxis) -> Members {
-    Members {
-        ranks: mesh.group(position, axis).into_iter().map(|p| mesh.ranks()[p]).collect(),
-        me: mesh.coord(position)[axis.0],
-    }
+fn members(mesh: &Placement, position: usize, axes: AxisSet) -> Members {
+    let (group, me) = mesh.group_along(position, axes.iter());
+    Members { ranks: group.into_iter().map(|p| mesh.ranks()[p]).collect(), me }
 }
 
 /// Where `inner` starts in `outer`, both boxes of one tensor.
@@ -226,14 +236,15 @@ fn start_in(inner: &ShardBox, outer: &ShardBox) -> Dims {
     inner.offset.iter().zip(&outer.offset).map(|(i, o)| i - o).collect()
 }
 
-fn exchange(shape: &[usize], step: &BoxingStep, rank: usize) -> RankStep {
+fn exchange(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
+    let shape = &plan.shape;
     let (before, after) = (&step.before, &step.after);
     let (sender, receiver) = (before.placement.position(rank), after.placement.position(rank));
     if sender.is_none() && receiver.is_none() {
         return RankStep::Idle;
     }
     let own = Own::new(&before.placement, &after.placement);
-    let x = Exchange::new(shape, (&before.placement, &before.sbp), (&after.placement, &after.sbp), &own);
+    let x = plan.exchange(step, &own);
     let mut out = RankExchange {
         sends: Vec::new(),
         receives: Vec::new(),

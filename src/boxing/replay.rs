@@ -179,6 +179,7 @@ impl Machine {
                 }
                 out
             }
+            RankStep::Broadcast { members, .. } => blocks[&members.ranks[0]].clone(),
             RankStep::Exchange(x) => return self.receive(rank, x, blocks, mail),
         }))
     }

@@ -1,250 +1,436 @@
-//! Cheapest path over the layouts between source and destination (Dijkstra).
+//! Cheapest path over the layouts between source and destination.
 //!
-//! States are nd-SBPs whose entries are B, the partials present at either end, or a split of a dim: of any dim on meshes of
-//! up to two axes, on others of each dim that is split at either end and of the longest. Splits that stand at neither end
-//! are worth their time: they make the all-reduce along two axes a reduce-scatter, a smaller all-reduce and an all-gather.
-//! A test compares with a brute force over all dims and partials.
+//! **States** are nd-SBPs whose entries are B, the partials present at either end, or a split of any dim. Splits that stand
+//! at neither end are worth their time: they make the all-reduce along two axes a reduce-scatter, a smaller all-reduce and
+//! an all-gather. Partials that stand at neither end are considered only where a dim is smaller than a mesh axis: there
+//! all data may lie on one rank, and changing to another partial costs nothing. Of tensors with so many dims that there
+//! would be more than [`MOST_STATES`] states, only the dims split at either end and the longest one are considered.
 //!
-//! Edges are the legal moves along one axis and the exchange. On one mesh the exchange leads from any state to any other;
-//! between two meshes it leads from the source's states to the destination's, so reducing or slicing before sending, and
-//! gathering after, come out of the same search.
+//! **Edges** are the legal moves along one axis or along several with the same SBP, the exchange, which leads from any
+//! state to any other, and towards another mesh the broadcast from a *corner* of it.
+//!
+//! **Search.** An exchange does the work of two, so a path is: moves, at most one exchange (and broadcast), moves. The one
+//! exception is an exchange that reduces: its result may be sent on in a second one, straight to the destination, which
+//! costs less than reducing every copy. Two fronts are explored, moves from the source and moves into the destination, each
+//! bounded by the cheapest path so far and by what is left at least (`bound.rs`), as in A*. Then pairs of both are joined by
+//! an exchange, cheapest bound first, until no bound is below the best path. A test compares with a brute force over all
+//! dims, all partials and any number of exchanges.
 
-use super::cost::{self, Algorithm, LinkKind, Model};
+use super::bound::{Floor, need};
+use super::cost::Model;
 use super::exchange::{Exchange, Own, same_mesh};
+use super::front::{Front, Mesh, State};
+use super::memory::{extra_memory, largest_box};
 use super::plan::Layout;
-use super::step::{BoxingStep, StepOp, move_along};
-use crate::placement::{Placement, shard_range};
+use super::step::{AxisSet, BoxingStep, StepOp};
+use crate::placement::{MeshAxis, Placement};
 use crate::sbp::{NdSbp, Sbp};
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, ReduceOp};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-/// On meshes of at most so many axes splits of all dims are considered.
-const ALL_DIMS_AXES: usize = 2;
+/// States of one mesh at most.
+const MOST_STATES: usize = 1 << 14;
 
-type Node = usize;
-/// Cost and steps; state; for an exchange that is not priced yet, the state that it comes from.
-type Queue = BinaryHeap<Reverse<((u64, u32), Node, Option<Node>)>>;
-
-struct Search<'a> {
-    model: &'a Model,
-    shape: &'a [usize],
-    element: u64,
-    sides: SmallVec<[Side; 2]>,
-    candidates: SmallVec<[Sbp; 8]>,
-    own: Own,
-    best: Vec<Best>,
+/// Steps with the most extra memory that one of them takes.
+pub(super) struct Found {
+    pub(super) steps: Vec<BoxingStep>,
+    /// No path keeps the memory limit: this is the one that takes least.
+    pub(super) over_memory: bool,
 }
 
-/// One mesh and the states on it.
-struct Side {
-    placement: Placement,
-    first: Node,
-    states: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Best {
-    /// Price and number of steps: of two paths that cost the same the shorter is taken.
-    cost: (u64, u32),
-    from: Node,
-    step: Option<StepOp>,
-    done: bool,
-}
-
-const UNREACHED: Best = Best { cost: (u64::MAX, u32::MAX), from: 0, step: None, done: false };
-
-/// The cheapest steps from `src` to `dst`. Both layouts are valid for the shape.
-pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Vec<BoxingStep> {
-    let same_ranks = same_mesh(&src.placement, &dst.placement);
-    // Meshes that differ in axis names only are one mesh; another device kind needs a copy, which the exchange makes.
-    let one = same_ranks && src.placement.device() == dst.placement.device();
-    let start = if one { free_moves(&dst.placement, &src.sbp, &dst.sbp) } else { src.sbp.clone() };
-    if shape.contains(&0) || (one && start == dst.sbp) {
-        return Vec::new();
-    }
-    let candidates = candidates(shape, src, dst);
-    let mut sides: SmallVec<[Side; 2]> = SmallVec::new();
-    let mut first = 0;
-    let placements = if one { vec![&dst.placement] } else { vec![&src.placement, &dst.placement] };
-    for placement in placements {
-        let states = candidates.len().pow(placement.axes() as u32);
-        sides.push(Side { placement: placement.clone(), first, states });
-        first += states;
-    }
-    let mut search = Search {
-        model,
-        shape,
-        element: dtype.size() as u64,
-        candidates,
-        own: Own::new(&src.placement, &dst.placement),
-        best: vec![UNREACHED; first],
-        sides,
+/// The cheapest steps from `src` to `dst`, both valid for the shape, with at most `memory` extra bytes if that can be.
+pub(super) fn cheapest(
+    model: &Model,
+    memory: Option<u64>,
+    shape: &[usize],
+    dtype: DType,
+    src: &Layout,
+    dst: &Layout,
+) -> Found {
+    let run = |memory| Search::new(model, memory, shape, dtype, src, dst).map(|s| s.run());
+    let none = |found: Option<Option<Vec<BoxingStep>>>| match found {
+        None => Some(Vec::new()),
+        Some(steps) => steps,
     };
-    let from = search.node(0, &start);
-    let to = search.node(search.sides.len() - 1, &dst.sbp);
-    search.run(from, to);
-    search.path(from, to)
-}
-
-/// The state with the destination's SBP on the axes of size 1, where all SBPs are the same thing.
-fn free_moves(placement: &Placement, sbp: &NdSbp, dst: &NdSbp) -> NdSbp {
-    (0..sbp.len()).map(|a| if placement.dims()[a] == 1 { dst[a] } else { sbp[a] }).collect()
-}
-
-fn candidates(shape: &[usize], src: &Layout, dst: &Layout) -> SmallVec<[Sbp; 8]> {
-    let mut all: SmallVec<[Sbp; 8]> = src.sbp.iter().chain(dst.sbp.iter()).copied().collect();
-    all.push(Sbp::Broadcast);
-    if src.placement.axes().max(dst.placement.axes()) <= ALL_DIMS_AXES {
-        all.extend((0..shape.len()).map(Sbp::Split));
-    } else {
-        let longest = (0..shape.len()).max_by_key(|d| (shape[*d], Reverse(*d)));
-        all.extend(longest.map(Sbp::Split));
+    if let Some(steps) = none(run(memory)) {
+        return Found { steps, over_memory: false };
     }
-    all.sort_unstable();
-    all.dedup();
+    // Each round takes less than the one before, until nothing does.
+    let mut steps = none(run(None)).unwrap_or_default();
+    loop {
+        let most = extra_memory(shape, dtype.size() as u64, &steps);
+        match most.checked_sub(1).and_then(|less| none(run(Some(less)))) {
+            Some(smaller) => steps = smaller,
+            None => return Found { steps, over_memory: true },
+        }
+    }
+}
+
+/// The SBPs that a state may have on an axis.
+fn candidates(shape: &[usize], src: &Layout, dst: &Layout, dtype: DType) -> SmallVec<[Sbp; 12]> {
+    let mut all: SmallVec<[Sbp; 12]> = src.sbp.iter().chain(dst.sbp.iter()).copied().collect();
+    all.push(Sbp::Broadcast);
+    let axes = || [src, dst].into_iter().flat_map(|l| l.placement.dims());
+    let longest_axis = axes().max().copied().unwrap_or(1);
+    if shape.iter().any(|n| *n < longest_axis) {
+        let sum = (dtype != DType::Bool).then_some(ReduceOp::Sum);
+        all.extend(sum.into_iter().chain([ReduceOp::Max, ReduceOp::Min]).map(Sbp::Partial));
+    }
+    let ends = all.clone();
+    all.extend((0..shape.len()).map(Sbp::Split));
+    let tidy = |all: &mut SmallVec<[Sbp; 12]>| {
+        all.sort_unstable();
+        all.dedup();
+    };
+    tidy(&mut all);
+    let most = src.placement.axes().max(dst.placement.axes()) as u32;
+    if all.len().checked_pow(most).is_none_or(|states| states > MOST_STATES) {
+        all = ends;
+        all.extend((0..shape.len()).max_by_key(|d| (shape[*d], Reverse(*d))).map(Sbp::Split));
+        tidy(&mut all);
+    }
     all
 }
 
-impl Search<'_> {
-    fn node(&self, side: usize, sbp: &NdSbp) -> Node {
-        let index = |s: &Sbp| self.candidates.iter().position(|c| c == s).unwrap_or(0);
-        self.sides[side].first + sbp.iter().fold(0, |n, s| n * self.candidates.len() + index(s))
-    }
+/// One search.
+struct Search<'a> {
+    src: &'a Layout,
+    dst: &'a Layout,
+    own: Own,
+    from: Mesh<'a>,
+    /// The destination's mesh, if it is another one.
+    to: Option<Mesh<'a>>,
+    candidates: SmallVec<[Sbp; 12]>,
+    start: State,
+    goal: State,
+}
 
-    fn side(&self, node: Node) -> usize {
-        self.sides.iter().rposition(|s| s.first <= node).unwrap_or(0)
-    }
+/// The best path so far.
+#[derive(Clone)]
+struct Path {
+    /// Price and number of steps: of two paths that cost the same the shorter is taken.
+    cost: (u64, u32),
+    /// The last state of the moves from the source; none if there is no path yet.
+    from: Option<State>,
+    /// What joins the moves.
+    exchange: Option<StepOp>,
+    /// Where the exchange leads if a second one goes on from there, and what that costs.
+    middle: Option<(State, StepOp, u64)>,
+    broadcast: Option<Corner>,
+    /// The first state of the moves into the destination; none if the moves from the source reach it.
+    to: Option<State>,
+}
 
-    fn sbp(&self, node: Node) -> NdSbp {
-        let side = &self.sides[self.side(node)];
-        let mut rest = node - side.first;
-        let mut sbp = NdSbp::broadcast(side.placement.axes());
-        for a in (0..sbp.len()).rev() {
-            sbp[a] = self.candidates[rest % self.candidates.len()];
-            rest /= self.candidates.len();
+/// A corner of the destination's mesh, with what it is for a state of the mesh.
+#[derive(Clone)]
+struct Corner {
+    axes: AxisSet,
+    placement: Placement,
+    sbp: NdSbp,
+}
+
+/// Where an exchange may lead: the destination's mesh, or a corner of it.
+struct Entry {
+    state: State,
+    corner: Option<Corner>,
+    /// What is left from there, and its steps.
+    left: (u64, u32),
+}
+
+impl<'a> Search<'a> {
+    /// None when there is nothing to do.
+    fn new(
+        model: &'a Model,
+        memory: Option<u64>,
+        shape: &'a [usize],
+        dtype: DType,
+        src: &'a Layout,
+        dst: &'a Layout,
+    ) -> Option<Search<'a>> {
+        // Meshes that differ in axis names only are one mesh; another device kind needs a copy, which the exchange makes.
+        let one = same_mesh(&src.placement, &dst.placement) && src.placement.device() == dst.placement.device();
+        let mesh = |p: &Placement| Mesh::new(model, memory, shape, dtype, p);
+        let (from, to) = (mesh(&src.placement), (!one).then(|| mesh(&dst.placement)));
+        let start = from.state(&src.sbp);
+        let goal = to.as_ref().unwrap_or(&from).state(&dst.sbp);
+        if shape.contains(&0) || (one && start == goal) {
+            return None;
         }
-        sbp
+        let own = Own::new(&src.placement, &dst.placement);
+        Some(Search { src, dst, own, candidates: candidates(shape, src, dst, dtype), from, to, start, goal })
     }
 
-    fn layout(&self, node: Node) -> Layout {
-        Layout { placement: self.sides[self.side(node)].placement.clone(), sbp: self.sbp(node) }
+    fn dst_mesh(&self) -> &Mesh<'a> {
+        self.to.as_ref().unwrap_or(&self.from)
     }
 
-    fn relax(&mut self, from: Node, to: Node, op: StepOp, price: u64) -> bool {
-        let (cost, steps) = self.best[from].cost;
-        let new = (cost.saturating_add(price), steps + 1);
-        let better = new < self.best[to].cost;
-        if better {
-            self.best[to] = Best { cost: new, from, step: Some(op), done: false };
+    /// The steps, unless the memory limit forbids all ways.
+    fn run(&self) -> Option<Vec<BoxingStep>> {
+        let mut best =
+            Path { cost: (u64::MAX, u32::MAX), from: None, exchange: None, middle: None, broadcast: None, to: None };
+        let direct = Entry { state: self.goal.clone(), corner: None, left: (0, 0) };
+        // Always there: something to beat.
+        self.join(&mut best, &self.start, (0, 0), &direct);
+        let (mesh, candidates) = (&self.from, &self.candidates);
+        let floor = Floor::new(mesh.model, mesh.placement.device());
+        let rest = |a: &[Sbp], b: &[Sbp]| match self.to {
+            None => floor.steps(need(mesh.shape, &mesh.dims, a, b), mesh.element),
+            Some(_) => floor.exchange_local,
+        };
+        let target = self.to.is_none().then_some(&self.goal);
+        let mut forward = Front::new(mesh, candidates, &self.start, target);
+        forward.explore(mesh, &mut best.cost, |s| rest(s, &self.goal));
+        if let Some(cost) = target.and_then(|t| forward.cost(t)).filter(|c| *c <= best.cost) {
+            best = Path { cost, from: target.cloned(), exchange: None, middle: None, broadcast: None, to: None };
         }
-        better
+        let into = self.dst_mesh();
+        let mut backward = Front::backward(into, candidates, &self.goal, self.to.is_none().then_some(&self.start));
+        let mut limit = best.cost;
+        backward.explore(into, &mut limit, |s| rest(&self.start, s));
+        self.joins(&mut best, &forward, &backward, &floor);
+        self.join_twice(&mut best, &forward, &floor);
+        (best.from.is_some()).then(|| self.steps(&best, &forward, &backward))
     }
 
-    fn run(&mut self, from: Node, to: Node) {
-        self.best[from].cost = (0, 0);
-        // The direct exchange is always there: an upper bound that prunes from the start.
-        self.relax_exchange(from, to);
-        let mut queue: Queue =
-            BinaryHeap::from([Reverse((self.best[from].cost, from, None)), Reverse((self.best[to].cost, to, None))]);
-        while let Some(Reverse((cost, node, exchanged_from))) = queue.pop() {
-            if node == to && cost == self.best[to].cost && exchanged_from.is_none() {
-                return;
-            }
-            if let Some(before) = exchanged_from {
-                // Priced by its lower bound so far, and now the cheapest that is left.
-                if self.relax_exchange(before, node) {
-                    queue.push(Reverse((self.best[node].cost, node, None)));
-                }
-                continue;
-            }
-            if self.best[node].done || cost != self.best[node].cost {
-                continue;
-            }
-            self.best[node].done = true;
-            let side = self.side(node);
-            let sbp = self.sbp(node);
-            for axis in 0..sbp.len() {
-                if self.sides[side].placement.dims()[axis] == 1 {
+    /// Joins pairs of both fronts by exchanges.
+    fn joins(&self, best: &mut Path, forward: &Front, backward: &Front, floor: &Floor) {
+        let entries = self.entries(backward);
+        let (mesh, one) = (&self.from, self.to.is_none());
+        let mut pairs: Vec<(u64, u32, usize, usize)> = Vec::new();
+        let sources: Vec<(State, (u64, u32))> = forward.reached().collect();
+        for (i, (state, cost)) in sources.iter().enumerate() {
+            for (j, entry) in entries.iter().enumerate() {
+                let ends = cost.0.saturating_add(entry.left.0);
+                if ends.saturating_add(floor.exchange_local) >= best.cost.0 {
                     continue;
                 }
-                for next in self.moves(side, &sbp, axis, node) {
-                    if self.relax(node, next.0, next.1, next.2) && self.best[next.0].cost <= self.best[to].cost {
-                        queue.push(Reverse((self.best[next.0].cost, next.0, None)));
+                if let Some(c) = &entry.corner
+                    && same_mesh(&c.placement, &self.src.placement)
+                    && c.placement.device() == self.src.placement.device()
+                    && mesh.state(&c.sbp) == *state
+                {
+                    // The source is the corner: nothing to exchange.
+                    let total = (ends, cost.1 + entry.left.1);
+                    if total < best.cost {
+                        *best = Path {
+                            cost: total,
+                            from: Some(state.clone()),
+                            exchange: None,
+                            middle: None,
+                            broadcast: entry.corner.clone(),
+                            to: Some(entry.state.clone()),
+                        };
                     }
+                    continue;
+                }
+                let least = match (one, &entry.corner) {
+                    (true, _) if *state == entry.state => continue,
+                    (true, _) => floor.exchange(need(mesh.shape, &mesh.dims, state, &entry.state), mesh.element),
+                    (false, _) => self.with_exchange(state, entry, |x| x.least_price(mesh.element)),
+                };
+                let bound = ends.saturating_add(least);
+                if bound < best.cost.0 {
+                    pairs.push((bound, cost.1 + 1 + entry.left.1, i, j));
                 }
             }
-            if side == 0 {
-                self.bound_exchanges(node, &sbp, to, &mut queue);
+        }
+        pairs.sort_unstable();
+        for (bound, _, i, j) in pairs {
+            if bound >= best.cost.0 {
+                break;
             }
+            self.join(best, &sources[i].0, sources[i].1, &entries[j]);
         }
     }
 
-    /// Queues the exchanges from a state by a lower bound of their price: pricing one takes longer than anything else here.
-    fn bound_exchanges(&self, node: Node, sbp: &NdSbp, to: Node, queue: &mut Queue) {
-        let (cost, steps) = self.best[node].cost;
-        let target = &self.sides[self.sides.len() - 1];
-        let exchange = (&self.sides[0].placement, &target.placement);
-        // What a rank can do alone after an exchange, the exchange does itself, but for padding parts that went to different
-        // ranks: without that a path that goes on has a collective.
-        let pads = self.sbp(to).has_partial();
-        let gather = self.model.rate(LinkKind::SameHost, Algorithm::AllGather);
-        let beyond = if pads { self.model.local_ps } else { gather.price(1, 0) };
-        for next in target.first..target.first + target.states {
-            let later = if next == to { 0 } else { beyond };
-            let limit = self.best[next].cost.0.min(self.best[to].cost.0.saturating_sub(later));
-            if next == node || self.best[next].done || cost + self.model.local_exchange_ps > limit {
+    /// Joins states of the forward front with the goal by two exchanges, of which the first reduces.
+    fn join_twice(&self, best: &mut Path, forward: &Front, floor: &Floor) {
+        let mesh = &self.from;
+        let needs = |a: &[Sbp], b: &[Sbp]| need(mesh.shape, &mesh.dims, a, b);
+        if self.to.is_some() {
+            return;
+        }
+        let whole = needs(&self.start, &self.goal);
+        let both = floor.exchange(whole, mesh.element).saturating_add(floor.exchange_start);
+        if !whole.reduces || both >= best.cost.0 {
+            return;
+        }
+        let sources: Vec<(State, (u64, u32))> = forward.reached().collect();
+        let mut triples = Vec::new();
+        // Split where the source was reduced, or as the goal has it.
+        let sensible = |s: &State| (0..s.len()).all(|a| s[a].split_dim().is_some() || s[a] == self.goal[a]);
+        for middle in forward.states().filter(sensible) {
+            let second = floor.exchange(needs(&middle, &self.goal), mesh.element);
+            if second.saturating_add(floor.exchange_start) >= best.cost.0 {
                 continue;
             }
-            let next_sbp = self.sbp(next);
-            let x = Exchange::new(self.shape, (exchange.0, sbp), (exchange.1, &next_sbp), &self.own);
-            let bound = cost.saturating_add(x.least_price(self.model, self.element));
-            if bound <= limit {
-                queue.push(Reverse(((bound, steps + 1), next, Some(node))));
+            for (i, (state, cost)) in sources.iter().enumerate() {
+                let first = needs(state, &middle);
+                let bound = cost.0.saturating_add(floor.exchange(first, mesh.element)).saturating_add(second);
+                if first.reduces && bound < best.cost.0 {
+                    triples.push((bound, i, middle.clone()));
+                }
+            }
+        }
+        triples.sort_unstable();
+        for (bound, i, middle) in triples {
+            if bound >= best.cost.0 {
+                break;
+            }
+            let goal = Entry { state: self.goal.clone(), corner: None, left: (0, 0) };
+            let (op, second) = self.with_exchange(&middle, &goal, |x| {
+                (StepOp::Exchange { kept: x.kept, device_copy: false }, x.price(mesh.element))
+            });
+            let fits = mesh.memory.is_none() || {
+                let sizes = |s: &[Sbp]| largest_box(mesh.shape, &mesh.dims, s);
+                mesh.fits(op, (&sizes(&middle), &sizes(&self.goal)), 1, (false, true))
+            };
+            let entry = Entry { state: middle.clone(), corner: None, left: (second, 1) };
+            let mut path = best.clone();
+            self.join(&mut path, &sources[i].0, sources[i].1, &entry);
+            if fits && path.cost < best.cost {
+                *best = Path { middle: Some((middle, op, second)), to: Some(self.goal.clone()), ..path };
             }
         }
     }
 
-    fn moves(&self, side: usize, sbp: &NdSbp, axis: usize, node: Node) -> SmallVec<[(Node, StepOp, u64); 8]> {
-        let placement = &self.sides[side].placement;
-        let k = placement.dims()[axis];
-        let mut sizes: Dims = self.shape.into();
-        for a in (0..sbp.len()).filter(|a| *a != axis) {
-            if let Sbp::Split(d) = sbp[a] {
-                sizes[d] = shard_range(sizes[d], placement.dims()[a], 0).len();
+    /// Where an exchange may lead.
+    fn entries(&self, backward: &Front) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let corners = if self.to.is_some() { corners(self.dst) } else { SmallVec::new() };
+        let mesh = self.dst_mesh();
+        for (state, left) in backward.reached() {
+            for axes in &corners {
+                let broadcasts = mesh.axes.iter().zip(&state).all(|(a, s)| !axes.contains(*a) || s.is_broadcast());
+                if let (true, Some(placement)) = (broadcasts, corner_of(&self.dst.placement, *axes)) {
+                    let sbp = corner_sbp(&mesh.sbp(&state, &self.dst.sbp), *axes, placement.axes());
+                    let price = mesh.broadcast(&state, *axes);
+                    let left = (left.0.saturating_add(price), left.1 + 1);
+                    entries.push(Entry {
+                        state: state.clone(),
+                        corner: Some(Corner { axes: *axes, placement, sbp }),
+                        left,
+                    });
+                }
+            }
+            entries.push(Entry { state, corner: None, left });
+        }
+        entries
+    }
+
+    /// Asks the exchange from a state of the source's mesh to an entry.
+    fn with_exchange<R>(&self, state: &[Sbp], entry: &Entry, ask: impl FnOnce(&Exchange) -> R) -> R {
+        let whole = |mesh: &Mesh, state: &[Sbp]| mesh.sbp(state, &NdSbp::broadcast(mesh.placement.axes()));
+        let before = whole(&self.from, state);
+        let mesh = &self.from;
+        match &entry.corner {
+            Some(c) => {
+                let own = Own::new(&self.src.placement, &c.placement);
+                ask(&Exchange::new(mesh.model, mesh.shape, (&mesh.placement, &before), (&c.placement, &c.sbp), &own))
+            }
+            None => {
+                let (to, after) = (self.dst_mesh(), whole(self.dst_mesh(), &entry.state));
+                let ends = ((&mesh.placement, &before), (&to.placement, &after));
+                ask(&Exchange::new(mesh.model, mesh.shape, ends.0, ends.1, &self.own))
             }
         }
-        let link = self.model.along(placement, axis);
-        let count = self.candidates.len();
-        let stride = count.pow((sbp.len() - 1 - axis) as u32);
-        let here = self.candidates.iter().position(|c| *c == sbp[axis]).unwrap_or(0);
-        let edge = |(i, to): (usize, &Sbp)| {
-            let op = move_along(placement.dims(), sbp, axis, *to)?;
-            Some((node - here * stride + i * stride, op, cost::of_move(self.model, link, op, k, &sizes, self.element)))
+    }
+
+    /// Prices a path with an exchange and takes it if it is better than what there is.
+    fn join(&self, best: &mut Path, state: &State, before: (u64, u32), entry: &Entry) {
+        let mesh = &self.from;
+        let devices = (self.src.placement.device(), self.dst.placement.device());
+        let (kept, price, reduced) =
+            self.with_exchange(state, entry, |x| (x.kept, x.price(mesh.element), x.contributions() as u64));
+        let op = StepOp::Exchange { kept, device_copy: devices.0 != devices.1 };
+        let cost = (before.0.saturating_add(price).saturating_add(entry.left.0), before.1 + 1 + entry.left.1);
+        if cost >= best.cost {
+            return;
+        }
+        if mesh.memory.is_some() {
+            let after = match &entry.corner {
+                Some(c) => largest_box(mesh.shape, c.placement.dims(), &c.sbp),
+                None => largest_box(mesh.shape, &self.dst_mesh().dims, &entry.state),
+            };
+            let ends = (*state == self.start, entry.corner.is_none() && entry.state == self.goal);
+            if !mesh.fits(op, (&largest_box(mesh.shape, &mesh.dims, state), &after), reduced, ends) {
+                return;
+            }
+        }
+        *best = Path {
+            cost,
+            from: Some(state.clone()),
+            exchange: Some(op),
+            middle: None,
+            broadcast: entry.corner.clone(),
+            to: Some(entry.state.clone()),
         };
-        self.candidates.iter().enumerate().filter_map(edge).collect()
     }
 
-    fn relax_exchange(&mut self, from: Node, next: Node) -> bool {
-        let (src, dst) = (self.sbp(from), self.sbp(next));
-        let (before, after) = (&self.sides[0].placement, &self.sides[self.sides.len() - 1].placement);
-        let x = Exchange::new(self.shape, (before, &src), (after, &dst), &self.own);
-        let op = StepOp::Exchange { kept: x.kept, device_copy: before.device() != after.device() };
-        let price = x.price(self.model, self.element);
-        self.relax(from, next, op, price)
-    }
-
-    fn path(&self, from: Node, to: Node) -> Vec<BoxingStep> {
-        let mut steps = Vec::new();
-        let mut node = to;
-        while node != from {
-            let Best { from: previous, step: Some(op), cost, .. } = self.best[node] else { break };
-            let cost_ps = cost.0 - self.best[previous].cost.0;
-            steps.push(BoxingStep { op, before: self.layout(previous), after: self.layout(node), cost_ps });
-            node = previous;
+    /// The steps of a path, with the layouts between them.
+    fn steps(&self, path: &Path, forward: &Front, backward: &Front) -> Vec<BoxingStep> {
+        let mut steps: Vec<(StepOp, Layout, u64)> = Vec::new();
+        // On axes of size 1, where all SBPs are the same thing, a layout has that of the destination, or B on another mesh.
+        let like = if self.to.is_some() { NdSbp::broadcast(self.src.placement.axes()) } else { self.dst.sbp.clone() };
+        let first = Layout::new(&self.from.placement, self.from.sbp(&self.start, &like));
+        let on = |mesh: &Mesh, state: &[Sbp], like: &NdSbp| Layout::new(&mesh.placement, mesh.sbp(state, like));
+        let Some(from) = &path.from else { return Vec::new() };
+        for (op, state, cost) in forward.path(from) {
+            steps.push((op, on(&self.from, &state, &like), cost));
         }
-        steps.reverse();
+        let into = self.dst_mesh();
+        if let Some(to) = &path.to {
+            let landed = on(into, to, &self.dst.sbp);
+            let left = backward.cost(to).map_or(0, |c| c.0);
+            let broadcast = path.broadcast.as_ref().map_or(0, |c| into.broadcast(to, c.axes));
+            if let Some(op) = path.exchange {
+                let second = path.middle.as_ref().map_or(0, |m| m.2);
+                let price = path.cost.0 - forward.cost(from).map_or(0, |c| c.0) - left - broadcast - second;
+                let at = path.broadcast.as_ref().map(|c| Layout::new(&c.placement, c.sbp.clone()));
+                let between = path.middle.as_ref().map(|m| on(into, &m.0, &self.dst.sbp));
+                steps.push((op, at.or(between).unwrap_or_else(|| landed.clone()), price));
+            }
+            if let Some((_, op, price)) = path.middle {
+                steps.push((op, landed.clone(), price));
+            }
+            if let Some(c) = &path.broadcast {
+                steps.push((StepOp::Broadcast { axes: c.axes }, landed, broadcast));
+            }
+            for (op, state, cost) in backward.path(to) {
+                steps.push((op, on(into, &state, &self.dst.sbp), cost));
+            }
+        }
+        let mut before = first;
         steps
+            .into_iter()
+            .map(|(op, after, cost_ps)| {
+                let step = BoxingStep { op, before: before.clone(), after: after.clone(), cost_ps };
+                before = after;
+                step
+            })
+            .collect()
     }
+}
+
+/// The corners of a mesh from which a broadcast may lead to a layout: coordinate 0 of one axis that is B, or of all.
+fn corners(dst: &Layout) -> SmallVec<[AxisSet; 4]> {
+    let whole: AxisSet =
+        (0..dst.sbp.len()).filter(|a| dst.sbp[*a].is_broadcast() && dst.placement.dims()[*a] > 1).collect();
+    let mut all: SmallVec<[AxisSet; 4]> = whole.iter().map(|a| [a].into_iter().collect()).collect();
+    if all.len() > 1 {
+        all.push(whole);
+    }
+    all
+}
+
+/// The placement of a corner.
+fn corner_of(mesh: &Placement, corner: AxisSet) -> Option<Placement> {
+    corner.iter().rev().try_fold(mesh.clone(), |p, a| p.slice(MeshAxis(a), 0).ok())
+}
+
+/// What a corner has of a layout of the mesh: the entries of the other axes, B on the axis of a single rank.
+fn corner_sbp(sbp: &NdSbp, corner: AxisSet, axes: usize) -> NdSbp {
+    let rest: NdSbp = (0..sbp.len()).filter(|a| !corner.contains(*a)).map(|a| sbp[a]).collect();
+    if rest.is_empty() { NdSbp::broadcast(axes) } else { rest }
 }

@@ -1,6 +1,6 @@
 //! The moves that plans are made of, and when each keeps the logical value.
 //!
-//! Along one mesh axis:
+//! Along one mesh axis, or along several at once that all have the same SBP before and get the same after:
 //!
 //! | from → to | move | legal if (axes of size 1 never count) |
 //! |---|---|---|
@@ -13,11 +13,17 @@
 //! | S(d) → B | all-gather | no inner axis splits d |
 //! | S(d) → S(e) | all-to-all | no inner axis splits d or e |
 //!
-//! Everything else goes in two moves or through the exchange (`exchange.rs`), which is always legal.
+//! "Inner" means: inside the outermost axis of the move and not part of it. The members of a move along several axes are
+//! in row-major order of their coordinates, so their parts of a dim are consecutive; they are those of the *nested* split,
+//! which for uneven sizes is not the flat split into as many parts.
+//!
+//! Everything else goes in several moves or through the exchange (`exchange.rs`), which is always legal. Towards another
+//! mesh there is also the broadcast: what the corner of the mesh (coordinate 0 of some axes) has gets everywhere along
+//! these axes.
 
 use super::plan::Layout;
 use crate::placement::{MeshAxis, Placement};
-use crate::sbp::{NdSbp, Sbp};
+use crate::sbp::Sbp;
 use oflow_kernels::ReduceOp;
 use std::fmt;
 
@@ -38,22 +44,46 @@ impl AxisSet {
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
+    /// The axes, outermost first.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = usize> + Clone {
+        (0..64).filter(move |a| self.contains(*a))
+    }
+    /// The outermost axis.
+    pub(super) fn first(self) -> usize {
+        self.0.trailing_zeros() as usize
+    }
+    /// The number of ranks in a group along these axes of a mesh.
+    pub fn group_size(self, dims: &[usize]) -> usize {
+        self.iter().take_while(|a| *a < dims.len()).map(|a| dims[a]).product()
+    }
 }
 
-/// What a step does. Everything but the exchange changes the SBP of one mesh axis.
+impl From<MeshAxis> for AxisSet {
+    fn from(a: MeshAxis) -> AxisSet {
+        AxisSet(1 << a.0)
+    }
+}
+
+impl FromIterator<usize> for AxisSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(axes: I) -> AxisSet {
+        AxisSet(axes.into_iter().fold(0, |s, a| s | 1 << a))
+    }
+}
+
+/// What a step does. Everything but the exchange changes the SBP of one or several mesh axes, all from the same to the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepOp {
     /// B → S(dim): each rank keeps its part. No bytes move.
     Slice {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Tensor dim.
         dim: usize,
     },
     /// S(dim) → P(op): each rank's part surrounded by the identity of `op`. No bytes move.
     Pad {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Tensor dim.
         dim: usize,
         /// Which partial.
@@ -61,29 +91,29 @@ pub enum StepOp {
     },
     /// B → P(op): for a sum coordinate 0 keeps its copy and the others become zero; for max and min all keep theirs.
     Keep {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Which partial.
         op: ReduceOp,
     },
     /// P(op) → B.
     AllReduce {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Which partial.
         op: ReduceOp,
     },
     /// S(dim) → B.
     AllGather {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Tensor dim.
         dim: usize,
     },
     /// P(op) → S(dim).
     ReduceScatter {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Which partial.
         op: ReduceOp,
         /// Tensor dim.
@@ -91,12 +121,17 @@ pub enum StepOp {
     },
     /// S(from) → S(to).
     AllToAll {
-        /// Mesh axis.
-        axis: MeshAxis,
+        /// Mesh axes.
+        axes: AxisSet,
         /// Dim that was split.
         from: usize,
         /// Dim that becomes split.
         to: usize,
+    },
+    /// From the corner of a mesh, the ranks at coordinate 0 of these axes, to the whole mesh with B on them.
+    Broadcast {
+        /// Mesh axes of the destination.
+        axes: AxisSet,
     },
     /// Any layout → any layout: each rank sends the intersections of its box with the receivers' boxes; P contributions
     /// are reduced at the receiver, inner mesh axis first, in order of coordinates.
@@ -121,32 +156,32 @@ pub struct BoxingStep {
     pub cost_ps: u64,
 }
 
-fn axis_name(p: &Placement, axis: MeshAxis) -> String {
-    match &p.names()[axis.0] {
-        Some(name) => name.clone(),
-        None => format!("axis {}", axis.0),
-    }
+/// `dp`, `dp+tp`, `axis 1`.
+pub(super) fn axis_names(p: &Placement, axes: AxisSet) -> String {
+    let name = |a: usize| p.names()[a].clone().unwrap_or_else(|| format!("axis {a}"));
+    axes.iter().map(name).collect::<Vec<_>>().join("+")
 }
 
 impl fmt::Display for BoxingStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let p = &self.before.placement;
-        let along = |axis| axis_name(p, axis);
+        let p = &self.after.placement;
+        let along = |axes| axis_names(p, axes);
         match self.op {
-            StepOp::Slice { axis, dim } => write!(f, "slice(dim {dim}) along {}", along(axis))?,
-            StepOp::Pad { axis, dim, op } => write!(f, "pad(dim {dim}, {op}) along {}", along(axis))?,
-            StepOp::Keep { axis, op: ReduceOp::Sum } => write!(f, "keep-first along {}", along(axis))?,
-            StepOp::Keep { axis, .. } => write!(f, "keep-all along {}", along(axis))?,
-            StepOp::AllReduce { axis, op } => write!(f, "all-reduce({op}) along {}", along(axis))?,
-            StepOp::AllGather { axis, dim } => write!(f, "all-gather(dim {dim}) along {}", along(axis))?,
-            StepOp::ReduceScatter { axis, op, dim } => {
-                write!(f, "reduce-scatter({op}, dim {dim}) along {}", along(axis))?
+            StepOp::Slice { axes, dim } => write!(f, "slice(dim {dim}) along {}", along(axes))?,
+            StepOp::Pad { axes, dim, op } => write!(f, "pad(dim {dim}, {op}) along {}", along(axes))?,
+            StepOp::Keep { axes, op: ReduceOp::Sum } => write!(f, "keep-first along {}", along(axes))?,
+            StepOp::Keep { axes, .. } => write!(f, "keep-all along {}", along(axes))?,
+            StepOp::AllReduce { axes, op } => write!(f, "all-reduce({op}) along {}", along(axes))?,
+            StepOp::AllGather { axes, dim } => write!(f, "all-gather(dim {dim}) along {}", along(axes))?,
+            StepOp::ReduceScatter { axes, op, dim } => {
+                write!(f, "reduce-scatter({op}, dim {dim}) along {}", along(axes))?
             }
-            StepOp::AllToAll { axis, from, to } => write!(f, "all-to-all(dim {from} to {to}) along {}", along(axis))?,
+            StepOp::AllToAll { axes, from, to } => write!(f, "all-to-all(dim {from} to {to}) along {}", along(axes))?,
+            StepOp::Broadcast { axes } => write!(f, "broadcast along {}", along(axes))?,
             StepOp::Exchange { kept, device_copy } => {
                 f.write_str(if device_copy { "exchange and copy to device" } else { "exchange" })?;
-                for a in (0..p.axes()).filter(|a| kept.contains(*a)) {
-                    write!(f, " within {}", along(MeshAxis(a)))?;
+                if !kept.is_empty() {
+                    write!(f, " within {}", along(kept))?;
                 }
             }
         }
@@ -158,31 +193,29 @@ impl fmt::Display for BoxingStep {
     }
 }
 
-/// True when an axis inside `axis` splits `dim`.
-fn inner_splits(dims: &[usize], sbp: &NdSbp, axis: usize, dim: usize) -> bool {
-    (axis + 1..dims.len()).any(|b| dims[b] > 1 && sbp[b] == Sbp::Split(dim))
-}
-
 /// True when an axis inside `axis` is partial with another reduction.
-pub(super) fn inner_other_partial(dims: &[usize], sbp: &NdSbp, axis: usize, op: ReduceOp) -> bool {
+pub(super) fn inner_other_partial(dims: &[usize], sbp: &[Sbp], axis: usize, op: ReduceOp) -> bool {
     (axis + 1..dims.len()).any(|b| dims[b] > 1 && sbp[b].partial_op().is_some_and(|o| o != op))
 }
 
-/// The move that changes `sbp[axis]` into `to` on a mesh of sizes `dims`, if there is a legal one.
-pub(super) fn move_along(dims: &[usize], sbp: &NdSbp, axis: usize, to: Sbp) -> Option<StepOp> {
+/// The move that changes the SBP of `axes`, which is the same on all of them, into `to` on a mesh of sizes `dims`, if
+/// there is a legal one.
+pub(super) fn move_along(dims: &[usize], sbp: &[Sbp], axes: AxisSet, to: Sbp) -> Option<StepOp> {
     use Sbp::{Broadcast as B, Partial as P, Split as S};
-    let splits = |d| inner_splits(dims, sbp, axis, d);
-    let clash = |op| inner_other_partial(dims, sbp, axis, op);
-    let inner_sum = || (axis + 1..dims.len()).any(|b| dims[b] > 1 && sbp[b] == Sbp::PARTIAL_SUM);
-    let a = MeshAxis(axis);
-    let (op, legal) = match (sbp[axis], to) {
-        (B, S(d)) => (StepOp::Slice { axis: a, dim: d }, !splits(d)),
-        (B, P(op)) => (StepOp::Keep { axis: a, op }, true),
-        (S(d), P(op)) => (StepOp::Pad { axis: a, dim: d, op }, !splits(d) && (op == ReduceOp::Sum || !inner_sum())),
-        (P(op), B) => (StepOp::AllReduce { axis: a, op }, !clash(op)),
-        (P(op), S(d)) => (StepOp::ReduceScatter { axis: a, op, dim: d }, !clash(op) && !splits(d)),
-        (S(d), B) => (StepOp::AllGather { axis: a, dim: d }, !splits(d)),
-        (S(d), S(e)) if d != e => (StepOp::AllToAll { axis: a, from: d, to: e }, !splits(d) && !splits(e)),
+    let first = axes.first();
+    let inner =
+        |bad: &dyn Fn(Sbp) -> bool| (first + 1..dims.len()).any(|b| dims[b] > 1 && !axes.contains(b) && bad(sbp[b]));
+    let splits = |d| inner(&|s| s == S(d));
+    let clash = |op| inner(&|s| s.partial_op().is_some_and(|o| o != op));
+    let inner_sum = || inner(&|s| s == Sbp::PARTIAL_SUM);
+    let (op, legal) = match (sbp[first], to) {
+        (B, S(dim)) => (StepOp::Slice { axes, dim }, !splits(dim)),
+        (B, P(op)) => (StepOp::Keep { axes, op }, true),
+        (S(dim), P(op)) => (StepOp::Pad { axes, dim, op }, !splits(dim) && (op == ReduceOp::Sum || !inner_sum())),
+        (P(op), B) => (StepOp::AllReduce { axes, op }, !clash(op)),
+        (P(op), S(dim)) => (StepOp::ReduceScatter { axes, op, dim }, !clash(op) && !splits(dim)),
+        (S(dim), B) => (StepOp::AllGather { axes, dim }, !splits(dim)),
+        (S(from), S(to)) if from != to => (StepOp::AllToAll { axes, from, to }, !splits(from) && !splits(to)),
         _ => return None,
     };
     legal.then_some(op)

@@ -3,7 +3,7 @@
 //! | collective | steps | payload bytes a rank sends (m members, n bytes) |
 //! |---|---|---|
 //! | barrier | everyone posts nothing to everyone | 0 |
-//! | broadcast | the root posts, the others read | root: (m - 1) n |
+//! | broadcast | a binomial tree from the root: everyone reads from its parent and posts to its children | n for each child |
 //! | all_reduce, n ≤ [`one_phase_bytes`]`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
 //! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
 //! | all_gather | everyone posts its part to everyone | (m - 1) own |
@@ -14,7 +14,8 @@
 //! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
-//! (for a chunk); so a rank in the smallest round can always go on.
+//! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits
+//! for its parent, which waits for its own in the same round, up to the root, which waits for nobody's posts.
 //! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
 
 use super::transport::{Call, Outbox, Part, Piece, Transport};
@@ -344,19 +345,30 @@ impl<T: Transport> Communicator for Collectives<T> {
 
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()> {
         self.check(group)?;
-        let Some(&root_rank) = group.ranks.get(root) else {
+        if root >= group.ranks.len() {
             return Err(Error::argument(format!("root {root} of a group of {}", group.ranks.len())));
-        };
+        }
         self.call(tag, Collective::Broadcast, |s, _| {
-            let (n, chunk) = (buf.len(), s.link.capacity());
+            let (n, chunk, m) = (buf.len(), s.link.capacity(), group.ranks.len());
+            // Members counted from the root. A parent is the number without its lowest bit.
+            let me = (group.me + m - root) % m;
+            let rank = |number: usize| group.ranks[(number + root) % m];
+            let lowest = if me == 0 { m.next_power_of_two() } else { me & me.wrapping_neg() };
+            let bits = (0..lowest.trailing_zeros()).rev().map(|b| 1 << b);
+            let children: SmallVec<[usize; 8]> = bits.filter(|b| me + b < m).map(|b| rank(me + b)).collect();
             for round in 0..rounds(n, chunk) {
                 let range = round_range(n, chunk, round);
-                if group.me != root {
-                    let piece = s.receive(root_rank, n)?;
-                    s.fits(&piece, range.len(), root_rank)?;
-                    buf[range].copy_from_slice(&piece);
-                } else if group.ranks.len() > 1 {
-                    s.post_to_all(group, &buf[range], n)?;
+                if me != 0 {
+                    let parent = rank(me - lowest);
+                    let piece = s.receive(parent, n)?;
+                    s.fits(&piece, range.len(), parent)?;
+                    buf[range.clone()].copy_from_slice(&piece);
+                }
+                if !children.is_empty() {
+                    let mut outbox = s.outbox()?;
+                    outbox[..range.len()].copy_from_slice(&buf[range.clone()]);
+                    let part = |&reader| Part { reader, offset: 0, len: range.len(), total: n as u64 };
+                    s.publish(outbox, &children.iter().map(part).collect::<Parts>());
                 }
             }
             Ok(())

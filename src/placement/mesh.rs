@@ -203,16 +203,25 @@ impl Placement {
     pub fn position_of(&self, coord: &[usize]) -> usize {
         coord.iter().zip(self.dims()).fold(0, |p, (c, d)| p * d + c)
     }
-    /// The positions that differ from `position` in `axis` only, in order of their coordinate: the members of the
-    /// group in which a collective along that axis runs.
-    pub fn group(&self, position: usize, axis: MeshAxis) -> Vec<usize> {
+    /// The positions that differ from `position` in `axes` only, row-major by their coordinates on them (outermost axis
+    /// first), and the place of `position` among them: the members of the group in which a collective along these axes
+    /// runs.
+    pub fn group_along(
+        &self,
+        position: usize,
+        axes: impl DoubleEndedIterator<Item = usize> + Clone,
+    ) -> (Vec<usize>, usize) {
         let mut coord = self.coord(position);
-        (0..self.dims()[axis.0])
-            .map(|c| {
-                coord[axis.0] = c;
-                self.position_of(&coord)
-            })
-            .collect()
+        let me = axes.clone().fold(0, |m, a| m * self.dims()[a] + coord[a]);
+        let count: usize = axes.clone().map(|a| self.dims()[a]).product();
+        let member = |mut i: usize| {
+            for a in axes.clone().rev() {
+                coord[a] = i % self.dims()[a];
+                i /= self.dims()[a];
+            }
+            self.position_of(&coord)
+        };
+        ((0..count).map(member).collect(), me)
     }
 }
 
@@ -289,8 +298,8 @@ mod tests {
     fn meshes_slices_groups() {
         let p = Placement::of_world(Device::Cpu, 6).unwrap().mesh(&[("dp", 2), ("tp", 3)]).unwrap();
         assert_eq!(p.to_string(), "cpu[dp=2, tp=3]");
-        assert_eq!(p.group(4, MeshAxis(0)), [1, 4]);
-        assert_eq!(p.group(4, MeshAxis(1)), [3, 4, 5]);
+        assert_eq!(p.group_along(4, [0].into_iter()), (vec![1, 4], 1));
+        assert_eq!(p.group_along(5, [1].into_iter()), (vec![3, 4, 5], 2));
         assert_eq!(p.slice("dp", 1).unwrap().ranks(), [3, 4, 5]);
         assert_eq!(p.slice("dp", 1).unwrap().to_string(), "cpu[tp=3] of ranks [3, 4, 5]");
         assert_eq!(p.slice("tp", 2).unwrap().ranks(), [2, 5]);

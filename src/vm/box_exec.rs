@@ -164,11 +164,21 @@ impl Run<'_> {
         let shard = match step {
             RankStep::Idle => return Ok(None),
             RankStep::Exchange(x) => return self.exchange(x, input.as_ref(), output),
+            RankStep::Broadcast { members, size } => {
+                // Only the root has an input.
+                let out = output(&mut self.scratch.shards, size);
+                if let Some(shard) = &input {
+                    copy(shard, &out)?;
+                }
+                let bytes = bytes_mut(&out);
+                in_group(&mut self.scratch.group, members, |g| comm.broadcast(g, tag, 0, bytes))?;
+                return Ok(Some(out));
+            }
             _ => input.ok_or_else(|| Error::placement("this rank has no shard, but the step needs one"))?,
         };
         let Scratch { shards, send, receive, group, .. } = &mut *self.scratch;
         Ok(Some(match step {
-            RankStep::Idle | RankStep::Exchange(_) | RankStep::Keep => shard,
+            RankStep::Idle | RankStep::Exchange(_) | RankStep::Broadcast { .. } | RankStep::Keep => shard,
             RankStep::Slice { offset, size } => shard.sub_box(offset, size)?,
             RankStep::Identity { op, size } => {
                 let out = output(shards, size);

@@ -12,7 +12,7 @@ type Box3 = (Vec<usize>, Vec<usize>);
 const LOCAL_PS: u64 = 200_000;
 const LOCAL_EXCHANGE_PS: u64 = 250_000;
 const COLLECTIVE_PS: u64 = 5_000_000;
-const EXCHANGE_PS: u64 = 6_000_000;
+const EXCHANGE_PS: u64 = 5_100_000;
 const PER_PEER_PS: u64 = 500_000;
 const PER_BYTE_PS: u64 = 100;
 const PER_BYTE_COPIED_PS: u64 = 25;
@@ -40,12 +40,16 @@ impl World<'_> {
         latency + peers * PER_PEER_PS + (wire * PER_BYTE_PS + copied * PER_BYTE_COPIED_PS) * self.element
     }
 
-    /// A move along the one axis in which the states differ.
-    fn along(&self, from: usize, to: usize, axis: usize) -> u64 {
+    /// A move along the axes in which the states differ, which all have the same SBP before and the same after.
+    fn along(&self, from: usize, to: usize, axes: &[usize]) -> u64 {
         let (before, after) = (&self.states[from], &self.states[to]);
-        let inner = || before.iter().skip(axis + 1);
+        let axis = axes[0];
+        if axes.iter().any(|a| before[*a] != before[axis] || after[*a] != after[axis]) {
+            return NEVER;
+        }
+        let inner = || (axis + 1..before.len()).filter(|a| !axes.contains(a)).map(|a| before[a]);
         for d in [before[axis].split_dim(), after[axis].split_dim()].into_iter().flatten() {
-            if inner().any(|s| *s == Sbp::Split(d)) {
+            if inner().any(|s| s == Sbp::Split(d)) {
                 return NEVER;
             }
         }
@@ -56,12 +60,12 @@ impl World<'_> {
         }
         if let (Sbp::Split(_), Sbp::Partial(op)) = (before[axis], after[axis])
             && op != ReduceOp::Sum
-            && inner().any(|s| *s == Sbp::PARTIAL_SUM)
+            && inner().any(|s| s == Sbp::PARTIAL_SUM)
         {
             return NEVER;
         }
         let (b, a) = (&self.boxes[from], &self.boxes[to]);
-        let k = self.dims[axis] as u64;
+        let k: u64 = axes.iter().map(|a| self.dims[*a] as u64).product();
         // Over all ranks: the most that one sends or receives.
         let busiest = |each: &dyn Fn(usize, &[usize]) -> u64| {
             (0..b.len())
@@ -70,7 +74,7 @@ impl World<'_> {
                     let group: Vec<usize> = (0..b.len())
                         .filter(|q| {
                             let other = coords(&self.dims, *q);
-                            *q != p && (0..me.len()).all(|x| x == axis || me[x] == other[x])
+                            *q != p && (0..me.len()).all(|x| axes.contains(&x) || me[x] == other[x])
                         })
                         .collect();
                     each(p, &group)
@@ -143,7 +147,7 @@ impl World<'_> {
         let all = || sent.iter().chain(&received);
         match all().map(|s| s.1).max().unwrap() {
             0 => self.price(LOCAL_EXCHANGE_PS, 0, 0, copied),
-            messages => self.price(EXCHANGE_PS, messages, all().map(|s| s.0).max().unwrap(), copied),
+            messages => self.price(EXCHANGE_PS, messages, all().map(|s| s.0).max().unwrap(), 0),
         }
     }
 
@@ -155,8 +159,7 @@ impl World<'_> {
                 (0..self.dims.len()).filter(|a| self.states[i][*a] != self.states[j][*a]).collect();
             match differ.as_slice() {
                 [] => 0,
-                [axis] => self.along(i, j, *axis).min(self.exchange(i, j)),
-                _ => self.exchange(i, j),
+                axes => self.along(i, j, axes).min(self.exchange(i, j)),
             }
         };
         (0..n).map(|i| (0..n).map(|j| one(i, j)).collect()).collect()

@@ -1,0 +1,278 @@
+//! The states that moves along mesh axes reach from one end of a boxing, with their cheapest paths.
+
+use super::cost::{self, LinkKind, Model};
+use super::memory::{Sizes, extra, largest_box};
+use super::step::{AxisSet, StepOp, move_along};
+use crate::placement::Placement;
+use crate::sbp::{NdSbp, Sbp};
+use oflow_kernels::DType;
+use smallvec::{SmallVec, smallvec};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// The entries of an nd-SBP on the axes that have more than one rank: the others have no say.
+pub(super) type State = SmallVec<[Sbp; 4]>;
+
+/// A mesh, for a tensor.
+pub(super) struct Mesh<'a> {
+    pub(super) model: &'a Model,
+    pub(super) shape: &'a [usize],
+    /// Bytes of an element.
+    pub(super) element: u64,
+    /// Bytes besides source and destination shard that a step may take.
+    pub(super) memory: Option<u64>,
+    pub(super) placement: Placement,
+    /// The axes with more than one rank, their sizes and links.
+    pub(super) axes: SmallVec<[usize; 4]>,
+    pub(super) dims: SmallVec<[usize; 4]>,
+    links: SmallVec<[LinkKind; 4]>,
+}
+
+impl<'a> Mesh<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        memory: Option<u64>,
+        shape: &'a [usize],
+        dtype: DType,
+        placement: &Placement,
+    ) -> Mesh<'a> {
+        let axes: SmallVec<[usize; 4]> = (0..placement.axes()).filter(|a| placement.dims()[*a] > 1).collect();
+        Mesh {
+            model,
+            shape,
+            element: dtype.size() as u64,
+            memory,
+            dims: axes.iter().map(|a| placement.dims()[*a]).collect(),
+            links: axes.iter().map(|a| model.along(placement, *a)).collect(),
+            placement: placement.clone(),
+            axes,
+        }
+    }
+
+    /// The entries that count.
+    pub(super) fn state(&self, sbp: &NdSbp) -> State {
+        self.axes.iter().map(|a| sbp[*a]).collect()
+    }
+
+    /// The whole nd-SBP: that of `like` on the axes that do not count.
+    pub(super) fn sbp(&self, state: &[Sbp], like: &NdSbp) -> NdSbp {
+        let mut sbp = like.clone();
+        self.axes.iter().zip(state).for_each(|(a, v)| sbp[*a] = *v);
+        sbp
+    }
+
+    /// Whether a step keeps the memory limit; `ends` says whether it is the first and the last.
+    pub(super) fn fits(&self, op: StepOp, sizes: (&[usize], &[usize]), reduced: u64, ends: (bool, bool)) -> bool {
+        self.memory.is_none_or(|most| extra(op, sizes.0, sizes.1, reduced, ends) * self.element <= most)
+    }
+
+    /// The price of a broadcast from a corner to a state.
+    pub(super) fn broadcast(&self, state: &[Sbp], corner: AxisSet) -> u64 {
+        let ks: SmallVec<[usize; 4]> = corner.iter().map(|a| self.placement.dims()[a]).collect();
+        let links = self.axes.iter().zip(&self.links).filter(|(a, _)| corner.contains(**a)).map(|(_, l)| *l);
+        let link = links.max().unwrap_or(LinkKind::SameHost);
+        let sizes = largest_box(self.shape, &self.dims, state);
+        cost::of_move(self.model, link, StepOp::Broadcast { axes: corner }, &ks, &sizes, self.element)
+    }
+
+    /// A move with the axes of the mesh for those that count.
+    fn named(&self, op: StepOp) -> StepOp {
+        let name = |axes: AxisSet| axes.iter().map(|a| self.axes[a]).collect();
+        match op {
+            StepOp::Slice { axes, dim } => StepOp::Slice { axes: name(axes), dim },
+            StepOp::Pad { axes, dim, op } => StepOp::Pad { axes: name(axes), dim, op },
+            StepOp::Keep { axes, op } => StepOp::Keep { axes: name(axes), op },
+            StepOp::AllReduce { axes, op } => StepOp::AllReduce { axes: name(axes), op },
+            StepOp::AllGather { axes, dim } => StepOp::AllGather { axes: name(axes), dim },
+            StepOp::ReduceScatter { axes, op, dim } => StepOp::ReduceScatter { axes: name(axes), op, dim },
+            StepOp::AllToAll { axes, from, to } => StepOp::AllToAll { axes: name(axes), from, to },
+            other => other,
+        }
+    }
+
+    /// The move between two states that differ on `set`, and its price.
+    fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
+        let op = move_along(&self.dims, before, set, to)?;
+        let mut sizes: Sizes = self.shape.into();
+        let (mut ks, mut link) = (SmallVec::<[usize; 4]>::new(), LinkKind::NvLink);
+        for a in 0..before.len() {
+            if set.contains(a) {
+                ks.push(self.dims[a]);
+                link = link.max(self.links[a]);
+            } else if let Sbp::Split(d) = before[a] {
+                sizes[d] = sizes[d].div_ceil(self.dims[a]);
+            }
+        }
+        Some((op, cost::of_move(self.model, link, op, &ks, &sizes, self.element)))
+    }
+}
+
+type Node = u32;
+
+#[derive(Clone, Copy)]
+struct Best {
+    cost: (u64, u32),
+    /// Lower bound of what is left beyond the state; unknown at first.
+    left: u64,
+    /// The state before it on the path, seen from the anchor.
+    towards: Node,
+    op: Option<StepOp>,
+    done: bool,
+}
+
+const UNKNOWN: u64 = u64::MAX;
+const UNREACHED: Best = Best { cost: (u64::MAX, u32::MAX), left: UNKNOWN, towards: 0, op: None, done: false };
+
+/// States that moves reach from an anchor, or that reach it by moves.
+pub(super) struct Front<'a> {
+    candidates: &'a [Sbp],
+    axes: usize,
+    best: Vec<Best>,
+    /// In order of discovery.
+    found: Vec<Node>,
+    anchor: Node,
+    target: Option<Node>,
+    backward: bool,
+}
+
+impl<'a> Front<'a> {
+    /// What can be reached from `anchor`; `target` is where the whole boxing leads.
+    pub(super) fn new(mesh: &Mesh, candidates: &'a [Sbp], anchor: &[Sbp], target: Option<&State>) -> Front<'a> {
+        let axes = mesh.dims.len();
+        let mut front = Front {
+            candidates,
+            axes,
+            best: vec![UNREACHED; candidates.len().pow(axes as u32)],
+            found: Vec::new(),
+            anchor: 0,
+            target: None,
+            backward: false,
+        };
+        front.anchor = front.node(anchor);
+        front.target = target.map(|t| front.node(t));
+        front
+    }
+
+    /// What reaches `anchor`; `target` is where the whole boxing starts.
+    pub(super) fn backward(mesh: &Mesh, candidates: &'a [Sbp], anchor: &[Sbp], target: Option<&State>) -> Front<'a> {
+        Front { backward: true, ..Front::new(mesh, candidates, anchor, target) }
+    }
+
+    fn digit(&self, s: Sbp) -> Node {
+        self.candidates.iter().position(|c| *c == s).unwrap_or(0) as Node
+    }
+
+    fn node(&self, state: &[Sbp]) -> Node {
+        state.iter().fold(0, |n, s| n * self.candidates.len() as Node + self.digit(*s))
+    }
+
+    fn state(&self, node: Node) -> State {
+        let (mut rest, count) = (node, self.candidates.len() as Node);
+        let mut state: State = smallvec![Sbp::Broadcast; self.axes];
+        for s in state.iter_mut().rev() {
+            *s = self.candidates[(rest % count) as usize];
+            rest /= count;
+        }
+        state
+    }
+
+    /// The cheapest way between the anchor and a state, with its number of steps, if it was found.
+    pub(super) fn cost(&self, state: &[Sbp]) -> Option<(u64, u32)> {
+        Some(self.best[self.node(state) as usize].cost).filter(|c| c.0 != u64::MAX)
+    }
+
+    /// All states of the mesh.
+    pub(super) fn states(&self) -> impl Iterator<Item = State> + '_ {
+        (0..self.best.len() as Node).map(|n| self.state(n))
+    }
+
+    /// All states found and what they cost.
+    pub(super) fn reached(&self) -> impl Iterator<Item = (State, (u64, u32))> + '_ {
+        self.found.iter().map(|n| (self.state(*n), self.best[*n as usize].cost))
+    }
+
+    /// Finds every state that may be on a path cheaper than `limit`, given what is `left` beyond a state at least. Where
+    /// the front comes to its target, `limit` becomes the cost of that path.
+    pub(super) fn explore(&mut self, mesh: &Mesh, limit: &mut (u64, u32), left: impl Fn(&[Sbp]) -> u64) {
+        self.best[self.anchor as usize].cost = (0, 0);
+        self.found.push(self.anchor);
+        let mut queue = BinaryHeap::from([Reverse((0, 0, self.anchor))]);
+        while let Some(Reverse((least, _, node))) = queue.pop() {
+            if least >= limit.0 {
+                break;
+            }
+            if std::mem::replace(&mut self.best[node as usize].done, true) || Some(node) == self.target {
+                continue;
+            }
+            let (state, cost) = (self.state(node), self.best[node as usize].cost);
+            let count = self.candidates.len() as Node;
+            for mask in 1u64..1 << self.axes {
+                let first = mask.trailing_zeros() as usize;
+                let members = (0..self.axes).filter(|a| mask >> a & 1 == 1);
+                if members.clone().any(|a| state[a] != state[first]) {
+                    continue;
+                }
+                let set: AxisSet = members.clone().collect();
+                let here = self.digit(state[first]);
+                let stride: Node = members.clone().map(|a| count.pow((self.axes - 1 - a) as u32)).sum();
+                for digit in (0..count).filter(|d| *d != here) {
+                    let next = node - here * stride + digit * stride;
+                    if cost.0 >= self.best[next as usize].cost.0 {
+                        continue;
+                    }
+                    let mut other = state.clone();
+                    members.clone().for_each(|a| other[a] = self.candidates[digit as usize]);
+                    let (before, after) = if self.backward { (&other, &state) } else { (&state, &other) };
+                    let Some((op, price)) = mesh.price(before, set, after[first]) else { continue };
+                    let new = (cost.0.saturating_add(price), cost.1 + 1);
+                    if new >= self.best[next as usize].cost || new.0 >= limit.0 {
+                        continue;
+                    }
+                    let is_target = Some(next) == self.target;
+                    if self.best[next as usize].left == UNKNOWN {
+                        self.best[next as usize].left = if is_target { 0 } else { left(&other) };
+                    }
+                    let least = new.0.saturating_add(self.best[next as usize].left);
+                    if least >= limit.0 {
+                        continue;
+                    }
+                    if mesh.memory.is_some() {
+                        let sizes =
+                            (largest_box(mesh.shape, &mesh.dims, before), largest_box(mesh.shape, &mesh.dims, after));
+                        let (near, far) = (node == self.anchor, is_target);
+                        let ends = if self.backward { (far, near) } else { (near, far) };
+                        if !mesh.fits(op, (&sizes.0, &sizes.1), 1, ends) {
+                            continue;
+                        }
+                    }
+                    let best = &mut self.best[next as usize];
+                    if best.cost.0 == u64::MAX {
+                        self.found.push(next);
+                    }
+                    (best.cost, best.towards, best.op, best.done) = (new, node, Some(mesh.named(op)), false);
+                    if is_target {
+                        *limit = new;
+                    }
+                    queue.push(Reverse((least, new.1, next)));
+                }
+            }
+        }
+    }
+
+    /// The moves between the anchor and a state in order of execution: move, state after it, price.
+    pub(super) fn path(&self, state: &[Sbp]) -> Vec<(StepOp, State, u64)> {
+        let mut node = self.node(state);
+        let mut moves = Vec::new();
+        while node != self.anchor {
+            let best = self.best[node as usize];
+            let Some(op) = best.op else { break };
+            let price = best.cost.0 - self.best[best.towards as usize].cost.0;
+            moves.push((op, self.state(if self.backward { best.towards } else { node }), price));
+            node = best.towards;
+        }
+        if !self.backward {
+            moves.reverse();
+        }
+        moves
+    }
+}
