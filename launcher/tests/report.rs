@@ -18,7 +18,7 @@ fn main() -> Result<()> {
     for step in 0..5000 {
         x.matmul(&w)?.to_global(sbp![S(1)])?; // line 10
         if step % 1000 == 0 {
-            x.add(&bias)?.sum(())?.backward()?; // line 12
+            x.mul(&bias)?.sum(())?.backward()?; // line 12
             assert!(oflow::report().count() > 0); // what is taken is in the report of the run all the same
         }
         if step == 10 && std::env::args().nth(1).as_deref() == Some("fail") {

@@ -89,7 +89,7 @@ impl ReportLine {
             count,
             bytes: plan.bytes_sent() * count,
             links: plan.bytes_by_link().into_iter().map(|(k, b)| (k, b * count)).collect(),
-            predicted_ps: Some(plan.cost_ps * count),
+            predicted_ps: Some(plan.cost_ps.saturating_mul(count)),
             measured,
         }
     }
@@ -139,7 +139,7 @@ impl Report {
                 sum.count += l.count;
                 sum.bytes += l.bytes;
                 l.links.iter().for_each(|(k, b)| *sum.links.entry(*k).or_insert(0) += b);
-                sum.predicted_ps = sum.predicted_ps.zip(l.predicted_ps).map(|(a, b)| a + b);
+                sum.predicted_ps = sum.predicted_ps.zip(l.predicted_ps).map(|(a, b)| a.saturating_add(b));
                 sum.measured = match (sum.measured, l.measured) {
                     (Some(a), Some(b)) => {
                         Some(Measured { count: a.count + b.count, total_ns: a.total_ns + b.total_ns, ..a })
@@ -199,7 +199,7 @@ impl Report {
 
     /// What the cost model says that all boxings take.
     pub fn predicted(&self) -> Duration {
-        Duration::from_nanos(self.lines.iter().filter_map(|l| l.predicted_ps).sum::<u64>() / 1000)
+        Duration::from_nanos(sum(self.lines.iter().map(|l| l.predicted_ps)).unwrap_or(0) / 1000)
     }
 
     /// What all of it took.
@@ -258,7 +258,7 @@ impl fmt::Display for Row {
 
 /// The sum of rows that have something.
 fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
-    values.flatten().reduce(|a, b| a + b)
+    values.flatten().reduce(u64::saturating_add)
 }
 
 impl fmt::Display for Report {
