@@ -39,8 +39,8 @@ pub mod tensor;
 pub mod vm;
 
 pub use context::{
-    EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, no_grad, no_sync, run_ranks,
-    run_ranks_with,
+    EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, no_grad, no_sync, pin_sbp,
+    run_ranks, run_ranks_with, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{call, distribute};
@@ -48,3 +48,8 @@ pub use interpreter::{BackwardOptions, Receipt, Report, ReportLine, apply_custom
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::{DType, Scalar};
 pub use tensor::Tensor;
+
+/// Snippets of the pages in `docs`, run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/boxing-gradients.md")]
+pub struct BoxingGradientsPage;

@@ -4,8 +4,8 @@
 //!
 //! * **A corner.** The ranks of a *group* (all coordinates on the axes that are P in the destination) must together have
 //!   the elements of their destination box. What the source boxes of the group do not hold, or hold only as contributions
-//!   to be reduced with those of ranks outside the group, comes from outside. It is counted for the first and the last
-//!   group of the mesh, whose boxes start and end with the tensor.
+//!   to be reduced with those of ranks outside the group, comes from outside. It is counted for groups at corners of
+//!   the mesh.
 //! * **Reduction.** C contributions to an element that may stay P over at most Q ranks must be merged C − Q times, each
 //!   time with one transfer; and when the first group has the value, each of the other F − 1 groups that is to have it
 //!   still needs a transfer. So n elements cost n (C − Q + F − 1) transfers, and some rank at least its share of them.
@@ -14,6 +14,7 @@
 //! Every step costs at least the bytes of its busiest rank at the best rate of the model, and some latency.
 
 use super::cost::{Algorithm, LinkKind, Model};
+use super::step::AxisSet;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use smallvec::SmallVec;
@@ -29,61 +30,114 @@ pub(super) struct Need {
     pub(super) reduces: bool,
 }
 
-fn product(sizes: impl Iterator<Item = usize>) -> u64 {
-    sizes.fold(1, |n, s| n * s as u64)
+/// Mesh axes of which both ends are tried for corners; the others go with the last of these.
+const CORNER_AXES: usize = 3;
+
+/// The boxes of the ranks at the corners of a mesh, which are at the first or last coordinate of each axis: start and end
+/// in each dim, corner by corner.
+pub(super) struct Corners(SmallVec<[(usize, usize); 24]>);
+
+impl Corners {
+    /// Of a layout. `first` are axes on which all corners are at coordinate 0; axes in `joined` do not split, because their
+    /// ranks are taken together. An inner axis that splits a dim after a joined one does not split it either: what the
+    /// joined ranks hold of the dim is not one box.
+    pub(super) fn of(shape: &[usize], dims: &[usize], sbp: &[Sbp], first: AxisSet, joined: AxisSet) -> Corners {
+        let rank = shape.len();
+        let corners = 1usize << dims.len().min(CORNER_AXES);
+        let mut boxes: SmallVec<[(usize, usize); 24]> = SmallVec::with_capacity(corners * rank);
+        for _ in 0..corners {
+            boxes.extend(shape.iter().map(|n| (0, *n)));
+        }
+        let mut scattered = 0u64;
+        for (a, k) in dims.iter().enumerate() {
+            let Sbp::Split(d) = sbp[a] else { continue };
+            if joined.contains(a) {
+                scattered |= 1 << d;
+            }
+            if scattered >> d & 1 == 1 {
+                continue;
+            }
+            let mut known = (usize::MAX, 0, 0);
+            for c in 0..corners {
+                let (start, end) = &mut boxes[c * rank + d];
+                let len = *end - *start;
+                if len != known.0 {
+                    known = (len, len.div_ceil(*k), len / k);
+                }
+                match c >> a.min(CORNER_AXES - 1) & 1 == 1 && !first.contains(a) {
+                    true => *start = *end - known.2,
+                    false => *end = *start + known.1,
+                }
+            }
+        }
+        Corners(boxes)
+    }
+
+    /// Elements of each of these boxes, and of what is common with the other corner.
+    fn meet<'a>(&'a self, have: &'a Corners, rank: usize) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let corners = if rank == 0 { 1 } else { self.0.len() / rank };
+        (0..corners).map(move |c| {
+            let (mut all, mut held) = (1u64, 1u64);
+            for (w, h) in self.0[c * rank..(c + 1) * rank].iter().zip(&have.0[c * rank..(c + 1) * rank]) {
+                all *= (w.1 - w.0) as u64;
+                held *= w.1.min(h.1).saturating_sub(w.0.max(h.0)) as u64;
+            }
+            (all, held)
+        })
+    }
+}
+
+/// The axes that are partial.
+pub(super) fn partials(sbp: &[Sbp]) -> AxisSet {
+    (0..sbp.len()).filter(|a| sbp[*a].is_partial()).collect()
 }
 
 /// What getting from one nd-SBP to another on a mesh of these sizes needs.
 pub(super) fn need(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp]) -> Need {
-    type Sizes = SmallVec<[usize; 8]>;
-    let whole: Sizes = shape.into();
-    // Boxes of the first and of the last group: destination, and what the group holds of the source at most.
-    let (mut want, mut have) = ([whole.clone(), whole.clone()], [whole.clone(), whole]);
-    // Dims that ranks of one group hold different parts of: an inner split of them is not one box of the group.
-    let mut scattered = 0u64;
+    let none = AxisSet::default();
+    let (want, have) = (Corners::of(shape, dims, to, none, none), Corners::of(shape, dims, from, none, partials(to)));
+    need_of(shape, dims, (from, &have), (to, &want))
+}
+
+/// [`need`] with the corners of both: of the source with the destination's partial axes joined.
+pub(super) fn need_of(
+    shape: &[usize],
+    dims: &[usize],
+    (from, have): (&[Sbp], &Corners),
+    (to, want): (&[Sbp], &Corners),
+) -> Need {
     let (mut group, mut ranks, mut holders) = (1u64, 1u64, 1u64);
     let (mut contributions, mut merged, mut outside) = (1u64, 1u64, false);
-    for (a, k) in dims.iter().enumerate().filter(|(_, k)| **k > 1) {
-        let n = *k as u64;
-        ranks *= n;
+    for (a, k) in dims.iter().enumerate() {
+        let k = *k as u64;
+        ranks *= k;
         match to[a] {
-            Sbp::Partial(_) => group *= n,
-            Sbp::Broadcast => holders *= n,
-            Sbp::Split(d) => {
-                want[0][d] = want[0][d].div_ceil(*k);
-                want[1][d] /= k;
-            }
+            Sbp::Partial(_) => group *= k,
+            Sbp::Broadcast => holders *= k,
+            Sbp::Split(_) => {}
         }
-        match from[a] {
-            Sbp::Partial(_) => {
-                contributions *= n;
-                if from[a] != to[a] {
-                    merged *= n;
-                    outside |= !to[a].is_partial();
-                }
-            }
-            Sbp::Broadcast => {}
-            Sbp::Split(d) if to[a].is_partial() => scattered |= 1 << d,
-            Sbp::Split(d) if scattered >> d & 1 == 1 => {}
-            Sbp::Split(d) => {
-                have[0][d] = have[0][d].div_ceil(*k);
-                have[1][d] /= k;
+        if from[a].is_partial() {
+            contributions *= k;
+            if from[a] != to[a] {
+                merged *= k;
+                outside |= k > 1 && !to[a].is_partial();
             }
         }
     }
-    let mut missing = 0;
-    for (want, have) in want.iter().zip(&have) {
-        let all = product(want.iter().copied());
-        let held = if outside { 0 } else { product(want.iter().zip(have).map(|(w, h)| *w.min(h))) };
-        missing = missing.max(all - held);
-    }
+    let missing = want.meet(have, shape.len()).map(|(all, held)| if outside { all } else { all - held }).max();
+    let missing = missing.unwrap_or(0);
     let mut elements = missing.div_ceil(group);
     if merged > 1 {
         let merges = contributions.saturating_sub(group).max(merged - 1);
-        let transfers = product(shape.iter().copied()).saturating_mul(merges + holders - 1);
-        elements = elements.max(transfers.div_ceil(ranks));
+        let n = shape.iter().fold(1u64, |n, s| n * *s as u64);
+        elements = elements.max(n.saturating_mul(merges + holders - 1).div_ceil(ranks));
     }
     Need { elements, communicates: missing > 0 || merged > 1, reduces: merged > 1 }
+}
+
+/// Axes on which only coordinate 0 gets something in an exchange: those that become partial.
+pub(super) fn becomes_partial(from: &[Sbp], to: &[Sbp]) -> AxisSet {
+    (0..to.len()).filter(|a| to[*a].is_partial() && from[*a] != to[*a]).collect()
 }
 
 /// The cheapest rates of a model for ranks of a device kind.
@@ -124,11 +178,20 @@ impl Floor {
         if need.communicates { self.start + kib(need.elements * element, self.per_kib) } else { self.local }
     }
 
-    /// Of one exchange.
-    pub(super) fn exchange(&self, need: Need, element: u64) -> u64 {
-        match need.communicates {
-            true => self.exchange_start + kib(need.elements * element, self.exchange_per_kib),
-            false => self.exchange_local,
+    /// Of one exchange, given the corners of both: of the source at coordinate 0 of the axes that become partial.
+    pub(super) fn exchange(
+        &self,
+        (shape, dims): (&[usize], &[usize]),
+        (from, have): (&[Sbp], &Corners),
+        (to, want): (&[Sbp], &Corners),
+        element: u64,
+    ) -> u64 {
+        let reduced = |a: &usize| from[*a].is_partial() && from[*a] != to[*a];
+        let contributions: u64 = (0..dims.len()).filter(reduced).map(|a| dims[a] as u64).product();
+        let received = want.meet(have, shape.len()).map(|(all, held)| all * contributions - held).max();
+        match received.unwrap_or(0) {
+            0 => self.exchange_local,
+            n => self.exchange_start + kib(n * element, self.exchange_per_kib),
         }
     }
 }

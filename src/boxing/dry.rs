@@ -1,6 +1,6 @@
 //! Pricing a lowering: its program is run over descriptions, and the boxings that its inner calls would need are added up.
 
-use super::choice::{ChoiceInput, choose};
+use super::choice::{ChoiceInput, choose, forward_price};
 use super::{Layout, cost};
 use crate::error::{Error, Result};
 use crate::ops::{
@@ -64,7 +64,7 @@ impl Emit for DryEmit<'_> {
         let kinds: SmallVec<[DTypeKind; 4]> = runtime.iter().map(|s| s.kind()).collect();
         let infer = InferCtx { op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
         let outs = op.infer(&infer)?;
-        let chosen = choose(&ChoiceInput {
+        let call = ChoiceInput {
             op,
             infer: &infer,
             outs: &outs,
@@ -73,12 +73,15 @@ impl Emit for DryEmit<'_> {
             needs_grad: &[],
             fixed_inputs: &[],
             given_out: None,
+            request: None,
             runtime: &runtime,
-        })?;
-        self.total += chosen.cost.forward + chosen.cost.lowering;
+        };
+        let chosen = choose(&call)?;
+        let price = forward_price(&call, &chosen)?;
+        self.total = self.total.saturating_add(price.forward).saturating_add(price.lowering);
         Ok(outs
             .into_iter()
-            .zip(chosen.sig.outputs)
+            .zip(chosen.outputs)
             .map(|(t, s)| {
                 self.values.push((t, s));
                 Value(self.values.len() as u32 - 1)
@@ -96,8 +99,8 @@ impl Emit for DryEmit<'_> {
     }
     fn box_to(&mut self, v: Value, sbp: &NdSbp) -> Result<Value> {
         let (t, have) = self.values[v.0 as usize].clone();
-        self.total +=
-            cost(&t.shape, t.dtype, &Layout::new(self.placement, have), &Layout::new(self.placement, sbp.clone()))?;
+        let at = |sbp: NdSbp| Layout::new(self.placement, sbp);
+        self.total = self.total.saturating_add(cost(&t.shape, t.dtype, &at(have), &at(sbp.clone()))?);
         self.values.push((t, sbp.clone()));
         Ok(Value(self.values.len() as u32 - 1))
     }
@@ -105,6 +108,10 @@ impl Emit for DryEmit<'_> {
         v
     }
 }
+
+/// What a lowering costs even if nothing is communicated. It runs several kernels where the direct signature runs one:
+/// among free candidates the direct one wins.
+pub(super) const LEAST_LOWERING: u64 = 1;
 
 /// Price of the boxings inside lowering `l` of the op under `sig`.
 pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> Result<u64> {
@@ -125,6 +132,5 @@ pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> R
     for (v, want) in outs.into_iter().zip(&sig.outputs) {
         dry.box_to(v, want)?;
     }
-    // A lowering runs several kernels where the direct signature runs one: among free candidates the direct one wins.
-    Ok(dry.total + 1)
+    Ok(dry.total.saturating_add(LEAST_LOWERING))
 }

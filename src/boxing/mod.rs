@@ -7,7 +7,8 @@
 //! interpreter carries it out over a communicator.
 //!
 //! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
-//! Start at [`plan`], then `step.rs` (the moves and when they are legal), then `exchange.rs` (the general one).
+//! Start at [`plan`], then `step.rs` (the moves and when they are legal), `exchange.rs` (the general one), `search.rs` (how
+//! the cheapest path is found, with `front.rs` and `bound.rs`). `docs/boxing.md` tells it to users.
 
 mod bound;
 mod choice;

@@ -16,7 +16,7 @@
 //! an exchange, cheapest bound first, until no bound is below the best path. A test compares with a brute force over all
 //! dims, all partials and any number of exchanges.
 
-use super::bound::{Floor, need};
+use super::bound::{Corners, Floor, becomes_partial, need, need_of, partials};
 use super::cost::Model;
 use super::exchange::{Exchange, Own, same_mesh};
 use super::front::{Front, Mesh, State};
@@ -174,20 +174,29 @@ impl<'a> Search<'a> {
         self.join(&mut best, &self.start, (0, 0), &direct);
         let (mesh, candidates) = (&self.from, &self.candidates);
         let floor = Floor::new(mesh.model, mesh.placement.device());
-        let rest = |a: &[Sbp], b: &[Sbp]| match self.to {
-            None => floor.steps(need(mesh.shape, &mesh.dims, a, b), mesh.element),
-            Some(_) => floor.exchange_local,
-        };
-        let target = self.to.is_none().then_some(&self.goal);
+        let none = AxisSet::default();
+        let corners = |s: &[Sbp], joined| Corners::of(mesh.shape, &mesh.dims, s, none, joined);
+        let one = self.to.is_none();
+        let target = one.then_some(&self.goal);
         let mut forward = Front::new(mesh, candidates, &self.start, target);
-        forward.explore(mesh, &mut best.cost, |s| rest(s, &self.goal));
+        let want = one.then(|| (corners(&self.goal, none), partials(&self.goal)));
+        forward.explore(mesh, &mut best.cost, |s| match &want {
+            Some((want, joined)) => {
+                let have = corners(s, *joined);
+                floor.steps(need_of(mesh.shape, &mesh.dims, (s, &have), (&self.goal, want)), mesh.element)
+            }
+            None => floor.exchange_local,
+        });
         if let Some(cost) = target.and_then(|t| forward.cost(t)).filter(|c| *c <= best.cost) {
             best = Path { cost, from: target.cloned(), exchange: None, middle: None, broadcast: None, to: None };
         }
         let into = self.dst_mesh();
-        let mut backward = Front::backward(into, candidates, &self.goal, self.to.is_none().then_some(&self.start));
+        let mut backward = Front::backward(into, candidates, &self.goal, one.then_some(&self.start));
         let mut limit = best.cost;
-        backward.explore(into, &mut limit, |s| rest(&self.start, s));
+        backward.explore(into, &mut limit, |s| match one {
+            true => floor.steps(need(mesh.shape, &mesh.dims, &self.start, s), mesh.element),
+            false => floor.exchange_local,
+        });
         self.joins(&mut best, &forward, &backward, &floor);
         self.join_twice(&mut best, &forward, &floor);
         (best.from.is_some()).then(|| self.steps(&best, &forward, &backward))
@@ -199,6 +208,9 @@ impl<'a> Search<'a> {
         let (mesh, one) = (&self.from, self.to.is_none());
         let mut pairs: Vec<(u64, u32, usize, usize)> = Vec::new();
         let sources: Vec<(State, (u64, u32))> = forward.reached().collect();
+        let mut bounds = ExchangeBounds::new(mesh, floor);
+        let wants: Vec<Corners> =
+            if one { entries.iter().map(|e| bounds.want(&e.state)).collect() } else { Vec::new() };
         for (i, (state, cost)) in sources.iter().enumerate() {
             for (j, entry) in entries.iter().enumerate() {
                 let ends = cost.0.saturating_add(entry.left.0);
@@ -226,7 +238,7 @@ impl<'a> Search<'a> {
                 }
                 let least = match (one, &entry.corner) {
                     (true, _) if *state == entry.state => continue,
-                    (true, _) => floor.exchange(need(mesh.shape, &mesh.dims, state, &entry.state), mesh.element),
+                    (true, _) => bounds.least((i, state), (&entry.state, &wants[j])),
                     (false, _) => self.with_exchange(state, entry, |x| x.least_price(mesh.element)),
                 };
                 let bound = ends.saturating_add(least);
@@ -247,28 +259,32 @@ impl<'a> Search<'a> {
     /// Joins states of the forward front with the goal by two exchanges, of which the first reduces.
     fn join_twice(&self, best: &mut Path, forward: &Front, floor: &Floor) {
         let mesh = &self.from;
-        let needs = |a: &[Sbp], b: &[Sbp]| need(mesh.shape, &mesh.dims, a, b);
         if self.to.is_some() {
             return;
         }
-        let whole = needs(&self.start, &self.goal);
-        let both = floor.exchange(whole, mesh.element).saturating_add(floor.exchange_start);
-        if !whole.reduces || both >= best.cost.0 {
+        let reduces = |to: &[Sbp]| need(mesh.shape, &mesh.dims, &self.start, to).reduces;
+        let least = floor.steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element);
+        if !reduces(&self.goal) || least.saturating_add(floor.exchange_start) >= best.cost.0 {
             return;
         }
+        let (mut first, mut second_bounds) = (ExchangeBounds::new(mesh, floor), ExchangeBounds::new(mesh, floor));
+        let want_goal = first.want(&self.goal);
         let sources: Vec<(State, (u64, u32))> = forward.reached().collect();
         let mut triples = Vec::new();
         // Split where the source was reduced, or as the goal has it.
         let sensible = |s: &State| (0..s.len()).all(|a| s[a].split_dim().is_some() || s[a] == self.goal[a]);
-        for middle in forward.states().filter(sensible) {
-            let second = floor.exchange(needs(&middle, &self.goal), mesh.element);
-            if second.saturating_add(floor.exchange_start) >= best.cost.0 {
+        for (m, middle) in forward.states().filter(sensible).enumerate() {
+            let second = second_bounds.least((m, &middle), (&self.goal, &want_goal));
+            if second.saturating_add(floor.exchange_start) >= best.cost.0 || !reduces(&middle) {
                 continue;
             }
+            let want = first.want(&middle);
             for (i, (state, cost)) in sources.iter().enumerate() {
-                let first = needs(state, &middle);
-                let bound = cost.0.saturating_add(floor.exchange(first, mesh.element)).saturating_add(second);
-                if first.reduces && bound < best.cost.0 {
+                if cost.0.saturating_add(second).saturating_add(floor.exchange_start) >= best.cost.0 {
+                    continue;
+                }
+                let bound = cost.0.saturating_add(first.least((i, state), (&middle, &want))).saturating_add(second);
+                if bound < best.cost.0 {
                     triples.push((bound, i, middle.clone()));
                 }
             }
@@ -410,6 +426,39 @@ impl<'a> Search<'a> {
                 step
             })
             .collect()
+    }
+}
+
+/// Lower bounds of exchanges within a mesh; remembers the corners of sources.
+struct ExchangeBounds<'a> {
+    mesh: &'a Mesh<'a>,
+    floor: &'a Floor,
+    /// By source, for sets of axes that become partial.
+    have: Vec<SmallVec<[(AxisSet, Corners); 1]>>,
+}
+
+impl<'a> ExchangeBounds<'a> {
+    fn new(mesh: &'a Mesh<'a>, floor: &'a Floor) -> ExchangeBounds<'a> {
+        ExchangeBounds { mesh, floor, have: Vec::new() }
+    }
+
+    /// The corners of a destination.
+    fn want(&self, state: &[Sbp]) -> Corners {
+        Corners::of(self.mesh.shape, &self.mesh.dims, state, AxisSet::default(), AxisSet::default())
+    }
+
+    fn least(&mut self, (i, from): (usize, &[Sbp]), (to, want): (&[Sbp], &Corners)) -> u64 {
+        let (shape, dims) = (self.mesh.shape, self.mesh.dims.as_slice());
+        if self.have.len() <= i {
+            self.have.resize_with(i + 1, SmallVec::new);
+        }
+        let first = becomes_partial(from, to);
+        let known = &mut self.have[i];
+        let at = known.iter().position(|(f, _)| *f == first).unwrap_or_else(|| {
+            known.push((first, Corners::of(shape, dims, from, first, AxisSet::default())));
+            known.len() - 1
+        });
+        self.floor.exchange((shape, dims), (from, &known[at].1), (to, want), self.mesh.element)
     }
 }
 

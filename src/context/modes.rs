@@ -1,17 +1,40 @@
-//! Modes of the current thread: whether gradients are recorded, whether leaf gradients are synchronised, what boxings are
-//! allowed.
+//! Modes of the current thread: whether gradients are recorded, whether leaf gradients are synchronised, which layouts the
+//! program asks for.
 
-use std::cell::Cell;
+use crate::error::{CallSite, Result};
+use crate::ops::{Op, find};
+use crate::sbp::NdSbp;
+use std::cell::{Cell, RefCell};
 
 #[derive(Clone, Copy)]
 struct Modes {
     grad: bool,
     no_sync: bool,
-    policy: Policy,
+    /// What was asked before this number is not in force.
+    asked_from: u64,
+    /// Inside a function that calls several ops: what was asked of functions before this number is not asked of them.
+    inner_from: u64,
 }
 
 thread_local! {
-    static MODES: Cell<Modes> = const { Cell::new(Modes { grad: true, no_sync: false, policy: Policy::Allow }) };
+    static MODES: Cell<Modes> =
+        const { Cell::new(Modes { grad: true, no_sync: false, asked_from: 0, inner_from: 0 }) };
+    static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
+    /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
+    static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// A layout that the program asks for.
+#[derive(Clone)]
+pub struct AskedSbp {
+    /// Grows with each on this thread.
+    number: u64,
+    /// nd-SBP that output 0 is to have.
+    pub sbp: NdSbp,
+    /// Of that op only ([`pin_sbp`]); else of every call ([`with_sbp`]).
+    pub op: Option<&'static Op>,
+    /// Where it is asked.
+    pub site: CallSite,
 }
 
 /// Restores the thread's modes when dropped.
@@ -77,51 +100,114 @@ pub fn is_no_sync() -> bool {
     MODES.get().no_sync
 }
 
-/// What a scope allows of communication that ops cause by themselves, and what it tells of it.
-///
-/// Communication means bytes between ranks: boxings that only slice or pad on the rank are always allowed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// Everything, silently.
-    #[default]
-    Allow,
-    /// Everything; each boxing is logged at level info, with its line and plan.
-    Log,
-    /// Everything; boxings of more bytes than that (over all ranks) are logged at level warn, once per line and op.
-    WarnAboveBytes(u64),
-    /// Everything; boxings predicted to take at least so many microseconds are logged at level warn, once per line and op.
-    WarnAboveMicros(u64),
-    /// No boxing that the program did not ask for: of an op's inputs, inside an op, of gradients. What it asked for is
-    /// allowed: `to_global` and its gradient, and reading.
-    Deny,
-    /// No communication at all.
-    DenyAll,
+/// What was asked is in force until this is dropped, in whatever order guards are dropped.
+#[must_use = "the pin ends when the guard is dropped"]
+pub struct PinGuard {
+    number: u64,
+    // As modes, pins are per thread.
+    _not_send: std::marker::PhantomData<*const ()>,
 }
 
-/// Communication of this thread follows that policy until the guard is dropped; then the one before it.
+impl Drop for PinGuard {
+    fn drop(&mut self) {
+        // The table is gone only when the thread ends.
+        let _ = ASKED.try_with(|a| {
+            let mut a = a.borrow_mut();
+            a.retain(|s| s.number != self.number);
+            COUNT.set((a.len(), COUNT.get().1));
+        });
+    }
+}
+
+fn ask(sbp: NdSbp, op: Option<&'static Op>, site: CallSite) -> PinGuard {
+    let number = COUNT.get().1;
+    ASKED.with(|a| {
+        let mut a = a.borrow_mut();
+        a.push(AskedSbp { number, sbp, op, site });
+        COUNT.set((a.len(), number + 1));
+    });
+    PinGuard { number, _not_send: std::marker::PhantomData }
+}
+
+/// Asks for the layout of a call's result: what the calls inside `f` return has this nd-SBP.
 ///
-/// A boxing that is denied is an error of kind [`Denied`](crate::ErrorKind::Denied), the same on every rank and raised before
-/// any byte moves; it names the line, the boxing and the cheapest change that avoids it. A program may catch it and go on.
+/// The signature is chosen for it: among all, the one with the least communication, boxing the result where it has another
+/// layout included (recorded for backward like any boxing; the gradient keeps its own SBP). It is asked of each function
+/// called on global tensors inside `f`, so give one call at a time; what a function calls inside itself is free. Not
+/// affected are local tensors, functions that make a tensor and so state its layout, backward and lowerings. To change the
+/// layout of a tensor that is there, use `to_global`.
+///
+/// A layout that the result cannot have (another number of mesh axes, a dim that is not there, P(sum) of bools, another
+/// one than the tensor's that is changed in place) is an error of the call.
 ///
 /// ```
 /// use oflow::prelude::*;
 /// oflow::run_ranks(2, |_| {
 ///     let mesh = Placement::all(Device::Cpu)?;
-///     let x = ones([4, 4], (&mesh, sbp![S(0)]))?;
-///     let w = ones([4, 4], (&mesh, sbp![S(0)]))?;
-///     let _guard = boxing_policy(Policy::Deny);
-///     let error = x.matmul(&w).unwrap_err();
-///     assert!(error.to_string().contains("make input 1 [B] where it is created"), "{error}");
-///     x.matmul(&w.to_global(sbp![B])?)?; // asked for
+///     let (x, w) = (ones([4, 6], (&mesh, sbp![S(1)]))?, ones([6, 8], (&mesh, sbp![S(0)]))?);
+///     assert_eq!(x.matmul(&w)?.sbp()?, &sbp![P]);
+///     let y = with_sbp(sbp![S(1)], || x.matmul(&w))?;
+///     assert_eq!(y.sbp()?, &sbp![S(1)]);
 ///     Ok(())
 /// })?;
 /// # Ok::<(), oflow::Error>(())
 /// ```
-pub fn boxing_policy(policy: Policy) -> ModeGuard {
-    change(|m| m.policy = policy)
+#[track_caller]
+pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
+    let _asked = ask(sbp.into(), None, CallSite::here());
+    f()
 }
 
-/// The [`boxing_policy`] in force.
-pub fn policy() -> Policy {
-    MODES.get().policy
+/// Pins the result of an op to an nd-SBP until the guard is dropped: every call of it on global tensors of meshes with that
+/// many axes gives output 0 in this layout, also when a function calls it inside. The innermost pin or [`with_sbp`] that
+/// applies is taken. Calls on other meshes and calls that write in place are not affected; nor are backward (the gradient of
+/// a pinned op is chosen freely) and lowerings.
+///
+/// ```
+/// use oflow::prelude::*;
+/// oflow::run_ranks(2, |_| {
+///     let mesh = Placement::all(Device::Cpu)?;
+///     let (x, w) = (ones([4, 6], (&mesh, sbp![S(1)]))?, ones([6, 8], (&mesh, sbp![S(0)]))?);
+///     let pin = pin_sbp("matmul", sbp![B])?;
+///     assert_eq!(x.matmul(&w)?.sbp()?, &sbp![B]);
+///     drop(pin);
+///     assert_eq!(x.matmul(&w)?.sbp()?, &sbp![P]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When there is no op of that name. A layout that the result of a call cannot have is an error of that call.
+#[track_caller]
+pub fn pin_sbp(op: &str, sbp: impl Into<NdSbp>) -> Result<PinGuard> {
+    let site = CallSite::here();
+    let op = find(op).map_err(|e| e.at(site))?;
+    Ok(ask(sbp.into(), Some(op), site))
+}
+
+/// Nothing that was asked so far is in force until the guard is dropped: for backward and lowerings.
+pub(crate) fn nothing_asked() -> ModeGuard {
+    change(|m| m.asked_from = COUNT.get().1)
+}
+
+/// What is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in force.
+pub(crate) fn inner_calls() -> ModeGuard {
+    change(|m| m.inner_from = COUNT.get().1)
+}
+
+/// The layout that is asked of the result of an op on a mesh with that many axes.
+pub(crate) fn asked_sbp(op: &'static Op, axes: usize) -> Option<AskedSbp> {
+    if COUNT.get().0 == 0 {
+        return None;
+    }
+    let m = MODES.get();
+    let applies = |s: &&AskedSbp| {
+        s.number >= m.asked_from
+            && match s.op {
+                Some(pinned) => pinned.id() == op.id() && s.sbp.len() == axes,
+                None => s.number >= m.inner_from,
+            }
+    };
+    ASKED.with(|a| a.borrow().iter().rev().find(applies).cloned())
 }

@@ -73,6 +73,14 @@ pub fn distribute(value: &Tensor, layout: impl IntoLayout) -> Result<Tensor> {
     let p = l.placement.ok_or_else(|| {
         Error::argument("distribute needs a placement").at(site).help("write `(&placement, sbp![...])`")
     })?;
+    if let Some(s) = &l.grad_sbp {
+        return Err(Error::argument(format!(
+            "the gradient of a logical value is the whole one on every rank; it cannot be stated as {s}"
+        ))
+        .in_call(|| format!("distribute({}, {}) on {p}", value.short(), l.sbp))
+        .at(site)
+        .help("make shards global with `to_global` to state what their gradients are"));
+    }
     interpreter::distribute(value, &p, &l.sbp, site)
 }
 

@@ -1,7 +1,7 @@
 //! Products and the functions of neural nets.
 
 use super::{invoke, invoke1, op};
-use crate::context::current;
+use crate::context::{current, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
@@ -59,6 +59,7 @@ impl Tensor {
                 .in_call(|| format!("matmul({}, {})", self.short(), other.short()))
                 .at(site));
         }
+        let inner = inner_calls();
         let mut shape: Vec<usize> = vec![];
         let a = match self.ndim() {
             1 => self.reshape_at(&[1, self.shape()[0]], site)?,
@@ -78,6 +79,7 @@ impl Tensor {
             let row = shape.len() - if other.ndim() == 1 { 1 } else { 2 };
             shape.remove(row);
         }
+        drop(inner);
         y.reshape_at(&shape, site)
     }
 
@@ -144,6 +146,7 @@ impl Tensor {
     }
     fn cross_entropy_impl(&self, target: &Tensor, o: &CrossEntropyOptions, site: CallSite) -> Result<Tensor> {
         let ignore = o.ignore_index.unwrap_or(i64::MIN);
+        let inner = (!o.per_row).then(inner_calls);
         let loss =
             invoke(op!("cross_entropy"), &[Some(self), Some(target)], smallvec![ignore.into()], smallvec![], site)?
                 .swap_remove(0);
@@ -156,11 +159,13 @@ impl Tensor {
             // The count is known without looking: P(sum) stays P(sum).
             None => {
                 let s = Scalar::Float(1.0 / loss.numel() as f64);
+                drop(inner);
                 invoke1(op!("mul_scalar"), &[Some(&total)], smallvec![], smallvec![s], site)
             }
             Some(i) => {
                 let taken = invoke1(op!("ne_scalar"), &[Some(target)], smallvec![], smallvec![i.into()], site)?;
                 let count = invoke1(op!("sum"), &[Some(&taken)], all(), smallvec![], site)?;
+                drop(inner);
                 invoke1(op!("div"), &[Some(&total), Some(&count)], smallvec![], smallvec![], site)
             }
         }

@@ -1,6 +1,7 @@
 //! Reductions.
 
 use super::{invoke1, op};
+use crate::context::inner_calls;
 use crate::error::{CallSite, Result};
 use crate::ops::{AttrValue, normalize_dim};
 use crate::tensor::Tensor;
@@ -101,9 +102,11 @@ impl Tensor {
     #[track_caller]
     pub fn var(&self, dims: impl DimList) -> Result<Tensor> {
         let (dims, site) = (dims.dims(), CallSite::here());
+        let inner = inner_calls();
         let m = self.mean_impl(dims.clone(), true, site)?;
         let d = invoke1(op!("sub"), &[Some(self), Some(&m)], smallvec![], smallvec![], site)?;
         let sq = invoke1(op!("square"), &[Some(&d)], smallvec![], smallvec![], site)?;
+        drop(inner);
         sq.mean_impl(dims, false, site)
     }
     /// Index of the largest element along a dim; among equals the first.

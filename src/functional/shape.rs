@@ -1,6 +1,7 @@
 //! Methods that move or rename elements.
 
 use super::{invoke1, op};
+use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, normalize_dim};
 use crate::tensor::Tensor;
@@ -127,7 +128,10 @@ impl Tensor {
         let d = normalize_dim(dim, self.ndim())?;
         let n = self.shape().get(d).copied().unwrap_or(0) as i64;
         let i = if index < 0 { index + n } else { index };
-        self.narrow(d as i64, i, 1)?.squeeze(d as i64)
+        let inner = inner_calls();
+        let kept = self.narrow(d as i64, i, 1)?;
+        drop(inner);
+        kept.squeeze(d as i64)
     }
     /// Parts of `size` along a dim; the last may be smaller.
     #[track_caller]
@@ -174,7 +178,9 @@ pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
         return Err(Error::argument("no tensor to stack").at(site));
     };
     let d = normalize_dim(dim, first.ndim() + 1).map_err(|e| e.at(site))?;
+    let inner = inner_calls();
     let rows: Vec<Tensor> = tensors.iter().map(|t| t.unsqueeze(d as i64)).collect::<Result<_>>()?;
+    drop(inner);
     let ins: SmallVec<[Option<&Tensor>; 4]> = rows.iter().map(Some).collect();
     invoke1(op!("concat"), &ins, smallvec![d.into()], smallvec![], site)
 }

@@ -6,7 +6,7 @@ use super::emit::EagerEmit;
 use super::grad_ctx::run_rule;
 use super::policy::Cause;
 use super::receipts::BackwardScope;
-use crate::context::{is_no_sync, set_grad_enabled};
+use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Attrs, find};
 use crate::sbp::ReduceOp;
@@ -69,7 +69,7 @@ fn run(
     options: &BackwardOptions,
     site: CallSite,
 ) -> Result<Vec<Option<Tensor>>> {
-    let _mode = set_grad_enabled(options.create_graph);
+    let (_mode, _free) = (set_grad_enabled(options.create_graph), nothing_asked());
     let _span = tracing::debug_span!("backward").entered();
     let _scope = BackwardScope::enter();
     let mut e =

@@ -27,7 +27,7 @@ pub struct DispatchPlan {
     pub out_local: Option<SmallVec<[LocalRef; 2]>>,
     /// Global types of the outputs; empty for a local call.
     pub out_global: SmallVec<[GlobalRef; 2]>,
-    /// Boxing after a source op that was asked for a P layout.
+    /// Boxing of output 0 to the layout that was asked for, where the kernel gives another.
     pub after: Option<InputBoxing>,
     /// Hash of what is the same on every rank, for the dispatch stream.
     pub stream_key: u64,

@@ -64,10 +64,21 @@ impl Call<'_> {
                     return Err(Error::placement(format!("inputs are on different devices: {first} and {t}"))
                         .help("move one with `to_device`"));
                 }
-                (Some((Mode::Global(a), _)), Mode::Global(b)) => {
-                    return Err(Error::placement(format!("inputs are on different placements: {a} and {b}")).help(
-                        "oflow never moves a tensor between placements silently; use `x.to_global((&placement, sbp))`",
-                    ));
+                (Some((Mode::Global(a), first)), Mode::Global(b)) => {
+                    // The layout it has where the meshes are alike, else the one that every mesh has.
+                    let to = match t.sbp() {
+                        Ok(s) if s.len() == a.axes() => s.clone(),
+                        _ => NdSbp::broadcast(a.axes()),
+                    };
+                    return Err(Error::placement(format!(
+                        "inputs are on different placements: {} on {a} and {} on {b}",
+                        first.short(),
+                        t.short()
+                    ))
+                    .help(format!(
+                        "oflow never moves a tensor between placements silently; give the one on {b} as \
+                         `x.to_global((&placement, sbp!{to}))`, with the placement {a}",
+                    )));
                 }
                 (Some((_, first)), _) => {
                     return Err(Error::placement(format!("local and global inputs are mixed: {first} and {t}")).help(

@@ -5,13 +5,14 @@ use super::plan::boxing_to;
 use super::policy::{self, Cause};
 use super::receipts::collective;
 use super::record::record_custom;
+use crate::boxing::{Layout, dual, plan as boxing_plan};
 use crate::comm::Group;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{TensorType, find};
 use crate::placement::{Placement, shard_range};
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
-use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
+use crate::tensor::{Body, GlobalRef, LocalTensor, Tensor, intern_global};
 use oflow_kernels::view::contiguous_strides;
 use std::sync::Arc;
 
@@ -39,8 +40,8 @@ fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
     h.finish()
 }
 
-/// `global.to_global(...)`: boxing, recorded. Its gradient keeps its own SBP on the source's placement, or is boxed to
-/// `grad_sbp` where one is stated.
+/// `global.to_global(...)`: boxing, recorded. Its gradient keeps its own SBP on the source's placement; from another
+/// placement it comes back as [`way_back`] says; where a layout is stated it is boxed to that.
 pub fn box_global(
     t: &Tensor,
     placement: &Placement,
@@ -52,30 +53,94 @@ pub fn box_global(
     let out = (|| {
         let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
         if let Some(s) = grad_sbp {
-            check_layout(&g.ty.shape, g.ty.dtype, &g.placement, s)?;
+            check_grad_sbp(&g.ty, &g.placement, s)?;
         }
         // What boxing returns never shares writable storage with its source: in-place ops on a shared shard copy first.
         to_layout(Cause::Asked("to_global"), t, placement, sbp, site)
     })()
     .map_err(|e| e.in_call(call).at(site))?;
-    if grad_enabled() && t.requires_grad() {
-        let home = t.placement()?.clone();
+    if grad_enabled()
+        && t.requires_grad()
+        && let (Some(src), Some(dst)) = (t.global().cloned(), out.global().cloned())
+    {
         let stated = grad_sbp.cloned();
         let back = move |grads: &[Option<Tensor>]| {
             let Some(dy) = &grads[0] else { return Ok(vec![None]) };
-            let have = dy.sbp()?.clone();
-            let want = match (&stated, dy.placement()? == &home) {
+            let want = match (&stated, dy.placement()? == &src.placement) {
                 (Some(s), _) => s.clone(),
                 (None, true) => return Ok(vec![Some(dy.clone())]),
-                // Another placement: the same kind of layout where the mesh has as many axes, else whole.
-                (None, false) if home.axes() == have.len() => have,
-                (None, false) => NdSbp::broadcast(home.axes()),
+                (None, false) => way_back(dy, &src, &dst)?,
             };
-            Ok(vec![Some(box_global(dy, &home, &want, None, site)?)])
+            Ok(vec![Some(box_global(dy, &src.placement, &want, None, site)?)])
         };
         record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
     }
     Ok(out)
+}
+
+/// Where the gradient of a boxing between placements goes on the source's: to the dual of the source's layout (S stays, B
+/// becomes P, P becomes B), to that without P, or to its own layout there, whichever is cheapest with the way out of P that
+/// remains; but to none that moves more bytes than the dual of the forward boxing, where one does not.
+fn way_back(dy: &Tensor, src: &GlobalRef, dst: &GlobalRef) -> Result<NdSbp> {
+    let ty = dy.ty();
+    let plan = |from: &Layout, to: &Layout| boxing_plan(&ty.shape, ty.dtype, from, to);
+    let home = |n: &NdSbp| Layout::new(&src.placement, n.clone());
+    let have = dy.sbp()?;
+    let here = Layout::new(&dst.placement, have.clone());
+    let mirrored = dual(&src.sbp);
+    let limit = plan(&Layout::new(&dst.placement, dual(&dst.sbp)), &home(&mirrored))?.bytes_sent();
+    let whole = |n: &NdSbp| n.map(|s| if s.is_partial() { Sbp::Broadcast } else { s });
+    let mut ways = vec![whole(&mirrored)];
+    if have.len() == src.placement.axes() {
+        ways.push(have.clone());
+    }
+    let price = |n: &NdSbp| -> Result<(bool, u64)> {
+        let p = plan(&here, &home(n))?;
+        let rest = if n.has_partial() { plan(&home(n), &home(&whole(n)))?.cost_ps } else { 0 };
+        Ok((p.bytes_sent() > limit, p.cost_ps.saturating_add(rest)))
+    };
+    let mut best = (price(&mirrored)?, mirrored);
+    for n in ways {
+        let p = price(&n)?;
+        if p < best.0 {
+            best = (p, n);
+        }
+    }
+    Ok(best.1)
+}
+
+/// Whether that can be the layout of the gradient of such a tensor.
+fn check_grad_sbp(ty: &TensorType, placement: &Placement, stated: &NdSbp) -> Result<()> {
+    check_layout(&ty.shape, ty.dtype, placement, stated).map_err(|e| {
+        Error::sbp(format!("the gradient of {ty} on {placement} cannot be {stated}: {}", e.message())).help(
+            e.help_text().unwrap_or("`grad_sbp` is a layout on the placement of the tensor that gets the gradient"),
+        )
+    })?;
+    match stated.iter().find(|s| s.is_partial() && **s != Sbp::PARTIAL_SUM) {
+        Some(s) => {
+            Err(Error::sbp(format!("the gradient of {ty} cannot be {stated}: gradients add up, they are never {s}"))
+                .help("state P(sum), B or S"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The same for a gradient whose shards are those of a tensor that lies as `sbp`: split alike, and B or P elsewhere.
+fn check_shard_grad_sbp(ty: &TensorType, placement: &Placement, sbp: &NdSbp, stated: &NdSbp) -> Result<()> {
+    check_grad_sbp(ty, placement, stated)?;
+    let split = |a: usize| sbp[a].split_dim() == stated[a].split_dim() || placement.dims()[a] == 1;
+    match (0..sbp.len()).find(|a| !split(*a)) {
+        Some(a) => Err(Error::sbp(format!(
+            "the gradient of shards of {ty} {sbp} cannot be {stated}: along mesh axis {a} each rank has a shard of {}, and a \
+             gradient of the shard's shape",
+            sbp[a]
+        ))
+        .help(match sbp[a].split_dim() {
+            Some(_) => format!("state {} there", sbp[a]),
+            None => "state P there if the ranks' gradients add up, B if each rank has the same, whole gradient".into(),
+        })),
+        None => Ok(()),
+    }
 }
 
 /// `local.to_global(...)`: each rank's tensor becomes its shard. A collective: shapes are checked, shards must be the
@@ -89,13 +154,20 @@ pub fn shard_to_global(
 ) -> Result<Tensor> {
     let ctx = current_rank()?;
     let out = shard_to_global_inner(&ctx, t, placement, sbp, site)
+        .and_then(|out| {
+            if let (Some(stated), Some(g)) = (grad_sbp, out.global()) {
+                check_shard_grad_sbp(&g.ty, placement, sbp, stated)?;
+            }
+            Ok(out)
+        })
         .map_err(|e| e.in_call(|| format!("to_global({}, {sbp}) on {placement}", t.short())).at(site))?;
     if grad_enabled() && t.requires_grad() {
-        let want = grad_sbp.cloned().unwrap_or_else(|| crate::boxing::dual(sbp));
+        let want = grad_sbp.cloned().unwrap_or_else(|| dual(sbp));
         let home = placement.clone();
         let back = move |grads: &[Option<Tensor>]| {
             let Some(dy) = &grads[0] else { return Ok(vec![None]) };
-            let dy = if dy.sbp()? == &want { dy.clone() } else { box_global(dy, &home, &want, None, site)? };
+            let same = dy.sbp()? == &want && dy.placement()? == &home;
+            let dy = if same { dy.clone() } else { box_global(dy, &home, &want, None, site)? };
             Ok(vec![dy.data()?.map(Tensor::from_local)])
         };
         record_custom(find("copy")?, &[t], std::slice::from_ref(&out), site, Arc::new(back));
@@ -272,22 +344,16 @@ fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
 /// `to_local()`: this rank's shard as a local tensor; its gradient becomes the gradient's shard (B → P unless stated).
 pub fn to_local(t: &Tensor, grad_sbp: Option<&NdSbp>, site: CallSite) -> Result<Tensor> {
     let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is a local tensor already")).at(site))?.clone();
+    if let Some(stated) = grad_sbp {
+        check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)
+            .map_err(|e| e.in_call(|| format!("to_local({}) on {}", t.short(), g.placement)).at(site))?;
+    }
     let Some(data) = t.data()? else {
         return Err(Error::placement(format!("this rank is outside the placement of {t}; it has no shard")).at(site));
     };
     let out = Tensor::from_local(data);
     if grad_enabled() && t.requires_grad() {
-        let want = grad_sbp.cloned().unwrap_or_else(|| {
-            g.sbp.map(|s| {
-                if s.is_broadcast() {
-                    Sbp::PARTIAL_SUM
-                } else if s.is_partial() {
-                    Sbp::Broadcast
-                } else {
-                    s
-                }
-            })
-        });
+        let want = grad_sbp.cloned().unwrap_or_else(|| dual(&g.sbp));
         let home = intern_global(g.ty.clone(), &g.placement, &want);
         let back = move |grads: &[Option<Tensor>]| {
             Ok(vec![match &grads[0] {

@@ -7,9 +7,11 @@ use super::plan::{build_global, build_local};
 use super::policy;
 use super::record::record;
 use crate::comm::Tag;
-use crate::context::{RankCtx, current, current_rank, grad_enabled, no_grad};
+use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
 use crate::error::{Error, Result};
 use crate::ops::{KeyWords, LowerCall, generation};
+use crate::placement::Placement;
+use crate::sbp::{NdSbp, Sbp};
 use crate::tensor::{GlobalRef, LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
@@ -45,11 +47,42 @@ fn draw(ctx: &RankCtx, call: &mut Call<'_>, global: bool) {
     }
 }
 
+/// The layout that the program asks of this call's result. A call that makes a tensor states it itself; one that writes in
+/// place cannot change it.
+fn asked(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
+    let Some(asked) = asked_sbp(call.op, placement.axes()).filter(|_| call.target.is_none()) else { return Ok(None) };
+    match call.given.and_then(|g| g.global()) {
+        None => Ok(Some(asked)),
+        Some(g) if asked.op.is_some() || g.sbp == asked.sbp => Ok(None),
+        Some(g) => Err(Error::sbp(format!(
+            "the result is written in place into a tensor that is {}, but `with_sbp` at {} asks for {}",
+            g.sbp, asked.site, asked.sbp
+        ))
+        .help("use the op that returns a new tensor")),
+    }
+}
+
+fn push_sbp(key: &mut KeyWords, n: &NdSbp) {
+    for sbp in n.iter() {
+        key.push(match sbp {
+            Sbp::Broadcast => 0,
+            Sbp::Partial(op) => 1 + *op as u64,
+            Sbp::Split(d) => 16 + *d as u64,
+        });
+    }
+}
+
 /// Everything that can change the plan, as words.
-fn key_of(call: &Call<'_>) -> KeyWords {
+fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
     let mut key = KeyWords::new();
     key.push(call.op.id());
-    key.push(generation() << 8 | (call.recording as u64) << 1 | call.given.is_some() as u64);
+    let flags = (asked.is_some() as u64) << 2 | (call.recording as u64) << 1 | call.given.is_some() as u64;
+    key.push(generation() << 8 | flags);
+    if let Some(a) = asked {
+        // Its length stands first: a layout of a wrong number of axes is an error, but a key all the same.
+        key.push(a.sbp.len() as u64);
+        push_sbp(&mut key, &a.sbp);
+    }
     for t in call.inputs {
         match t {
             None => key.push(0),
@@ -71,13 +104,7 @@ fn key_of(call: &Call<'_>) -> KeyWords {
         Some(Target::Local(d)) => key.push(*d as u64),
         Some(Target::Global(p, s)) => {
             key.push(p.id());
-            for sbp in s.iter() {
-                key.push(match sbp {
-                    crate::sbp::Sbp::Broadcast => 0,
-                    crate::sbp::Sbp::Partial(op) => 1 + *op as u64,
-                    crate::sbp::Sbp::Split(d) => 16 + *d as u64,
-                });
-            }
+            push_sbp(&mut key, s);
         }
     }
     if let Some(g) = call.given {
@@ -94,7 +121,7 @@ fn key_of(call: &Call<'_>) -> KeyWords {
 
 fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Outputs> {
     let ctx = current();
-    let key = key_of(call);
+    let key = key_of(call, None);
     let cached = cache(&ctx).get(&key);
     let plan = match cached {
         Some(p) => p,
@@ -124,16 +151,17 @@ fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Ou
     Ok(outs)
 }
 
-fn run_global(call: &mut Call<'_>, placement: &crate::placement::Placement) -> Result<Outputs> {
+fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
     let ctx = current_rank()?;
-    let key = key_of(call);
+    let asked = asked(call, placement)?;
+    let key = key_of(call, asked.as_ref());
     let cached = cache(&ctx).get(&key);
     let plan = match cached {
         Some(p) => p,
         None => {
             let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
             check_world(&ctx, placement)?;
-            let p = Arc::new(build_global(&ctx, call, placement)?);
+            let p = Arc::new(build_global(&ctx, call, placement, asked.as_ref())?);
             cache(&ctx).insert(key, p.clone());
             p
         }
@@ -150,7 +178,7 @@ fn run_global(call: &mut Call<'_>, placement: &crate::placement::Placement) -> R
     }
     let outs: Outputs = match &plan.lowering {
         Some((l, want)) => {
-            run_lowering(call, *l, want, &inputs).map_err(|e| policy::in_lowering(e, call, placement))?
+            run_lowering(call, *l, want, &inputs).map_err(|e| policy::in_lowering(e, call, &plan, placement))?
         }
         None => {
             let mut locals = SmallVec::new();
@@ -170,17 +198,17 @@ fn run_global(call: &mut Call<'_>, placement: &crate::placement::Placement) -> R
             }
         }
     };
-    let outs = match &plan.after {
-        Some(b) => outs.iter().map(|t| boxed(&ctx, t, b, &tag)).collect::<Result<_>>()?,
-        None => outs,
-    };
+    let mut outs = outs;
+    if let (Some(b), Some(first)) = (&plan.after, outs.first_mut()) {
+        *first = boxed(&ctx, first, b, &tag)?;
+    }
     if call.recording {
         record(call, &inputs, &outs)?;
     }
     Ok(outs)
 }
 
-fn check_world(ctx: &RankCtx, placement: &crate::placement::Placement) -> Result<()> {
+fn check_world(ctx: &RankCtx, placement: &Placement) -> Result<()> {
     match placement.ranks().iter().find(|r| **r >= ctx.world()) {
         Some(r) => {
             Err(Error::placement(format!("{placement} needs rank {r}, but the world has {} ranks", ctx.world()))
@@ -390,13 +418,8 @@ pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Resu
 }
 
 /// Carries a call out by its lowering: a program of global calls, not recorded (the call as a whole is).
-fn run_lowering(
-    call: &Call<'_>,
-    lowering: u8,
-    want: &[crate::sbp::NdSbp],
-    inputs: &[Option<Tensor>],
-) -> Result<Outputs> {
-    let _quiet = no_grad();
+fn run_lowering(call: &Call<'_>, lowering: u8, want: &[NdSbp], inputs: &[Option<Tensor>]) -> Result<Outputs> {
+    let (_quiet, _free) = (no_grad(), nothing_asked());
     let l = &call.op.lowerings[lowering as usize];
     let mut emit = EagerEmit::new(call.op.name(), call.site);
     let values: Vec<_> = inputs.iter().map(|t| t.as_ref().map(|t| emit.put(t.detach()))).collect();

@@ -3,7 +3,7 @@
 use super::cache::{DispatchPlan, InputBoxing};
 use super::call::{Call, Target};
 use crate::boxing::{ChoiceInput, Layout, choose, plan as boxing_plan};
-use crate::context::RankCtx;
+use crate::context::{AskedSbp, RankCtx};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops::{InferCtx, KernelDef, NdSignature, TensorType};
@@ -54,8 +54,13 @@ fn check_given(call: &Call<'_>, outs: &[TensorType]) -> Result<()> {
     Ok(())
 }
 
-/// The plan of a call on global tensors (or of a source op with a global target).
-pub fn build_global(ctx: &RankCtx, call: &Call<'_>, placement: &Placement) -> Result<DispatchPlan> {
+/// The plan of a call on global tensors (or of a source op with a global target) whose output 0 is asked for in a layout.
+pub fn build_global(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    placement: &Placement,
+    asked: Option<&AskedSbp>,
+) -> Result<DispatchPlan> {
     let ins = types(call.inputs);
     let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
     let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
@@ -63,7 +68,17 @@ pub fn build_global(ctx: &RankCtx, call: &Call<'_>, placement: &Placement) -> Re
     check_given(call, &outs)?;
     let (sig, after) = match call.target {
         Some(Target::Global(_, want)) => source_signature(ctx, placement, &outs, want)?,
-        _ => (chosen(call, &infer, &outs, placement)?, None),
+        _ => {
+            let request = asked.map(|a| requested(a, &outs, placement)).transpose()?.flatten();
+            let sig = chosen(call, &infer, &outs, placement, request)?;
+            let after = match request {
+                Some(r) if sig.outputs[0] != *r => {
+                    Some(boxing_to(ctx, &intern_global(outs[0].clone(), placement, &sig.outputs[0]), placement, r)?)
+                }
+                _ => None,
+            };
+            (sig, after)
+        }
     };
     let out_global: SmallVec<[GlobalRef; 2]> =
         outs.iter().zip(&sig.outputs).map(|(t, s)| intern_global(t.clone(), placement, s)).collect();
@@ -132,23 +147,47 @@ fn source_signature(
     Ok((NdSignature { inputs: SmallVec::new(), outputs, lowering: None }, after))
 }
 
-fn chosen(call: &Call<'_>, infer: &InferCtx<'_>, outs: &[TensorType], placement: &Placement) -> Result<NdSignature> {
-    let choice = choice(call, infer, outs, placement, choose)?;
-    tracing::trace!(op = call.op.name(), inputs = ?choice.sig.inputs, outputs = ?choice.sig.outputs, cost = ?choice.cost, "choice");
-    Ok(choice.sig)
+/// What is asked of output 0, which must be a layout that it can have; nothing of an op without outputs.
+fn requested<'a>(asked: &'a AskedSbp, outs: &[TensorType], placement: &Placement) -> Result<Option<&'a NdSbp>> {
+    let Some(out) = outs.first() else { return Ok(None) };
+    let by = if asked.op.is_some() { "pin_sbp" } else { "with_sbp" };
+    check_layout(&out.shape, out.dtype, placement, &asked.sbp).map_err(|e| {
+        let help = e.help_text().unwrap_or("ask for a layout that the result can have, around that call alone");
+        Error::sbp(format!(
+            "the result {out} cannot be {}, which `{by}` at {} asks for: {}",
+            asked.sbp,
+            asked.site,
+            e.message()
+        ))
+        .help(help)
+    })?;
+    Ok(Some(&asked.sbp))
 }
 
-/// Asks something of the choice that a call is to make.
+fn chosen(
+    call: &Call<'_>,
+    infer: &InferCtx<'_>,
+    outs: &[TensorType],
+    placement: &Placement,
+    request: Option<&NdSbp>,
+) -> Result<NdSignature> {
+    let sig = choice(call, infer, outs, placement, request, choose)?;
+    tracing::trace!(op = call.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, "choice");
+    Ok(sig)
+}
+
+/// Asks something of the choice that a call is to make; `request` is the layout that its result is to have.
 pub fn with_choice<R>(
     call: &Call<'_>,
     placement: &Placement,
+    request: Option<&NdSbp>,
     ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
 ) -> Result<R> {
     let ins = types(call.inputs);
     let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
     let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
     let outs = call.op.infer(&infer)?;
-    choice(call, &infer, &outs, placement, ask)
+    choice(call, &infer, &outs, placement, request, ask)
 }
 
 fn choice<R>(
@@ -156,6 +195,7 @@ fn choice<R>(
     infer: &InferCtx<'_>,
     outs: &[TensorType],
     placement: &Placement,
+    request: Option<&NdSbp>,
     ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
 ) -> Result<R> {
     let sbps: Vec<Option<NdSbp>> =
@@ -180,6 +220,7 @@ fn choice<R>(
         needs_grad: &needs,
         fixed_inputs: &fixed,
         given_out: call.given.and_then(|g| g.global()).map(|g| &g.sbp),
+        request,
         runtime: &call.runtime,
     })
 }

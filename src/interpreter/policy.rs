@@ -55,9 +55,10 @@ pub(super) fn check_inputs(call: &Call<'_>, plan: &DispatchPlan, placement: &Pla
         let Some(b) = b.as_ref().filter(|b| b.plan.bytes_sent() > 0) else { continue };
         let name = call.op.sig.inputs.get(i.min(call.op.sig.inputs.len().saturating_sub(1))).map_or("", |d| &d.name);
         let e = denied(&format!("input {i} `{name}` of {}", call.op.name()), &b.plan);
-        return Err(e.help(way_out(call, placement)));
+        return Err(e.help(way_out(call, plan, placement)));
     }
-    Ok(())
+    // The layout of the result is what the program asked for.
+    plan.after.as_ref().map_or(Ok(()), |b| check(Cause::Asked(call.op.name()), &b.plan))
 }
 
 /// Refuses a boxing that is no op's input where it is denied.
@@ -94,16 +95,18 @@ fn denied(what: &str, plan: &BoxingPlan) -> Error {
 }
 
 /// An error of an inner call of a lowering; a denial gets the way out of the outer call.
-pub(super) fn in_lowering(e: Error, call: &Call<'_>, placement: &Placement) -> Error {
+pub(super) fn in_lowering(e: Error, call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> Error {
     if e.kind() != ErrorKind::Denied {
         return e;
     }
-    Error::denied(format!("{}; the ranks do {} together", e.message(), call.op.name())).help(way_out(call, placement))
+    Error::denied(format!("{}; the ranks do {} together", e.message(), call.op.name()))
+        .help(way_out(call, plan, placement))
 }
 
 /// The cheapest change of a call's inputs after which it boxes nothing, as advice.
-fn way_out(call: &Call<'_>, placement: &Placement) -> String {
-    let changes = with_choice(call, placement, cheapest_change);
+fn way_out(call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> String {
+    let request = plan.after.as_ref().map(|b| &b.to.sbp);
+    let changes = with_choice(call, placement, request, cheapest_change);
     let Ok(Some(changes)) = changes else {
         return "every way to carry this out communicates; end the scope before".into();
     };
@@ -164,13 +167,13 @@ fn boxes_nothing(c: &ChoiceInput<'_>, changes: &[(usize, NdSbp)]) -> Result<bool
     }
     let chosen = choose(&ChoiceInput { sbps: &sbps, ..*c })?;
     let at = |n: &NdSbp| Layout::new(c.placement, n.clone());
-    for ((have, want), t) in sbps.iter().zip(&chosen.sig.inputs).zip(c.infer.inputs) {
+    for ((have, want), t) in sbps.iter().zip(&chosen.inputs).zip(c.infer.inputs) {
         let (Some(have), Some(t)) = (have, t) else { continue };
         if have != want && boxing_plan(&t.shape, t.dtype, &at(have), &at(want))?.bytes_sent() > 0 {
             return Ok(false);
         }
     }
-    Ok(chosen.cost.lowering == 0)
+    Ok(chosen.lowering.is_none())
 }
 
 /// Tells of a boxing that is about to run, where the scope wants to hear of it.

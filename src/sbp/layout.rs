@@ -41,19 +41,21 @@ pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &
         ))
         .help("give one SBP per mesh axis, outermost first"));
     }
-    for s in sbp.iter() {
-        match *s {
-            Sbp::Split(d) if d >= shape.len() => {
-                return Err(Error::sbp(format!(
-                    "{s} splits dim {d}, but the tensor {shape:?} has {} dims",
-                    shape.len()
-                )));
-            }
-            Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
-                return Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"));
-            }
-            _ => {}
+    sbp.iter().try_for_each(|s| check_sbp(shape, dtype, *s))
+}
+
+/// Checks one entry of an nd-SBP.
+///
+/// # Errors
+/// The split dim exists; bool has no P(sum).
+pub(crate) fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
+    match sbp {
+        Sbp::Split(d) if d >= shape.len() => {
+            Err(Error::sbp(format!("{sbp} splits dim {d}, but the tensor {shape:?} has {} dims", shape.len())))
         }
+        Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
+            Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

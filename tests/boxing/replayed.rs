@@ -2,8 +2,9 @@
 
 use super::oracle::{make, mesh, mesh_of, nd_sbps, value};
 use oflow::boxing::{Layout, plan, replay};
-use oflow::kernels::DType;
+use oflow::kernels::{DType, ReduceOp};
 use oflow::placement::Placement;
+use oflow::sbp::Sbp;
 
 const SHAPES: [&[usize]; 6] = [&[4, 6, 2], &[5, 3, 7], &[1, 2, 3], &[3, 0, 2], &[], &[7]];
 
@@ -44,7 +45,7 @@ fn every_pair_on_a_plane() {
     let mut count = 0;
     for dims in [[2, 2], [2, 3], [3, 2], [1, 3], [2, 1]] {
         for (i, shape) in SHAPES.into_iter().enumerate() {
-            for dtype in [[DType::I32, DType::F32], [DType::I64, DType::Bool]][i % 2] {
+            for dtype in [DType::F32, DType::I64, [DType::BF16, DType::Bool][i % 2]] {
                 let all = layouts(&mesh_of(&dims), shape, dtype);
                 for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
                     check(shape, dtype, src, dst);
@@ -56,19 +57,19 @@ fn every_pair_on_a_plane() {
     println!("{count} conversions on [2, 2] [2, 3] [3, 2] [1, 3] [2, 1]");
 }
 
-/// One pair in five, spread: all 117,649 take minutes, most of them in planning.
+/// Without P(min), which goes as P(max) does: with it there are two and a half times as many.
 #[test]
-fn pairs_on_a_cube() {
+fn every_pair_on_a_cube() {
     let mut count = 0;
-    let shapes: [&[usize]; 3] = [&[4, 6, 2], &[5, 3, 1], &[1, 2, 3]];
-    let all: Vec<Vec<Layout>> = shapes.iter().map(|s| layouts(&mesh_of(&[2, 2, 2]), s, DType::I32)).collect();
-    for i in 0..all[0].len() {
-        for j in (0..all[0].len()).filter(|j| (2 * i + j).is_multiple_of(5)) {
-            // Shape and dtype go round; all three shapes have the same layouts.
-            let which = (i + j) % 3;
-            let dtype = [DType::I32, DType::F32][(i / 3 + j) % 2];
-            check(shapes[which], dtype, &all[which][i], &all[which][j]);
-            count += 1;
+    let cube = mesh_of(&[2, 2, 2]);
+    for shape in [[4, 6, 2], [5, 3, 7], [1, 2, 3]] {
+        for dtype in [DType::F32, DType::I64] {
+            let mut all = layouts(&cube, &shape, dtype);
+            all.retain(|l| !l.sbp.contains(&Sbp::Partial(ReduceOp::Min)));
+            for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
+                check(&shape, dtype, src, dst);
+                count += 1;
+            }
         }
     }
     println!("{count} conversions on [2, 2, 2]");

@@ -109,9 +109,10 @@ fn answer(
         needs_grad: &needs_grad,
         fixed_inputs: &fixed_inputs,
         given_out: None,
+        request: None,
         runtime: &question.runtime,
     };
-    let chosen = choose(&choice).map_err(named)?.sig;
+    let chosen = choose(&choice).map_err(named)?;
     let mut candidates = candidates(&choice).map_err(named)?.collect::<oflow::Result<Vec<_>>>().map_err(named)?;
     // Stable: equal ones stay in declared order, as the rule of the choice says.
     candidates.sort_by_key(|c| (c.sig != chosen, c.cost.total(), c.partials));

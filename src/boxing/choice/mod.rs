@@ -1,0 +1,242 @@
+//! Which SBP signature a call takes: the rule of the design in one place, for 1-d and n-d meshes alike.
+//!
+//! A candidate that needs no boxing wins; otherwise the least of forward boxing + its adjoint where a gradient is needed +
+//! collectives inside a lowering + the cheapest way out of P outputs, in integer picoseconds under the fixed default
+//! constants. Where the caller asks for a layout of output 0, the boxing of that output to it, with the work that a slice
+//! throws away, stands in place of its way out, and a candidate that gives another layout needs boxing. Ties: fewer P outputs, then declared order. A rank's own
+//! coordinate never enters (I5): the choice is a function of logical metadata alone, so every rank chooses alike.
+//!
+//! `space.rs` knows the candidates (the product of the 1-d signatures over the mesh axes, cut down by what may not move),
+//! `search.rs` finds the best without pricing them all, `prices.rs` has what the search knows of the prices.
+//! [`candidates`] prices every one: that is for people who ask, for tests and for searches over whole programs.
+
+mod prices;
+mod search;
+mod space;
+
+use super::dry::price_lowering;
+use super::{Layout, cost};
+use crate::error::{Error, Result};
+use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
+use crate::placement::Placement;
+use crate::sbp::{NdSbp, Sbp, check_layout};
+use space::Space;
+
+/// What a choice is made from.
+pub struct ChoiceInput<'a> {
+    /// The op.
+    pub op: &'static Op,
+    /// Logical inputs and plan attributes.
+    pub infer: &'a InferCtx<'a>,
+    /// Logical outputs.
+    pub outs: &'a [TensorType],
+    /// The one placement of all inputs.
+    pub placement: &'a Placement,
+    /// Present nd-SBP of each input (absent: none).
+    pub sbps: &'a [Option<NdSbp>],
+    /// Which inputs want a gradient.
+    pub needs_grad: &'a [bool],
+    /// Inputs that may not be boxed (mutable, or the given output of an in-place call).
+    pub fixed_inputs: &'a [bool],
+    /// nd-SBP that the kernel must give output 0, because it is written into a tensor that has it.
+    pub given_out: Option<&'a NdSbp>,
+    /// nd-SBP that output 0 is to have in the end: what the signature gives is boxed to it.
+    pub request: Option<&'a NdSbp>,
+    /// Runtime attributes, for pricing lowerings (their values do not enter).
+    pub runtime: &'a RuntimeAttrs,
+}
+
+impl ChoiceInput<'_> {
+    fn needs_grad(&self, input: usize) -> bool {
+        self.needs_grad.get(input).copied().unwrap_or(false)
+    }
+
+    fn is_fixed(&self, input: usize) -> bool {
+        self.fixed_inputs.get(input).copied().unwrap_or(false)
+    }
+
+    fn cost(&self, t: &TensorType, src: &NdSbp, dst: &NdSbp) -> Result<u64> {
+        cost(&t.shape, t.dtype, &Layout::new(self.placement, src.clone()), &Layout::new(self.placement, dst.clone()))
+    }
+}
+
+/// The parts of a candidate's price, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CostVector {
+    /// Boxing the inputs.
+    pub forward: u64,
+    /// Boxing their gradients back.
+    pub adjoint: u64,
+    /// Collectives inside a lowering.
+    pub lowering: u64,
+    /// Cheapest way out of P outputs; of output 0 the boxing to the layout that was asked for.
+    pub way_out: u64,
+}
+
+impl CostVector {
+    /// The sum.
+    pub fn total(&self) -> u64 {
+        self.forward.saturating_add(self.adjoint).saturating_add(self.lowering).saturating_add(self.way_out)
+    }
+}
+
+/// A candidate with its price.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The assignment.
+    pub sig: NdSignature,
+    /// The price.
+    pub cost: CostVector,
+    /// Number of P entries in the outputs.
+    pub partials: usize,
+}
+
+/// All candidates with their prices, in declared order.
+///
+/// # Errors
+/// When the op cannot tell its signatures.
+pub fn candidates<'a>(c: &'a ChoiceInput<'a>) -> Result<impl Iterator<Item = Result<Candidate>> + 'a> {
+    let space = Space::new(c)?;
+    let mut next = space.first();
+    Ok(std::iter::from_fn(move || {
+        while let Some(leaf) = next.take() {
+            next = space.after(&leaf);
+            if let Some(sig) = space.signature(c, &leaf) {
+                return Some(price(c, sig));
+            }
+        }
+        None
+    }))
+}
+
+/// The signature the call takes.
+///
+/// # Errors
+/// When no candidate satisfies a given output or a fixed input; the message lists what would be legal.
+pub fn choose(c: &ChoiceInput<'_>) -> Result<NdSignature> {
+    let space = Space::new(c)?;
+    // Without boxing there is nothing to price but what the candidates bring along.
+    if let Some(sig) = search::best(c, &space.exact(c))? {
+        return Ok(sig);
+    }
+    if let Some(sig) = search::best(c, &space.without_renamed_partials(c))? {
+        return Ok(sig);
+    }
+    let legal: Vec<String> = c.op.signatures_1d(c.infer, c.outs)?.iter().map(|s| format!("    {s}")).collect();
+    let fixed = (0..c.sbps.len()).find(|i| c.is_fixed(*i) && c.sbps[*i].is_some());
+    let name = |i: usize| {
+        let defs = &c.op.sig.inputs;
+        defs.get(i).or(defs.last()).map_or("", |d| d.name.as_str())
+    };
+    let (why, way_out) = match (c.given_out, fixed) {
+        (Some(o), _) => (
+            format!("no legal signature gives an output {o} in place"),
+            "use the op that returns a new tensor, or box this one with `to_global` first; ",
+        ),
+        (None, Some(i)) => (
+            format!("no legal signature leaves '{}', which is changed in place, as it is", name(i)),
+            "box it with `to_global` first; ",
+        ),
+        (None, None) => ("no legal signature for these inputs".to_string(), ""),
+    };
+    Err(Error::sbp(why).help(format!("{way_out}legal along one mesh axis:\n{}", legal.join("\n"))))
+}
+
+/// Whether the layouts of a complete assignment are layouts of such tensors at all.
+fn layouts_ok(c: &ChoiceInput<'_>, s: &NdSignature) -> bool {
+    let ok = |t: &TensorType, n: &NdSbp| check_layout(&t.shape, t.dtype, c.placement, n).is_ok();
+    c.infer.inputs.iter().zip(&s.inputs).all(|(t, n)| t.as_ref().is_none_or(|t| ok(t, n)))
+        && c.outs.iter().zip(&s.outputs).all(|(t, n)| ok(t, n))
+}
+
+/// Price of boxing the inputs, and of what a lowering communicates.
+pub(super) fn forward_price(c: &ChoiceInput<'_>, sig: &NdSignature) -> Result<CostVector> {
+    let mut v = CostVector::default();
+    for (i, want) in sig.inputs.iter().enumerate() {
+        let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { continue };
+        if have == want {
+            continue;
+        }
+        v.forward = v.forward.saturating_add(c.cost(t, have, want)?);
+        if c.needs_grad(i) {
+            v.adjoint = v.adjoint.saturating_add(c.cost(t, &dual(want), &dual(have))?);
+        }
+    }
+    if let Some(l) = sig.lowering {
+        v.lowering = price_lowering(c, sig, l)?;
+    }
+    Ok(v)
+}
+
+fn price(c: &ChoiceInput<'_>, sig: NdSignature) -> Result<Candidate> {
+    let mut v = forward_price(c, &sig)?;
+    for (o, n) in sig.outputs.iter().enumerate() {
+        v.way_out = v.way_out.saturating_add(way_out(c, o, n)?);
+    }
+    let partials = sig.outputs.iter().map(partials).sum();
+    Ok(Candidate { sig, cost: v, partials })
+}
+
+fn partials(n: &NdSbp) -> usize {
+    n.iter().filter(|s| s.is_partial()).count()
+}
+
+/// The layout of the gradient of a tensor: S ↔ S, B ↔ P.
+pub fn dual(n: &NdSbp) -> NdSbp {
+    n.map(dual_of)
+}
+
+fn dual_of(s: Sbp) -> Sbp {
+    match s {
+        Sbp::Split(d) => Sbp::Split(d),
+        Sbp::Broadcast => Sbp::PARTIAL_SUM,
+        Sbp::Partial(_) => Sbp::Broadcast,
+    }
+}
+
+/// Where an output has to go from a layout: what was asked for, or any layout free of P (all P axes to B, or all to S of
+/// one dim); nowhere where it has no P.
+fn ways_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp) -> Vec<NdSbp> {
+    match c.request {
+        Some(r) if out == 0 && r == n => vec![],
+        Some(r) if out == 0 => vec![r.clone()],
+        _ if !n.has_partial() => vec![],
+        _ => {
+            let to = |s: Sbp| n.map(|x| if x.is_partial() { s } else { x });
+            let splits = (0..c.outs[out].shape.len()).map(Sbp::Split);
+            std::iter::once(Sbp::Broadcast).chain(splits).map(to).collect()
+        }
+    }
+}
+
+/// The least price of them, and of the work that it throws away.
+fn way_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp) -> Result<u64> {
+    let wasted = match c.request {
+        Some(r) if out == 0 => waste(c, n, r)?,
+        _ => 0,
+    };
+    let mut least = None;
+    for to in ways_out(c, out, n) {
+        let price = c.cost(&c.outs[out], n, &to)?;
+        least = Some(least.map_or(price, |l: u64| l.min(price)));
+    }
+    Ok(least.unwrap_or(0).saturating_add(wasted))
+}
+
+/// What a floating point operation counts, in picoseconds, where it is done in vain.
+const PS_PER_FLOP: u64 = 20;
+
+/// Work done for elements of output 0 that are cut off at once: on axes where each rank has the whole and was asked for a
+/// part. A slice of the inputs costs as much as a slice of the output, or more, but saves this.
+fn waste(c: &ChoiceInput<'_>, have: &NdSbp, asked: &NdSbp) -> Result<u64> {
+    let size = |of: &dyn Fn(usize) -> bool| -> u64 {
+        (0..have.len()).filter(|a| of(*a)).map(|a| c.placement.dims()[a] as u64).product()
+    };
+    let cut = size(&|a| have[a].is_broadcast() && asked[a].split_dim().is_some());
+    if cut == 1 {
+        return Ok(0);
+    }
+    let flops = c.op.flops.as_ref().map_or(Ok(c.outs[0].len() as u64), |f| f(c.infer))?;
+    let of_rank = flops / size(&|a| !have[a].is_broadcast());
+    Ok((of_rank - of_rank / cut).saturating_mul(PS_PER_FLOP))
+}

@@ -1,0 +1,310 @@
+//! What the search knows of the prices: for each tensor of the call and each layout that a candidate gives it, first a
+//! lower bound, then the price. Inputs that are alike (same type, same layout, same wants) are one part, counted.
+
+use super::space::{Leaf, Space};
+use super::{ChoiceInput, dual, dual_of, way_out};
+use crate::boxing::Model;
+use crate::boxing::bound::{Floor, Need, need};
+use crate::boxing::dry::LEAST_LOWERING;
+use crate::error::Result;
+use crate::ops::{NdSignature, TensorType};
+use crate::sbp::{NdSbp, Sbp, Signature};
+use smallvec::SmallVec;
+
+/// Layouts of one tensor that are remembered at most. Beyond, bounds are weaker and prices are asked for again.
+const DENSE: usize = 1 << 16;
+
+pub(super) struct Prices<'a> {
+    c: &'a ChoiceInput<'a>,
+    space: &'a Space,
+    floor: Floor,
+    parts: Vec<Part>,
+}
+
+/// One tensor, or several that are alike.
+struct Part {
+    of: Of,
+    count: u64,
+    /// The SBPs that candidates give it.
+    symbols: SmallVec<[Sbp; 8]>,
+    /// Per row of the space its symbol.
+    column: SmallVec<[u8; 16]>,
+    /// Per mesh axis and symbol the least that it takes to bring that axis there: the way in, and the gradient's way back.
+    axes: Vec<[u64; 2]>,
+    /// Per layout (its symbols as digits) what is known; empty where there are too many.
+    known: Vec<Known>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Input(usize),
+    Output(usize),
+}
+
+#[derive(Clone, Copy)]
+enum Known {
+    Nothing,
+    AtLeast(u64),
+    Price(u64),
+}
+
+impl<'a> Prices<'a> {
+    pub(super) fn new(c: &'a ChoiceInput<'a>, space: &'a Space) -> Prices<'a> {
+        let floor = Floor::new(&Model::default(), c.placement.device());
+        let mut prices = Prices { c, space, floor, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()) };
+        for i in 0..c.sbps.len() {
+            if c.sbps[i].is_some() && c.infer.inputs[i].is_some() && !prices.joins(i) {
+                prices.add(Of::Input(i));
+            }
+        }
+        (0..c.outs.len()).for_each(|o| prices.add(Of::Output(o)));
+        prices
+    }
+
+    /// Counts an input with an earlier one that is alike.
+    fn joins(&mut self, i: usize) -> bool {
+        let (c, space) = (self.c, self.space);
+        let alike = |p: &Part| match p.of {
+            Of::Input(k) => {
+                c.sbps[k] == c.sbps[i]
+                    && c.infer.inputs[k] == c.infer.inputs[i]
+                    && c.needs_grad(k) == c.needs_grad(i)
+                    && space.rows.iter().all(|s| s.inputs[k] == s.inputs[i])
+                    && space.listed().iter().all(|s| s.inputs[k] == s.inputs[i])
+            }
+            Of::Output(_) => false,
+        };
+        let found = self.parts.iter_mut().find(|p| alike(p));
+        found.map(|p| p.count += 1).is_some()
+    }
+
+    fn add(&mut self, of: Of) {
+        let (c, space) = (self.c, self.space);
+        let mut symbols: SmallVec<[Sbp; 8]> = SmallVec::new();
+        let mut symbol = |s: Sbp| match symbols.iter().position(|k| *k == s) {
+            Some(k) => k as u8,
+            None => {
+                symbols.push(s);
+                symbols.len() as u8 - 1
+            }
+        };
+        let column = space.rows.iter().map(|s| symbol(of.of_row(s))).collect();
+        space.listed().iter().flat_map(|s| of.of_listed(s).iter()).for_each(|s| {
+            symbol(*s);
+        });
+        let mut axes = Vec::with_capacity(c.placement.axes() * symbols.len());
+        for a in 0..c.placement.axes() {
+            axes.extend(symbols.iter().map(|s| self.floor(of, a, *s)));
+        }
+        let layouts = symbols.len().checked_pow(c.placement.axes() as u32).filter(|n| *n <= DENSE).unwrap_or(0);
+        self.parts.push(Part { of, count: 1, symbols, column, axes, known: vec![Known::Nothing; layouts] });
+    }
+
+    /// The least that it takes on an axis to give a part that SBP: the way there, and the gradient's way back.
+    ///
+    /// Where S becomes B, the members of a group along the axis want the same elements and no two hold the same ones; where
+    /// P becomes anything else, each holds a part of what is wanted: both ways someone has to send.
+    fn floor(&self, of: Of, axis: usize, sbp: Sbp) -> [u64; 2] {
+        let c = self.c;
+        let of_step = |communicates| self.floor.steps(Need { elements: 0, communicates, reduces: false }, 0);
+        let between = |t: &TensorType, from: Sbp, to: Sbp| match (from, to) {
+            _ if from == to || c.placement.dims()[axis] == 1 || t.is_empty() => 0,
+            (Sbp::Partial(_), _) | (Sbp::Split(_), Sbp::Broadcast) => of_step(true),
+            _ => of_step(false),
+        };
+        match (of, c.request) {
+            (Of::Input(i), _) => {
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return [0, 0] };
+                let back = if c.needs_grad(i) { between(t, dual_of(sbp), dual_of(have[axis])) } else { 0 };
+                [between(t, have[axis], sbp), back]
+            }
+            (Of::Output(0), Some(r)) => [between(&c.outs[0], sbp, r[axis]), 0],
+            (Of::Output(o), _) if sbp.is_partial() => [self.least_way_out(o, c.placement.dims()[axis]), 0],
+            (Of::Output(_), _) => [0, 0],
+        }
+    }
+
+    /// The least way out of an output that has so many contributions to each element: all but one of them are sent to be
+    /// merged, and some rank receives its share of that.
+    fn least_way_out(&self, out: usize, contributions: usize) -> u64 {
+        let t = &self.c.outs[out];
+        if contributions == 1 || t.is_empty() {
+            return 0;
+        }
+        let merges = (t.len() as u64).saturating_mul(contributions as u64 - 1);
+        let elements = merges.div_ceil(self.c.placement.len() as u64);
+        self.floor.steps(Need { elements, communicates: true, reduces: true }, t.dtype.size() as u64)
+    }
+
+    /// The symbol that a candidate gives a part on an axis.
+    fn symbol(&self, part: &Part, leaf: &Leaf, axis: usize) -> usize {
+        match self.space.listed_at(leaf) {
+            Some(s) => part.symbols.iter().position(|k| *k == part.of.of_listed(s)[axis]).unwrap_or(0),
+            None => part.column[leaf[axis] as usize] as usize,
+        }
+    }
+
+    fn layout(&self, part: &Part, leaf: &Leaf) -> NdSbp {
+        (0..self.c.placement.axes()).map(|a| part.symbols[self.symbol(part, leaf, a)]).collect()
+    }
+
+    /// Place of a candidate's layout in `known`.
+    fn place(&self, part: &Part, leaf: &Leaf) -> usize {
+        (0..self.c.placement.axes()).fold(0, |n, a| n * part.symbols.len() + self.symbol(part, leaf, a))
+    }
+
+    /// The floor of a part over the first `axes` axes of a candidate.
+    fn of_axes(&self, part: &Part, leaf: &Leaf, axes: usize) -> u64 {
+        let mut most = [0, 0];
+        for a in 0..axes {
+            let here = part.axes[a * part.symbols.len() + self.symbol(part, leaf, a)];
+            most = [most[0].max(here[0]), most[1].max(here[1])];
+        }
+        most[0] + most[1]
+    }
+
+    /// A lower bound of the price of all candidates that begin with these rows, and the P entries of their outputs so far.
+    pub(super) fn of_beginning(&self, rows: &Leaf) -> (u64, u32) {
+        let listed = self.space.listed_at(rows).is_some();
+        let axes = if listed { self.c.placement.axes() } else { rows.len() };
+        let (mut bound, mut partials) = (self.least_lowering(rows), 0);
+        for p in &self.parts {
+            bound = bound.saturating_add(self.of_axes(p, rows, axes).saturating_mul(p.count));
+            if let Of::Output(_) = p.of {
+                partials += (0..axes).filter(|a| p.symbols[self.symbol(p, rows, *a)].is_partial()).count() as u32;
+            }
+        }
+        (bound, partials)
+    }
+
+    /// The lowering that carries a candidate, or all that begin like this, out.
+    pub(super) fn lowering_of(&self, leaf: &Leaf) -> Option<u8> {
+        match self.space.listed_at(leaf) {
+            Some(s) => s.lowering,
+            None => leaf.iter().find_map(|r| self.space.rows[*r as usize].lowering),
+        }
+    }
+
+    fn least_lowering(&self, leaf: &Leaf) -> u64 {
+        if self.lowering_of(leaf).is_some() { LEAST_LOWERING } else { 0 }
+    }
+
+    /// A lower bound of a candidate's price, from all that is known by now.
+    pub(super) fn of_candidate(&mut self, leaf: &Leaf) -> u64 {
+        let mut bound = self.least_lowering(leaf);
+        for k in 0..self.parts.len() {
+            let part = &self.parts[k];
+            let place = self.place(part, leaf);
+            let least = match part.known.get(place) {
+                Some(Known::AtLeast(ps) | Known::Price(ps)) => *ps,
+                _ => {
+                    let least = self.least(part, leaf);
+                    if let Some(known) = self.parts[k].known.get_mut(place) {
+                        *known = Known::AtLeast(least);
+                    }
+                    least
+                }
+            };
+            bound = bound.saturating_add(least.saturating_mul(self.parts[k].count));
+        }
+        bound
+    }
+
+    /// Prices a candidate, part by part, as long as the bound that results is `wanted`. The bound, and whether it is the
+    /// price, in which a lowering counts with its least.
+    pub(super) fn of_parts(&mut self, leaf: &Leaf, wanted: impl Fn(u64) -> bool) -> Result<(u64, bool)> {
+        let mut bounds: SmallVec<[u64; 16]> = SmallVec::new();
+        let mut open: SmallVec<[usize; 16]> = SmallVec::new();
+        for (k, part) in self.parts.iter().enumerate() {
+            let (least, exact) = match part.known.get(self.place(part, leaf)) {
+                Some(Known::Price(ps)) => (*ps, true),
+                Some(Known::AtLeast(ps)) => (*ps, false),
+                _ => (self.least(part, leaf), false),
+            };
+            bounds.push(least.saturating_mul(part.count));
+            if !exact {
+                open.push(k);
+            }
+        }
+        let total = |bounds: &[u64]| bounds.iter().fold(self.least_lowering(leaf), |sum, b| sum.saturating_add(*b));
+        let mut bound = total(&bounds);
+        let mut found: SmallVec<[(usize, u64); 16]> = SmallVec::new();
+        let mut exact = true;
+        for k in open {
+            if !wanted(bound) {
+                exact = false;
+                break;
+            }
+            let price = self.price(&self.parts[k], leaf)?;
+            bounds[k] = price.saturating_mul(self.parts[k].count);
+            found.push((k, price));
+            bound = total(&bounds);
+        }
+        for (k, price) in found {
+            let place = self.place(&self.parts[k], leaf);
+            if let Some(known) = self.parts[k].known.get_mut(place) {
+                *known = Known::Price(price);
+            }
+        }
+        Ok((bound, exact))
+    }
+
+    /// A lower bound of a part's price.
+    fn least(&self, part: &Part, leaf: &Leaf) -> u64 {
+        let (c, want) = (self.c, self.layout(part, leaf));
+        let least = |t: &TensorType, src: &NdSbp, dst: &NdSbp| {
+            let differs = (0..src.len()).any(|a| c.placement.dims()[a] > 1 && src[a] != dst[a]);
+            match differs && !t.is_empty() {
+                true => self.floor.steps(need(&t.shape, c.placement.dims(), src, dst), t.dtype.size() as u64),
+                false => 0,
+            }
+        };
+        let least = match part.of {
+            Of::Output(o) => match c.request {
+                Some(asked) if o == 0 => least(&c.outs[0], &want, asked),
+                _ => {
+                    let axes = (0..want.len()).filter(|a| want[*a].is_partial());
+                    self.least_way_out(o, axes.map(|a| c.placement.dims()[a]).product())
+                }
+            },
+            Of::Input(i) => {
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return 0 };
+                let back = if c.needs_grad(i) { least(t, &dual(&want), &dual(have)) } else { 0 };
+                least(t, have, &want).saturating_add(back)
+            }
+        };
+        least.max(self.of_axes(part, leaf, c.placement.axes()))
+    }
+
+    /// A part's price.
+    fn price(&self, part: &Part, leaf: &Leaf) -> Result<u64> {
+        let (c, want) = (self.c, self.layout(part, leaf));
+        match part.of {
+            Of::Output(o) => way_out(c, o, &want),
+            Of::Input(i) => {
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return Ok(0) };
+                if *have == want {
+                    return Ok(0);
+                }
+                let back = if c.needs_grad(i) { c.cost(t, &dual(&want), &dual(have))? } else { 0 };
+                Ok(c.cost(t, have, &want)?.saturating_add(back))
+            }
+        }
+    }
+}
+
+impl Of {
+    fn of_row(self, s: &Signature) -> Sbp {
+        match self {
+            Of::Input(i) => s.inputs[i],
+            Of::Output(o) => s.outputs[o],
+        }
+    }
+
+    fn of_listed(self, s: &NdSignature) -> &NdSbp {
+        match self {
+            Of::Input(i) => &s.inputs[i],
+            Of::Output(o) => &s.outputs[o],
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The candidates of a call: the product of its 1-d signatures over the mesh axes (the outermost axis is the slowest
+//! digit), then the op's extra n-d signatures; or the list that replaces both. Rows that what may not move forbids are left
+//! out per axis, so the product never holds them.
+
+use super::{ChoiceInput, layouts_ok};
+use crate::error::{Error, Result};
+use crate::ops::NdSignature;
+use crate::sbp::{Sbp, Signature, check_sbp};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// A candidate, or the first axes of one: the row taken on each axis. A listed one has `LISTED` and its index. In the
+/// order of such texts, candidates stand as declared, and a beginning stands before all that continue it.
+pub(super) type Leaf = SmallVec<[u16; 8]>;
+
+const LISTED: u16 = u16::MAX;
+
+pub(super) struct Space {
+    /// The legal 1-d signatures in declared order; empty where the list replaces them.
+    pub(super) rows: Arc<[Signature]>,
+    /// Per mesh axis the rows that may be taken on it.
+    axes: SmallVec<[SmallVec<[u16; 16]>; 4]>,
+    /// Complete assignments that are not of the product.
+    listed: Vec<NdSignature>,
+}
+
+impl Space {
+    pub(super) fn new(c: &ChoiceInput<'_>) -> Result<Space> {
+        let (mut rows, mut listed) = (vec![], vec![]);
+        if let Some(f) = &c.op.nd_infer {
+            listed = f(c.infer, c.placement)?;
+        } else {
+            rows = c.op.signatures_1d(c.infer, c.outs)?;
+            rows.truncate(LISTED as usize);
+            if let Some(s) = rows.iter().find(|s| s.inputs.len() != c.sbps.len() || s.outputs.len() != c.outs.len()) {
+                let (ins, outs) = (c.sbps.len(), c.outs.len());
+                return Err(Error::registry(format!(
+                    "{} declares the signature {s}, but this call has {ins} inputs and {outs} outputs",
+                    c.op.name()
+                )));
+            }
+            rows.retain(|s| row_ok(c, s));
+            if let Some(f) = &c.op.nd_extra {
+                listed = f(c.infer, c.placement)?;
+            }
+        }
+        listed.truncate(LISTED as usize);
+        let well_formed = |s: &NdSignature| {
+            let mut all = s.inputs.iter().chain(&s.outputs);
+            let sizes = s.inputs.len() == c.sbps.len() && s.outputs.len() == c.outs.len();
+            sizes && all.all(|n| n.len() == c.placement.axes())
+        };
+        if let Some(s) = listed.iter().find(|s| !well_formed(s)) {
+            return Err(Error::registry(format!(
+                "{} declares {:?} -> {:?}, but this call has {} inputs and {} outputs on {} mesh axes",
+                c.op.name(),
+                s.inputs,
+                s.outputs,
+                c.sbps.len(),
+                c.outs.len(),
+                c.placement.axes()
+            )));
+        }
+        listed.retain(|s| {
+            layouts_ok(c, s)
+                && (0..c.placement.axes()).all(|a| fits(c, a, |i| s.inputs[i][a], s.outputs.first().map(|n| n[a])))
+        });
+        let of_axis = |a: usize| {
+            let ok = |r: &u16| {
+                let s = &rows[*r as usize];
+                fits(c, a, |i| s.inputs[i], s.outputs.first().copied())
+            };
+            (0..rows.len() as u16).filter(ok).collect()
+        };
+        let axes = (0..c.placement.axes()).map(of_axis).collect();
+        Ok(Space { rows: rows.into(), axes, listed })
+    }
+
+    /// Those whose inputs are as they are, and whose output 0 is as it was asked for.
+    pub(super) fn exact(&self, c: &ChoiceInput<'_>) -> Space {
+        let stays = |a: usize, input: &dyn Fn(usize) -> Sbp, out: Option<Sbp>| {
+            (0..c.sbps.len()).all(|i| c.sbps[i].as_ref().is_none_or(|now| now[a] == input(i)))
+                && c.request.is_none_or(|r| out.is_none_or(|o| o == r[a]))
+        };
+        let of_axis = |(a, rows): (usize, &SmallVec<[u16; 16]>)| {
+            let ok = |r: &&u16| {
+                let s = &self.rows[**r as usize];
+                stays(a, &|i| s.inputs[i], s.outputs.first().copied())
+            };
+            rows.iter().filter(ok).copied().collect()
+        };
+        let listed = self.listed.iter().filter(|s| {
+            (0..c.placement.axes()).all(|a| stays(a, &|i| s.inputs[i][a], s.outputs.first().map(|n| n[a])))
+        });
+        Space {
+            axes: self.axes.iter().enumerate().map(of_axis).collect(),
+            listed: listed.cloned().collect(),
+            rows: Arc::clone(&self.rows),
+        }
+    }
+
+    /// Without the candidates that cannot be best because they differ from an earlier one in the kind of P only. Where no
+    /// tensor is P(max) or P(min) now, every way to such a layout is also one to the layout with P(sum) in its place, which
+    /// allows as many steps or more (partials of one kind may be reduced in any order); so each has an equal or better one
+    /// before it, if all their rows do.
+    pub(super) fn without_renamed_partials(mut self, c: &ChoiceInput<'_>) -> Space {
+        let other = |s: &Sbp| s.is_partial() && *s != Sbp::PARTIAL_SUM;
+        let renamed = |row: &Signature| row.inputs.iter().chain(&row.outputs).any(other);
+        let sums = |list: &[Sbp]| list.iter().map(|s| if other(s) { Sbp::PARTIAL_SUM } else { *s }).collect::<Vec<_>>();
+        let now = c.sbps.iter().flatten().chain(c.request).any(|n| n.iter().any(other));
+        if now || c.op.nd_valid.is_some() || !self.listed.is_empty() {
+            return self;
+        }
+        let rows = &self.rows;
+        let has_better = |axis: &[u16], r: u16| {
+            let row = &rows[r as usize];
+            let (inputs, outputs) = (sums(&row.inputs), sums(&row.outputs));
+            axis.iter()
+                .take_while(|k| **k < r)
+                .map(|k| &rows[*k as usize])
+                .any(|k| k.lowering == row.lowering && k.inputs.as_slice() == inputs && k.outputs.as_slice() == outputs)
+        };
+        let of_axis = |axis: &SmallVec<[u16; 16]>| {
+            let worse: SmallVec<[u16; 16]> = axis.iter().copied().filter(|r| renamed(&rows[*r as usize])).collect();
+            worse.iter().all(|r| has_better(axis, *r)).then_some(worse)
+        };
+        let Some(worse) = self.axes.iter().map(of_axis).collect::<Option<SmallVec<[_; 4]>>>() else { return self };
+        for (axis, worse) in self.axes.iter_mut().zip(worse) {
+            axis.retain(|r| !worse.contains(r));
+        }
+        self
+    }
+
+    /// The rows that may be taken on a mesh axis.
+    pub(super) fn on_axis(&self, axis: usize) -> &[u16] {
+        &self.axes[axis]
+    }
+
+    /// The complete assignments that are not of the product.
+    pub(super) fn listed(&self) -> &[NdSignature] {
+        &self.listed
+    }
+
+    pub(super) fn listed_leaf(index: usize) -> Leaf {
+        smallvec![LISTED, index as u16]
+    }
+
+    /// The complete assignment that a leaf of the list stands for.
+    pub(super) fn listed_at(&self, leaf: &Leaf) -> Option<&NdSignature> {
+        if leaf.first() == Some(&LISTED) { self.listed.get(leaf[1] as usize) } else { None }
+    }
+
+    /// Whether rows of the product are carried out by different lowerings, which one call cannot run.
+    pub(super) fn mixes_lowerings(&self, leaf: &Leaf) -> bool {
+        let mut lowering = None;
+        let mut of_rows = leaf.iter().filter_map(|r| self.rows[*r as usize].lowering);
+        of_rows.any(|l| *lowering.get_or_insert(l) != l)
+    }
+
+    /// The first candidate in declared order, legal or not.
+    pub(super) fn first(&self) -> Option<Leaf> {
+        let product: Option<Leaf> = self.axes.iter().map(|rows| rows.first().copied()).collect();
+        product.or_else(|| (!self.listed.is_empty()).then(|| Space::listed_leaf(0)))
+    }
+
+    /// The one after it.
+    pub(super) fn after(&self, leaf: &Leaf) -> Option<Leaf> {
+        let mut next = leaf.clone();
+        if leaf.first() == Some(&LISTED) {
+            next[1] += 1;
+            return ((next[1] as usize) < self.listed.len()).then_some(next);
+        }
+        for a in (0..next.len()).rev() {
+            let rows = &self.axes[a];
+            let at = rows.iter().position(|r| *r == next[a]).unwrap_or(0);
+            if let Some(r) = rows.get(at + 1) {
+                next[a] = *r;
+                return Some(next);
+            }
+            next[a] = rows[0];
+        }
+        (!self.listed.is_empty()).then(|| Space::listed_leaf(0))
+    }
+
+    /// Whether a candidate does not mix lowerings and is exact on every rank.
+    pub(super) fn is_legal(&self, c: &ChoiceInput<'_>, leaf: &Leaf) -> bool {
+        match c.op.nd_valid {
+            Some(_) => self.signature(c, leaf).is_some(),
+            None => self.listed_at(leaf).is_some() || !self.mixes_lowerings(leaf),
+        }
+    }
+
+    /// The assignment of a candidate; none where it is not legal.
+    pub(super) fn signature(&self, c: &ChoiceInput<'_>, leaf: &Leaf) -> Option<NdSignature> {
+        let sig = match self.listed_at(leaf) {
+            Some(s) => s.clone(),
+            None if self.mixes_lowerings(leaf) => return None,
+            None => {
+                let picked = || leaf.iter().map(|r| &self.rows[*r as usize]);
+                NdSignature {
+                    inputs: (0..c.sbps.len()).map(|i| picked().map(|s| s.inputs[i]).collect()).collect(),
+                    outputs: (0..c.outs.len()).map(|o| picked().map(|s| s.outputs[o]).collect()).collect(),
+                    lowering: picked().find_map(|s| s.lowering),
+                }
+            }
+        };
+        c.op.nd_valid.as_ref().is_none_or(|f| f(c.infer, c.placement, &sig)).then_some(sig)
+    }
+}
+
+/// Whether what may not move stays on that axis.
+fn fits(c: &ChoiceInput<'_>, a: usize, input: impl Fn(usize) -> Sbp, out: Option<Sbp>) -> bool {
+    (0..c.sbps.len()).all(|i| !c.is_fixed(i) || c.sbps[i].as_ref().is_none_or(|now| now[a] == input(i)))
+        && c.given_out.is_none_or(|o| out.is_none_or(|s| s == o[a]))
+}
+
+/// A row that splits a dim a tensor does not have, or makes a bool P(sum), is no signature.
+fn row_ok(c: &ChoiceInput<'_>, s: &Signature) -> bool {
+    let inputs = c.infer.inputs.iter().zip(&s.inputs).filter_map(|(t, s)| t.as_ref().map(|t| (t, s)));
+    inputs.chain(c.outs.iter().zip(&s.outputs)).all(|(t, s)| check_sbp(&t.shape, t.dtype, *s).is_ok())
+}

@@ -1,0 +1,73 @@
+//! The tables of `docs/boxing.md` are what the planner says. `UPDATE_EXPECT=1` writes them anew.
+
+use super::oracle::mesh_of;
+use oflow::boxing::{BoxingPlan, Layout, StepOp, plan};
+use oflow::kernels::DType;
+use oflow::sbp::{NdSbp, Sbp};
+
+const SBPS: [Sbp; 4] = [Sbp::Broadcast, Sbp::PARTIAL_SUM, Sbp::Split(0), Sbp::Split(1)];
+
+fn code(op: &StepOp) -> &'static str {
+    match op {
+        StepOp::Slice { .. } => "s",
+        StepOp::Pad { .. } => "p",
+        StepOp::Keep { .. } => "k",
+        StepOp::AllReduce { .. } => "AR",
+        StepOp::AllGather { .. } => "AG",
+        StepOp::ReduceScatter { .. } => "RS",
+        StepOp::AllToAll { .. } => "AA",
+        StepOp::Broadcast { .. } => "BC",
+        StepOp::Exchange { .. } => "X",
+    }
+}
+
+fn cell(plan: &BoxingPlan) -> String {
+    let codes: Vec<_> = plan.steps.iter().map(|s| code(&s.op)).collect();
+    match (codes.is_empty(), plan.bytes_sent()) {
+        (true, _) => "=".into(),
+        (false, 0) => codes.join(" "),
+        (false, bytes) => format!("{} {:.1}", codes.join(" "), bytes as f64 / f64::from(1 << 20)),
+    }
+}
+
+fn short(sbp: &NdSbp) -> String {
+    let one = |s: &Sbp| match s {
+        Sbp::Split(d) => format!("S{d}"),
+        other => other.to_string().replace("(sum)", ""),
+    };
+    sbp.iter().map(one).collect::<Vec<_>>().join(" ")
+}
+
+fn table(dims: &[usize], layouts: &[NdSbp]) -> String {
+    let mesh = mesh_of(dims);
+    let head: Vec<String> = layouts.iter().map(short).collect();
+    let mut text = format!("| from \\ to | {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len() + 1));
+    for src in layouts {
+        let cells = layouts.iter().map(|dst| {
+            let at = |s: &NdSbp| Layout::new(&mesh, s.clone());
+            cell(&plan(&[1024, 1024], DType::F32, &at(src), &at(dst)).unwrap())
+        });
+        text += &format!("| **{}** | {} |\n", short(src), cells.collect::<Vec<_>>().join(" | "));
+    }
+    text
+}
+
+#[test]
+fn the_tables_of_the_page_are_what_the_planner_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/boxing.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let line: Vec<NdSbp> = SBPS.iter().map(|s| NdSbp::new(&[*s])).collect();
+    let plane: Vec<NdSbp> = SBPS.iter().flat_map(|a| SBPS.iter().map(|b| NdSbp::new(&[*a, *b]))).collect();
+    let mut new = page.clone();
+    for (name, text) in [("[4]", table(&[4], &line)), ("[2, 2]", table(&[2, 2], &plane))] {
+        let (begin, end) = (format!("<!-- table {name} -->\n"), "<!-- end -->");
+        let (head, rest) = new.split_once(&begin).unwrap_or_else(|| panic!("the page has no table {name}"));
+        let (_, tail) = rest.split_once(end).expect("a table has an end");
+        new = format!("{head}{begin}{text}{end}{tail}");
+    }
+    if std::env::var_os("UPDATE_EXPECT").is_some() {
+        std::fs::write(path, &new).unwrap();
+    } else {
+        assert!(page == new, "docs/boxing.md is not what the planner says: run with UPDATE_EXPECT=1");
+    }
+}

@@ -1,0 +1,112 @@
+//! Assignments that an op lists itself, beside or instead of the product of its 1-d signatures; wrong lists; large meshes.
+
+use super::enumerated::check;
+use super::question::{Question, answer};
+use oflow::Result;
+use oflow::ops::{InferCtx, NdSignature, OpDef, register};
+use oflow::placement::Placement;
+use oflow::sbp::NdSbp;
+use std::sync::Arc;
+use std::time::Instant;
+
+type NdSbpFn = Arc<dyn Fn(&InferCtx<'_>, &Placement) -> Result<Vec<NdSignature>> + Send + Sync>;
+
+/// Rows like `[S(0), S(1)] -> [S(0), S(1)]`; those of other meshes are left out.
+fn list(rows: &'static [&'static str]) -> NdSbpFn {
+    Arc::new(move |_, mesh| {
+        let read = |row: &&str| -> Result<NdSignature> {
+            let (i, o) = row.split_once(" -> ").unwrap();
+            let (i, o): (NdSbp, NdSbp) = (i.parse()?, o.parse()?);
+            Ok(NdSignature { inputs: [i].into_iter().collect(), outputs: [o].into_iter().collect(), lowering: None })
+        };
+        let all = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
+        Ok(all.into_iter().filter(|s| s.inputs[0].len() == mesh.axes()).collect())
+    })
+}
+
+fn op(name: &str, change: impl FnOnce(&mut OpDef)) {
+    let mut def = OpDef::new(&format!("{name}(x) -> y")).unwrap().domain("test").signatures(&["P -> P"]);
+    change(&mut def);
+    register(def).unwrap();
+}
+
+fn chosen(question: &str) -> String {
+    let q = Question::parse(question);
+    let text = answer(&q.choose());
+    if !text.starts_with("error") {
+        check(&q);
+    }
+    text
+}
+
+#[test]
+fn extra_assignments_stand_after_the_product() {
+    op("joint_split", |o| o.nd_extra = Some(list(&["[S(0), S(1)] -> [S(0), S(1)]", "[B, B] -> [S(0), S(0)]"])));
+    for (question, expected) in [
+        // Nothing moves; from one axis to the listed one is a slice, to the product's a gather.
+        ("joint_split f32[8,4] [S(0), S(1)] on 2,2", "[S(0), S(1)] -> [S(0), S(1)]"),
+        ("joint_split f32[8,4] [S(0), B] on 2,2", "[S(0), S(1)] -> [S(0), S(1)]"),
+        ("joint_split f32[8,4] [P, P] on 2,2", "[P(sum), P(sum)] -> [P(sum), P(sum)]"),
+        // Two take B as it is, of equal price: the one declared first.
+        ("joint_split f32[8,4] [B, B] on 2,2", "[B, B] -> [B, B]"),
+        ("joint_split f32[8,4] [B, B] on 2,2 asking [S(0), S(0)]", "[B, B] -> [S(0), S(0)]"),
+        ("joint_split f32[8,4] [S(0), S(1)] in place on 2,2", "[S(0), S(1)] -> [S(0), S(1)]"),
+        (
+            "joint_split f32[8,4] [S(0), B] in place on 2,2",
+            "error: no legal signature gives an output [S(0), B] in place",
+        ),
+        // On another mesh there is the product only.
+        ("joint_split f32[8,4] [S(0)] on 4", "[B] -> [B]"),
+    ] {
+        assert_eq!(chosen(question), expected, "{question}");
+    }
+}
+
+#[test]
+fn a_list_of_its_own_replaces_the_product() {
+    op("only_listed", |o| o.nd_infer = Some(list(&["[S(1), B] -> [S(1), B]", "[S(0), S(0)] -> [P, P]"])));
+    for (question, expected) in [
+        ("only_listed f32[8,4] [S(1), B] on 2,2", "[S(1), B] -> [S(1), B]"),
+        ("only_listed f32[8,4] [B, B] on 2,2", "[S(1), B] -> [S(1), B]"),
+        ("only_listed f32[8,4] [S(0), S(0)] on 2,2", "[S(0), S(0)] -> [P(sum), P(sum)]"),
+        // What moves nothing is taken although its way out costs more.
+        ("only_listed f32[512,512] [S(0), S(0)] on 2,2", "[S(0), S(0)] -> [P(sum), P(sum)]"),
+        ("only_listed f32[8,4] [B] on 4", "error: no legal signature for these inputs"),
+    ] {
+        assert_eq!(chosen(question), expected, "{question}");
+    }
+}
+
+#[test]
+fn declarations_that_do_not_fit_the_call_are_errors_that_name_the_op() {
+    op("too_many", |o| *o = o.clone().signatures(&["S(0), B -> S(0)"]));
+    op("too_flat", |o| {
+        o.nd_extra = Some(Arc::new(|c, _| list(&["[S(0)] -> [S(0)]"])(c, &super::question::mesh_of(&[2]))))
+    });
+    assert_eq!(
+        chosen("too_many f32[8] [B] on 2"),
+        "error: too_many declares the signature S(0), B -> S(0), but this call has 1 inputs and 1 outputs"
+    );
+    assert_eq!(
+        chosen("too_flat f32[8] [B, B] on 2,2"),
+        "error: too_flat declares [[S(0)]] -> [[S(0)]], but this call has 1 inputs and 1 outputs on 2 mesh axes"
+    );
+}
+
+#[test]
+fn large_products_are_searched_and_not_enumerated() {
+    // 6 to 9 rows over 4 axes are thousands of candidates.
+    for question in [
+        "matmul f32[64,64] [S(0), S(1), B, B], f32[64,64] [B, B, S(1), S(0)] on 2,2,2,2",
+        "add f32[64,64] [S(0), S(1), B, B], f32[64,64] [B, S(1), S(0), B] on 2,2,2,2",
+        "relu f32[64,64] [P, S(0), B, S(1)] on 2,2,2,2",
+        "softmax f32[64,64] [S(0), S(1), B, B]; dim=1 on 2,2,2,2",
+        "where bool[64,64] [S(0), B, B, B], f32[64,64] [B, S(1), B, S(0)], f32[64,64] [P, B, B, B] on 2,2,2,2",
+    ] {
+        let q = Question::parse(question);
+        let start = Instant::now();
+        let sig = q.choose();
+        println!("{:?}: {} => {}", start.elapsed(), question, answer(&sig));
+        assert!(sig.is_ok() && start.elapsed().as_secs() < 20, "{question}: {:?}", start.elapsed());
+    }
+}

@@ -1,0 +1,197 @@
+//! The search finds what pricing every candidate finds: on random calls of every op, its samples under random layouts.
+
+use super::question::{Question, answer, mesh_of};
+use crate::common::{Sample, mix, variants};
+use oflow::boxing::{Candidate, Layout, cost, dual};
+use oflow::ops::{NdSignature, Op, TensorType};
+use oflow::placement::Placement;
+use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature};
+use oflow::{DType, Result};
+
+/// The rule of the design over candidates in declared order: the first that is least of (moves nothing or not, price, P
+/// outputs).
+fn best<'a>(q: &Question, all: &'a [Candidate]) -> Option<&'a Candidate> {
+    let moves = |c: &Candidate| {
+        let stays = c.sig.inputs.iter().zip(&q.sbps).all(|(want, have)| have.as_ref().is_none_or(|h| h == want));
+        !(stays && q.request.as_ref().is_none_or(|r| c.sig.outputs.first().is_none_or(|o| o == r)))
+    };
+    let free = all.iter().filter(|c| !moves(c)).min_by_key(|c| (c.cost.total(), c.partials));
+    free.or_else(|| all.iter().min_by_key(|c| (c.cost.total(), c.partials)))
+}
+
+/// Every legal assignment, by plain recursion over the mesh axes.
+fn all_signatures(q: &Question) -> Result<Vec<NdSignature>> {
+    q.ask(|c| {
+        let rows: Vec<Signature> = c.op.signatures_1d(c.infer, c.outs)?;
+        let mut picks: Vec<Vec<&Signature>> = vec![vec![]];
+        for _ in 0..q.mesh.axes() {
+            picks = picks.iter().flat_map(|p| rows.iter().map(move |r| [p.as_slice(), &[r]].concat())).collect();
+        }
+        let nd = |p: &[&Signature]| NdSignature {
+            inputs: (0..q.sbps.len()).map(|i| p.iter().map(|s| s.inputs[i]).collect()).collect(),
+            outputs: (0..c.outs.len()).map(|o| p.iter().map(|s| s.outputs[o]).collect()).collect(),
+            lowering: p.iter().find_map(|s| s.lowering),
+        };
+        let one_lowering = |p: &[&Signature]| {
+            let mut all: Vec<u8> = p.iter().filter_map(|s| s.lowering).collect();
+            all.dedup();
+            all.len() <= 1
+        };
+        let mut found: Vec<NdSignature> = picks.iter().filter(|p| one_lowering(p)).map(|p| nd(p)).collect();
+        if let Some(f) = &c.op.nd_infer {
+            found = f(c.infer, c.placement)?;
+        } else if let Some(f) = &c.op.nd_extra {
+            found.extend(f(c.infer, c.placement)?);
+        }
+        found.retain(|s| {
+            c.op.nd_valid.as_ref().is_none_or(|f| f(c.infer, c.placement, s))
+                && (0..q.sbps.len()).all(|i| !c.fixed_inputs[i] || q.sbps[i].as_ref().is_none_or(|n| *n == s.inputs[i]))
+                && c.given_out.is_none_or(|o| s.outputs.first().is_none_or(|n| n == o))
+        });
+        Ok(found)
+    })
+}
+
+/// Forward, adjoint and way out of an assignment, priced by whole boxing plans.
+fn prices(q: &Question, s: &NdSignature, outs: &[TensorType]) -> Result<[u64; 3]> {
+    let at = |n: &NdSbp| Layout::new(&q.mesh, n.clone());
+    let price = |t: &TensorType, a: &NdSbp, b: &NdSbp| match a == b {
+        true => Ok(0),
+        false => cost(&t.shape, t.dtype, &at(a), &at(b)),
+    };
+    let mut found = [0; 3];
+    for (i, t) in q.sample.types().iter().enumerate() {
+        let (Some(t), Some(have)) = (t, &q.sbps[i]) else { continue };
+        found[0] += price(t, have, &s.inputs[i])?;
+        if q.needs_grad[i] && *have != s.inputs[i] {
+            found[1] += price(t, &dual(&s.inputs[i]), &dual(have))?;
+        }
+    }
+    for (o, t) in outs.iter().enumerate() {
+        let n = &s.outputs[o];
+        let free = |to: Sbp| n.map(|s| if s.is_partial() { to } else { s });
+        found[2] += match &q.request {
+            Some(r) if o == 0 => price(t, n, r)? + in_vain(q, n, r, t)?,
+            _ if !n.has_partial() => 0,
+            _ => {
+                let splits = (0..t.shape.len()).map(|d| price(t, n, &free(Sbp::Split(d))));
+                splits
+                    .chain([price(t, n, &free(Sbp::Broadcast))])
+                    .collect::<Result<Vec<_>>>()?
+                    .into_iter()
+                    .min()
+                    .unwrap()
+            }
+        };
+    }
+    Ok(found)
+}
+
+/// Operations for what the request cuts off, at 20 ps each.
+fn in_vain(q: &Question, have: &NdSbp, asked: &NdSbp, out: &TensorType) -> Result<u64> {
+    let flops = q.ask(|c| c.op.flops.as_ref().map_or(Ok(out.len() as u64), |f| f(c.infer)))?;
+    let (mut done, mut needed) = (flops, 1);
+    for (a, k) in q.mesh.dims().iter().enumerate() {
+        match (have[a], asked[a]) {
+            (Sbp::Broadcast, Sbp::Split(_)) => needed *= *k as u64,
+            (Sbp::Broadcast, _) => {}
+            _ => done /= *k as u64,
+        }
+    }
+    Ok(20 * (done - done / needed))
+}
+
+/// A layout that such a tensor can have.
+fn any_layout(t: &TensorType, mesh: &Placement, seed: &[u64]) -> NdSbp {
+    (0..mesh.axes() as u64)
+        .map(|a| {
+            let r = mix(&[seed, &[a]].concat());
+            let rank = t.shape.len() as u64;
+            match r % (rank + 4) {
+                d if d < rank => Sbp::Split(d as usize),
+                d if d == rank + 1 && t.dtype != DType::Bool => Sbp::PARTIAL_SUM,
+                d if d == rank + 2 && r >> 32 & 3 == 0 => Sbp::Partial(ReduceOp::Max),
+                _ => Sbp::Broadcast,
+            }
+        })
+        .collect()
+}
+
+fn question(op: &'static Op, sample: &Sample, outs: &[TensorType], mesh: &Placement, seed: &[u64]) -> Question {
+    let with = |k: u64| [seed, &[k]].concat();
+    let types = sample.types();
+    let sbps: Vec<Option<NdSbp>> =
+        types.iter().enumerate().map(|(i, t)| t.as_ref().map(|t| any_layout(t, mesh, &with(i as u64)))).collect();
+    let grad = |(i, t): (usize, &Option<TensorType>)| {
+        t.as_ref().is_some_and(|t| t.dtype.is_float()) && mix(&with(100 + i as u64)).is_multiple_of(3)
+    };
+    let needs_grad = types.iter().enumerate().map(grad).collect();
+    let may_write = types.first().and_then(|t| t.as_ref()).zip(outs.first()).is_some_and(|(x, y)| x == y);
+    let ask = mix(&with(200)) % 5;
+    Question {
+        op,
+        sample: sample.clone(),
+        mesh: mesh.clone(),
+        needs_grad,
+        in_place: (ask == 0 && may_write).then_some(0),
+        request: outs.first().filter(|_| ask == 1).map(|t| any_layout(t, mesh, &with(201))),
+        sbps,
+    }
+}
+
+/// Compares, and says how many candidates there were.
+pub fn check(q: &Question) -> usize {
+    let what =
+        || format!("{:?} of {:?} {:?} on {:?} asking {:?}", q.op.name(), q.sample, q.sbps, q.mesh.dims(), q.request);
+    let outs = q.outs().unwrap();
+    let all = q.candidates().unwrap();
+    let plain = all_signatures(q).unwrap();
+    assert_eq!(all.iter().map(|c| &c.sig).collect::<Vec<_>>(), plain.iter().collect::<Vec<_>>(), "{}", what());
+    for c in &all {
+        let [forward, adjoint, way_out] = prices(q, &c.sig, &outs).unwrap();
+        assert_eq!((c.cost.forward, c.cost.adjoint, c.cost.way_out), (forward, adjoint, way_out), "{}", what());
+        assert_eq!(c.cost.lowering > 0, c.sig.lowering.is_some(), "{}", what());
+    }
+    let want = best(q, &all).map(|c| &c.sig);
+    let chosen = q.choose();
+    assert_eq!(chosen.as_ref().ok(), want, "{}: {}", what(), answer(&chosen));
+    all.len()
+}
+
+fn sweep(ops: &[&'static Op], meshes: &[&[usize]], most: usize, rounds: u64) -> (usize, usize) {
+    let (mut questions, mut priced) = (0, 0);
+    for (k, op) in ops.iter().enumerate() {
+        for (j, sample) in Sample::all(op).iter().enumerate() {
+            for (word, sample) in variants(op, sample) {
+                let outs = sample.infer(op).unwrap();
+                // A product over three axes takes its time: the sizes as they are must do.
+                for dims in meshes.iter().filter(|m| m.len() < 3 || word == "as given") {
+                    for round in 0..rounds {
+                        let mesh = mesh_of(dims);
+                        let seed =
+                            [k as u64, j as u64, word.len() as u64, mesh.axes() as u64, mesh.len() as u64, round];
+                        let q = question(op, &sample, &outs, &mesh, &seed);
+                        let rows = q.ask(|c| Ok(c.op.signatures_1d(c.infer, c.outs)?.len())).unwrap();
+                        if rows.pow(mesh.axes() as u32) <= most {
+                            priced += check(&q);
+                            questions += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    (questions, priced)
+}
+
+#[test]
+fn the_search_agrees_with_pricing_everything() {
+    crate::common::sample::derive_all();
+    let ops: Vec<&'static Op> =
+        oflow::ops::all().into_iter().filter(|o| !o.sig.inputs.is_empty() && o.domain == "oflow").collect();
+    let (flat, a) = sweep(&ops, &[&[2], &[3], &[1]], 100, 1);
+    let (plane, b) = sweep(&ops, &[&[2, 2], &[3, 2], &[2, 1]], 100, 1);
+    let (cube, c) = sweep(&ops, &[&[2, 2, 2]], 350, 1);
+    println!("{} questions, {} candidates priced", flat + plane + cube, a + b + c);
+    assert!(flat > 1000 && plane > 1000 && cube > 100, "{flat} {plane} {cube}");
+}
