@@ -1,7 +1,7 @@
 //! Cost of one warm call: local add, global add on 2 simulated ranks, matmul, boxing, with a gradient node.
 //!
 //! `cargo bench --bench dispatch` prints µs per call (median of 15 samples). `-- --calls N` only issues N global adds on a
-//! world of one, `-- --boxings N` only N slices on each of 2 ranks: run it under `valgrind --tool=callgrind` with two values of N; the difference of the instruction counts
+//! world of one: run it under `valgrind --tool=callgrind` with two values of N; the difference of the instruction counts
 //! divided by the difference of N is the instructions of one call.
 
 use oflow::prelude::*;
@@ -35,14 +35,6 @@ fn main() -> Result<()> {
         for _ in 0..n {
             a.add(&b)?;
         }
-        return Ok(());
-    }
-    if let Some(i) = args.iter().position(|a| a == "--boxings") {
-        let n: usize = args.get(i + 1).and_then(|n| n.parse().ok()).unwrap_or(1000);
-        oflow::run_ranks(2, |_| {
-            let whole = ones([16, 8], (&Placement::all(Device::Cpu)?, sbp![B]))?;
-            (0..n).try_for_each(|_| whole.to_global(sbp![S(0)]).map(drop))
-        })?;
         return Ok(());
     }
     let quiet = no_grad();
