@@ -1,4 +1,4 @@
-//! Cost of one warm call: local add, global add on 2 simulated ranks, matmul, with a gradient node.
+//! Cost of one warm call: local add, global add on 2 simulated ranks, matmul, boxing, with a gradient node.
 //!
 //! `cargo bench --bench dispatch` prints µs per call (median of 15 samples). `-- --calls N` only issues N global adds on a
 //! world of one: run it under `valgrind --tool=callgrind` with two values of N; the difference of the instruction counts
@@ -52,9 +52,17 @@ fn main() -> Result<()> {
         let a = randn([16, 8], (&mesh, sbp![S(0)]))?;
         let b = randn([16, 8], (&mesh, sbp![S(0)]))?;
         let w = randn([8, 8], (&mesh, sbp![B]))?;
-        Ok([median_us(|| a.add(&b))?, median_us(|| a.matmul(&w))?, median_us(|| a.relu())?])
+        let whole = a.to_global(sbp![B])?;
+        Ok([
+            median_us(|| a.add(&b))?,
+            median_us(|| a.matmul(&w))?,
+            median_us(|| a.relu())?,
+            median_us(|| whole.to_global(sbp![S(0)]))?,
+            median_us(|| a.to_global(sbp![B]))?,
+        ])
     })?;
-    for (i, name) in ["global add", "global matmul S0 x B", "global relu"].iter().enumerate() {
+    let names = ["global add", "global matmul S0 x B", "global relu", "boxing B -> S0 (slice)", "boxing S0 -> B"];
+    for (i, name) in names.iter().enumerate() {
         println!("{name:<24} {:.3} us on 2 ranks", times[0][i].max(times[1][i]));
     }
     Ok(())

@@ -61,6 +61,8 @@ pub enum ErrorKind {
     Autograd,
     /// An op or function of that name does not exist, or exists twice.
     Registry,
+    /// The policy of the scope denies this communication.
+    Denied,
     /// A value is out of range (an index, a class): found by a kernel on the rank that has it. Local.
     Value,
     /// Out of memory. Local.
@@ -82,7 +84,10 @@ impl ErrorKind {
     /// The others poison the job.
     pub fn is_logical(self) -> bool {
         use ErrorKind::*;
-        matches!(self, Shape | DType | Sbp | Placement | Argument | Parse | Context | Unsupported | Autograd | Registry)
+        matches!(
+            self,
+            Shape | DType | Sbp | Placement | Argument | Parse | Context | Unsupported | Autograd | Registry | Denied
+        )
     }
 }
 
@@ -129,6 +134,8 @@ constructors! {
     autograd => Autograd;
     /// Unknown or doubly defined op or function.
     registry => Registry;
+    /// Communication that the scope denies.
+    denied => Denied;
     /// A value is out of range.
     value => Value;
     /// Out of memory.

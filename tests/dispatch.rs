@@ -108,3 +108,28 @@ fn a_scalar_added_to_a_partial_sum_is_added_once() {
     .unwrap();
     assert_eq!(sums, [9.0; 4]);
 }
+
+#[test]
+fn a_warm_boxing_allocates_nothing() {
+    let counts = oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let a = randn([16, 8], (&mesh, sbp![S(0)]))?;
+        let b = randn([16, 8], (&mesh, sbp![B]))?;
+        let p = randn([16, 8], (&mesh, sbp![P]))?;
+        let _quiet = no_grad();
+        // In-place ops make the remembered boxed form stale: `b` is sliced and `p` reduced every time.
+        let step = || {
+            b.mul_(0.5)?;
+            p.mul_(0.5)?;
+            a.add(&b)?;
+            p.relu().map(drop)
+        };
+        (0..20).try_for_each(|_| step())?;
+        oflow::take_receipts();
+        let n = allocations(|| (0..100).try_for_each(|_| step()))?;
+        assert_eq!(oflow::take_receipts().len(), 200);
+        Ok(n)
+    })
+    .unwrap();
+    assert_eq!(counts, [0, 0]);
+}

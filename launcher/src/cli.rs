@@ -41,6 +41,11 @@ pub struct Cli {
     #[arg(long)]
     pub no_prefix: bool,
 
+    /// At the end, print to stderr what the ranks have communicated, by line of the program: bytes, predicted and
+    /// measured time
+    #[arg(long)]
+    pub report: bool,
+
     /// Print what would be run, and run nothing
     #[arg(long)]
     pub dry_run: bool,

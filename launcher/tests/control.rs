@@ -48,6 +48,7 @@ impl Service {
             master_port: self.server().address().port(),
             token: self.token.clone(),
             shm_fd: None,
+            report: false,
             threads: None,
         }
     }
@@ -240,6 +241,7 @@ fn every_call_needs_the_token() {
             heartbeat(pb::HeartbeatRequest::default()),
             watch(pb::WatchRequest::default()),
             report_failure(pb::ReportFailureRequest::default()),
+            submit_report(pb::SubmitReportRequest::default()),
             leave(pb::LeaveRequest::default()),
         }
     });

@@ -175,7 +175,7 @@ fn a_killed_rank_ends_the_job_and_leaves_nothing() {
             own.starts_with(&format!("Error: rank 2 died with code 137 while rank {rank} waits for rank ")),
             "{text}"
         );
-        assert!(own.contains(", in all_reduce of 'to_global' #") && own.contains(&place("sum.item()")), "{text}");
+        assert!(own.contains(", in all_reduce of 'to_vec' #") && own.contains(&place("sum.item()")), "{text}");
     }
     assert_gone(&pids);
     wait_for("the shared memory to be gone", LONG, || arenas_of_all().is_disjoint(&arena).then_some(()));
@@ -228,9 +228,8 @@ fn a_panic_in_one_rank_is_quoted_once() {
     );
     for rank in [0, 2] {
         let own = of_rank(&stderr(&output), rank);
-        let wanted = format!(
-            "Error: rank 1 has ended while rank {rank} waits for rank 1 to send, in all_reduce of 'to_global' #"
-        );
+        let wanted =
+            format!("Error: rank 1 has ended while rank {rank} waits for rank 1 to send, in all_reduce of 'to_vec' #");
         assert!(own.starts_with(&wanted) && own.contains(&place("sum.item()")), "{own}");
     }
 }

@@ -13,9 +13,11 @@
 //!
 //! **The same bits.** Elements are reduced in member order whatever lies beside them.
 
-use super::cost::all_reduce_sent;
+use super::cost::{Algorithm, Model, all_reduce_sent, one_phase_bytes};
+use super::memory::largest_box;
 use super::plan::BoxingPlan;
 use super::program::{RankProgram, RankStep};
+use super::step::{AxisSet, BoxingStep, StepOp};
 use oflow_kernels::DType;
 use std::ops::Range;
 use std::sync::Arc;
@@ -98,6 +100,54 @@ fn one_collective(a: &RankStep, b: &RankStep) -> bool {
         (Exchange(_), Exchange(_)) => true,
         _ => false,
     }
+}
+
+/// What each of several boxings is predicted to take, in picoseconds, when they are carried out together: a step that shares
+/// the collective of an earlier one does not start it again.
+pub fn predicted_together(plans: &[Arc<BoxingPlan>]) -> Vec<u64> {
+    let mut all = Vec::with_capacity(plans.len());
+    for batch in batches(plans) {
+        let mut started = Vec::new();
+        for plan in &plans[batch] {
+            let mut sum = 0u64;
+            for (number, step) in plan.steps.iter().enumerate() {
+                let start = starting(&plan.model, &plan.shape, plan.dtype, step);
+                let kind = (number, start, std::mem::discriminant(&step.op), step.before.placement.id(), plan.dtype);
+                let shared = start.is_some() && started.contains(&kind);
+                sum += step.cost_ps.saturating_sub(if shared { start.map_or(0, |s| s.0) } else { 0 });
+                started.push(kind);
+            }
+            all.push(sum);
+        }
+    }
+    all
+}
+
+/// The part of a step's price that does not depend on its bytes, and the axes of its groups; none for a local step.
+fn starting(model: &Model, shape: &[usize], dtype: DType, step: &BoxingStep) -> Option<(u64, AxisSet)> {
+    let mesh = &step.after.placement;
+    let (algorithm, axes) = match step.op {
+        StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } => return None,
+        StepOp::AllReduce { axes, .. } => {
+            let elements: usize = largest_box(shape, mesh.dims(), &step.before.sbp).iter().product();
+            let one = elements * dtype.size() <= one_phase_bytes(axes.group_size(mesh.dims()));
+            (if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase }, axes)
+        }
+        StepOp::AllGather { axes, .. } => (Algorithm::AllGather, axes),
+        StepOp::ReduceScatter { axes, .. } => (Algorithm::ReduceScatter, axes),
+        StepOp::AllToAll { axes, .. } => (Algorithm::AllToAll, axes),
+        StepOp::Broadcast { axes } => (Algorithm::Broadcast, axes),
+        StepOp::Exchange { kept, .. } => (Algorithm::Exchange, kept),
+    };
+    let link = match step.op {
+        StepOp::Exchange { .. } => model.between(mesh.device(), step.before.placement.ranks()[0], mesh.ranks()[0]),
+        _ => axes.iter().map(|a| model.along(mesh, a)).max()?,
+    };
+    let peers = match step.op {
+        StepOp::Exchange { .. } => 0,
+        _ => axes.group_size(mesh.dims()) as u64 - 1,
+    };
+    Some((model.rate(link, algorithm).price(peers, 0), axes))
 }
 
 /// Bytes that other ranks take from this one when the boxings are carried out together. All-reduces that share a bucket may

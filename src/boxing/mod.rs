@@ -17,6 +17,7 @@ pub mod cost;
 mod dry;
 mod exchange;
 mod front;
+mod links;
 mod loads;
 pub mod many;
 mod memory;

@@ -19,7 +19,7 @@
 //! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
 
 use super::transport::{Call, Outbox, Part, Piece, Transport};
-use super::{Collective, Communicator, DType, Group, ReduceOp, Tag, Traffic};
+use super::{Collective, Communicator, DType, Group, ReduceOp, Tag, Traffic, now_ns};
 use crate::error::{CallSite, Error, Result};
 use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
@@ -47,6 +47,7 @@ pub struct Collectives<T> {
     state: Mutex<State<T>>,
     bytes_sent: AtomicU64,
     calls: AtomicU64,
+    waited_ns: AtomicU64,
 }
 
 struct State<T> {
@@ -66,6 +67,7 @@ impl<T: Transport> Collectives<T> {
             state: Mutex::new(State { link, scratch: Vec::new(), failed: None }),
             bytes_sent: AtomicU64::new(0),
             calls: AtomicU64::new(0),
+            waited_ns: AtomicU64::new(0),
         }
     }
 
@@ -86,11 +88,15 @@ impl<T: Transport> Collectives<T> {
         if let Some(first) = failed {
             return Err(Error::comm(format!("this rank's communicator failed before: {first}")).at(site));
         }
-        let session = Session { link, call: Call { tag, kind }, sent: Cell::new(0) };
+        let start = now_ns();
+        let arrived = Cell::new(start);
+        let session = Session { link, call: Call { tag, kind, arrived: &arrived }, sent: Cell::new(0) };
         let result = body(&session, scratch).and_then(|()| session.link.finish(&session.call));
         // Changed only under the lock; atomics only because others read them.
         self.bytes_sent.store(self.bytes_sent.load(Relaxed) + session.sent.get(), Relaxed);
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
+        let waited = arrived.get() - start;
+        self.waited_ns.store(self.waited_ns.load(Relaxed).saturating_add(waited), Relaxed);
         result.map_err(|e| {
             *failed = Some(e.message().to_owned());
             e.at(site)
@@ -507,6 +513,10 @@ impl<T: Transport> Communicator for Collectives<T> {
     }
 
     fn traffic(&self) -> Traffic {
-        Traffic { bytes_sent: self.bytes_sent.load(Relaxed), calls: self.calls.load(Relaxed) }
+        Traffic {
+            bytes_sent: self.bytes_sent.load(Relaxed),
+            calls: self.calls.load(Relaxed),
+            waited_ns: self.waited_ns.load(Relaxed),
+        }
     }
 }

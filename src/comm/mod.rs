@@ -4,6 +4,7 @@
 //! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
 //! deadlocks) and [`shm`] (processes of one host) are transports.
 
+mod clock;
 pub mod collectives;
 pub mod shm;
 pub mod sim;
@@ -13,6 +14,7 @@ pub mod transport;
 #[cfg(test)]
 mod oracle;
 
+pub use clock::now_ns;
 pub use collectives::Collectives;
 pub use oflow_kernels::{DType, ReduceOp};
 pub use team::run_team;
@@ -79,13 +81,17 @@ impl Collective {
     }
 }
 
-/// Bytes that crossed the transport from this rank to others, and how often.
+/// Bytes that crossed the transport from this rank to others, how often, and how long this rank waited for late ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Payload bytes that other ranks took from this one.
     pub bytes_sent: u64,
     /// Collectives and point-to-point batches issued.
     pub calls: u64,
+    /// Nanoseconds from this rank's arrival at its calls to the last arrival among the members whose bytes reached it,
+    /// directly or through others. What a call takes beyond that is communication. A rank that only sends does not learn
+    /// when its readers came.
+    pub waited_ns: u64,
 }
 
 /// One rank's end of a transport. Calls block until this rank's part is done and its buffers may be reused.

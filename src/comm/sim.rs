@@ -68,10 +68,13 @@ struct Wait {
 }
 
 impl Wait {
+    fn call(&self) -> String {
+        let t = &self.tag;
+        describe(self.kind.name(), t.op, t.ordinal, t.file, t.line)
+    }
     fn describe(&self, rank: usize) -> String {
         let what = if self.taken.is_some() { "to read" } else { "to send" };
-        let call = Call { tag: &self.tag, kind: self.kind };
-        format!("rank {rank} waits for rank {} {what}, in {}", self.on, call.describe())
+        format!("rank {rank} waits for rank {} {what}, in {}", self.on, self.call())
     }
 }
 
@@ -197,8 +200,7 @@ impl SimTransport {
         let me = self.rank;
         loop {
             if let Some(theirs) = &state.links[self.link(me, on)].rejected {
-                let mine = Call { tag: &wait.tag, kind: wait.kind }.describe();
-                return Err(diverged((me, &mine), (on, theirs)));
+                return Err(diverged((me, &wait.call()), (on, theirs)));
             }
             if ready(&state) {
                 return Ok(state);
@@ -288,7 +290,13 @@ unsafe impl Transport for SimTransport {
         let mut state = self.shared.lock();
         for p in parts {
             ledger.post_to(p.reader);
-            let head = Head { ordinal: call.tag.ordinal, hash: call.tag.hash, kind: call.kind as u8, total: p.total };
+            let head = Head {
+                ordinal: call.tag.ordinal,
+                hash: call.tag.hash,
+                kind: call.kind as u8,
+                total: p.total,
+                arrived: call.arrived.get(),
+            };
             let data = data.wrapping_add(p.offset).expose_provenance();
             let link = &mut state.links[self.rank * self.shared.0.world + p.reader];
             link.posts.push_back(Post { head, tag: *call.tag, data, len: p.len });

@@ -8,6 +8,7 @@
 use super::{Collective, Tag};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -21,6 +22,9 @@ pub struct Call<'a> {
     pub tag: &'a Tag,
     /// The collective.
     pub kind: Collective,
+    /// The last arrival at this call that this rank knows of ([`now_ns`](super::now_ns)), at first its own. Posts carry it
+    /// on.
+    pub arrived: &'a Cell<u64>,
 }
 
 /// The one form in which messages name a call.
@@ -82,6 +86,8 @@ pub struct Head {
     pub kind: u8,
     /// See [`Part::total`].
     pub total: u64,
+    /// [`Call::arrived`] of the sender.
+    pub arrived: u64,
 }
 
 /// A post that has arrived and is not yet released.
@@ -183,6 +189,7 @@ impl<'a, T: Transport> Piece<'a, T> {
                 link.rank()
             )));
         }
+        call.arrived.set(call.arrived.get().max(head.arrived));
         // SAFETY: the contract of `Transport::receive`; the slice ends with the release in `drop`.
         let bytes = unsafe { std::slice::from_raw_parts(arrived.data, arrived.len) };
         Ok(Piece { link, from, bytes })

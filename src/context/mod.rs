@@ -6,6 +6,7 @@
 
 mod init;
 mod modes;
+mod policy;
 mod random;
 mod rank;
 
@@ -14,5 +15,6 @@ pub(crate) use modes::{AskedSbp, asked_sbp, inner_calls, nothing_asked};
 pub use modes::{
     ModeGuard, PinGuard, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, pin_sbp, set_grad_enabled, with_sbp,
 };
+pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};
 pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank};

@@ -66,6 +66,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
 type Callback = Box<dyn FnOnce(&Failure) + Send>;
+type MakeReport = Box<dyn FnOnce() -> String + Send>;
 
 /// What the client's thread and its handle share.
 #[derive(Default)]
@@ -117,6 +118,8 @@ pub struct ControlClient {
     stub: Stub,
     runtime: Handle,
     shared: Arc<Shared>,
+    wants_report: bool,
+    report: Mutex<Option<MakeReport>>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -146,6 +149,8 @@ impl ControlClient {
             stub: session.stub,
             runtime: session.runtime,
             shared,
+            wants_report: env.report,
+            report: Mutex::default(),
             stop: Some(stop),
             thread: Some(thread),
         })
@@ -217,6 +222,16 @@ impl ControlClient {
         self.call(async move { stub.report_failure(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
+    /// Whether the launcher wants to hear at the end what this rank has communicated.
+    pub fn wants_report(&self) -> bool {
+        self.wants_report
+    }
+
+    /// Has `make` called when this rank leaves; what it returns goes to the launcher. The last one given counts.
+    pub fn report_at_end(&self, make: impl FnOnce() -> String + Send + 'static) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(make));
+    }
+
     /// Tells how far this rank is; travels with the next heartbeat. Costs one relaxed store.
     pub fn set_progress(&self, ordinal: u64) {
         self.shared.progress.store(ordinal, Ordering::Relaxed);
@@ -263,6 +278,15 @@ impl ControlClient {
     }
 
     fn say_goodbye(&self) -> Result<()> {
+        let make = self.report.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(make) = make {
+            let request = pb::SubmitReportRequest { rank: self.rank as u32, report: make() };
+            let mut stub = self.stub.clone();
+            // A report that is lost must not keep the rank from saying goodbye; the launcher says whose it has not got.
+            if let Err(error) = self.call(async move { stub.submit_report(timed(request, CALL_TIMEOUT)).await }) {
+                tracing::debug!("could not report: {error}");
+            }
+        }
         let request = pb::LeaveRequest { rank: self.rank as u32 };
         let mut stub = self.stub.clone();
         self.call(async move { stub.leave(timed(request, CALL_TIMEOUT)).await }).map(drop)

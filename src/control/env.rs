@@ -37,6 +37,7 @@ const MASTER_ADDR: &str = "MASTER_ADDR";
 const MASTER_PORT: &str = "MASTER_PORT";
 const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
+const OFLOW_REPORT: &str = "OFLOW_REPORT";
 const OFLOW_THREADS: &str = "OFLOW_THREADS";
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
@@ -51,6 +52,7 @@ pub const VARIABLES: &[Variable] = &[
     launcher(MASTER_PORT, "port of the control service"),
     launcher(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
+    launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
     Variable { name: OFLOW_THREADS, meaning: "compute threads of this rank", set_by: SetBy::Either },
     Variable {
         name: "OFLOW_LOG",
@@ -88,6 +90,8 @@ pub struct LaunchEnv {
     pub token: Token,
     /// Inherited descriptor of the host's shared memory arena, where there is one.
     pub shm_fd: Option<RawFd>,
+    /// Whether the launcher wants to hear at the end what this rank has communicated.
+    pub report: bool,
     /// Compute threads of this rank, where said.
     pub threads: Option<usize>,
 }
@@ -143,6 +147,11 @@ impl LaunchEnv {
                 Some(fd)
             }
         };
+        let report = match reader.text(OFLOW_REPORT)? {
+            None => false,
+            Some(text) if text == "1" => true,
+            Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
+        };
         let threads = match reader.text(OFLOW_THREADS)? {
             None => None,
             Some(text) => {
@@ -160,6 +169,7 @@ impl LaunchEnv {
             master_port,
             token,
             shm_fd,
+            report,
             threads,
         }))
     }
@@ -176,6 +186,7 @@ impl LaunchEnv {
             (OFLOW_TOKEN, self.token.expose().to_string()),
         ];
         vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
+        vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
         vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
         vars
     }
@@ -223,6 +234,7 @@ mod tests {
             master_port: 4711,
             token: "0123456789abcdef".repeat(4).parse().unwrap(),
             shm_fd: Some(7),
+            report: true,
             threads: Some(2),
         }
     }
@@ -250,7 +262,7 @@ mod tests {
     #[test]
     fn every_missing_variable_is_named() {
         let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
-        for name in whole.keys().filter(|n| ![OFLOW_SHM_FD, OFLOW_THREADS].contains(*n)) {
+        for name in whole.keys().filter(|n| ![OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS].contains(*n)) {
             let mut vars = whole.clone();
             vars.remove(name);
             let error = read(&vars).unwrap_err().to_string();
@@ -284,6 +296,7 @@ mod tests {
             (OFLOW_TOKEN, "secret"),
             (OFLOW_SHM_FD, "-3"),
             (OFLOW_SHM_FD, "x"),
+            (OFLOW_REPORT, "yes"),
             (OFLOW_THREADS, "0"),
         ] {
             let mut vars = whole.clone();

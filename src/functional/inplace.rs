@@ -7,7 +7,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, dispatch};
 use crate::ops::{Attrs, RuntimeAttrs};
 use crate::tensor::Tensor;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 impl Tensor {
     fn inplace(
@@ -25,7 +25,7 @@ impl Tensor {
             .at(site)
             .help("change it under `no_grad()`"));
         }
-        let mut inputs = vec![Some(self)];
+        let mut inputs: SmallVec<[_; 4]> = smallvec![Some(self)];
         inputs.extend(others.iter().map(|t| Some(*t)));
         let op = op.get()?;
         dispatch(Call {

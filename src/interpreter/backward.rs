@@ -5,6 +5,7 @@ use super::box_many::{BoxTo, layouts};
 use super::convert::to_layout;
 use super::emit::EagerEmit;
 use super::grad_ctx::run_rule;
+use super::policy::Cause;
 use super::receipts::BackwardScope;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
@@ -251,7 +252,7 @@ impl Engine<'_> {
                 self.bucket_bytes += bytes;
                 return if self.bucket_bytes < BUCKET { Ok(()) } else { self.flush() };
             }
-            g = to_layout(&g, &target.placement, &target.sbp, self.site)?;
+            g = to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site)?;
         }
         self.store(slot, g)
     }
@@ -260,7 +261,7 @@ impl Engine<'_> {
     fn flush(&mut self) -> Result<()> {
         self.bucket_bytes = 0;
         let (slots, boxings): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bucket).into_iter().unzip();
-        let boxed = layouts(&boxings, self.site)?;
+        let boxed = layouts(Cause::Gradient, &boxings, self.site)?;
         slots.iter().zip(boxed).try_for_each(|(slot, g)| self.store(slot, g))
     }
 
@@ -275,7 +276,7 @@ impl Engine<'_> {
                 && !is_no_sync()
                 && g.sbp()? != &target.sbp
             {
-                g = to_layout(&g, &target.placement, &target.sbp, self.site)?;
+                g = to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site)?;
             }
         }
         if !self.wanted.is_empty() {
@@ -297,7 +298,7 @@ impl Engine<'_> {
             && !is_no_sync()
             && new.sbp()? != &target.sbp
         {
-            new = to_layout(&new, &target.placement, &target.sbp, self.site)?;
+            new = to_layout(Cause::Gradient, &new, &target.placement, &target.sbp, self.site)?;
         }
         *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new);
         Ok(())
@@ -315,9 +316,9 @@ fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
 }
 
 fn add(a: &Tensor, b: &Tensor, site: CallSite) -> Result<Tensor> {
-    Ok(EagerEmit::new(site).run("add", &[Some(a), Some(b)], &[])?[0].clone())
+    Ok(EagerEmit::new("backward", site).run("add", &[Some(a), Some(b)], &[])?[0].clone())
 }
 
 fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
-    Ok(EagerEmit::new(site).run("cast", &[Some(t)], &[("dtype", dtype.into())])?[0].clone())
+    Ok(EagerEmit::new("backward", site).run("cast", &[Some(t)], &[("dtype", dtype.into())])?[0].clone())
 }

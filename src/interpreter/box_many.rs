@@ -4,7 +4,9 @@ use super::cache::InputBoxing;
 use super::convert::{check_grad_sbp, grad_layout, layout_key};
 use super::dispatch::unmoved;
 use super::plan::boxing_to;
+use super::policy::{self, Cause};
 use super::record::record_custom;
+use crate::boxing::many::predicted_together;
 use crate::comm::Tag;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
@@ -32,7 +34,7 @@ pub struct BoxTo {
 /// `box_many(...)`: what `to_global` does to each, with their communication together. Recorded as one call, so the
 /// gradients travel together too.
 pub fn box_many(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
-    let outs = layouts(all, site).map_err(|e| e.at(site))?;
+    let outs = layouts(Cause::Asked("box_many"), all, site).map_err(|e| e.at(site))?;
     if grad_enabled() && all.iter().any(|b| b.tensor.requires_grad()) {
         let globals =
             all.iter().zip(&outs).filter_map(|(b, out)| Some((b.tensor.global()?, out.global()?, &b.grad_sbp)));
@@ -60,7 +62,7 @@ pub fn box_many(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
 }
 
 /// The tensors in their layouts, not recorded.
-pub(super) fn layouts(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
+pub(super) fn layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
     if all.is_empty() {
         return Ok(Vec::new());
     }
@@ -69,18 +71,20 @@ pub(super) fn layouts(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
     let mut boxings = Vec::with_capacity(all.len());
     for (i, b) in all.iter().enumerate() {
         let call = || format!("box_many: tensor {i}, {} to {} on {}", b.tensor.short(), b.sbp, b.placement);
-        let boxing = (|| {
+        let boxing: Result<InputBoxing> = (|| {
             let local = || Error::sbp(format!("{} is not a global tensor", b.tensor));
             let g = b.tensor.global().ok_or_else(|| local().help("`to_global` or `distribute` makes one of it"))?;
             if let Some(s) = &b.grad_sbp {
                 check_grad_sbp(&g.ty, &g.placement, s)?;
             }
             key.write_u64(layout_key(&g.ty.shape, &g.sbp, &b.sbp));
-            boxing_to(&ctx, g, &b.placement, &b.sbp)
+            let boxing = boxing_to(&ctx, g, &b.placement, &b.sbp)?;
+            policy::check(cause, &boxing.plan)?;
+            Ok(boxing)
         })();
         boxings.push((&b.tensor, boxing.map_err(|e| e.in_call(call))?));
     }
-    let tag = ctx.next_op("box_many", key.finish() ^ site.line as u64, site);
+    let tag = ctx.next_op(cause.op(), key.finish() ^ site.line as u64, site);
     run_boxings(&ctx, &boxings, &tag)
 }
 
@@ -96,7 +100,13 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Resu
         }
     }
     for (from, to) in devices {
-        let mut work = BoxManyWork { plans: Vec::new(), tag: *tag, ends: Vec::new() };
+        let mut work = BoxManyWork {
+            plans: Vec::new(),
+            tag: *tag,
+            ends: Vec::new(),
+            stopwatches: Vec::new(),
+            predicted: Vec::new(),
+        };
         let (mut reads, mut writes) = (SmallVec::new(), SmallVec::new());
         for ((t, b), out) in all.iter().zip(&mut outs).filter(|((_, b), _)| ends(b) == (from, to)) {
             let src = t.data()?;
@@ -105,7 +115,7 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Resu
                 continue;
             }
             let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
-            super::receipts::note(ctx, &b.plan, tag);
+            policy::tell(ctx, &b.plan, tag);
             work.plans.push(b.plan.clone());
             work.ends.push((src.as_ref().map(|s| s.view()), dst.as_ref().map(|d| d.view())));
             reads.extend(src.map(|s| s.storage));
@@ -113,6 +123,10 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Resu
             *out = Some(Tensor::from_shard(b.to.clone(), dst));
         }
         if !work.plans.is_empty() {
+            let predicted = predicted_together(&work.plans);
+            let noted = work.plans.iter().zip(&predicted).map(|(p, ps)| super::receipts::note(ctx, p, *ps, tag));
+            work.stopwatches = noted.collect();
+            work.predicted = predicted;
             let _span = tracing::debug_span!("boxings", count = work.plans.len()).entered();
             let i = Instruction { work: Work::BoxMany(work), stream: StreamKind::Comm, reads, writes };
             ctx.submit_boxing(from, to, i)?;

@@ -1,7 +1,9 @@
 //! Dispatch plans and their bounded cache, one per rank.
 
+use super::receipts::Ring;
 use crate::boxing::BoxingPlan;
 use crate::context::RankCtx;
+use crate::error::CallSite;
 use crate::intern::FixedMap;
 use crate::ops::KeyWords;
 use crate::sbp::NdSbp;
@@ -76,15 +78,22 @@ impl DispatchCache {
 }
 
 /// What the interpreter keeps per rank.
-#[derive(Default)]
 pub struct RankState {
     cache: Mutex<DispatchCache>,
-    pub(super) receipts: Mutex<super::receipts::Receipts>,
+    pub(super) receipts: Arc<Ring>,
+    /// Boxings that a policy has warned of: line, op, backward. As many as the program has.
+    pub(super) warned: Mutex<FixedMap<(CallSite, &'static str, bool), ()>>,
+}
+
+impl RankState {
+    fn new(ctx: &RankCtx) -> RankState {
+        RankState { cache: Mutex::default(), receipts: Ring::of_rank(ctx), warned: Mutex::default() }
+    }
 }
 
 /// The rank's state.
 pub(super) fn state(ctx: &RankCtx) -> &RankState {
-    let slot = ctx.interpreter_slot().get_or_init(|| Box::new(RankState::default()));
+    let slot = ctx.interpreter_slot().get_or_init(|| Box::new(RankState::new(ctx)));
     match slot.downcast_ref::<RankState>() {
         Some(s) => s,
         // Nothing else is ever put there.

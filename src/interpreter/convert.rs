@@ -2,6 +2,8 @@
 
 use super::dispatch::run_boxing;
 use super::plan::boxing_to;
+use super::policy::{self, Cause};
+use super::receipts::collective;
 use super::record::record_custom;
 use crate::boxing::{Layout, dual, plan as boxing_plan};
 use crate::comm::Group;
@@ -15,11 +17,18 @@ use oflow_kernels::view::contiguous_strides;
 use std::sync::Arc;
 
 /// Boxing without a record: the logical value stays, the layout changes.
-pub(crate) fn to_layout(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: CallSite) -> Result<Tensor> {
+pub(crate) fn to_layout(
+    cause: Cause,
+    t: &Tensor,
+    placement: &Placement,
+    sbp: &NdSbp,
+    site: CallSite,
+) -> Result<Tensor> {
     let ctx = current_rank()?;
     let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
     let b = boxing_to(&ctx, g, placement, sbp)?;
-    let tag = ctx.next_op("to_global", layout_key(g.ty.shape.as_slice(), &g.sbp, sbp) ^ site.line as u64, site);
+    policy::check(cause, &b.plan).map_err(|e| e.at(site))?;
+    let tag = ctx.next_op(cause.op(), layout_key(g.ty.shape.as_slice(), &g.sbp, sbp) ^ site.line as u64, site);
     run_boxing(&ctx, t, &b, &tag)
 }
 
@@ -47,7 +56,7 @@ pub fn box_global(
             check_grad_sbp(&g.ty, &g.placement, s)?;
         }
         // What boxing returns never shares writable storage with its source: in-place ops on a shared shard copy first.
-        to_layout(t, placement, sbp, site)
+        to_layout(Cause::Asked("to_global"), t, placement, sbp, site)
     })()
     .map_err(|e| e.in_call(call).at(site))?;
     if grad_enabled()
@@ -189,7 +198,6 @@ fn shard_to_global_inner(
     let Body::Local(local) = t.body() else {
         return Err(Error::argument(format!("{t} is not a local tensor")));
     };
-    let comm = ctx.comm()?;
     ctx.quiesce()?;
     let world = ctx.world();
     // Every rank tells its shape; the logical shape follows from the shards along each split axis.
@@ -203,7 +211,9 @@ fn shard_to_global_inner(
     }
     let bytes: Vec<u8> = mine.iter().flat_map(|x| x.to_le_bytes()).collect();
     let mut all = vec![0u8; bytes.len() * world];
-    comm.all_gather(&me, &tag, &bytes, &mut all, &vec![bytes.len(); world])?;
+    let sent = (bytes.len() * world * (world - 1)) as u64;
+    let counts = vec![bytes.len(); world];
+    collective(ctx, &tag, sent, |comm| comm.all_gather(&me, &tag, &bytes, &mut all, &counts))?;
     let shapes: Vec<Vec<i64>> = all
         .chunks(bytes.len())
         .map(|c| c.chunks(8).map(|w| i64::from_le_bytes(w.try_into().unwrap_or_default())).collect())
@@ -284,8 +294,16 @@ fn shard_to_global_inner(
     let len = own.ty.ty.len() * dtype.size();
     // SAFETY: `own` is a fresh contiguous block of that many bytes, held here only; the vm is idle.
     let buf = unsafe { std::slice::from_raw_parts_mut(own.storage.ptr(), len) };
-    comm.broadcast(&Group { ranks, me }, &tag, 0, buf)?;
+    // Every group's first member sends its shard to the others.
+    let first = |p: &usize| b_axes.iter().all(|a| placement.coord(*p)[*a] == 0);
+    let shards: usize = (0..placement.len()).filter(first).map(|p| shard_len(&logical, placement, sbp, p)).sum();
+    let sent = (shards * dtype.size() * (ranks.len() - 1)) as u64;
+    collective(ctx, &tag, sent, |comm| comm.broadcast(&Group { ranks, me }, &tag, 0, buf))?;
     Ok(Tensor::from_shard(ty, Some(own)))
+}
+
+fn shard_len(shape: &[usize], placement: &Placement, sbp: &NdSbp, position: usize) -> usize {
+    shard_box(shape, placement, sbp, position).size.iter().product()
 }
 
 /// `distribute(&value, …)`: every rank of the world has the logical value; each keeps its shard. No communication. The

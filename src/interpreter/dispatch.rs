@@ -4,6 +4,7 @@ use super::cache::{DispatchPlan, InputBoxing, cache};
 use super::call::{Call, Mode, Target};
 use super::emit::EagerEmit;
 use super::plan::{build_global, build_local};
+use super::policy;
 use super::record::record;
 use crate::comm::Tag;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
@@ -165,6 +166,7 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
             p
         }
     };
+    policy::check_inputs(call, &plan, placement)?;
     draw(&ctx, call, true);
     let tag = ctx.next_op(call.op.name(), plan.stream_key ^ call.site.line as u64, call.site);
     let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
@@ -175,7 +177,9 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
         });
     }
     let outs: Outputs = match &plan.lowering {
-        Some((l, want)) => run_lowering(call, *l, want, &inputs)?,
+        Some((l, want)) => {
+            run_lowering(call, *l, want, &inputs).map_err(|e| policy::in_lowering(e, call, &plan, placement))?
+        }
         None => {
             let mut locals = SmallVec::new();
             for t in &inputs {
@@ -389,13 +393,15 @@ pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Resu
     let _span =
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
-    super::receipts::note(ctx, &b.plan, tag);
+    policy::tell(ctx, &b.plan, tag);
+    let stopwatch = super::receipts::note(ctx, &b.plan, b.plan.cost_ps, tag);
     let instruction = Instruction {
         work: Work::Boxing(BoxWork {
             plan: b.plan.clone(),
             tag: *tag,
             src: src.as_ref().map(|s| s.view()),
             dst: dst.as_ref().map(|d| d.view()),
+            stopwatch,
         }),
         stream: StreamKind::Comm,
         reads: src.iter().map(|s| s.storage.clone()).collect(),
@@ -419,7 +425,7 @@ pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &InputBoxing) 
 fn run_lowering(call: &Call<'_>, lowering: u8, want: &[NdSbp], inputs: &[Option<Tensor>]) -> Result<Outputs> {
     let (_quiet, _free) = (no_grad(), nothing_asked());
     let l = &call.op.lowerings[lowering as usize];
-    let mut emit = EagerEmit::new(call.site);
+    let mut emit = EagerEmit::new(call.op.name(), call.site);
     let values: Vec<_> = inputs.iter().map(|t| t.as_ref().map(|t| emit.put(t.detach()))).collect();
     let outs =
         (l.run)(&mut emit, &LowerCall { inputs: &values, attrs: &call.attrs, runtime: &call.runtime, outputs: want })?;

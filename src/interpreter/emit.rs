@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::convert::to_layout;
 use super::dispatch::{Outputs, dispatch};
+use super::policy::Cause;
 use crate::boxing::resolve_attrs;
 use crate::error::{CallSite, Result};
 use crate::ops::{AttrValue, Emit, Value, find};
@@ -14,13 +15,14 @@ use smallvec::SmallVec;
 /// Values of a running program, by number.
 pub struct EagerEmit {
     values: Vec<Tensor>,
+    op: &'static str,
     site: CallSite,
 }
 
 impl EagerEmit {
-    /// An empty program on behalf of a call at `site`.
-    pub fn new(site: CallSite) -> EagerEmit {
-        EagerEmit { values: vec![], site }
+    /// An empty program on behalf of a call of `op` at `site`.
+    pub fn new(op: &'static str, site: CallSite) -> EagerEmit {
+        EagerEmit { values: vec![], op, site }
     }
     /// Gives a tensor a number.
     pub fn put(&mut self, t: Tensor) -> Value {
@@ -59,7 +61,7 @@ impl Emit for EagerEmit {
         let t = self.get(v);
         match t.global() {
             Some(g) if g.sbp != *sbp => {
-                let out = to_layout(&t, &g.placement.clone(), sbp, self.site)?;
+                let out = to_layout(Cause::Needed(self.op), &t, &g.placement.clone(), sbp, self.site)?;
                 Ok(self.put(out))
             }
             _ => Ok(v),

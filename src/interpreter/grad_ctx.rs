@@ -22,7 +22,7 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
     }
     let mut ctx = EagerGrad {
         node,
-        emit: EagerEmit::new(node.site),
+        emit: EagerEmit::new(node.op.name(), node.site),
         grads: grads.to_vec(),
         result: vec![None; node.edges.len()],
     };

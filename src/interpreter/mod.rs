@@ -14,6 +14,7 @@ mod dispatch;
 mod emit;
 mod grad_ctx;
 mod plan;
+mod policy;
 mod read;
 mod receipts;
 mod record;
@@ -27,4 +28,4 @@ pub use convert::{batch_range, box_global, distribute, from_bytes, shard_to_glob
 pub use custom::apply_custom;
 pub use dispatch::{Outputs, dispatch};
 pub use read::{local_bytes, logical_bytes};
-pub use receipts::{RECEIPTS_LIMIT, Receipt, take_receipts};
+pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportLine, report, take_receipts};

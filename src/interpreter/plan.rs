@@ -180,6 +180,33 @@ fn chosen(
     placement: &Placement,
     request: Option<&NdSbp>,
 ) -> Result<NdSignature> {
+    let sig = choice(call, infer, outs, placement, request, choose)?;
+    tracing::trace!(op = call.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, "choice");
+    Ok(sig)
+}
+
+/// Asks something of the choice that a call is to make; `request` is the layout that its result is to have.
+pub fn with_choice<R>(
+    call: &Call<'_>,
+    placement: &Placement,
+    request: Option<&NdSbp>,
+    ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
+) -> Result<R> {
+    let ins = types(call.inputs);
+    let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
+    let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
+    let outs = call.op.infer(&infer)?;
+    choice(call, &infer, &outs, placement, request, ask)
+}
+
+fn choice<R>(
+    call: &Call<'_>,
+    infer: &InferCtx<'_>,
+    outs: &[TensorType],
+    placement: &Placement,
+    request: Option<&NdSbp>,
+    ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
+) -> Result<R> {
     let sbps: Vec<Option<NdSbp>> =
         call.inputs.iter().map(|t| t.and_then(|t| t.global()).map(|g| g.sbp.clone())).collect();
     let needs: Vec<bool> = call.inputs.iter().map(|t| call.recording && t.is_some_and(|t| t.requires_grad())).collect();
@@ -193,7 +220,7 @@ fn chosen(
                 || matches!((t, call.given), (Some(t), Some(g)) if t.same(g))
         })
         .collect();
-    let sig = choose(&ChoiceInput {
+    ask(&ChoiceInput {
         op: call.op,
         infer,
         outs,
@@ -204,9 +231,7 @@ fn chosen(
         given_out: call.given.and_then(|g| g.global()).map(|g| &g.sbp),
         request,
         runtime: &call.runtime,
-    })?;
-    tracing::trace!(op = call.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, "choice");
-    Ok(sig)
+    })
 }
 
 /// Physical inference and the kernel; none where there is nothing to compute.

@@ -2,6 +2,8 @@
 
 use super::convert::to_layout;
 use super::dispatch::contiguous;
+use super::policy::Cause;
+use super::receipts::collective;
 use crate::comm::Group;
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};
@@ -29,7 +31,11 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
         Body::Global(g, _) => {
             let ctx = current_rank()?;
             let whole = NdSbp::broadcast(g.placement.axes());
-            let b = if g.sbp == whole { t.detach() } else { to_layout(t, &g.placement.clone(), &whole, site)? };
+            let b = if g.sbp == whole {
+                t.detach()
+            } else {
+                to_layout(Cause::Asked("to_vec"), t, &g.placement.clone(), &whole, site)?
+            };
             let mut bytes = match b.data()? {
                 Some(l) => local_bytes(&ctx, &l)?,
                 None => vec![0; g.ty.len() * g.ty.dtype.size()],
@@ -38,7 +44,8 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
                 let tag = ctx.next_op("to_vec", g.ty.len() as u64 ^ site.line as u64, site);
                 let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
                 ctx.quiesce()?;
-                ctx.comm()?.broadcast(&group, &tag, g.placement.ranks()[0], &mut bytes)?;
+                let (root, sent) = (g.placement.ranks()[0], bytes.len() * (ctx.world() - 1));
+                collective(&ctx, &tag, sent as u64, |comm| comm.broadcast(&group, &tag, root, &mut bytes))?;
             }
             Ok(bytes)
         }

@@ -3,7 +3,7 @@
 use super::box_exec::execute;
 use super::box_many::{Ends, execute_many};
 use crate::boxing::BoxingPlan;
-use crate::comm::{Communicator, Tag};
+use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::Storage;
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
@@ -56,6 +56,13 @@ pub struct KernelWork {
     pub site: CallSite,
 }
 
+/// Hears how long boxings took, on the thread that carried them out.
+pub trait Stopwatch: Send + Sync {
+    /// The boxing of that number is done. `ns`: from the last arrival of those that took part to this rank's end, summed
+    /// over its collectives, and its local work; so a late peer is not counted.
+    fn done(&self, number: u64, ns: u64);
+}
+
 /// A boxing plan with its ends on this rank.
 pub struct BoxWork {
     /// The plan.
@@ -66,6 +73,8 @@ pub struct BoxWork {
     pub src: Option<View>,
     /// This rank's destination shard.
     pub dst: Option<View>,
+    /// Who is told how long it took, and under which number.
+    pub stopwatch: (Arc<dyn Stopwatch>, u64),
 }
 
 /// Several boxings that are carried out together.
@@ -76,6 +85,10 @@ pub struct BoxManyWork {
     pub tag: Tag,
     /// This rank's source and destination shard of each.
     pub ends: Vec<(Option<View>, Option<View>)>,
+    /// Who is told how long each took, and under which number.
+    pub stopwatches: Vec<(Arc<dyn Stopwatch>, u64)>,
+    /// What each is predicted to take of the whole.
+    pub predicted: Vec<u64>,
 }
 
 /// What to do.
@@ -135,10 +148,24 @@ impl Instruction {
                     e.in_call(|| k.plan.op.name().to_string()).at(k.site)
                 })
             }
-            Work::Boxing(b) => execute(&b.plan, communicator(comm)?, &b.tag, b.src.as_ref(), b.dst.as_ref()),
+            Work::Boxing(b) => {
+                let (stopwatch, number) = &b.stopwatch;
+                let comm = communicator(comm)?;
+                let run = || execute(&b.plan, comm, &b.tag, b.src.as_ref(), b.dst.as_ref());
+                stopwatch.done(*number, timed(comm, run)?);
+                Ok(())
+            }
             Work::BoxMany(b) => {
                 let ends: Vec<Ends> = b.ends.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
-                execute_many(&b.plans, &ends, communicator(comm)?, &b.tag)
+                let comm = communicator(comm)?;
+                let took = timed(comm, || execute_many(&b.plans, &ends, comm, &b.tag))?;
+                // They had one time together: each gets the share that it is predicted to take.
+                let whole = b.predicted.iter().sum::<u64>().max(1);
+                for (part, (stopwatch, number)) in b.predicted.iter().zip(&b.stopwatches) {
+                    let share = u128::from(took) * u128::from(*part) / u128::from(whole);
+                    stopwatch.done(*number, share as u64);
+                }
+                Ok(())
             }
         }
     }
@@ -146,4 +173,11 @@ impl Instruction {
 
 fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
     comm.ok_or_else(|| Error::context("boxing needs a rank context"))
+}
+
+/// Nanoseconds that a boxing took, without the waiting for ranks that came later.
+fn timed(comm: &dyn Communicator, run: impl FnOnce() -> Result<()>) -> Result<u64> {
+    let (start, waited) = (now_ns(), comm.traffic().waited_ns);
+    run()?;
+    Ok((now_ns() - start).saturating_sub(comm.traffic().waited_ns.saturating_sub(waited)))
 }

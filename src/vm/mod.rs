@@ -13,7 +13,7 @@ mod scratch;
 mod stream;
 mod waits;
 
-pub use instruction::{BoxManyWork, BoxWork, Instruction, KernelPlan, KernelWork, StreamKind, Work};
+pub use instruction::{BoxManyWork, BoxWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work};
 
 use crate::comm::Communicator;
 use crate::error::{Error, Result};

@@ -23,9 +23,9 @@ fn has(b: &ShardBox, x: &[usize]) -> bool {
 
 fn random_box(shape: &[usize], rng: &mut Rng) -> ShardBox {
     let mut b = ShardBox::whole(shape);
-    for d in 0..shape.len() {
-        b.offset[d] = rng.below(shape[d] + 1);
-        b.size[d] = rng.below(shape[d] - b.offset[d] + 1);
+    for (d, n) in shape.iter().enumerate() {
+        b.offset[d] = rng.below(n + 1);
+        b.size[d] = rng.below(n - b.offset[d] + 1);
     }
     b
 }

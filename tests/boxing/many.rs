@@ -44,7 +44,8 @@ fn run(world: usize, all: &[Boxing], together: bool) -> Vec<(Vec<Vec<u8>>, Traff
             let len = d.as_ref().map_or(0, |d| d.len() * d.dtype().size());
             to.bytes(len).to_vec()
         });
-        let traffic = Traffic { bytes_sent: after.bytes_sent - before.bytes_sent, calls: after.calls - before.calls };
+        let sent = after.bytes_sent - before.bytes_sent;
+        let traffic = Traffic { bytes_sent: sent, calls: after.calls - before.calls, ..after };
         (shards.collect(), traffic)
     })
 }

@@ -96,7 +96,13 @@ unsafe impl Transport for Recorder {
         let (mut mail, mut sent) = (lock(&self.mail), lock(&self.sent));
         let mut posts = Vec::new();
         for p in parts {
-            let head = Head { ordinal: call.tag.ordinal, hash: call.tag.hash, kind: call.kind as u8, total: p.total };
+            let head = Head {
+                ordinal: call.tag.ordinal,
+                hash: call.tag.hash,
+                kind: call.kind as u8,
+                total: p.total,
+                arrived: 0,
+            };
             let link = &mut mail[self.rank * self.world + p.reader];
             match link.get(sent[p.reader]) {
                 Some(before) => assert_eq!(*before, (head, p.len), "an attempt posts what the one before posted"),
@@ -326,16 +332,16 @@ impl<'a> Machine<'a> {
         for steps in 1.. {
             able.clear();
             let mut running = false;
-            for r in 0..self.world {
+            for (r, since) in since.iter_mut().enumerate() {
                 if self.ranks[r].next().is_none() {
                     continue;
                 }
                 running = true;
                 match self.blocked(r) {
-                    Some(_) => since[r] = 0,
+                    Some(_) => *since = 0,
                     None => {
-                        if since[r] == 0 {
-                            since[r] = steps;
+                        if *since == 0 {
+                            *since = steps;
                         }
                         able.push(r);
                     }

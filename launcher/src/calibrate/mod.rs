@@ -98,6 +98,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         prefix: true,
         verbose: false,
         cost_model: Vec::new(),
+        report: false,
     };
     let (code, points) = job::run_for(&job, POINTS)?;
     let points = match points {

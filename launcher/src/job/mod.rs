@@ -2,6 +2,7 @@
 
 mod supervise;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
@@ -10,6 +11,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use oflow::Report;
 use oflow::comm::shm::ShmArena;
 use oflow::control::{LaunchEnv, Token};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
@@ -49,6 +51,8 @@ pub struct Job {
     pub verbose: bool,
     /// Measured constants of the cost model as JSON, for the ranks; nothing: the default ones.
     pub cost_model: Vec<u8>,
+    /// Whether to tell at the end what the ranks have communicated.
+    pub report: bool,
 }
 
 /// Does what the command line says; returns the exit code of the job.
@@ -67,6 +71,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         prefix: !cli.no_prefix,
         verbose: cli.verbose,
         cost_model: cost_model.to_ranks(cli.boxing_memory),
+        report: cli.report,
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
@@ -127,7 +132,12 @@ async fn run_ranks(
     let (arena, arena_fd) =
         ShmArena::create(job.world, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()))?;
     let recipes = (0..job.world).map(|rank| recipe(job, rank, &server, &token, arena_fd.as_raw_fd())).collect();
+    let said = output.clone();
     let outcome = supervise::run(job, recipes, &server, &arena, output, closed, build).await;
+    if job.report {
+        said.say(&communication(job.world, &server.reports())).await;
+    }
+    drop(said);
     // Open until every rank has been started.
     drop(arena_fd);
     let written = tokio::task::spawn_blocking(move || writer.join());
@@ -146,6 +156,7 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: 
         master_port: server.address().port(),
         token: token.clone(),
         shm_fd: Some(arena),
+        report: job.report,
         threads: Some(job.threads),
     };
     Recipe {
@@ -154,6 +165,28 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: 
         env: env.to_vars(),
         cores: job.cores.as_ref().map(|all| all[rank].clone()),
         inherit: env.shm_fd,
+    }
+}
+
+/// What the ranks have communicated, from the reports that arrived.
+fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
+    let mut text = String::new();
+    let mut read = Vec::new();
+    for (rank, json) in reports {
+        match Report::from_json(json) {
+            Ok(report) => read.push(report),
+            Err(e) => text += &format!("\nthe report of rank {rank} cannot be read: {}", e.message()),
+        }
+    }
+    let missing: Vec<String> = (0..world).filter(|r| !reports.contains_key(r)).map(|r| r.to_string()).collect();
+    if !missing.is_empty() {
+        let ranks = if missing.len() == 1 { "rank" } else { "ranks" };
+        text += &format!("\nno report came from {ranks} {}: killed, or without a global tensor", missing.join(", "));
+    }
+    if read.is_empty() {
+        format!("no report of what was communicated{text}")
+    } else {
+        format!("{}{text}", Report::merge(read))
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod state;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::pin::Pin;
@@ -96,6 +97,11 @@ impl ControlServer {
     /// What a key holds.
     pub fn value(&self, key: &str) -> Option<Vec<u8>> {
         self.job.state.borrow().get(key)
+    }
+
+    /// What ranks have communicated, as JSON of `oflow::Report`, by rank; of those that came to tell.
+    pub fn reports(&self) -> BTreeMap<usize, String> {
+        self.job.state.borrow().reports().clone()
     }
 
     /// Ranks that have joined, have not left, and have not been heard of for longer than `limit`.
@@ -252,6 +258,15 @@ impl Control for Job {
         let pb::ReportFailureRequest { rank, message } = request.into_inner();
         self.change(|s| s.report(rank, &message).map(|wake| ((), wake)))?;
         Ok(Response::new(pb::ReportFailureReply {}))
+    }
+
+    async fn submit_report(
+        &self,
+        request: Request<pb::SubmitReportRequest>,
+    ) -> Result<Response<pb::SubmitReportReply>, Status> {
+        let request = request.into_inner();
+        self.change(|s| s.submit_report(request).map(|()| ((), false)))?;
+        Ok(Response::new(pb::SubmitReportReply {}))
     }
 
     async fn leave(&self, request: Request<pb::LeaveRequest>) -> Result<Response<pb::LeaveReply>, Status> {

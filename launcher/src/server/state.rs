@@ -76,6 +76,8 @@ pub struct JobState {
     failure: Option<Failure>,
     /// Ranks that have left, in order.
     departures: Vec<usize>,
+    /// What ranks have communicated, as they told.
+    reports: BTreeMap<usize, String>,
 }
 
 impl JobState {
@@ -89,6 +91,7 @@ impl JobState {
             rounds: 0,
             failure: None,
             departures: Vec::new(),
+            reports: BTreeMap::new(),
         }
     }
 
@@ -145,6 +148,20 @@ impl JobState {
                 Ok(())
             }
         }
+    }
+
+    /// What a rank has communicated; the last report counts.
+    pub fn submit_report(&mut self, request: pb::SubmitReportRequest) -> Result<(), Refusal> {
+        let rank = self.known(request.rank)?;
+        if matches!(self.members[rank], Member::Absent) {
+            return Err(not_joined(rank));
+        }
+        self.reports.insert(rank, request.report);
+        Ok(())
+    }
+
+    pub fn reports(&self) -> &BTreeMap<usize, String> {
+        &self.reports
     }
 
     /// Whether that changed anything.

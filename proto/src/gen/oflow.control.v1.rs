@@ -110,6 +110,16 @@ pub struct ReportFailureRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportFailureReply {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmitReportRequest {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// An oflow::Report as JSON.
+    #[prost(string, tag = "2")]
+    pub report: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SubmitReportReply {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaveRequest {
     #[prost(uint32, tag = "1")]
@@ -383,6 +393,31 @@ pub mod control_client {
                 .insert(GrpcMethod::new("oflow.control.v1.Control", "ReportFailure"));
             self.inner.unary(req, path, codec).await
         }
+        /// What the rank has communicated, for the launcher's report; before Leave.
+        pub async fn submit_report(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SubmitReportRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SubmitReportReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/oflow.control.v1.Control/SubmitReport",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("oflow.control.v1.Control", "SubmitReport"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The rank is done and expects nothing more.
         pub async fn leave(
             &mut self,
@@ -470,6 +505,14 @@ pub mod control_server {
             request: tonic::Request<super::ReportFailureRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ReportFailureReply>,
+            tonic::Status,
+        >;
+        /// What the rank has communicated, for the launcher's report; before Leave.
+        async fn submit_report(
+            &self,
+            request: tonic::Request<super::SubmitReportRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SubmitReportReply>,
             tonic::Status,
         >;
         /// The rank is done and expects nothing more.
@@ -891,6 +934,51 @@ pub mod control_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReportFailureSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/oflow.control.v1.Control/SubmitReport" => {
+                    #[allow(non_camel_case_types)]
+                    struct SubmitReportSvc<T: Control>(pub Arc<T>);
+                    impl<
+                        T: Control,
+                    > tonic::server::UnaryService<super::SubmitReportRequest>
+                    for SubmitReportSvc<T> {
+                        type Response = super::SubmitReportReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::SubmitReportRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Control>::submit_report(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SubmitReportSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"oflowshm");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The arena's parts start at multiples of a page.
 const PAGE: usize = 4096;
 /// Keeps offsets within an outbox buffer below 2³².

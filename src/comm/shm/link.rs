@@ -122,7 +122,7 @@ impl Flag {
 }
 
 /// Bytes that travel in the entry itself.
-pub const INLINE: usize = 80;
+pub const INLINE: usize = 72;
 
 /// What a post says. With a short payload, an entry is all that moves from one core to the other.
 #[repr(C)]
@@ -131,6 +131,7 @@ pub struct Letter {
     pub ordinal: u64,
     pub hash: u64,
     pub total: u64,
+    pub arrived: u64,
     /// Posts of the reader that the sender has taken by now: saves the reader a look at `taken`.
     pub ack: u32,
     pub len: u32,
@@ -147,7 +148,7 @@ pub const INLINE_AT: u32 = u32::MAX;
 
 impl Letter {
     pub fn head(&self) -> Head {
-        Head { ordinal: self.ordinal, hash: self.hash, kind: self.kind, total: self.total }
+        Head { ordinal: self.ordinal, hash: self.hash, kind: self.kind, total: self.total, arrived: self.arrived }
     }
 }
 

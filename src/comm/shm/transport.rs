@@ -165,6 +165,7 @@ unsafe impl Transport for ShmTransport {
                     (*letter).ordinal = tag.ordinal;
                     (*letter).hash = tag.hash;
                     (*letter).total = p.total;
+                    (*letter).arrived = call.arrived.get();
                     (*letter).ack = ack;
                     (*letter).len = p.len as u32;
                     (*letter).offset = if inline { INLINE_AT } else { p.offset as u32 };

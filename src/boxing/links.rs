@@ -1,0 +1,160 @@
+//! Which kinds of links the bytes of a plan cross. Worked out when somebody asks, never while a boxing runs.
+
+use super::cost::{LinkKind, one_phase_bytes};
+use super::plan::BoxingPlan;
+use super::program::{Members, RankProgram, RankStep};
+use crate::placement::{Device, shard_range};
+use oflow_kernels::Dims;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+impl fmt::Display for LinkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LinkKind::NvLink => "NVLink",
+            LinkKind::SameHost => "same host",
+            LinkKind::Network => "network",
+        })
+    }
+}
+
+impl BoxingPlan {
+    /// The bytes of [`bytes_sent`](Self::bytes_sent) by the kind of link that they cross, under the plan's model. Kinds that
+    /// carry nothing are left out.
+    pub fn bytes_by_link(&self) -> BTreeMap<LinkKind, u64> {
+        let mut links = BTreeMap::new();
+        let total = self.bytes_sent();
+        if total == 0 {
+            return links;
+        }
+        let (src, dst) = (&self.src.placement, &self.dst.placement);
+        // Between kinds of devices the bytes go through the memory of the hosts.
+        let device = if src.device() == dst.device() { src.device() } else { Device::Cpu };
+        let ranks: BTreeSet<usize> = src.ranks().iter().chain(dst.ranks()).copied().collect();
+        let hosts: BTreeSet<usize> = ranks.iter().map(|r| self.model.host(*r)).collect();
+        if hosts.len() == 1 {
+            links.insert(self.model.between(device, 0, 0), total);
+            return links;
+        }
+        for &to in &ranks {
+            self.received(to, |from, bytes| {
+                if bytes > 0 {
+                    *links.entry(self.model.between(device, from, to)).or_insert(0) += bytes;
+                }
+            });
+        }
+        links
+    }
+
+    /// Tells what a rank receives, message by message: sender and bytes.
+    fn received(&self, rank: usize, mut tell: impl FnMut(usize, u64)) {
+        let element = self.dtype.size();
+        let count = |size: &Dims| size.iter().product::<usize>();
+        let around =
+            |size: &Dims, dim: usize| (0..size.len()).filter(|d| *d != dim).map(|d| size[d]).product::<usize>();
+        let program = RankProgram::new(self, rank);
+        let mut shard = program.src.unwrap_or_default();
+        for step in program.steps {
+            let mut from_peers = |members: &Members, elements: &dyn Fn(usize) -> usize| {
+                for (i, r) in members.ranks.iter().enumerate().filter(|(i, _)| *i != members.me) {
+                    tell(*r, (elements(i) * element) as u64);
+                }
+            };
+            match step {
+                RankStep::Idle | RankStep::Keep => {}
+                RankStep::Slice { size, .. } | RankStep::Identity { size, .. } | RankStep::Pad { size, .. } => {
+                    shard = size
+                }
+                RankStep::AllReduce { members, .. } => {
+                    let (n, k) = (count(&shard), members.ranks.len());
+                    let chunk = |i: usize| shard_range(n, k, i).len();
+                    let one_phase = n * element <= one_phase_bytes(k);
+                    from_peers(&members, &|i| if one_phase { n } else { chunk(members.me) + chunk(i) });
+                }
+                RankStep::AllGather { members, dim, parts, size } => {
+                    from_peers(&members, &|i| around(&size, dim) * parts[i].len());
+                    shard = size;
+                }
+                RankStep::ReduceScatter { members, size, .. } => {
+                    from_peers(&members, &|_| count(&size));
+                    shard = size;
+                }
+                RankStep::AllToAll { members, from, from_parts, size, .. } => {
+                    from_peers(&members, &|i| around(&size, from) * from_parts[i].len());
+                    shard = size;
+                }
+                RankStep::Broadcast { members, size } => {
+                    // A binomial tree: the parent is the number without its lowest bit.
+                    if members.me > 0 {
+                        tell(members.ranks[members.me & (members.me - 1)], (count(&size) * element) as u64);
+                    }
+                    shard = size;
+                }
+                RankStep::Exchange(x) => {
+                    x.receives.iter().for_each(|t| tell(t.rank, (count(&t.size) * element) as u64));
+                    shard = x.size.unwrap_or_default();
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boxing::{Layout, Model, Planner};
+    use crate::placement::Placement;
+    use crate::sbp;
+    use crate::sbp::NdSbp;
+    use oflow_kernels::DType;
+
+    #[test]
+    fn every_byte_crosses_one_link() {
+        let hosts_of_2 = Planner::new(Model { ranks_per_host: 2, ..Default::default() });
+        let one_host = Planner::default();
+        let world = Placement::of_world(Device::Cpu, 4).unwrap();
+        let mesh = world.mesh(&[("dp", 2), ("tp", 2)]).unwrap();
+        let nd: Vec<NdSbp> = vec![
+            sbp![B, B],
+            sbp![S(0), B],
+            sbp![B, S(1)],
+            sbp![S(0), S(0)],
+            sbp![S(1), S(0)],
+            sbp![P, S(0)],
+            sbp![S(1), P],
+            sbp![P, P],
+        ];
+        let pair = Placement::new(Device::Cpu, &[1, 2], &[2]).unwrap();
+        let alone = Placement::new(Device::Cpu, &[0], &[1]).unwrap();
+        let mut layouts: Vec<Layout> = nd.iter().map(|s| Layout::new(&mesh, s.clone())).collect();
+        layouts.extend([sbp![B], sbp![S(0)], sbp![P]].into_iter().map(|s| Layout::new(&pair, s)));
+        layouts.push(Layout::new(&alone, sbp![B]));
+        let mut mixed = 0;
+        for (a, b) in layouts.iter().flat_map(|a| layouts.iter().map(move |b| (a, b))) {
+            for shape in [[7usize, 5], [130, 33], [0, 3], [1, 2]] {
+                let p = hosts_of_2.plan(&shape, DType::F32, a, b).unwrap();
+                let links = p.bytes_by_link();
+                assert_eq!(links.values().sum::<u64>(), p.bytes_sent(), "{p}");
+                mixed += (links.len() == 2) as usize;
+                let p = one_host.plan(&shape, DType::F32, a, b).unwrap();
+                let links = p.bytes_by_link();
+                assert_eq!(links.get(&LinkKind::SameHost).copied().unwrap_or(0), p.bytes_sent(), "{p}");
+            }
+        }
+        assert!(mixed > 50, "{mixed}");
+    }
+
+    #[test]
+    fn known_routes() {
+        let planner = Planner::new(Model { ranks_per_host: 2, ..Default::default() });
+        let mesh = Placement::of_world(Device::Cpu, 4).unwrap().mesh(&[("dp", 2), ("tp", 2)]).unwrap();
+        let links = |from: NdSbp, to: NdSbp| {
+            let p = planner.plan(&[8, 8], DType::F32, &Layout::new(&mesh, from), &Layout::new(&mesh, to)).unwrap();
+            p.bytes_by_link().into_iter().collect::<Vec<_>>()
+        };
+        // tp is within a host, dp between hosts: each of 4 ranks gets the 128 bytes of its one peer.
+        assert_eq!(links(sbp![B, S(0)], sbp![B, B]), [(LinkKind::SameHost, 512)]);
+        assert_eq!(links(sbp![S(0), B], sbp![B, B]), [(LinkKind::Network, 512)]);
+        assert_eq!(links(sbp![B, B], sbp![S(0), B]), []);
+    }
+}

@@ -1,0 +1,201 @@
+//! Policies about boxings: what a scope allows, and what it hears of the rest.
+//!
+//! Decided when a boxing is about to run and not when its call is planned, so that a plan made outside a scope is judged
+//! inside it (and the dispatch key needs no policy). Denying looks at plans alone: every rank decides alike, also those
+//! outside the placement, and before any byte moves (I18). Local steps are no communication: a plan that moves no byte
+//! between ranks is always allowed and never mentioned.
+
+use super::cache::{DispatchPlan, state};
+use super::call::Call;
+use super::plan::with_choice;
+use super::receipts::in_backward;
+use crate::boxing::{BoxingPlan, ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
+use crate::comm::Tag;
+use crate::context::{Policy, RankCtx, policy};
+use crate::error::{CallSite, Error, ErrorKind, Result};
+use crate::placement::Placement;
+use crate::sbp::NdSbp;
+
+/// On whose behalf bytes move.
+#[derive(Clone, Copy)]
+pub(crate) enum Cause {
+    /// The program asked for it: `to_global` (and its gradient), reading.
+    Asked(&'static str),
+    /// An op needs it.
+    Needed(&'static str),
+    /// The complete gradient of a leaf goes to the leaf's layout.
+    Gradient,
+}
+
+impl Cause {
+    /// The op, for tags and receipts.
+    pub(super) fn op(self) -> &'static str {
+        match self {
+            Cause::Asked(op) | Cause::Needed(op) => op,
+            Cause::Gradient => "gradient",
+        }
+    }
+
+    fn denied(self) -> bool {
+        match policy() {
+            Policy::DenyAll => true,
+            Policy::Deny => !matches!(self, Cause::Asked(_)),
+            _ => false,
+        }
+    }
+}
+
+/// Refuses the boxings of a call's inputs where they are denied, whether or not a boxed form is remembered: what a handle
+/// remembers depends on what ran before.
+pub(super) fn check_inputs(call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> Result<()> {
+    if !Cause::Needed("").denied() {
+        return Ok(());
+    }
+    for (i, b) in plan.inputs.iter().enumerate() {
+        let Some(b) = b.as_ref().filter(|b| b.plan.bytes_sent() > 0) else { continue };
+        let name = call.op.sig.inputs.get(i.min(call.op.sig.inputs.len().saturating_sub(1))).map_or("", |d| &d.name);
+        let e = denied(&format!("input {i} `{name}` of {}", call.op.name()), &b.plan);
+        return Err(e.help(way_out(call, plan, placement)));
+    }
+    // The layout of the result is what the program asked for.
+    plan.after.as_ref().map_or(Ok(()), |b| check(Cause::Asked(call.op.name()), &b.plan))
+}
+
+/// Refuses a boxing that is no op's input where it is denied.
+pub(super) fn check(cause: Cause, plan: &BoxingPlan) -> Result<()> {
+    if !cause.denied() || plan.bytes_sent() == 0 {
+        return Ok(());
+    }
+    Err(match cause {
+        Cause::Asked(op) => denied(op, plan).help("the scope denies all communication; end it before"),
+        Cause::Gradient => denied("the gradient of a leaf", plan)
+            .help("accumulate micro-batches under `no_sync()`, or end the scope before `backward()`"),
+        Cause::Needed(op) => denied(&format!("a value inside {op}"), plan),
+    })
+}
+
+/// Refuses a collective that no plan stands behind where everything is denied.
+pub(super) fn check_collective(op: &str, bytes: u64) -> Result<()> {
+    if policy() != Policy::DenyAll || bytes == 0 {
+        return Ok(());
+    }
+    Err(Error::denied(format!("communication is denied here: {op} would send {bytes} B between ranks"))
+        .help("the scope denies all communication; end it before"))
+}
+
+fn denied(what: &str, plan: &BoxingPlan) -> Error {
+    let to = if plan.src.placement == plan.dst.placement { plan.dst.sbp.to_string() } else { plan.dst.to_string() };
+    let back = if in_backward() { ", in backward" } else { "" };
+    Error::denied(format!(
+        "boxing is denied here: {what} would go from {} to {to}: {} B between ranks, {:.1} us{back}",
+        plan.src.sbp,
+        plan.bytes_sent(),
+        plan.cost_ps as f64 / 1e6
+    ))
+}
+
+/// An error of an inner call of a lowering; a denial gets the way out of the outer call.
+pub(super) fn in_lowering(e: Error, call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> Error {
+    if e.kind() != ErrorKind::Denied {
+        return e;
+    }
+    Error::denied(format!("{}; the ranks do {} together", e.message(), call.op.name()))
+        .help(way_out(call, plan, placement))
+}
+
+/// The cheapest change of a call's inputs after which it boxes nothing, as advice.
+fn way_out(call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> String {
+    let request = plan.after.as_ref().map(|b| &b.to.sbp);
+    let changes = with_choice(call, placement, request, cheapest_change);
+    let Ok(Some(changes)) = changes else {
+        return "every way to carry this out communicates; end the scope before".into();
+    };
+    let layouts: Vec<String> = changes.iter().map(|(i, s)| format!("input {i} {s}")).collect();
+    let layouts = layouts.join(" and ");
+    if in_backward() {
+        return format!(
+            "with {layouts} nothing would move; end the scope before `backward()`, or change layouts in forward"
+        );
+    }
+    let boxed: Vec<String> = changes.iter().map(|(_, s)| format!("`to_global(sbp!{s})`")).collect();
+    let once = if changes.len() == 1 { "on it" } else { "on them" };
+    format!("make {layouts} where it is created, or call {} {once} once, outside the scope", boxed.join(" and "))
+}
+
+/// Other layouts of as few inputs as possible, of equally few those of the call that is cheapest from then on. None if
+/// every candidate communicates.
+fn cheapest_change(c: &ChoiceInput<'_>) -> Result<Option<Vec<(usize, NdSbp)>>> {
+    let moves = |i: usize, to: &NdSbp| -> Result<bool> {
+        let (Some(from), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return Ok(false) };
+        let at = |n: &NdSbp| Layout::new(c.placement, n.clone());
+        Ok(from != to && boxing_plan(&t.shape, t.dtype, &at(from), &at(to))?.bytes_sent() > 0)
+    };
+    let mut best = None;
+    for candidate in candidates(c)? {
+        let candidate = candidate?;
+        if candidate.cost.lowering > 0 {
+            continue;
+        }
+        let (mut needed, mut all) = (vec![], vec![]);
+        for (i, to) in candidate.sig.inputs.iter().enumerate() {
+            if c.sbps[i].as_ref().is_some_and(|from| from != to) {
+                all.push((i, to.clone()));
+                if moves(i, to)? {
+                    needed.push((i, to.clone()));
+                }
+            }
+        }
+        // Inputs that would only be sliced may stay as they are if the choice, asked again, agrees.
+        let changes = if !needed.is_empty() && boxes_nothing(c, &needed)? { needed } else { all };
+        if changes.is_empty() {
+            continue;
+        }
+        let price = candidate.cost.way_out + candidate.cost.adjoint;
+        let key = (changes.len(), price, candidate.cost.forward);
+        if best.as_ref().is_none_or(|(k, _)| key < *k) {
+            best = Some((key, changes));
+        }
+    }
+    Ok(best.map(|(_, changes)| changes))
+}
+
+/// Whether the call, with these inputs in other layouts, is chosen to move nothing between ranks.
+fn boxes_nothing(c: &ChoiceInput<'_>, changes: &[(usize, NdSbp)]) -> Result<bool> {
+    let mut sbps = c.sbps.to_vec();
+    for (i, to) in changes {
+        sbps[*i] = Some(to.clone());
+    }
+    let chosen = choose(&ChoiceInput { sbps: &sbps, ..*c })?;
+    let at = |n: &NdSbp| Layout::new(c.placement, n.clone());
+    for ((have, want), t) in sbps.iter().zip(&chosen.inputs).zip(c.infer.inputs) {
+        let (Some(have), Some(t)) = (have, t) else { continue };
+        if have != want && boxing_plan(&t.shape, t.dtype, &at(have), &at(want))?.bytes_sent() > 0 {
+            return Ok(false);
+        }
+    }
+    Ok(chosen.lowering.is_none())
+}
+
+/// Tells of a boxing that is about to run, where the scope wants to hear of it.
+pub(super) fn tell(ctx: &RankCtx, plan: &BoxingPlan, tag: &Tag) {
+    let policy = policy();
+    let heard = match policy {
+        Policy::Allow | Policy::Deny | Policy::DenyAll => return,
+        Policy::Log => plan.bytes_sent() > 0,
+        Policy::WarnAboveBytes(most) => plan.bytes_sent() > most,
+        Policy::WarnAboveMicros(most) => plan.bytes_sent() > 0 && plan.cost_ps / 1_000_000 >= most,
+    };
+    if !heard {
+        return;
+    }
+    let direction = if in_backward() { "backward" } else { "forward" };
+    let site = CallSite { file: tag.file, line: tag.line };
+    if policy == Policy::Log {
+        tracing::info!("boxing at {site}, {direction} of {}: {plan}", tag.op);
+        return;
+    }
+    let mut warned = state(ctx).warned.lock().unwrap_or_else(|e| e.into_inner());
+    if warned.insert((site, tag.op, in_backward()), ()).is_none() {
+        tracing::warn!("large boxing at {site}, {direction} of {}: {plan}", tag.op);
+    }
+}

@@ -1,0 +1,137 @@
+//! Receipts: which line of the program moved which bytes, and how long that took.
+//!
+//! Each boxing leaves one in a ring per rank (`ring.rs`), at the price of a few stores and two looks at the clock.
+//! Everything else, bytes and predictions too, is worked out when somebody asks: [`take_receipts`] hands them out one by
+//! one, [`report`] adds them up by line of the program (`tally.rs`, `report.rs`).
+
+mod report;
+mod ring;
+mod tally;
+
+pub use report::{Measured, Report, ReportLine};
+pub use ring::RECEIPTS_LIMIT;
+pub(super) use ring::{BackwardScope, Ring, in_backward};
+
+use super::cache::state;
+use super::policy::check_collective;
+use crate::boxing::BoxingPlan;
+use crate::comm::{Communicator, Tag, now_ns};
+use crate::context::{RankCtx, current};
+use crate::error::{CallSite, Result};
+use crate::vm::Stopwatch;
+use ring::{Entry, What};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tally::Tally;
+
+/// One boxing that happened.
+#[derive(Clone)]
+pub struct Receipt {
+    /// The op that needed it; `gradient` for the complete gradient of a leaf, `to_global` or `to_vec` where the program
+    /// asked for it.
+    pub op: &'static str,
+    /// The user's line. In backward that of the forward call; for the gradient of a leaf, of the call of backward.
+    pub site: CallSite,
+    /// Whether it happened in backward.
+    pub backward: bool,
+    /// What was done. [`BoxingPlan::bytes_sent`] and [`BoxingPlan::bytes_by_link`] tell the bytes.
+    pub plan: Arc<BoxingPlan>,
+    /// How long the plan's cost model says that it takes: less than the plan alone where it went together with others.
+    pub predicted: Duration,
+    /// How long this rank's part took, from the last arrival of those that took part, so that a late peer is not counted
+    /// as communication. None if it failed.
+    pub measured: Option<Duration>,
+}
+
+impl fmt::Display for Receipt {
+    // Without the measured time: the receipts of all ranks read alike.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir = if self.backward { "backward" } else { "forward" };
+        write!(f, "{} {dir} of {}: {}", self.site, self.op, self.plan)
+    }
+}
+
+/// Notes a boxing that is about to run, and is predicted to take so long; who is told how long it took.
+pub(super) fn note(ctx: &RankCtx, plan: &Arc<BoxingPlan>, predicted_ps: u64, tag: &Tag) -> (Arc<dyn Stopwatch>, u64) {
+    let ring = &state(ctx).receipts;
+    (ring.clone(), ring.push(Entry::new(tag, What::Boxing(plan.clone(), predicted_ps))))
+}
+
+/// Runs a collective that no plan stands behind, with a receipt: `bytes` is what all ranks together send.
+pub(super) fn collective(
+    ctx: &RankCtx,
+    tag: &Tag,
+    bytes: u64,
+    run: impl FnOnce(&dyn Communicator) -> Result<()>,
+) -> Result<()> {
+    check_collective(tag.op, bytes)?;
+    let comm = ctx.comm()?;
+    let ring = &state(ctx).receipts;
+    let number = ring.push(Entry::new(tag, What::Collective(bytes)));
+    let (start, waited) = (now_ns(), comm.traffic().waited_ns);
+    run(&**comm)?;
+    ring.done(number, (now_ns() - start).saturating_sub(comm.traffic().waited_ns - waited));
+    Ok(())
+}
+
+/// The rank's entries, oldest first, and how many had to be dropped. Waits until the boxings issued so far are done.
+fn take() -> (Arc<RankCtx>, Vec<Entry>, u64) {
+    let ctx = current();
+    // A boxing that failed stays without its time; its error goes to who waits for its result.
+    let _told_elsewhere = ctx.quiesce();
+    let (entries, dropped) = state(&ctx).receipts.take();
+    (ctx, entries, dropped)
+}
+
+/// Takes this rank's receipts, oldest first; the last [`RECEIPTS_LIMIT`] are kept. Waits until the boxings issued so far
+/// are done.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let x = zeros([4], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+/// x.to_global(sbp![B])?;
+/// for receipt in oflow::take_receipts() {
+///     println!("{receipt}");
+/// }
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn take_receipts() -> Vec<Receipt> {
+    let (_, entries, _) = take();
+    let receipts = entries.into_iter().filter_map(|e| match e.what {
+        What::Boxing(plan, predicted_ps) => Some(Receipt {
+            op: e.op,
+            site: e.site,
+            backward: e.backward,
+            plan,
+            predicted: Duration::from_nanos(predicted_ps / 1000),
+            measured: e.measured_ns.map(Duration::from_nanos),
+        }),
+        What::Collective(_) => None,
+    });
+    receipts.collect()
+}
+
+/// What this rank took part in since receipts were last taken, added up by line of the program; takes the receipts.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let report = oflow::run_ranks(2, |_| {
+///     let x = zeros([1024], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+///     for _ in 0..3 {
+///         x.to_global(sbp![B])?;
+///     }
+///     Ok(oflow::report())
+/// })?
+/// .remove(0);
+/// assert_eq!((report.count(), report.bytes()), (3, 3 * 4096));
+/// println!("{report}");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn report() -> Report {
+    let (ctx, entries, dropped) = take();
+    let mut tally = Tally::new(ctx.rank(), ctx.world());
+    entries.iter().for_each(|e| tally.add(e));
+    tally.report(dropped)
+}

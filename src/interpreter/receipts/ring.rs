@@ -1,0 +1,143 @@
+//! The ring in which a rank's boxings leave their receipts.
+//!
+//! A boxing pushes its entry when it is issued and gets a number; the thread that carries it out adds the time under that
+//! number. The memory is taken once: neither allocates.
+
+use super::tally::Tally;
+use crate::boxing::BoxingPlan;
+use crate::comm::Tag;
+use crate::context::RankCtx;
+use crate::error::CallSite;
+use crate::vm::Stopwatch;
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Receipts kept per rank; older ones are dropped.
+pub const RECEIPTS_LIMIT: usize = 4096;
+
+/// What moved bytes.
+pub(super) enum What {
+    /// A plan, and what it is predicted to take in picoseconds.
+    Boxing(Arc<BoxingPlan>, u64),
+    /// A collective without a plan; bytes that all ranks together send.
+    Collective(u64),
+}
+
+/// A receipt as it is kept.
+pub(super) struct Entry {
+    pub(super) op: &'static str,
+    pub(super) site: CallSite,
+    pub(super) backward: bool,
+    pub(super) what: What,
+    pub(super) measured_ns: Option<u64>,
+}
+
+impl Entry {
+    pub(super) fn new(tag: &Tag, what: What) -> Entry {
+        let site = CallSite { file: tag.file, line: tag.line };
+        Entry { op: tag.op, site, backward: BACKWARD.get(), what, measured_ns: None }
+    }
+}
+
+struct State {
+    entries: VecDeque<Entry>,
+    /// Number of the entry at the front.
+    first: u64,
+    /// Entries that fell out at the front since the last take.
+    dropped: u64,
+    /// Adds up all that leaves the ring, where the launcher wants a report of the whole run.
+    job: Option<Tally>,
+}
+
+/// One rank's ring.
+pub(in super::super) struct Ring(Mutex<State>);
+
+impl Ring {
+    /// The empty ring of a rank. Where the launcher wants a report of the whole run, it gets one when the rank leaves.
+    pub(in super::super) fn of_rank(ctx: &RankCtx) -> Arc<Ring> {
+        let control = ctx.control().filter(|c| c.wants_report());
+        let job = control.map(|_| Tally::new(ctx.rank(), ctx.world()));
+        let entries = VecDeque::with_capacity(RECEIPTS_LIMIT);
+        let ring = Arc::new(Ring(Mutex::new(State { entries, first: 0, dropped: 0, job })));
+        if let Some(control) = control {
+            let ring = ring.clone();
+            // Without waiting for boxings that are under way: a rank that ends because of a failure would wait in vain.
+            control.report_at_end(move || ring.end().map_or(String::new(), |job| job.report(0).to_json()));
+        }
+        ring
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds an entry and returns its number.
+    pub(super) fn push(&self, entry: Entry) -> u64 {
+        let mut s = self.lock();
+        if s.entries.len() == RECEIPTS_LIMIT
+            && let Some(oldest) = s.entries.pop_front()
+        {
+            s.first += 1;
+            s.dropped += 1;
+            if let Some(job) = &mut s.job {
+                job.add(&oldest);
+            }
+        }
+        s.entries.push_back(entry);
+        s.first + s.entries.len() as u64 - 1
+    }
+
+    /// All entries, and how many were dropped since the last time.
+    pub(super) fn take(&self) -> (Vec<Entry>, u64) {
+        let s = &mut *self.lock();
+        s.first += s.entries.len() as u64;
+        // Drained, not replaced: the ring keeps its memory.
+        let entries: Vec<Entry> = s.entries.drain(..).collect();
+        if let Some(job) = &mut s.job {
+            entries.iter().for_each(|e| job.add(e));
+        }
+        (entries, std::mem::take(&mut s.dropped))
+    }
+
+    /// The tally of the whole run, if one is kept; the ring keeps none from here on.
+    fn end(&self) -> Option<Tally> {
+        self.take();
+        self.lock().job.take()
+    }
+}
+
+impl Stopwatch for Ring {
+    fn done(&self, number: u64, ns: u64) {
+        let mut s = self.lock();
+        let at = number.checked_sub(s.first).and_then(|i| usize::try_from(i).ok());
+        // It may have been taken, or have fallen out, while it was under way.
+        if let Some(entry) = at.and_then(|i| s.entries.get_mut(i)) {
+            entry.measured_ns = Some(ns);
+        }
+    }
+}
+
+thread_local! {
+    static BACKWARD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread is in a backward pass.
+pub(in super::super) fn in_backward() -> bool {
+    BACKWARD.get()
+}
+
+/// Marks boxings of this thread as backward until dropped.
+pub(in super::super) struct BackwardScope(bool);
+
+impl BackwardScope {
+    pub(in super::super) fn enter() -> BackwardScope {
+        BackwardScope(BACKWARD.replace(true))
+    }
+}
+
+impl Drop for BackwardScope {
+    fn drop(&mut self) {
+        BACKWARD.set(self.0);
+    }
+}

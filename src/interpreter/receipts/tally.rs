@@ -1,0 +1,90 @@
+//! Adding receipts up: one row per place, op, direction and plan.
+
+use super::report::{Measured, Report, ReportLine, median};
+use super::ring::{Entry, What};
+use crate::boxing::BoxingPlan;
+use crate::error::CallSite;
+use crate::intern::FixedMap;
+use std::sync::Arc;
+
+/// Rows kept; a program whose shapes change all the time must not grow a tally without bound.
+const ROWS: usize = 4096;
+/// Times kept per row, for the median: the last ones.
+const TIMES: usize = 256;
+
+/// Equal keys are equal boxings: a row holds its plan, so an address is not used again. A plan that was forgotten and made
+/// anew gets a second row, which the report joins with the first.
+type Key = (&'static str, CallSite, bool, usize, u64);
+
+struct Row {
+    plan: Option<Arc<BoxingPlan>>,
+    /// Whether this rank has a part in it; the times of the others say nothing.
+    takes_part: bool,
+    count: u64,
+    predicted_ps: u64,
+    measured: u64,
+    total_ns: u64,
+    times: Vec<u64>,
+}
+
+/// Sums over receipts, without end in time and bounded in memory.
+pub(in super::super) struct Tally {
+    rank: usize,
+    world: usize,
+    rows: FixedMap<Key, Row>,
+    beyond: u64,
+}
+
+impl Tally {
+    pub(in super::super) fn new(rank: usize, world: usize) -> Tally {
+        Tally { rank, world, rows: FixedMap::default(), beyond: 0 }
+    }
+
+    pub(super) fn add(&mut self, e: &Entry) {
+        let (plan, predicted_ps, bytes) = match &e.what {
+            What::Boxing(plan, predicted_ps) => (Some(plan), *predicted_ps, 0),
+            What::Collective(bytes) => (None, 0, *bytes),
+        };
+        let key = (e.op, e.site, e.backward, plan.map_or(0, |p| Arc::as_ptr(p).addr()), bytes);
+        if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
+            self.beyond += 1;
+            return;
+        }
+        let row = self.rows.entry(key).or_insert_with(|| Row {
+            plan: plan.cloned(),
+            takes_part: plan.is_none_or(|p| [&p.src, &p.dst].iter().any(|l| l.placement.position(self.rank).is_some())),
+            count: 0,
+            predicted_ps: 0,
+            measured: 0,
+            total_ns: 0,
+            times: Vec::new(),
+        });
+        row.count += 1;
+        row.predicted_ps = row.predicted_ps.saturating_add(predicted_ps);
+        if let Some(ns) = e.measured_ns.filter(|_| row.takes_part) {
+            match row.times.len() < TIMES {
+                true => row.times.push(ns),
+                false => row.times[row.measured as usize % TIMES] = ns,
+            }
+            row.measured += 1;
+            row.total_ns += ns;
+        }
+    }
+
+    /// The sums in the order of the program's lines.
+    pub(super) fn report(&self, dropped: u64) -> Report {
+        let lines = self.rows.iter().map(|((op, site, backward, _, bytes), row)| {
+            let measured = median(&mut row.times.clone()).map(|median_ns| Measured {
+                count: row.measured,
+                median_ns,
+                total_ns: row.total_ns,
+            });
+            let place = (site.file.to_string(), site.line, op.to_string(), *backward);
+            match &row.plan {
+                Some(plan) => ReportLine::of_boxing(place, plan, (row.count, row.predicted_ps), measured),
+                None => ReportLine::of_collective(place, *bytes, row.count, measured),
+            }
+        });
+        Report::new(self.world, vec![self.rank], lines.collect(), dropped + self.beyond)
+    }
+}

@@ -1,0 +1,200 @@
+//! Receipts and the report: every boxing with its line, op, direction, bytes and time.
+
+use oflow::comm::shm::{ShmArena, ShmOptions};
+use oflow::comm::sim::{SimWorld, run_with};
+use oflow::comm::{Communicator, Group};
+use oflow::interpreter::RECEIPTS_LIMIT;
+use oflow::prelude::*;
+use oflow::vm::{INLINE_BYTES, VmMode};
+use oflow::{RankCtx, Report};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Lines from `first` on, ops and directions of the boxings that move bytes.
+fn places(first: u32) -> Vec<(u32, &'static str, &'static str)> {
+    let receipts = oflow::take_receipts();
+    assert!(receipts.iter().all(|r| r.site.file == file!() && r.measured.is_some()));
+    let moved = receipts.iter().filter(|r| r.plan.bytes_sent() > 0);
+    moved.map(|r| (r.site.line - first, r.op, if r.backward { "backward" } else { "forward" })).collect()
+}
+
+#[test]
+fn the_line_op_and_direction_of_each_boxing() {
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = ones([4, 6], (&mesh, sbp![S(1)]))?.requires_grad_(true)?;
+        let w = ones([6, 2], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
+        let b = ones([2], (&mesh, sbp![B]))?.requires_grad_(true)?;
+        oflow::take_receipts();
+        let first = line!();
+        let h = x.matmul(&w)?.relu()?;
+        let whole = h.to_global(sbp![B])?;
+        let s = whole.to_global(sbp![S(0)])?.mul(&b)?;
+        assert_eq!(places(first), [(1, "relu", "forward"), (2, "to_global", "forward")]);
+        s.sum(())?.backward()?;
+        // A leaf's gradient, complete, and a boxing that the gradient rule of a forward call needed.
+        assert_eq!(places(first), [(5, "gradient", "backward"), (1, "matmul", "backward")]);
+        let soft = x.softmax(1)?;
+        assert_eq!(places(first), [(8, "softmax", "forward"); 2], "maximum and sum, inside the lowering");
+        soft.square()?.sum(())?.backward()?;
+        assert_eq!(places(first), [(8, "softmax_grad", "backward")], "a sum, inside the lowering of the gradient");
+        h.to_vec::<f32>()?;
+        assert_eq!(places(first), [(12, "to_vec", "forward")]);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_ring_and_no_more() {
+    let reports = oflow::run_ranks(2, |_| {
+        let x = ones([4], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+        oflow::take_receipts();
+        let many = |n: usize| (0..n).try_for_each(|_| x.to_global(sbp![B]).map(drop));
+        many(RECEIPTS_LIMIT + 10)?;
+        assert_eq!(oflow::take_receipts().len(), RECEIPTS_LIMIT);
+        many(RECEIPTS_LIMIT + 7)?;
+        let report = oflow::report();
+        assert_eq!(oflow::report().count(), 0);
+        Ok(report)
+    })
+    .unwrap();
+    for r in reports {
+        assert_eq!((r.count(), r.dropped, r.lines.len()), (RECEIPTS_LIMIT as u64, 7, 1));
+        assert_eq!(r.lines[0].measured.unwrap().count, RECEIPTS_LIMIT as u64);
+        assert!(r.to_string().contains("7 receipts were dropped"), "{r}");
+    }
+}
+
+#[test]
+fn the_report_adds_up() {
+    let (sent, reports): (Vec<u64>, Vec<Report>) = oflow::run_ranks(3, |w| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let part = Placement::new(Device::Cpu, &[0, 2], &[2])?;
+        let local = full([2, 5], 1.0, Device::Cpu)?;
+        w.barrier()?;
+        oflow::report();
+        let before = w.ctx().comm()?.traffic().bytes_sent;
+        let x = local.to_global((&mesh, sbp![B]))?; // a collective about shapes, and a broadcast
+        for _ in 0..5 {
+            x.to_global(sbp![S(1)])?.to_global(sbp![B])?;
+        }
+        x.to_global((&part, sbp![S(0)]))?.sum(())?.item()?; // rank 1 is outside and gets the value by a broadcast
+        let sent = w.ctx().comm()?.traffic().bytes_sent - before;
+        Ok((sent, oflow::report()))
+    })
+    .unwrap()
+    .into_iter()
+    .unzip();
+    for (rank, r) in reports.iter().enumerate() {
+        assert_eq!(r.bytes(), sent.iter().sum::<u64>(), "what the transport sent: {r}");
+        assert_eq!(r.count(), r.lines.iter().map(|l| l.count).sum::<u64>());
+        assert_eq!((r.world, r.ranks.as_slice(), r.dropped), (3, &[rank][..], 0));
+        let gather = r.lines.iter().find(|l| l.steps == ["all-gather(dim 1) along axis 0"]).unwrap();
+        assert_eq!((gather.count, gather.bytes, gather.tensor.as_str()), (5, 5 * 2 * 40, "f32[2, 5]"));
+        let m = gather.measured.unwrap();
+        assert!(m.count == 5 && m.median_ns > 0 && m.total_ns >= 2 * m.median_ns, "{m:?}");
+        assert!(r.ratio().unwrap() > 0.0);
+        // Rank 1 has no part in a reduction on ranks 0 and 2: it knows of it and measures nothing.
+        let reduce = r.lines.iter().find(|l| l.on.contains("0,2") || l.on.contains("0, 2")).unwrap();
+        assert_eq!(reduce.measured.is_some(), rank != 1, "{r}");
+    }
+    let all = Report::merge(reports.iter().cloned());
+    assert_eq!(
+        (all.bytes(), all.count(), all.ranks.as_slice()),
+        (reports[0].bytes(), reports[0].count(), &[0, 1, 2][..])
+    );
+    assert!(all.to_string().starts_with("communication by line of the program, all 3 ranks\n"), "{all}");
+    assert_eq!(Report::from_json(&all.to_json()).unwrap(), all);
+}
+
+const LATE: Duration = Duration::from_millis(60);
+
+/// Computes until a time has passed.
+fn compute(for_: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < for_ {
+        std::hint::spin_loop();
+    }
+}
+
+/// Boxes with a rank that is always late; the medians of elapsed and measured time, by rank.
+fn with_a_late_rank<C: Communicator + 'static>(comms: Vec<C>, mode: VmMode, rows: usize) -> Vec<[Duration; 2]> {
+    run_with(comms, |rank, comm| {
+        let world = comm.world();
+        let ctx = RankCtx::new(Arc::new(comm), None, oflow::boxing::Planner::default(), mode)?;
+        let _entered = ctx.enter();
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = ones([rows, 16], (&mesh, sbp![S(0)]))?;
+        let partial = ones([rows, 16], (&mesh, sbp![P]))?;
+        let mut times = [vec![], vec![]];
+        for _ in 0..5 {
+            oflow::take_receipts();
+            if rank == world - 1 {
+                compute(LATE);
+            }
+            let start = Instant::now();
+            let (whole, split, reduced) =
+                (x.to_global(sbp![B])?, x.to_global(sbp![S(1)])?, partial.to_global(sbp![B])?);
+            let receipts = oflow::take_receipts();
+            times[0].push(start.elapsed());
+            assert_eq!(receipts.len(), 3);
+            times[1].push(receipts.iter().filter_map(|r| r.measured).sum());
+            drop((whole, split, reduced));
+        }
+        Ok::<_, Error>(times.map(|mut t: Vec<Duration>| {
+            t.sort();
+            t[2]
+        }))
+    })
+    .into_iter()
+    .collect::<Result<_>>()
+    .unwrap()
+}
+
+#[test]
+fn a_late_peer_is_not_communication() {
+    let large = INLINE_BYTES / 64 * 2;
+    let options = ShmOptions { timeout: Duration::from_secs(60), ..ShmOptions::for_host(3, 2) };
+    let shm = || {
+        let (arena, _fd) = ShmArena::create(3, 1 << 20).unwrap();
+        (0..3).map(|r| arena.comm(r, options).unwrap()).collect::<Vec<_>>()
+    };
+    let cases = [
+        ("simulated", with_a_late_rank(SimWorld::new(3), VmMode::Inline, 7)),
+        ("simulated, on a thread", with_a_late_rank(SimWorld::new(3), VmMode::CommThread, large)),
+        ("shared memory", with_a_late_rank(shm(), VmMode::Inline, large)),
+        ("shared memory, on a thread", with_a_late_rank(shm(), VmMode::CommThread, large)),
+    ];
+    for (name, ranks) in cases {
+        for (rank, [elapsed, measured]) in ranks.iter().enumerate() {
+            assert!(rank == 2 || *elapsed > LATE * 3 / 4, "{name}: rank {rank} waited only {elapsed:?}");
+            assert!(
+                *measured < LATE / 3 && !measured.is_zero(),
+                "{name}: rank {rank} measured {measured:?} of {elapsed:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn waiting_is_known_to_ranks_that_hear_of_the_late_one() {
+    // Rank 1 hears from rank 0 only, which is on time, in the first call; from rank 2, which is late, in the second.
+    let waits = run_with(SimWorld::new(3), |rank, comm| {
+        let tag = |ordinal| oflow::comm::Tag { ordinal, hash: 0, op: "test", file: file!(), line: 1 };
+        if rank == 2 {
+            compute(LATE);
+        }
+        let mut byte = [rank as u8];
+        if rank < 2 {
+            let pair = Group { ranks: vec![0, 1], me: rank };
+            comm.broadcast(&pair, &tag(1), 0, &mut byte).unwrap();
+        }
+        let early = comm.traffic().waited_ns;
+        let all = Group { ranks: vec![0, 1, 2], me: rank };
+        comm.broadcast(&all, &tag(2), 2, &mut byte).unwrap();
+        [early, comm.traffic().waited_ns].map(Duration::from_nanos)
+    });
+    assert!(waits[1][0] < LATE / 2 && waits[1][1] > LATE / 2, "{waits:?}");
+    assert!(waits[0][1] > LATE / 2 && waits[2][1].is_zero(), "{waits:?}");
+}
