@@ -3,7 +3,7 @@
 use oflow::boxing::many::bytes_sent_together;
 use oflow::prelude::*;
 use oflow::vm::VmMode;
-use oflow::{box_many, from_boxes, run_ranks, run_ranks_with, take_receipts};
+use oflow::{Receipt, box_many, from_boxes, run_ranks, run_ranks_with, take_receipts};
 
 const MODES: [VmMode; 3] = [VmMode::Inline, VmMode::CommThread, VmMode::Async { delay_us: 20, seed: 3 }];
 
@@ -125,11 +125,15 @@ fn gradients_of_small_leaves_travel_together() -> Result<()> {
         let calls = world.ctx().comm()?.traffic().calls - before;
         let receipts = take_receipts();
         assert!(receipts.iter().all(|r| r.backward));
-        let steps = |of: &str| receipts.iter().filter(|r| r.op == of).map(|r| r.plan.steps.len()).collect::<Vec<_>>();
         // One all-reduce for the ten small leaves; the large one goes alone, as soon as it is there.
-        assert_eq!(steps("box_many"), [1; 10]);
-        let alone = receipts.iter().filter(|r| r.op != "box_many" && r.plan.bytes_sent() > 0).count();
-        assert!(alone >= 1 && steps("to_global").len() == 1);
+        let together = |r: &Receipt| r.op == "gradient" && *r.plan.shape == [8];
+        let (small_ones, others): (Vec<_>, Vec<_>) = receipts.iter().partition(|r| together(r));
+        assert_eq!(small_ones.iter().map(|r| r.plan.steps.len()).collect::<Vec<_>>(), [1; 10]);
+        let alone = others.iter().filter(|r| r.plan.bytes_sent() > 0).count();
+        assert_eq!(others.iter().filter(|r| r.op == "gradient").count(), 1);
+        // Starting the collective is predicted once.
+        let predicted: Vec<_> = small_ones.iter().map(|r| r.predicted).collect();
+        assert!(predicted[1..].iter().all(|p| *p * 10 < predicted[0]), "{predicted:?}");
         assert_eq!(calls as usize, alone + 1);
         for w in &small {
             let want: Vec<f32> = (0..8).map(|i| (4 * i + 48) as f32).collect();

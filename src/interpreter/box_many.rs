@@ -82,7 +82,9 @@ pub(super) fn layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Vec
             policy::check(cause, &boxing.plan)?;
             Ok(boxing)
         })();
-        boxings.push((&b.tensor, boxing.map_err(|e| e.in_call(call))?));
+        // A gradient's error names itself: the program did not write this call.
+        let named = |e: Error| if matches!(cause, Cause::Gradient) { e.at(site) } else { e.in_call(call) };
+        boxings.push((&b.tensor, boxing.map_err(named)?));
     }
     let tag = ctx.next_op(cause.op(), key.finish() ^ site.line as u64, site);
     run_boxings(&ctx, &boxings, &tag)
