@@ -32,8 +32,7 @@ fn the_line_op_and_direction_of_each_boxing() {
         let s = whole.to_global(sbp![S(0)])?.mul(&b)?;
         assert_eq!(places(first), [(1, "relu", "forward"), (2, "to_global", "forward")]);
         s.sum(())?.backward()?;
-        // A boxing that the gradient rule of a forward call needed, and a leaf's complete gradient: small ones go together
-        // at the end.
+        // A boxing that the gradient rule of a forward call needed, and a leaf's complete gradient: small ones go last.
         assert_eq!(places(first), [(1, "matmul", "backward"), (5, "gradient", "backward")]);
         let soft = x.softmax(1)?;
         assert_eq!(places(first), [(8, "softmax", "forward"); 2], "maximum and sum, inside the lowering");
