@@ -133,7 +133,7 @@ fn choose(asked: Option<OsString>, usual: Option<PathBuf>) -> Result<InForce, Fa
     }
 }
 
-/// Reads a file of [`write`].
+/// Reads a file of [`write()`].
 ///
 /// # Errors
 /// It cannot be read, or is not one: the message names it, and says how to remake or ignore it.
@@ -167,10 +167,10 @@ pub fn write(path: &Path, calibration: &Calibration) -> Result<(), Failed> {
     put(path, &calibration.to_json(), true).map_err(|e| unwritable(path, &e))
 }
 
-/// Whether [`write`] will succeed, as far as one can know: before the work is done.
+/// Whether [`write()`] will succeed, as far as one can know: before the work is done.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn check_writable(path: &Path) -> Result<(), Failed> {
     put(path, "", false).map_err(|e| unwritable(path, &e))
 }

@@ -3,9 +3,9 @@
 //! Each rank of the destination needs its box of the logical tensor. The source layout cuts the tensor into *cells* (one
 //! per combination of coordinates on the axes that split); for each cell that meets the box, each combination of
 //! coordinates on the partial axes is one *contribution*, which the receiver reduces inner axis first. A contribution is
-//! held by the *replicas* on the B axes: a receiver that is in the source mesh takes its own coordinates on them, which is
-//! its own copy where it has one; one from outside takes the replica that its place among the receivers points to, so
-//! that no single rank serves all. Where ranks are on several hosts, the next replica on the receiver's own host is taken
+//! held by the *replicas* on the B axes: a receiver that is in the source mesh takes its own copy where it has one, and of
+//! other cells the replica that is as far from its own as the cell is, so that ranks that want the same cell take it from
+//! different ones; one from outside takes the replica that its place among the receivers points to. No rank serves all. Where ranks are on several hosts, the next replica on the receiver's own host is taken
 //! instead if there is one. A source position therefore sends at most one box to each receiver.
 //!
 //! The destination's own partial axes: only coordinate 0 gets the value. A rank elsewhere gets the identity of the innermost
@@ -265,33 +265,37 @@ impl<'a> Exchange<'a> {
         coord
     }
 
-    /// The position that serves a receiver with the contribution at `coord`, whose B axes are those of `source_of`.
-    fn holder(&self, receiver: usize, coord: &Coord) -> usize {
-        let first = self.from.position_of(coord);
+    /// The position that serves a receiver with the contribution at `coord`. On the B axes `coord` and `source` both have
+    /// what `source_of` says of the receiver.
+    fn holder(&self, receiver: usize, source: &Coord, coord: &Coord) -> usize {
+        let copied = |a: &usize| self.from.dims()[*a] > 1 && self.from_sbp[*a].is_broadcast();
+        let axes: SmallVec<[usize; 4]> = (0..self.from.axes()).filter(copied).collect();
+        let copies: usize = axes.iter().map(|a| self.from.dims()[*a]).product();
+        let mine = axes.iter().fold(0, |n, a| n * self.from.dims()[*a] + source[*a]);
+        let far = match self.own.get(receiver) {
+            // Kept axes are the receiver's own: they add nothing.
+            Some(_) => (0..coord.len())
+                .filter(|a| !copied(a))
+                .map(|a| coord[a] as isize - source[a] as isize)
+                .sum::<isize>()
+                .rem_euclid(copies as isize) as usize,
+            None => 0,
+        };
+        let mut at = coord.clone();
+        let mut replica = |turn: usize| {
+            let mut rest = (mine + far + turn) % copies;
+            for a in axes.iter().rev() {
+                at[*a] = rest % self.from.dims()[*a];
+                rest /= self.from.dims()[*a];
+            }
+            self.from.position_of(&at)
+        };
+        let first = replica(0);
         if self.model.ranks_per_host == 0 {
             return first;
         }
         let home = self.model.host(self.to.ranks()[receiver]);
-        let near = |p: usize| self.model.host(self.from.ranks()[p]) == home;
-        if near(first) {
-            return first;
-        }
-        let axes: SmallVec<[usize; 4]> =
-            (0..self.from.axes()).filter(|a| self.from.dims()[*a] > 1 && self.from_sbp[*a].is_broadcast()).collect();
-        let copies: usize = axes.iter().map(|a| self.from.dims()[*a]).product();
-        let mut other = coord.clone();
-        for turn in 1..copies {
-            let mut rest = turn;
-            for a in axes.iter().rev() {
-                let k = self.from.dims()[*a];
-                other[*a] = (coord[*a] + rest) % k;
-                rest /= k;
-            }
-            if near(self.from.position_of(&other)) {
-                return self.from.position_of(&other);
-            }
-        }
-        first
+        (0..copies).map(replica).find(|p| self.model.host(self.from.ranks()[*p]) == home).unwrap_or(first)
     }
 
     /// The cells that a receiver needs, in order of source coordinates.
@@ -310,7 +314,7 @@ impl<'a> Exchange<'a> {
                         coord[*a] = i % self.from.dims()[*a];
                         i /= self.from.dims()[*a];
                     }
-                    self.holder(receiver, &coord)
+                    self.holder(receiver, &source, &coord)
                 })
                 .collect();
             visit(Piece { at: meet(&want, cell), holders });
@@ -336,7 +340,7 @@ impl<'a> Exchange<'a> {
             for a in (0..asked.len()).filter(|a| self.from_sbp[*a].is_broadcast()) {
                 asked[a] = source[a];
             }
-            if self.holder(receiver, &asked) == sender {
+            if self.holder(receiver, &source, &asked) == sender {
                 visit(receiver, meet(&have, cell));
             }
         });

@@ -2,7 +2,7 @@
 //!
 //! The same answer as walking the cells of each receiver (`exchange.rs`), for the case that is priced most often by far:
 //! both layouts on one mesh, all ranks on one host. Boxes of all ranks are laid out side by side, and each receiver is
-//! compared with the senders that may serve it, which differ from it only on the axes that are split or reduced.
+//! compared with the senders that serve it: one for each coordinate of the axes that are split or reduced.
 
 use super::step::AxisSet;
 use crate::placement::shard_range;
@@ -17,6 +17,8 @@ pub(super) struct Busiest {
 }
 
 type Boxes = SmallVec<[(usize, usize); 48]>;
+/// Stride and size of mesh axes.
+type Axes = SmallVec<[(usize, usize); 4]>;
 
 /// Start and end in each dim of each position's box.
 fn boxes(shape: &[usize], dims: &[usize], sbp: &[Sbp]) -> Boxes {
@@ -41,23 +43,22 @@ pub(super) fn busiest(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp],
     let rank = shape.len();
     let ranks: usize = dims.iter().product();
     let (have, want) = (boxes(shape, dims, from), boxes(shape, dims, to));
-    // Senders that may serve a receiver: its own coordinates on copies and kept axes, any on the others.
-    let mut others: SmallVec<[usize; 64]> = smallvec![0];
-    let mut tied: SmallVec<[(usize, usize); 4]> = SmallVec::new();
-    let mut idle: SmallVec<[(usize, usize); 4]> = SmallVec::new();
+    // Senders that serve a receiver: its own coordinates on kept axes, any on split and reduced ones; for each of these, the
+    // offset and the sum of the coordinates. Of copies, the one that is as far from its own as they are (`exchange.rs`).
+    let mut others: SmallVec<[(usize, usize); 64]> = smallvec![(0, 0)];
+    let mut copies: SmallVec<[usize; 16]> = smallvec![0];
+    let [mut tied, mut free, mut copied, mut idle]: [Axes; 4] = Default::default();
     let mut stride = ranks;
     for (a, k) in dims.iter().enumerate() {
         stride /= k;
-        if kept.contains(a) || from[a].is_broadcast() {
+        if kept.contains(a) {
             tied.push((stride, *k));
+        } else if from[a].is_broadcast() {
+            copied.push((stride, *k));
+            copies = copies.iter().flat_map(|o| (0..*k).map(move |c| o + c * stride)).collect();
         } else {
-            let until = others.len();
-            others.extend((1..*k).flat_map(|_| 0..until).map(|_| 0));
-            for c in 1..*k {
-                for i in 0..until {
-                    others[c * until + i] = others[i] + c * stride;
-                }
-            }
+            free.push((stride, *k));
+            others = others.iter().flat_map(|(o, sum)| (0..*k).map(move |c| (o + c * stride, sum + c))).collect();
         }
         if to[a].is_partial() && !kept.contains(a) {
             idle.push((stride, *k));
@@ -67,9 +68,14 @@ pub(super) fn busiest(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp],
     let mut most = Busiest::default();
     for q in (0..ranks).filter(|q| idle.iter().all(|(stride, k)| q / stride % k == 0)) {
         let base: usize = tied.iter().map(|(stride, k)| q / stride % k * stride).sum();
+        let mine = copied.iter().fold(0, |n, (stride, k)| n * k + q / stride % k);
+        let here: usize = free.iter().map(|(stride, k)| q / stride % k).sum();
+        // Keeps the distance from being negative.
+        let ahead = copies.len() * here.div_ceil(copies.len());
         let wanted = &want[q * rank..(q + 1) * rank];
         let mut received = (0, 0);
-        for p in others.iter().map(|o| base + o).filter(|p| *p != q) {
+        let replica = |sum: usize| copies[(mine + ahead + sum - here) % copies.len()];
+        for p in others.iter().map(|(o, sum)| base + o + replica(*sum)).filter(|p| *p != q) {
             let held = &have[p * rank..(p + 1) * rank];
             let mut elements = 1;
             for (w, h) in wanted.iter().zip(held) {

@@ -134,7 +134,14 @@ impl World<'_> {
             }
             for p in (0..n).filter(|p| *p != q) {
                 let cp = coords(&self.dims, p);
-                let serves = axes.clone().all(|x| !(kept[x] || before[x].is_broadcast()) || cp[x] == cq[x]);
+                // Of copies, the one that is as far from the receiver's own as the rest of its place is.
+                let copied = || axes.clone().filter(|x| before[*x].is_broadcast());
+                let copy = |c: &[usize]| copied().fold(0, |n, x| n * self.dims[x] + c[x]) as i64;
+                let rest =
+                    |c: &[usize]| axes.clone().filter(|x| !before[*x].is_broadcast()).map(|x| c[x] as i64).sum::<i64>();
+                let copies = copied().map(|x| self.dims[x] as i64).product::<i64>();
+                let serves = axes.clone().all(|x| !kept[x] || cp[x] == cq[x])
+                    && (copy(&cq) + rest(&cp) - rest(&cq)).rem_euclid(copies) == copy(&cp);
                 let elements = common(&b[p], &a[q]);
                 if serves && elements > 0 {
                     sent[p] = (sent[p].0 + elements, sent[p].1 + 1);
@@ -229,7 +236,7 @@ fn plans_outside_the_proof_are_near() {
     // Splits of a dim of size 1 put all on one rank, and partials that stand at neither end then cost nothing; on meshes of
     // three axes not all dims are considered.
     for (dims, shape, every, bound) in
-        [(&[2, 2][..], [1, 2, 3], 1, 1.25), (&[2, 2, 2], [5, 9, 6], 97, 2.0), (&[2, 2, 2], [256, 100, 64], 97, 2.0)]
+        [(&[2, 2][..], [1, 2, 3], 1, 1.0), (&[2, 2, 2], [5, 9, 6], 97, 1.02), (&[2, 2, 2], [256, 100, 64], 97, 1.02)]
     {
         let (pairs, worst) = check(dims, &shape, every, false);
         println!("{dims:?} {shape:?}: {pairs} pairs, at worst {worst:.3} of the cheapest");
@@ -275,6 +282,6 @@ fn bytes_of_boxings_without_partials_are_near_the_least() {
     // The busiest rank counts, not the sum: where few ranks hold what many want, a first step that spreads it lets more of
     // them send in the second one. All of these are that: two steps, and dearer in one.
     for (ratio, plan) in &over {
-        assert!(*ratio < 1.76 && plan.lines().count() == 3, "{ratio} {plan}");
+        assert!(*ratio < 1.2 && plan.lines().count() == 3, "{ratio} {plan}");
     }
 }
