@@ -44,9 +44,11 @@ impl Corners {
     pub(super) fn of(shape: &[usize], dims: &[usize], sbp: &[Sbp], first: AxisSet, joined: AxisSet) -> Corners {
         let rank = shape.len();
         let corners = 1usize << dims.len().min(CORNER_AXES);
-        let mut boxes: SmallVec<[(usize, usize); 24]> = SmallVec::with_capacity(corners * rank);
-        for _ in 0..corners {
-            boxes.extend(shape.iter().map(|n| (0, *n)));
+        let mut boxes: SmallVec<[(usize, usize); 24]> = SmallVec::from_elem((0, 0), corners * rank);
+        for corner in boxes.chunks_exact_mut(rank.max(1)) {
+            for (side, n) in corner.iter_mut().zip(shape) {
+                side.1 = *n;
+            }
         }
         let mut scattered = 0u64;
         for (a, k) in dims.iter().enumerate() {

@@ -279,6 +279,9 @@ fn rest(sizes: &[usize], skip: &[usize]) -> u64 {
 /// The part of a dim that member `index` has when axes of sizes `ks`, outermost first, split it one inside the other:
 /// members are numbered row-major.
 pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usize> {
+    if let [k] = ks {
+        return shard_range(len, *k, index);
+    }
     let mut range = 0..len;
     let mut inner: usize = ks.iter().product();
     let mut rest = index;

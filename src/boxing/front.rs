@@ -93,7 +93,7 @@ impl<'a> Mesh<'a> {
     /// The move between two states that differ on `set`, and its price.
     fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
         let op = move_along(&self.dims, before, set, to)?;
-        let mut sizes: Sizes = self.shape.into();
+        let mut sizes = Sizes::from_slice(self.shape);
         let (mut ks, mut link) = (SmallVec::<[usize; 4]>::new(), LinkKind::NvLink);
         for (a, s) in before.iter().enumerate() {
             if set.contains(a) {
@@ -217,10 +217,12 @@ impl<'a> Front<'a> {
                 let stride: Node = members.clone().map(|a| count.pow((self.axes - 1 - a) as u32)).sum();
                 for digit in (0..count).filter(|d| *d != here) {
                     let next = node - here * stride + digit * stride;
-                    if cost.0 >= self.best[next as usize].cost.0 {
+                    let known = &self.best[next as usize];
+                    let beyond = if known.left == UNKNOWN { 0 } else { known.left };
+                    if cost.0 >= known.cost.0 || cost.0.saturating_add(beyond) >= limit.0 {
                         continue;
                     }
-                    let mut other = state.clone();
+                    let mut other = State::from_slice(&state);
                     members.clone().for_each(|a| other[a] = self.candidates[digit as usize]);
                     let (before, after) = if self.backward { (&other, &state) } else { (&state, &other) };
                     let Some((op, price)) = mesh.price(before, set, after[first]) else { continue };

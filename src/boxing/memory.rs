@@ -25,7 +25,7 @@ fn count(sizes: &[usize]) -> u64 {
 
 /// Sizes of the shard at coordinate 0, the largest.
 pub(super) fn largest_box(shape: &[usize], dims: &[usize], sbp: &[Sbp]) -> Sizes {
-    let mut sizes: Sizes = shape.into();
+    let mut sizes = Sizes::from_slice(shape);
     for (a, s) in sbp.iter().enumerate() {
         if let Sbp::Split(d) = s {
             sizes[*d] = sizes[*d].div_ceil(dims[a]);
