@@ -13,7 +13,7 @@
 //!
 //! Every step costs at least the bytes of its busiest rank at the best rate of the model, and some latency.
 
-use super::cost::{Algorithm, LinkKind, Model};
+use super::cost::{Algorithm, LinkKind, Model, per_kib};
 use super::step::AxisSet;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
@@ -167,21 +167,21 @@ impl Floor {
         let start = |l, a| model.rate(l, a).price(1, 0);
         let latency = |l, a| model.rate(l, a).latency_ps;
         let per_peer = |l, a| model.rate(l, a).per_peer_ps;
-        let per_kib = |l, a| model.rate(l, a).per_kib_ps;
+        let rate = |l, a| model.rate(l, a).per_kib_ps;
         Floor {
             local: model.local_ps.min(model.local_exchange_ps),
             start: least(&start, &Algorithm::ALL),
-            per_kib: least(&per_kib, &Algorithm::ALL),
+            per_kib: least(&rate, &Algorithm::ALL),
             exchange_local: model.local_exchange_ps,
             exchange_start: least(&latency, &[Algorithm::Exchange]),
             exchange_per_peer: least(&per_peer, &[Algorithm::Exchange]),
-            exchange_per_kib: least(&per_kib, &[Algorithm::Exchange]),
+            exchange_per_kib: least(&rate, &[Algorithm::Exchange]),
         }
     }
 
     /// Of any steps.
     pub(super) fn steps(&self, need: Need, element: u64) -> u64 {
-        if need.communicates { self.start + kib(need.elements * element, self.per_kib) } else { self.local }
+        if need.communicates { self.start + per_kib(need.elements * element, self.per_kib) } else { self.local }
     }
 
     /// Of one exchange, given the corners of both: of the source at coordinate 0 of the axes that become partial.
@@ -200,13 +200,9 @@ impl Floor {
         let messages = (contributions * spans.product::<usize>() as u64).saturating_sub(1).max(1);
         match received.unwrap_or(0) {
             0 => self.exchange_local,
-            n => self.exchange_start + messages * self.exchange_per_peer + kib(n * element, self.exchange_per_kib),
+            n => self.exchange_start + messages * self.exchange_per_peer + per_kib(n * element, self.exchange_per_kib),
         }
     }
-}
-
-fn kib(bytes: u64, ps: u64) -> u64 {
-    ((u128::from(bytes) * u128::from(ps)) >> 10).min(u128::from(u64::MAX)) as u64
 }
 
 /// A lower bound of the price from one nd-SBP to another on one mesh.

@@ -119,7 +119,8 @@ impl Rate {
     }
 }
 
-fn per_kib(bytes: u64, ps: u64) -> u64 {
+/// The price of so many bytes at a price per KiB.
+pub(super) fn per_kib(bytes: u64, ps: u64) -> u64 {
     ((u128::from(bytes) * u128::from(ps)) >> 10).min(u128::from(u64::MAX)) as u64
 }
 

@@ -28,6 +28,7 @@ use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::{DType, ReduceOp};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 /// States of one mesh at most.
 const MOST_STATES: usize = 1 << 14;
@@ -115,11 +116,21 @@ struct Path {
     to: Option<State>,
 }
 
+impl Path {
+    fn of_moves(cost: (u64, u32), from: Option<State>) -> Path {
+        Path { cost, from, exchange: None, middle: None, broadcast: None, to: None }
+    }
+}
+
 /// A corner of the destination's mesh, with what it is for a state of the mesh.
 #[derive(Clone)]
 struct Corner {
     axes: AxisSet,
     placement: Placement,
+    /// Where its ranks stand in the source's mesh.
+    own: Arc<Own>,
+    /// It is the source's mesh.
+    is_source: bool,
     sbp: NdSbp,
 }
 
@@ -160,8 +171,7 @@ impl<'a> Search<'a> {
 
     /// The steps, unless the memory limit forbids all ways.
     fn run(&self) -> Option<Vec<BoxingStep>> {
-        let mut best =
-            Path { cost: (u64::MAX, u32::MAX), from: None, exchange: None, middle: None, broadcast: None, to: None };
+        let mut best = Path::of_moves((u64::MAX, u32::MAX), None);
         let direct = Entry { state: self.goal.clone(), corner: None, left: (0, 0) };
         // Always there: something to beat.
         self.join(&mut best, &self.start, (0, 0), &direct);
@@ -181,7 +191,7 @@ impl<'a> Search<'a> {
             None => floor.exchange_local,
         });
         if let Some(cost) = target.and_then(|t| forward.cost(t)).filter(|c| *c <= best.cost) {
-            best = Path { cost, from: target.cloned(), exchange: None, middle: None, broadcast: None, to: None };
+            best = Path::of_moves(cost, target.cloned());
         }
         let into = self.dst_mesh();
         let mut backward = Front::backward(into, candidates, &self.goal, one.then_some(&self.start));
@@ -211,21 +221,14 @@ impl<'a> Search<'a> {
                     continue;
                 }
                 if let Some(c) = &entry.corner
-                    && same_mesh(&c.placement, &self.src.placement)
-                    && c.placement.device() == self.src.placement.device()
+                    && c.is_source
                     && mesh.state(&c.sbp) == *state
                 {
                     // The source is the corner: nothing to exchange.
                     let total = (ends, cost.1 + entry.left.1);
                     if total < best.cost {
-                        *best = Path {
-                            cost: total,
-                            from: Some(state.clone()),
-                            exchange: None,
-                            middle: None,
-                            broadcast: entry.corner.clone(),
-                            to: Some(entry.state.clone()),
-                        };
+                        let (broadcast, to) = (entry.corner.clone(), Some(entry.state.clone()));
+                        *best = Path { broadcast, to, ..Path::of_moves(total, Some(state.clone())) };
                     }
                     continue;
                 }
@@ -307,25 +310,31 @@ impl<'a> Search<'a> {
     /// Where an exchange may lead.
     fn entries(&self, backward: &Front) -> Vec<Entry> {
         let mut entries = Vec::new();
-        let corners = if self.to.is_some() { corners(self.dst) } else { SmallVec::new() };
+        let corners = if self.to.is_some() { self.corners() } else { SmallVec::new() };
         let mesh = self.dst_mesh();
         for (state, left) in backward.reached() {
-            for axes in &corners {
-                let broadcasts = mesh.axes.iter().zip(&state).all(|(a, s)| !axes.contains(*a) || s.is_broadcast());
-                if let (true, Some(placement)) = (broadcasts, corner_of(&self.dst.placement, *axes)) {
-                    let sbp = corner_sbp(&mesh.sbp(&state, &self.dst.sbp), *axes, placement.axes());
-                    let price = mesh.broadcast(&state, *axes);
-                    let left = (left.0.saturating_add(price), left.1 + 1);
-                    entries.push(Entry {
-                        state: state.clone(),
-                        corner: Some(Corner { axes: *axes, placement, sbp }),
-                        left,
-                    });
+            for c in &corners {
+                if mesh.axes.iter().zip(&state).all(|(a, s)| !c.axes.contains(*a) || s.is_broadcast()) {
+                    let sbp = corner_sbp(&mesh.sbp(&state, &self.dst.sbp), c.axes, c.placement.axes());
+                    let left = (left.0.saturating_add(mesh.broadcast(&state, c.axes)), left.1 + 1);
+                    entries.push(Entry { state: state.clone(), corner: Some(Corner { sbp, ..c.clone() }), left });
                 }
             }
             entries.push(Entry { state, corner: None, left });
         }
         entries
+    }
+
+    /// The corners from which a broadcast may lead to the destination, with B for a layout.
+    fn corners(&self) -> SmallVec<[Corner; 4]> {
+        let src = &self.src.placement;
+        let corner = |axes| {
+            let placement = corner_of(&self.dst.placement, axes)?;
+            let is_source = same_mesh(&placement, src) && placement.device() == src.device();
+            let (own, sbp) = (Arc::new(Own::new(src, &placement)), NdSbp::broadcast(placement.axes()));
+            Some(Corner { axes, placement, own, is_source, sbp })
+        };
+        corners(self.dst).into_iter().filter_map(corner).collect()
     }
 
     /// Asks the exchange from a state of the source's mesh to an entry.
@@ -335,8 +344,8 @@ impl<'a> Search<'a> {
         let mesh = &self.from;
         match &entry.corner {
             Some(c) => {
-                let own = Own::new(&self.src.placement, &c.placement);
-                ask(&Exchange::new(mesh.model, mesh.shape, (&mesh.placement, &before), (&c.placement, &c.sbp), &own))
+                let ends = ((&mesh.placement, &before), (&c.placement, &c.sbp));
+                ask(&Exchange::new(mesh.model, mesh.shape, ends.0, ends.1, &c.own))
             }
             None => {
                 let (to, after) = (self.dst_mesh(), whole(self.dst_mesh(), &entry.state));
@@ -367,14 +376,8 @@ impl<'a> Search<'a> {
                 return;
             }
         }
-        *best = Path {
-            cost,
-            from: Some(state.clone()),
-            exchange: Some(op),
-            middle: None,
-            broadcast: entry.corner.clone(),
-            to: Some(entry.state.clone()),
-        };
+        let (broadcast, to) = (entry.corner.clone(), Some(entry.state.clone()));
+        *best = Path { exchange: Some(op), broadcast, to, ..Path::of_moves(cost, Some(state.clone())) };
     }
 
     /// The steps of a path, with the layouts between them.

@@ -54,14 +54,7 @@ pub fn arguments(command: Command) -> Command {
                 .value_name("SBP")
                 .help("nd-SBP that it shall have"),
         )
-        .arg(
-            Arg::new("mesh")
-                .long("mesh")
-                .required(true)
-                .value_parser(super::mesh)
-                .value_name("MESH")
-                .help("Mesh that it lies on, e.g. dp=4,tp=8"),
-        )
+        .arg(super::mesh_argument("Mesh that it lies on, e.g. dp=4,tp=8"))
         .arg(
             Arg::new("to-mesh")
                 .long("to-mesh")

@@ -67,6 +67,11 @@ pub fn mesh(text: &str) -> Result<Placement, String> {
     }
 }
 
+/// The argument that names a mesh.
+fn mesh_argument(help: &'static str) -> clap::Arg {
+    clap::Arg::new("mesh").long("mesh").required(true).value_parser(mesh).value_name("MESH").help(help)
+}
+
 /// Reads a layout: `[S(0), B]`.
 pub fn layout(text: &str) -> Result<NdSbp, String> {
     text.parse().map_err(|e: oflow::Error| e.to_string())

@@ -23,14 +23,7 @@ pub fn arguments(command: Command) -> Command {
         .arg(Arg::new("in").long("in").action(ArgAction::Append).value_parser(super::input).value_name("TENSOR").help(
             "An input with its nd-SBP, e.g. \"f32[1024, 512] [S(0), B]\"; - for an optional one that is not given",
         ))
-        .arg(
-            Arg::new("mesh")
-                .long("mesh")
-                .required(true)
-                .value_parser(super::mesh)
-                .value_name("MESH")
-                .help("Mesh that the inputs lie on, e.g. dp=2,tp=4"),
-        )
+        .arg(super::mesh_argument("Mesh that the inputs lie on, e.g. dp=2,tp=4"))
         .arg(
             Arg::new("attr")
                 .long("attr")
