@@ -140,6 +140,7 @@ impl Instruction {
                     output_boxes: &k.plan.output_boxes,
                     state: k.plan.state.as_ref(),
                     workspace: k.workspace.as_ref(),
+                    queue: None,
                 };
                 // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
                 // may have seen them.
