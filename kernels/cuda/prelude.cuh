@@ -113,14 +113,25 @@ template <typename A> OF_FN A of_get(i8 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i32 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i64 x) { return (A)x; }
 
-// Floats to integers as Rust's `as`: truncated, saturated, NaN gives 0.
+// Floats to integers as Rust's `as`: truncated, saturated, NaN gives 0; integers to narrower ones wrap.
 OF_FN i64 of_to_i64(f64 x) {
     return x != x ? 0 : x >= 9223372036854775808.0 ? 0x7fffffffffffffffLL
                     : x <= -9223372036854775808.0  ? (-0x7fffffffffffffffLL - 1)
                                                    : (i64)x;
 }
-OF_FN i64 of_to_i64(f32 x) { return of_to_i64((f64)x); }
+OF_FN i64 of_to_i64(f32 x) {
+    return x != x ? 0 : x >= 9223372036854775808.0f ? 0x7fffffffffffffffLL
+                    : x <= -9223372036854775808.0f  ? (-0x7fffffffffffffffLL - 1)
+                                                    : (i64)x;
+}
 OF_FN i64 of_to_i64(i64 x) { return x; }
+// Into low..=high. 2^31 - 1 becomes 2^31 in f32, which still tells what is beyond.
+template <typename F> OF_FN i32 of_saturated(F x, i32 low, i32 high) {
+    return x != x ? 0 : x >= (F)high ? high : x <= (F)low ? low : (i32)x;
+}
+OF_FN i32 of_to_i32(f64 x, i32 low, i32 high) { return of_saturated(x, low, high); }
+OF_FN i32 of_to_i32(f32 x, i32 low, i32 high) { return of_saturated(x, low, high); }
+OF_FN i32 of_to_i32(i64 x, i32, i32) { return (i32)x; }
 // To f32 with one rounding only.
 OF_FN f32 of_to_f32(f64 x) { return (f32)x; }
 OF_FN f32 of_to_f32(f32 x) { return x; }
@@ -132,9 +143,9 @@ template <typename A> OF_FN void of_set(bf16& to, A x) { to.bits = of_float_to_b
 template <typename A> OF_FN void of_set(f32& to, A x) { to = of_to_f32(x); }
 template <typename A> OF_FN void of_set(f64& to, A x) { to = (f64)x; }
 template <typename A> OF_FN void of_set(b8& to, A x) { to.bits = x != (A)0; }
-template <typename A> OF_FN void of_set(u8& to, A x) { to = (u8)of_to_i64(x); }
-template <typename A> OF_FN void of_set(i8& to, A x) { to = (i8)of_to_i64(x); }
-template <typename A> OF_FN void of_set(i32& to, A x) { to = (i32)of_to_i64(x); }
+template <typename A> OF_FN void of_set(u8& to, A x) { to = (u8)of_to_i32(x, 0, 255); }
+template <typename A> OF_FN void of_set(i8& to, A x) { to = (i8)of_to_i32(x, -128, 127); }
+template <typename A> OF_FN void of_set(i32& to, A x) { to = of_to_i32(x, -0x7fffffff - 1, 0x7fffffff); }
 template <typename A> OF_FN void of_set(i64& to, A x) { to = of_to_i64(x); }
 
 // N elements that are loaded and stored at once; 16 bytes at most, aligned to their size.
