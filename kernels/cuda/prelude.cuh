@@ -150,6 +150,39 @@ template <typename A> OF_FN void of_set(i64& to, A x) { to = of_to_i64(x); }
 
 // N elements that are loaded and stored at once; 16 bytes at most, aligned to their size.
 template <typename T, int N> struct __align__(sizeof(T) * N) of_vec { T at[N]; };
+// As one word: vectors go to and from global memory by one instruction.
+template <int BYTES> struct of_word;
+template <> struct of_word<1> { typedef u8 type; };
+template <> struct of_word<2> { typedef u16 type; };
+template <> struct of_word<4> { typedef u32 type; };
+template <> struct of_word<8> { typedef uint2 type; };
+template <> struct of_word<16> { typedef uint4 type; };
+template <typename T, int N> union of_vec_word {
+    of_vec<T, N> vec;
+    typename of_word<(int)sizeof(T) * N>::type word;
+    __device__ __forceinline__ of_vec_word() {}
+};
+template <typename W> OF_FN void of_store_word(void* to, W word) { *(W*)to = word; }
+#ifndef OF_EMULATOR
+// Said in PTX, because the compiler sometimes takes a store of 16 bytes apart.
+OF_FN void of_store_word(void* to, uint2 w) {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w.x), "r"(w.y) : "memory");
+}
+OF_FN void of_store_word(void* to, uint4 w) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w) : "memory");
+}
+#endif
+// N elements of global memory, aligned to the vector's size.
+template <typename T, int N> OF_FN of_vec<T, N> of_load(const T* from) {
+    of_vec_word<T, N> x;
+    x.word = *(const typename of_word<(int)sizeof(T) * N>::type*)from;
+    return x.vec;
+}
+template <typename T, int N> OF_FN void of_store(T* to, const of_vec<T, N>& value) {
+    of_vec_word<T, N> x;
+    x.vec = value;
+    of_store_word(to, x.word);
+}
 // How many elements of T are 16 bytes.
 template <typename T> struct of_width { static const int value = 16 / (int)sizeof(T); };
 
