@@ -804,9 +804,11 @@ struct of_emu_kernel {
     const char* name;
     void (*call)(void** params);
     unsigned count;
-    const unsigned *sizes, *aligns;
+    const unsigned *sizes, *aligns, *pointers;
     unsigned max_threads;
 };
+template <typename T> constexpr unsigned of_emu_is_pointer = 0;
+template <typename T> constexpr unsigned of_emu_is_pointer<T*> = 1;
 template <unsigned... I> struct of_emu_indices {};
 template <unsigned N, unsigned... I> struct of_emu_upto : of_emu_upto<N - 1, N - 1, I...> {};
 template <unsigned... I> struct of_emu_upto<0, I...> { typedef of_emu_indices<I...> type; };
@@ -814,6 +816,7 @@ template <auto Function> struct of_emu_entry;
 template <typename... A, void (*Function)(A...)> struct of_emu_entry<Function> {
     static constexpr unsigned count = sizeof...(A);
     static constexpr unsigned sizes[] = {sizeof(A)..., 0}, aligns[] = {alignof(A)..., 0};
+    static constexpr unsigned pointers[] = {of_emu_is_pointer<A>..., 0};
     template <unsigned... I> OF_EMU_INLINE void spread(void** params, of_emu_indices<I...>) { Function(*(A*)params[I]...); }
     static void call(void** params) { spread(params, typename of_emu_upto<sizeof...(A)>::type()); }
 };
