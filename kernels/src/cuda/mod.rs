@@ -16,6 +16,8 @@ pub mod probe;
 mod program;
 mod queue;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
