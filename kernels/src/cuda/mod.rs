@@ -8,13 +8,16 @@
 mod compile;
 pub mod copy;
 pub mod elementwise;
+pub mod embedding;
 pub mod fill;
 mod gpu;
+pub mod index;
 mod memory;
 mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
+pub mod random;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
