@@ -346,7 +346,7 @@ pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     vm.count_copy();
     vm.submit(Instruction {
         work: Work::Kernel(KernelWork {
-            plan: super::copy::copy_plan()?,
+            plan: super::copy::copy_plan(l.ty.device)?,
             inputs: smallvec![Some(l.view())],
             outputs: smallvec![out.view()],
             runtime: SmallVec::new(),

@@ -93,6 +93,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 Ok(s)
             })
             .cpu(|cx| Ok(oflow_kernels::cpu::copy::copy(cx.input(1)?, cx.input(0)?)?))
+                .cuda(|cx| Ok(oflow_kernels::cuda::copy::copy(cx.queue()?, cx.input(1)?, cx.input(0)?)?))
                 .samples(&["f32[3, 5] f32[3, 5]"])
         }),
     ]

@@ -237,6 +237,12 @@ fn match_index() -> Result<OpDef> {
             let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0);
             Ok(oflow_kernels::cpu::argreduce::match_index(cx.input(0)?, cx.input(1)?, cx.output(0), d, first as i64)?)
         })
+        .cuda(|cx| {
+            let d = cx.dim("dim", 0)?;
+            let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0) as i64;
+            let (q, x, m) = (cx.queue()?, cx.input(0)?, cx.input(1)?);
+            Ok(oflow_kernels::cuda::index::match_index(q, x, m, cx.output(0), d, first)?)
+        })
         .grad(Grad::None)
         .samples(&["f32[3, 5] f32[3, 1]; dim=1"]))
 }
