@@ -187,6 +187,12 @@ pub fn find(handle: usize) -> Outcome<Arc<Stream>> {
     if std::ptr::eq(stream.gpu, gpu) { Ok(stream) } else { Err(INVALID_HANDLE) }
 }
 
+/// The stream of a handle, of whatever context: to wait for a stream one need not be in its context.
+pub fn find_any(handle: usize) -> Outcome<Arc<Stream>> {
+    let gpu = current_even_if_failed()?;
+    if handle <= 2 { Ok(gpu.null_stream()) } else { STREAMS.get(handle).ok_or(INVALID_HANDLE) }
+}
+
 fn of(gpu: &'static Gpu) -> Vec<Arc<Stream>> {
     let mut all = STREAMS.all();
     all.retain(|stream| std::ptr::eq(stream.gpu, gpu));
@@ -239,7 +245,7 @@ extern "C" fn cuStreamDestroy_v2(handle: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamSynchronize(handle: usize) -> i32 {
     status(current().and_then(|_| {
-        let stream = find(handle)?;
+        let stream = find_any(handle)?;
         stream.order_with_default();
         stream.wait(stream.issued());
         stream.gpu.healthy()
@@ -249,7 +255,7 @@ extern "C" fn cuStreamSynchronize(handle: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamQuery(handle: usize) -> i32 {
     status(current().and_then(|_| {
-        let stream = find(handle)?;
+        let stream = find_any(handle)?;
         if stream.idle() { stream.gpu.healthy() } else { Err(NOT_READY) }
     }))
 }
@@ -281,4 +287,12 @@ unsafe extern "C" fn cuLaunchHostFunc(
         });
         Ok(())
     }))
+}
+
+/// The stream of a handle on a GPU that need not be current.
+pub fn find_on(gpu: &'static Gpu, handle: usize) -> Outcome<Arc<Stream>> {
+    if handle <= 2 {
+        return Ok(gpu.null_stream());
+    }
+    STREAMS.get(handle).filter(|stream| std::ptr::eq(stream.gpu, gpu)).ok_or(INVALID_HANDLE)
 }
