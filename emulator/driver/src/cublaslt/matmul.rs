@@ -120,7 +120,7 @@ fn extent(layout: &Layout, element: Element) -> usize {
 /// The operand is aligned and lies in live memory that the device can reach.
 fn check(at: usize, bytes: usize, element: Element, what: &str) -> Outcome {
     let reachable = matches!(place(at, bytes), Ok(Place::Device | Place::Pinned));
-    if reachable && at % element.size() == 0 {
+    if reachable && at.is_multiple_of(element.size()) {
         return Ok(());
     }
     eprintln!("emulated cublasLtMatmul: {what} ({bytes} bytes at {at:#x}) is not aligned or not all in one allocation");

@@ -545,7 +545,7 @@ fn fill<T: Copy + Send + 'static>(at: usize, value: T, count: usize, stream: usi
     if count == 0 {
         return Ok(());
     }
-    if at % size_of::<T>() != 0 {
+    if !at.is_multiple_of(size_of::<T>()) {
         return Err(INVALID_VALUE);
     }
     let bytes = count.checked_mul(size_of::<T>()).ok_or(INVALID_VALUE)?;
