@@ -162,3 +162,36 @@ fn new_memory_is_garbage_and_a_write_behind_a_block_is_told_when_it_is_freed() {
         assert_eq!(sys::cuDevicePrimaryCtxReset_v2(2), OK);
     }
 }
+
+/// Host code that takes a device pointer for its own: what the child of the next test does.
+#[test]
+#[ignore = "crashes; run by the next test as a child"]
+fn touches_device_memory() {
+    enter_emulated_and_touch();
+}
+
+fn enter_emulated_and_touch() {
+    assert!(emulated());
+    enter(0);
+    let at = upload(&[1u32; 64]);
+    unsafe { assert_eq!(sys::cuCtxSynchronize(), OK) };
+    // SAFETY: none, which is the point.
+    println!("read {}", unsafe { std::ptr::read_volatile(at as *const u32) });
+}
+
+#[test]
+fn device_memory_is_not_the_hosts() {
+    if !emulated() {
+        return;
+    }
+    let child = |strict: &str| {
+        std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "touches_device_memory", "--ignored", "--nocapture"])
+            .env("OFLOW_EMULATOR_STRICT", strict)
+            .output()
+            .unwrap()
+    };
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(child("1").status.signal(), Some(11), "a host's read of device memory must crash");
+    assert!(child("0").status.success());
+}

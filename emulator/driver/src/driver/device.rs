@@ -56,8 +56,6 @@ unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> i
     status(gpu(device).and_then(|gpu| {
         let mut bytes = *b"oflow emulated 0";
         bytes[15] = gpu.ordinal as u8;
-        // Other processes have other GPUs.
-        bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
         // SAFETY: the caller gives a place for the result.
         unsafe { put(uuid, bytes) }
     }))

@@ -75,6 +75,8 @@ impl Stream {
     }
 
     fn serve(&self, mut worker: Worker) {
+        // Kept over entries that follow each other: opening and closing device memory costs more than a small kernel.
+        let mut at_work: Option<AtWork> = None;
         loop {
             let entry = {
                 let mut queue = lock(&self.queue);
@@ -91,18 +93,26 @@ impl Stream {
             };
             worker.delay();
             match entry {
-                Entry::Control(control) => control(),
+                Entry::Control(control) => {
+                    at_work = None;
+                    control();
+                }
                 Entry::Work(work) if self.gpu.healthy().is_ok() => {
-                    let at_work = AtWork::begin();
+                    at_work.get_or_insert_with(AtWork::begin);
                     let failed = work(&mut worker).err();
-                    drop(at_work);
                     if let Some(Failure(code, text)) = failed {
                         self.gpu.fail(code, &text);
                     }
                 }
                 Entry::Work(_) => {}
             }
-            lock(&self.queue).done += 1;
+            let mut queue = lock(&self.queue);
+            if queue.entries.is_empty() {
+                // Before anybody may think that the stream is idle.
+                at_work = None;
+            }
+            queue.done += 1;
+            drop(queue);
             self.bell.notify_all();
         }
     }
