@@ -6,13 +6,21 @@
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
 mod compile;
+pub mod copy;
+pub mod elementwise;
+pub mod embedding;
 pub mod fill;
 mod gpu;
+pub mod index;
 mod memory;
+mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
+pub mod random;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
