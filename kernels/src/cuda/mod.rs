@@ -5,15 +5,18 @@
 //! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
+mod blas;
 mod compile;
 pub mod fill;
 mod gpu;
+pub mod matmul;
 mod memory;
 pub mod probe;
 mod program;
 mod queue;
 mod stream;
 
+pub use blas::Epilogue;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};
