@@ -28,6 +28,7 @@ struct of_attention {
     // Per query: the logarithm of its sum, and the inner product of its result and the gradient of that.
     f32* lse;
     const f32* delta;
+    i64 lse_batch, lse_head, lse_step;
     i32 heads, queries, keys, depth, value_depth;
     // Rows of a grid: blocks of one head.
     i32 blocks;
@@ -40,26 +41,44 @@ OF_FN T* head_of(const of_operand& x, int head, int heads) {
     return x.at + (i64)(head / heads) * x.batch + (i64)(head % heads) * x.head;
 }
 
+OF_FN f32* lse_of(const of_attention& p, int head) {
+    return p.lse + (i64)(head / p.heads) * p.lse_batch + (i64)(head % p.heads) * p.lse_head;
+}
+
+// Eight elements, `columns` of which exist where `there`.
+OF_FN void load_chunk(T* to, const T* from, const of_operand& x, bool there, int columns) {
+#if ALIGNED
+    of_copy_async16(to, from, there);
+#else
+    T zero;
+    of_set(zero, 0.0f);
+#pragma unroll
+    for (int e = 0; e < 8; e++) to[e] = there && e < columns ? from[(i64)e * x.column] : zero;
+#endif
+}
+
 // `rows` rows of `columns` elements from `from` into a tile of ROWS x COLUMNS; zeros where there are none.
 template <int ROWS, int COLUMNS> OF_FN void load(T* to, const T* from, const of_operand& x, int rows, int columns) {
     const int chunks = COLUMNS / 8;
-#pragma unroll
-    for (int i = 0; i < (ROWS * chunks + THREADS - 1) / THREADS; i++) {
-        int at = i * THREADS + (int)threadIdx.x, row = at / chunks, column = at % chunks * 8;
-        if (ROWS * chunks % THREADS != 0 && at >= ROWS * chunks) break;
+    if (THREADS % chunks == 0 && ROWS * chunks % THREADS == 0) {
+        // A thread's chunks lie below each other. Not unrolled: addresses would fill registers that the sums need.
+        const int thread = of_opaque(threadIdx.x), lines = THREADS / chunks, column = thread % chunks * 8;
+        int row = thread / chunks;
         T* place = to + row * (COLUMNS + 8) + column;
-#if ALIGNED
-        bool there = row < rows && column < columns;
-        of_copy_async16(place, there ? from + (i64)row * x.step + column : from, there);
-#else
-        T zero;
-        of_set(zero, 0.0f);
-#pragma unroll
-        for (int e = 0; e < 8; e++) {
-            bool there = row < rows && column + e < columns;
-            place[e] = there ? from[(i64)row * x.step + (i64)(column + e) * x.column] : zero;
+        from += (i64)row * x.step + (i64)column * (ALIGNED ? 1 : x.column);
+        if (column >= columns) rows = 0;
+#pragma unroll 1
+        for (int i = 0; i < ROWS / lines; i++) {
+            load_chunk(place, from, x, row < rows, columns - column);
+            row += lines, place += lines * (COLUMNS + 8), from += lines * x.step;
         }
-#endif
+    } else {
+#pragma unroll 1
+        for (int at = of_opaque(threadIdx.x); at < ROWS * chunks; at += THREADS) {
+            int row = at / chunks, column = at % chunks * 8;
+            const T* source = from + (i64)row * x.step + (i64)column * (ALIGNED ? 1 : x.column);
+            load_chunk(to + row * (COLUMNS + 8) + column, source, x, row < rows && column < columns, columns - column);
+        }
     }
 }
 
@@ -146,26 +165,43 @@ template <int TILES, int N> OF_FN void clear(f32 (&c)[TILES][N][4]) {
             for (int i = 0; i < 4; i++) c[m][n][i] = 0.0f;
 }
 
-// A lane's place for the left operand and for the right one of `times_tile`, and for the right one of `rows_with_rows`.
+// A lane's place for the left operand (in the rows of its warp) and for the right one of `times_tile`, and for the right one
+// of `rows_with_rows`.
+template <int ROWS> OF_FN of_shared_t warp_place(const T* tile, int pitch) {
+    const int thread = of_opaque(threadIdx.x);
+    return of_shared(tile + (thread / 32 * ROWS + thread % 16) * pitch + thread % 32 / 16 * 8);
+}
 OF_FN of_shared_t left_place(const T* tile, int pitch) {
-    const int lane = threadIdx.x & 31;
+    const int lane = of_opaque(threadIdx.x) & 31;
     return of_shared(tile + lane % 16 * pitch + lane / 16 * 8);
 }
 OF_FN of_shared_t right_place(const T* tile, int pitch) {
-    const int lane = threadIdx.x & 31;
+    const int lane = of_opaque(threadIdx.x) & 31;
     return of_shared(tile + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8);
 }
+
+// Where a thread's results lie. Worked out again where it is wanted: registers are what these kernels are short of.
+struct Place {
+    int head;
+    // The first row of the block and of the warp.
+    int first, start;
+    // The row and column of result 0 in its 16x8 tile; results 2 and 3 are eight rows later.
+    int row, column;
+    __device__ __forceinline__ Place(int blocks, int rows, bool backwards) {
+        const int block = of_opaque(blockIdx.x), thread = of_opaque(threadIdx.x), index = block % blocks;
+        head = block / blocks;
+        first = (backwards ? blocks - 1 - index : index) * rows * WARPS;
+        start = first + thread / 32 * rows;
+        row = start + thread % 32 / 4;
+        column = thread % 4 * 2;
+    }
+};
 
 #if !GRAD
 
 // 16-row tiles of a warp, and keys at a time.
-#if D > 96 && DV > 96
 #define TILES 2
 #define KEYS 64
-#else
-#define TILES 2
-#define KEYS 64
-#endif
 #define QUERIES (TILES * 16 * WARPS)
 
 extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_constant__ of_attention p) {
@@ -173,10 +209,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
     T* q_tile = room;
     T* k_tile = q_tile + QUERIES * PITCH;
     T* v_tile = k_tile + KEYS * PITCH;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const int head = blockIdx.x / p.blocks;
     // Late queries see more keys: they go first.
-    const int first = (p.blocks - 1 - (int)(blockIdx.x % p.blocks)) * QUERIES;
+    auto place = [&] { return Place(p.blocks, TILES * 16, true); };
+    const Place here = place();
+    const int head = here.head, first = here.first;
     const T* k = head_of(p.k, head, p.heads);
     const T* v = head_of(p.v, head, p.heads);
     const int visible = CAUSAL && first + QUERIES < p.keys ? first + QUERIES : p.keys;
@@ -187,10 +223,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
         load<KEYS, D>(k_tile, k + (i64)last * KEYS * p.k.step, p.k, p.keys - last * KEYS, p.depth);
     of_copy_async_commit();
 
-    const of_shared_t q_at = left_place(q_tile + warp * TILES * 16 * PITCH, PITCH), k_at = right_place(k_tile, PITCH),
-                      v_at = left_place(v_tile, PITCH_V);
-    // The row of a lane's results 0 and 1 of tile 0; of 2 and 3 eight later.
-    const int row = first + warp * TILES * 16 + lane / 4;
     f32 sums[TILES][DV / 8][4], largest[TILES][2], total[TILES][2];
     clear(sums);
 #pragma unroll
@@ -204,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
         of_copy_async_commit();
         f32 s[TILES][KEYS / 8][4];
         clear(s);
-        rows_with_rows<TILES, KEYS, D>(s, q_at, k_at);
+        rows_with_rows<TILES, KEYS, D>(s, warp_place<TILES * 16>(q_tile, PITCH), right_place(k_tile, PITCH));
         of_copy_async_wait<0>();
         __syncthreads();
         // The same for the keys.
@@ -219,15 +251,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
 #pragma unroll
                     for (int i = 0; i < 4; i++) s[m][n][i] = -s[m][n][i];
         }
-        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + warp * TILES * 16 + 1)) {
+        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + 1)) {
+            const Place at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
                     for (int i = 0; i < 4; i++) {
-                        int key = j * KEYS + n * 8 + lane % 4 * 2 + i % 2;
-                        bool hidden = key >= p.keys || (CAUSAL && key > row + m * 16 + i / 2 * 8);
+                        int key = j * KEYS + n * 8 + at.column + i % 2;
+                        bool hidden = key >= p.keys || (CAUSAL && key > at.row + m * 16 + i / 2 * 8);
                         if (hidden) s[m][n][i] = -OF_INF;
                     }
         }
@@ -257,10 +290,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
 #pragma unroll
                 for (int n = 0; n < DV / 8; n++) sums[m][n][2 * h] *= factor, sums[m][n][2 * h + 1] *= factor;
             }
-        times_tile<TILES, DV, KEYS>(sums, s, v_at);
+        times_tile<TILES, DV, KEYS>(sums, s, left_place(v_tile, PITCH_V));
     }
     of_copy_async_wait<0>();
     __syncthreads();
+    const Place at = place();
 #pragma unroll
     for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -271,13 +305,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
             const f32 factor = p.keys > 0 ? 1.0f / sum : 0.0f;
 #pragma unroll
             for (int n = 0; n < DV / 8; n++) sums[m][n][2 * h] *= factor, sums[m][n][2 * h + 1] *= factor;
-            const int query = row + m * 16 + h * 8;
+            const int query = at.row + m * 16 + h * 8;
             const f32 log_sum = largest[m][h] * p.scale_log2 * LN2 + logf(sum);
-            if (lane % 4 == 0 && query < p.queries) p.lse[(i64)head * p.queries + query] = log_sum;
+            if (at.column == 0 && query < p.queries) lse_of(p, at.head)[(i64)query * p.lse_step] = log_sum;
         }
-    const int start = first + warp * TILES * 16;
-    store<TILES, DV>(room + warp * TILES * 16 * PITCH_V, sums, head_of(p.out, head, p.heads) + (i64)start * p.out.step,
-                     p.out, p.queries - start, p.value_depth);
+    T* out = head_of(p.out, at.head, p.heads) + (i64)at.start * p.out.step;
+    store<TILES, DV>(room + (at.start - at.first) * PITCH_V, sums, out, p.out, p.queries - at.start, p.value_depth);
 }
 
 #else
@@ -296,22 +329,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     // Two of each kind.
     f32* lses = (f32*)(dout_tile + QUERIES * PITCH_V);
     f32* deltas = lses + 2 * QUERIES;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const int head = blockIdx.x / p.blocks;
     // Early keys are seen by more queries: they go first.
-    const int first = (int)(blockIdx.x % p.blocks) * KEYS;
+    auto place = [&] { return Place(p.blocks, 16, false); };
+    const Place here = place();
+    const int head = here.head, first = here.first;
     const T* q = head_of(p.q, head, p.heads);
     const T* dout = head_of(p.dout, head, p.heads);
     const int begin = CAUSAL ? first / QUERIES : 0, end = (p.queries + QUERIES - 1) / QUERIES;
 
     auto load_queries = [&](int i) {
-        int left = p.queries - i * QUERIES;
+        int left = p.queries - i * QUERIES, thread = of_opaque(threadIdx.x);
         load<QUERIES, D>(q_tiles + i % 2 * QUERIES * PITCH, q + (i64)i * QUERIES * p.q.step, p.q, left, p.depth);
-        int at = threadIdx.x % QUERIES;
-        const f32* from = threadIdx.x < QUERIES ? p.lse : p.delta;
-        f32* to = threadIdx.x < QUERIES ? lses : deltas;
-        from += (i64)head * p.queries;
-        of_copy_async4(to + i % 2 * QUERIES + at, at < left ? from + i * QUERIES + at : from, at < left);
+        int at = thread % QUERIES;
+        const f32* from = thread < QUERIES ? lse_of(p, head) : p.delta + (i64)head * p.queries;
+        i64 step = thread < QUERIES ? p.lse_step : 1;
+        f32* to = thread < QUERIES ? lses : deltas;
+        of_copy_async4(to + i % 2 * QUERIES + at, at < left ? from + (i * QUERIES + at) * step : from, at < left);
     };
     auto load_dout = [&](int i) {
         load<QUERIES, DV>(dout_tile, dout + (i64)i * QUERIES * p.dout.step, p.dout, p.queries - i * QUERIES,
@@ -324,19 +357,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     if (begin < end) load_dout(begin);
     of_copy_async_commit();
 
-    const of_shared_t k_at = left_place(k_tile + warp * 16 * PITCH, PITCH),
-                      v_at = left_place(v_tile + warp * 16 * PITCH_V, PITCH_V),
-                      dout_row = right_place(dout_tile, PITCH_V), dout_column = left_place(dout_tile, PITCH_V);
     f32 dk[1][D / 8][4], dv[1][DV / 8][4];
     clear(dk);
     clear(dv);
-    const int key = first + warp * 16 + lane / 4;
     const f32 scale_log2 = p.scale * LOG2E;
 
     for (int i = begin; i < end; i++) {
         const T* q_tile = q_tiles + i % 2 * QUERIES * PITCH;
-        const f32* lse = lses + i % 2 * QUERIES + lane % 4 * 2;
-        const f32* delta = deltas + i % 2 * QUERIES + lane % 4 * 2;
+        const int column = of_opaque(threadIdx.x) % 4 * 2;
+        const f32* lse = lses + i % 2 * QUERIES + column;
+        const f32* delta = deltas + i % 2 * QUERIES + column;
         of_copy_async_wait<1>();
         __syncthreads();
         if (i + 1 < end) load_queries(i + 1);
@@ -344,23 +374,24 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
         // Transposed: keys are rows.
         f32 s[1][QUERIES / 8][4];
         clear(s);
-        rows_with_rows<1, QUERIES, D>(s, k_at, right_place(q_tile, PITCH));
-        const bool masked = CAUSAL && i * QUERIES < first + warp * 16 + 15;
+        rows_with_rows<1, QUERIES, D>(s, warp_place<16>(k_tile, PITCH), right_place(q_tile, PITCH));
+        const bool masked = CAUSAL && i * QUERIES < first + KEYS;
+        const int key = masked ? place().row : 0;
 #pragma unroll
         for (int n = 0; n < QUERIES / 8; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 // Past the last query all of Q, dO, lse and delta is zero: 1 times zero.
                 f32 weight = of_exp2(s[0][n][e] * scale_log2 - lse[n * 8 + e % 2] * LOG2E);
-                bool hidden = masked && key + e / 2 * 8 > i * QUERIES + n * 8 + lane % 4 * 2 + e % 2;
+                bool hidden = masked && key + e / 2 * 8 > i * QUERIES + n * 8 + column + e % 2;
                 s[0][n][e] = hidden ? 0.0f : weight;
             }
         of_copy_async_wait<1>();
         __syncthreads();
-        times_tile<1, DV, QUERIES>(dv, s, dout_column);
+        times_tile<1, DV, QUERIES>(dv, s, left_place(dout_tile, PITCH_V));
         f32 ds[1][QUERIES / 8][4];
         clear(ds);
-        rows_with_rows<1, QUERIES, DV>(ds, v_at, dout_row);
+        rows_with_rows<1, QUERIES, DV>(ds, warp_place<16>(v_tile, PITCH_V), right_place(dout_tile, PITCH_V));
         __syncthreads();
         if (i + 1 < end) load_dout(i + 1);
         of_copy_async_commit();
@@ -376,11 +407,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     for (int n = 0; n < D / 8; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++) dk[0][n][e] *= p.scale;
-    const int start = first + warp * 16;
-    store<1, D>(k_tile + warp * 16 * PITCH, dk, head_of(p.dk, head, p.heads) + (i64)start * p.dk.step, p.dk,
-                p.keys - start, p.depth);
-    store<1, DV>(v_tile + warp * 16 * PITCH_V, dv, head_of(p.dv, head, p.heads) + (i64)start * p.dv.step, p.dv,
-                 p.keys - start, p.value_depth);
+    const Place at = place();
+    store<1, D>(k_tile + (at.start - at.first) * PITCH, dk, head_of(p.dk, at.head, p.heads) + (i64)at.start * p.dk.step,
+                p.dk, p.keys - at.start, p.depth);
+    store<1, DV>(v_tile + (at.start - at.first) * PITCH_V, dv,
+                 head_of(p.dv, at.head, p.heads) + (i64)at.start * p.dv.step, p.dv, p.keys - at.start, p.value_depth);
 }
 
 #undef KEYS
@@ -397,9 +428,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
     T* dout_tile = q_tile + QUERIES * PITCH;
     T* k_tiles = dout_tile + QUERIES * PITCH_V;
     T* v_tile = k_tiles + 2 * KEYS * PITCH;
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const int head = blockIdx.x / p.blocks;
-    const int first = (p.blocks - 1 - (int)(blockIdx.x % p.blocks)) * QUERIES;
+    auto place = [&] { return Place(p.blocks, TILES * 16, true); };
+    const Place here = place();
+    const int head = here.head, first = here.first;
     const T* k = head_of(p.k, head, p.heads);
     const T* v = head_of(p.v, head, p.heads);
     const int visible = CAUSAL && first + QUERIES < p.keys ? first + QUERIES : p.keys;
@@ -419,10 +450,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
     if (end > 0) load_values(0);
     of_copy_async_commit();
 
-    const of_shared_t q_at = left_place(q_tile + warp * TILES * 16 * PITCH, PITCH),
-                      dout_at = left_place(dout_tile + warp * TILES * 16 * PITCH_V, PITCH_V),
-                      v_at = right_place(v_tile, PITCH_V);
-    const int row = first + warp * TILES * 16 + lane / 4;
     const f32 scale_log2 = p.scale * LOG2E;
     f32 dq[TILES][D / 8][4], lse[TILES][2], delta[TILES][2];
     clear(dq);
@@ -430,10 +457,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
     for (int m = 0; m < TILES; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            const int query = row + m * 16 + h * 8;
-            const i64 at = (i64)head * p.queries + query;
-            lse[m][h] = query < p.queries ? p.lse[at] * LOG2E : 0.0f;
-            delta[m][h] = query < p.queries ? p.delta[at] : 0.0f;
+            const int query = here.row + m * 16 + h * 8;
+            const bool there = query < p.queries;
+            lse[m][h] = there ? lse_of(p, head)[(i64)query * p.lse_step] * LOG2E : 0.0f;
+            delta[m][h] = there ? p.delta[(i64)head * p.queries + query] : 0.0f;
         }
 
     for (int j = 0; j < end; j++) {
@@ -444,8 +471,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
         of_copy_async_commit();
         f32 s[TILES][KEYS / 8][4];
         clear(s);
-        rows_with_rows<TILES, KEYS, D>(s, q_at, right_place(k_tile, PITCH));
-        const bool masked = (j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + warp * TILES * 16 + 1);
+        rows_with_rows<TILES, KEYS, D>(s, warp_place<TILES * 16>(q_tile, PITCH), right_place(k_tile, PITCH));
+        const bool masked = (j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + 1);
+        const Place at = place();
 #pragma unroll
         for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -453,15 +481,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
                     const f32 weight = of_exp2(s[m][n][e] * scale_log2 - lse[m][e / 2]);
-                    const int key = j * KEYS + n * 8 + lane % 4 * 2 + e % 2;
-                    const bool hidden = masked && (key >= p.keys || (CAUSAL && key > row + m * 16 + e / 2 * 8));
+                    const int key = j * KEYS + n * 8 + at.column + e % 2;
+                    const bool hidden = masked && (key >= p.keys || (CAUSAL && key > at.row + m * 16 + e / 2 * 8));
                     s[m][n][e] = hidden ? 0.0f : weight;
                 }
         of_copy_async_wait<1>();
         __syncthreads();
         f32 ds[TILES][KEYS / 8][4];
         clear(ds);
-        rows_with_rows<TILES, KEYS, DV>(ds, dout_at, v_at);
+        rows_with_rows<TILES, KEYS, DV>(ds, warp_place<TILES * 16>(dout_tile, PITCH_V), right_place(v_tile, PITCH_V));
         __syncthreads();
         if (j + 1 < end) load_values(j + 1);
         of_copy_async_commit();
@@ -481,9 +509,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
         for (int n = 0; n < D / 8; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++) dq[m][n][e] *= p.scale;
-    const int start = first + warp * TILES * 16;
-    store<TILES, D>(q_tile + warp * TILES * 16 * PITCH, dq, head_of(p.dq, head, p.heads) + (i64)start * p.dq.step, p.dq,
-                    p.queries - start, p.depth);
+    const Place at = place();
+    T* out = head_of(p.dq, at.head, p.heads) + (i64)at.start * p.dq.step;
+    store<TILES, D>(q_tile + (at.start - at.first) * PITCH, dq, out, p.dq, p.queries - at.start, p.depth);
 }
 
 #endif

@@ -224,6 +224,15 @@ OF_FN u32 of_shared_address(const void* p) {
 #endif
 }
 
+// The same number, but the compiler does not know that: what is worked out from it inside a loop is worked out there, and
+// holds no registers meanwhile.
+OF_FN int of_opaque(int x) {
+#ifndef OF_EMULATOR
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
 // A place in shared memory as a number that is counted in bytes: sums with constants become part of the instruction.
 #ifdef OF_EMULATOR
 typedef u64 of_shared_t;
