@@ -8,14 +8,19 @@
 pub mod attention;
 mod blas;
 mod compile;
+pub mod copy;
+pub mod elementwise;
 pub mod fill;
 mod gpu;
 pub mod matmul;
 mod memory;
+mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use blas::Epilogue;
 pub use gpu::Gpu;
