@@ -245,7 +245,11 @@ impl std::error::Error for Error {
 
 impl From<oflow_kernels::KernelError> for Error {
     fn from(e: oflow_kernels::KernelError) -> Error {
-        Error::argument(e.0)
+        match e.cause() {
+            oflow_kernels::Cause::Call => Error::argument(e.0),
+            oflow_kernels::Cause::Device => Error::device(e.0),
+            oflow_kernels::Cause::Memory => Error::memory(e.0),
+        }
     }
 }
 

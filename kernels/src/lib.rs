@@ -2,9 +2,10 @@
 //!
 //! This crate knows dtypes, logical shapes, shard boxes, strides and pointers. It knows nothing of SBP, ranks or
 //! placements: the rooms above hand it [`View`]s and it computes. Start reading at [`view`] (what a kernel is given)
-//! and `cpu` (the kernels).
+//! `cpu` (the kernels) and `cuda` (those on NVIDIA GPUs).
 
 pub mod cpu;
+pub mod cuda;
 mod dtype;
 pub mod expr;
 pub mod parallel;
@@ -18,12 +19,35 @@ pub use view::{Dims, ShardBox, Strides, View};
 
 /// Why a kernel refused to run: a sentence without op name or call site, which the caller adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KernelError(pub String);
+pub struct KernelError(pub String, Cause);
+
+/// Whose fault it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The arguments or the values.
+    Call,
+    /// The device: a library is missing, the driver reports an error.
+    Device,
+    /// The device has no memory left.
+    Memory,
+}
 
 impl KernelError {
     /// An error from anything printable.
     pub fn new(message: impl Into<String>) -> Self {
-        KernelError(message.into())
+        KernelError(message.into(), Cause::Call)
+    }
+    /// The device failed.
+    pub fn device(message: impl Into<String>) -> Self {
+        KernelError(message.into(), Cause::Device)
+    }
+    /// The device has no memory left.
+    pub fn out_of_memory(message: impl Into<String>) -> Self {
+        KernelError(message.into(), Cause::Memory)
+    }
+    /// Whose fault it was.
+    pub fn cause(&self) -> Cause {
+        self.1
     }
 }
 

@@ -351,6 +351,12 @@ impl OpDef {
         let name = format!("{}_cpu", self.sig.name);
         self.kernel(KernelDef::cpu(&name, run))
     }
+    /// Adds a CUDA kernel that always applies.
+    #[must_use]
+    pub fn cuda(self, run: impl Fn(&super::KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> OpDef {
+        let name = format!("{}_cuda", self.sig.name);
+        self.kernel(KernelDef::cuda(&name, run))
+    }
     /// Adds calls for the op harness.
     #[must_use]
     pub fn samples(mut self, s: &[&str]) -> OpDef {

@@ -5,6 +5,7 @@ use super::def::OpDef;
 use super::infer::{InferCtx, TensorType, as_bool, as_int, as_ints, get_attr};
 use crate::error::{Error, Result};
 use crate::placement::Device;
+use oflow_kernels::cuda::Queue;
 use oflow_kernels::{DType, Dims, Scalar, ShardBox, View};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -96,9 +97,16 @@ pub struct KernelDef {
 impl KernelDef {
     /// A CPU kernel that always applies.
     pub fn cpu(name: &str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> KernelDef {
+        Self::on(Device::Cpu, name, run)
+    }
+    /// A CUDA kernel that always applies: it puts work on [`KernelCx::queue`] and does not wait for it.
+    pub fn cuda(name: &str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> KernelDef {
+        Self::on(Device::Cuda, name, run)
+    }
+    fn on(device: Device, name: &str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> KernelDef {
         KernelDef {
             name: name.to_string(),
-            device: Device::Cpu,
+            device,
             pred: KernelPred::Any,
             priority: Priority::Default,
             run: Arc::new(run),
@@ -187,9 +195,20 @@ pub struct KernelCx<'a> {
     pub state: Option<&'a KernelState>,
     /// Scratch memory of the size the kernel asked for, as bytes.
     pub workspace: Option<&'a View>,
+    /// The stream, for a kernel on a GPU.
+    pub queue: Option<&'a Queue<'a>>,
 }
 
-impl KernelCx<'_> {
+impl<'a> KernelCx<'a> {
+    /// The stream of the GPU that a CUDA kernel puts its work on.
+    pub fn queue(&self) -> Result<&'a Queue<'a>> {
+        self.queue.ok_or_else(|| Error::device(format!("{}: a CUDA kernel without a stream", self.op.sig.name)))
+    }
+    /// The scratch memory that the kernel asked for.
+    pub fn workspace(&self) -> Result<&'a View> {
+        self.workspace
+            .ok_or_else(|| Error::device(format!("{}: a kernel without its scratch memory", self.op.sig.name)))
+    }
     /// Input `i`.
     pub fn input(&self, i: usize) -> Result<&View> {
         self.opt_input(i).ok_or_else(|| Error::argument(format!("{}: input {i} is missing", self.op.sig.name)))

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, OpDef, ShapeRule};
-use oflow_kernels::{Scalar, cpu};
+use oflow_kernels::{Scalar, cpu, cuda};
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
@@ -12,6 +12,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .dtype(DTypeRule::Attr)
                 .grad(Grad::None)
                 .cpu(|cx| Ok(cpu::copy::fill(cx.output(0), cx.scalar("value")?)?))
+                .cuda(|cx| Ok(cuda::fill::fill(cx.queue()?, cx.output(0), cx.scalar("value")?)?))
                 .samples(&["; shape=[3, 4], value=2.5", "; shape=[5], dtype=i64, value=3"])
         }),
         OpDef::new("arange(; len: int, dtype: dtype = i64, start: runtime scalar = 0, step: runtime scalar = 1) -> y")

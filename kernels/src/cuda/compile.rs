@@ -1,0 +1,186 @@
+//! Source to machine code: NVRTC, and a folder of what it made before.
+
+use super::probe::probe;
+use crate::{KernelError, Result};
+use cudarc::nvrtc::{result, sys};
+use std::ffi::CString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What every program may include.
+pub(super) const HEADERS: &[(&str, &str)] = &[
+    ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
+    ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
+    ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
+    ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
+];
+
+/// A program as the compiler gets it.
+pub(super) struct Unit<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+    /// `NAME=value`.
+    pub defines: Vec<String>,
+    /// `sm_90`.
+    pub arch: String,
+    /// The name of the GPU: code of one that only pretends is of use to it alone.
+    pub gpu: &'a str,
+}
+
+/// The machine code (a CUBIN), from the cache or compiled, and whether it had to be compiled.
+///
+/// # Errors
+/// What the compiler says, with its lines.
+pub(super) fn machine_code(unit: &Unit) -> Result<(Vec<u8>, bool)> {
+    let file = cache_dir().map(|d| d.join(format!("{}-{:032x}.cubin", unit.name, key(unit))));
+    if let Some(code) = file.as_deref().and_then(read) {
+        return Ok((code, false));
+    }
+    let code = compile(unit)?;
+    if let Some(file) = file
+        && let Err(e) = write(&file, &code)
+    {
+        // Without the cache everything still works, only slower next time.
+        eprintln!("oflow: cannot keep compiled kernels in {}: {e}", file.display());
+    }
+    Ok((code, true))
+}
+
+/// Of all that the code depends on.
+fn key(unit: &Unit) -> u128 {
+    let version = probe().nvrtc.as_deref().unwrap_or("");
+    let mut h = Fnv128::default();
+    for part in [unit.text, &unit.arch, unit.gpu, version, env!("CARGO_PKG_VERSION")] {
+        h.add(part);
+    }
+    HEADERS.iter().for_each(|(name, text)| {
+        h.add(name);
+        h.add(text);
+    });
+    unit.defines.iter().for_each(|d| h.add(d));
+    h.0
+}
+
+/// FNV-1a: stable over builds and machines, which the standard library's hashers are not.
+struct Fnv128(u128);
+
+impl Default for Fnv128 {
+    fn default() -> Self {
+        Fnv128(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
+    }
+}
+
+impl Fnv128 {
+    fn add(&mut self, text: &str) {
+        for b in text.bytes().chain([0]) {
+            self.0 = (self.0 ^ u128::from(b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    }
+}
+
+/// `$OFLOW_KERNEL_CACHE`, or `oflow/kernels` in the user's folder of caches; none where neither is known.
+fn cache_dir() -> Option<&'static Path> {
+    static DIR: OnceLock<Option<PathBuf>> = OnceLock::new();
+    DIR.get_or_init(|| {
+        let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        var("OFLOW_KERNEL_CACHE").or_else(|| {
+            var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|h| h.join(".cache"))).map(|d| d.join("oflow/kernels"))
+        })
+    })
+    .as_deref()
+}
+
+/// The code in a file, unless it was damaged: the last 16 bytes are the sum of those before.
+fn read(file: &Path) -> Option<Vec<u8>> {
+    let mut bytes = std::fs::read(file).ok()?;
+    let at = bytes.len().checked_sub(16)?;
+    let sum = u128::from_le_bytes(bytes[at..].try_into().ok()?);
+    bytes.truncate(at);
+    (checksum(&bytes) == sum).then_some(bytes)
+}
+
+/// Under another name first, so that a reader never sees half of it.
+fn write(file: &Path, code: &[u8]) -> std::io::Result<()> {
+    if let Some(dir) = file.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let id = std::thread::current().id();
+    let partial = file.with_extension(format!("{}-{id:?}.partial", std::process::id()));
+    let written = std::fs::File::create(&partial).and_then(|mut f| {
+        f.write_all(code)?;
+        f.write_all(&checksum(code).to_le_bytes())
+    });
+    written.and_then(|()| std::fs::rename(&partial, file)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&partial);
+    })
+}
+
+fn checksum(bytes: &[u8]) -> u128 {
+    let mut h = Fnv128::default();
+    for b in bytes {
+        h.0 = (h.0 ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+    }
+    h.0
+}
+
+/// Frees the compiler's handle.
+struct Program(sys::nvrtcProgram);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created in `compile`, destroyed once.
+        let _ = unsafe { result::destroy_program(self.0) };
+    }
+}
+
+fn compile(unit: &Unit) -> Result<Vec<u8>> {
+    probe().nvrtc.as_ref().map_err(|e| KernelError::device(format!("no CUDA compiler (NVRTC): {e}")))?;
+    let failed = |what: &str, status: &dyn std::fmt::Debug| {
+        KernelError::device(format!("compiling {} {:?} for {}: {what}: {status:?}", unit.name, unit.defines, unit.arch))
+    };
+    let c = |s: &str| CString::new(s).map_err(|_| failed("a zero byte in the source", &()));
+    let (text, name) = (c(unit.text)?, c(&format!("{}.cu", unit.name))?);
+    let headers: Vec<(CString, CString)> = HEADERS.iter().map(|(n, t)| Ok((c(n)?, c(t)?))).collect::<Result<_>>()?;
+    let names: Vec<_> = headers.iter().map(|h| h.0.as_ptr()).collect();
+    let texts: Vec<_> = headers.iter().map(|h| h.1.as_ptr()).collect();
+    let mut raw = std::ptr::null_mut();
+    // SAFETY: NUL-terminated strings that outlive the call, as many texts as names.
+    let status = unsafe {
+        sys::nvrtcCreateProgram(
+            &mut raw,
+            text.as_ptr(),
+            name.as_ptr(),
+            headers.len() as i32,
+            texts.as_ptr(),
+            names.as_ptr(),
+        )
+    };
+    status.result().map_err(|e| failed("nvrtcCreateProgram", &e))?;
+    let program = Program(raw);
+    let mut options = vec![format!("--gpu-architecture={}", unit.arch), "--std=c++17".to_string()];
+    options.extend(unit.defines.iter().map(|d| format!("-D{d}")));
+    // SAFETY: a live program.
+    if let Err(e) = unsafe { result::compile_program(program.0, &options) } {
+        return Err(failed(&log(&program), &e));
+    }
+    let mut size = 0;
+    // SAFETY: a compiled program; writes one size.
+    unsafe { sys::nvrtcGetCUBINSize(program.0, &mut size) }.result().map_err(|e| failed("nvrtcGetCUBINSize", &e))?;
+    let mut code = vec![0u8; size];
+    // SAFETY: room for the size just asked for.
+    let status = unsafe { sys::nvrtcGetCUBIN(program.0, code.as_mut_ptr().cast()) };
+    status.result().map_err(|e| failed("nvrtcGetCUBIN", &e))?;
+    Ok(code)
+}
+
+fn log(program: &Program) -> String {
+    // SAFETY: a live program.
+    match unsafe { result::get_program_log(program.0) } {
+        Ok(bytes) => {
+            let bytes: Vec<u8> = bytes.iter().map(|b| *b as u8).take_while(|b| *b != 0).collect();
+            String::from_utf8_lossy(&bytes).into_owned()
+        }
+        Err(e) => format!("(no log: {e:?})"),
+    }
+}

@@ -1,0 +1,103 @@
+//! One GPU of this process: its primary context, its properties, the programs compiled for it.
+
+use super::driver_error;
+use super::probe::{GpuInfo, LEAST_CAPABILITY, probe};
+use super::program::Programs;
+use crate::{KernelError, Result};
+use cudarc::driver::{result, sys};
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One GPU of this process. Shared by all ranks that drive it (threads, in tests) and never closed: memory and streams
+/// may be released at any time, from any thread, until the process ends.
+pub struct Gpu {
+    info: GpuInfo,
+    context: sys::CUcontext,
+    multiprocessors: u32,
+    shared_memory: u32,
+    pub(super) programs: Programs,
+}
+
+// SAFETY: a CUDA context may be made current on any thread; the rest is plain data or locked.
+unsafe impl Send for Gpu {}
+// SAFETY: as above.
+unsafe impl Sync for Gpu {}
+
+thread_local! {
+    /// The GPU whose context is current on this thread, by number.
+    static BOUND: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+impl Gpu {
+    /// The GPU of that number among the visible ones, opened at most once a process.
+    ///
+    /// # Errors
+    /// Without a driver, a GPU of that number, or one of the libraries; the text says which.
+    pub fn open(index: usize) -> Result<Arc<Gpu>> {
+        static OPEN: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
+        let gpus = probe().check()?;
+        let Some(info) = gpus.get(index) else {
+            return Err(KernelError::device(format!("there is no GPU {index}: {} are visible", gpus.len())));
+        };
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(g) = open.iter().find(|g| g.info.index == index) {
+            return Ok(g.clone());
+        }
+        let gpu = Arc::new(Gpu::new(info.clone())?);
+        open.push(gpu.clone());
+        Ok(gpu)
+    }
+
+    fn new(info: GpuInfo) -> Result<Gpu> {
+        use sys::CUdevice_attribute_enum as A;
+        if info.capability < LEAST_CAPABILITY {
+            let (major, minor) = LEAST_CAPABILITY;
+            return Err(KernelError::device(format!(
+                "{} has compute capability {}.{}; oflow's kernels need {major}.{minor}",
+                info.name, info.capability.0, info.capability.1
+            )));
+        }
+        let failed = |e| driver_error("opening a GPU", e);
+        let device = result::device::get(info.index as i32).map_err(failed)?;
+        // SAFETY: a device handle of this driver, which the probe has initialised.
+        let context = unsafe { result::primary_ctx::retain(device) }.map_err(failed)?;
+        // SAFETY: as above.
+        let attribute = |a| unsafe { result::device::get_attribute(device, a) }.map_err(failed);
+        Ok(Gpu {
+            multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
+            shared_memory: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
+            programs: Programs::new(info.capability),
+            info,
+            context,
+        })
+    }
+
+    /// Makes its context the calling thread's: before any other call to the driver.
+    pub fn bind(&self) -> Result<()> {
+        if BOUND.get() == Some(self.info.index) {
+            return Ok(());
+        }
+        // SAFETY: a context that is never released.
+        unsafe { result::ctx::set_current(self.context) }.map_err(|e| driver_error("cuCtxSetCurrent", e))?;
+        BOUND.set(Some(self.info.index));
+        Ok(())
+    }
+
+    /// What the driver says of it.
+    pub fn info(&self) -> &GpuInfo {
+        &self.info
+    }
+    /// Number of multiprocessors.
+    pub fn multiprocessors(&self) -> u32 {
+        self.multiprocessors
+    }
+    /// The most bytes of shared memory that a block may ask for.
+    pub fn shared_memory(&self) -> u32 {
+        self.shared_memory
+    }
+    /// Free and all bytes of its memory.
+    pub fn memory_info(&self) -> Result<(usize, usize)> {
+        self.bind()?;
+        result::mem_get_info().map_err(|e| driver_error("cuMemGetInfo", e))
+    }
+}

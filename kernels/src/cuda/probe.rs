@@ -1,0 +1,155 @@
+//! What of CUDA this machine has. Everything asks here before it calls into a CUDA library: `cudarc` panics on the first use
+//! of a library that is missing.
+
+use crate::cuda::driver_error;
+use crate::{KernelError, Result};
+use cudarc::{cublaslt, driver, nccl, nvrtc};
+use std::ffi::c_int;
+use std::sync::OnceLock;
+
+/// One GPU, as the driver describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuInfo {
+    /// Number among the visible ones.
+    pub index: usize,
+    /// `NVIDIA H200`.
+    pub name: String,
+    /// Compute capability.
+    pub capability: (i32, i32),
+    /// Bytes of memory.
+    pub memory: usize,
+}
+
+/// What was found. Each library is its version, or why it cannot be used.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    /// The driver, by the newest CUDA it supports.
+    pub driver: Result<String, String>,
+    /// The GPUs, or why there are none.
+    pub gpus: Result<Vec<GpuInfo>, String>,
+    /// The run-time compiler.
+    pub nvrtc: Result<String, String>,
+    /// Matrix products.
+    pub cublaslt: Result<String, String>,
+    /// Collectives.
+    pub nccl: Result<String, String>,
+}
+
+/// The lowest compute capability that the kernels are written for (bf16 arithmetic, asynchronous copies).
+pub const LEAST_CAPABILITY: (i32, i32) = (8, 0);
+
+impl Probe {
+    /// An error that says what is missing for computing on a GPU, and what to do.
+    pub fn check(&self) -> Result<&[GpuInfo]> {
+        let missing = |what: &str, why: &str| KernelError::device(format!("{what}: {why}"));
+        self.driver.as_ref().map_err(|e| missing("no CUDA driver", e))?;
+        let gpus = self.gpus.as_ref().map_err(|e| missing("no GPU", e))?;
+        self.nvrtc.as_ref().map_err(|e| missing("no CUDA compiler (NVRTC)", e))?;
+        self.cublaslt.as_ref().map_err(|e| missing("no cuBLASLt", e))?;
+        Ok(gpus)
+    }
+}
+
+/// Looks once; the answer is kept.
+pub fn probe() -> &'static Probe {
+    static FOUND: OnceLock<Probe> = OnceLock::new();
+    FOUND.get_or_init(look)
+}
+
+fn look() -> Probe {
+    macro_rules! library {
+        ($sys:path, $file:literal, $needed:expr) => {{
+            use $sys as sys;
+            // SAFETY: only tries to open a library by its names; the second call comes only if that succeeds, and looks for
+            // symbols without calling them.
+            let lacking = unsafe {
+                match sys::is_culib_present() {
+                    false => None,
+                    true => Some($needed.into_iter().find(|s| sys::culib().get::<*const ()>(s.as_bytes()).is_err())),
+                }
+            };
+            match lacking {
+                None => Err(concat!($file, " is not on the library search path").to_string()),
+                Some(Some(symbol)) => Err(format!("{} is too old: it lacks {symbol}", $file)),
+                Some(None) => Ok(()),
+            }
+        }};
+    }
+    // Beside these only functions are called that were there long before.
+    let driver =
+        library!(driver::sys, "libcuda.so", ["cuStreamCreateWithPriority", "cuModuleLoadData", "cuLaunchKernel"]);
+    let nvrtc = library!(nvrtc::sys, "libnvrtc.so", ["nvrtcGetCUBIN", "nvrtcGetCUBINSize"]);
+    let cublaslt = library!(cublaslt::sys, "libcublasLt.so", ["cublasLtGetVersion", "cublasLtMatmul"]);
+    let nccl = library!(nccl::sys, "libnccl.so", ["ncclGetVersion", "ncclCommInitRankConfig", "ncclCommFinalize"]);
+    Probe {
+        gpus: match &driver {
+            Err(_) => Err("there is no driver".to_string()),
+            Ok(()) => gpus().map_err(|e| e.0),
+        },
+        driver: driver.and_then(|()| driver_version()),
+        nvrtc: nvrtc.and_then(|()| nvrtc_version()),
+        cublaslt: cublaslt.map(|()| cublaslt_version()),
+        nccl: nccl.and_then(|()| nccl_version()),
+    }
+}
+
+fn driver_version() -> Result<String, String> {
+    let mut version: c_int = 0;
+    // SAFETY: writes one int; the library is there. Needs no initialisation.
+    match unsafe { driver::sys::cuDriverGetVersion(&mut version) }.result() {
+        Ok(()) => Ok(format!("CUDA {}.{}", version / 1000, version % 1000 / 10)),
+        Err(e) => Err(driver_error("cuDriverGetVersion", e).0),
+    }
+}
+
+fn gpus() -> Result<Vec<GpuInfo>> {
+    driver::result::init().map_err(|e| driver_error("cuInit", e))?;
+    let count = driver::result::device::get_count().map_err(|e| driver_error("cuDeviceGetCount", e))?;
+    if count == 0 {
+        return Err(KernelError::device("the driver sees no GPU"));
+    }
+    (0..count).map(info).collect()
+}
+
+fn info(index: c_int) -> Result<GpuInfo> {
+    use driver::sys::CUdevice_attribute_enum as A;
+    let failed = |e| driver_error("reading the properties of a GPU", e);
+    let device = driver::result::device::get(index).map_err(failed)?;
+    // SAFETY: a device handle of this driver.
+    let attribute = |a| unsafe { driver::result::device::get_attribute(device, a) }.map_err(failed);
+    Ok(GpuInfo {
+        index: index as usize,
+        name: driver::result::device::get_name(device).map_err(failed)?,
+        capability: (
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        // SAFETY: a device handle of this driver.
+        memory: unsafe { driver::result::device::total_mem(device) }.map_err(failed)?,
+    })
+}
+
+fn nvrtc_version() -> Result<String, String> {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: writes two ints; the library is there.
+    match unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) } {
+        nvrtc::sys::nvrtcResult::NVRTC_SUCCESS => Ok(format!("{major}.{minor}")),
+        e => Err(format!("nvrtcVersion: {e:?}")),
+    }
+}
+
+fn cublaslt_version() -> String {
+    // SAFETY: takes and touches nothing; the library is there.
+    let v = unsafe { cublaslt::sys::cublasLtGetVersion() };
+    // 120304 is 12.3.4, as is 13_01_02 = 130102.
+    format!("{}.{}.{}", v / 10000, v / 100 % 100, v % 100)
+}
+
+fn nccl_version() -> Result<String, String> {
+    let mut v: c_int = 0;
+    // SAFETY: writes one int; the library is there.
+    match unsafe { nccl::sys::ncclGetVersion(&mut v) } {
+        nccl::sys::ncclResult_t::ncclSuccess => Ok(format!("{}.{}.{}", v / 10000, v / 100 % 100, v % 100)),
+        e => Err(format!("ncclGetVersion: {e:?}")),
+    }
+}

@@ -1,0 +1,163 @@
+//! Programs of a GPU: sources with definitions, compiled at their first use and kept.
+
+use super::compile::{Unit, machine_code};
+use super::probe::GpuInfo;
+use super::{Function, driver_error};
+use crate::{DType, KernelError, Result};
+use cudarc::driver::{result, sys};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+/// The text of a `.cu` file, or text that was generated.
+#[derive(Clone, Debug)]
+pub struct Source {
+    name: Cow<'static, str>,
+    text: Cow<'static, str>,
+    /// Hash of name and text: stands for them in tables.
+    id: u64,
+}
+
+const fn fnv(mut hash: u64, bytes: &[u8]) -> u64 {
+    let mut i = 0;
+    while i < bytes.len() {
+        hash = (hash ^ bytes[i] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        i += 1;
+    }
+    hash
+}
+
+const FNV: u64 = 0xcbf2_9ce4_8422_2325;
+
+impl Source {
+    /// A file of `kernels/cuda/`, by its name without the ending: `Source::file("softmax", include_str!(...))`.
+    pub const fn file(name: &'static str, text: &'static str) -> Source {
+        Source {
+            name: Cow::Borrowed(name),
+            text: Cow::Borrowed(text),
+            id: fnv(fnv(FNV, name.as_bytes()), text.as_bytes()),
+        }
+    }
+    /// Generated text.
+    pub fn generated(name: &str, text: String) -> Source {
+        let id = fnv(fnv(FNV, name.as_bytes()), text.as_bytes());
+        Source { name: Cow::Owned(name.to_string()), text: Cow::Owned(text), id }
+    }
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A macro that a program is compiled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Define {
+    name: &'static str,
+    value: Value,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Type(DType),
+    Int(i64),
+}
+
+impl Define {
+    /// The storage type of a dtype: `f32`, `bf16`, `b8` (bool) …
+    pub const fn dtype(name: &'static str, dtype: DType) -> Define {
+        Define { name, value: Value::Type(dtype) }
+    }
+    /// A number.
+    pub const fn int(name: &'static str, value: i64) -> Define {
+        Define { name, value: Value::Int(value) }
+    }
+    fn hash(&self, hash: u64) -> u64 {
+        let value = match self.value {
+            Value::Type(d) => d as u64 | 1 << 63,
+            Value::Int(i) => i as u64 ^ 1 << 62,
+        };
+        (fnv(hash, self.name.as_bytes()) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+    fn text(&self) -> String {
+        match self.value {
+            Value::Type(DType::Bool) => format!("{}=b8", self.name),
+            Value::Type(d) => format!("{}={d}", self.name),
+            Value::Int(i) => format!("{}={i}", self.name),
+        }
+    }
+}
+
+/// A loaded module; never unloaded.
+struct Module(sys::CUmodule);
+// SAFETY: a handle that any thread with the context may use.
+unsafe impl Send for Module {}
+// SAFETY: as above.
+unsafe impl Sync for Module {}
+
+/// All programs of one GPU.
+pub(super) struct Programs {
+    arch: String,
+    modules: Mutex<BTreeMap<u64, Arc<OnceLock<Result<Module>>>>>,
+    functions: RwLock<BTreeMap<u64, Function>>,
+    compiled: AtomicUsize,
+}
+
+impl Programs {
+    pub(super) fn new((major, minor): (i32, i32)) -> Programs {
+        Programs {
+            arch: format!("sm_{major}{minor}"),
+            modules: Mutex::default(),
+            functions: RwLock::default(),
+            compiled: AtomicUsize::new(0),
+        }
+    }
+
+    /// An entry of a program, compiled now if it is the first time. The GPU is bound.
+    pub(super) fn function(&self, gpu: &GpuInfo, source: &Source, entry: &str, defines: &[Define]) -> Result<Function> {
+        let module = defines.iter().fold(source.id, |h, d| d.hash(h));
+        let key = fnv(module, entry.as_bytes());
+        if let Some(f) = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(*f);
+        }
+        let cell = {
+            let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            modules.entry(module).or_default().clone()
+        };
+        // Others that want the same program wait here; those that want another compile beside.
+        let loaded = cell.get_or_init(|| self.load(gpu, source, defines)).as_ref().map_err(Clone::clone)?;
+        let name = CString::new(entry).map_err(|_| KernelError::device("a kernel's name has a zero byte"))?;
+        // SAFETY: a loaded module.
+        let raw = unsafe { result::module::get_function(loaded.0, name) }
+            .map_err(|e| driver_error(&format!("looking for the kernel {entry} of {}", source.name), e))?;
+        let f = Function::new(raw);
+        self.functions.write().unwrap_or_else(PoisonError::into_inner).insert(key, f);
+        Ok(f)
+    }
+
+    fn load(&self, gpu: &GpuInfo, source: &Source, defines: &[Define]) -> Result<Module> {
+        let unit = Unit {
+            name: &source.name,
+            text: &source.text,
+            defines: defines.iter().map(Define::text).collect(),
+            arch: self.arch.clone(),
+            gpu: &gpu.name,
+        };
+        let (code, compiled) = machine_code(&unit)?;
+        if compiled {
+            let n = self.compiled.fetch_add(1, Ordering::Relaxed) + 1;
+            if std::io::stderr().is_terminal() {
+                eprint!("\roflow: {n} CUDA kernels compiled for {} (kept for the next time) ", gpu.name);
+            }
+        }
+        // SAFETY: an image of the compiler's, which the driver copies.
+        let module = unsafe { result::module::load_data(code.as_ptr().cast()) };
+        module.map(Module).map_err(|e| driver_error(&format!("loading the program {}", source.name), e))
+    }
+}

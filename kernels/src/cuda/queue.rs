@@ -1,0 +1,229 @@
+//! What a kernel on a GPU is given, and how it puts work there.
+
+use super::program::{Define, Source};
+use super::{Gpu, PinnedMemory, Stream, driver_error};
+use crate::{KernelError, Result, View};
+use cudarc::driver::{result, sys};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// A compiled kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Function(sys::CUfunction);
+
+// SAFETY: a handle into a module that is never unloaded.
+unsafe impl Send for Function {}
+// SAFETY: as above.
+unsafe impl Sync for Function {}
+
+impl Function {
+    pub(super) fn new(raw: sys::CUfunction) -> Function {
+        Function(raw)
+    }
+    /// Allows that many bytes of dynamic shared memory (more than 48 KiB must be asked for once).
+    pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: a live function.
+        unsafe { result::function::set_function_attribute(self.0, attribute, bytes as i32) }
+            .map_err(|e| driver_error(&format!("asking for {bytes} bytes of shared memory"), e))
+    }
+}
+
+/// How many threads run a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks.
+    pub grid: (u32, u32, u32),
+    /// Threads of a block.
+    pub block: (u32, u32, u32),
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+}
+
+impl Launch {
+    /// A row of blocks.
+    pub const fn new(blocks: u32, threads: u32) -> Launch {
+        Launch { grid: (blocks, 1, 1), block: (threads, 1, 1), shared: 0 }
+    }
+    /// A grid of blocks.
+    pub const fn grid(grid: (u32, u32, u32), threads: u32) -> Launch {
+        Launch { grid, block: (threads, 1, 1), shared: 0 }
+    }
+    /// With dynamic shared memory.
+    #[must_use]
+    pub const fn shared(mut self, bytes: u32) -> Launch {
+        self.shared = bytes;
+        self
+    }
+}
+
+/// Arguments of a kernel, in order. Each lies at a multiple of 8 bytes in one buffer.
+#[derive(Default)]
+pub struct Args {
+    words: SmallVec<[u64; 48]>,
+    starts: SmallVec<[u32; 24]>,
+}
+
+impl Args {
+    /// None yet.
+    pub fn new() -> Args {
+        Args::default()
+    }
+    /// Any plain value of the type that the kernel's parameter has (a number, or a `repr(C)` struct).
+    #[must_use]
+    pub fn value<T: Copy>(mut self, value: T) -> Args {
+        let words = size_of::<T>().div_ceil(8);
+        assert!(align_of::<T>() <= 8, "arguments are aligned to 8 bytes");
+        let start = self.words.len();
+        self.starts.push(start as u32);
+        self.words.resize(start + words, 0);
+        // SAFETY: room for `words * 8 >= size_of::<T>()` bytes, which a `T` may be written to.
+        unsafe { self.words[start..].as_mut_ptr().cast::<T>().write_unaligned(value) };
+        self
+    }
+    /// A struct whose members have 8 bytes each.
+    #[must_use]
+    pub fn words(mut self, words: &[u64]) -> Args {
+        self.starts.push(self.words.len() as u32);
+        self.words.extend_from_slice(words);
+        self
+    }
+    /// All arguments so far as one: a struct whose members have 8 bytes each.
+    #[must_use]
+    pub fn packed(mut self) -> Args {
+        self.starts.truncate(1);
+        self
+    }
+    /// An address.
+    #[must_use]
+    pub fn ptr(self, at: *mut u8) -> Args {
+        self.value(at as u64)
+    }
+    /// The first element of a view.
+    #[must_use]
+    pub fn view(self, view: &View) -> Args {
+        self.ptr(view.ptr())
+    }
+    /// The first element of a view that may be absent: a null pointer then.
+    #[must_use]
+    pub fn opt_view(self, view: Option<&View>) -> Args {
+        self.ptr(view.map_or(std::ptr::null_mut(), View::ptr))
+    }
+}
+
+/// Where kernels report values out of range: a record in host memory that the GPU writes (`of_fault` in the prelude).
+pub struct FaultSlot {
+    memory: PinnedMemory,
+    device: *mut u8,
+}
+
+// SAFETY: addresses of memory that the slot owns, which is read through atomics.
+unsafe impl Send for FaultSlot {}
+// SAFETY: as above.
+unsafe impl Sync for FaultSlot {}
+
+#[repr(C)]
+struct Record {
+    claimed: AtomicU32,
+    ready: AtomicU32,
+    ticket: u64,
+    value: i64,
+    low: i64,
+    high: i64,
+}
+
+/// A value that a kernel found out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Which instruction's kernel.
+    pub ticket: u64,
+    /// The value.
+    pub value: i64,
+    /// The least legal value.
+    pub low: i64,
+    /// One above the largest legal value.
+    pub high: i64,
+}
+
+impl FaultSlot {
+    /// An empty one.
+    pub fn new(gpu: &Arc<Gpu>) -> Result<FaultSlot> {
+        let memory = PinnedMemory::new(gpu, size_of::<Record>())?;
+        let device = memory.device_data()?;
+        Ok(FaultSlot { memory, device })
+    }
+    /// What was reported; the slot is empty afterwards. One read of host memory where there is nothing.
+    pub fn take(&self) -> Option<Fault> {
+        // SAFETY: zeroed memory of that size and more alignment, alive as long as self; the GPU writes the plain fields
+        // before it sets `ready`, and nobody after.
+        let record = unsafe { &*self.memory.data().cast::<Record>() };
+        if record.ready.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let fault = Fault { ticket: record.ticket, value: record.value, low: record.low, high: record.high };
+        record.ready.store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        record.claimed.store(0, Ordering::Release);
+        Some(fault)
+    }
+}
+
+/// A stream of a GPU for one instruction: what its kernel puts work on.
+pub struct Queue<'a> {
+    stream: &'a Stream,
+    faults: &'a FaultSlot,
+    ticket: u64,
+}
+
+impl<'a> Queue<'a> {
+    /// The stream for the instruction of that number.
+    pub fn new(stream: &'a Stream, faults: &'a FaultSlot, ticket: u64) -> Queue<'a> {
+        Queue { stream, faults, ticket }
+    }
+    /// The GPU.
+    pub fn gpu(&self) -> &'a Arc<Gpu> {
+        self.stream.gpu()
+    }
+    /// The stream.
+    pub fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+    /// The two arguments of a kernel that reports values out of range: `of_fault* fault, u64 ticket`.
+    pub fn fault_args(&self, args: Args) -> Args {
+        args.ptr(self.faults.device).value(self.ticket)
+    }
+    /// A kernel of a program, compiled at its first use.
+    pub fn function(&self, source: &Source, entry: &str, defines: &[Define]) -> Result<Function> {
+        let gpu = self.stream.gpu();
+        gpu.bind()?;
+        gpu.programs.function(gpu.info(), source, entry, defines)
+    }
+    /// Puts a kernel on the stream. Launches without blocks do nothing.
+    ///
+    /// The arguments must be those of the kernel, and the memory they name of this GPU and large enough for what the kernel
+    /// touches; kernels are called by the functions beside them, which see to that.
+    pub fn launch(&self, function: Function, launch: Launch, mut args: Args) -> Result<()> {
+        if launch.grid.0 == 0 || launch.grid.1 == 0 || launch.grid.2 == 0 {
+            return Ok(());
+        }
+        if launch.grid.1 > 65535 || launch.grid.2 > 65535 {
+            return Err(KernelError::device(format!("a grid of {:?} blocks is beyond what a GPU takes", launch.grid)));
+        }
+        self.gpu().bind()?;
+        let base = args.words.as_mut_ptr();
+        let mut params: SmallVec<[*mut std::ffi::c_void; 24]> =
+            // SAFETY: starts lie inside the buffer.
+            args.starts.iter().map(|s| unsafe { base.add(*s as usize) }.cast()).collect();
+        let stream = self.stream.raw();
+        // SAFETY: a live function and stream of this context; the driver copies the arguments before it returns.
+        unsafe { result::launch_kernel(function.0, launch.grid, launch.block, launch.shared, stream, &mut params) }
+            .map_err(|e| driver_error(&format!("launching a kernel with {launch:?}"), e))
+    }
+    /// Blocks of `threads` for `n` items of work, at most so many that each multiprocessor has `waves` full ones: for
+    /// kernels with a grid-stride loop.
+    pub fn blocks(&self, n: usize, threads: u32, waves: u32) -> u32 {
+        let most = self.gpu().multiprocessors() * (2048 / threads).max(1) * waves;
+        n.div_ceil(threads as usize).min(most as usize) as u32
+    }
+}

@@ -1,0 +1,164 @@
+//! CUDA streams and events.
+
+use super::{Gpu, driver_error};
+use crate::{KernelError, Result};
+use cudarc::driver::{DriverError, result, sys};
+use std::sync::Arc;
+
+/// A queue of work that a GPU does in order.
+pub struct Stream {
+    gpu: Arc<Gpu>,
+    raw: sys::CUstream,
+}
+
+// SAFETY: CUDA allows the use of a stream from any thread.
+unsafe impl Send for Stream {}
+// SAFETY: as above.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// A new one, which does not wait for the legacy default stream. `urgent` work goes before that of other streams.
+    pub fn new(gpu: &Arc<Gpu>, urgent: bool) -> Result<Stream> {
+        gpu.bind()?;
+        // Lower numbers are more urgent; the driver clamps to what the GPU has.
+        let priority = if urgent { -1 } else { 0 };
+        let raw = result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority);
+        Ok(Stream { gpu: gpu.clone(), raw: raw.map_err(|e| driver_error("cuStreamCreate", e))? })
+    }
+    /// The GPU.
+    pub fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+    /// The driver's handle.
+    pub fn raw(&self) -> sys::CUstream {
+        self.raw
+    }
+    /// Waits on the host until all its work is done.
+    pub fn synchronize(&self) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: a live stream.
+        unsafe { result::stream::synchronize(self.raw) }.map_err(|e| driver_error("cuStreamSynchronize", e))
+    }
+    /// Later work of this stream waits for what the event stands for.
+    pub fn wait(&self, event: &Event) -> Result<()> {
+        self.gpu.bind()?;
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: a live stream and a live event of the same driver.
+        unsafe { result::stream::wait_event(self.raw, event.raw, flags) }
+            .map_err(|e| driver_error("cuStreamWaitEvent", e))
+    }
+    /// Copies from host memory. If that is pinned, the call returns before the copy is done.
+    ///
+    /// # Safety
+    /// `to` is memory of this GPU, `from` host memory, both of that many bytes, and both live until the copy is done.
+    pub unsafe fn copy_to_device(&self, to: *mut u8, from: *const u8, bytes: usize) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: by this function's contract.
+        let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to as sys::CUdeviceptr, from.cast(), bytes, self.raw) };
+        status.result().map_err(|e| driver_error("cuMemcpyHtoDAsync", e))
+    }
+    /// Copies to host memory. If that is pinned, the call returns before the copy is done.
+    ///
+    /// # Safety
+    /// `from` is memory of this GPU, `to` host memory, both of that many bytes, and both live until the copy is done.
+    pub unsafe fn copy_to_host(&self, to: *mut u8, from: *const u8, bytes: usize) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: by this function's contract.
+        let status = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from as sys::CUdeviceptr, bytes, self.raw) };
+        status.result().map_err(|e| driver_error("cuMemcpyDtoHAsync", e))
+    }
+    /// Copies within the GPU.
+    ///
+    /// # Safety
+    /// Both are memory of this GPU, of that many bytes, without overlap, and live until the copy is done.
+    pub unsafe fn copy_on_device(&self, to: *mut u8, from: *const u8, bytes: usize) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: by this function's contract.
+        let status =
+            unsafe { sys::cuMemcpyDtoDAsync_v2(to as sys::CUdeviceptr, from as sys::CUdeviceptr, bytes, self.raw) };
+        status.result().map_err(|e| driver_error("cuMemcpyDtoDAsync", e))
+    }
+    /// Sets bytes to zero.
+    ///
+    /// # Safety
+    /// `to` is memory of this GPU of that many bytes, which lives until this is done.
+    pub unsafe fn set_zero(&self, to: *mut u8, bytes: usize) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: by this function's contract.
+        unsafe { result::memset_d8_async(to as sys::CUdeviceptr, 0, bytes, self.raw) }
+            .map_err(|e| driver_error("cuMemsetD8Async", e))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if self.gpu.bind().is_ok() {
+            // SAFETY: from `new`, destroyed once; the driver finishes its work first.
+            let _ = unsafe { result::stream::destroy(self.raw) };
+        }
+    }
+}
+
+/// A point in a stream.
+pub struct Event {
+    gpu: Arc<Gpu>,
+    raw: sys::CUevent,
+}
+
+// SAFETY: CUDA allows the use of an event from any thread.
+unsafe impl Send for Event {}
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    /// One that stands for nothing yet. `timed` ones can be subtracted, and cost more.
+    pub fn new(gpu: &Arc<Gpu>, timed: bool) -> Result<Event> {
+        gpu.bind()?;
+        use sys::CUevent_flags_enum as F;
+        let flags = if timed { F::CU_EVENT_DEFAULT } else { F::CU_EVENT_DISABLE_TIMING };
+        let raw = result::event::create(flags).map_err(|e| driver_error("cuEventCreate", e))?;
+        Ok(Event { gpu: gpu.clone(), raw })
+    }
+    /// From now on it stands for all that the stream has been given so far.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: a live event and a live stream of one context.
+        unsafe { result::event::record(self.raw, stream.raw) }.map_err(|e| driver_error("cuEventRecord", e))
+    }
+    /// Whether that has been done.
+    pub fn reached(&self) -> Result<bool> {
+        self.gpu.bind()?;
+        // SAFETY: a live event.
+        match unsafe { result::event::query(self.raw) } {
+            Ok(()) => Ok(true),
+            Err(DriverError(sys::CUresult::CUDA_ERROR_NOT_READY)) => Ok(false),
+            Err(e) => Err(driver_error("cuEventQuery", e)),
+        }
+    }
+    /// Waits on the host until that has been done.
+    pub fn synchronize(&self) -> Result<()> {
+        self.gpu.bind()?;
+        // SAFETY: a live event.
+        unsafe { result::event::synchronize(self.raw) }.map_err(|e| driver_error("cuEventSynchronize", e))
+    }
+    /// Milliseconds between two timed events that have been reached.
+    pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
+        self.gpu.bind()?;
+        // SAFETY: looks for a symbol of a loaded library. Drivers before CUDA 12.8 do not have it, and calling it would panic.
+        let there = unsafe { sys::culib().get::<*const ()>(b"cuEventElapsedTime_v2") }.is_ok();
+        if !there {
+            return Err(KernelError::device("the driver is too old to time events: CUDA 12.8 or newer is needed"));
+        }
+        // SAFETY: live events.
+        unsafe { result::event::elapsed(self.raw, later.raw) }.map_err(|e| driver_error("cuEventElapsedTime", e))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.gpu.bind().is_ok() {
+            // SAFETY: from `new`, destroyed once.
+            let _ = unsafe { result::event::destroy(self.raw) };
+        }
+    }
+}
