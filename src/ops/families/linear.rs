@@ -4,7 +4,8 @@
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{Dims, View, cpu};
+use oflow_kernels::cuda::Epilogue;
+use oflow_kernels::{Dims, View, cpu, cuda};
 
 fn shape(c: &InferCtx<'_>) -> Result<Dims> {
     let (x, w, b) = (c.shape(0)?, c.shape(1)?, c.shape(2)?);
@@ -79,6 +80,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 let (x, w, out) = (cx.input(0)?, transposed(cx.input(1)?)?, cx.output(0));
                 cpu::copy::copy(&repeated(cx.input(2)?, out), out)?;
                 Ok(cpu::matmul::matmul_into(x, &w, out, true)?)
+            })
+            .cuda(|cx| {
+                let (x, w, bias) = (cx.input(0)?, transposed(cx.input(1)?)?, cx.input(2)?);
+                Ok(cuda::matmul::matmul_with(cx.queue()?, x, &w, cx.output(0), Epilogue::Bias, Some(bias))?)
             })
             .grad(Grad::rule_saving(&[0, 1], &[], |g| {
                 let Some(dy) = g.grad(0) else { return Ok(()) };
