@@ -8,10 +8,15 @@
 mod compile;
 pub mod fill;
 mod gpu;
+pub mod loss;
 mod memory;
 pub mod probe;
 mod program;
 mod queue;
+pub mod reduce;
+mod rows;
+pub mod scan;
+pub mod softmax;
 mod stream;
 
 pub use gpu::Gpu;
