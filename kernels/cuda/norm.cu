@@ -1,14 +1,14 @@
 // Layer norm and rms norm of rows, and their gradients.
-//   T: elements. W, B: weight and bias. CENTERED: 1 for layer norm, 0 for rms norm. WEIGHT, BIAS: 1 where there is one (in
-//   gradients: where one is wanted; HAS_WEIGHT: where the forward pass had one). PACKED: 1 where elements of a row are
-//   neighbours. VEC: elements loaded at once. ROW: threads that share a row (a power of two up to 32, or the block).
-//   PER: groups of VEC elements that each of them keeps in registers; 0: rows are read again.
+//   T: elements. W, B: weight and bias. G: the gradients of those. CENTERED: 1 for layer norm, 0 for rms norm.
+//   WEIGHT, BIAS: 1 where there is one; in gradients, where its gradient is wanted, and HAS_WEIGHT where there is one.
+//   PACKED: 1 where elements of a row are neighbours. VEC: elements loaded at once. ROW: threads that share a row (a power
+//   of two up to 32, or the block). PER: groups of VEC elements that each of them keeps in registers; 0: rows are read again.
 #include "rows.cuh"
 
 typedef acc_t<T> A;
 #define THREADS (ROW > 32 ? ROW : 256)
 #define GROUPS (THREADS / ROW)
-#define KEPT (PER > 0 ? PER * VEC : 1)
+#define KEPT (PER > 0 ? PER * VEC : VEC)
 
 // Where element i of a row of tensor k lies.
 #if PACKED
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256)
 
 // Joins the parts of the weight's gradient (blockIdx.y 0) and the bias's (1), in order.
 extern "C" __global__ void __launch_bounds__(1024)
-    norm_finish(const A* sums, W* dweight, B* dbias, u64 parts, u64 n) {
+    norm_finish(const A* sums, G* dweight, G* dbias, u64 parts, u64 n) {
     __shared__ A room[32][33];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const A* from = sums + blockIdx.y * parts * n;

@@ -10,6 +10,7 @@ pub mod fill;
 mod gpu;
 pub mod loss;
 mod memory;
+pub mod norm;
 pub mod probe;
 mod program;
 mod queue;
