@@ -41,7 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int k = 0; k < UNROLL; k++) {
                 const i64 i = first + (i64)k * ROW * VEC;
                 if (i < n) {
-                    of_load<VEC>(from + i * step, v + k * VEC);
+                    of_read<VEC>(from + i * step, v + k * VEC);
                 } else {
 #pragma unroll
                     for (int j = 0; j < VEC; j++) v[k * VEC + j] = -of_infinity<A>();
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
                 const i64 i = first + (i64)k * ROW * VEC;
-                if (i < n) of_load<VEC>(from + i * step, v + k * VEC);
+                if (i < n) of_read<VEC>(from + i * step, v + k * VEC);
             }
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                     const A e = exp(v[k * VEC + j] - shift);
                     v[k * VEC + j] = none ? (A)0 : (i + j == at ? e - (A)1 : e) * scale;
                 }
-                of_store<VEC>(to + i * step_to, v + k * VEC);
+                of_write<VEC>(to + i * step_to, v + k * VEC);
             }
         }
     }

@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         A v[KEPT], sum = 0, squares = 0, m = 0;
         each(lane, n, [&](int k, i64 i) {
             A now[VEC];
-            of_load<VEC>(from + AT(0, i), now);
+            of_read<VEC>(from + AT(0, i), now);
 #pragma unroll
             for (int j = 0; j < VEC; j++) {
                 if (PER > 0) v[k * VEC + j] = now[j];
@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             m = of_group_reduce<ROW, of_sum_op>(sum, (A)0, room) / (A)p.len;
             each(lane, n, [&](int k, i64 i) {
                 A now[VEC];
-                if (PER == 0) of_load<VEC>(from + AT(0, i), now);
+                if (PER == 0) of_read<VEC>(from + AT(0, i), now);
 #pragma unroll
                 for (int j = 0; j < VEC; j++) {
                     const A d = (PER > 0 ? v[k * VEC + j] : now[j]) - m;
@@ -72,9 +72,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
         each(lane, n, [&](int k, i64 i) {
             A now[VEC], w[VEC], b[VEC];
-            if (PER == 0) of_load<VEC>(from + AT(0, i), now);
-            if (WEIGHT) of_load<VEC>(weight + AT(2, i), w);
-            if (BIAS) of_load<VEC>(bias + AT(3, i), b);
+            if (PER == 0) of_read<VEC>(from + AT(0, i), now);
+            if (WEIGHT) of_read<VEC>(weight + AT(2, i), w);
+            if (BIAS) of_read<VEC>(bias + AT(3, i), b);
 #pragma unroll
             for (int j = 0; j < VEC; j++) {
                 A z = ((PER > 0 ? v[k * VEC + j] : now[j]) - m) * r;
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 if (BIAS) z += b[j];
                 now[j] = z;
             }
-            of_store<VEC>(to + AT(1, i), now);
+            of_write<VEC>(to + AT(1, i), now);
         });
     }
 }
@@ -111,9 +111,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         A g[KEPT], h[KEPT], sum_g = 0, sum_gh = 0;
         const auto load = [&](i64 i, A* g, A* h, A* d) {
             A w[VEC];
-            of_load<VEC>(dys + AT(0, i), d);
-            of_load<VEC>(xs + AT(1, i), h);
-            if (HAS_WEIGHT) of_load<VEC>(weight + AT(3, i), w);
+            of_read<VEC>(dys + AT(0, i), d);
+            of_read<VEC>(xs + AT(1, i), h);
+            if (HAS_WEIGHT) of_read<VEC>(weight + AT(3, i), w);
 #pragma unroll
             for (int j = 0; j < VEC; j++) {
                 h[j] -= m;
@@ -143,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 const int e = PER > 0 ? k * VEC + j : j;
                 d[j] = r * (g[e] - mean_g - h[e] * r * mean_gh);
             }
-            of_store<VEC>(to + AT(2, i), d);
+            of_write<VEC>(to + AT(2, i), d);
         });
     }
 #if PER > 0

@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(256) reduce_rows(const T* x, O* out
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
                 const u64 i = first + k * ROW * VEC;
-                if (i < end) v[k] = *(const of_vec<T, VEC>*)(from + of_at<I>((I)i, p.reduced, p.reduced_x));
+                if (i < end) v[k] = of_load<T, VEC>(from + of_at<I>((I)i, p.reduced, p.reduced_x));
             }
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
                 const u64 i = first + k * warps;
-                if (i < end) v[k] = *(const of_vec<T, VEC>*)(from + of_at<I>((I)i, p.reduced, p.reduced_x));
+                if (i < end) v[k] = of_load<T, VEC>(from + of_at<I>((I)i, p.reduced, p.reduced_x));
             }
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {

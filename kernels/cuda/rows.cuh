@@ -29,25 +29,25 @@ template <typename I> OF_FN i64 of_at(I i, const of_shape& shape, const of_strid
 }
 
 // N neighbouring elements, aligned to their size together or to 16 bytes, from and to arithmetic values.
-template <int N, typename T, typename A> OF_FN void of_load(const T* from, A* to) {
+template <int N, typename T, typename A> OF_FN void of_read(const T* from, A* to) {
     if constexpr (N * sizeof(T) > 16) {
-        of_load<N / 2>(from, to);
-        of_load<N / 2>(from + N / 2, to + N / 2);
+        of_read<N / 2>(from, to);
+        of_read<N / 2>(from + N / 2, to + N / 2);
     } else {
-        const of_vec<T, N> v = *(const of_vec<T, N>*)from;
+        const of_vec<T, N> v = of_load<T, N>(from);
 #pragma unroll
         for (int k = 0; k < N; k++) to[k] = of_get<A>(v.at[k]);
     }
 }
-template <int N, typename T, typename A> OF_FN void of_store(T* to, const A* from) {
+template <int N, typename T, typename A> OF_FN void of_write(T* to, const A* from) {
     if constexpr (N * sizeof(T) > 16) {
-        of_store<N / 2>(to, from);
-        of_store<N / 2>(to + N / 2, from + N / 2);
+        of_write<N / 2>(to, from);
+        of_write<N / 2>(to + N / 2, from + N / 2);
     } else {
         of_vec<T, N> v;
 #pragma unroll
         for (int k = 0; k < N; k++) of_set(v.at[k], from[k]);
-        *(of_vec<T, N>*)to = v;
+        of_store(to, v);
     }
 }
 

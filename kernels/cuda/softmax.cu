@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
         for (int k = 0; k < PER; k++) {
             const i64 i = (i64)(lane + k * ROW) * VEC;
             if (here && i < n) {
-                of_load<VEC>(from + i, v + k * VEC);
+                of_read<VEC>(from + i, v + k * VEC);
             } else {
 #pragma unroll
                 for (int j = 0; j < VEC; j++) v[k * VEC + j] = -of_infinity<A>();
@@ -53,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
             if (here && i < n) {
 #pragma unroll
                 for (int j = 0; j < VEC; j++) v[k * VEC + j] = LOG ? v[k * VEC + j] - last : v[k * VEC + j] * last;
-                of_store<VEC>(to + i, v + k * VEC);
+                of_write<VEC>(to + i, v + k * VEC);
             }
         }
 #else
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
             for (int k = 0; k < UNROLL; k++) {
                 const i64 i = first + (i64)k * ROW * VEC;
                 if (i < n) {
-                    of_load<VEC>(from + i, v + k * VEC);
+                    of_read<VEC>(from + i, v + k * VEC);
                 } else {
 #pragma unroll
                     for (int j = 0; j < VEC; j++) v[k * VEC + j] = -of_infinity<A>();
@@ -83,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
                 const i64 i = first + (i64)k * ROW * VEC;
-                if (i < n) of_load<VEC>(from + i, v + k * VEC);
+                if (i < n) of_read<VEC>(from + i, v + k * VEC);
             }
 #pragma unroll
             for (int k = 0; k < UNROLL; k++) {
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
                     A z = v[k * VEC + j] - all.largest;
                     v[k * VEC + j] = LOG ? z - last : exp(z) * last;
                 }
-                of_store<VEC>(to + i, v + k * VEC);
+                of_write<VEC>(to + i, v + k * VEC);
             }
         }
 #endif
@@ -123,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         for (int k = 0; k < PER; k++) {
             const i64 i = (i64)(lane + k * ROW) * VEC;
             if (here && i < n) {
-                of_load<VEC>(dys + i, d + k * VEC);
-                of_load<VEC>(ys + i, v + k * VEC);
+                of_read<VEC>(dys + i, d + k * VEC);
+                of_read<VEC>(ys + i, v + k * VEC);
             } else {
 #pragma unroll
                 for (int j = 0; j < VEC; j++) d[k * VEC + j] = v[k * VEC + j] = 0;
@@ -139,25 +139,25 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             if (here && i < n) {
 #pragma unroll
                 for (int j = 0; j < VEC; j++) v[k * VEC + j] = gradient(d[k * VEC + j], v[k * VEC + j], sum);
-                of_store<VEC>(to + i, v + k * VEC);
+                of_write<VEC>(to + i, v + k * VEC);
             }
         }
 #else
         for (i64 i = lane * VEC; i < n; i += ROW * VEC) {
             A d[VEC], v[VEC];
-            of_load<VEC>(dys + i, d);
-            if (!LOG) of_load<VEC>(ys + i, v);
+            of_read<VEC>(dys + i, d);
+            if (!LOG) of_read<VEC>(ys + i, v);
 #pragma unroll
             for (int j = 0; j < VEC; j++) sum += term(d[j], LOG ? (A)0 : v[j]);
         }
         sum = of_group_reduce<ROW, of_sum_op>(sum, (A)0, room);
         for (i64 i = lane * VEC; i < n; i += ROW * VEC) {
             A d[VEC], v[VEC];
-            of_load<VEC>(dys + i, d);
-            of_load<VEC>(ys + i, v);
+            of_read<VEC>(dys + i, d);
+            of_read<VEC>(ys + i, v);
 #pragma unroll
             for (int j = 0; j < VEC; j++) v[j] = gradient(d[j], v[j], sum);
-            of_store<VEC>(to + i, v);
+            of_write<VEC>(to + i, v);
         }
 #endif
     }

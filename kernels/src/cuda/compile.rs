@@ -9,8 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// What every program may include.
-pub(super) const HEADERS: &[(&str, &str)] =
-    &[("prelude.cuh", include_str!("../../cuda/prelude.cuh")), ("rows.cuh", include_str!("../../cuda/rows.cuh"))];
+pub(super) const HEADERS: &[(&str, &str)] = &[
+    ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
+    ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
+    ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
+    ("rows.cuh", include_str!("../../cuda/rows.cuh")),
+];
 
 /// A program as the compiler gets it.
 pub(super) struct Unit<'a> {

@@ -6,11 +6,14 @@
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
 mod compile;
+pub mod copy;
+pub mod elementwise;
 pub mod fill;
 mod gpu;
 pub mod loss;
 mod memory;
 pub mod norm;
+mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
@@ -19,6 +22,8 @@ mod rows;
 pub mod scan;
 pub mod softmax;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
