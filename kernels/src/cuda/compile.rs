@@ -14,6 +14,7 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
     ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
     ("rows.cuh", include_str!("../../cuda/rows.cuh")),
+    ("many.cuh", include_str!("../../cuda/many.cuh")),
 ];
 
 /// A program as the compiler gets it.

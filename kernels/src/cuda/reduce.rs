@@ -241,3 +241,6 @@ pub fn match_index(q: &Queue, x: &View, m: &View, out: &View, dim: usize, index_
     let args = args.value(x.dims()[dim] as u64).value(inner as u64).value(index_offset);
     q.launch_with(f, Launch::new(q.blocks(x.len(), 256, 4), 256), args, &job)
 }
+
+#[cfg(test)]
+mod tests;
