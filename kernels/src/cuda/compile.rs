@@ -15,6 +15,7 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
     ("rows.cuh", include_str!("../../cuda/rows.cuh")),
     ("many.cuh", include_str!("../../cuda/many.cuh")),
+    ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
 ];
 
 /// A program as the compiler gets it.

@@ -5,13 +5,18 @@
 //! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
+pub mod attention;
+mod blas;
 mod compile;
 pub mod copy;
 pub mod elementwise;
+pub mod embedding;
 pub mod fill;
 mod gpu;
+pub mod index;
 pub mod loss;
 mod many;
+pub mod matmul;
 mod memory;
 pub mod norm;
 pub mod optim;
@@ -19,6 +24,7 @@ mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
+pub mod random;
 pub mod reduce;
 mod rows;
 pub mod scan;
@@ -27,6 +33,7 @@ mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use blas::Epilogue;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};
