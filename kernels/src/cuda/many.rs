@@ -83,7 +83,7 @@ pub(super) fn launch_strided<const K: usize>(
 ) -> Result<()> {
     let operands: [&[isize]; K] = std::array::from_fn(|k| views[k].strides());
     let walk = Walk::new(views[0].dims(), &operands, true);
-    let last = Strided {
+    let last: Strided<K> = Strided {
         len: views[0].len() as u64,
         shape: Shape::new(&walk.dims)?,
         strides: std::array::from_fn(|k| strides(&walk.strides[k])),
