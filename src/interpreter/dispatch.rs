@@ -250,7 +250,7 @@ fn run_kernel(
     }
     // Mutable inputs of global tensors are values: memory that others hold too is copied first.
     for (i, t) in call.inputs.iter().enumerate() {
-        if call.op.sig.inputs.get(i).is_some_and(|d| d.mutable)
+        if call.op.sig.mutates(i)
             && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
         {
             // Boxed forms are stale after the write; those that are the same memory must not make it look shared.
@@ -287,7 +287,7 @@ fn run_kernel(
     let mut reads: SmallVec<[crate::memory::Storage; 4]> = SmallVec::new();
     for (i, l) in inputs.iter().enumerate() {
         if let Some(l) = l {
-            let mutable = call.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
+            let mutable = call.op.sig.mutates(i);
             if mutable {
                 l.storage.bump_version();
                 writes.push(l.storage.clone());

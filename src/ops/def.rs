@@ -400,16 +400,19 @@ impl OpDef {
 
     fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {
         let defs = &self.sig.inputs;
-        let variadic = defs.last().is_some_and(|d| d.variadic);
-        if ctx.inputs.len() < defs.len() - usize::from(variadic) || (!variadic && ctx.inputs.len() > defs.len()) {
-            return Err(Error::argument(format!("takes {} inputs, {} given", defs.len(), ctx.inputs.len())));
+        let (given, repeating) = (ctx.inputs.len(), self.sig.repeating());
+        if given < defs.len() - repeating || (repeating == 0 && given > defs.len()) {
+            return Err(Error::argument(format!("takes {} inputs, {given} given", defs.len())));
         }
-        if variadic && ctx.inputs.len() < defs.len() {
-            let name = &defs[defs.len() - 1].name;
-            return Err(Error::argument(format!("needs at least one tensor in '{name}'")));
+        if repeating > 0 && (given < defs.len() || !(given - defs.len()).is_multiple_of(repeating)) {
+            let names: Vec<&str> = defs[defs.len() - repeating..].iter().map(|d| d.name.as_str()).collect();
+            return Err(Error::argument(match names.as_slice() {
+                [name] => format!("needs at least one tensor in '{name}'"),
+                _ => format!("needs at least one tensor each for {}, and as many of each", names.join(", ")),
+            }));
         }
         for (i, t) in ctx.inputs.iter().enumerate() {
-            let d = &defs[i.min(defs.len() - 1)];
+            let Some(d) = self.sig.input_def(i) else { continue };
             match t {
                 None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
                 Some(t) if !d.dtypes.contains(t.dtype) => {

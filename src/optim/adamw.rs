@@ -1,6 +1,7 @@
 //! Adam with decoupled weight decay.
 
 use super::Optimizer;
+use super::many::groups;
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op, zeros_like};
@@ -54,6 +55,7 @@ impl Optimizer for AdamW {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
+        let mut due = vec![];
         for (p, state) in self.parameters.iter().zip(&mut self.moments) {
             let Some(g) = p.grad() else { continue };
             let s = match state {
@@ -61,16 +63,20 @@ impl Optimizer for AdamW {
                 None => state.insert(Moments { mean: zeros_like(p)?, square: zeros_like(p)?, steps: 0 }),
             };
             s.steps += 1;
+            due.push((p, g, &*s));
+        }
+        for group in groups(due, |(p, ..)| p, |(.., s)| s.steps) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.beta1.into(),
                 o.beta2.into(),
                 o.eps.into(),
                 o.weight_decay.into(),
-                s.steps.into(),
+                group[0].2.steps.into(),
             ];
-            let inputs = [Some(p), Some(&g), Some(&s.mean), Some(&s.square)];
-            invoke(op!("adamw_step"), &inputs, smallvec![], runtime, site)?;
+            let inputs: Vec<Option<&Tensor>> =
+                group.iter().flat_map(|(p, g, s)| [Some(*p), Some(g), Some(&s.mean), Some(&s.square)]).collect();
+            invoke(op!("adamw_many"), &inputs, smallvec![], runtime, site)?;
         }
         Ok(())
     }

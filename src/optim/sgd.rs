@@ -1,6 +1,7 @@
 //! Stochastic gradient descent.
 
 use super::Optimizer;
+use super::many::groups;
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op, zeros_like};
@@ -47,21 +48,27 @@ impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
+        let mut due = vec![];
         for (p, state) in self.parameters.iter().zip(&mut self.momentum) {
             let Some(g) = p.grad() else { continue };
             let first = state.is_none();
             if first && o.momentum != 0.0 {
                 *state = Some(zeros_like(p)?);
             }
+            due.push((p, g, state.as_ref(), first));
+        }
+        for group in groups(due, |(p, ..)| p, |(.., state, first)| (state.is_some(), *first)) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.momentum.into(),
                 o.dampening.into(),
                 o.weight_decay.into(),
                 o.nesterov.into(),
-                first.into(),
+                group[0].3.into(),
             ];
-            invoke(op!("sgd_step"), &[Some(p), Some(&g), state.as_ref()], smallvec![], runtime, site)?;
+            let inputs: Vec<Option<&Tensor>> =
+                group.iter().flat_map(|(p, g, state, _)| [Some(*p), Some(g), *state]).collect();
+            invoke(op!("sgd_many"), &inputs, smallvec![], runtime, site)?;
         }
         Ok(())
     }

@@ -13,6 +13,8 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
     ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
     ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
+    ("rows.cuh", include_str!("../../cuda/rows.cuh")),
+    ("many.cuh", include_str!("../../cuda/many.cuh")),
     ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
 ];
 
