@@ -40,14 +40,14 @@ pub fn matmul_into(q: &Queue, a: &View, b: &View, out: &View, accumulate: bool) 
 /// names one. The product is rounded once, after the epilogue.
 ///
 /// # Errors
-/// As [`matmul`]; for products that only the plain kernel can do, which has no epilogues.
+/// As [`matmul`]; for products that only the plain kernel can do, which has no epilogue but a bias.
 pub fn matmul_with(q: &Queue, a: &View, b: &View, out: &View, epilogue: Epilogue, bias: Option<&View>) -> Result<()> {
     let named = matches!(epilogue, Epilogue::Bias | Epilogue::BiasGelu);
     if bias.is_some() != named {
         return Err(KernelError::new(format!("the epilogue {epilogue:?} and a bias do not go together")));
     }
     if let Some(bias) = bias
-        && (!bias.is_contiguous() || bias.dtype() != out.dtype() || out.dims().last() != Some(&bias.len()))
+        && (bias.rank() != 1 || bias.dtype() != out.dtype() || out.dims().last() != Some(&bias.len()))
     {
         return Err(KernelError::new(format!(
             "a bias of {:?} {} does not fit a product of {:?} {}",
@@ -56,6 +56,12 @@ pub fn matmul_with(q: &Queue, a: &View, b: &View, out: &View, epilogue: Epilogue
             out.dims(),
             out.dtype()
         )));
+    }
+    if let (Epilogue::Bias, Some(b0)) = (epilogue, bias)
+        && !b0.is_contiguous()
+    {
+        super::copy::copy(q, &repeated(b0, out), out)?;
+        return run(q, a, b, out, true, Epilogue::None, None);
     }
     run(q, a, b, out, false, epilogue, bias)
 }
@@ -80,6 +86,10 @@ fn run(
         (left, right) = (b, a);
     }
     let plain = || {
+        if let (Epilogue::Bias, Some(bias)) = (epilogue, bias) {
+            super::copy::copy(q, &repeated(bias, out), out)?;
+            return plain(q, &p, left, right, out, true);
+        }
         if epilogue != Epilogue::None {
             return Err(KernelError::new(format!(
                 "a product {:?} x {:?} of these strides or dtypes has no epilogue {epilogue:?}",
@@ -139,6 +149,16 @@ fn run(
         index += 1;
     }
     Ok(())
+}
+
+/// A vector as often as `out` has rows.
+fn repeated(bias: &View, out: &View) -> View {
+    let mut strides = crate::Strides::from_elem(0, out.rank());
+    if let (Some(last), Some(step)) = (strides.last_mut(), bias.strides().first()) {
+        *last = *step;
+    }
+    // SAFETY: dims of stride 0 address nothing new; the last one is the vector's own.
+    unsafe { bias.restride(0, out.dims().into(), strides) }
 }
 
 /// How a matrix lies, as cuBLASLt can say it: column by column?, and the step from line to line.

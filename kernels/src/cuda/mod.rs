@@ -10,14 +10,17 @@ mod blas;
 mod compile;
 pub mod copy;
 pub mod elementwise;
+pub mod embedding;
 pub mod fill;
 mod gpu;
+pub mod index;
 pub mod matmul;
 mod memory;
 mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
+pub mod random;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
