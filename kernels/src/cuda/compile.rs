@@ -136,7 +136,7 @@ impl Drop for Program {
     }
 }
 
-fn compile(unit: &Unit) -> Result<Vec<u8>> {
+pub(super) fn compile(unit: &Unit) -> Result<Vec<u8>> {
     probe().nvrtc.as_ref().map_err(|e| KernelError::device(format!("no CUDA compiler (NVRTC): {e}")))?;
     let failed = |what: &str, status: &dyn std::fmt::Debug| {
         KernelError::device(format!("compiling {} {:?} for {}: {what}: {status:?}", unit.name, unit.defines, unit.arch))
