@@ -9,7 +9,8 @@ pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
 mod instruction;
-mod scratch;
+mod place;
+mod place_host;
 mod stream;
 mod waits;
 
