@@ -6,9 +6,12 @@
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
 mod compile;
+pub mod copy;
+pub mod elementwise;
 pub mod fill;
 mod gpu;
 mod memory;
+mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
