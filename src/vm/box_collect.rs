@@ -76,7 +76,7 @@ pub(super) fn execute_collect_at<P: Place>(
     let mut rest = at.room(Room::Receive, all(&from))?;
     let receives: Vec<Message> = from.iter().map(|(peer, len)| (*peer, rest.cut(*len))).collect();
     if !sends.is_empty() || !receives.is_empty() {
-        at.exchange(Among::World, &sends, &receives)?;
+        at.exchange(Among::Ranks(&collecting(plan, held)), &sends, &receives)?;
     }
     if let (Some(want), Some(dst)) = (&want, dst) {
         if let Some(op) = plan.identity(me) {
@@ -97,6 +97,14 @@ pub(super) fn execute_collect_at<P: Place>(
         }
     }
     Ok(())
+}
+
+/// All ranks that hold or need something, sorted.
+pub(super) fn collecting(plan: &BoxesPlan, held: &[HeldBox]) -> Vec<usize> {
+    let mut ranks: Vec<usize> = held.iter().map(|h| h.rank).chain(plan.dst.placement.ranks().iter().copied()).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
 }
 
 /// Where `inner` starts in `outer`, both boxes of one tensor.

@@ -91,8 +91,8 @@ impl Room {
 pub(super) enum Among<'a> {
     /// The ranks of both placements of a plan.
     Plan(&'a BoxingPlan),
-    /// All.
-    World,
+    /// These, in order.
+    Ranks(&'a [usize]),
 }
 
 /// A message: world rank at the other end, bytes.

@@ -5,6 +5,7 @@
 //! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
+pub mod accumulate;
 mod compile;
 pub mod copy;
 pub mod elementwise;
