@@ -68,6 +68,11 @@ pub const VARIABLES: &[Variable] = &[
         set_by: SetBy::User,
     },
     Variable {
+        name: "CUDA_VISIBLE_DEVICES",
+        meaning: "GPUs that the ranks of this host may use: rank r takes the one at place r modulo their number [default: all]",
+        set_by: SetBy::User,
+    },
+    Variable {
         name: COMM_VARIABLE,
         meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
         set_by: SetBy::User,

@@ -13,6 +13,7 @@ use super::links::{Link, Links};
 use super::place::{ALIGN, Among, Message, Place, Room, Span};
 use crate::boxing::cost::broadcast_children;
 use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
+use crate::comm::collectives::one_phase_bytes;
 use crate::comm::nccl::{Guard, NcclComm, reduces};
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
@@ -121,20 +122,29 @@ impl OnGpu<'_> {
         members.ranks.iter().zip(counts).map(one).collect()
     }
 
-    /// This member's part of what the members have, reduced in member order: everyone sends everyone its part.
-    fn reduce_own(
+    /// What the members have sent this one, reduced in member order with its `own`: everyone sends everyone `sends`.
+    /// `out` may be `own`.
+    fn reduce_received(
         &mut self,
         nccl: &NcclComm,
         members: &Members,
-        (send, out): (Span, Span),
-        counts: &[usize],
+        sends: &[Message],
+        (own, out): (Span, Span),
         (dtype, op): (DType, ReduceOp),
     ) -> Result<()> {
         let stride = out.len.next_multiple_of(ALIGN);
-        let mut rest = self.room(Room::Reduce, stride * members.ranks.len())?;
-        let parts: SmallVec<[Span; 8]> = members.ranks.iter().map(|_| rest.cut(out.len)).collect();
-        let receives: SmallVec<[Message; 8]> = members.ranks.iter().copied().zip(parts.iter().copied()).collect();
-        self.pass(nccl, &Self::by_member(members, send, counts), &receives)?;
+        let mut rest = self.room(Room::Reduce, stride * (members.ranks.len() - 1))?;
+        let mut parts: SmallVec<[Span; 8]> = SmallVec::new();
+        let mut receives: SmallVec<[Message; 8]> = SmallVec::new();
+        for (i, rank) in members.ranks.iter().enumerate() {
+            let part = if i == members.me { own } else { rest.cut(out.len) };
+            parts.push(part);
+            if i != members.me {
+                receives.push((*rank, part));
+            }
+        }
+        let others: SmallVec<[Message; 8]> = sends.iter().copied().filter(|m| m.0 != self.comm.rank()).collect();
+        self.pass(nccl, &others, &receives)?;
         self.reduce(out, &parts, dtype, op)
     }
 
@@ -275,10 +285,14 @@ impl Place for OnGpu<'_> {
             }
             Link::Nccl(nccl) => {
                 let k = members.ranks.len();
+                if bytes.len <= one_phase_bytes(k) {
+                    let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, bytes)).collect();
+                    return self.reduce_received(&nccl, members, &sends, (bytes, bytes), (dtype, op));
+                }
                 let counts: Counts = (0..k).map(|i| shard_range(n, k, i).len() * dtype.size()).collect();
                 let parts = Self::by_member(members, bytes, &counts);
                 let own = parts[members.me].1;
-                self.reduce_own(&nccl, members, (bytes, own), &counts, (dtype, op))?;
+                self.reduce_received(&nccl, members, &parts, (own, own), (dtype, op))?;
                 let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, own)).collect();
                 self.pass(&nccl, &sends, &parts)
             }
@@ -327,7 +341,10 @@ impl Place for OnGpu<'_> {
                 // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
                 unsafe { nccl.reduce_scatter(self.stream(), send.ptr, receive.ptr, n, (dtype, op)) }
             }
-            Link::Nccl(nccl) => self.reduce_own(&nccl, members, (send, receive), counts, (dtype, op)),
+            Link::Nccl(nccl) => {
+                let parts = Self::by_member(members, send, counts);
+                self.reduce_received(&nccl, members, &parts, (parts[members.me].1, receive), (dtype, op))
+            }
             Link::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
                 comm.reduce_scatter(group, tag, sent, received, counts, dtype, op)
             }),

@@ -11,6 +11,7 @@ pub mod copy;
 pub mod elementwise;
 pub mod fill;
 mod gpu;
+pub mod libraries;
 mod memory;
 mod pointwise;
 pub mod probe;
@@ -18,6 +19,7 @@ mod program;
 mod queue;
 mod stream;
 
+pub use compile::cache_dir as kernel_cache;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};
