@@ -11,6 +11,5 @@ mod ranks;
 
 mod collect;
 mod failure;
-mod programs;
 mod random;
 mod rig;
