@@ -46,6 +46,7 @@ pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{BackwardOptions, Receipt, Report, ReportLine, apply_custom, report, take_receipts};
 pub use oflow_kernels as kernels;
+pub use oflow_kernels::cuda::matmul::allow_tf32;
 pub use oflow_kernels::{DType, Scalar};
 pub use tensor::Tensor;
 

@@ -81,7 +81,15 @@ OF_FN u16 of_float_to_bfloat(f32 f) {
 #endif
 }
 // Two floats as a pair of halves in one register, `lo` in the lower 16 bits.
-OF_FN u32 of_pack2(f32 lo, f32 hi, f16) { return (u32)of_float_to_half(hi) << 16 | of_float_to_half(lo); }
+OF_FN u32 of_pack2(f32 lo, f32 hi, f16) {
+#if defined(OF_EMULATOR)
+    return (u32)of_float_to_half(hi) << 16 | of_float_to_half(lo);
+#else
+    u32 d;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
+    return d;
+#endif
+}
 OF_FN u32 of_pack2(f32 lo, f32 hi, bf16) {
 #if defined(OF_EMULATOR)
     return (u32)of_float_to_bfloat(hi) << 16 | of_float_to_bfloat(lo);
@@ -260,6 +268,24 @@ OF_FN u32 of_shared_address(const void* p) {
 #endif
 }
 
+// The same number, but the compiler does not know that: what is worked out from it inside a loop is worked out there, and
+// holds no registers meanwhile.
+OF_FN int of_opaque(int x) {
+#ifndef OF_EMULATOR
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
+// A place in shared memory as a number that is counted in bytes: sums with constants become part of the instruction.
+#ifdef OF_EMULATOR
+typedef u64 of_shared_t;
+OF_FN of_shared_t of_shared(const void* p) { return (u64)p; }
+#else
+typedef u32 of_shared_t;
+OF_FN of_shared_t of_shared(const void* p) { return of_shared_address(p); }
+#endif
+
 // d = a b + c for one warp: a 16x16 (row), b 16x8 (column), c and d 16x8 in f32, spread over the lanes as PTX's
 // mma.sync.m16n8k16 says.
 OF_FN void of_mma(f32 d[4], const u32 a[4], const u32 b[2], const f32 c[4], bf16) {
@@ -317,6 +343,33 @@ OF_FN void of_ldmatrix2_trans(u32 r[2], const void* row) {
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1]) : "r"(of_shared_address(row)) : "memory");
+#endif
+}
+// The same for a place as a number.
+OF_FN void of_ldmatrix4(u32 r[4], of_shared_t row) {
+#ifdef OF_EMULATOR
+    of_emu_ldmatrix_x4(r, (const void*)row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(row) : "memory");
+#endif
+}
+OF_FN void of_ldmatrix4_trans(u32 r[4], of_shared_t row) {
+#ifdef OF_EMULATOR
+    of_emu_ldmatrix_x4_trans(r, (const void*)row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(row) : "memory");
+#endif
+}
+// Copies 4 bytes from global to shared memory without waiting; zeros where `valid` is false.
+OF_FN void of_copy_async4(void* to, const void* from, bool valid) {
+#ifdef OF_EMULATOR
+    *(u32*)to = valid ? *(const u32*)from : 0u;
+#else
+    int bytes = valid ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(of_shared_address(to)), "l"(from), "r"(bytes)
+                 : "memory");
 #endif
 }
 // Copies 16 bytes from global to shared memory without waiting; zeros where `valid` is false.

@@ -61,7 +61,10 @@ fn nccl_is_aborted_when_a_member_leaves() {
     assert_eq!(all.len(), 2);
     for (kind, text, took) in all {
         assert!(matches!(kind, ErrorKind::Peer | ErrorKind::Comm), "{kind:?}: {text}");
-        assert!(text.contains("rank 1 has left") || text.contains("rank 0 has left") || text.contains("rank 2 has left"), "{text}");
+        assert!(
+            text.contains("rank 1 has left") || text.contains("rank 0 has left") || text.contains("rank 2 has left"),
+            "{text}"
+        );
         assert!(took < Duration::from_secs(30), "{took:?}");
     }
 }

@@ -13,6 +13,7 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
     ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
     ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
+    ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
 ];
 
 /// A program as the compiler gets it.

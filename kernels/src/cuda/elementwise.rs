@@ -107,3 +107,6 @@ impl Program {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

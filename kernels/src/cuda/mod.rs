@@ -6,19 +6,28 @@
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
 pub mod accumulate;
+pub mod attention;
+mod blas;
 mod compile;
 pub mod copy;
 pub mod elementwise;
+pub mod embedding;
 pub mod fill;
 mod gpu;
+pub mod index;
 pub mod libraries;
+pub mod matmul;
 mod memory;
 mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
+pub mod random;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 
+pub use blas::Epilogue;
 pub use compile::cache_dir as kernel_cache;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};

@@ -136,6 +136,16 @@ impl Pointwise {
     }
 }
 
+/// For kernels in which a thread has a column and goes down `flight` rows: the launch, and how many blocks lie beside each
+/// other along a row.
+pub(super) fn columns(width: usize, rows: usize, flight: u32) -> Result<(Launch, u64)> {
+    let (across, down) = block(width, rows, false);
+    let tiles = width.div_ceil(across as usize);
+    let blocks = tiles.saturating_mul(rows.div_ceil((down * flight) as usize));
+    let blocks = i32::try_from(blocks).map_err(|_| KernelError::new(format!("{rows} rows of {width} are too many")))?;
+    Ok((Launch { grid: (blocks as u32, 1, 1), block: (across, down, 1), shared: 0 }, tiles as u64))
+}
+
 /// The sides of a block of threads for rows of that width.
 fn block(width: usize, rows: usize, strided: bool) -> (u32, u32) {
     let at_most = |n: usize, limit: u32| (n.min(limit as usize) as u32).next_power_of_two().min(limit);

@@ -89,6 +89,12 @@ impl Args {
         self.words.extend_from_slice(words);
         self
     }
+    /// All arguments so far as one: a struct whose members have 8 bytes each.
+    #[must_use]
+    pub fn packed(mut self) -> Args {
+        self.starts.truncate(1);
+        self
+    }
     /// An address.
     #[must_use]
     pub fn ptr(self, at: *mut u8) -> Args {
