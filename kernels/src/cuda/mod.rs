@@ -5,6 +5,7 @@
 //! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
+pub mod accumulate;
 pub mod attention;
 mod blas;
 mod compile;
@@ -17,6 +18,7 @@ mod gpu;
 pub mod index;
 pub mod loss;
 mod many;
+pub mod libraries;
 pub mod matmul;
 mod memory;
 pub mod norm;
@@ -37,6 +39,7 @@ pub(crate) mod testing;
 
 pub use blas::Epilogue;
 pub use cubin::{Usage, usage};
+pub use compile::cache_dir as kernel_cache;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};
