@@ -3,6 +3,7 @@
 use super::{invoke, invoke1, op};
 use crate::context::{current, inner_calls};
 use crate::error::{CallSite, Error, Result};
+use crate::interpreter::lowered;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -83,13 +84,17 @@ impl Tensor {
         y.reshape_at(&shape, site)
     }
 
-    /// `self weightᵀ + bias`, with a weight of shape [out, in].
+    /// `self weightᵀ + bias`, with a weight of shape [out, in]. Under autocast all three are cast.
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let site = CallSite::here();
         let y = self.product(weight, true, site)?;
         match bias {
-            Some(b) => invoke1(op!("add"), &[Some(&y), Some(b)], smallvec![], smallvec![], site),
+            Some(b) => {
+                // The whole layer runs in low precision, as in PyTorch: an f32 bias would widen its result.
+                let b = lowered(b, site)?;
+                invoke1(op!("add"), &[Some(&y), Some(&b)], smallvec![], smallvec![], site)
+            }
             None => Ok(y),
         }
     }
