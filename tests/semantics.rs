@@ -289,8 +289,19 @@ fn lazy_and_meta_refuse_what_they_cannot_do() {
         assert_eq!(e.kind(), ErrorKind::Unsupported);
         assert!(e.to_string().contains("no data"), "{e}");
     }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_asked_for_with_a_clear_error() {
+    if let Ok(gpus) = oflow::kernels::cuda::probe::probe().check() {
+        println!("skipped: this machine has {} GPUs", gpus.len());
+        return;
+    }
     let e = zeros([2], Device::Cuda).unwrap_err();
-    assert!(e.to_string().contains("not there yet"), "{e}");
+    assert_eq!(e.kind(), ErrorKind::Unsupported);
+    let text = e.to_string();
+    assert!(text.contains("Device::Cuda cannot be used on this machine: no "), "{e}");
+    assert!(text.contains("help: `oflow doctor`") && text.contains("Device::Cpu"), "{e}");
 }
 
 #[test]

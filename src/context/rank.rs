@@ -9,6 +9,8 @@ use crate::intern::FixedHasher;
 use crate::memory::{Allocator, AllocatorOptions, MemoryStats};
 use crate::placement::Device;
 use crate::vm::{Instruction, Vm, VmMode};
+use oflow_kernels::cuda::Gpu;
+use oflow_kernels::cuda::probe::probe;
 use std::any::Any;
 use std::cell::RefCell;
 use std::hash::Hasher;
@@ -40,6 +42,8 @@ pub struct RankCtx {
     planner: Planner,
     cpu: DeviceRt,
     test: OnceLock<DeviceRt>,
+    cuda: OnceLock<DeviceRt>,
+    local_rank: usize,
     stream: Mutex<OpStream>,
     global_rng: Mutex<Generator>,
     local_rng: Mutex<Generator>,
@@ -53,7 +57,8 @@ thread_local! {
 }
 
 impl RankCtx {
-    /// A rank over a communicator; the compute stream is inline. All ranks of a world have equal planners.
+    /// A rank over a communicator; the compute stream is inline. All ranks of a world have equal planners. Without a control
+    /// client all ranks are on one host.
     pub fn new(
         comm: Arc<dyn Communicator>,
         control: Option<Arc<ControlClient>>,
@@ -61,11 +66,13 @@ impl RankCtx {
         mode: VmMode,
     ) -> Result<Arc<RankCtx>> {
         let (rank, world) = (comm.rank(), comm.world());
-        Self::build(rank, world, Some(comm), control, planner, mode)
+        let local_rank = control.as_ref().map_or(rank, |c| c.local_rank());
+        Self::build(rank, local_rank, world, Some(comm), control, planner, mode)
     }
 
     fn build(
         rank: usize,
+        local_rank: usize,
         world: usize,
         comm: Option<Arc<dyn Communicator>>,
         control: Option<Arc<ControlClient>>,
@@ -80,6 +87,8 @@ impl RankCtx {
             comm,
             control,
             test: OnceLock::new(),
+            cuda: OnceLock::new(),
+            local_rank,
             stream: Mutex::default(),
             global_rng: Mutex::new(Generator::new(0)),
             local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
@@ -127,18 +136,40 @@ impl RankCtx {
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
                 Ok(self.test.get_or_init(|| DeviceRt { alloc: Allocator::host(Device::Async, options), vm }))
             }
-            Device::Cuda => {
-                Err(Error::unsupported("Device::Cuda is not there yet in this version of oflow")
-                    .help("use Device::Cpu"))
-            }
+            Device::Cuda => match self.cuda.get() {
+                Some(d) => Ok(d),
+                None => {
+                    let d = self.open_gpu().map_err(|e| {
+                        e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
+                    })?;
+                    Ok(self.cuda.get_or_init(|| d))
+                }
+            },
         }
+    }
+
+    /// Memory and streams of this rank's GPU. The ranks of a host take its visible GPUs in turn.
+    fn open_gpu(&self) -> Result<DeviceRt> {
+        let not_here = |e: oflow_kernels::KernelError| {
+            Error::unsupported(format!("Device::Cuda cannot be used on this machine: {e}"))
+        };
+        let count = probe().check().map_err(not_here)?.len();
+        let gpu = Gpu::open(self.local_rank % count)?;
+        let alloc = Allocator::cuda(gpu.clone(), AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false });
+        Ok(DeviceRt { alloc, vm: Vm::cuda(&gpu, self.comm.clone())? })
+    }
+
+    /// The devices that have been used.
+    fn devices(&self) -> impl Iterator<Item = (Device, &DeviceRt)> {
+        let others = [(Device::Async, self.test.get()), (Device::Cuda, self.cuda.get())];
+        let used = others.into_iter().filter_map(|(device, rt)| Some((device, rt?)));
+        std::iter::once((Device::Cpu, &self.cpu)).chain(used)
     }
 
     /// Waits for all work issued so far: before a collective on the caller's own thread, so that the rank keeps one total
     /// order of collectives.
     pub(crate) fn quiesce(&self) -> Result<()> {
-        self.cpu.vm.synchronize()?;
-        self.test.get().map_or(Ok(()), |d| d.vm.synchronize())
+        self.devices().try_for_each(|(_, d)| d.vm.synchronize())
     }
 
     /// Issues a boxing between devices. The rank has one total order of collectives, so those that another device's streams
@@ -146,10 +177,7 @@ impl RankCtx {
     /// done when this returns.
     pub(crate) fn submit_boxing(&self, from: Device, to: Device, i: Instruction) -> Result<()> {
         let vm = &self.device(to)?.vm;
-        if let Some(test) = self.test.get() {
-            let other = if to == Device::Async { &self.cpu } else { test };
-            other.vm.synchronize()?;
-        }
+        self.devices().filter(|(device, _)| *device != to).try_for_each(|(_, d)| d.vm.synchronize())?;
         vm.submit(i)?;
         if from == to { Ok(()) } else { vm.synchronize() }
     }
@@ -233,7 +261,7 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            match RankCtx::build(0, 1, None, None, Planner::default(), VmMode::Inline) {
+            match RankCtx::build(0, 0, 1, None, None, Planner::default(), VmMode::Inline) {
                 Ok(c) => c,
                 Err(e) => unreachable!("{e}"),
             }

@@ -113,6 +113,7 @@ impl Shared {
 /// job; how the rank ended, the launcher sees by its exit.
 pub struct ControlClient {
     rank: usize,
+    local_rank: usize,
     world: usize,
     cost_model: Vec<u8>,
     stub: Stub,
@@ -144,6 +145,7 @@ impl ControlClient {
         let session = started.recv().map_err(|_| Error::comm("the control thread ended before it had connected"))??;
         Ok(ControlClient {
             rank: env.rank,
+            local_rank: env.local_rank,
             world: session.world,
             cost_model: session.cost_model,
             stub: session.stub,
@@ -159,6 +161,11 @@ impl ControlClient {
     /// This rank.
     pub fn rank(&self) -> usize {
         self.rank
+    }
+
+    /// This rank's number on its host.
+    pub fn local_rank(&self) -> usize {
+        self.local_rank
     }
 
     /// Number of ranks in the job, as the service says.

@@ -13,7 +13,6 @@ use crate::ops::{TensorType, find};
 use crate::placement::{Placement, shard_range};
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
 use crate::tensor::{Body, GlobalRef, LocalTensor, Tensor, intern_global};
-use oflow_kernels::view::contiguous_strides;
 use std::sync::Arc;
 
 /// Boxing without a record: the logical value stays, the layout changes.
@@ -292,13 +291,15 @@ fn shard_to_global_inner(
         .collect();
     let me = ranks.iter().position(|r| *r == ctx.rank()).unwrap_or(0);
     let len = own.ty.ty.len() * dtype.size();
-    // SAFETY: `own` is a fresh contiguous block of that many bytes, held here only; the vm is idle.
-    let buf = unsafe { std::slice::from_raw_parts_mut(own.storage.ptr(), len) };
+    let vm = &ctx.device(own.ty.device)?.vm;
+    let mut buf = vec![0; len];
+    vm.read(&own.storage, 0, &mut buf)?;
     // Every group's first member sends its shard to the others.
     let first = |p: &usize| b_axes.iter().all(|a| placement.coord(*p)[*a] == 0);
     let shards: usize = (0..placement.len()).filter(first).map(|p| shard_len(&logical, placement, sbp, p)).sum();
     let sent = (shards * dtype.size() * (ranks.len() - 1)) as u64;
-    collective(ctx, &tag, sent, |comm| comm.broadcast(&Group { ranks, me }, &tag, 0, buf))?;
+    collective(ctx, &tag, sent, |comm| comm.broadcast(&Group { ranks, me }, &tag, 0, &mut buf))?;
+    vm.write(&own.storage, 0, &buf)?;
     Ok(Tensor::from_shard(ty, Some(own)))
 }
 
@@ -349,8 +350,7 @@ fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSb
 
 fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
-    ctx.device(l.ty.device)?.vm.wait(&out.storage)?;
-    oflow_kernels::cpu::copy::fill(&out.view(), oflow_kernels::Scalar::Int(0))?;
+    ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
     Ok(out)
 }
 
@@ -394,9 +394,6 @@ pub fn from_bytes(
     device: crate::placement::Device,
 ) -> Result<Tensor> {
     let out = LocalTensor::alloc_like(ctx, shape, dtype, device)?;
-    ctx.device(device)?.vm.wait(&out.storage)?;
-    debug_assert_eq!(out.strides, contiguous_strides(shape));
-    // SAFETY: a fresh contiguous block of at least `bytes.len()` bytes that nobody else has.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.storage.ptr(), bytes.len()) };
+    ctx.device(device)?.vm.write(&out.storage, 0, bytes)?;
     Ok(Tensor::from_local(out))
 }

@@ -13,14 +13,9 @@ use crate::tensor::{Body, LocalTensor, Tensor};
 /// The bytes of a local tensor, row-major.
 pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
     let l = if l.is_contiguous() { l.clone() } else { contiguous(ctx, l)? };
-    ctx.device(l.ty.device)?.vm.wait(&l.storage)?;
-    let view = l.view();
-    let len = view.len() * l.dtype().size();
-    if len == 0 {
-        return Ok(vec![]);
-    }
-    // SAFETY: contiguous, waited for, and held by `l`; nobody writes it while this rank's thread reads.
-    Ok(unsafe { std::slice::from_raw_parts(view.ptr(), len) }.to_vec())
+    let mut bytes = vec![0; l.ty.ty.len() * l.dtype().size()];
+    ctx.device(l.ty.device)?.vm.read(&l.storage, l.offset * l.dtype().size(), &mut bytes)?;
+    Ok(bytes)
 }
 
 /// The bytes of the logical value on every rank of the world. For a global tensor a collective of the world: boxing to B,

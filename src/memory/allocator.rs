@@ -5,6 +5,7 @@ use super::classes::{CLASSES, class_of};
 use super::storage::Storage;
 use crate::error::{Error, Result};
 use crate::placement::Device;
+use oflow_kernels::cuda::Gpu;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,6 +55,8 @@ pub struct Allocator(Arc<Shared>);
 
 pub(super) struct Shared {
     device: Device,
+    /// Where device memory comes from; none: this process's memory.
+    gpu: Option<Arc<Gpu>>,
     options: AllocatorOptions,
     state: Mutex<State>,
 }
@@ -75,12 +78,22 @@ impl Allocator {
 
     /// An allocator of host memory that counts as memory of `device`: the CPU, or a test device that runs on it.
     pub fn host(device: Device, options: AllocatorOptions) -> Allocator {
+        Self::new(device, None, options)
+    }
+
+    /// An allocator of a GPU's memory. A freed block may still be in use by work on a stream: the vm makes the next user of
+    /// the block wait for it, wherever that runs.
+    pub fn cuda(gpu: Arc<Gpu>, options: AllocatorOptions) -> Allocator {
+        Self::new(Device::Cuda, Some(gpu), options)
+    }
+
+    fn new(device: Device, gpu: Option<Arc<Gpu>>, options: AllocatorOptions) -> Allocator {
         let state = State {
             idle: (0..CLASSES).map(|_| Vec::new()).collect(),
             existing: vec![0; CLASSES],
             stats: MemoryStats::default(),
         };
-        Allocator(Arc::new(Shared { device, options, state: Mutex::new(state) }))
+        Allocator(Arc::new(Shared { device, gpu, options, state: Mutex::new(state) }))
     }
 
     /// A storage of that many bytes, aligned to 64. Its contents are arbitrary but initialised: zeros, or what a former
@@ -109,22 +122,15 @@ impl Allocator {
         }
     }
 
-    /// A storage whose bytes are zero.
-    pub fn alloc_zeroed(&self, bytes: usize) -> Result<Storage> {
-        let storage = self.alloc(bytes)?;
-        // SAFETY: a new handle to `bytes` writable bytes that nobody else has.
-        unsafe { storage.ptr().write_bytes(0, bytes) };
-        Ok(storage)
-    }
-
     #[cold]
     fn alloc_new(&self, bytes: usize, class: usize, size: usize) -> Result<Storage> {
-        let retry = || {
-            self.trim();
-            Pages::new(size)
-        };
-        let Some(pages) = Pages::new(size).or_else(retry) else {
-            return Err(self.out_of_memory(bytes));
+        let pages = match self.0.pages(size) {
+            Ok(pages) => pages,
+            // What is cached may make room.
+            Err(_) => {
+                self.trim();
+                self.0.pages(size).map_err(|e| self.out_of_memory(bytes).because(e))?
+            }
         };
         {
             let mut state = self.0.lock();
@@ -169,6 +175,14 @@ impl State {
 }
 
 impl Shared {
+    /// New memory from the system.
+    fn pages(&self, size: usize) -> Result<Pages> {
+        match &self.gpu {
+            None => Pages::host(size).ok_or_else(|| Error::memory("the system has none")),
+            Some(gpu) => Pages::cuda(gpu, size),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics between changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -305,7 +319,7 @@ mod tests {
         });
         std::thread::spawn(move || drop(blocks)).join().unwrap();
         assert_eq!(a.stats().live, 0);
-        let last = a.alloc_zeroed(1000).unwrap();
+        let last = a.alloc(1000).unwrap();
         drop(a);
         assert!(bytes_of(&last).iter().all(|b| *b == 0));
     }
@@ -313,7 +327,7 @@ mod tests {
     #[test]
     fn poison_shows_a_read_after_free() {
         let a = Allocator::cpu(AllocatorOptions { poison_on_free: true, ..Default::default() });
-        drop(a.alloc_zeroed(200).unwrap());
+        drop(a.alloc(200).unwrap());
         let s = a.alloc(200).unwrap();
         assert_eq!(bytes_of(&s), [0xCB; 200]);
     }

@@ -2,14 +2,16 @@
 
 use super::allocator::Shared;
 use super::classes::ALIGN;
+use crate::error::Result;
 use crate::placement::Device;
+use oflow_kernels::cuda::{DeviceMemory, Gpu};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::alloc::Layout;
 use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Weak};
 
 /// Blocks from this size on are mappings of their own, with huge pages: page faults are what large tensors cost most.
 pub(super) const MAPPED_FROM: usize = 1 << 20;
@@ -34,27 +36,45 @@ pub(super) enum Memory {
 }
 
 /// Owned memory of a size class.
-pub(super) struct Pages {
+pub(super) enum Pages {
+    Host(HostPages),
+    Cuda(DeviceMemory),
+}
+
+/// Memory of this process.
+pub(super) struct HostPages {
     data: NonNull<u8>,
     size: usize,
 }
 
 impl Pages {
     /// Zeroed memory of that many bytes, or nothing if there is none.
-    pub fn new(size: usize) -> Option<Pages> {
+    pub fn host(size: usize) -> Option<Pages> {
         let data = if size >= MAPPED_FROM { map(size) } else { heap(size) };
-        Some(Pages { data: data?, size })
+        Some(Pages::Host(HostPages { data: data?, size }))
+    }
+    /// Memory of a GPU.
+    pub fn cuda(gpu: &Arc<Gpu>, size: usize) -> Result<Pages> {
+        Ok(Pages::Cuda(DeviceMemory::new(gpu, size)?))
     }
     pub fn data(&self) -> *mut u8 {
-        self.data.as_ptr()
+        match self {
+            Pages::Host(p) => p.data.as_ptr(),
+            Pages::Cuda(m) => m.data(),
+        }
     }
     pub fn size(&self) -> usize {
-        self.size
+        match self {
+            Pages::Host(p) => p.size,
+            Pages::Cuda(m) => m.size(),
+        }
     }
-    /// Overwrites everything: a reader that should not read sees it.
+    /// Overwrites everything: a reader that should not read sees it. Memory of a GPU stays as it is.
     pub fn fill(&mut self, byte: u8) {
-        // SAFETY: owned memory of `size` bytes, to which no handle exists any more.
-        unsafe { self.data.write_bytes(byte, self.size) };
+        if let Pages::Host(p) = self {
+            // SAFETY: owned memory of `size` bytes, to which no handle exists any more.
+            unsafe { p.data.write_bytes(byte, p.size) };
+        }
     }
 }
 
@@ -73,7 +93,7 @@ fn map(size: usize) -> Option<NonNull<u8>> {
     NonNull::new(data.cast())
 }
 
-impl Drop for Pages {
+impl Drop for HostPages {
     fn drop(&mut self) {
         if self.size >= MAPPED_FROM {
             // SAFETY: the mapping of `map`; no handle to it exists any more.

@@ -1,17 +1,22 @@
-//! Size classes: multiples of 64 bytes up to 4 KiB, then eight steps a power of two, so that rounding up wastes at most an
-//! eighth.
+//! Size classes: multiples of 64 bytes up to 4 KiB, then eight steps a power of two, from 8 MiB on 64 steps. So rounding up
+//! wastes at most an eighth of a block, and a 64th where it would count.
 
 /// Every block starts at a multiple of this: a cache line, and the widest vector.
 pub(super) const ALIGN: usize = 64;
 
-const FINE: usize = 4096;
+const FINE_POWER: usize = 12;
+const FINE: usize = 1 << FINE_POWER;
 const FINE_CLASSES: usize = FINE / ALIGN;
 const STEPS: usize = 8;
+const LARGE_POWER: usize = 23;
+const LARGE_STEPS: usize = 64;
 /// The largest blocks have 2⁴⁷ bytes, the user half of the address space.
 const LAST_POWER: usize = 46;
+/// Classes up to 8 MiB.
+const SMALL_CLASSES: usize = FINE_CLASSES + (LARGE_POWER - FINE_POWER) * STEPS;
 
 /// Number of classes.
-pub(super) const CLASSES: usize = FINE_CLASSES + (LAST_POWER - FINE.ilog2() as usize + 1) * STEPS;
+pub(super) const CLASSES: usize = SMALL_CLASSES + (LAST_POWER - LARGE_POWER + 1) * LARGE_STEPS;
 
 /// The smallest class that holds that many bytes, and its size; none above 2⁴⁷.
 pub(super) fn class_of(bytes: usize) -> Option<(usize, usize)> {
@@ -21,13 +26,14 @@ pub(super) fn class_of(bytes: usize) -> Option<(usize, usize)> {
     }
     // 2^power < bytes <= 2^(power + 1)
     let power = (bytes - 1).ilog2() as usize;
-    if power > LAST_POWER {
-        return None;
-    }
-    let (base, step) = (1 << power, (1 << power) / STEPS);
+    let (first, count) = match power {
+        p if p > LAST_POWER => return None,
+        p if p >= LARGE_POWER => (SMALL_CLASSES + (p - LARGE_POWER) * LARGE_STEPS, LARGE_STEPS),
+        p => (FINE_CLASSES + (p - FINE_POWER) * STEPS, STEPS),
+    };
+    let (base, step) = (1 << power, (1 << power) / count);
     let steps = (bytes - base).div_ceil(step);
-    let class = FINE_CLASSES + (power - FINE.ilog2() as usize) * STEPS + steps - 1;
-    Some((class, base + steps * step))
+    Some((first + steps - 1, base + steps * step))
 }
 
 #[cfg(test)]
@@ -42,7 +48,8 @@ mod tests {
             assert_eq!(class, expected, "{bytes}");
             assert_eq!(class_of(size), Some((class, size)));
             assert!(size >= bytes && size % ALIGN == 0);
-            assert!(bytes < FINE || (size - bytes) <= bytes.div_ceil(8), "{bytes} in {size}");
+            let part = if bytes > 1 << LARGE_POWER { 64 } else { 8 };
+            assert!(bytes < FINE || (size - bytes) <= bytes.div_ceil(part), "{bytes} in {size}");
             expected += 1;
             bytes = size + 1;
         }

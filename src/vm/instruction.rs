@@ -7,6 +7,7 @@ use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::Storage;
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
+use oflow_kernels::cuda::Queue;
 use oflow_kernels::{ShardBox, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -126,8 +127,8 @@ impl Instruction {
         }
     }
 
-    /// Does the work on the current thread.
-    pub(super) fn run(&self, comm: Option<&dyn Communicator>) -> Result<()> {
+    /// Does the work on the current thread, or puts it on a GPU's stream.
+    pub(super) fn run(&self, comm: Option<&dyn Communicator>, queue: Option<&Queue<'_>>) -> Result<()> {
         match &self.work {
             Work::Kernel(k) => {
                 let cx = KernelCx {
@@ -140,7 +141,7 @@ impl Instruction {
                     output_boxes: &k.plan.output_boxes,
                     state: k.plan.state.as_ref(),
                     workspace: k.workspace.as_ref(),
-                    queue: None,
+                    queue,
                 };
                 // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
                 // may have seen them.

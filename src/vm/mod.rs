@@ -2,13 +2,16 @@
 //!
 //! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. On the CPU compute runs inline; the
 //! communication stream runs inline too, or on a thread of its own. On the asynchronous test device every stream is a
-//! thread with random delays, which proves the waits without a GPU. Knows nothing of tensors or SBP rules. Start at
-//! [`Vm::submit`].
+//! thread with random delays, which proves the waits without a GPU. On a GPU a stream is a CUDA stream and a wait an event
+//! (`cuda.rs`). Knows nothing of tensors or SBP rules. Start at [`Vm::submit`].
 
 pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
+mod cuda;
+mod host;
 mod instruction;
+mod pinned;
 mod scratch;
 mod stream;
 mod waits;
@@ -18,10 +21,11 @@ pub use instruction::{BoxManyWork, BoxWork, Instruction, KernelPlan, KernelWork,
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::Storage;
+use cuda::CudaStreams;
+use host::HostStreams;
+use oflow_kernels::cuda::Gpu;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use stream::StreamThread;
-use waits::Waits;
 
 /// How the streams of a device run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,39 +57,40 @@ pub struct VmCounters {
     pub boxings: u64,
     /// Contiguous copies made because a kernel does not take strides.
     pub copies: u64,
+    /// Times that the host waited for a GPU.
+    pub syncs: u64,
+    /// Copies between host memory and a GPU's.
+    pub host_copies: u64,
 }
 
 /// The streams of one device of one rank.
 pub struct Vm {
-    mode: VmMode,
-    comm: Option<Arc<dyn Communicator>>,
-    threads: Vec<StreamThread>,
-    waits: Mutex<Waits>,
+    streams: Streams,
     kernels: AtomicU64,
     boxings: AtomicU64,
     copies: AtomicU64,
 }
 
+// One a device of a rank.
+#[allow(clippy::large_enum_variant)]
+enum Streams {
+    Host(HostStreams),
+    Cuda(CudaStreams),
+}
+
 impl Vm {
-    /// Streams in that mode, with the rank's communicator.
+    /// Streams of this process in that mode, with the rank's communicator.
     pub fn new(mode: VmMode, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        let threads = match mode {
-            VmMode::Inline => vec![],
-            VmMode::CommThread => vec![StreamThread::start("comm", comm.clone(), None)?],
-            VmMode::Async { delay_us, seed } => vec![
-                StreamThread::start("comm", comm.clone(), Some((delay_us, seed)))?,
-                StreamThread::start("compute", comm.clone(), Some((delay_us, seed ^ 0x9e37)))?,
-            ],
-        };
-        Ok(Vm {
-            mode,
-            comm,
-            threads,
-            waits: Mutex::new(Waits::default()),
-            kernels: AtomicU64::new(0),
-            boxings: AtomicU64::new(0),
-            copies: AtomicU64::new(0),
-        })
+        Ok(Vm::over(Streams::Host(HostStreams::new(mode, comm)?)))
+    }
+
+    /// Streams of a GPU, with the rank's communicator.
+    pub fn cuda(gpu: &Arc<Gpu>, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
+        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, comm)?)))
+    }
+
+    fn over(streams: Streams) -> Vm {
+        Vm { streams, kernels: AtomicU64::new(0), boxings: AtomicU64::new(0), copies: AtomicU64::new(0) }
     }
 
     /// Issues an instruction. Inline work is done when this returns; other work is done when its outputs have been
@@ -96,56 +101,67 @@ impl Vm {
             Work::Boxing(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
             Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
         };
-        let thread = match (self.mode, i.stream) {
-            (VmMode::Inline, _) => None,
-            (VmMode::CommThread, StreamKind::Compute) => None,
-            (VmMode::CommThread, StreamKind::Comm) if i.boxed_bytes() <= INLINE_BYTES => {
-                self.threads[0].drain();
-                self.failed()?;
-                None
-            }
-            (VmMode::CommThread, StreamKind::Comm) => Some(0),
-            (VmMode::Async { .. }, StreamKind::Comm) => Some(0),
-            (VmMode::Async { .. }, StreamKind::Compute) => Some(1),
-        };
-        match thread {
-            None => {
-                if self.mode != VmMode::Inline {
-                    let mut w = self.lock();
-                    let tickets = w.needed(&i, &self.threads, None);
-                    drop(w);
-                    self.wait_all(&tickets)?;
-                }
-                i.run(self.comm.as_deref())
-            }
-            Some(t) => {
-                self.failed()?;
-                let mut w = self.lock();
-                let tickets = w.needed(&i, &self.threads, Some(t));
-                let ticket = self.threads[t].next_ticket(t);
-                w.note(&i, ticket);
-                self.threads[t].push(i, tickets.iter().map(|k| (self.threads[k.stream].progress(), k.seq)).collect());
-                Ok(())
-            }
+        match &self.streams {
+            Streams::Host(s) => s.submit(i),
+            Streams::Cuda(s) => s.submit(i),
         }
     }
 
     /// Waits until the bytes of a storage are final: all work issued so far that writes it is done.
     pub fn wait(&self, storage: &Storage) -> Result<()> {
-        if self.mode == VmMode::Inline {
+        match &self.streams {
+            Streams::Host(s) => s.wait(storage),
+            Streams::Cuda(s) => s.wait(storage),
+        }
+    }
+
+    /// Reads bytes of a storage of this device, from that byte on, when they are final. Waits for nothing else.
+    ///
+    /// # Errors
+    /// When the range lies outside the storage, and what the device reports.
+    pub fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        check_range(storage, offset, to.len())?;
+        if to.is_empty() {
             return Ok(());
         }
-        let ticket = self.lock().last_write(storage, &self.threads);
-        self.wait_all(ticket.as_slice())
+        match &self.streams {
+            Streams::Host(s) => {
+                s.wait(storage)?;
+                // SAFETY: inside the storage (checked), final (waited for), and `to` is another memory.
+                unsafe { std::ptr::copy_nonoverlapping(storage.ptr().add(offset), to.as_mut_ptr(), to.len()) };
+                Ok(())
+            }
+            Streams::Cuda(s) => s.read(storage, offset, to),
+        }
+    }
+
+    /// Writes bytes into a storage of this device, after all work issued so far that uses it. The caller sees to it that
+    /// nobody relies on what was there.
+    ///
+    /// # Errors
+    /// When the range lies outside the storage, and what the device reports.
+    pub fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        check_range(storage, offset, from.len())?;
+        if from.is_empty() {
+            return Ok(());
+        }
+        match &self.streams {
+            Streams::Host(s) => {
+                s.wait_unused(storage)?;
+                // SAFETY: inside the storage (checked), which no instruction uses any more; `from` is another memory.
+                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), storage.ptr().add(offset), from.len()) };
+                Ok(())
+            }
+            Streams::Cuda(s) => s.write(storage, offset, from),
+        }
     }
 
     /// Waits for everything issued so far.
     pub fn synchronize(&self) -> Result<()> {
-        for t in &self.threads {
-            t.drain();
+        match &self.streams {
+            Streams::Host(s) => s.synchronize(),
+            Streams::Cuda(s) => s.synchronize(),
         }
-        self.lock().clear();
-        self.failed()
     }
 
     /// Counts a contiguous copy.
@@ -155,28 +171,23 @@ impl Vm {
 
     /// What has run so far.
     pub fn counters(&self) -> VmCounters {
+        let (syncs, host_copies) = match &self.streams {
+            Streams::Host(_) => (0, 0),
+            Streams::Cuda(s) => s.counts(),
+        };
         VmCounters {
             kernels: self.kernels.load(Ordering::Relaxed),
             boxings: self.boxings.load(Ordering::Relaxed),
             copies: self.copies.load(Ordering::Relaxed),
+            syncs,
+            host_copies,
         }
     }
+}
 
-    fn wait_all(&self, tickets: &[waits::Ticket]) -> Result<()> {
-        for t in tickets {
-            self.threads[t.stream].progress().wait(t.seq);
-        }
-        if tickets.is_empty() { Ok(()) } else { self.failed() }
-    }
-
-    fn failed(&self) -> Result<()> {
-        match self.threads.iter().find_map(|t| t.failure()) {
-            Some((kind, text)) => Err(Error::new(kind, text)),
-            None => Ok(()),
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(|e| e.into_inner())
+fn check_range(storage: &Storage, offset: usize, len: usize) -> Result<()> {
+    match offset.checked_add(len) {
+        Some(end) if end <= storage.bytes() => Ok(()),
+        _ => Err(Error::argument(format!("bytes {offset}..+{len} of a storage of {} bytes", storage.bytes()))),
     }
 }

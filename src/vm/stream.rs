@@ -65,7 +65,7 @@ impl StreamThread {
                         n.pause();
                     }
                     let failed = f.lock().unwrap_or_else(|e| e.into_inner()).is_some();
-                    if !failed && let Err(e) = instruction.run(comm.as_deref()) {
+                    if !failed && let Err(e) = instruction.run(comm.as_deref(), None) {
                         *f.lock().unwrap_or_else(|e| e.into_inner()) = Some((e.kind(), e.to_string()));
                     }
                     // The instruction's storages are released before its number is announced, so that whoever waited

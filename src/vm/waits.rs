@@ -1,8 +1,6 @@
 //! Which earlier instructions a new one must wait for: the last writer of what it reads; the last writer and all readers
 //! since of what it writes.
 
-use super::instruction::Instruction;
-use super::stream::StreamThread;
 use crate::intern::FixedMap;
 use crate::memory::Storage;
 use smallvec::SmallVec;
@@ -25,28 +23,34 @@ struct Uses {
 #[derive(Default)]
 pub(super) struct Waits {
     uses: FixedMap<usize, Uses>,
+    /// The number of entries above which those that have passed are dropped.
+    sweep_at: usize,
 }
 
+const SWEEP: usize = 4096;
+
 impl Waits {
-    /// What `i` has to wait for, apart from work on its own stream (which runs in order).
+    /// What an instruction that reads and writes these has to wait for, apart from work on its own stream (which runs in
+    /// order) and what has been `reached`.
     pub(super) fn needed(
-        &mut self,
-        i: &Instruction,
-        threads: &[StreamThread],
+        &self,
+        reads: &[Storage],
+        writes: &[Storage],
         own: Option<usize>,
+        reached: impl Fn(Ticket) -> bool,
     ) -> SmallVec<[Ticket; 4]> {
         let mut found: SmallVec<[Ticket; 4]> = SmallVec::new();
         let mut add = |t: Ticket| {
-            if Some(t.stream) != own && !threads[t.stream].progress().reached(t.seq) && !found.contains(&t) {
+            if Some(t.stream) != own && !found.contains(&t) && !reached(t) {
                 found.push(t);
             }
         };
-        for s in &i.reads {
+        for s in reads {
             if let Some(u) = self.uses.get(&s.id()) {
                 u.write.into_iter().for_each(&mut add);
             }
         }
-        for s in &i.writes {
+        for s in writes {
             if let Some(u) = self.uses.get(&s.id()) {
                 u.write.into_iter().chain(u.reads.iter().copied()).for_each(&mut add);
             }
@@ -54,29 +58,34 @@ impl Waits {
         found
     }
 
-    /// Notes that the instruction of that ticket uses its storages.
-    pub(super) fn note(&mut self, i: &Instruction, ticket: Ticket) {
-        // Old tickets have passed long ago; without this the table would grow with the number of blocks ever used.
-        if self.uses.len() > 4096 {
-            let passed = |t: &Ticket| t.seq + 4096 < ticket.seq && t.stream == ticket.stream;
-            self.uses.retain(|_, u| !(u.write.iter().all(passed) && u.reads.iter().all(passed)));
+    /// Notes that the instruction of that ticket uses these storages.
+    pub(super) fn note(
+        &mut self,
+        reads: &[Storage],
+        writes: &[Storage],
+        ticket: Ticket,
+        reached: impl Fn(Ticket) -> bool,
+    ) {
+        // Without this the table would grow with the number of blocks ever used.
+        if self.uses.len() > self.sweep_at.max(SWEEP) {
+            self.uses.retain(|_, u| !(u.write.iter().chain(&u.reads).all(|t| reached(*t))));
+            self.sweep_at = self.uses.len() * 2;
         }
-        for s in &i.reads {
+        for s in reads {
             let u = self.uses.entry(s.id()).or_default();
             u.reads.retain(|t| t.stream != ticket.stream);
             u.reads.push(ticket);
         }
-        for s in &i.writes {
+        for s in writes {
             let u = self.uses.entry(s.id()).or_default();
             u.write = Some(ticket);
             u.reads.clear();
         }
     }
 
-    /// The pending write of a storage.
-    pub(super) fn last_write(&self, s: &Storage, threads: &[StreamThread]) -> Option<Ticket> {
-        let t = self.uses.get(&s.id())?.write?;
-        (!threads[t.stream].progress().reached(t.seq)).then_some(t)
+    /// The last write of a storage.
+    pub(super) fn last_write(&self, s: &Storage) -> Option<Ticket> {
+        self.uses.get(&s.id())?.write
     }
 
     pub(super) fn clear(&mut self) {

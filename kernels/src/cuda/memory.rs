@@ -34,6 +34,8 @@ impl DeviceMemory {
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
         if self.gpu.bind().is_ok() {
+            // Streams may still use it; this is rare, because freed blocks are cached.
+            let _ = result::ctx::synchronize();
             // SAFETY: from `new`, freed once. An error means that the context has failed: then nothing is left to free.
             let _ = unsafe { result::free_sync(self.data) };
         }

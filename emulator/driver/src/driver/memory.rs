@@ -1,0 +1,582 @@
+//! Memory: one reserved range of addresses per GPU, blocks in it, and page-locked host memory.
+//!
+//! Blocks are 512-byte aligned, have a fence behind them that is looked at when they are freed, and begin as garbage
+//! (0xCB). Freed ones become garbage again and rest in quarantine before they are given out anew. In strict mode nothing
+//! may touch a GPU's memory while no stream is at work: host code that takes a device pointer for its own crashes at once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{c_uint, c_void};
+use std::sync::Mutex;
+use std::sync::OnceLock;
+
+use super::codes::*;
+use super::*;
+
+const GARBAGE: u8 = 0xCB;
+const GRAIN: usize = 512;
+const QUARANTINE: usize = 32 << 20;
+/// Of blocks larger than twice this only the ends are made garbage, so that big reservations stay cheap.
+const GARBAGE_END: usize = 16 << 20;
+
+// ---- the gate -------------------------------------------------------------------------------------------------------
+
+/// Who may touch device memory: how many are at work, and each GPU's range as far as it was ever used.
+struct Gate {
+    open: usize,
+    ranges: Vec<(usize, usize)>,
+}
+static GATE: Mutex<Gate> = Mutex::new(Gate { open: 0, ranges: Vec::new() });
+
+fn strict() -> bool {
+    static STRICT: OnceLock<bool> = OnceLock::new();
+    *STRICT.get_or_init(|| setting("OFLOW_EMULATOR_STRICT", 1) != 0)
+}
+
+fn protect(start: usize, len: usize, open: bool) {
+    let rights = if open { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_NONE };
+    // SAFETY: the range lies in a reservation of this file, which nothing else manages.
+    let failed = len > 0 && unsafe { libc::mprotect(start as *mut c_void, len, rights) } != 0;
+    assert!(!failed, "mprotect of emulated device memory failed: {}", std::io::Error::last_os_error());
+}
+
+/// While this lives, device memory may be touched.
+pub struct AtWork(());
+
+impl AtWork {
+    pub fn begin() -> AtWork {
+        if strict() {
+            let mut gate = lock(&GATE);
+            gate.open += 1;
+            if gate.open == 1 {
+                gate.ranges.iter().for_each(|&(start, len)| protect(start, len, true));
+            }
+        }
+        AtWork(())
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        if strict() {
+            let mut gate = lock(&GATE);
+            gate.open -= 1;
+            if gate.open == 0 {
+                gate.ranges.iter().for_each(|&(start, len)| protect(start, len, false));
+            }
+        }
+    }
+}
+
+/// The range that begins at `base` is now used for `len` bytes.
+fn raise(base: usize, len: usize) {
+    let mut gate = lock(&GATE);
+    let open = gate.open > 0 || !strict();
+    if let Some(range) = gate.ranges.iter_mut().find(|range| range.0 == base)
+        && range.1 < len
+    {
+        protect(base + range.1, len - range.1, open);
+        range.1 = len;
+    }
+}
+
+// ---- the heap of a GPU ----------------------------------------------------------------------------------------------
+
+/// A live block. `dying` when its free is on its way in a stream.
+struct Block {
+    size: usize,
+    dying: bool,
+}
+
+pub struct Heap {
+    base: usize,
+    capacity: usize,
+    used: usize,
+    high: usize,
+    live: BTreeMap<usize, Block>,
+    /// Address and whole length of what may be given out.
+    free: BTreeMap<usize, usize>,
+    quarantine: VecDeque<(usize, usize)>,
+    resting: usize,
+}
+
+fn whole(size: usize) -> usize {
+    size.next_multiple_of(GRAIN) + GRAIN
+}
+
+/// # Safety
+/// The range lies in one heap and nobody uses it.
+unsafe fn make_garbage(start: usize, len: usize) {
+    let _at_work = AtWork::begin();
+    let at = start as *mut u8;
+    // SAFETY: ours alone by contract, and open while `_at_work` lives.
+    unsafe {
+        if len <= 2 * GARBAGE_END {
+            at.write_bytes(GARBAGE, len);
+        } else {
+            at.write_bytes(GARBAGE, GARBAGE_END);
+            at.add(len - GARBAGE_END).write_bytes(GARBAGE, GARBAGE_END);
+        }
+    }
+}
+
+impl Heap {
+    /// Reserves addresses for `capacity` bytes, and room for fences.
+    pub fn new(capacity: usize) -> Heap {
+        let reserve = capacity * 2;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a fresh mapping, at an address of the system's choice.
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), reserve, libc::PROT_NONE, flags, -1, 0) };
+        assert!(
+            base != libc::MAP_FAILED,
+            "no addresses for emulated device memory: {}",
+            std::io::Error::last_os_error()
+        );
+        let base = base as usize;
+        lock(&GATE).ranges.push((base, 0));
+        Heap {
+            base,
+            capacity,
+            used: 0,
+            high: 0,
+            live: BTreeMap::new(),
+            free: BTreeMap::from([(base, reserve)]),
+            quarantine: VecDeque::new(),
+            resting: 0,
+        }
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn allocate(&mut self, size: usize) -> Outcome<usize> {
+        let need = whole(size);
+        if self.used + size.next_multiple_of(GRAIN) > self.capacity {
+            return Err(OUT_OF_MEMORY);
+        }
+        let fit = |heap: &Heap| heap.free.iter().find(|&(_, &len)| len >= need).map(|(&start, &len)| (start, len));
+        let (start, len) = loop {
+            match fit(self) {
+                Some(found) => break found,
+                None if self.quarantine.is_empty() => return Err(OUT_OF_MEMORY),
+                None => self.let_out(),
+            }
+        };
+        self.free.remove(&start);
+        if len > need {
+            self.free.insert(start + need, len - need);
+        }
+        self.high = self.high.max((start + need - self.base).next_multiple_of(1 << 20));
+        raise(self.base, self.high);
+        // SAFETY: just taken from the free ranges.
+        unsafe { make_garbage(start, need) };
+        self.live.insert(start, Block { size, dying: false });
+        self.used += size.next_multiple_of(GRAIN);
+        Ok(start)
+    }
+
+    /// Marks a block as about to be freed: from now on it is no valid argument.
+    fn doom(&mut self, start: usize) -> Outcome {
+        let block = self.live.get_mut(&start).filter(|block| !block.dying).ok_or(INVALID_VALUE)?;
+        block.dying = true;
+        Ok(())
+    }
+
+    /// Frees a doomed block; the error says that somebody wrote behind it.
+    fn bury(&mut self, start: usize) -> Result<(), String> {
+        let Some(block) = self.live.remove(&start) else { return Ok(()) };
+        let need = whole(block.size);
+        self.used -= block.size.next_multiple_of(GRAIN);
+        let torn = {
+            let _at_work = AtWork::begin();
+            // SAFETY: the fence of a block that this heap holds, open while `_at_work` lives.
+            let fence = unsafe { std::slice::from_raw_parts((start + block.size) as *const u8, need - block.size) };
+            fence.iter().position(|&byte| byte != GARBAGE)
+        };
+        // SAFETY: the block has been taken from the live ones.
+        unsafe { make_garbage(start, need) };
+        if need > 4 * GARBAGE_END {
+            // SAFETY: as above; the middle of a large block goes back to the system.
+            unsafe { libc::madvise((start + GARBAGE_END) as *mut c_void, need - 2 * GARBAGE_END, libc::MADV_DONTNEED) };
+        }
+        self.quarantine.push_back((start, need));
+        self.resting += need;
+        while self.resting > QUARANTINE {
+            self.let_out();
+        }
+        match torn {
+            Some(at) => Err(format!("something wrote {at} bytes behind a block of {} bytes", block.size)),
+            None => Ok(()),
+        }
+    }
+
+    /// The block that has rested longest may be given out again.
+    fn let_out(&mut self) {
+        let Some((mut start, mut len)) = self.quarantine.pop_front() else { return };
+        self.resting -= len;
+        if let Some((&before, &length)) = self.free.range(..start).next_back()
+            && before + length == start
+        {
+            self.free.remove(&before);
+            (start, len) = (before, length + len);
+        }
+        if let Some(after) = self.free.remove(&(start + len)) {
+            len += after;
+        }
+        self.free.insert(start, len);
+    }
+
+    /// Frees everything.
+    pub fn clear(&mut self) {
+        let all: Vec<usize> = self.live.keys().copied().collect();
+        for start in all {
+            let _ = self.bury(start);
+        }
+    }
+
+    fn holds(&self, at: usize) -> bool {
+        at >= self.base && at < self.base + self.capacity * 2
+    }
+
+    /// The live block that `len` bytes from `at` lie in.
+    fn find(&self, at: usize, len: usize) -> Option<(usize, usize)> {
+        let (&start, block) = self.live.range(..=at).next_back()?;
+        let inside = !block.dying && at.checked_add(len)? <= start + block.size;
+        inside.then_some((start, block.size))
+    }
+}
+
+// ---- what a pointer is ----------------------------------------------------------------------------------------------
+
+static PINNED: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+
+/// Where a range of addresses lies.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Place {
+    Device,
+    Pinned,
+    Pageable,
+}
+
+/// The GPU whose addresses `at` belongs to.
+pub fn owner(at: usize) -> Option<&'static Gpu> {
+    gpus().iter().find(|gpu| lock(&gpu.heap).holds(at))
+}
+
+/// Says where `len` bytes from `at` lie; an error if they begin in memory of the driver and are not all of one live block.
+pub fn place(at: usize, len: usize) -> Outcome<Place> {
+    if let Some(gpu) = owner(at) {
+        return lock(&gpu.heap).find(at, len).map(|_| Place::Device).ok_or(INVALID_VALUE);
+    }
+    if let Some((&start, &size)) = lock(&PINNED).range(..=at).next_back()
+        && at < start + size
+    {
+        return if at + len <= start + size { Ok(Place::Pinned) } else { Err(INVALID_VALUE) };
+    }
+    if at == 0 { Err(INVALID_VALUE) } else { Ok(Place::Pageable) }
+}
+
+/// A pointer that a kernel is given points into a GPU's addresses, but not into (or just behind) a live block.
+pub fn dangles(at: usize) -> bool {
+    owner(at).is_some_and(|gpu| {
+        let heap = lock(&gpu.heap);
+        heap.find(at, 0).is_none()
+    })
+}
+
+// ---- allocation -----------------------------------------------------------------------------------------------------
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAlloc_v2(to: *mut usize, size: usize) -> i32 {
+    status(current().and_then(|gpu| {
+        if size == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let start = lock(&gpu.heap).allocate(size)?;
+        // SAFETY: the caller gives a place for the result.
+        unsafe { put(to, start) }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAllocAsync(to: *mut usize, size: usize, stream: usize) -> i32 {
+    if let Err(code) = stream::find(stream) {
+        return code;
+    }
+    // SAFETY: the caller's promise.
+    unsafe { cuMemAlloc_v2(to, size) }
+}
+
+fn bury(gpu: &'static Gpu, start: usize) {
+    let buried = lock(&gpu.heap).bury(start);
+    if let Err(text) = buried {
+        gpu.fail(ILLEGAL_ADDRESS, &text);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFree_v2(at: usize) -> i32 {
+    status(current().and_then(|_| {
+        if at == 0 {
+            return Ok(());
+        }
+        let owner = owner(at).ok_or(INVALID_VALUE)?;
+        lock(&owner.heap).doom(at)?;
+        stream::drain(owner);
+        bury(owner, at);
+        owner.healthy()
+    }))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeAsync(at: usize, stream: usize) -> i32 {
+    status(current().and_then(|_| {
+        if at == 0 {
+            return Ok(());
+        }
+        let stream = stream::find(stream)?;
+        let owner = owner(at).ok_or(INVALID_VALUE)?;
+        lock(&owner.heap).doom(at)?;
+        stream.control(move || bury(owner, at));
+        Ok(())
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> i32 {
+    status(current().and_then(|gpu| {
+        let heap = lock(&gpu.heap);
+        // SAFETY: the caller gives places for the results.
+        unsafe {
+            put(free, heap.capacity - heap.used)?;
+            put(total, heap.capacity)
+        }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemGetAddressRange_v2(base: *mut usize, size: *mut usize, at: usize) -> i32 {
+    status(current().and_then(|_| {
+        let owner = owner(at).ok_or(NOT_FOUND)?;
+        let (start, len) = lock(&owner.heap).find(at, 1).ok_or(NOT_FOUND)?;
+        if !base.is_null() {
+            // SAFETY: not null, so a place for the result.
+            unsafe { base.write(start) };
+        }
+        if !size.is_null() {
+            // SAFETY: as above.
+            unsafe { size.write(len) };
+        }
+        Ok(())
+    }))
+}
+
+fn page_up(size: usize) -> usize {
+    size.next_multiple_of(4096)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostAlloc(to: *mut usize, size: usize, _flags: c_uint) -> i32 {
+    status(current().and_then(|_| {
+        if size == 0 {
+            return Err(INVALID_VALUE);
+        }
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh mapping.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), page_up(size), rights, flags, -1, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(OUT_OF_MEMORY);
+        }
+        lock(&PINNED).insert(at as usize, size);
+        // SAFETY: the caller gives a place for the result.
+        unsafe { put(to, at as usize) }
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemAllocHost_v2(to: *mut usize, size: usize) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { cuMemHostAlloc(to, size, 0) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuMemFreeHost(at: usize) -> i32 {
+    /// What is kept unmapped-but-reserved for a while, so that a late use crashes.
+    static GRAVES: Mutex<VecDeque<(usize, usize)>> = Mutex::new(VecDeque::new());
+    status(current_even_if_failed().and_then(|_| {
+        // As the driver: nothing may still be using it.
+        gpus().iter().for_each(stream::drain);
+        let size = lock(&PINNED).remove(&at).ok_or(INVALID_VALUE)?;
+        let mut graves = lock(&GRAVES);
+        // SAFETY: the mapping that cuMemHostAlloc made, no longer anybody's.
+        unsafe {
+            libc::madvise(at as *mut c_void, page_up(size), libc::MADV_DONTNEED);
+            libc::mprotect(at as *mut c_void, page_up(size), libc::PROT_NONE);
+        }
+        graves.push_back((at, page_up(size)));
+        while graves.len() > 256 {
+            if let Some((at, len)) = graves.pop_front() {
+                // SAFETY: as above.
+                unsafe { libc::munmap(at as *mut c_void, len) };
+            }
+        }
+        Ok(())
+    }))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemHostGetDevicePointer_v2(to: *mut usize, at: usize, _flags: c_uint) -> i32 {
+    status(current().and_then(|_| match place(at, 1)? {
+        // SAFETY: the caller gives a place for the result.
+        Place::Pinned => unsafe { put(to, at) },
+        _ => Err(INVALID_VALUE),
+    }))
+}
+
+/// cuPointerGetAttribute: the memory type (2) and the device ordinal (9) only.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuPointerGetAttribute(to: *mut c_uint, attribute: c_uint, at: usize) -> i32 {
+    status(initialised().and_then(|()| {
+        let value = match (attribute, place(at, 1)?) {
+            (2, Place::Device) => 2,
+            (2, Place::Pinned) => 1,
+            (9, Place::Device) => owner(at).map_or(0, |gpu| gpu.ordinal as u32),
+            (2 | 9, _) => return Err(INVALID_VALUE),
+            _ => return Err(NOT_SUPPORTED),
+        };
+        // SAFETY: the caller gives a place for the result.
+        unsafe { put(to, value) }
+    }))
+}
+
+// ---- copies and fills -----------------------------------------------------------------------------------------------
+
+/// Which places a copy may have.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Host,
+    Device,
+    Any,
+}
+
+fn side(at: usize, len: usize, want: Side) -> Outcome<Place> {
+    let found = place(at, len)?;
+    match want {
+        Side::Any => Ok(found),
+        Side::Device if found == Place::Device => Ok(found),
+        Side::Host if found != Place::Device => Ok(found),
+        _ => Err(INVALID_VALUE),
+    }
+}
+
+/// Copies in the order of a stream. Memory of the host that is not page-locked is read before this returns and is written
+/// when this returns, as the driver does it.
+///
+/// # Safety
+/// Host ranges are valid, and stay so until the stream has done the copy.
+unsafe fn copy(dst: (usize, Side), src: (usize, Side), len: usize, stream: usize, wait: bool) -> Outcome {
+    current()?;
+    let stream = stream::find(stream)?;
+    if len == 0 {
+        return Ok(());
+    }
+    let to = side(dst.0, len, dst.1)?;
+    let from = side(src.0, len, src.1)?;
+    let (dst, src) = (dst.0, src.0);
+    let staged: Option<Box<[u8]>> = (from == Place::Pageable && !wait).then(|| {
+        // SAFETY: a host range that the caller says is valid.
+        unsafe { std::slice::from_raw_parts(src as *const u8, len) }.into()
+    });
+    let ticket = stream.work(move |_| {
+        let src = staged.as_ref().map_or(src as *const u8, |bytes| bytes.as_ptr());
+        // SAFETY: both ranges were checked or promised; `copy` allows overlap.
+        unsafe { std::ptr::copy(src, dst as *mut u8, len) };
+        Ok(())
+    });
+    if wait || to == Place::Pageable {
+        stream.wait(ticket);
+        stream.gpu.healthy()?;
+    }
+    Ok(())
+}
+
+macro_rules! copies {
+    ($($now:ident, $later:ident: $to:ident <- $from:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $now(dst: usize, src: usize, len: usize) -> i32 {
+            // SAFETY: the caller's promise about host memory.
+            status(unsafe { copy((dst, Side::$to), (src, Side::$from), len, 0, true) })
+        }
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $later(dst: usize, src: usize, len: usize, stream: usize) -> i32 {
+            // SAFETY: the caller's promise about host memory.
+            status(unsafe { copy((dst, Side::$to), (src, Side::$from), len, stream, false) })
+        }
+    )*};
+}
+copies! {
+    cuMemcpyHtoD_v2, cuMemcpyHtoDAsync_v2: Device <- Host;
+    cuMemcpyDtoH_v2, cuMemcpyDtoHAsync_v2: Host <- Device;
+    cuMemcpyDtoD_v2, cuMemcpyDtoDAsync_v2: Device <- Device;
+    cuMemcpy, cuMemcpyAsync: Any <- Any;
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuMemcpyPeerAsync(
+    dst: usize,
+    to: usize,
+    src: usize,
+    from: usize,
+    len: usize,
+    stream: usize,
+) -> i32 {
+    if let Err(code) = gpu_of_context(to).and(gpu_of_context(from)) {
+        return code;
+    }
+    // SAFETY: no host memory is involved.
+    status(unsafe { copy((dst, Side::Device), (src, Side::Device), len, stream, false) })
+}
+
+/// Fills `count` elements.
+fn fill<T: Copy + Send + 'static>(at: usize, value: T, count: usize, stream: usize, wait: bool) -> Outcome {
+    current()?;
+    let stream = stream::find(stream)?;
+    if count == 0 {
+        return Ok(());
+    }
+    if at % size_of::<T>() != 0 {
+        return Err(INVALID_VALUE);
+    }
+    let bytes = count.checked_mul(size_of::<T>()).ok_or(INVALID_VALUE)?;
+    if place(at, bytes)? == Place::Pageable {
+        return Err(INVALID_VALUE);
+    }
+    let ticket = stream.work(move |_| {
+        // SAFETY: a live block or page-locked memory, checked above, aligned for T.
+        unsafe { std::slice::from_raw_parts_mut(at as *mut T, count) }.fill(value);
+        Ok(())
+    });
+    if wait {
+        stream.wait(ticket);
+    }
+    Ok(())
+}
+
+macro_rules! fills {
+    ($($now:ident, $later:ident: $type:ty;)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $now(at: usize, value: $type, count: usize) -> i32 {
+            status(fill(at, value, count, 0, true))
+        }
+        #[unsafe(no_mangle)]
+        extern "C" fn $later(at: usize, value: $type, count: usize, stream: usize) -> i32 {
+            status(fill(at, value, count, stream, false))
+        }
+    )*};
+}
+fills! {
+    cuMemsetD8_v2, cuMemsetD8Async: u8;
+    cuMemsetD16_v2, cuMemsetD16Async: u16;
+    cuMemsetD32_v2, cuMemsetD32Async: u32;
+}

@@ -1,0 +1,322 @@
+//! The streams of a GPU: instructions become launches on CUDA streams, waits become events.
+//!
+//! Everything is issued by the caller's thread and nothing waits on the host, except reading. Work on one stream runs in
+//! order, so only uses of a storage on *another* stream need a wait. For that the vm notes every use with a ticket (stream
+//! and number) and, when an instruction needs a ticket of another stream, lets its stream wait for an event recorded at or
+//! after it. Events are recorded when somebody asks (a *mark*), and after every boxing and copy, which others do wait for.
+//!
+//! Memory of dropped storages goes back to the allocator at once, while the GPU may still use it. That is safe because the
+//! notes belong to the block: its next user writes it first, through an instruction, and so waits for the former users on
+//! other streams. (Giving memory back to the driver waits for the GPU by itself.)
+
+use super::instruction::{Instruction, StreamKind, Work};
+use super::pinned::{PIECE, PinnedPool};
+use super::waits::{Ticket, Waits};
+use crate::comm::Communicator;
+use crate::error::{CallSite, Error, ErrorKind, Result};
+use crate::memory::Storage;
+use oflow_kernels::cuda::{Event, Fault, FaultSlot, Gpu, Queue, Stream};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+const COMPUTE: usize = 0;
+const COMM: usize = 1;
+const COPY: usize = 2;
+const STREAMS: usize = 3;
+
+/// After so many instructions the compute stream gets a mark, so that a failure can be narrowed down.
+const MARK_EVERY: u64 = 32;
+/// Marks that a stream keeps.
+const MARKS: usize = 32;
+/// Instructions whose names are remembered for reports, of each stream.
+const NAMES: usize = 1024;
+
+/// A point of a stream that has an event.
+struct Mark {
+    seq: u64,
+    event: Event,
+}
+
+/// What is known of one stream.
+#[derive(Default)]
+struct Line {
+    /// Number of the last instruction.
+    issued: u64,
+    /// All up to this one are known to be done.
+    done: u64,
+    /// Oldest first.
+    marks: VecDeque<Mark>,
+    /// Per other stream the number up to which this one has been told to wait for it.
+    waited: [u64; STREAMS],
+    /// Names of the latest instructions: number `n` is at `n % NAMES`.
+    names: Vec<(u64, &'static str, CallSite)>,
+}
+
+struct State {
+    waits: Waits,
+    lines: [Line; STREAMS],
+    pinned: PinnedPool,
+    /// Once something has failed nothing runs any more: results would be wrong.
+    failed: Option<(ErrorKind, String)>,
+}
+
+pub(super) struct CudaStreams {
+    gpu: Arc<Gpu>,
+    comm: Option<Arc<dyn Communicator>>,
+    streams: [Stream; STREAMS],
+    faults: FaultSlot,
+    /// Wait after every instruction, so that an error comes from the call that caused it.
+    blocking: bool,
+    state: Mutex<State>,
+    syncs: AtomicU64,
+    host_copies: AtomicU64,
+}
+
+/// Stream and number in one word, as kernels report it.
+fn packed(t: Ticket) -> u64 {
+    (t.stream as u64) << 56 | t.seq
+}
+
+fn unpacked(word: u64) -> Ticket {
+    Ticket { stream: (word >> 56) as usize % STREAMS, seq: word & ((1 << 56) - 1) }
+}
+
+impl CudaStreams {
+    pub(super) fn new(gpu: &Arc<Gpu>, comm: Option<Arc<dyn Communicator>>) -> Result<CudaStreams> {
+        let lines = std::array::from_fn(|_| Line { names: vec![(0, "", CallSite::here()); NAMES], ..Line::default() });
+        Ok(CudaStreams {
+            gpu: gpu.clone(),
+            comm,
+            streams: [Stream::new(gpu, false)?, Stream::new(gpu, true)?, Stream::new(gpu, true)?],
+            faults: FaultSlot::new(gpu)?,
+            blocking: std::env::var("OFLOW_CUDA_BLOCKING").is_ok_and(|v| v == "1"),
+            state: Mutex::new(State { waits: Waits::default(), lines, pinned: PinnedPool::default(), failed: None }),
+            syncs: AtomicU64::new(0),
+            host_copies: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn submit(&self, i: Instruction) -> Result<()> {
+        let stream = match i.stream {
+            StreamKind::Compute => COMPUTE,
+            StreamKind::Comm => COMM,
+        };
+        let (name, site) = match &i.work {
+            Work::Kernel(k) => (k.plan.op.name(), k.site),
+            Work::Boxing(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
+            Work::BoxMany(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
+        };
+        let mut state = self.lock()?;
+        let ticket = self.begin(&mut state, stream, &i.reads, &i.writes, name, site)?;
+        let queue = Queue::new(&self.streams[stream], &self.faults, packed(ticket));
+        let run = match &i.work {
+            Work::Kernel(_) => i.run(None, Some(&queue)),
+            Work::Boxing(_) | Work::BoxMany(_) => i.run(self.comm.as_deref(), Some(&queue)),
+        };
+        if let Err(e) = run {
+            return Err(if e.is_logical() { e } else { self.poison(&mut state, e) });
+        }
+        let marked = stream != COMPUTE || ticket.seq.is_multiple_of(MARK_EVERY);
+        if marked {
+            self.mark(&mut state, stream)?;
+        }
+        if self.blocking {
+            self.sync_to(&mut state, ticket)?;
+        }
+        Ok(())
+    }
+
+    /// Numbers a piece of work on a stream, makes the stream wait for what the work needs, and notes what it uses.
+    fn begin(
+        &self,
+        state: &mut State,
+        stream: usize,
+        reads: &[Storage],
+        writes: &[Storage],
+        name: &'static str,
+        site: CallSite,
+    ) -> Result<Ticket> {
+        let lines = &state.lines;
+        let passed = |t: Ticket| t.seq <= lines[t.stream].done.max(lines[stream].waited[t.stream]);
+        let needed = state.waits.needed(reads, writes, Some(stream), passed);
+        for other in 0..STREAMS {
+            let Some(seq) = needed.iter().filter(|t| t.stream == other).map(|t| t.seq).max() else { continue };
+            let at = self.mark_of(state, Ticket { stream: other, seq })?;
+            let mark = &state.lines[other].marks[at];
+            let reached = mark.seq;
+            self.streams[stream].wait(&mark.event)?;
+            state.lines[stream].waited[other] = reached;
+        }
+        let line = &mut state.lines[stream];
+        line.issued += 1;
+        let ticket = Ticket { stream, seq: line.issued };
+        line.names[(ticket.seq as usize) % NAMES] = (ticket.seq, name, site);
+        let done: [u64; STREAMS] = std::array::from_fn(|s| state.lines[s].done);
+        state.waits.note(reads, writes, ticket, |t| t.seq <= done[t.stream]);
+        Ok(ticket)
+    }
+
+    /// Records an event after the last instruction of a stream, unless it has one.
+    fn mark(&self, state: &mut State, stream: usize) -> Result<()> {
+        let line = &mut state.lines[stream];
+        if line.marks.back().is_some_and(|m| m.seq == line.issued) {
+            return Ok(());
+        }
+        let event = match line.marks.len() {
+            n if n < MARKS => Event::new(&self.gpu, false)?,
+            // Who was told to wait for the oldest has been told already: recording it anew does not change that.
+            _ => match line.marks.pop_front() {
+                Some(m) => {
+                    if m.event.reached()? {
+                        line.done = line.done.max(m.seq);
+                    }
+                    m.event
+                }
+                None => Event::new(&self.gpu, false)?,
+            },
+        };
+        event.record(&self.streams[stream])?;
+        line.marks.push_back(Mark { seq: line.issued, event });
+        Ok(())
+    }
+
+    /// The number of the earliest mark at or after an instruction, recorded now if there is none.
+    fn mark_of(&self, state: &mut State, t: Ticket) -> Result<usize> {
+        if state.lines[t.stream].marks.back().is_none_or(|m| m.seq < t.seq) {
+            self.mark(state, t.stream)?;
+        }
+        Ok(state.lines[t.stream].marks.partition_point(|m| m.seq < t.seq))
+    }
+
+    /// Waits on the host until an instruction is done.
+    fn sync_to(&self, state: &mut State, t: Ticket) -> Result<()> {
+        if t.seq <= state.lines[t.stream].done {
+            return self.check_faults(state);
+        }
+        let at = self.mark_of(state, t)?;
+        let mark = &state.lines[t.stream].marks[at];
+        let seq = mark.seq;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        if let Err(e) = mark.event.synchronize() {
+            return Err(self.poison(state, e.into()));
+        }
+        state.lines[t.stream].done = seq;
+        self.check_faults(state)
+    }
+
+    pub(super) fn wait(&self, storage: &Storage) -> Result<()> {
+        let mut state = self.lock()?;
+        match state.waits.last_write(storage) {
+            Some(t) => self.sync_to(&mut state, t),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        let mut state = self.lock()?;
+        let reads = std::slice::from_ref(storage);
+        for (k, piece) in to.chunks_mut(PIECE).enumerate() {
+            let ticket = self.begin(&mut state, COPY, reads, &[], "read", CallSite::here())?;
+            let (buffer, event) = state.pinned.take(&self.gpu, piece.len())?;
+            let from = storage.ptr().wrapping_add(offset + k * PIECE);
+            self.host_copies.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: inside the storage (the caller checked), which lives until the copy is waited for below, as does the
+            // buffer of at least that many bytes.
+            unsafe { self.streams[COPY].copy_to_host(buffer.data(), from, piece.len()) }?;
+            state.pinned.give((buffer, event), &self.streams[COPY])?;
+            self.sync_to(&mut state, ticket)?;
+            if let Some(done) = state.pinned.last() {
+                // SAFETY: the buffer just given back, whose copy is done and which nobody uses while the lock is held.
+                unsafe { std::ptr::copy_nonoverlapping(done.data(), piece.as_mut_ptr(), piece.len()) };
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        let mut state = self.lock()?;
+        let writes = std::slice::from_ref(storage);
+        for (k, piece) in from.chunks(PIECE).enumerate() {
+            self.begin(&mut state, COPY, &[], writes, "write", CallSite::here())?;
+            let (buffer, event) = state.pinned.take(&self.gpu, piece.len())?;
+            // SAFETY: a buffer of at least that many bytes that no copy uses.
+            unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), buffer.data(), piece.len()) };
+            let to = storage.ptr().wrapping_add(offset + k * PIECE);
+            self.host_copies.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: inside the storage (the caller checked). The block may be dropped before the copy is done: see the
+            // head of this file; the buffer is used again only when its event says so.
+            unsafe { self.streams[COPY].copy_to_device(to, buffer.data(), piece.len()) }?;
+            state.pinned.give((buffer, event), &self.streams[COPY])?;
+            self.mark(&mut state, COPY)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn synchronize(&self) -> Result<()> {
+        let mut state = self.lock()?;
+        for stream in 0..STREAMS {
+            let seq = state.lines[stream].issued;
+            if seq > state.lines[stream].done {
+                self.sync_to(&mut state, Ticket { stream, seq })?;
+            }
+        }
+        self.check_faults(&mut state)
+    }
+
+    /// Host waits and host copies so far.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
+    }
+
+    /// The state, unless something failed before.
+    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        self.check_faults(&mut state)?;
+        Ok(state)
+    }
+
+    /// An error if a kernel has found a value out of range, or something failed before.
+    fn check_faults(&self, state: &mut State) -> Result<()> {
+        if let Some((kind, text)) = &state.failed {
+            return Err(Error::new(*kind, text.clone()));
+        }
+        let Some(fault) = self.faults.take() else { return Ok(()) };
+        let Fault { value, low, high, .. } = fault;
+        let t = unpacked(fault.ticket);
+        let text = format!("the value {value} is out of range {low}..{high}");
+        let (seq, name, site) = state.lines[t.stream].names[(t.seq as usize) % NAMES];
+        let error = Error::new(ErrorKind::Value, text);
+        let error = if seq == t.seq { error.in_call(|| name.to_string()).at(site) } else { error };
+        state.failed = Some((ErrorKind::Value, error.to_string()));
+        Err(error)
+    }
+
+    /// Nothing runs after a failure of the device. Says which op it was, as closely as is known: CUDA reports what a kernel
+    /// did wrong with some later call.
+    fn poison(&self, state: &mut State, e: Error) -> Error {
+        if e.kind() != ErrorKind::Device {
+            return e;
+        }
+        let mut suspects = vec![];
+        for line in &state.lines {
+            let first = (line.done + 1).max(line.issued.saturating_sub(NAMES as u64 - 1));
+            suspects.extend((first..=line.issued).map(|n| line.names[n as usize % NAMES]));
+        }
+        let named = |(_, op, site): &(u64, &'static str, CallSite)| format!("'{op}' at {site}");
+        let e = match &suspects[..] {
+            [] => e,
+            [only] => e.help(format!("it was {}", named(only))),
+            many => {
+                let shown: Vec<String> = many.iter().rev().take(8).rev().map(named).collect();
+                e.help(format!(
+                    "it was one of the last {} ops: … {}. OFLOW_CUDA_BLOCKING=1 waits after each and names the one",
+                    many.len(),
+                    shown.join(", ")
+                ))
+            }
+        };
+        state.failed = Some((e.kind(), e.to_string()));
+        e
+    }
+}
