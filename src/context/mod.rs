@@ -18,4 +18,4 @@ pub use modes::{
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};
-pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank, memory_stats};
+pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank, memory_stats, synchronize};

@@ -294,3 +294,11 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
 pub fn memory_stats(device: Device) -> Result<MemoryStats> {
     Ok(current().device(device)?.alloc.stats())
 }
+
+/// Waits until everything that this rank has issued to a device is done: for measuring. Reading a value needs no such wait.
+///
+/// # Errors
+/// When the device is not there, or work on it failed.
+pub fn synchronize(device: Device) -> Result<()> {
+    current().device(device)?.vm.synchronize()
+}
