@@ -82,7 +82,7 @@ fn check(op: &'static Op, case: &Json) -> std::result::Result<usize, String> {
     let err = |e: Error| e.to_string();
     let with_grad = !case["grads"].is_null();
     let inputs = case["inputs"].as_array().unwrap().iter().map(|v| {
-        let t = value(v).map(|v| v.local()).transpose()?;
+        let t = value(v).map(|v| v.local(Device::Cpu)).transpose()?;
         t.map(|t| if with_grad && t.dtype().is_float() { t.requires_grad_(true) } else { Ok(t) }).transpose()
     });
     let inputs: Vec<Option<Tensor>> = inputs.collect::<Result<_>>().map_err(err)?;
@@ -102,7 +102,7 @@ fn check(op: &'static Op, case: &Json) -> std::result::Result<usize, String> {
         let all = case["grads"].as_array().unwrap().iter().all(zero);
         return if all { Ok(inputs.len()) } else { Err("no gradient is recorded".into()) };
     }
-    let dy = value(&case["dy"]).unwrap().local().map_err(err)?;
+    let dy = value(&case["dy"]).unwrap().local(Device::Cpu).map_err(err)?;
     let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
     let found = interpreter::grad(&outs[..1], &leaves, &[Some(dy)], &BackwardOptions::default(), CallSite::here());
     let mut found = found.map_err(err)?.into_iter();

@@ -104,10 +104,10 @@ fn run(plan: &Plan, inputs: &[Option<Tensor>], target: &Target, given: Option<&T
     if plan.backward && given.is_none() {
         let floats: Vec<Tensor> = differentiable_outputs(plan.op, &outs).cloned().collect();
         let dys = floats.iter().map(|t| {
-            let w = weights(t.ty()).local()?;
+            let w = weights(t.ty());
             Ok(Some(match target {
-                Target::Local(_) => w,
-                Target::Global(p, _) => distribute(&w, (p, NdSbp::broadcast(p.axes())))?,
+                Target::Local(d) => w.local(*d)?,
+                Target::Global(p, _) => distribute(&w.local(p.device())?, (p, NdSbp::broadcast(p.axes())))?,
             }))
         });
         let dys: Vec<Option<Tensor>> = dys.collect::<Result<_>>()?;
@@ -139,7 +139,7 @@ fn leaf(plan: &Plan, t: Tensor) -> Result<Tensor> {
     if plan.backward && t.dtype().is_float() { t.requires_grad_(true) } else { Ok(t) }
 }
 
-/// The call on one device: what every mesh must reproduce.
+/// The call on the CPU: what every mesh and every other device must reproduce.
 ///
 /// # Errors
 /// When the op refuses these inputs.
@@ -148,14 +148,53 @@ pub fn local_outcome(op: &'static Op, what: &str, sample: &Sample, exact: bool, 
     let inputs = sample.values(seed(what), exact);
     let want = Outcome { results: vec![], grads: vec![] };
     let mut plan = Plan { op, what: what.to_string(), inputs, attrs, runtime, backward, want };
-    let tensors: Vec<Option<Tensor>> =
-        plan.inputs.iter().map(|v| v.as_ref().map(|v| leaf(&plan, v.local()?)).transpose()).collect::<Result<_>>()?;
-    let p = run(&plan, &tensors, &Target::Local(Device::Cpu), None)?;
-    plan.want = Outcome {
+    plan.want = outcome_on(Device::Cpu, &plan)?;
+    Ok(plan)
+}
+
+fn outcome_on(device: Device, plan: &Plan) -> Result<Outcome> {
+    let tensors: Vec<Option<Tensor>> = plan
+        .inputs
+        .iter()
+        .map(|v| v.as_ref().map(|v| leaf(plan, v.local(device)?)).transpose())
+        .collect::<Result<_>>()?;
+    let p = run(plan, &tensors, &Target::Local(device), None)?;
+    Ok(Outcome {
         results: p.results.iter().map(Value::of).collect::<Result<_>>()?,
         grads: p.grads.iter().map(|g| g.as_ref().map(Value::of).transpose()).collect::<Result<_>>()?,
+    })
+}
+
+/// The call on another device, compared with the CPU's outcome.
+pub fn check_device(device: Device, plan: &Plan) -> Result<(), String> {
+    let have = outcome_on(device, plan).map_err(|e| format!("{}: {e}", plan.what))?;
+    let exact = EXACT.contains(&plan.op.name());
+    let half = plan.inputs.iter().flatten().any(|v| v.ty.dtype.is_half());
+    let near = |what: String, have: &Value, want: &Value, exact: bool, slack: f64| {
+        if have.ty != want.ty {
+            return Err(format!("{}: {what} is {} instead of {}", plan.what, have.ty, want.ty));
+        }
+        let exact = exact && !(half && NOT_HALF.contains(&plan.op.name()));
+        let dtype = if half && want.ty.dtype.is_float() { oflow::DType::BF16 } else { want.ty.dtype };
+        match have.data.iter().zip(&want.data).position(|(a, b)| !close(dtype, exact, *a, *b, slack)) {
+            Some(i) => {
+                let (a, b) = (have.data[i], want.data[i]);
+                Err(format!("{}: {what}, element {i} is {a} instead of {b}", plan.what))
+            }
+            None => Ok(()),
+        }
     };
-    Ok(plan)
+    for (i, (a, b)) in have.results.iter().zip(&plan.want.results).enumerate() {
+        near(format!("result {i}"), a, b, exact, 1.0)?;
+    }
+    for (i, (a, b)) in have.grads.iter().zip(&plan.want.grads).enumerate() {
+        match (a, b) {
+            (Some(a), Some(b)) => near(format!("gradient {i}"), a, b, false, 20.0)?,
+            (None, None) => {}
+            _ => return Err(format!("{}: gradient {i} is there on one device only", plan.what)),
+        }
+    }
+    Ok(())
 }
 
 /// A tensor of the result as one rank sees it.
@@ -195,8 +234,8 @@ fn on_rank(case: &Case, mesh: &Placement, position: usize) -> Result<RankOut> {
         let each = |(v, s): (&Option<Value>, &Option<NdSbp>)| {
             let (Some(v), Some(s)) = (v, s) else { return Ok(None) };
             let t = match s.has_partial() {
-                true => deal(v, mesh, s, position).local()?.to_global((mesh, s.clone()))?,
-                false => distribute(&v.local()?, (mesh, s.clone()))?,
+                true => deal(v, mesh, s, position).local(mesh.device())?.to_global((mesh, s.clone()))?,
+                false => distribute(&v.local(mesh.device())?, (mesh, s.clone()))?,
             };
             leaf(plan, t).map(Some)
         };
@@ -372,10 +411,15 @@ fn verify(case: &Case, mesh: &Placement, ranks: &[&RankOut]) -> Result<bool, Str
     Ok(reached)
 }
 
-/// Runs cases on one mesh. Per case whether the expected signature itself was reached, or what is wrong.
+/// Runs cases on one mesh of CPUs. Per case whether the expected signature itself was reached, or what is wrong.
 pub fn run_cases(mesh: &[usize], cases: &[Case]) -> Vec<Result<bool, String>> {
+    run_cases_on(Device::Cpu, mesh, cases)
+}
+
+/// The same on devices of that kind.
+pub fn run_cases_on(device: Device, mesh: &[usize], cases: &[Case]) -> Vec<Result<bool, String>> {
     let n: usize = mesh.iter().product();
-    let place = Placement::new(Device::Cpu, &(0..n).collect::<Vec<_>>(), mesh).expect("mesh");
+    let place = Placement::new(device, &(0..n).collect::<Vec<_>>(), mesh).expect("mesh");
     let ranks = oflow::run_ranks(n, |w| Ok(cases.iter().map(|c| on_rank(c, &place, w.rank())).collect::<Vec<_>>()));
     let ranks = match ranks {
         Ok(r) => r,

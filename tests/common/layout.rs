@@ -18,8 +18,8 @@ pub struct Value {
 
 impl Value {
     /// As a local tensor.
-    pub fn local(&self) -> Result<Tensor> {
-        from_vec(self.data.clone(), self.ty.shape.as_slice(), Device::Cpu.dtype(self.ty.dtype))
+    pub fn local(&self, device: Device) -> Result<Tensor> {
+        from_vec(self.data.clone(), self.ty.shape.as_slice(), Device::Cpu.dtype(self.ty.dtype))?.to_device(device)
     }
     /// From a local tensor.
     pub fn of(t: &Tensor) -> Result<Value> {

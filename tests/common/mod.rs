@@ -4,10 +4,13 @@
 #![allow(dead_code, unused_imports)] // each test binary uses its own part
 
 pub mod check;
+pub mod differences;
 pub mod layout;
 pub mod sample;
 
-pub use check::{Case, Outcome, Plan, local_outcome, mixed_cases, run_cases, signature_cases};
+pub use check::{
+    Case, Outcome, Plan, check_device, local_outcome, mixed_cases, run_cases, run_cases_on, signature_cases,
+};
 pub use layout::{Value, assemble, deal};
 pub use sample::{Sample, derived_samples, variants};
 

@@ -57,26 +57,39 @@ pub fn probe() -> &'static Probe {
 }
 
 fn look() -> Probe {
-    let absent = |name: &str| format!("{name} is not on the library search path");
-    // SAFETY: only tries to open a library by its names.
-    let present = unsafe {
-        (
-            driver::sys::is_culib_present(),
-            nvrtc::sys::is_culib_present(),
-            cublaslt::sys::is_culib_present(),
-            nccl::sys::is_culib_present(),
-        )
-    };
-    let (driver, gpus) = match present.0 {
-        false => (Err(absent("libcuda.so")), Err("there is no driver".to_string())),
-        true => (driver_version(), gpus().map_err(|e| e.0)),
-    };
+    macro_rules! library {
+        ($sys:path, $file:literal, $needed:expr) => {{
+            use $sys as sys;
+            // SAFETY: only tries to open a library by its names; the second call comes only if that succeeds, and looks for
+            // symbols without calling them.
+            let lacking = unsafe {
+                match sys::is_culib_present() {
+                    false => None,
+                    true => Some($needed.into_iter().find(|s| sys::culib().get::<*const ()>(s.as_bytes()).is_err())),
+                }
+            };
+            match lacking {
+                None => Err(concat!($file, " is not on the library search path").to_string()),
+                Some(Some(symbol)) => Err(format!("{} is too old: it lacks {symbol}", $file)),
+                Some(None) => Ok(()),
+            }
+        }};
+    }
+    // Beside these only functions are called that were there long before.
+    let driver =
+        library!(driver::sys, "libcuda.so", ["cuStreamCreateWithPriority", "cuModuleLoadData", "cuLaunchKernel"]);
+    let nvrtc = library!(nvrtc::sys, "libnvrtc.so", ["nvrtcGetCUBIN", "nvrtcGetCUBINSize"]);
+    let cublaslt = library!(cublaslt::sys, "libcublasLt.so", ["cublasLtGetVersion", "cublasLtMatmul"]);
+    let nccl = library!(nccl::sys, "libnccl.so", ["ncclGetVersion", "ncclCommInitRankConfig", "ncclCommFinalize"]);
     Probe {
-        driver,
-        gpus,
-        nvrtc: if present.1 { nvrtc_version() } else { Err(absent("libnvrtc.so")) },
-        cublaslt: if present.2 { Ok(cublaslt_version()) } else { Err(absent("libcublasLt.so")) },
-        nccl: if present.3 { nccl_version() } else { Err(absent("libnccl.so")) },
+        gpus: match &driver {
+            Err(_) => Err("there is no driver".to_string()),
+            Ok(()) => gpus().map_err(|e| e.0),
+        },
+        driver: driver.and_then(|()| driver_version()),
+        nvrtc: nvrtc.and_then(|()| nvrtc_version()),
+        cublaslt: cublaslt.map(|()| cublaslt_version()),
+        nccl: nccl.and_then(|()| nccl_version()),
     }
 }
 

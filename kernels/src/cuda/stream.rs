@@ -1,7 +1,7 @@
 //! CUDA streams and events.
 
 use super::{Gpu, driver_error};
-use crate::Result;
+use crate::{KernelError, Result};
 use cudarc::driver::{DriverError, result, sys};
 use std::sync::Arc;
 
@@ -144,6 +144,11 @@ impl Event {
     /// Milliseconds between two timed events that have been reached.
     pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
         self.gpu.bind()?;
+        // SAFETY: looks for a symbol of a loaded library. Drivers before CUDA 12.8 do not have it, and calling it would panic.
+        let there = unsafe { sys::culib().get::<*const ()>(b"cuEventElapsedTime_v2") }.is_ok();
+        if !there {
+            return Err(KernelError::device("the driver is too old to time events: CUDA 12.8 or newer is needed"));
+        }
         // SAFETY: live events.
         unsafe { result::event::elapsed(self.raw, later.raw) }.map_err(|e| driver_error("cuEventElapsedTime", e))
     }

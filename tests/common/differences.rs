@@ -1,0 +1,167 @@
+//! Gradients of an op against finite differences, in f64 on one device.
+
+use super::check::STATISTICS;
+use super::layout::Value;
+use super::{Sample, mix, seed};
+use oflow::interpreter::{self, Call, Target, dispatch};
+use oflow::ops::Op;
+use oflow::prelude::*;
+use oflow::{BackwardOptions, CallSite};
+
+/// A call whose float inputs are the variables of a function into one number: a fixed weighting of its float outputs.
+pub struct Function {
+    device: Device,
+    op: &'static Op,
+    pub sample: Sample,
+    pub inputs: Vec<Option<Value>>,
+}
+
+impl Function {
+    pub fn new(device: Device, op: &'static Op, sample: &Sample, k: usize) -> Function {
+        let sample = sample.with_float(DType::F64);
+        let inputs = sample.values(seed(op.name()) ^ k as u64, false);
+        Function { device, op, sample, inputs }
+    }
+
+    pub fn tensors(&self, inputs: &[Option<Value>], grad: bool) -> Result<Vec<Option<Tensor>>> {
+        let each = |v: &Option<Value>| {
+            let t = v.as_ref().map(|v| v.local(self.device)).transpose()?;
+            t.map(|t| if grad && t.dtype().is_float() { t.requires_grad_(true) } else { Ok(t) }).transpose()
+        };
+        inputs.iter().map(each).collect()
+    }
+
+    /// The weighted sum, as a tensor of one element.
+    fn value(&self, inputs: &[Option<Tensor>]) -> Result<Tensor> {
+        let (attrs, runtime) = self.sample.attributes(self.op)?;
+        let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
+        let target = Target::Local(self.device);
+        let outs = dispatch(Call {
+            op: self.op,
+            inputs: &refs,
+            attrs,
+            runtime,
+            target: refs.is_empty().then_some(&target),
+            given: None,
+            recording: false,
+            site: CallSite::here(),
+        })?;
+        let mut sum = zeros([], self.device.dtype(DType::F64))?;
+        let n = if STATISTICS.contains(&self.op.name()) { 1 } else { outs.len() };
+        for (k, t) in outs[..n].iter().filter(|t| t.dtype().is_float()).enumerate() {
+            sum = sum.add(&t.mul(&weights(t, k)?)?.sum(())?)?;
+        }
+        Ok(sum)
+    }
+
+    /// Gradients of the weighted sum; none for inputs that get none.
+    fn gradients(&self, inputs: &[Option<Tensor>], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
+        let y = self.value(inputs)?;
+        if !y.requires_grad() {
+            // No float output, as of a cast to integers.
+            return Ok(vec![None; inputs.len()]);
+        }
+        let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
+        let options = BackwardOptions { create_graph, ..Default::default() };
+        let mut found = interpreter::grad(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
+        Ok(inputs
+            .iter()
+            .map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten()))
+            .collect())
+    }
+
+    /// Finite differences of `f` in every element of every float input, against `have`.
+    fn compare(
+        &self,
+        have: &[Option<Tensor>],
+        f: impl Fn(&[Option<Value>]) -> Result<f64>,
+        order: &str,
+    ) -> std::result::Result<usize, String> {
+        let err = |e: Error| e.to_string();
+        let mut count = 0;
+        for (i, v) in self.inputs.iter().enumerate() {
+            let Some(v) = v.as_ref().filter(|v| v.ty.dtype.is_float()) else { continue };
+            let grad = match &have[i] {
+                Some(g) => g.to_f64_vec().map_err(err)?,
+                None => vec![0.0; v.data.len()],
+            };
+            for (k, have) in grad.into_iter().enumerate() {
+                // Central differences with Richardson's step: error h^4.
+                let at = |h: f64| {
+                    let mut moved = self.inputs.clone();
+                    moved[i].as_mut().expect("input").data[k] += h;
+                    f(&moved)
+                };
+                let h = 1e-3 * v.data[k].abs().clamp(0.02, 1.0);
+                let slope = |h: f64| -> Result<f64> { Ok((at(h)? - at(-h)?) / (2.0 * h)) };
+                let want = (4.0 * slope(h / 2.0).map_err(err)? - slope(h).map_err(err)?) / 3.0;
+                let near = (have - want).abs() <= 1e-6 * (1.0 + want.abs());
+                if !near {
+                    let name = self.op.name();
+                    return Err(format!(
+                        "{name}: {order} of input {i}, element {k} is {}, differences give {want}",
+                        have
+                    ));
+                }
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// First derivatives; how many were compared.
+    pub fn first(&self) -> std::result::Result<usize, String> {
+        let err = |e: Error| e.to_string();
+        let ins = self.tensors(&self.inputs, true).map_err(err)?;
+        let g = self.gradients(&ins, false).map_err(err)?;
+        self.compare(&g, |v| self.value(&self.tensors(v, false)?)?.item(), "the gradient")
+    }
+
+    /// A fixed weighting of all gradients, differentiated again.
+    pub fn second(&self) -> std::result::Result<usize, String> {
+        let weigh = |gs: &[Option<Tensor>]| -> Result<Option<Tensor>> {
+            let mut sum: Option<Tensor> = None;
+            for (k, g) in gs.iter().enumerate() {
+                let Some(g) = g else { continue };
+                let part = g.mul(&weights(g, k + 7)?)?.sum(())?;
+                sum = Some(match sum {
+                    Some(s) => s.add(&part)?,
+                    None => part,
+                });
+            }
+            Ok(sum)
+        };
+        let err = |e: Error| e.to_string();
+        let ins = self.tensors(&self.inputs, true).map_err(err)?;
+        let first = self.gradients(&ins, true).map_err(err)?;
+        let Some(y) = weigh(&first).map_err(err)? else { return Ok(0) };
+        let leaves: Vec<Tensor> = ins.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
+        // A gradient that does not depend on the inputs (that of a sum) has none itself.
+        let mut found = match y.requires_grad() {
+            true => {
+                interpreter::grad(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?
+            }
+            false => vec![None; leaves.len()],
+        }
+        .into_iter();
+        let second: Vec<Option<Tensor>> =
+            ins.iter().map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten())).collect();
+        let f = |v: &[Option<Value>]| -> Result<f64> {
+            match weigh(&self.gradients(&self.tensors(v, true)?, false)?)? {
+                Some(y) => y.item(),
+                None => Ok(0.0),
+            }
+        };
+        self.compare(&second, f, "the second derivative")
+    }
+}
+
+fn weights(t: &Tensor, k: usize) -> Result<Tensor> {
+    let w: Vec<f64> = (0..t.numel() as u64).map(|i| (mix(&[i, k as u64, 3]) % 9) as f64 / 4.0 - 0.9).collect();
+    from_vec(w, t.shape(), t.device())
+}
+
+/// The samples of an op that have a float input.
+pub fn float_samples(op: &'static Op) -> Vec<Sample> {
+    Sample::all(op).into_iter().filter(|s| s.inputs.iter().flatten().any(|s| s.dtype.is_float())).collect()
+}

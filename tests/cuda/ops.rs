@@ -1,0 +1,136 @@
+//! Every op on `Device::Cuda` against the CPU: alone, over ranks, and its gradients against finite differences.
+
+use super::common::check::{differentiable, run_cases_on};
+use super::common::differences::{Function, float_samples};
+use super::common::{Case, Sample, check_device, local_outcome, mixed_cases, sample, signature_cases, variants};
+use oflow::ops::{Grad, Op};
+use oflow::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Ops without a CUDA kernel, each with the reason. None that a transformer or a convolution net uses.
+const CPU_ONLY: &[(&str, &str)] = &[];
+
+/// `OFLOW_TEST_OPS=softmax,sum` tests only those.
+fn ops() -> Vec<&'static Op> {
+    sample::derive_all();
+    let only = std::env::var("OFLOW_TEST_OPS").ok();
+    let wanted = |o: &&Op| only.as_ref().is_none_or(|names| names.split(',').any(|n| n == o.name()));
+    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow").filter(wanted).collect()
+}
+
+/// Fails with the first complaint about each op: one wrong kernel is wrong in many cases.
+fn settle(what: &str, total: usize, wrong: &[String]) {
+    println!("{what}: {total} cases, {} wrong", wrong.len());
+    let mut shown: BTreeMap<&str, &str> = BTreeMap::new();
+    for w in wrong {
+        shown.entry(w.split([' ', ':']).next().unwrap_or("")).or_insert(w);
+    }
+    let shown: Vec<&str> = shown.into_values().collect();
+    assert!(wrong.is_empty(), "{} wrong, among them:\n{}", wrong.len(), shown.join("\n"));
+}
+
+#[test]
+fn every_op_has_a_kernel_or_a_reason() {
+    let has = |o: &Op| o.kernels.iter().any(|k| k.device == Device::Cuda);
+    let listed = |o: &Op| CPU_ONLY.iter().any(|(name, _)| *name == o.name());
+    let (mut without, mut needless) = (vec![], vec![]);
+    for op in ops() {
+        match (has(op), listed(op)) {
+            (false, false) if !op.kernels.is_empty() => without.push(op.name()),
+            (true, true) => needless.push(op.name()),
+            _ => {}
+        }
+    }
+    assert!(without.is_empty(), "no CUDA kernel and no reason: {}", without.join(", "));
+    assert!(needless.is_empty(), "listed as CPU only, but with a kernel: {}", needless.join(", "));
+}
+
+#[test]
+fn every_op_gives_the_cpus_result() {
+    if !super::cuda() {
+        return;
+    }
+    let (mut wrong, mut total) = (vec![], 0);
+    for op in ops() {
+        for (i, s) in Sample::all(op).iter().enumerate() {
+            for (word, v) in variants(op, s) {
+                for exact in [true, false] {
+                    let what = format!("{} sample {i} ({word})", op.name());
+                    let backward = differentiable(op) && word != "small";
+                    // Sizes that the CPU refuses too are not tested.
+                    let Ok(plan) = local_outcome(op, &what, &v, exact, backward) else { continue };
+                    total += 1;
+                    let result = oflow::run_ranks(1, |_| Ok(check_device(Device::Cuda, &plan)));
+                    wrong.extend(
+                        result.unwrap_or_else(|e| vec![Err(e.to_string())]).into_iter().filter_map(Result::err),
+                    );
+                }
+            }
+        }
+    }
+    settle("one device", total, &wrong);
+}
+
+#[test]
+fn every_gradient_equals_finite_differences() {
+    if !super::cuda() {
+        return;
+    }
+    let (mut wrong, mut total) = (vec![], 0);
+    for op in ops() {
+        if matches!(op.grad, Grad::None | Grad::Missing) || op.sig.inputs.iter().any(|i| i.mutable) {
+            continue;
+        }
+        for (k, s) in float_samples(op).iter().enumerate() {
+            let result = oflow::run_ranks(1, |_| Ok(Function::new(Device::Cuda, op, s, k).first()));
+            match result.map_err(|e| e.to_string()).and_then(|mut r| r.remove(0)) {
+                Ok(n) => total += n,
+                Err(e) => wrong.push(format!("{} sample {k}: {e}", op.name())),
+            }
+        }
+    }
+    settle("gradients", total, &wrong);
+}
+
+#[test]
+fn signatures_over_ranks_give_the_cpus_result() {
+    if !super::cuda() {
+        return;
+    }
+    let mut wrong: Vec<String> = vec![];
+    let mut plans = vec![];
+    for op in ops() {
+        for (i, s) in Sample::all(op).iter().enumerate() {
+            for (word, v) in variants(op, s) {
+                let what = format!("{} sample {i} ({word})", op.name());
+                if let Ok(p) = local_outcome(op, &what, &v, true, differentiable(op) && word != "small") {
+                    plans.push((Arc::new(p), v, word));
+                }
+            }
+        }
+    }
+    let mut total = 0;
+    let meshes: &[&[usize]] = &[&[1], &[2], &[4], &[2, 2]];
+    for mesh in meshes {
+        let mut cases: Vec<Case> = vec![];
+        for (plan, sample, word) in &plans {
+            let limit = match (mesh.len(), *word, super::real()) {
+                (1, _, true) => usize::MAX,
+                (_, "as given", _) => 8,
+                _ => 2,
+            };
+            match signature_cases(plan, sample, mesh, limit) {
+                Ok(c) => cases.extend(c),
+                Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
+            }
+            if mesh.iter().product::<usize>() > 1 {
+                cases.extend(mixed_cases(plan, mesh, usize::from(*word == "as given")));
+            }
+        }
+        total += cases.len();
+        wrong.extend(run_cases_on(Device::Cuda, mesh, &cases).into_iter().filter_map(Result::err));
+        println!("mesh {mesh:?}: {} cases, {} wrong so far", cases.len(), wrong.len());
+    }
+    settle("over ranks", total, &wrong);
+}
