@@ -15,10 +15,10 @@ mod options;
 #[path = "common/progress.rs"]
 mod progress;
 
-use oflow::data::Loader;
 use losses::Losses;
 use meter::Meter;
 use model::{Config, Gpt};
+use oflow::data::Loader;
 use oflow::nn::Module;
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, Schedule, clip_grad_norm};
 use oflow::prelude::*;

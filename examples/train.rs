@@ -173,13 +173,14 @@ fn main() -> Result<()> {
     let seconds = began.elapsed().as_secs_f64();
     model.train(false);
     let accuracy = accuracy(&model, &test, dtype)?;
-    let (rate, peak) = (meter.steps_per_s(), meter::peak_mib(device)?);
+    let (median, rate, peak) = (meter.median(), meter.steps_per_s(), meter::peak_mib(device)?);
     let loss_now = losses.last().copied().unwrap_or(f64::NAN);
     if speaks && json {
         println!(
             "{{\"steps\": {step}, \"loss\": {loss_now}, \"accuracy\": {accuracy}, \"seconds\": {seconds}, \"world\": {}, \
-             \"steps_per_s\": {rate}, \"peak_mib\": {peak:.1}, \"device\": \"{device}\", \"autocast\": \"{precision}\"}}",
-            world.size()
+             \"ms\": {}, \"steps_per_s\": {rate}, \"peak_mib\": {peak:.1}, \"device\": \"{device}\", \"autocast\": \"{precision}\"}}",
+            world.size(),
+            median * 1e3
         );
     } else if speaks {
         println!(

@@ -40,7 +40,7 @@ pub mod vm;
 
 pub use context::{
     EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, memory_stats, no_grad, no_sync,
-    pin_sbp, run_ranks, run_ranks_with, with_sbp,
+    pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};

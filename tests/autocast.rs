@@ -222,3 +222,88 @@ fn backward_inside_the_scope_and_second_backward_run_in_the_dtypes_of_forward() 
     let twice = w.grad().unwrap().to_vec::<f32>().unwrap();
     assert!(once.iter().zip(&twice).all(|(a, b)| a * 2.0 == *b));
 }
+
+#[test]
+fn a_gradient_has_the_dtype_of_what_it_is_the_gradient_of() {
+    // f32 + bf16 is f32; on the way back the half side gets a half again, for the product before it.
+    let (x, w) = (local(&[2, 4], F32).requires_grad_(true).unwrap(), local(&[4, 4], F32).requires_grad_(true).unwrap());
+    let y = {
+        let _amp = autocast(Autocast::Bf16);
+        let h = x.matmul(&w).unwrap();
+        let h = h.matmul(&w).unwrap().add(&x).unwrap();
+        assert_eq!(h.dtype(), F32);
+        h
+    };
+    y.square().unwrap().sum(()).unwrap().backward().unwrap();
+    assert_eq!((x.grad().unwrap().dtype(), w.grad().unwrap().dtype()), (F32, F32));
+}
+
+/// The GPT of the examples in small: low precision costs little accuracy, for every way to spread it.
+#[test]
+fn training_in_low_precision_follows_f32_however_it_is_spread() {
+    use oflow::nn::{Block, BlockOptions, Embedding};
+    use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer};
+    struct Net {
+        wte: Embedding,
+        h: Block,
+        head: Linear,
+    }
+    oflow::module!(Net { wte, h, head });
+    let run = |ranks: usize, dp: usize, mode: Autocast| {
+        let mut all = oflow::run_ranks(ranks, |_| {
+            manual_seed(1);
+            let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", dp), ("tp", ranks / dp)])?;
+            let t = (&mesh, sbp![B, B]);
+            let o = BlockOptions { width: 16, heads: 4, hidden: 32, dropout: 0.1 };
+            let wte = Embedding::with_std(24, 16, 0.5, t.clone())?;
+            let head = Linear { weight: wte.weight.clone(), bias: None };
+            let mut net = Net { h: Block::new(&o, t.clone())?, wte, head };
+            let (column, row) = (sbp![B, S(0)], sbp![B, S(1)]);
+            net.to_global(&mesh, &[("*.o.weight", row.clone()), ("*.attn.*.weight", column), ("*.pr.weight", row)])?;
+            let ids = randint(0, 24, [4, 9], t.clone())?;
+            let x = ids.slice(1, 0, 8, 1)?.to_global(sbp![S(0), B])?;
+            let y = ids.slice(1, 1, 9, 1)?.to_global(sbp![S(0), B])?;
+            let mut opt = AdamW::new(net.parameters(), AdamWOptions { lr: 1e-2, ..Default::default() });
+            let mut scaler = GradScaler::new(GradScalerOptions::default());
+            let mut losses = vec![];
+            for _ in 0..8 {
+                let loss = {
+                    let _amp = autocast(mode);
+                    let logits = net.head.forward(&net.h.forward(&net.wte.forward(&x)?)?)?;
+                    assert_eq!(logits.dtype(), mode.dtype().unwrap_or(F32));
+                    logits.cross_entropy(&y)?
+                };
+                assert_eq!(loss.dtype(), F32);
+                opt.zero_grad();
+                if mode == Autocast::F16 {
+                    scaler.scale(&loss)?.backward()?;
+                    scaler.step(&mut opt)?;
+                    scaler.update();
+                } else {
+                    loss.backward()?;
+                    opt.step()?;
+                }
+                for p in net.parameters() {
+                    assert_eq!(p.grad().unwrap().dtype(), F32);
+                    assert_eq!(p.grad().unwrap().sbp()?, p.sbp()?);
+                }
+                losses.push(loss.item()?);
+            }
+            assert_eq!(scaler.skipped(), 0);
+            Ok(losses)
+        })
+        .unwrap();
+        all.swap_remove(0)
+    };
+    let want = run(1, 1, Autocast::Off);
+    assert!(want[7] < want[0] * 0.9, "{want:?}");
+    for (ranks, dp) in [(1, 1), (2, 2), (2, 1), (4, 2)] {
+        for mode in [Autocast::Bf16, Autocast::F16] {
+            let got = run(ranks, dp, mode);
+            assert!(
+                want.iter().zip(&got).all(|(w, g)| (w - g).abs() < 0.03 * w),
+                "{ranks} {dp} {mode}: {got:?} {want:?}"
+            );
+        }
+    }
+}
