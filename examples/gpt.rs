@@ -128,7 +128,7 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
-    let (device, precision) = (o.device()?, o.autocast()?);
+    let (device, precision) = (o.device(Device::Cpu)?, o.autocast()?);
     // Vocabulary, layers, heads, width, tokens, batch.
     let (big, [vocab, layers, heads, width, seq, batch]) = match o.or("--preset", "tiny".to_string())?.as_str() {
         "tiny" => (false, [BYTES, 4, 4, 256, 128, 16]),

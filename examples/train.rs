@@ -100,7 +100,7 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
-    let (device, precision) = (o.device()?, o.autocast()?);
+    let (device, precision) = (o.device(Device::Cpu)?, o.autocast()?);
     let (epochs, steps) = (o.count("--epochs", 40)?, o.count("--steps", usize::MAX)?);
     let (batch, hidden) = (o.count("--batch", 64)?, o.count("--hidden", 128)?);
     let (lr, dropout, seed) = (o.or("--lr", 0.004)?, o.or("--dropout", 0.1)?, o.or("--seed", 0u64)?);

@@ -111,8 +111,8 @@ impl Options {
         }
     }
     /// cpu or cuda; where there is no usable GPU the error says what is missing.
-    pub fn device(&mut self) -> Result<Device> {
-        let device = self.or("--device", Device::Cpu)?;
+    pub fn device(&mut self, default: Device) -> Result<Device> {
+        let device = self.or("--device", default)?;
         match oflow::memory_stats(device) {
             Ok(_) => Ok(device),
             Err(e) if device == Device::Cuda => Err(Error::unsupported(format!("--device cuda: {}", e.message()))
