@@ -49,6 +49,7 @@ pub use interpreter::{
 };
 pub use memory::MemoryStats;
 pub use oflow_kernels as kernels;
+pub use oflow_kernels::cuda::matmul::allow_tf32;
 pub use oflow_kernels::{DType, Scalar};
 pub use ops::Autocast;
 pub use tensor::Tensor;

@@ -81,7 +81,15 @@ OF_FN u16 of_float_to_bfloat(f32 f) {
 #endif
 }
 // Two floats as a pair of halves in one register, `lo` in the lower 16 bits.
-OF_FN u32 of_pack2(f32 lo, f32 hi, f16) { return (u32)of_float_to_half(hi) << 16 | of_float_to_half(lo); }
+OF_FN u32 of_pack2(f32 lo, f32 hi, f16) {
+#if defined(OF_EMULATOR)
+    return (u32)of_float_to_half(hi) << 16 | of_float_to_half(lo);
+#else
+    u32 d;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(d) : "f"(hi), "f"(lo));
+    return d;
+#endif
+}
 OF_FN u32 of_pack2(f32 lo, f32 hi, bf16) {
 #if defined(OF_EMULATOR)
     return (u32)of_float_to_bfloat(hi) << 16 | of_float_to_bfloat(lo);
@@ -113,14 +121,25 @@ template <typename A> OF_FN A of_get(i8 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i32 x) { return (A)x; }
 template <typename A> OF_FN A of_get(i64 x) { return (A)x; }
 
-// Floats to integers as Rust's `as`: truncated, saturated, NaN gives 0.
+// Floats to integers as Rust's `as`: truncated, saturated, NaN gives 0; integers to narrower ones wrap.
 OF_FN i64 of_to_i64(f64 x) {
     return x != x ? 0 : x >= 9223372036854775808.0 ? 0x7fffffffffffffffLL
                     : x <= -9223372036854775808.0  ? (-0x7fffffffffffffffLL - 1)
                                                    : (i64)x;
 }
-OF_FN i64 of_to_i64(f32 x) { return of_to_i64((f64)x); }
+OF_FN i64 of_to_i64(f32 x) {
+    return x != x ? 0 : x >= 9223372036854775808.0f ? 0x7fffffffffffffffLL
+                    : x <= -9223372036854775808.0f  ? (-0x7fffffffffffffffLL - 1)
+                                                    : (i64)x;
+}
 OF_FN i64 of_to_i64(i64 x) { return x; }
+// Into low..=high. 2^31 - 1 becomes 2^31 in f32, which still tells what is beyond.
+template <typename F> OF_FN i32 of_saturated(F x, i32 low, i32 high) {
+    return x != x ? 0 : x >= (F)high ? high : x <= (F)low ? low : (i32)x;
+}
+OF_FN i32 of_to_i32(f64 x, i32 low, i32 high) { return of_saturated(x, low, high); }
+OF_FN i32 of_to_i32(f32 x, i32 low, i32 high) { return of_saturated(x, low, high); }
+OF_FN i32 of_to_i32(i64 x, i32, i32) { return (i32)x; }
 // To f32 with one rounding only.
 OF_FN f32 of_to_f32(f64 x) { return (f32)x; }
 OF_FN f32 of_to_f32(f32 x) { return x; }
@@ -132,13 +151,46 @@ template <typename A> OF_FN void of_set(bf16& to, A x) { to.bits = of_float_to_b
 template <typename A> OF_FN void of_set(f32& to, A x) { to = of_to_f32(x); }
 template <typename A> OF_FN void of_set(f64& to, A x) { to = (f64)x; }
 template <typename A> OF_FN void of_set(b8& to, A x) { to.bits = x != (A)0; }
-template <typename A> OF_FN void of_set(u8& to, A x) { to = (u8)of_to_i64(x); }
-template <typename A> OF_FN void of_set(i8& to, A x) { to = (i8)of_to_i64(x); }
-template <typename A> OF_FN void of_set(i32& to, A x) { to = (i32)of_to_i64(x); }
+template <typename A> OF_FN void of_set(u8& to, A x) { to = (u8)of_to_i32(x, 0, 255); }
+template <typename A> OF_FN void of_set(i8& to, A x) { to = (i8)of_to_i32(x, -128, 127); }
+template <typename A> OF_FN void of_set(i32& to, A x) { to = of_to_i32(x, -0x7fffffff - 1, 0x7fffffff); }
 template <typename A> OF_FN void of_set(i64& to, A x) { to = of_to_i64(x); }
 
 // N elements that are loaded and stored at once; 16 bytes at most, aligned to their size.
 template <typename T, int N> struct __align__(sizeof(T) * N) of_vec { T at[N]; };
+// As one word: vectors go to and from global memory by one instruction.
+template <int BYTES> struct of_word;
+template <> struct of_word<1> { typedef u8 type; };
+template <> struct of_word<2> { typedef u16 type; };
+template <> struct of_word<4> { typedef u32 type; };
+template <> struct of_word<8> { typedef uint2 type; };
+template <> struct of_word<16> { typedef uint4 type; };
+template <typename T, int N> union of_vec_word {
+    of_vec<T, N> vec;
+    typename of_word<(int)sizeof(T) * N>::type word;
+    __device__ __forceinline__ of_vec_word() {}
+};
+template <typename W> OF_FN void of_store_word(void* to, W word) { *(W*)to = word; }
+#ifndef OF_EMULATOR
+// Said in PTX, because the compiler sometimes takes a store of 16 bytes apart.
+OF_FN void of_store_word(void* to, uint2 w) {
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(w.x), "r"(w.y) : "memory");
+}
+OF_FN void of_store_word(void* to, uint4 w) {
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(w.x), "r"(w.y), "r"(w.z), "r"(w.w) : "memory");
+}
+#endif
+// N elements of global memory, aligned to the vector's size.
+template <typename T, int N> OF_FN of_vec<T, N> of_load(const T* from) {
+    of_vec_word<T, N> x;
+    x.word = *(const typename of_word<(int)sizeof(T) * N>::type*)from;
+    return x.vec;
+}
+template <typename T, int N> OF_FN void of_store(T* to, const of_vec<T, N>& value) {
+    of_vec_word<T, N> x;
+    x.vec = value;
+    of_store_word(to, x.word);
+}
 // How many elements of T are 16 bytes.
 template <typename T> struct of_width { static const int value = 16 / (int)sizeof(T); };
 
@@ -216,6 +268,24 @@ OF_FN u32 of_shared_address(const void* p) {
 #endif
 }
 
+// The same number, but the compiler does not know that: what is worked out from it inside a loop is worked out there, and
+// holds no registers meanwhile.
+OF_FN int of_opaque(int x) {
+#ifndef OF_EMULATOR
+    asm volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
+// A place in shared memory as a number that is counted in bytes: sums with constants become part of the instruction.
+#ifdef OF_EMULATOR
+typedef u64 of_shared_t;
+OF_FN of_shared_t of_shared(const void* p) { return (u64)p; }
+#else
+typedef u32 of_shared_t;
+OF_FN of_shared_t of_shared(const void* p) { return of_shared_address(p); }
+#endif
+
 // d = a b + c for one warp: a 16x16 (row), b 16x8 (column), c and d 16x8 in f32, spread over the lanes as PTX's
 // mma.sync.m16n8k16 says.
 OF_FN void of_mma(f32 d[4], const u32 a[4], const u32 b[2], const f32 c[4], bf16) {
@@ -273,6 +343,33 @@ OF_FN void of_ldmatrix2_trans(u32 r[2], const void* row) {
 #else
     asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
                  : "=r"(r[0]), "=r"(r[1]) : "r"(of_shared_address(row)) : "memory");
+#endif
+}
+// The same for a place as a number.
+OF_FN void of_ldmatrix4(u32 r[4], of_shared_t row) {
+#ifdef OF_EMULATOR
+    of_emu_ldmatrix_x4(r, (const void*)row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(row) : "memory");
+#endif
+}
+OF_FN void of_ldmatrix4_trans(u32 r[4], of_shared_t row) {
+#ifdef OF_EMULATOR
+    of_emu_ldmatrix_x4_trans(r, (const void*)row);
+#else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(row) : "memory");
+#endif
+}
+// Copies 4 bytes from global to shared memory without waiting; zeros where `valid` is false.
+OF_FN void of_copy_async4(void* to, const void* from, bool valid) {
+#ifdef OF_EMULATOR
+    *(u32*)to = valid ? *(const u32*)from : 0u;
+#else
+    int bytes = valid ? 4 : 0;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(of_shared_address(to)), "l"(from), "r"(bytes)
+                 : "memory");
 #endif
 }
 // Copies 16 bytes from global to shared memory without waiting; zeros where `valid` is false.

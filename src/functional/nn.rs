@@ -3,7 +3,6 @@
 use super::{invoke, invoke1, op};
 use crate::context::{current, inner_calls};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::lowered;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -88,15 +87,17 @@ impl Tensor {
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let site = CallSite::here();
-        let y = self.product(weight, true, site)?;
-        match bias {
-            Some(b) => {
-                // The whole layer runs in low precision, as in PyTorch: an f32 bias would widen its result.
-                let b = lowered(b, site)?;
-                invoke1(op!("add"), &[Some(&y), Some(&b)], smallvec![], smallvec![], site)
-            }
-            None => Ok(y),
+        let Some(bias) = bias else { return self.product(weight, true, site) };
+        // A vector is a matrix of one row; bias and weight are vectors and matrices, whatever x is.
+        if self.ndim() == 1 {
+            let inner = inner_calls();
+            let row = self.reshape_at(&[1, self.shape()[0]], site)?;
+            let y = invoke1(op!("linear"), &[Some(&row), Some(weight), Some(bias)], smallvec![], smallvec![], site)?;
+            drop(inner);
+            let n = y.numel();
+            return y.reshape_at(&[n], site);
         }
+        invoke1(op!("linear"), &[Some(self), Some(weight), Some(bias)], smallvec![], smallvec![], site)
     }
 
     /// exp(x) divided by its sum along a dim.

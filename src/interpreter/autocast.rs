@@ -121,14 +121,6 @@ pub(super) fn issue_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
     issue(Call { op, inputs: &refs, attrs, runtime, target, given, recording, site })
 }
 
-/// The tensor as an op of low precision would take it; itself where autocast is off.
-pub(crate) fn lowered(t: &Tensor, site: CallSite) -> Result<Tensor> {
-    match autocast_mode().dtype() {
-        Some(low) if castable(t) && t.dtype() != low => cast(t, low, site),
-        _ => Ok(t.clone()),
-    }
-}
-
 /// A cast, remembered on the handle where it is to low precision and part of the graph. (Other tensors of no gradient are
 /// cast for each use: a remembered form would live as long as they do.)
 fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {

@@ -20,7 +20,6 @@ mod read;
 mod receipts;
 mod record;
 
-pub(crate) use autocast::lowered;
 pub use autocast::{AutocastGuard, autocast};
 pub use backward::{BackwardOptions, backward, grad};
 pub use box_many::{BoxTo, box_many};

@@ -73,7 +73,7 @@ pub enum CastPolicy {
 /// Policies of built-in ops; one that is not here keeps its inputs. Gradient ops and what lowerings call never ask: they
 /// run in the dtypes that the forward call had.
 pub const CASTS: &[(CastPolicy, &[&str])] = &[
-    (CastPolicy::Low, &["matmul", "matmul_rows", "attention"]),
+    (CastPolicy::Low, &["matmul", "matmul_rows", "linear", "attention"]),
     (
         CastPolicy::Full,
         &[

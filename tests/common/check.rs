@@ -290,6 +290,7 @@ const EXACT: &[&str] = &[
     "amin",
     "matmul",
     "matmul_rows",
+    "linear",
     "embedding",
     "embedding_grad",
     "reshape",
@@ -322,7 +323,7 @@ const EXACT: &[&str] = &[
     "minimum_scalar",
 ];
 /// Those of them whose sums of products exceed what half precision holds exactly.
-const NOT_HALF: &[&str] = &["matmul", "matmul_rows", "mul", "sum", "cumsum", "mul_scalar"];
+const NOT_HALF: &[&str] = &["matmul", "matmul_rows", "linear", "mul", "sum", "cumsum", "mul_scalar"];
 
 fn compare(
     case: &Case,

@@ -221,6 +221,9 @@ case("matmul", torch.matmul, values((3, 4), "i64"), values((4, 2), "i64", start=
 rows = lambda a, b: a.reshape(-1, a.shape[-1]).mT @ b.reshape(-1, b.shape[-1])
 case("matmul_rows", rows, values((2, 3, 4)), values((2, 3, 5), start=11))
 case("matmul_rows", rows, values((3, 4), "f64"), values((3, 2), "f64", start=11))
+for shape, dtype in [((4, 6), "f32"), ((2, 3, 4), "f64"), ((2, 2, 3, 4), "f32")]:
+    k = shape[-1]
+    case("linear", F.linear, values(shape, dtype), values((5, k), dtype, start=11), values((5,), dtype, start=3))
 
 # --- softmax, norms, losses, attention ---------------------------------------------------------------------------------
 

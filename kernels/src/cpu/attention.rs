@@ -77,29 +77,23 @@ pub fn attention_grad(
     grads: &Qkv,
     settings: &Attention,
 ) -> Result<()> {
-    let sizes = Sizes::new(inputs, out, lse)?;
-    check_dims("dout", dout, out.dims())?;
-    check_dtype("dout", dout, out.dtype())?;
-    for (what, grad, of) in [("dq", grads.q, inputs.q), ("dk", grads.k, inputs.k), ("dv", grads.v, inputs.v)] {
-        check_dims(what, grad, of.dims())?;
-        check_dtype(what, grad, of.dtype())?;
-    }
+    let sizes = Sizes::for_gradient(dout, inputs, out, lse, grads)?;
     with_acc!(out.dtype(), backward(&sizes, dout, inputs, out, lse, grads, settings));
     Ok(())
 }
 
 /// The sizes of one attention.
-struct Sizes {
+pub(crate) struct Sizes {
     /// B * H
-    heads: usize,
-    queries: usize,
-    keys: usize,
-    depth: usize,
-    value_depth: usize,
+    pub(crate) heads: usize,
+    pub(crate) queries: usize,
+    pub(crate) keys: usize,
+    pub(crate) depth: usize,
+    pub(crate) value_depth: usize,
 }
 
 impl Sizes {
-    fn new(inputs: &Qkv, out: &View, lse: &View) -> Result<Sizes> {
+    pub(crate) fn new(inputs: &Qkv, out: &View, lse: &View) -> Result<Sizes> {
         let Qkv { q, k, v } = inputs;
         let (&[b, h, queries, depth], &[_, _, keys, _], &[_, _, _, value_depth]) = (q.dims(), k.dims(), v.dims())
         else {
@@ -119,6 +113,18 @@ impl Sizes {
         }
         check_dtype("lse", lse, acc_dtype(q.dtype())?)?;
         Ok(Sizes { heads: b * h, queries, keys, depth, value_depth })
+    }
+
+    /// For the gradients.
+    pub(crate) fn for_gradient(dout: &View, inputs: &Qkv, out: &View, lse: &View, grads: &Qkv) -> Result<Sizes> {
+        let sizes = Sizes::new(inputs, out, lse)?;
+        check_dims("dout", dout, out.dims())?;
+        check_dtype("dout", dout, out.dtype())?;
+        for (what, grad, of) in [("dq", grads.q, inputs.q), ("dk", grads.k, inputs.k), ("dv", grads.v, inputs.v)] {
+            check_dims(what, grad, of.dims())?;
+            check_dtype(what, grad, of.dtype())?;
+        }
+        Ok(sizes)
     }
 
     /// How many keys the queries of a block that ends before `end` can see.

@@ -73,7 +73,7 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
 }
 
 /// The element that holds a scalar, in the first bytes.
-pub(super) fn scalar_bytes(dtype: DType, value: Scalar) -> [u8; 8] {
+pub(crate) fn scalar_bytes(dtype: DType, value: Scalar) -> [u8; 8] {
     let mut bytes = [0u8; 8];
     match dtype {
         DType::Bool => bytes[0] = value.to_bool() as u8,

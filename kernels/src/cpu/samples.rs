@@ -172,6 +172,11 @@ impl Tensor {
         (0..self.len()).map(|i| self.get(&self.position(i))).collect()
     }
 
+    /// Where the first element lies in the memory, in bytes.
+    pub(crate) fn start(&self) -> usize {
+        self.start * self.dtype.size()
+    }
+
     /// The whole memory, for comparing bits.
     pub(crate) fn bytes(&self) -> Vec<u64> {
         self.memory.clone()

@@ -9,7 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// What every program may include.
-pub(super) const HEADERS: &[(&str, &str)] = &[("prelude.cuh", include_str!("../../cuda/prelude.cuh"))];
+pub(super) const HEADERS: &[(&str, &str)] = &[
+    ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
+    ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
+    ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
+    ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
+];
 
 /// A program as the compiler gets it.
 pub(super) struct Unit<'a> {

@@ -1,22 +1,37 @@
 //! One value everywhere.
 
-use super::{Args, Define, Launch, Queue, Source};
-use crate::{KernelError, Result, Scalar, View};
+use super::elementwise::Program;
+use super::{Args, Launch, Queue, Source};
+use crate::cpu::copy::scalar_bytes;
+use crate::expr::Expr;
+use crate::{Result, Scalar, View};
+use std::sync::OnceLock;
 
 static FILL: Source = Source::file("fill", include_str!("../../cuda/fill.cu"));
 
-/// `out = value`, converted to the element type. `out` is contiguous.
+/// `out = value`, converted to the element type; any strides.
 pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
-    if !out.is_contiguous() {
-        return Err(KernelError::new("fill needs a contiguous output"));
+    if out.is_empty() {
+        return Ok(());
     }
-    let f = q.function(&FILL, "fill", &[Define::dtype("T", out.dtype())])?;
-    let is_float = matches!(value, Scalar::Float(_));
-    let args = Args::new()
-        .view(out)
-        .value(out.len() as u64)
-        .value(value.to_f64())
-        .value(value.to_i64())
-        .value(i32::from(is_float));
-    q.launch(f, Launch::new(q.blocks(out.len(), 256, 4), 256), args)
+    if !out.is_contiguous() {
+        return strided(q, out, value);
+    }
+    let (size, bytes) = (out.dtype().size(), out.len() * out.dtype().size());
+    let element = scalar_bytes(out.dtype(), value);
+    let pattern = u64::from_le_bytes(std::array::from_fn(|i| element[i % size]));
+    if pattern == 0 {
+        // SAFETY: the output's memory, all of it; it lives until the stream has done its work, by the contract of views.
+        return unsafe { q.stream().set_zero(out.ptr(), bytes) };
+    }
+    let f = q.function(&FILL, "fill", &[])?;
+    // Four vectors a thread.
+    let launch = Launch::new(q.blocks(bytes.div_ceil(64), 256, 4), 256);
+    q.launch(f, launch, Args::new().view(out).value(bytes as u64).value(pattern))
+}
+
+fn strided(q: &Queue, out: &View, value: Scalar) -> Result<()> {
+    static PROGRAMS: [OnceLock<Result<Program>>; 9] = [const { OnceLock::new() }; 9];
+    let program = PROGRAMS[out.dtype() as usize].get_or_init(|| Program::compile(&Expr::Scalar(0), &[], out.dtype()));
+    program.as_ref().map_err(Clone::clone)?.run(q, &[], &[value], out)
 }

@@ -1,12 +1,13 @@
 //! One GPU of this process: its primary context, its properties, the programs compiled for it.
 
+use super::blas::Blas;
 use super::driver_error;
 use super::probe::{GpuInfo, LEAST_CAPABILITY, probe};
 use super::program::Programs;
 use crate::{KernelError, Result};
 use cudarc::driver::{result, sys};
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One GPU of this process. Shared by all ranks that drive it (threads, in tests) and never closed: memory and streams
 /// may be released at any time, from any thread, until the process ends.
@@ -16,6 +17,7 @@ pub struct Gpu {
     multiprocessors: u32,
     shared_memory: u32,
     pub(super) programs: Programs,
+    blas: OnceLock<Result<Blas>>,
 }
 
 // SAFETY: a CUDA context may be made current on any thread; the rest is plain data or locked.
@@ -67,6 +69,7 @@ impl Gpu {
             multiprocessors: attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)? as u32,
             shared_memory: attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as u32,
             programs: Programs::new(info.capability),
+            blas: OnceLock::new(),
             info,
             context,
         })
@@ -81,6 +84,12 @@ impl Gpu {
         unsafe { result::ctx::set_current(self.context) }.map_err(|e| driver_error("cuCtxSetCurrent", e))?;
         BOUND.set(Some(self.info.index));
         Ok(())
+    }
+
+    /// cuBLASLt on this GPU, opened at its first use.
+    pub(super) fn blas(&self) -> Result<&Blas> {
+        self.bind()?;
+        self.blas.get_or_init(Blas::new).as_ref().map_err(Clone::clone)
     }
 
     /// What the driver says of it.

@@ -5,15 +5,27 @@
 //! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
+pub mod attention;
+mod blas;
 mod compile;
+pub mod copy;
+pub mod elementwise;
+pub mod embedding;
 pub mod fill;
 mod gpu;
+pub mod index;
+pub mod matmul;
 mod memory;
+mod pointwise;
 pub mod probe;
 mod program;
 mod queue;
+pub mod random;
 mod stream;
+#[cfg(test)]
+pub(crate) mod testing;
 
+pub use blas::Epilogue;
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};

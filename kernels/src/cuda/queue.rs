@@ -82,6 +82,19 @@ impl Args {
         unsafe { self.words[start..].as_mut_ptr().cast::<T>().write_unaligned(value) };
         self
     }
+    /// A struct whose members have 8 bytes each.
+    #[must_use]
+    pub fn words(mut self, words: &[u64]) -> Args {
+        self.starts.push(self.words.len() as u32);
+        self.words.extend_from_slice(words);
+        self
+    }
+    /// All arguments so far as one: a struct whose members have 8 bytes each.
+    #[must_use]
+    pub fn packed(mut self) -> Args {
+        self.starts.truncate(1);
+        self
+    }
     /// An address.
     #[must_use]
     pub fn ptr(self, at: *mut u8) -> Args {

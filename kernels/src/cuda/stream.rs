@@ -1,5 +1,6 @@
 //! CUDA streams and events.
 
+use super::blas::Workspace;
 use super::{Gpu, driver_error};
 use crate::{KernelError, Result};
 use cudarc::driver::{DriverError, result, sys};
@@ -9,6 +10,8 @@ use std::sync::Arc;
 pub struct Stream {
     gpu: Arc<Gpu>,
     raw: sys::CUstream,
+    /// Products of one stream follow each other, so they share it.
+    pub(super) blas_workspace: Workspace,
 }
 
 // SAFETY: CUDA allows the use of a stream from any thread.
@@ -23,7 +26,8 @@ impl Stream {
         // Lower numbers are more urgent; the driver clamps to what the GPU has.
         let priority = if urgent { -1 } else { 0 };
         let raw = result::stream::create_with_priority(result::stream::StreamKind::NonBlocking, priority);
-        Ok(Stream { gpu: gpu.clone(), raw: raw.map_err(|e| driver_error("cuStreamCreate", e))? })
+        let raw = raw.map_err(|e| driver_error("cuStreamCreate", e))?;
+        Ok(Stream { gpu: gpu.clone(), raw, blas_workspace: Workspace::default() })
     }
     /// The GPU.
     pub fn gpu(&self) -> &Arc<Gpu> {

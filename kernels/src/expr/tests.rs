@@ -353,26 +353,37 @@ fn partial_claims_hold() {
 
 #[test]
 fn cuda_text() {
-    let e = parse("select(a > 0, a, s * expm1(b))");
-    let src = e.cuda_source("celu", &[DType::BF16, DType::F32], DType::F16).unwrap();
-    let kernel = &src[src.find("extern").unwrap()..];
-    let want = r#"extern "C" __global__ void celu(unsigned long long n, const unsigned short* x0, const float* x1, float s0, unsigned short* out) {
-    unsigned long long step = (unsigned long long)gridDim.x * blockDim.x;
-    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += step) {
-        float v0 = (float)of_from_bf16(x0[i]);
-        float v1 = (float)x1[i];
-        float r = (float)(((float)(v0 > (float)(0.0f)) != 0 ? v0 : (s0 * of_expm1(v1))));
-        out[i] = of_to_f16((float)r);
-    }
+    let e = parse("select(a > 0, a, s * expm1(c)) + s * expm1(c)");
+    let src = e.cuda_source(&[DType::BF16, DType::I64, DType::F32], DType::F16).unwrap();
+    let want = r#"#include "elementwise.cuh"
+typedef f32 A;
+typedef f16 TO;
+typedef bf16 T0;
+typedef f32 T1;
+OF_FN A of_value(A v0, A v2, A s0) {
+    const A t0 = (A)(v0 > (0.0f));
+    const A t1 = of_expm1(v2);
+    const A t2 = of_mul(s0, t1);
+    const A t3 = of_select(t0, v0, t2);
+    const A t4 = of_add(t3, t2);
+    return t4;
 }
+#define OF_N 2
+#define OF_S 1
+#define OF_EACH(X) X(0) X(1)
+#define OF_COMPUTE(y, X) of_set(y, of_value(of_get<A>(X(0)), of_get<A>(X(1)), __uint_as_float((u32)k.s[0])))
+#include "pointwise.cuh"
 "#;
-    assert_eq!(kernel, want);
-    // Every function an expression can name exists in the helper block.
+    assert_eq!(src, want);
+    // Every function an expression can name exists in the header.
+    let header = include_str!("../../cuda/elementwise.cuh");
     for op in UnaryOp::ALL {
-        let src = Expr::unary(*op, Expr::Input(0)).cuda_source("k", &[DType::F64], DType::F64).unwrap();
-        let defined = src.contains(&format!("T of_{}(T", op.name()));
-        assert!(defined || matches!(op, UnaryOp::Neg | UnaryOp::Not), "{op}");
+        assert!(header.contains(&format!("T of_{}(T", op.name())), "{op}");
     }
-    let message = parse("exp(a)").cuda_source("k", &[DType::I32], DType::I64).unwrap_err();
+    let text = |c: f64| Expr::Const(c).cuda_source(&[], DType::F32).unwrap();
+    for (c, literal) in [(1e300, "(A)OF_INF"), (-1e300, "(A)-OF_INF"), (1e-7, "(1e-7f)"), (f64::NAN, "(A)OF_NAN")] {
+        assert!(text(c).contains(&format!("return {literal};")), "{c}");
+    }
+    let message = parse("exp(a)").cuda_source(&[DType::I32], DType::I64).unwrap_err();
     assert_eq!(message.0, "'exp(x0)' needs a float, but all dtypes are integers");
 }

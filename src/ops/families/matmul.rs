@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::ops::{Grad, InferCtx, KernelCx, OpDef, Value, broadcast_shapes};
 use crate::sbp::{FactorRule, Sbp, Signature};
-use oflow_kernels::{Dims, View, cpu};
+use oflow_kernels::{Dims, View, cpu, cuda};
 use smallvec::SmallVec;
 
 /// The matrix dims of an operand after its transpose flag: (rows, columns).
@@ -61,10 +61,33 @@ fn flattened(v: &View) -> Option<View> {
     Some(unsafe { v.restride(0, dims, strides) })
 }
 
-fn run(cx: &KernelCx<'_>) -> Result<()> {
+/// The operands with their transposes as strides.
+fn operands(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (ta, tb) = (cx.bool("transpose_a")?, cx.bool("transpose_b")?);
-    let (a, b) = (transposed(cx.input(0)?, ta), transposed(cx.input(1)?, tb));
-    Ok(cpu::matmul::matmul(&a, &b, cx.output(0))?)
+    Ok((transposed(cx.input(0)?, ta), transposed(cx.input(1)?, tb)))
+}
+
+/// `aᵀ b` summed over all leading dims into `out`, by a function that does `x y` and may add to what is there.
+fn run_rows(
+    a: &View,
+    b: &View,
+    product: &dyn Fn(&View, &View, bool) -> oflow_kernels::Result<()>,
+) -> oflow_kernels::Result<()> {
+    let flat = |v: &View| if v.rank() == 2 { Some(v.clone()) } else { flattened(v) };
+    if let (Some(a), Some(b)) = (flat(a), flat(b)) {
+        return product(&transposed(&a, true), &b, false);
+    }
+    // Leading dims with gaps: row block by row block, in order. Without rows, a product over nothing: zeros.
+    let count: usize = a.dims()[..a.rank() - 2].iter().product();
+    if count == 0 {
+        let nothing = |v: &View| {
+            let (d, s) = (&v.dims()[v.rank() - 1..], &v.strides()[v.rank() - 1..]);
+            // SAFETY: without rows, no element.
+            unsafe { v.restride(0, [0, d[0]].into_iter().collect(), [d[0] as isize, s[0]].into_iter().collect()) }
+        };
+        return product(&transposed(&nothing(a), true), &nothing(b), false);
+    }
+    (0..count).try_for_each(|i| product(&transposed(&block(a, i), true), &block(b, i), i > 0))
 }
 
 fn gradient(g: &mut dyn crate::ops::GradCtx) -> Result<()> {
@@ -117,24 +140,13 @@ fn matmul_rows() -> Result<OpDef> {
         })
         .flops(|c| Ok(2 * c.input(0)?.len() as u64 * *c.shape(1)?.last().unwrap_or(&1) as u64))
         .cpu(|cx| {
-            let (a, b) = (cx.input(0)?, cx.input(1)?);
-            let flat = |v: &View| if v.rank() == 2 { Some(v.clone()) } else { flattened(v) };
-            match (flat(a), flat(b)) {
-                (Some(a), Some(b)) => Ok(cpu::matmul::matmul(&transposed(&a, true), &b, cx.output(0))?),
-                // Leading dims with gaps: row block by row block, in order.
-                _ => {
-                    let lead = &a.dims()[..a.rank() - 2];
-                    let count: usize = lead.iter().product();
-                    if count == 0 {
-                        return Ok(cpu::copy::fill(cx.output(0), oflow_kernels::Scalar::Int(0))?);
-                    }
-                    for i in 0..count {
-                        let (va, vb) = (block(a, i), block(b, i));
-                        cpu::matmul::matmul_into(&transposed(&va, true), &vb, cx.output(0), i > 0)?;
-                    }
-                    Ok(())
-                }
-            }
+            let product = |a: &View, b: &View, add| cpu::matmul::matmul_into(a, b, cx.output(0), add);
+            Ok(run_rows(cx.input(0)?, cx.input(1)?, &product)?)
+        })
+        .cuda(|cx| {
+            let q = cx.queue()?;
+            let product = |a: &View, b: &View, add| cuda::matmul::matmul_into(q, a, b, cx.output(0), add);
+            Ok(run_rows(cx.input(0)?, cx.input(1)?, &product)?)
         })
         .grad(Grad::rule(|g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -183,7 +195,14 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let (_, k) = matrix(c.shape(0)?, c.bool("transpose_a")?)?;
                     Ok(2 * k as u64 * out.iter().product::<usize>() as u64)
                 })
-                .cpu(run)
+                .cpu(|cx| {
+                    let (a, b) = operands(cx)?;
+                    Ok(cpu::matmul::matmul(&a, &b, cx.output(0))?)
+                })
+                .cuda(|cx| {
+                    let (a, b) = operands(cx)?;
+                    Ok(cuda::matmul::matmul(cx.queue()?, &a, &b, cx.output(0))?)
+                })
                 .grad(Grad::rule(gradient))
                 .samples(&[
                     "f32[4, 6] f32[6, 5]",

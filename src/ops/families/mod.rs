@@ -5,6 +5,7 @@ mod attention;
 mod binary;
 mod create;
 mod embedding;
+mod linear;
 mod loss;
 mod matmul;
 mod norm;
@@ -33,6 +34,7 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         scalar::ops,
         reduce::ops,
         matmul::ops,
+        linear::ops,
         softmax::ops,
         norm::ops,
         embedding::ops,

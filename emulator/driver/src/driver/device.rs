@@ -56,8 +56,6 @@ unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut [u8; 16], device: c_int) -> i
     status(gpu(device).and_then(|gpu| {
         let mut bytes = *b"oflow emulated 0";
         bytes[15] = gpu.ordinal as u8;
-        // Other processes have other GPUs.
-        bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
         // SAFETY: the caller gives a place for the result.
         unsafe { put(uuid, bytes) }
     }))
@@ -83,9 +81,8 @@ pub const SHARED_MOST: u32 = 227 << 10;
 unsafe extern "C" fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) -> i32 {
     status(gpu(device).and_then(|gpu| {
         let answer = match attribute {
-            1 | 2 | 3 if attribute < 3 => 1024, // threads in a block, along x, y
-            4 => 64,                            // along z
-            3 => 1024,
+            1..=3 => 1024,              // threads in a block, along x, y
+            4 => 64,                    // along z
             5 => 0x7fff_ffff,           // blocks along x
             6 | 7 => 65535,             // along y, z
             8 => SHARED_DEFAULT as i32, // shared memory of a block

@@ -80,7 +80,7 @@ extern "C" fn cuEventRecord(handle: usize, stream: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamWaitEvent(stream: usize, handle: usize, _flags: c_uint) -> i32 {
     status(current().and_then(|_| {
-        let (stream, event) = (stream::find(stream)?, find(handle)?);
+        let (stream, event) = (stream::find_any(stream)?, find(handle)?);
         // A mark that was passed costs nothing; an event without one is no wait.
         if let Some(mark) = lock(&event.last).clone().filter(|mark| mark.when().is_none()) {
             stream.control(move || mark.wait());
@@ -116,8 +116,9 @@ unsafe extern "C" fn cuEventElapsedTime_v2(ms: *mut f32, start: usize, end: usiz
         if (start.flags | end.flags) & DISABLE_TIMING != 0 {
             return Err(INVALID_HANDLE);
         }
-        let when = |event: &Event| lock(&event.last).as_ref().ok_or(INVALID_HANDLE)?.when().ok_or(NOT_READY);
-        let (start, end) = (when(&start)?, when(&end)?);
+        let mark = |event: &Event| lock(&event.last).clone().ok_or(INVALID_HANDLE);
+        let (start, end) = (mark(&start)?, mark(&end)?);
+        let (start, end) = (start.when().ok_or(NOT_READY)?, end.when().ok_or(NOT_READY)?);
         let ms_between = match end.checked_duration_since(start) {
             Some(time) => time.as_secs_f32() * 1e3,
             None => start.duration_since(end).as_secs_f32() * -1e3,

@@ -71,7 +71,7 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
         // Not a kernel's: what was installed before us, or the default, which ends the process.
         // SAFETY: written once before this handler was installed; the signal comes again when we return.
         unsafe {
-            let before = (*&raw const BEFORE)[slot(signal)].assume_init();
+            let before = (&raw const BEFORE).cast::<libc::sigaction>().add(slot(signal)).read();
             if before.sa_sigaction > libc::SIG_IGN && before.sa_flags & libc::SA_SIGINFO != 0 {
                 let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                     std::mem::transmute(before.sa_sigaction);
@@ -109,7 +109,11 @@ fn catch_faults() {
                 let mut action: libc::sigaction = std::mem::zeroed();
                 action.sa_sigaction = on_fault as *const () as usize;
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-                libc::sigaction(signal, std::ptr::null(), (*&raw mut BEFORE)[slot(signal)].as_mut_ptr());
+                libc::sigaction(
+                    signal,
+                    std::ptr::null(),
+                    (&raw mut BEFORE).cast::<libc::sigaction>().add(slot(signal)),
+                );
                 libc::sigaction(signal, &action, std::ptr::null_mut());
             }
         }

@@ -14,6 +14,7 @@ use super::*;
 
 const GARBAGE: u8 = 0xCB;
 const GRAIN: usize = 512;
+const HUGE: usize = 2 << 20;
 const QUARANTINE: usize = 32 << 20;
 /// Of blocks larger than twice this only the ends are made garbage, so that big reservations stay cheap.
 const GARBAGE_END: usize = 16 << 20;
@@ -92,6 +93,8 @@ pub struct Heap {
     capacity: usize,
     used: usize,
     high: usize,
+    /// From here on no address was ever given out.
+    fresh: usize,
     live: BTreeMap<usize, Block>,
     /// Address and whole length of what may be given out.
     free: BTreeMap<usize, usize>,
@@ -122,22 +125,25 @@ unsafe fn make_garbage(start: usize, len: usize) {
 impl Heap {
     /// Reserves addresses for `capacity` bytes, and room for fences.
     pub fn new(capacity: usize) -> Heap {
-        let reserve = capacity * 2;
+        let reserve = (capacity * 2).next_multiple_of(HUGE);
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: a fresh mapping, at an address of the system's choice.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), reserve, libc::PROT_NONE, flags, -1, 0) };
+        let base = unsafe { libc::mmap(std::ptr::null_mut(), reserve + HUGE, libc::PROT_NONE, flags, -1, 0) };
         assert!(
             base != libc::MAP_FAILED,
             "no addresses for emulated device memory: {}",
             std::io::Error::last_os_error()
         );
-        let base = base as usize;
+        let base = (base as usize).next_multiple_of(HUGE);
+        // SAFETY: the aligned part of the mapping. With huge pages, opening and closing the gate costs little.
+        unsafe { libc::madvise(base as *mut c_void, reserve, libc::MADV_HUGEPAGE) };
         lock(&GATE).ranges.push((base, 0));
         Heap {
             base,
             capacity,
             used: 0,
             high: 0,
+            fresh: base,
             live: BTreeMap::new(),
             free: BTreeMap::from([(base, reserve)]),
             quarantine: VecDeque::new(),
@@ -166,10 +172,15 @@ impl Heap {
         if len > need {
             self.free.insert(start + need, len - need);
         }
-        self.high = self.high.max((start + need - self.base).next_multiple_of(1 << 20));
+        self.high = self.high.max((start + need - self.base).next_multiple_of(HUGE));
         raise(self.base, self.high);
-        // SAFETY: just taken from the free ranges.
-        unsafe { make_garbage(start, need) };
+        // What was used before was left as garbage; what never was is zero.
+        let zero = start.max(self.fresh);
+        if start + need > zero {
+            // SAFETY: just taken from the free ranges.
+            unsafe { make_garbage(zero, start + need - zero) };
+            self.fresh = start + need;
+        }
         self.live.insert(start, Block { size, dying: false });
         self.used += size.next_multiple_of(GRAIN);
         Ok(start)
@@ -545,7 +556,7 @@ fn fill<T: Copy + Send + 'static>(at: usize, value: T, count: usize, stream: usi
     if count == 0 {
         return Ok(());
     }
-    if at % size_of::<T>() != 0 {
+    if !at.is_multiple_of(size_of::<T>()) {
         return Err(INVALID_VALUE);
     }
     let bytes = count.checked_mul(size_of::<T>()).ok_or(INVALID_VALUE)?;

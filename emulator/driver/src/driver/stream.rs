@@ -75,6 +75,8 @@ impl Stream {
     }
 
     fn serve(&self, mut worker: Worker) {
+        // Kept over entries that follow each other: opening and closing device memory costs more than a small kernel.
+        let mut at_work: Option<AtWork> = None;
         loop {
             let entry = {
                 let mut queue = lock(&self.queue);
@@ -91,18 +93,26 @@ impl Stream {
             };
             worker.delay();
             match entry {
-                Entry::Control(control) => control(),
+                Entry::Control(control) => {
+                    at_work = None;
+                    control();
+                }
                 Entry::Work(work) if self.gpu.healthy().is_ok() => {
-                    let at_work = AtWork::begin();
+                    at_work.get_or_insert_with(AtWork::begin);
                     let failed = work(&mut worker).err();
-                    drop(at_work);
                     if let Some(Failure(code, text)) = failed {
                         self.gpu.fail(code, &text);
                     }
                 }
                 Entry::Work(_) => {}
             }
-            lock(&self.queue).done += 1;
+            let mut queue = lock(&self.queue);
+            if queue.entries.is_empty() {
+                // Before anybody may think that the stream is idle.
+                at_work = None;
+            }
+            queue.done += 1;
+            drop(queue);
             self.bell.notify_all();
         }
     }
@@ -187,6 +197,12 @@ pub fn find(handle: usize) -> Outcome<Arc<Stream>> {
     if std::ptr::eq(stream.gpu, gpu) { Ok(stream) } else { Err(INVALID_HANDLE) }
 }
 
+/// The stream of a handle, of whatever context: to wait for a stream one need not be in its context.
+pub fn find_any(handle: usize) -> Outcome<Arc<Stream>> {
+    let gpu = current_even_if_failed()?;
+    if handle <= 2 { Ok(gpu.null_stream()) } else { STREAMS.get(handle).ok_or(INVALID_HANDLE) }
+}
+
 fn of(gpu: &'static Gpu) -> Vec<Arc<Stream>> {
     let mut all = STREAMS.all();
     all.retain(|stream| std::ptr::eq(stream.gpu, gpu));
@@ -239,7 +255,7 @@ extern "C" fn cuStreamDestroy_v2(handle: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamSynchronize(handle: usize) -> i32 {
     status(current().and_then(|_| {
-        let stream = find(handle)?;
+        let stream = find_any(handle)?;
         stream.order_with_default();
         stream.wait(stream.issued());
         stream.gpu.healthy()
@@ -249,7 +265,7 @@ extern "C" fn cuStreamSynchronize(handle: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamQuery(handle: usize) -> i32 {
     status(current().and_then(|_| {
-        let stream = find(handle)?;
+        let stream = find_any(handle)?;
         if stream.idle() { stream.gpu.healthy() } else { Err(NOT_READY) }
     }))
 }
@@ -281,4 +297,12 @@ unsafe extern "C" fn cuLaunchHostFunc(
         });
         Ok(())
     }))
+}
+
+/// The stream of a handle on a GPU that need not be current.
+pub fn find_on(gpu: &'static Gpu, handle: usize) -> Outcome<Arc<Stream>> {
+    if handle <= 2 {
+        return Ok(gpu.null_stream());
+    }
+    STREAMS.get(handle).filter(|stream| std::ptr::eq(stream.gpu, gpu)).ok_or(INVALID_HANDLE)
 }

@@ -83,26 +83,27 @@ pub fn matmul_into(a: &View, b: &View, out: &View, accumulate: bool) -> Result<(
 
 /// A batch dim and how far one step in it moves in each operand.
 #[derive(Clone, Copy)]
-struct BatchDim {
-    size: usize,
-    a: isize,
-    b: isize,
-    c: isize,
+pub(crate) struct BatchDim {
+    pub(crate) size: usize,
+    pub(crate) a: isize,
+    pub(crate) b: isize,
+    pub(crate) c: isize,
 }
 
 /// Sizes and strides of a batched product after all simplification.
-struct Product {
-    m: usize,
-    n: usize,
-    k: usize,
-    a: (isize, isize),
-    b: (isize, isize),
-    c: (isize, isize),
-    batch: SmallVec<[BatchDim; 4]>,
+pub(crate) struct Product {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Elements from row to row and from column to column.
+    pub(crate) a: (isize, isize),
+    pub(crate) b: (isize, isize),
+    pub(crate) c: (isize, isize),
+    pub(crate) batch: SmallVec<[BatchDim; 4]>,
 }
 
 impl Product {
-    fn new(a: &View, b: &View, out: &View) -> Result<Product> {
+    pub(crate) fn new(a: &View, b: &View, out: &View) -> Result<Product> {
         check_dtypes(a, b, out)?;
         if a.rank() == 0 || b.rank() == 0 {
             return Err(KernelError::new("needs operands of rank 1 or more, not a single number"));
@@ -217,6 +218,16 @@ impl Product {
             }
             self.m *= last.size;
             self.batch.pop();
+        }
+    }
+
+    /// The same product transposed: the operands change places.
+    pub(crate) fn transpose(&mut self) {
+        let flip = |(row, column)| (column, row);
+        (self.m, self.n) = (self.n, self.m);
+        (self.a, self.b, self.c) = (flip(self.b), flip(self.a), flip(self.c));
+        for d in &mut self.batch {
+            (d.a, d.b) = (d.b, d.a);
         }
     }
 

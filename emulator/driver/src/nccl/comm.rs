@@ -1,0 +1,256 @@
+//! Communicators: how ranks find each other by id, and what one rank's handle knows.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_int, c_uint};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::meeting::Meeting;
+use super::*;
+use crate::driver::{Table, current, new_handle, setting};
+
+/// ncclUniqueId.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Id([u8; 128]);
+
+/// What the ranks of one communicator share.
+pub struct Group {
+    pub meeting: Meeting,
+    /// The GPU's ordinal of each rank that has come.
+    members: Mutex<Vec<Option<usize>>>,
+    bell: Condvar,
+}
+
+/// One rank's end.
+pub struct Comm {
+    pub handle: usize,
+    pub rank: usize,
+    pub gpu: &'static Gpu,
+    pub group: Arc<Group>,
+    number: AtomicU64,
+    pub aborted: AtomicBool,
+    /// What ncclCommGetAsyncError says.
+    pub state: AtomicI32,
+}
+
+static COMMS: Table<Comm> = Table::new();
+static GROUPS: Mutex<BTreeMap<Id, Arc<Group>>> = Mutex::new(BTreeMap::new());
+
+/// How long anybody waits for the others.
+pub fn patience() -> Duration {
+    Duration::from_secs(setting("OFLOW_EMULATOR_NCCL_TIMEOUT_S", 120) as u64)
+}
+
+pub fn find(handle: usize) -> Outcome<Arc<Comm>> {
+    COMMS.get(handle).ok_or(INVALID_ARGUMENT)
+}
+
+impl Comm {
+    pub fn ranks(&self) -> usize {
+        self.group.meeting.ranks
+    }
+
+    /// The place of the next collective in the order that all ranks share.
+    pub fn next_number(&self) -> u64 {
+        self.number.fetch_add(1, SeqCst)
+    }
+
+    /// The communicator is made and has not failed.
+    pub fn ready(&self) -> Outcome {
+        match self.state.load(SeqCst) {
+            SUCCESS if self.aborted.load(SeqCst) => Err(INVALID_USAGE),
+            SUCCESS => Ok(()),
+            IN_PROGRESS => refuse(INVALID_ARGUMENT, "the communicator is still being made (a non-blocking init)"),
+            failed => Err(failed),
+        }
+    }
+
+    /// Takes the rank's place, unless the communicator cannot be.
+    fn join(id: Id, ranks: usize, rank: usize) -> Outcome<Arc<Comm>> {
+        let gpu = current().or_else(|_| refuse(1, "ncclCommInitRank needs a current CUDA context"))?;
+        if rank >= ranks {
+            return Err(INVALID_ARGUMENT);
+        }
+        if id.0 == [0; 128] {
+            return refuse(INVALID_ARGUMENT, "the unique id was not made by ncclGetUniqueId");
+        }
+        let group = lock(&GROUPS)
+            .entry(id)
+            .or_insert_with(|| {
+                let members = Mutex::new(vec![None; ranks]);
+                Arc::new(Group { meeting: Meeting::new(ranks), members, bell: Condvar::new() })
+            })
+            .clone();
+        if group.meeting.ranks != ranks {
+            return refuse(INVALID_ARGUMENT, "the ranks disagree on how many they are");
+        }
+        let taken = {
+            let mut members = lock(&group.members);
+            members[rank].replace(gpu.ordinal).is_some()
+        };
+        group.bell.notify_all();
+        if taken {
+            return refuse(INVALID_USAGE, "two members of a communicator have the same rank");
+        }
+        let handle = new_handle();
+        let comm = Arc::new(Comm {
+            handle,
+            rank,
+            gpu,
+            group,
+            number: AtomicU64::new(0),
+            aborted: AtomicBool::new(false),
+            state: AtomicI32::new(IN_PROGRESS),
+        });
+        COMMS.insert_arc(handle, comm.clone());
+        Ok(comm)
+    }
+
+    /// Waits until all ranks are there; they must have GPUs of their own.
+    pub fn await_all(&self) -> Outcome {
+        let result = self.meet_all();
+        self.state.store(result.err().unwrap_or(SUCCESS), SeqCst);
+        result
+    }
+
+    fn meet_all(&self) -> Outcome {
+        let deadline = Instant::now() + patience();
+        let mut members = lock(&self.group.members);
+        while members.iter().any(Option::is_none) {
+            if self.aborted.load(SeqCst) {
+                return Err(INVALID_USAGE);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return refuse(SYSTEM_ERROR, "not all ranks of a communicator came (the emulator knows one process)");
+            }
+            let step = left.min(Duration::from_millis(50));
+            members = self.group.bell.wait_timeout(members, step).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let mut gpus = members.clone();
+        gpus.sort();
+        gpus.dedup();
+        if gpus.len() < members.len() {
+            return refuse(INVALID_USAGE, "Duplicate GPU detected: two ranks of a communicator are on one GPU");
+        }
+        Ok(())
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclGetUniqueId(id: *mut Id) -> i32 {
+    static COUNT: AtomicUsize = AtomicUsize::new(1);
+    if id.is_null() {
+        return INVALID_ARGUMENT;
+    }
+    let mut bytes = [0x5a; 128];
+    bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
+    bytes[8..16].copy_from_slice(&COUNT.fetch_add(1, SeqCst).to_le_bytes());
+    // SAFETY: a place for the result.
+    unsafe { id.write(Id(bytes)) };
+    SUCCESS
+}
+
+/// The head of ncclConfig_t, as far as it is read.
+#[repr(C)]
+struct Config {
+    size: usize,
+    magic: c_uint,
+    version: c_uint,
+    blocking: c_int,
+}
+
+/// # Safety
+/// `to` is a place for a handle, `config` null or a configuration.
+unsafe fn init(to: *mut usize, ranks: c_int, id: Id, rank: c_int, config: *const Config) -> Outcome {
+    let (Ok(ranks), Ok(rank)) = (usize::try_from(ranks), usize::try_from(rank)) else { return Err(INVALID_ARGUMENT) };
+    if to.is_null() || ranks == 0 {
+        return Err(INVALID_ARGUMENT);
+    }
+    // SAFETY: by contract.
+    let blocking = unsafe { config.as_ref() }.map_or(Ok(true), |config| {
+        if config.magic != 0xcafe_beef || config.size < size_of::<Config>() {
+            return refuse(INVALID_ARGUMENT, "the configuration was not made by NCCL_CONFIG_INITIALIZER");
+        }
+        Ok(config.blocking != 0)
+    })?;
+    let comm = Comm::join(id, ranks, rank)?;
+    if in_group() {
+        JOINING.with_borrow_mut(|all| all.push((comm, to as usize)));
+        return Ok(());
+    }
+    // SAFETY: by contract.
+    unsafe { to.write(comm.handle) };
+    if blocking {
+        return comm.await_all();
+    }
+    std::thread::spawn(move || comm.await_all());
+    Err(IN_PROGRESS)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommInitRank(to: *mut usize, ranks: c_int, id: Id, rank: c_int) -> i32 {
+    // SAFETY: the caller's promise.
+    status(unsafe { init(to, ranks, id, rank, std::ptr::null()) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommInitRankConfig(
+    to: *mut usize,
+    ranks: c_int,
+    id: Id,
+    rank: c_int,
+    config: *const Config,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    status(unsafe { init(to, ranks, id, rank, config) })
+}
+
+/// Waits until all that was put on the GPU's streams has been done, as destroying a communicator does.
+#[unsafe(no_mangle)]
+extern "C" fn ncclCommFinalize(comm: usize) -> i32 {
+    status(find(comm).map(|comm| stream::drain(comm.gpu)))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ncclCommDestroy(handle: usize) -> i32 {
+    let code = ncclCommFinalize(handle);
+    COMMS.remove(handle);
+    code
+}
+
+/// What waits for peers is given up, on this rank; the others notice nothing.
+#[unsafe(no_mangle)]
+extern "C" fn ncclCommAbort(handle: usize) -> i32 {
+    status(find(handle).map(|comm| {
+        comm.aborted.store(true, SeqCst);
+        comm.group.meeting.ring();
+        comm.group.bell.notify_all();
+        COMMS.remove(handle);
+    }))
+}
+
+macro_rules! questions {
+    ($($name:ident($comm:ident) $answer:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(handle: usize, to: *mut c_int) -> i32 {
+            match find(handle) {
+                Ok($comm) if !to.is_null() => {
+                    // SAFETY: not null, so a place for the result.
+                    unsafe { to.write($answer) };
+                    SUCCESS
+                }
+                Ok(_) => INVALID_ARGUMENT,
+                Err(code) => code,
+            }
+        }
+    )*};
+}
+questions! {
+    ncclCommGetAsyncError(comm) comm.state.load(SeqCst);
+    ncclCommCount(comm) comm.ranks() as c_int;
+    ncclCommCuDevice(comm) comm.gpu.ordinal as c_int;
+    ncclCommUserRank(comm) comm.rank as c_int;
+}

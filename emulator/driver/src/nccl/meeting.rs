@@ -1,0 +1,246 @@
+//! Where the streams of a communicator's ranks meet. A collective has a number; each rank leaves its part and waits, and
+//! the last to come checks that all mean the same and does it. A send and its receive meet by pair of ranks, in order.
+//! Pointers of all ranks are addresses of this process, so doing it is copying.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::comm::{Comm, patience};
+use super::reduce::{Op, Type, reduce};
+use super::{INVALID_USAGE, lock};
+use crate::driver::codes::LAUNCH_FAILED;
+use crate::driver::stream::Failure;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    AllReduce,
+    Broadcast,
+    Reduce,
+    AllGather,
+    ReduceScatter,
+}
+
+/// A rank's part in a collective.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    pub kind: Kind,
+    pub send: usize,
+    pub recv: usize,
+    pub count: usize,
+    pub dtype: Type,
+    pub op: Op,
+    pub root: usize,
+}
+
+/// A send or a receive.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    pub sends: bool,
+    pub at: usize,
+    pub count: usize,
+    pub dtype: Type,
+    pub peer: usize,
+}
+
+/// Whether something has been done, and what was wrong with it.
+type Done = Arc<Mutex<Option<Result<(), String>>>>;
+
+struct Gathering {
+    parts: Vec<Option<Part>>,
+    done: Done,
+}
+
+/// A send or receive that waits for its other half.
+struct Waiting {
+    job: Peer,
+    done: Done,
+}
+
+#[derive(Default)]
+struct State {
+    gatherings: BTreeMap<u64, Gathering>,
+    /// By source, destination and whether it is the sends that wait.
+    waiting: BTreeMap<(usize, usize, bool), VecDeque<Waiting>>,
+}
+
+pub struct Meeting {
+    pub ranks: usize,
+    state: Mutex<State>,
+    bell: Condvar,
+}
+
+/// # Safety
+/// The range can be read.
+unsafe fn bytes(at: usize, len: usize) -> Vec<u8> {
+    // SAFETY: by contract; an empty buffer may have any address.
+    if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(at as *const u8, len) }.to_vec() }
+}
+
+/// # Safety
+/// The range can be written.
+unsafe fn write(at: usize, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        // SAFETY: by contract.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, bytes.len()) };
+    }
+}
+
+/// Does a collective of which all parts are there.
+///
+/// # Safety
+/// The buffers were checked when the ranks called, and are live.
+unsafe fn perform(parts: &[Part]) -> Result<(), String> {
+    let first = parts[0];
+    for (rank, part) in parts.iter().enumerate() {
+        let same = part.kind == first.kind
+            && part.count == first.count
+            && part.dtype == first.dtype
+            && part.op == first.op
+            && part.root == first.root;
+        if !same {
+            let show =
+                |p: &Part| format!("{:?} of {} x {:?}, op {:?}, root {}", p.kind, p.count, p.dtype, p.op, p.root);
+            return Err(format!("ranks differ: rank 0 calls {}, rank {rank} {}", show(&first), show(part)));
+        }
+    }
+    let len = first.count * first.dtype.size();
+    // Everything is read before anything is written, so that buffers may be the same.
+    // SAFETY: by contract.
+    unsafe {
+        match first.kind {
+            Kind::AllReduce | Kind::Reduce => {
+                let all: Vec<_> = parts.iter().map(|part| bytes(part.send, len)).collect();
+                let sum = reduce(first.dtype, first.op, &all);
+                for (rank, part) in parts.iter().enumerate() {
+                    if first.kind == Kind::AllReduce || rank == first.root {
+                        write(part.recv, &sum);
+                    }
+                }
+            }
+            Kind::Broadcast => {
+                let all = bytes(parts[first.root].send, len);
+                parts.iter().for_each(|part| write(part.recv, &all));
+            }
+            Kind::AllGather => {
+                let all: Vec<u8> = parts.iter().flat_map(|part| bytes(part.send, len)).collect();
+                parts.iter().for_each(|part| write(part.recv, &all));
+            }
+            Kind::ReduceScatter => {
+                let all: Vec<_> = parts.iter().map(|part| bytes(part.send, len * parts.len())).collect();
+                let sum = reduce(first.dtype, first.op, &all);
+                for (rank, part) in parts.iter().enumerate() {
+                    write(part.recv, &sum[rank * len..][..len]);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Meeting {
+    pub fn new(ranks: usize) -> Meeting {
+        Meeting { ranks, state: Mutex::default(), bell: Condvar::new() }
+    }
+
+    /// Wakes all who wait, to look again.
+    pub fn ring(&self) {
+        let _state = lock(&self.state);
+        self.bell.notify_all();
+    }
+
+    fn arrive(&self, rank: usize, number: u64, part: Part) -> Done {
+        let mut state = lock(&self.state);
+        let ranks = self.ranks;
+        let gathering = state
+            .gatherings
+            .entry(number)
+            .or_insert_with(|| Gathering { parts: vec![None; ranks], done: Done::default() });
+        gathering.parts[rank] = Some(part);
+        let done = gathering.done.clone();
+        let parts: Option<Vec<Part>> = gathering.parts.iter().copied().collect();
+        if let Some(parts) = parts {
+            state.gatherings.remove(&number);
+            drop(state);
+            // SAFETY: each rank's stream waits here for the end, so the buffers are still live.
+            let result = unsafe { perform(&parts) };
+            *lock(&done) = Some(result);
+            self.ring();
+        }
+        done
+    }
+
+    fn meet(&self, rank: usize, job: Peer) -> Done {
+        let pair = if job.sends { (rank, job.peer) } else { (job.peer, rank) };
+        let mut state = lock(&self.state);
+        let other = state.waiting.get_mut(&(pair.0, pair.1, !job.sends)).and_then(VecDeque::pop_front);
+        let Some(other) = other else {
+            let done = Done::default();
+            let waiting = Waiting { job, done: done.clone() };
+            state.waiting.entry((pair.0, pair.1, job.sends)).or_default().push_back(waiting);
+            return done;
+        };
+        drop(state);
+        let (from, to) = if job.sends { (&job, &other.job) } else { (&other.job, &job) };
+        let result = if (from.count, from.dtype) == (to.count, to.dtype) {
+            // SAFETY: checked when the ranks called; both wait for the end.
+            unsafe { write(to.at, &bytes(from.at, from.count * from.dtype.size())) };
+            Ok(())
+        } else {
+            let sent = format!("rank {} sends {} x {:?}", pair.0, from.count, from.dtype);
+            Err(format!("{sent}, rank {} receives {} x {:?}", pair.1, to.count, to.dtype))
+        };
+        *lock(&other.done) = Some(result);
+        self.ring();
+        other.done
+    }
+}
+
+impl Comm {
+    /// On the stream's thread: one group of calls. All sends and receives are posted before any is waited for.
+    pub fn carry_out(&self, collectives: Vec<(u64, Part)>, peers: Vec<Peer>) -> Result<(), Failure> {
+        let meeting = &self.group.meeting;
+        if self.aborted.load(SeqCst) {
+            return Ok(());
+        }
+        let mut posted: Vec<(String, Done)> = Vec::new();
+        for peer in peers {
+            posted.push((format!("{peer:?}"), meeting.meet(self.rank, peer)));
+        }
+        for (number, part) in collectives {
+            let done = meeting.arrive(self.rank, number, part);
+            self.await_done(&format!("{part:?}"), &done)?;
+        }
+        posted.iter().try_for_each(|(what, done)| self.await_done(what, done))
+    }
+
+    fn await_done(&self, what: &str, done: &Done) -> Result<(), Failure> {
+        let deadline = Instant::now() + patience();
+        let mut state: MutexGuard<'_, State> = lock(&self.group.meeting.state);
+        loop {
+            if let Some(result) = lock(done).clone() {
+                return result.map_err(|text| self.failure(&text));
+            }
+            if self.aborted.load(SeqCst) {
+                // What this rank posted must not be read any more.
+                state.gatherings.retain(|_, gathering| !Arc::ptr_eq(&gathering.done, done));
+                state.waiting.values_mut().for_each(|all| all.retain(|waiting| !Arc::ptr_eq(&waiting.done, done)));
+                return Ok(());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(self.failure(&format!("rank {} waited in vain for the others in {what}", self.rank)));
+            }
+            let step = left.min(Duration::from_secs(1));
+            let waited = self.group.meeting.bell.wait_timeout(state, step);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn failure(&self, text: &str) -> Failure {
+        self.state.store(INVALID_USAGE, SeqCst);
+        let _ = super::refuse::<()>(INVALID_USAGE, text);
+        Failure(LAUNCH_FAILED, format!("NCCL: {text}"))
+    }
+}

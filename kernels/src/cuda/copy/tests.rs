@@ -1,0 +1,91 @@
+use super::*;
+use crate::Scalar;
+use crate::cpu::copy as cpu;
+use crate::cpu::samples::{Rng, Tensor};
+use crate::cuda::fill;
+use crate::cuda::testing::Rig;
+
+#[test]
+fn tiles_only_where_runs_differ() {
+    let dim = |dims: &[usize], to: &[isize], from: &[isize]| turned(&Walk::new(dims, &[to, from], true));
+    assert_eq!(dim(&[64, 32], &[32, 1], &[1, 64]), Some(0));
+    // [b, t, h, d] -> [b, h, t, d]: runs along d on both sides.
+    assert_eq!(dim(&[2, 4, 64, 32], &[8192, 2048, 32, 1], &[8192, 32, 128, 1]), None);
+    // [b, t, h, d] -> [b, h, d, t]: h and d are one dim.
+    assert_eq!(dim(&[2, 4, 32, 64], &[8192, 2048, 64, 1], &[8192, 32, 1, 128]), Some(1));
+    // Too thin, and repeated along the output's runs.
+    assert_eq!(dim(&[3, 32], &[32, 1], &[1, 3]), None);
+    assert_eq!(dim(&[64, 32], &[32, 1], &[1, 0]), None);
+}
+
+fn permuted(v: &View, order: &[usize]) -> View {
+    let (dims, strides) = order.iter().map(|d| (v.dims()[*d], v.strides()[*d])).unzip();
+    // SAFETY: the same elements in another order.
+    unsafe { v.restride(0, dims, strides) }
+}
+
+#[test]
+fn layouts() {
+    let Some(rig) = Rig::new() else { return };
+    let mut rng = Rng::new(1);
+    for dtype in [DType::F32, DType::BF16, DType::U8, DType::I64] {
+        for (dims, order) in [
+            (&[70, 45][..], &[1, 0][..]),
+            (&[2, 33, 3, 20], &[0, 2, 1, 3]),
+            (&[2, 33, 3, 20], &[0, 2, 3, 1]),
+            (&[17, 5, 18], &[2, 1, 0]),
+            (&[3, 40], &[1, 0]),
+            (&[6], &[0]),
+        ] {
+            let x = Tensor::contiguous(&mut rng, dtype, dims);
+            let to: Vec<usize> = order.iter().map(|d| dims[*d]).collect();
+            let y = Tensor::contiguous(&mut rng, dtype, &to);
+            let (gx, gy) = (rig.put(&x), rig.put(&y));
+            cpu::copy(&permuted(&x.view(), order), &y.view()).unwrap();
+            copy(&rig.queue(), &permuted(&gx.view(), order), &gy.view()).unwrap();
+            rig.expect(&gy, &y, 0.0, &format!("permute {order:?}"));
+        }
+    }
+    for round in 0..40 {
+        let dims = [1 + rng.below(4), 1 + rng.below(24), 1 + rng.below(24)];
+        let (from, to) = match round % 4 {
+            0 => (DType::F32, DType::BF16),
+            1 => (DType::I64, DType::F32),
+            _ => (DType::F32, DType::F32),
+        };
+        let (x, y) = (Tensor::random(&mut rng, from, &dims), Tensor::random(&mut rng, to, &dims));
+        let (gx, gy) = (rig.put(&x), rig.put(&y));
+        cpu::copy(&x.view(), &y.view()).unwrap();
+        copy(&rig.queue(), &gx.view(), &gy.view()).unwrap();
+        rig.expect(&gy, &y, 0.0, "strided");
+    }
+    let x = Tensor::expanded(&mut rng, DType::BF16, &[5, 7, 16], 1);
+    let y = Tensor::contiguous(&mut rng, DType::BF16, &[5, 7, 16]);
+    let (gx, gy) = (rig.put(&x), rig.put(&y));
+    cpu::copy(&x.view(), &y.view()).unwrap();
+    copy(&rig.queue(), &gx.view(), &gy.view()).unwrap();
+    rig.expect(&gy, &y, 0.0, "expanded");
+}
+
+#[test]
+fn filling() {
+    let Some(rig) = Rig::new() else { return };
+    let mut rng = Rng::new(2);
+    for dtype in DType::ALL {
+        for value in [Scalar::Float(2.5), Scalar::Int(-3), Scalar::Int(0), Scalar::Bool(true)] {
+            let y = Tensor::contiguous(&mut rng, dtype, &[75]);
+            let gy = rig.put(&y);
+            let part = |v: View| v.sub_box(&[3], &[70]).unwrap();
+            cpu::fill(&part(y.view()), value).unwrap();
+            fill::fill(&rig.queue(), &part(gy.view()), value).unwrap();
+            rig.expect(&gy, &y, 0.0, &format!("fill {value}"));
+        }
+    }
+    for _ in 0..6 {
+        let y = Tensor::random(&mut rng, DType::F32, &[4, 9, 3]);
+        let gy = rig.put(&y);
+        cpu::fill(&y.view(), Scalar::Float(1.25)).unwrap();
+        fill::fill(&rig.queue(), &gy.view(), Scalar::Float(1.25)).unwrap();
+        rig.expect(&gy, &y, 0.0, "strided fill");
+    }
+}

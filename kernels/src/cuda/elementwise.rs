@@ -1,0 +1,112 @@
+//! Elementwise ops: a scalar expression as a CUDA program, one for given dtypes.
+
+use super::pointwise::{Operand, Pointwise};
+use super::{Queue, Source};
+use crate::cpu::strided::{Walk, broadcast_strides};
+use crate::expr::{Class, Expr};
+use crate::{DType, KernelError, Result, Scalar, Strides, View};
+use smallvec::{SmallVec, smallvec};
+
+/// An expression written for given dtypes. It is compiled for a GPU, and for the kind of strides it meets, when it first
+/// runs there; afterwards a run looks up nothing.
+#[derive(Debug)]
+pub struct Program {
+    class: Class,
+    inputs: SmallVec<[DType; 4]>,
+    /// The inputs that the expression uses.
+    used: SmallVec<[usize; 4]>,
+    out: DType,
+    scalars: usize,
+    /// Moves elements as they are.
+    copies: bool,
+    kernel: Pointwise,
+}
+
+impl Program {
+    /// Writes `expr` for inputs and an output of these dtypes. Arithmetic is that of the CPU's program: f64 if any of them
+    /// is, else f32 if any is a float, else wrapping i64, where division by zero gives zero.
+    ///
+    /// # Errors
+    /// Where the expression uses its own output or an input that is not there, or needs a float and all are integers.
+    pub fn compile(expr: &Expr, inputs: &[DType], out: DType) -> Result<Program> {
+        let expr = expr.simplify();
+        let text = expr.cuda_source(inputs, out)?;
+        let used: SmallVec<[usize; 4]> = (0..inputs.len()).filter(|i| expr.uses_input(*i)).collect();
+        Ok(Program {
+            class: Class::of(inputs, out),
+            inputs: inputs.into(),
+            out,
+            scalars: expr.scalars_used().last().map_or(0, |i| i + 1),
+            copies: inputs.len() == 1 && expr == Expr::Input(0) && inputs[0] == out,
+            kernel: Pointwise::new(Source::generated("elementwise", text), None, used.len()),
+            used,
+        })
+    }
+
+    /// Computes every element of `out`. Inputs are broadcast to its dims; any strides; an input may be the very same
+    /// window as the output.
+    ///
+    /// # Errors
+    /// Where inputs or scalars are missing, a dtype is not the given one, or dims do not broadcast; what CUDA reports.
+    pub fn run(&self, q: &Queue, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
+        self.check(inputs, scalars, out)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        if self.copies && inputs[0].dims() == out.dims() {
+            return super::copy::copy(q, &inputs[0], out);
+        }
+        let walk = self.walk(inputs, out)?;
+        let operand = |v: &View| Operand { at: v.ptr(), size: v.dtype().size() };
+        let mut operands: SmallVec<[Operand; 8]> = smallvec![operand(out)];
+        operands.extend(self.used.iter().map(|i| operand(&inputs[*i])));
+        let bits: SmallVec<[u64; 4]> = scalars[..self.scalars]
+            .iter()
+            .map(|s| match self.class {
+                Class::F32 => u64::from((s.to_f64() as f32).to_bits()),
+                Class::F64 => s.to_f64().to_bits(),
+                Class::I64 => s.to_i64() as u64,
+            })
+            .collect();
+        self.kernel.launch(q, &walk, &operands, &bits)
+    }
+
+    /// The walk over the output and the inputs that are used.
+    fn walk(&self, inputs: &[View], out: &View) -> Result<Walk> {
+        let n = out.len();
+        let flat = |v: &View| (v.dims() == out.dims() && v.is_contiguous()) || (v.len() == 1 && v.rank() <= out.rank());
+        if out.is_contiguous() && inputs.iter().all(flat) {
+            let mut strides: SmallVec<[Strides; 4]> = smallvec![smallvec![1]];
+            strides.extend(self.used.iter().map(|i| smallvec![(inputs[*i].len() == n) as isize]));
+            return Ok(Walk { dims: smallvec![n], strides });
+        }
+        let mut strides: SmallVec<[Strides; 4]> = SmallVec::new();
+        for v in inputs {
+            strides.push(broadcast_strides(v, out.dims())?);
+        }
+        let mut operands: SmallVec<[&[isize]; 8]> = smallvec![out.strides()];
+        operands.extend(self.used.iter().map(|i| strides[*i].as_slice()));
+        Ok(Walk::new(out.dims(), &operands, true))
+    }
+
+    fn check(&self, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
+        if inputs.len() != self.inputs.len() || scalars.len() < self.scalars {
+            return Err(KernelError::new(format!(
+                "{} inputs and {} scalars given, {} and {} needed",
+                inputs.len(),
+                scalars.len(),
+                self.inputs.len(),
+                self.scalars
+            )));
+        }
+        for (v, want) in inputs.iter().zip(&self.inputs).chain([(out, &self.out)]) {
+            if v.dtype() != *want {
+                return Err(KernelError::new(format!("given {} where the kernel was compiled for {want}", v.dtype())));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
