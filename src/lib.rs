@@ -58,3 +58,7 @@ pub use tensor::Tensor;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/boxing-gradients.md")]
 pub struct BoxingGradientsPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/cuda.md")]
+pub struct CudaPage;

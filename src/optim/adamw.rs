@@ -1,9 +1,10 @@
 //! Adam with decoupled weight decay.
 
 use super::Optimizer;
+use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
-use crate::functional::{invoke, op, zeros_like};
+use crate::functional::{invoke, op};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -20,11 +21,13 @@ pub struct AdamWOptions {
     pub eps: f64,
     /// Share of the parameter that a step takes away, per unit of learning rate.
     pub weight_decay: f64,
+    /// Keeps an f32 copy of each bf16 or f16 parameter, steps that, and rounds it into the parameter.
+    pub master_weights: bool,
 }
 
 impl Default for AdamWOptions {
     fn default() -> AdamWOptions {
-        AdamWOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 }
+        AdamWOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, master_weights: true }
     }
 }
 
@@ -35,17 +38,19 @@ struct Moments {
     steps: i64,
 }
 
-/// AdamW (Loshchilov and Hutter), by PyTorch's formula.
+/// AdamW (Loshchilov and Hutter), by PyTorch's formula. What it keeps of half parameters is f32.
 pub struct AdamW {
     parameters: Vec<Tensor>,
     moments: Vec<Option<Moments>>,
+    masters: Masters,
     options: AdamWOptions,
 }
 
 impl AdamW {
     /// For those parameters.
     pub fn new(parameters: Vec<Tensor>, options: AdamWOptions) -> AdamW {
-        AdamW { moments: parameters.iter().map(|_| None).collect(), parameters, options }
+        let masters = Masters::new(parameters.len(), options.master_weights);
+        AdamW { moments: parameters.iter().map(|_| None).collect(), masters, parameters, options }
     }
 }
 
@@ -54,11 +59,12 @@ impl Optimizer for AdamW {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
-        for (p, state) in self.parameters.iter().zip(&mut self.moments) {
+        for (i, (p, state)) in self.parameters.iter().zip(&mut self.moments).enumerate() {
             let Some(g) = p.grad() else { continue };
+            let master = self.masters.of(i, p)?;
             let s = match state {
                 Some(s) => s,
-                None => state.insert(Moments { mean: zeros_like(p)?, square: zeros_like(p)?, steps: 0 }),
+                None => state.insert(Moments { mean: state_like(p)?, square: state_like(p)?, steps: 0 }),
             };
             s.steps += 1;
             let runtime = smallvec![
@@ -69,8 +75,9 @@ impl Optimizer for AdamW {
                 o.weight_decay.into(),
                 s.steps.into(),
             ];
-            let inputs = [Some(p), Some(&g), Some(&s.mean), Some(&s.square)];
+            let inputs = [Some(&master), Some(&g), Some(&s.mean), Some(&s.square)];
             invoke(op!("adamw_step"), &inputs, smallvec![], runtime, site)?;
+            self.masters.store(i, p)?;
         }
         Ok(())
     }

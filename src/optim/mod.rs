@@ -5,6 +5,7 @@
 
 mod adamw;
 mod clip;
+mod master;
 mod scaler;
 mod schedule;
 mod sgd;
