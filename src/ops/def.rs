@@ -1,6 +1,7 @@
 //! The declaration of an op: plain data with function pointers for what data cannot say.
 
 use super::attr::Attrs;
+use super::autocast::CastPolicy;
 use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::kernel::{KernelDef, KernelState};
@@ -161,6 +162,8 @@ pub struct OpDef {
     pub view: Option<ViewFn>,
     /// Gradient.
     pub grad: Grad,
+    /// What autocast does with the float inputs; none: what the table of built-in ops says, else nothing.
+    pub cast: Option<CastPolicy>,
     /// Kernels.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
@@ -190,6 +193,7 @@ impl OpDef {
             flops: None,
             view: None,
             grad: Grad::default(),
+            cast: None,
             kernels: vec![],
             samples: vec![],
         })
@@ -294,6 +298,12 @@ impl OpDef {
     #[must_use]
     pub fn get_sbp(mut self, f: impl Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync + 'static) -> OpDef {
         self.sbp = SbpRule::Fn(Arc::new(f));
+        self
+    }
+    /// What autocast does with the float inputs.
+    #[must_use]
+    pub fn autocast(mut self, policy: CastPolicy) -> OpDef {
+        self.cast = Some(policy);
         self
     }
     /// Adds a lowering.
