@@ -4,81 +4,63 @@
 //! cargo run --release --bin oflaunch -- --nproc 2 examples/gpt.rs -- --parallel tp
 //! ```
 
+#[path = "common/losses.rs"]
+mod losses;
+#[path = "common/meter.rs"]
+mod meter;
+#[path = "common/model.rs"]
+mod model;
 #[path = "common/options.rs"]
 mod options;
 #[path = "common/progress.rs"]
 mod progress;
 
+use losses::Losses;
+use meter::Meter;
+use model::{Config, Gpt};
 use oflow::data::Loader;
-use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module, init};
-use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule, clip_grad_norm};
+use oflow::nn::Module;
+use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, Schedule, clip_grad_norm};
 use oflow::prelude::*;
 use options::{Options, Parallel};
 use progress::Progress;
-use std::time::Instant;
 
 const USAGE: &str = "\
 Trains a byte-level GPT and prints a sample.
 
 Options:
   --parallel MODE  single, dp (batch split), tp (weights split) or 2d (both)  [default: dp on several ranks]
+  --device D       cpu or cuda (one GPU a rank)  [default: cpu]
+  --autocast T     bf16 or f16: precision of products and attention; weights stay f32  [default: off]
+  --preset P       sizes: tiny, or gpt2 (124M: 12 layers, 12 heads, width 768, 1,024 tokens, vocabulary 50,304, tied
+                   embeddings, batch 8) on synthetic tokens; options below override it  [default: tiny]
   --text FILE      text to learn  [default: examples/data/corpus.txt]
+  --synthetic      random tokens instead of a text (always where the vocabulary is not 256)
+  --vocab N        tokens that there are  [default: 256]
   --steps N        training steps  [default: 300]
   --dim N          width  [default: 256]
   --layers N       blocks  [default: 4]
   --heads N        heads of a block  [default: 4]
-  --seq N          bytes the model sees  [default: 128]
+  --seq N          tokens the model sees  [default: 128]
   --batch N        rows of a global batch  [default: 16]
   --lr X           learning rate  [default: 0.001]
+  --clip X         largest norm of all gradients; 0 does not clip  [default: 1]
   --dropout P      probability of dropping on the residual branches  [default: 0]
   --seed N         seed of weights, dropout, order and sample  [default: 0]
-  --sample N       bytes to generate at the end  [default: 300]
+  --sample N       bytes to generate at the end  [default: 300, of a text]
   --temperature X  of the sample; 0 takes the likeliest  [default: 0.7]
-  --dtype T        f32 or f64  [default: f32]
+  --dtype T        f32 or f64: of weights and activations  [default: f32]
+  --warmup N       first steps that the speed leaves out  [default: 3]
+  --log N          reads the loss every N steps; between, the host does not wait for the device  [default: 1]
+  --losses FILE    writes the losses that were read, one a line
+  --compare FILE   compares them with those of another run
+  --tolerance X    by how much they may differ (relative above 1)  [default: 0.0001]
   --report         lists the communication of the last training steps, by line of the program
-  --json           prints one line of JSON per step and a last one with the result
+  --json           prints one line of JSON per loss and a last one with the result
   --help           prints this";
 
-const VOCAB: usize = 256;
-
-struct Gpt {
-    wte: Embedding,
-    wpe: Embedding,
-    h: Vec<Block>,
-    lnf: LayerNorm,
-    head: Linear,
-}
-oflow::module!(Gpt { wte, wpe, h, lnf, head });
-
-/// Sizes of a model.
-struct Config {
-    layers: usize,
-    block: BlockOptions,
-    seq: usize,
-}
-
-impl Gpt {
-    fn new(c: &Config, target: impl IntoTarget) -> Result<Gpt> {
-        let (t, width) = (target.into_target(), c.block.width);
-        Ok(Gpt {
-            wte: Embedding::with_std(VOCAB, width, 0.02, &t)?,
-            wpe: Embedding::with_std(c.seq, width, 0.02, &t)?,
-            h: (0..c.layers).map(|_| Block::new(&c.block, &t)).collect::<Result<_>>()?,
-            lnf: LayerNorm::new(width, &t)?,
-            head: Linear { weight: init::normal([VOCAB, width], 0.02, &t)?, bias: None },
-        })
-    }
-    /// Logits of the byte that follows each of `ids`, which is `[B, T]`.
-    fn forward(&self, ids: &Tensor) -> Result<Tensor> {
-        let place = ids.placement()?;
-        let positions = arange(ids.shape()[1] as i64, (place, sbp![B, B]))?;
-        let mut x = self.wte.forward(ids)?.add(&self.wpe.forward(&positions)?)?;
-        for block in &self.h {
-            x = block.forward(&x)?;
-        }
-        self.head.forward(&self.lnf.forward(&x)?)
-    }
-}
+/// Bytes are tokens.
+const BYTES: usize = 256;
 
 /// Windows of the text as batches split along "dp": what the model sees, and the same one byte later.
 fn loader(text: &[u8], mesh: &Placement, batch: usize, seq: usize) -> Result<Loader> {
@@ -90,6 +72,15 @@ fn loader(text: &[u8], mesh: &Placement, batch: usize, seq: usize) -> Result<Loa
     let ids = |from: usize| text[from..from + rows * seq].iter().map(|b| i64::from(*b)).collect();
     let loader = Loader::new(mesh, batch).split_along("dp")?;
     Ok(loader.column::<i64>(ids(0), &[seq])?.column::<i64>(ids(1), &[seq])?.drop_last())
+}
+
+/// Random tokens, the same on every rank.
+fn synthetic(mesh: &Placement, batch: usize, c: &Config, seed: u64) -> Result<Loader> {
+    let rows = 4 * batch;
+    let token = |i: usize| (uniform(seed, i as u64) * c.vocab as f64) as i64;
+    let ids = |from: usize| (from..from + rows * c.seq).map(token).collect();
+    let loader = Loader::new(mesh, batch).split_along("dp")?;
+    Ok(loader.column::<i64>(ids(0), &[c.seq])?.column::<i64>(ids(1), &[c.seq])?.drop_last())
 }
 
 /// A number in [0, 1) from a seed and a position, the same on every rank.
@@ -127,7 +118,7 @@ fn sample(model: &Gpt, mesh: &Placement, c: &Config, prompt: &str, count: usize,
         let mut ids: Vec<i64> = seen.iter().map(|b| i64::from(*b)).collect();
         ids.resize(c.seq, 0);
         let logits = model.forward(&from_vec(ids, [1, c.seq], (mesh, sbp![B, B]))?)?.to_f64_vec()?;
-        let next = draw(&logits[(seen.len() - 1) * VOCAB..][..VOCAB], t, uniform(seed, i as u64));
+        let next = draw(&logits[(seen.len() - 1) * BYTES..][..BYTES], t, uniform(seed, i as u64));
         text.push(next as u8);
     }
     Ok(String::from_utf8_lossy(&text).into_owned())
@@ -137,73 +128,103 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
+    let (device, precision) = (o.device(Device::Cpu)?, o.autocast()?);
+    // Vocabulary, layers, heads, width, tokens, batch.
+    let (big, [vocab, layers, heads, width, seq, batch]) = match o.or("--preset", "tiny".to_string())?.as_str() {
+        "tiny" => (false, [BYTES, 4, 4, 256, 128, 16]),
+        "gpt2" => (true, [50_304, 12, 12, 768, 1024, 8]),
+        other => return Err(Error::argument(format!("--preset {other}: tiny or gpt2")).help(USAGE)),
+    };
+    let vocab = o.count("--vocab", vocab)?;
+    let synthetic_data = o.flag("--synthetic") || vocab != BYTES;
     let text = match o.get::<String>("--text")? {
         Some(file) => std::fs::read(&file).map_err(|e| Error::argument(format!("cannot read --text {file}: {e}")))?,
         None => include_bytes!("data/corpus.txt").to_vec(),
     };
-    let (steps, batch) = (o.count("--steps", 300)?, o.count("--batch", 16)?);
-    let (width, heads) = (o.count("--dim", 256)?, o.count("--heads", 4)?);
-    let c = Config {
-        layers: o.count("--layers", 4)?,
-        seq: o.count("--seq", 128)?,
-        block: BlockOptions { width, heads, hidden: 4 * width, dropout: o.or("--dropout", 0.0)? },
-    };
-    let (lr, seed) = (o.or("--lr", 1e-3)?, o.or("--seed", 0u64)?);
-    let (count, temperature) = (o.or("--sample", 300)?, o.or("--temperature", 0.7)?);
+    let (steps, batch) = (o.count("--steps", 300)?, o.count("--batch", batch)?);
+    let (width, heads, layers) = (o.count("--dim", width)?, o.count("--heads", heads)?, o.count("--layers", layers)?);
+    let mut c = Config::new(vocab, layers, width, heads, o.count("--seq", seq)?);
+    (c.block.dropout, c.tied) = (o.or("--dropout", 0.0)?, big);
+    let (lr, clip, seed) = (o.or("--lr", 1e-3)?, o.or("--clip", 1.0)?, o.or("--seed", 0u64)?);
+    let count = o.or("--sample", if synthetic_data { 0 } else { 300 })?;
+    if count > 0 && vocab != BYTES {
+        return Err(Error::argument("--sample writes bytes: it needs --vocab 256"));
+    }
+    let (temperature, warmup, log) = (o.or("--temperature", 0.7)?, o.or("--warmup", 3)?, o.count("--log", 1)?);
     let (dtype, reports, json) = (o.dtype()?, o.flag("--report"), o.flag("--json"));
+    let checks = Losses::from_options(&mut o)?;
     o.done()?;
     let speaks = world.rank() == 0;
 
     manual_seed(seed);
-    let mesh = parallel.mesh(world.size())?;
+    let mesh = parallel.mesh(world.size(), device)?;
     let mut model = Gpt::new(&c, (&mesh, sbp![B, B]).dtype(dtype))?;
     if parallel.splits_weights() {
-        // Heads and hidden units are split: two reductions per block, after o and after pr (and two in backward).
-        model.to_global(
-            &mesh,
-            &[
-                ("h.*.attn.o.weight", sbp![B, S(1)]),
-                ("h.*.attn.o.bias", sbp![B, B]),
-                ("h.*.attn.*", sbp![B, S(0)]),
-                ("h.*.mlp.fc.*", sbp![B, S(0)]),
-                ("h.*.mlp.pr.weight", sbp![B, S(1)]),
-            ],
-        )?;
+        model.split_weights(&mesh)?;
     }
     if speaks && !json {
-        println!("{} parameters on {mesh}, {} bytes of text", model.parameter_count(), text.len());
+        let data = if synthetic_data { "random tokens".into() } else { format!("{} bytes of text", text.len()) };
+        println!("{} parameters on {mesh}, {data}, autocast {precision}", model.parameter_count());
         for (name, p) in model.named_parameters().iter().filter(|(n, _)| !n.starts_with("h.") || n.starts_with("h.0."))
         {
             println!("  {name:<18} {}", p.short());
         }
     }
 
-    let train = loader(&text, &mesh, batch, c.seq)?.shuffled(seed);
+    let train = match synthetic_data {
+        true => synthetic(&mesh, batch, &c, seed)?,
+        false => loader(&text, &mesh, batch, c.seq)?,
+    };
+    let train = train.shuffled(seed);
     let mut opt = AdamW::new(model.parameters(), AdamWOptions { lr, ..Default::default() });
+    let mut scaler = (precision == Autocast::F16).then(|| GradScaler::new(GradScalerOptions::default()));
     let schedule = Schedule::WarmupCosine { warmup: steps / 15, total: steps, floor: 0.1 };
     let mut bar = Progress::new(steps, speaks && !json);
-    let (mut times, mut losses) = (vec![], vec![]);
+    let (mut meter, mut losses) = (Meter::new(warmup.min(steps - 1)), vec![]);
+    meter.mark(0);
     // The first step makes all plans; of the others as many as the receipts last for.
     let reported = steps.saturating_sub(1).clamp(1, 20);
     let batches = (0u64..).flat_map(|epoch| train.epoch(epoch)).take(steps);
     for (step, b) in batches.enumerate() {
-        let began = Instant::now();
         let b = b?;
         if step == steps - reported {
             oflow::take_receipts();
         }
-        let loss = model.forward(&b[0])?.cross_entropy(&b[1])?;
+        let loss = {
+            let _amp = autocast(precision);
+            model.forward(&b[0])?.cross_entropy(&b[1])?
+        };
         opt.zero_grad();
-        loss.backward()?;
-        clip_grad_norm(&model.parameters(), 1.0)?;
+        match &scaler {
+            Some(s) => s.scale(&loss)?.backward()?,
+            None => loss.backward()?,
+        }
+        if let Some(s) = &mut scaler {
+            s.unscale_(&opt)?;
+        }
+        if clip > 0.0 {
+            clip_grad_norm(&model.parameters(), clip)?;
+        }
         opt.set_lr(lr * schedule.at(step));
-        opt.step()?;
-        let loss = loss.item()?;
-        times.push(began.elapsed().as_secs_f64());
-        losses.push(loss);
-        bar.at(step + 1, || format!("loss {loss:.4}"));
-        if json && speaks {
-            println!("{{\"step\": {step}, \"loss\": {loss}, \"ms\": {:.3}}}", times[step] * 1e3);
+        match &mut scaler {
+            Some(s) => {
+                s.step(&mut opt)?;
+                s.update();
+            }
+            None => opt.step()?,
+        }
+        let last = step + 1 == steps;
+        if (step + 1) % log == 0 || last || step + 1 == warmup {
+            let loss = loss.item()?;
+            // The loss is there before the step has ended.
+            oflow::synchronize(device)?;
+            let each = meter.mark(step + 1);
+            losses.push(loss);
+            bar.at(step + 1, || format!("loss {loss:.4}"));
+            if json && speaks {
+                let ms = if each.is_nan() { "null".into() } else { format!("{:.3}", each * 1e3) };
+                println!("{{\"step\": {step}, \"loss\": {loss}, \"ms\": {ms}}}");
+            }
         }
     }
     let report = oflow::report();
@@ -212,17 +233,29 @@ fn main() -> Result<()> {
     } else if reports && speaks {
         println!("the last {reported} steps on {mesh}: {report}");
     }
-    times.sort_by(f64::total_cmp);
-    let median = times[times.len() / 2];
+    let (median, rate, peak) = (meter.median(), meter.steps_per_s(), meter::peak_mib(device)?);
     let speed = (batch * c.seq) as f64 / median;
     let last = losses.iter().rev().take(10).sum::<f64>() / losses.len().min(10) as f64;
     model.train(false);
-    let text = sample(&model, &mesh, &c, "//! ", count, temperature, seed)?;
+    let text = match count {
+        0 => String::new(),
+        n => sample(&model, &mesh, &c, "//! ", n, temperature, seed)?,
+    };
     if speaks && json {
-        println!("{{\"first\": {}, \"loss\": {last}, \"ms\": {}, \"tokens_per_s\": {speed}}}", losses[0], median * 1e3);
+        let skipped = scaler.map_or(0, |s| s.skipped());
+        println!(
+            "{{\"first\": {}, \"loss\": {last}, \"ms\": {}, \"tokens_per_s\": {speed}, \"steps_per_s\": {rate}, \
+             \"peak_mib\": {peak:.1}, \"device\": \"{device}\", \"autocast\": \"{precision}\", \"skipped\": {skipped}}}",
+            losses[0],
+            median * 1e3
+        );
     } else if speaks {
-        println!("loss {:.4} -> {last:.4} (last ten), {:.1} ms a step, {speed:.0} tokens/s", losses[0], median * 1e3);
+        println!(
+            "loss {:.4} -> {last:.4} (last ten), {:.1} ms a step, {rate:.2} steps/s, {speed:.0} tokens/s, {peak:.0} MiB",
+            losses[0],
+            median * 1e3
+        );
         println!("{text}");
     }
-    Ok(())
+    if speaks { checks.done(&losses) } else { Ok(()) }
 }

@@ -4,14 +4,20 @@
 //! cargo run --release --bin oflaunch -- --nproc 2 examples/train.rs -- --parallel tp
 //! ```
 
+#[path = "common/losses.rs"]
+mod losses;
+#[path = "common/meter.rs"]
+mod meter;
 #[path = "common/options.rs"]
 mod options;
 #[path = "common/progress.rs"]
 mod progress;
 
+use losses::Losses;
+use meter::Meter;
 use oflow::data::Loader;
 use oflow::nn::{Dropout, Linear, Module};
-use oflow::optim::{AdamW, AdamWOptions, Optimizer, Schedule};
+use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, Schedule};
 use oflow::prelude::*;
 use options::{Options, Parallel};
 use progress::Progress;
@@ -22,6 +28,8 @@ Trains an MLP on 8x8 images of handwritten digits.
 
 Options:
   --parallel MODE  single, dp (batch split), tp (weights split) or 2d (both)  [default: dp on several ranks]
+  --device D       cpu or cuda (one GPU a rank)  [default: cpu]
+  --autocast T     bf16 or f16: precision of the products; weights stay f32  [default: off]
   --epochs N       passes over the training set  [default: 40]
   --steps N        at most that many steps
   --batch N        rows of a global batch  [default: 64]
@@ -30,6 +38,10 @@ Options:
   --dropout P      probability of dropping a hidden unit  [default: 0.1]
   --seed N         seed of weights, dropout and order  [default: 0]
   --dtype T        f32 or f64  [default: f32]
+  --warmup N       first steps that the speed leaves out  [default: 3]
+  --losses FILE    writes the loss of every step, one a line
+  --compare FILE   compares them with those of another run
+  --tolerance X    by how much they may differ (relative above 1)  [default: 0.0001]
   --json           prints one line of JSON per epoch and a last one with the result
   --help           prints this";
 
@@ -88,15 +100,17 @@ fn main() -> Result<()> {
     let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
+    let (device, precision) = (o.device(Device::Cpu)?, o.autocast()?);
     let (epochs, steps) = (o.count("--epochs", 40)?, o.count("--steps", usize::MAX)?);
     let (batch, hidden) = (o.count("--batch", 64)?, o.count("--hidden", 128)?);
     let (lr, dropout, seed) = (o.or("--lr", 0.004)?, o.or("--dropout", 0.1)?, o.or("--seed", 0u64)?);
-    let (dtype, json) = (o.dtype()?, o.flag("--json"));
+    let (dtype, warmup, json) = (o.dtype()?, o.or("--warmup", 3)?, o.flag("--json"));
+    let checks = Losses::from_options(&mut o)?;
     o.done()?;
     let speaks = world.rank() == 0;
 
     manual_seed(seed);
-    let mesh = parallel.mesh(world.size())?;
+    let mesh = parallel.mesh(world.size(), device)?;
     let everywhere = (&mesh, sbp![B, B]).dtype(dtype);
     let mut model = Mlp {
         fc1: Linear::new(PIXELS, hidden, &everywhere)?,
@@ -108,7 +122,7 @@ fn main() -> Result<()> {
         model.to_global(&mesh, &[("fc1.*", sbp![B, S(0)]), ("fc2.weight", sbp![B, S(1)])])?;
     }
     if speaks && !json {
-        println!("{} parameters on {mesh}", model.parameter_count());
+        println!("{} parameters on {mesh}, autocast {precision}", model.parameter_count());
         for (name, p) in model.named_parameters() {
             println!("  {name:<12} {}", p.short());
         }
@@ -121,18 +135,35 @@ fn main() -> Result<()> {
     let schedule = Schedule::WarmupCosine { warmup: total / 20, total, floor: 0.02 };
     let mut bar = Progress::new(total, speaks && !json);
     let began = Instant::now();
-    let (mut step, mut loss_now) = (0, f64::NAN);
+    let mut scaler = (precision == Autocast::F16).then(|| GradScaler::new(GradScalerOptions::default()));
+    let (mut step, mut losses, mut meter) = (0, vec![], Meter::new(warmup.min(total.saturating_sub(1))));
+    meter.mark(0);
     for epoch in 0..epochs {
         let (mut sum, mut count) = (0.0, 0);
         for b in train.epoch(epoch as u64).take(total - step) {
             let [x, y] = &b?[..] else { continue };
-            let loss = model.forward(&x.cast(dtype)?)?.cross_entropy(y)?;
+            let loss = {
+                let _amp = autocast(precision);
+                model.forward(&x.cast(dtype)?)?.cross_entropy(y)?
+            };
             opt.zero_grad();
-            loss.backward()?;
             opt.set_lr(lr * schedule.at(step));
-            opt.step()?;
-            loss_now = loss.item()?;
+            match &mut scaler {
+                Some(s) => {
+                    s.scale(&loss)?.backward()?;
+                    s.step(&mut opt)?;
+                    s.update();
+                }
+                None => {
+                    loss.backward()?;
+                    opt.step()?;
+                }
+            }
+            let loss_now = loss.item()?;
+            oflow::synchronize(device)?;
+            losses.push(loss_now);
             (sum, count, step) = (sum + loss_now, count + 1, step + 1);
+            meter.mark(step);
             bar.at(step, || format!("loss {loss_now:.4}"));
         }
         if json && speaks && count > 0 {
@@ -142,13 +173,19 @@ fn main() -> Result<()> {
     let seconds = began.elapsed().as_secs_f64();
     model.train(false);
     let accuracy = accuracy(&model, &test, dtype)?;
+    let (median, rate, peak) = (meter.median(), meter.steps_per_s(), meter::peak_mib(device)?);
+    let loss_now = losses.last().copied().unwrap_or(f64::NAN);
     if speaks && json {
         println!(
-            "{{\"steps\": {step}, \"loss\": {loss_now}, \"accuracy\": {accuracy}, \"seconds\": {seconds}, \"world\": {}}}",
-            world.size()
+            "{{\"steps\": {step}, \"loss\": {loss_now}, \"accuracy\": {accuracy}, \"seconds\": {seconds}, \"world\": {}, \
+             \"ms\": {}, \"steps_per_s\": {rate}, \"peak_mib\": {peak:.1}, \"device\": \"{device}\", \"autocast\": \"{precision}\"}}",
+            world.size(),
+            median * 1e3
         );
     } else if speaks {
-        println!("{step} steps in {seconds:.1} s: loss {loss_now:.4}, test accuracy {accuracy:.4}");
+        println!(
+            "{step} steps in {seconds:.1} s ({rate:.1} a second, {peak:.0} MiB): loss {loss_now:.4}, test accuracy {accuracy:.4}"
+        );
     }
-    Ok(())
+    if speaks { checks.done(&losses) } else { Ok(()) }
 }

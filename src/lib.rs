@@ -39,18 +39,26 @@ pub mod tensor;
 pub mod vm;
 
 pub use context::{
-    EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, no_grad, no_sync, pin_sbp,
-    run_ranks, run_ranks_with, with_sbp,
+    EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, memory_stats, no_grad, no_sync,
+    pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};
-pub use interpreter::{BackwardOptions, Receipt, Report, ReportLine, apply_custom, report, take_receipts};
+pub use interpreter::{
+    AutocastGuard, BackwardOptions, Receipt, Report, ReportLine, apply_custom, autocast, report, take_receipts,
+};
+pub use memory::MemoryStats;
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::cuda::matmul::allow_tf32;
 pub use oflow_kernels::{DType, Scalar};
+pub use ops::Autocast;
 pub use tensor::Tensor;
 
 /// Snippets of the pages in `docs`, run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/boxing-gradients.md")]
 pub struct BoxingGradientsPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/cuda.md")]
+pub struct CudaPage;

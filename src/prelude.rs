@@ -6,6 +6,8 @@ pub use crate::functional::{
     IntoLayout, IntoTarget, arange, bernoulli, cat, distribute, from_vec, full, full_like, ones, ones_like, rand,
     randint, randn, range, scalar_tensor, stack, where_, zeros, zeros_like,
 };
+pub use crate::interpreter::autocast;
+pub use crate::ops::Autocast;
 pub use crate::placement::{Device, Placement};
 pub use crate::sbp;
 pub use crate::sbp::{NdSbp, Sbp};

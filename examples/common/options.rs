@@ -37,7 +37,7 @@ impl Parallel {
     }
     /// The mesh [dp, tp] of a world. `2d` puts half of the ranks on each axis, as squarely as the number allows; a number
     /// that has no divisor but 1 and itself goes to dp.
-    pub fn mesh(self, world: usize) -> Result<Placement> {
+    pub fn mesh(self, world: usize, device: Device) -> Result<Placement> {
         let (dp, tp) = match self {
             Parallel::Dp => (world, 1),
             Parallel::Tp | Parallel::Single => (1, world),
@@ -46,7 +46,7 @@ impl Parallel {
                 (world / tp, tp)
             }
         };
-        Placement::all(Device::Cpu)?.mesh(&[("dp", dp), ("tp", tp)])
+        Placement::all(device)?.mesh(&[("dp", dp), ("tp", tp)])
     }
     /// Whether weights are split.
     pub fn splits_weights(self) -> bool {
@@ -109,6 +109,20 @@ impl Options {
             "f64" => Ok(DType::F64),
             other => Err(Error::argument(format!("--dtype {other}: f32 or f64")).help(self.usage)),
         }
+    }
+    /// cpu or cuda; where there is no usable GPU the error says what is missing.
+    pub fn device(&mut self, default: Device) -> Result<Device> {
+        let device = self.or("--device", default)?;
+        match oflow::memory_stats(device) {
+            Ok(_) => Ok(device),
+            Err(e) if device == Device::Cuda => Err(Error::unsupported(format!("--device cuda: {}", e.message()))
+                .help("`oflow doctor` says what was found and what is missing; --device cpu runs without a GPU")),
+            Err(e) => Err(e),
+        }
+    }
+    /// bf16, f16 or off.
+    pub fn autocast(&mut self) -> Result<Autocast> {
+        self.or("--autocast", Autocast::Off)
     }
     /// Nothing may be left.
     pub fn done(self) -> Result<()> {

@@ -11,10 +11,11 @@ mod random;
 mod rank;
 
 pub use init::{World, init, run_ranks, run_ranks_with};
-pub(crate) use modes::{AskedSbp, asked_sbp, inner_calls, nothing_asked};
+pub(crate) use modes::{AskedSbp, asked_sbp, inner_calls, nothing_asked, set_autocast};
 pub use modes::{
-    ModeGuard, PinGuard, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, pin_sbp, set_grad_enabled, with_sbp,
+    ModeGuard, PinGuard, autocast_mode, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, pin_sbp,
+    set_grad_enabled, with_sbp,
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};
-pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank};
+pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank, memory_stats, synchronize};

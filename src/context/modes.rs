@@ -2,7 +2,7 @@
 //! program asks for.
 
 use crate::error::{CallSite, Result};
-use crate::ops::{Op, find};
+use crate::ops::{Autocast, Op, find};
 use crate::sbp::NdSbp;
 use std::cell::{Cell, RefCell};
 
@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 struct Modes {
     grad: bool,
     no_sync: bool,
+    autocast: Autocast,
     /// What was asked before this number is not in force.
     asked_from: u64,
     /// Inside a function that calls several ops: what was asked of functions before this number is not asked of them.
@@ -18,7 +19,7 @@ struct Modes {
 
 thread_local! {
     static MODES: Cell<Modes> =
-        const { Cell::new(Modes { grad: true, no_sync: false, asked_from: 0, inner_from: 0 }) };
+        const { Cell::new(Modes { grad: true, no_sync: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
     /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
@@ -98,6 +99,16 @@ pub fn no_sync() -> ModeGuard {
 /// Whether [`no_sync`] is in force.
 pub fn is_no_sync() -> bool {
     MODES.get().no_sync
+}
+
+/// What ops of low precision run in on this thread.
+pub fn autocast_mode() -> Autocast {
+    MODES.get().autocast
+}
+
+/// Sets that mode. Users call [`autocast`](crate::autocast), which also forgets the casts that it kept.
+pub(crate) fn set_autocast(mode: Autocast) -> ModeGuard {
+    change(|m| m.autocast = mode)
 }
 
 /// What was asked is in force until this is dropped, in whatever order guards are dropped.
@@ -186,9 +197,13 @@ pub fn pin_sbp(op: &str, sbp: impl Into<NdSbp>) -> Result<PinGuard> {
     Ok(ask(sbp.into(), Some(op), site))
 }
 
-/// Nothing that was asked so far is in force until the guard is dropped: for backward and lowerings.
+/// Nothing that was asked so far is in force until the guard is dropped, autocast included: for backward and lowerings,
+/// which run in the dtypes of the call that they belong to.
 pub(crate) fn nothing_asked() -> ModeGuard {
-    change(|m| m.asked_from = COUNT.get().1)
+    change(|m| {
+        m.asked_from = COUNT.get().1;
+        m.autocast = Autocast::Off;
+    })
 }
 
 /// What is asked of a function is not asked of the ops it calls until the guard is dropped; pins stay in force.

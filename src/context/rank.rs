@@ -6,7 +6,7 @@ use crate::comm::{Communicator, Tag};
 use crate::control::ControlClient;
 use crate::error::{CallSite, Error, Result};
 use crate::intern::FixedHasher;
-use crate::memory::{Allocator, AllocatorOptions};
+use crate::memory::{Allocator, AllocatorOptions, MemoryStats};
 use crate::placement::Device;
 use crate::vm::{Instruction, Vm, VmMode};
 use oflow_kernels::cuda::Gpu;
@@ -286,4 +286,29 @@ pub fn current() -> Arc<RankCtx> {
 /// When none has been entered.
 pub fn current_rank() -> Result<Arc<RankCtx>> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
+}
+
+/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let x = zeros([1024], Device::Cpu)?;
+/// let stats = oflow::memory_stats(Device::Cpu)?;
+/// assert!(stats.live >= 4096 && stats.peak >= stats.live);
+/// # drop(x);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When the device is not there.
+pub fn memory_stats(device: Device) -> Result<MemoryStats> {
+    Ok(current().device(device)?.alloc.stats())
+}
+
+/// Waits until everything that this rank has issued to a device is done: for measuring. Reading a value needs no such wait.
+///
+/// # Errors
+/// When the device is not there, or work on it failed.
+pub fn synchronize(device: Device) -> Result<()> {
+    current().device(device)?.vm.synchronize()
 }

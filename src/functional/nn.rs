@@ -83,7 +83,7 @@ impl Tensor {
         y.reshape_at(&shape, site)
     }
 
-    /// `self weightᵀ + bias`, with a weight of shape [out, in].
+    /// `self weightᵀ + bias`, with a weight of shape [out, in]. Under autocast all three are cast.
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let site = CallSite::here();

@@ -204,9 +204,12 @@ impl Engine<'_> {
             Edge::Node(n, i) => {
                 let slot = self.pending.entry(n.ordinal).or_insert_with(|| (n.clone(), smallvec![None; n.n_outputs]));
                 let old = slot.1[*i].take();
-                slot.1[*i] = Some(match old {
-                    None => g,
-                    Some(old) => add(&old, &g, self.site)?,
+                slot.1[*i] = Some(match (old, below_cast(n)) {
+                    (None, _) => g,
+                    (Some(old), None) => add(&old, &g, self.site)?,
+                    (Some(old), Some(wide)) => {
+                        add(&cast(&old, wide, self.site)?, &cast(&g, wide, self.site)?, self.site)?
+                    }
                 });
                 Ok(())
             }
@@ -305,6 +308,14 @@ impl Engine<'_> {
     }
 }
 
+/// The dtype in which contributions to the result of a cast are added up: what was cast from f32 to a half (by autocast,
+/// once for all its uses) has a gradient in f32, and it must not lose bits with every use.
+pub(super) fn below_cast(node: &Node) -> Option<DType> {
+    let from = node.input_types.first()?.as_ref()?.dtype;
+    let to = node.attrs.first().filter(|_| node.op.name() == "cast")?;
+    matches!(to, AttrValue::DType(d) if d.is_half() && matches!(from, DType::F32 | DType::F64)).then_some(from)
+}
+
 fn run_hooks(slot: &LeafSlot, mut g: Tensor) -> Result<Tensor> {
     let hooks = slot.hooks.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for h in hooks {
@@ -320,5 +331,8 @@ fn add(a: &Tensor, b: &Tensor, site: CallSite) -> Result<Tensor> {
 }
 
 fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
+    if t.dtype() == dtype {
+        return Ok(t.clone());
+    }
     Ok(EagerEmit::new("backward", site).run("cast", &[Some(t)], &[("dtype", dtype.into())])?[0].clone())
 }

@@ -1,5 +1,6 @@
 //! The way of one call: mode → cache → plan → boxing → kernel → handles → autograd.
 
+use super::autocast;
 use super::cache::{DispatchPlan, InputBoxing, cache};
 use super::call::{Call, Mode, Target};
 use super::emit::EagerEmit;
@@ -23,7 +24,18 @@ use std::sync::Arc;
 pub type Outputs = SmallVec<[Tensor; 2]>;
 
 /// Runs a call. Errors name the call and the user's line.
-pub fn dispatch(mut call: Call<'_>) -> Result<Outputs> {
+///
+/// Under autocast the inputs are cast first, by calls of their own: the dtypes that the plan was made for are in the key, so
+/// the mode itself need not be.
+pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
+    match autocast::wanted(&call) {
+        None => issue(call),
+        Some(dtype) => autocast::issue_in(dtype, call),
+    }
+}
+
+/// Runs a call with its inputs as they are.
+pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     call.recording = grad_enabled() && call.inputs.iter().flatten().any(|t| t.requires_grad());
     let result = match call.mode() {
         Ok(Mode::Local(device)) => run_local(&mut call, device),
@@ -225,7 +237,12 @@ fn run_kernel(
     plan: &DispatchPlan,
     mut inputs: SmallVec<[Option<LocalTensor>; 4]>,
 ) -> Result<Option<SmallVec<[LocalTensor; 2]>>> {
-    let Some(out_types) = &plan.out_local else { return Ok(None) };
+    let Some(out_types) = &plan.out_local else {
+        // What is remembered of a tensor that changes is forgotten on every rank: whether a later call needs a boxing or a
+        // cast must not differ.
+        forget_written(call);
+        return Ok(None);
+    };
     let device =
         match out_types.first().map(|t| t.device).or_else(|| inputs.iter().flatten().next().map(|l| l.ty.device)) {
             Some(d) => d,
@@ -250,7 +267,7 @@ fn run_kernel(
     }
     // Mutable inputs of global tensors are values: memory that others hold too is copied first.
     for (i, t) in call.inputs.iter().enumerate() {
-        if call.op.sig.inputs.get(i).is_some_and(|d| d.mutable)
+        if call.op.sig.mutates(i)
             && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
         {
             // Boxed forms are stale after the write; those that are the same memory must not make it look shared.
@@ -287,7 +304,7 @@ fn run_kernel(
     let mut reads: SmallVec<[crate::memory::Storage; 4]> = SmallVec::new();
     for (i, l) in inputs.iter().enumerate() {
         if let Some(l) = l {
-            let mutable = call.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
+            let mutable = call.op.sig.mutates(i);
             if mutable {
                 l.storage.bump_version();
                 writes.push(l.storage.clone());
@@ -310,6 +327,15 @@ fn run_kernel(
         writes,
     })?;
     Ok(Some(outs))
+}
+
+/// Forgets the boxed forms and casts of the tensors that a call writes.
+fn forget_written(call: &Call<'_>) {
+    let mutable = |i: usize| call.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
+    let written = call.inputs.iter().enumerate().filter(|(i, _)| mutable(*i)).filter_map(|(_, t)| *t);
+    for t in written.chain(call.given) {
+        t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    }
 }
 
 /// Memory of a given output. A global tensor is a value: memory that other handles (views, saved tensors) hold too is not
@@ -346,7 +372,7 @@ pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     vm.count_copy();
     vm.submit(Instruction {
         work: Work::Kernel(KernelWork {
-            plan: super::copy::copy_plan()?,
+            plan: super::copy::copy_plan(l.ty.device)?,
             inputs: smallvec![Some(l.view())],
             outputs: smallvec![out.view()],
             runtime: SmallVec::new(),

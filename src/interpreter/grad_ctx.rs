@@ -1,5 +1,6 @@
 //! The eager gradient context: what a gradient rule sees of a recorded call.
 
+use super::backward::below_cast;
 use super::emit::EagerEmit;
 use crate::error::{Error, Result};
 use crate::ops::{
@@ -106,6 +107,18 @@ struct EagerGrad<'a> {
 }
 
 impl EagerGrad<'_> {
+    /// The dtype that the gradient of an input is to have where the rule gives another, as ops that promote do: the
+    /// input's, which is what the rule of the call before expects. A leaf casts when its gradient is complete, and a cast
+    /// takes gradients of the dtype that it came from.
+    fn wanted_dtype(&self, i: usize) -> Option<DType> {
+        match self.node.edges.get(i)? {
+            Edge::Node(n, _) => match below_cast(n) {
+                Some(_) => None,
+                None => self.input_dtype(i),
+            },
+            _ => None,
+        }
+    }
     fn changed(&self, what: &str) -> Error {
         Error::autograd(format!("{what} of {} was changed in place after it was used there", self.node.op.name()))
             .at(self.node.site)
@@ -200,6 +213,12 @@ impl GradCtx for EagerGrad<'_> {
     fn set(&mut self, i: usize, v: Value) -> Result<()> {
         let shape = self.input_shape(i);
         let v = if self.emit.shape(v) == shape { v } else { sum_to_shape(&mut self.emit, v, &shape)? };
+        let v = match self.wanted_dtype(i) {
+            Some(dtype) if dtype != self.emit.dtype(v) => {
+                self.emit.call_one("cast", &[v], &[("dtype", dtype.into())])?
+            }
+            _ => v,
+        };
         self.result[i] = Some(self.emit.get(v));
         Ok(())
     }

@@ -2,6 +2,7 @@
 //!
 //! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`dispatch`].
 
+mod autocast;
 mod backward;
 mod box_many;
 mod boxes;
@@ -19,6 +20,7 @@ mod read;
 mod receipts;
 mod record;
 
+pub use autocast::{AutocastGuard, autocast};
 pub use backward::{BackwardOptions, backward, grad};
 pub use box_many::{BoxTo, box_many};
 pub use boxes::from_boxes;

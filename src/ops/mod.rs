@@ -4,6 +4,7 @@
 //! declared read [`OpDef`] and the shortest family, `activation.rs`.
 
 mod attr;
+mod autocast;
 mod def;
 mod derive;
 mod families;
@@ -14,6 +15,7 @@ mod registry;
 mod signature;
 
 pub use attr::{AttrKind, AttrValue, Attrs, KeyWords, RuntimeAttrs};
+pub use autocast::{Autocast, CASTS, CastPolicy};
 pub use def::{DTypeRule, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
 pub use derive::{DerivedArgs, derivative_is_zero, derived_args, derived_grad_op};
 pub(crate) use families::builtin;

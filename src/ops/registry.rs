@@ -1,5 +1,6 @@
 //! The registry of ops: ordered, greppable, one per process. Ops are added, never changed or removed.
 
+use super::autocast::{CastPolicy, policy_of};
 use super::def::OpDef;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
@@ -11,6 +12,7 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 pub struct Op {
     id: u64,
     def: OpDef,
+    cast: CastPolicy,
     /// Gradient ops derived from the expression, by input.
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
 }
@@ -23,6 +25,10 @@ impl Op {
     /// Name.
     pub fn name(&self) -> &str {
         &self.def.sig.name
+    }
+    /// What autocast does with its inputs.
+    pub fn autocast(&self) -> CastPolicy {
+        self.cast
     }
 }
 
@@ -60,7 +66,8 @@ impl Registry {
             .help("choose another name; an op is never replaced"));
         }
         let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
-        let op: &'static Op = Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, def, derived }));
+        let cast = def.cast.unwrap_or_else(|| policy_of(&def.sig.name));
+        let op: &'static Op = Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, def, cast, derived }));
         self.ops.insert(op.def.sig.name.clone(), op);
         Ok(op)
     }

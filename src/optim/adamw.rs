@@ -1,9 +1,11 @@
 //! Adam with decoupled weight decay.
 
 use super::Optimizer;
+use super::many::groups;
+use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
-use crate::functional::{invoke, op, zeros_like};
+use crate::functional::{invoke, op};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -20,11 +22,13 @@ pub struct AdamWOptions {
     pub eps: f64,
     /// Share of the parameter that a step takes away, per unit of learning rate.
     pub weight_decay: f64,
+    /// Keeps an f32 copy of each bf16 or f16 parameter, steps that, and rounds it into the parameter.
+    pub master_weights: bool,
 }
 
 impl Default for AdamWOptions {
     fn default() -> AdamWOptions {
-        AdamWOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01 }
+        AdamWOptions { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.01, master_weights: true }
     }
 }
 
@@ -35,17 +39,19 @@ struct Moments {
     steps: i64,
 }
 
-/// AdamW (Loshchilov and Hutter), by PyTorch's formula.
+/// AdamW (Loshchilov and Hutter), by PyTorch's formula. What it keeps of half parameters is f32.
 pub struct AdamW {
     parameters: Vec<Tensor>,
     moments: Vec<Option<Moments>>,
+    masters: Masters,
     options: AdamWOptions,
 }
 
 impl AdamW {
     /// For those parameters.
     pub fn new(parameters: Vec<Tensor>, options: AdamWOptions) -> AdamW {
-        AdamW { moments: parameters.iter().map(|_| None).collect(), parameters, options }
+        let masters = Masters::new(parameters.len(), options.master_weights);
+        AdamW { moments: parameters.iter().map(|_| None).collect(), masters, parameters, options }
     }
 }
 
@@ -54,23 +60,30 @@ impl Optimizer for AdamW {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
-        for (p, state) in self.parameters.iter().zip(&mut self.moments) {
+        let mut due = vec![];
+        for (i, (p, state)) in self.parameters.iter().zip(&mut self.moments).enumerate() {
             let Some(g) = p.grad() else { continue };
+            let master = self.masters.of(i, p)?;
             let s = match state {
                 Some(s) => s,
-                None => state.insert(Moments { mean: zeros_like(p)?, square: zeros_like(p)?, steps: 0 }),
+                None => state.insert(Moments { mean: state_like(p)?, square: state_like(p)?, steps: 0 }),
             };
             s.steps += 1;
+            due.push((i, master, g, &*s));
+        }
+        for group in groups(due, |(_, p, ..)| p, |(.., s)| s.steps) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.beta1.into(),
                 o.beta2.into(),
                 o.eps.into(),
                 o.weight_decay.into(),
-                s.steps.into(),
+                group[0].3.steps.into(),
             ];
-            let inputs = [Some(p), Some(&g), Some(&s.mean), Some(&s.square)];
-            invoke(op!("adamw_step"), &inputs, smallvec![], runtime, site)?;
+            let inputs: Vec<Option<&Tensor>> =
+                group.iter().flat_map(|(_, p, g, s)| [Some(p), Some(g), Some(&s.mean), Some(&s.square)]).collect();
+            invoke(op!("adamw_many"), &inputs, smallvec![], runtime, site)?;
+            group.iter().try_for_each(|(i, ..)| self.masters.store(*i, &self.parameters[*i]))?;
         }
         Ok(())
     }

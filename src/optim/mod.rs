@@ -1,15 +1,19 @@
-//! Optimizers, gradient clipping and learning-rate schedules.
+//! Optimizers, gradient clipping, loss scaling and learning-rate schedules.
 //!
 //! An optimizer holds handles of the parameters and changes them in place, each rank its shard: state lies as the parameter
 //! does, and a step communicates nothing. Start at [`Optimizer`].
 
 mod adamw;
 mod clip;
+mod many;
+mod master;
+mod scaler;
 mod schedule;
 mod sgd;
 
 pub use adamw::{AdamW, AdamWOptions};
 pub use clip::clip_grad_norm;
+pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdOptions};
 

@@ -1,9 +1,11 @@
 //! Stochastic gradient descent.
 
 use super::Optimizer;
+use super::many::groups;
+use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
-use crate::functional::{invoke, op, zeros_like};
+use crate::functional::{invoke, op};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -20,25 +22,29 @@ pub struct SgdOptions {
     pub weight_decay: f64,
     /// Looks one step ahead along the direction.
     pub nesterov: bool,
+    /// Keeps an f32 copy of each bf16 or f16 parameter, steps that, and rounds it into the parameter.
+    pub master_weights: bool,
 }
 
 impl Default for SgdOptions {
     fn default() -> SgdOptions {
-        SgdOptions { lr: 0.1, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false }
+        SgdOptions { lr: 0.1, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false, master_weights: true }
     }
 }
 
-/// SGD with momentum, by PyTorch's formula.
+/// SGD with momentum, by PyTorch's formula. What it keeps of half parameters is f32.
 pub struct Sgd {
     parameters: Vec<Tensor>,
     momentum: Vec<Option<Tensor>>,
+    masters: Masters,
     options: SgdOptions,
 }
 
 impl Sgd {
     /// For those parameters.
     pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Sgd {
-        Sgd { momentum: vec![None; parameters.len()], parameters, options }
+        let masters = Masters::new(parameters.len(), options.master_weights);
+        Sgd { momentum: vec![None; parameters.len()], masters, parameters, options }
     }
 }
 
@@ -47,21 +53,29 @@ impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
-        for (p, state) in self.parameters.iter().zip(&mut self.momentum) {
+        let mut due = vec![];
+        for (i, (p, state)) in self.parameters.iter().zip(&mut self.momentum).enumerate() {
             let Some(g) = p.grad() else { continue };
+            let master = self.masters.of(i, p)?;
             let first = state.is_none();
             if first && o.momentum != 0.0 {
-                *state = Some(zeros_like(p)?);
+                *state = Some(state_like(p)?);
             }
+            due.push((i, master, g, state.as_ref(), first));
+        }
+        for group in groups(due, |(_, p, ..)| p, |(.., state, first)| (state.is_some(), *first)) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.momentum.into(),
                 o.dampening.into(),
                 o.weight_decay.into(),
                 o.nesterov.into(),
-                first.into(),
+                group[0].4.into(),
             ];
-            invoke(op!("sgd_step"), &[Some(p), Some(&g), state.as_ref()], smallvec![], runtime, site)?;
+            let inputs: Vec<Option<&Tensor>> =
+                group.iter().flat_map(|(_, p, g, state, _)| [Some(p), Some(g), *state]).collect();
+            invoke(op!("sgd_many"), &inputs, smallvec![], runtime, site)?;
+            group.iter().try_for_each(|(i, ..)| self.masters.store(*i, &self.parameters[*i]))?;
         }
         Ok(())
     }

@@ -8,7 +8,8 @@ use oflow_kernels::expr::{BinaryOp, Expr, UnaryOp};
 /// All signatures along one mesh axis of `expr` over inputs of these shapes and dtypes (all-B excepted).
 ///
 /// P rows need the dtypes of the P inputs and of the output to be equal: a cast in between rounds, and then the reduction
-/// of the results is not the result of the reduction.
+/// of the results is not the result of the reduction. From a half to f32 or f64 nothing is rounded, and the sum is made in
+/// the wider dtype: P(sum) of halves passes there, and gradients of low precision are added up in f32.
 pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&[usize], DType)) -> Vec<Signature> {
     let n = inputs.len();
     let mut found = Vec::new();
@@ -28,9 +29,11 @@ pub fn elementwise_signatures(expr: &Expr, inputs: &[(&[usize], DType)], out: (&
     // Ops have few inputs; every non-empty subset, smaller masks first.
     let subsets: Vec<Vec<usize>> =
         (1u32..1 << n.min(6)).map(|m| (0..n).filter(|i| m >> i & 1 == 1).collect()).collect();
+    let wide = matches!(out.1, DType::F32 | DType::F64);
     let same_dtype = |subset: &[usize]| subset.iter().all(|i| inputs[*i].1 == out.1);
+    let exact = |subset: &[usize]| subset.iter().all(|i| inputs[*i].1 == out.1 || (inputs[*i].1.is_half() && wide));
     for subset in &subsets {
-        if out.1 != DType::Bool && same_dtype(subset) && expr.linear_in(subset) {
+        if out.1 != DType::Bool && exact(subset) && expr.linear_in(subset) {
             partial(subset, ReduceOp::Sum, ReduceOp::Sum);
         }
     }

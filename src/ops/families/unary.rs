@@ -62,7 +62,8 @@ fn cast() -> Result<OpDef> {
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             if let Some(dtype) = g.input_dtype(0).filter(|d| d.is_float()) {
-                let dx = g.call("cast", &[dy], &[("dtype", dtype.into())])?;
+                // Contributions may have been added up in the wider dtype.
+                let dx = if g.dtype(dy) == dtype { dy } else { g.call("cast", &[dy], &[("dtype", dtype.into())])? };
                 g.set(0, dx)?;
             }
             Ok(())

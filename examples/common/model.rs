@@ -1,0 +1,74 @@
+//! The GPT of the examples and benchmarks.
+
+use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module, init};
+use oflow::prelude::*;
+
+/// Sizes of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Tokens that there are.
+    pub vocab: usize,
+    /// Blocks.
+    pub layers: usize,
+    /// Of a block.
+    pub block: BlockOptions,
+    /// Tokens that the model sees.
+    pub seq: usize,
+    /// The output layer has the weight of the embedding.
+    pub tied: bool,
+}
+
+impl Config {
+    /// A width and its multiples.
+    pub fn new(vocab: usize, layers: usize, width: usize, heads: usize, seq: usize) -> Config {
+        let block = BlockOptions { width, heads, hidden: 4 * width, dropout: 0.0 };
+        Config { vocab, layers, block, seq, tied: false }
+    }
+}
+
+/// Token and position embeddings, blocks, a norm, logits.
+pub struct Gpt {
+    wte: Embedding,
+    wpe: Embedding,
+    h: Vec<Block>,
+    lnf: LayerNorm,
+    head: Linear,
+}
+oflow::module!(Gpt { wte, wpe, h, lnf, head });
+
+impl Gpt {
+    /// With random weights.
+    pub fn new(c: &Config, target: impl IntoTarget) -> Result<Gpt> {
+        let (t, width) = (target.into_target(), c.block.width);
+        let wte = Embedding::with_std(c.vocab, width, 0.02, &t)?;
+        let wpe = Embedding::with_std(c.seq, width, 0.02, &t)?;
+        let h = (0..c.layers).map(|_| Block::new(&c.block, &t)).collect::<Result<_>>()?;
+        let lnf = LayerNorm::new(width, &t)?;
+        let weight = if c.tied { wte.weight.clone() } else { init::normal([c.vocab, width], 0.02, &t)? };
+        Ok(Gpt { wte, wpe, h, lnf, head: Linear { weight, bias: None } })
+    }
+    /// Splits heads and hidden units over the second mesh axis: two reductions per block, after o and after pr (and two in
+    /// backward).
+    pub fn split_weights(&mut self, mesh: &Placement) -> Result<()> {
+        self.to_global(
+            mesh,
+            &[
+                ("h.*.attn.o.weight", sbp![B, S(1)]),
+                ("h.*.attn.o.bias", sbp![B, B]),
+                ("h.*.attn.*", sbp![B, S(0)]),
+                ("h.*.mlp.fc.*", sbp![B, S(0)]),
+                ("h.*.mlp.pr.weight", sbp![B, S(1)]),
+            ],
+        )
+    }
+    /// Logits of the token that follows each of `ids`, which is `[B, T]`.
+    pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
+        let place = ids.placement()?;
+        let positions = arange(ids.shape()[1] as i64, (place, NdSbp::broadcast(place.axes())))?;
+        let mut x = self.wte.forward(ids)?.add(&self.wpe.forward(&positions)?)?;
+        for block in &self.h {
+            x = block.forward(&x)?;
+        }
+        self.head.forward(&self.lnf.forward(&x)?)
+    }
+}

@@ -1,0 +1,167 @@
+//! Autocast: before a call is issued, its float inputs are cast as the op's policy says ([`crate::ops::CASTS`]).
+//!
+//! A cast is a call of its own on every rank: elementwise, so it keeps the SBP of its input, and recorded, so that its
+//! gradient is cast back. **P(sum)**: rounding each rank's part is not rounding the sum, and no signature of `cast` does it
+//! (I11). A P(sum) input is therefore reduced in its own dtype first, by the boxing that dispatch chooses for the cast (it
+//! has a receipt at the user's line, and a policy may forbid it); the reduced form is remembered as always.
+//!
+//! **What is kept.** The cast of a tensor that takes part in the graph is remembered on its handle until its value changes:
+//! a weight used by three calls is cast once, and so is the input of a q, k and v projection. Casts of leaves, which live
+//! long, are forgotten when the outermost scope ends, so that no low-precision copy of the weights outlives it.
+
+use super::call::Call;
+use super::dispatch::{Outputs, dispatch, issue};
+use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_autocast};
+use crate::error::{CallSite, Result};
+use crate::ops::{Autocast, CastPolicy, find};
+use crate::tensor::{Edge, Tensor};
+use oflow_kernels::DType;
+use smallvec::{SmallVec, smallvec};
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+    /// Leaves that have a cast remembered.
+    static LEAVES: RefCell<Vec<Tensor>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Ends the scope of an [`autocast`] when dropped.
+#[must_use = "autocast ends when the guard is dropped"]
+pub struct AutocastGuard {
+    // Restores the mode; per thread, so this is not `Send`.
+    _mode: ModeGuard,
+}
+
+impl Drop for AutocastGuard {
+    fn drop(&mut self) {
+        let depth = DEPTH.get() - 1;
+        DEPTH.set(depth);
+        if depth == 0 {
+            // The list is gone only when the thread ends.
+            let leaves = LEAVES.try_with(|l| std::mem::take(&mut *l.borrow_mut())).unwrap_or_default();
+            leaves.iter().for_each(forget);
+        }
+    }
+}
+
+/// Until the guard is dropped, matrix products and attention take their inputs in bf16 or f16, and ops that need the range
+/// of f32 (softmax, norms, sums, powers) take halves in f32; every other op runs as without it.
+///
+/// Parameters stay f32: their casts are made once per scope, and their gradients are f32. Only the forward pass belongs
+/// into the scope; backward runs in the dtypes of forward by itself. Scopes nest, per thread; `Autocast::Off` inside one
+/// switches it off for a while. It works alike for local and global tensors, on every device.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let w = ones([3, 4], Device::Cpu)?.requires_grad_(true)?;
+/// let x = ones([2, 3], Device::Cpu)?;
+/// let y = {
+///     let _amp = autocast(Autocast::Bf16);
+///     x.matmul(&w)?
+/// };
+/// assert_eq!(y.dtype(), DType::BF16);
+/// y.sum(())?.backward()?;
+/// assert_eq!(w.grad().unwrap().dtype(), DType::F32);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn autocast(mode: Autocast) -> AutocastGuard {
+    DEPTH.set(DEPTH.get() + 1);
+    AutocastGuard { _mode: set_autocast(mode) }
+}
+
+/// Drops the remembered casts of a tensor; its boxed forms, which have its dtype, stay.
+fn forget(t: &Tensor) {
+    let dtype = t.dtype();
+    t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).retain(|(_, _, form)| form.dtype() == dtype);
+}
+
+/// Whether autocast converts between such floats; f64 it leaves alone.
+fn castable(t: &Tensor) -> bool {
+    t.dtype() == DType::F32 || t.dtype().is_half()
+}
+
+/// The dtype that a call's float inputs are to have, if one has another.
+pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
+    let low = autocast_mode().dtype()?;
+    // What is written in place has the dtype that it has.
+    if call.given.is_some() {
+        return None;
+    }
+    let floats = || call.inputs.iter().flatten().filter(|t| t.dtype().is_float());
+    let dtype = match call.op.autocast() {
+        CastPolicy::Keep => return None,
+        // Beside an f64 nothing is lowered: the product is f64.
+        CastPolicy::Low if floats().any(|t| t.dtype() == DType::F64) => return None,
+        CastPolicy::Low => low,
+        CastPolicy::Full => {
+            return floats().any(|t| t.dtype().is_half()).then_some(DType::F32);
+        }
+        CastPolicy::Widest => {
+            let mut dtypes = floats().map(|t| t.dtype());
+            let first = dtypes.next()?;
+            dtypes.fold(first, DType::promote)
+        }
+    };
+    floats().any(|t| t.dtype() != dtype).then_some(dtype)
+}
+
+/// Issues a call with its float inputs in `dtype`.
+pub(super) fn issue_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
+    let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+    for t in call.inputs {
+        inputs.push(match t {
+            Some(t) if castable(t) && t.dtype() != dtype => {
+                Some(cast(t, dtype, call.site).map_err(|e| e.in_call(|| call.short()))?)
+            }
+            t => t.cloned(),
+        });
+    }
+    let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(|t| t.as_ref()).collect();
+    let Call { op, inputs: _, attrs, runtime, target, given, recording, site } = call;
+    issue(Call { op, inputs: &refs, attrs, runtime, target, given, recording, site })
+}
+
+/// A cast, remembered on the handle where it is to low precision and part of the graph. (Other tensors of no gradient are
+/// cast for each use: a remembered form would live as long as they do.)
+fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
+    let edge = t.edge();
+    let remembered = dtype.is_half() && edge.is_some();
+    let (version, recorded) = (t.version(), grad_enabled() && t.requires_grad());
+    if remembered {
+        let forms = t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
+        let found = forms
+            .iter()
+            .find(|(_, v, form)| *v == version && form.dtype() == dtype && form.requires_grad() == recorded);
+        if let Some((_, _, form)) = found {
+            return Ok(form.clone());
+        }
+    }
+    // A layout that is asked of the call is not asked of its inputs' casts.
+    let _inner = inner_calls();
+    let out = dispatch(Call {
+        op: find("cast")?,
+        inputs: &[Some(t)],
+        attrs: smallvec![dtype.into()],
+        runtime: smallvec![],
+        target: None,
+        given: None,
+        recording: false,
+        site,
+    })?
+    .swap_remove(0);
+    if !remembered {
+        return Ok(out);
+    }
+    let first = {
+        let mut forms = t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
+        forms.retain(|(_, v, form)| *v == version && form.dtype() != dtype);
+        let first = forms.iter().all(|(_, _, form)| form.dtype() == t.dtype());
+        // A number that no boxed form has: those have numbers of global types, which count from 1.
+        forms.push((u64::MAX, version, out.clone()));
+        first
+    };
+    if first && matches!(edge, Edge::Leaf(_)) {
+        LEAVES.with(|l| l.borrow_mut().push(t.clone()));
+    }
+    Ok(out)
+}

@@ -1,0 +1,282 @@
+//! Dynamic loss scaling for f16 (Micikevicius et al., 2018).
+//!
+//! Gradients of f16 results are f16 on their way back, and what is below 6e-8 vanishes. The loss is therefore multiplied by
+//! a large scale before backward and the gradients are divided by it, in f32, before the optimizer sees them. When one of
+//! them is infinite or NaN the step is left out and the scale halved; after many good steps it is doubled.
+//!
+//! Whether a gradient is not finite is one answer for the whole job: each rank looks at its shards, the flags (0 or NaN) are
+//! added up over the mesh, and every rank reads the same number. That read is the only one; it makes the host wait for
+//! backward once per step.
+
+use super::Optimizer;
+use crate::context::no_grad;
+use crate::error::{Error, Result};
+use crate::functional::stack;
+use crate::placement::Placement;
+use crate::sbp::NdSbp;
+use crate::tensor::Tensor;
+use oflow_kernels::DType;
+
+/// Settings of [`GradScaler`]; PyTorch's defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct GradScalerOptions {
+    /// Scale at the start.
+    pub scale: f64,
+    /// Factor of the scale after `growth_interval` steps without an infinite gradient.
+    pub growth: f64,
+    /// Factor of the scale after a step with one.
+    pub backoff: f64,
+    /// Steps until the scale grows.
+    pub growth_interval: usize,
+}
+
+impl Default for GradScalerOptions {
+    fn default() -> GradScalerOptions {
+        GradScalerOptions { scale: 65536.0, growth: 2.0, backoff: 0.5, growth_interval: 2000 }
+    }
+}
+
+/// Scales losses and leaves out steps whose gradients are not finite.
+///
+/// ```
+/// use oflow::optim::{GradScaler, GradScalerOptions, Optimizer, Sgd, SgdOptions};
+/// use oflow::prelude::*;
+/// let w = ones([2, 2], Device::Cpu)?.requires_grad_(true)?;
+/// let mut opt = Sgd::new(vec![w.clone()], SgdOptions { lr: 0.5, ..Default::default() });
+/// let mut scaler = GradScaler::new(GradScalerOptions::default());
+/// let loss = {
+///     let _amp = autocast(Autocast::F16);
+///     ones([1, 2], Device::Cpu)?.matmul(&w)?.sum(())?
+/// };
+/// scaler.scale(&loss)?.backward()?;
+/// scaler.unscale_(&opt)?; // only where the gradients are looked at before the step, as for clipping
+/// assert!(scaler.step(&mut opt)?);
+/// scaler.update();
+/// assert_eq!(w.to_vec::<f32>()?, [0.5; 4]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub struct GradScaler {
+    options: GradScalerOptions,
+    scale: f64,
+    /// Good steps since the scale last changed.
+    good: usize,
+    /// Optimizers (by where their parameters lie) whose gradients are unscaled, with their flag: 0, or NaN.
+    unscaled: Vec<(usize, Tensor)>,
+    /// What was read of them since the last update.
+    found: Option<bool>,
+    skipped: u64,
+}
+
+impl GradScaler {
+    /// With those settings.
+    pub fn new(options: GradScalerOptions) -> GradScaler {
+        GradScaler { scale: options.scale, options, good: 0, unscaled: vec![], found: None, skipped: 0 }
+    }
+    /// The scale of the next loss.
+    pub fn current(&self) -> f64 {
+        self.scale
+    }
+    /// Steps that were left out so far.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// The loss times the scale, in f32 at least: call `backward` on it.
+    #[track_caller]
+    pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
+        let loss = if loss.dtype().is_half() { loss.cast(DType::F32)? } else { loss.clone() };
+        loss.mul(self.scale)
+    }
+
+    /// Divides the gradients of an optimizer's parameters by the scale. Those of half parameters become f32. [`step`] does
+    /// it if it has not been done.
+    ///
+    /// # Errors
+    /// When it has been done since the last [`update`], or no parameter has a gradient.
+    ///
+    /// [`step`]: GradScaler::step
+    /// [`update`]: GradScaler::update
+    #[track_caller]
+    pub fn unscale_(&mut self, opt: &dyn Optimizer) -> Result<()> {
+        if self.flag(opt).is_some() {
+            return Err(Error::argument("the gradients of this optimizer are unscaled already")
+                .help("call `update()` after each step"));
+        }
+        let _quiet = no_grad();
+        let factor = 1.0 / self.scale;
+        let mut grads = vec![];
+        for p in opt.parameters() {
+            let Some(g) = p.grad() else { continue };
+            if g.dtype().is_half() {
+                let wide = g.cast(DType::F32)?.mul(factor)?;
+                p.set_grad(Some(wide.clone()));
+                grads.push(wide);
+            } else {
+                g.mul_(factor)?;
+                grads.push(g);
+            }
+        }
+        self.unscaled.push((key(opt), flag(&grads)?));
+        Ok(())
+    }
+
+    /// Steps the optimizer if all its gradients are finite; says whether it did. Every rank decides alike. Waits for
+    /// backward: the decision is the host's.
+    #[track_caller]
+    pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
+        if self.flag(opt).is_none() {
+            self.unscale_(opt)?;
+        }
+        let finite = match self.flag(opt) {
+            Some(flag) => !flag.item()?.is_nan(),
+            None => true,
+        };
+        self.found = Some(self.found.unwrap_or(false) || !finite);
+        if finite {
+            opt.step()?;
+        } else {
+            self.skipped += 1;
+        }
+        Ok(finite)
+    }
+
+    /// Adapts the scale to what the steps since the last call found.
+    pub fn update(&mut self) {
+        self.unscaled.clear();
+        match self.found.take() {
+            Some(true) => {
+                self.scale *= self.options.backoff;
+                self.good = 0;
+            }
+            Some(false) => {
+                self.good += 1;
+                if self.good >= self.options.growth_interval {
+                    self.scale *= self.options.growth;
+                    self.good = 0;
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn flag(&self, opt: &dyn Optimizer) -> Option<&Tensor> {
+        self.unscaled.iter().find(|(k, _)| *k == key(opt)).map(|(_, f)| f)
+    }
+}
+
+fn key(opt: &dyn Optimizer) -> usize {
+    opt.parameters().as_ptr() as usize
+}
+
+/// 0 if all elements of all gradients are finite, else NaN; whole on every rank.
+fn flag(grads: &[Tensor]) -> Result<Tensor> {
+    let mut homes: Vec<Option<Placement>> = vec![];
+    for g in grads {
+        let home = g.placement().ok().cloned();
+        if !homes.contains(&home) {
+            homes.push(home);
+        }
+    }
+    let mut total: Option<Tensor> = None;
+    for home in &homes {
+        // Finite times 0 is 0; infinity and NaN are NaN, and so is every sum with one.
+        let parts: Vec<Tensor> = grads
+            .iter()
+            .filter(|g| g.placement().ok() == home.as_ref())
+            .map(|g| g.cast(DType::F32)?.mul(0.0)?.sum(()))
+            .collect::<Result<_>>()?;
+        let mut sum = match home {
+            Some(home) => whole(&parts, home)?,
+            None => stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())?,
+        };
+        if let (Some(here), Some(t)) = (home, &total)
+            && t.placement()? != here
+        {
+            let first = t.placement()?.clone();
+            sum = sum.to_global((&first, NdSbp::broadcast(first.axes())))?;
+        }
+        total = Some(match total {
+            Some(t) => t.add(&sum)?,
+            None => sum,
+        });
+    }
+    total.ok_or_else(|| Error::argument("no parameter has a gradient to unscale").help("call `backward()` first"))
+}
+
+/// The sum of numbers that lie differently, with one reduction for all of them.
+fn whole(parts: &[Tensor], home: &Placement) -> Result<Tensor> {
+    let whole = NdSbp::broadcast(home.axes());
+    let mut common = whole.clone();
+    for p in parts {
+        for (a, s) in p.sbp()?.iter().enumerate().filter(|(_, s)| s.is_partial()) {
+            common = common.with(a, *s);
+        }
+    }
+    let parts: Vec<Tensor> = parts.iter().map(|p| p.to_global(&common)).collect::<Result<_>>()?;
+    stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())?.to_global(&whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functional::{IntoTarget, ones};
+    use crate::optim::{Sgd, SgdOptions};
+    use crate::placement::Device;
+    use crate::{run_ranks, sbp};
+
+    fn sgd(ps: &[Tensor]) -> Sgd {
+        Sgd::new(ps.to_vec(), SgdOptions { lr: 1.0, ..Default::default() })
+    }
+
+    #[test]
+    fn one_rank_s_infinity_leaves_the_step_out_on_all() {
+        run_ranks(3, |w| {
+            let mesh = Placement::all(Device::Cpu)?;
+            let a = ones([6], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
+            let b = ones([2], (&mesh, sbp![B]))?.requires_grad_(true)?;
+            let mut opt = sgd(&[a.clone(), b.clone()]);
+            let mut s = GradScaler::new(GradScalerOptions { scale: 8.0, growth_interval: 2, ..Default::default() });
+            let mut backward = |bad: bool| -> Result<()> {
+                opt.zero_grad();
+                s.scale(&a.sum(())?.add(&b.sum(())?)?)?.backward()?;
+                if bad && w.rank() == 1 {
+                    // Only this rank's shard has it.
+                    let g = a.grad().unwrap().to_local()?;
+                    g.mul_(f64::INFINITY)?;
+                }
+                let did = s.step(&mut opt)?;
+                s.update();
+                assert_eq!(did, !bad);
+                Ok(())
+            };
+            backward(true)?;
+            backward(false)?;
+            backward(false)?;
+            assert_eq!((s.current(), s.skipped()), (8.0, 1), "halved once, doubled after two good steps");
+            assert_eq!(a.to_vec::<f32>()?, [-1.0; 6]);
+            assert_eq!(b.to_vec::<f32>()?, [-1.0; 2]);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn gradients_of_half_parameters_are_unscaled_in_f32() {
+        let p = ones([1], Device::Cpu.dtype(DType::F16)).unwrap().requires_grad_(true).unwrap();
+        let opt = sgd(std::slice::from_ref(&p));
+        let mut s = GradScaler::new(GradScalerOptions::default());
+        s.scale(&p.mul(1e-3).unwrap().sum(()).unwrap()).unwrap().backward().unwrap();
+        s.unscale_(&opt).unwrap();
+        let g = p.grad().unwrap();
+        assert_eq!(g.dtype(), DType::F32);
+        assert!((g.item().unwrap() - 1e-3).abs() < 1e-5);
+        assert!(s.unscale_(&opt).unwrap_err().to_string().contains("already"));
+    }
+
+    #[test]
+    fn without_gradients_there_is_nothing_to_unscale() {
+        let p = ones([1], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+        let e = GradScaler::new(GradScalerOptions::default()).step(&mut sgd(&[p])).unwrap_err();
+        assert!(e.to_string().contains("no parameter has a gradient"), "{e}");
+    }
+}
