@@ -363,7 +363,15 @@ impl Drop for NcclComm {
         if self.gpu.bind().is_err() {
             return;
         }
-        let until = Instant::now() + END_TIMEOUT;
+        // What is still on the stream gets its time, unless a member of it has gone.
+        let mut missed = None;
+        while self.is_busy() && self.pulse.failure().is_none() {
+            if self.left().is_some() && missed.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        let until = Instant::now() + if self.is_busy() { Duration::ZERO } else { END_TIMEOUT };
         // SAFETY: a live communicator, until it is destroyed or aborted below, once.
         unsafe {
             let mut status = sys::ncclCommFinalize(raw);
