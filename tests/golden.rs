@@ -51,7 +51,7 @@ fn run(op: &'static Op, case: &Json, inputs: &[Option<Tensor>]) -> Result<Vec<Te
         recording: false,
         site: CallSite::here(),
     })?;
-    let mutated = inputs.iter().enumerate().filter(|(i, _)| op.sig.inputs.get(*i).is_some_and(|d| d.mutable));
+    let mutated = inputs.iter().enumerate().filter(|(i, _)| op.sig.mutates(*i));
     let mutated: Vec<Tensor> = mutated.filter_map(|(_, t)| t.clone()).collect();
     Ok(outs.into_iter().chain(mutated).collect())
 }

@@ -162,3 +162,40 @@ fn kernels_that_hang_or_trap_or_stray_are_told() {
     assert_eq!(launch(kernel(early, "f"), 1, 64, 0, std::ptr::null_mut(), &mut [arg(&mut x)]), OK);
     assert_eq!(download::<i32>(x, 40), [20; 40]);
 }
+
+#[test]
+fn what_is_read_before_it_is_written_or_waited_for_is_not_a_number() {
+    if !emulated() {
+        return;
+    }
+    enter(0);
+    // Shared memory does not keep what the block before wrote.
+    let stale = r#"extern "C" __global__ void f(float* x) {
+        __shared__ float room[32];
+        float before = room[threadIdx.x];
+        room[threadIdx.x] = 1.0f;
+        __syncthreads();
+        x[blockIdx.x * 32 + threadIdx.x] = before + room[31 - threadIdx.x];
+    }"#;
+    let mut x = alloc(4096);
+    assert_eq!(launch(kernel(stale, "f"), 2, 32, 0, std::ptr::null_mut(), &mut [arg(&mut x)]), OK);
+    assert!(download::<f32>(x, 64)[32..].iter().all(|x| x.is_nan()));
+    // A copy lands when its group is waited for, and not before.
+    let copies = r#"extern "C" __global__ void f(float* out, const float* x) {
+        __shared__ __align__(16) float room[2][4];
+        of_emu_copy_async(room[0], x, 16, true);
+        of_emu_copy_commit();
+        of_emu_copy_async(room[1], x + 4, 16, true);
+        of_emu_copy_async(&room[1][3], x, 4, false);
+        of_emu_copy_commit();
+        out[0] = room[0][0];
+        of_emu_copy_wait(1);
+        out[1] = room[0][0], out[2] = room[1][0];
+        of_emu_copy_wait(0);
+        out[3] = room[1][0], out[4] = room[1][3];
+    }"#;
+    let (mut out, mut x) = (alloc(64), upload(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]));
+    assert_eq!(launch(kernel(copies, "f"), 1, 1, 0, std::ptr::null_mut(), &mut [arg(&mut out), arg(&mut x)]), OK);
+    let got = download::<f32>(out, 5);
+    assert!(got[0].is_nan() && got[2].is_nan() && [got[1], got[3], got[4]] == [1.0, 5.0, 0.0], "{got:?}");
+}

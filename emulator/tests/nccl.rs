@@ -193,3 +193,63 @@ fn an_abort_frees_a_rank_whose_peer_never_comes() {
         }
     });
 }
+
+/// A rank that is a process: joins by the id in the environment, reduces, sends round.
+#[test]
+#[ignore = "run by the next test as a child"]
+fn rank_of_another_process() {
+    assert!(emulated());
+    let number = |name: &str| std::env::var(name).unwrap().parse::<usize>().unwrap();
+    let (rank, ranks) = (number("TEST_RANK"), number("TEST_RANKS"));
+    let text = std::env::var("TEST_ID").unwrap();
+    let mut id = unique_id();
+    for (at, byte) in id.internal.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap() as _;
+    }
+    unsafe {
+        enter(rank as i32);
+        let mut comm = std::ptr::null_mut();
+        assert_eq!(ncclCommInitRank(&mut comm, ranks as i32, id, rank as i32), FINE);
+        let stream = stream();
+        let s = stream.cast();
+        let at = upload(&[rank as f32 + 1.0; 1000]);
+        let all = alloc(4000 * ranks);
+        for _ in 0..20 {
+            assert_eq!(ncclAllGather(ptr(at), ptr(all), 1000, ncclFloat32, comm, s), FINE);
+            assert_eq!(ncclReduceScatter(ptr(all), ptr(at), 1000, ncclFloat32, ncclMax, comm, s), FINE);
+        }
+        assert_eq!(ncclAllReduce(ptr(at), ptr(at), 1000, ncclFloat32, ncclSum, comm, s), FINE);
+        let other = alloc(4000);
+        assert_eq!(ncclGroupStart(), FINE);
+        assert_eq!(ncclSend(ptr(at), 1000, ncclFloat32, ((rank + 1) % ranks) as i32, comm, s), FINE);
+        assert_eq!(ncclRecv(ptr(other), 1000, ncclFloat32, ((rank + ranks - 1) % ranks) as i32, comm, s), FINE);
+        assert_eq!(ncclGroupEnd(), FINE);
+        assert_eq!(cuda::cuStreamSynchronize(stream), OK);
+        assert_eq!(download::<f32>(other, 1000), [(ranks * (ranks + 1) / 2) as f32; 1000]);
+        assert_eq!(ncclCommDestroy(comm), FINE);
+    }
+}
+
+#[test]
+fn ranks_may_be_processes() {
+    if !emulated() {
+        return;
+    }
+    let id: String = unique_id().internal.iter().map(|byte| format!("{:02x}", *byte as u8)).collect();
+    let children: Vec<_> = (0..3)
+        .map(|rank| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "rank_of_another_process", "--ignored"])
+                .env("TEST_ID", &id)
+                .env("TEST_RANK", rank.to_string())
+                .env("TEST_RANKS", "3")
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+}

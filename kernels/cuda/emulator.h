@@ -86,6 +86,7 @@ enum { OF_EMU_ILLEGAL_ADDRESS = 700, OF_EMU_ASSERT = 710, OF_EMU_MISALIGNED = 71
 #define OF_EMU_SHARED_AT (512ul << 10)
 #define OF_EMU_STACKS_AT (1ul << 20)
 #define OF_EMU_STACK (98304ul + 192)
+#define OF_EMU_COPIES_AT (OF_EMU_STACKS_AT + 1024 * OF_EMU_STACK)
 #define OF_EMU_CANARY 0x0f10c0de5afe57acul
 #define OF_EMU_PENDING 8
 
@@ -104,6 +105,17 @@ struct of_emu_thread {
     void* sp;
     uint3 index;
 };
+// Asynchronous copies of one thread that are under way, oldest first, and the number of its open group.
+#define OF_EMU_COPIES 256
+struct of_emu_copy {
+    void* to;
+    const void* from;
+    unsigned bytes, group;
+};
+struct of_emu_copies {
+    unsigned count, group;
+    of_emu_copy at[OF_EMU_COPIES];
+};
 // What the driver passes to `of_emu_run`; emulator/driver/src/driver/launch.rs has the same struct.
 struct of_emu_launch {
     void* arena;
@@ -112,11 +124,14 @@ struct of_emu_launch {
     char* error;
     size_t error_size;
     void (*fault)(void);
+    void* statics; // the __shared__ variables of this program on this thread, and their size; null if not known
+    size_t statics_size;
 };
 struct of_emu_state {
     uint3 thread, block;
     dim3 block_dim, grid_dim;
     unsigned current, next, count, alive, workers, ready_warps, order;
+    unsigned copies_used;
     unsigned barrier_waiting, barrier_kind, barrier_sum, barrier_result;
     uint3 next_index;
     int code;
@@ -129,6 +144,7 @@ struct of_emu_state {
     of_emu_warp warps[32];
 };
 static_assert(sizeof(of_emu_state) <= OF_EMU_SHARED_AT, "the state must fit before shared memory");
+static_assert(OF_EMU_COPIES_AT + 1024 * sizeof(of_emu_copies) <= OF_EMU_ARENA, "all must fit in the arena");
 
 #if defined(__x86_64__)
 OF_EMU_INLINE char* of_emu_stack_pointer() {
@@ -559,7 +575,38 @@ OF_EMU_INLINE void of_emu_ldmatrix_x1_trans(unsigned r[1], const void* row) { of
 OF_EMU_INLINE void of_emu_ldmatrix_x2_trans(unsigned r[2], const void* row) { of_emu_ldmatrix_run<2, true>(r, row); }
 OF_EMU_INLINE void of_emu_ldmatrix_x4_trans(unsigned r[4], const void* row) { of_emu_ldmatrix_run<4, true>(r, row); }
 
-// cp.async of 16 bytes, done at once; zeros where not valid.
+// cp.async: until its group is waited for, the place has garbage (NaN), so that a wait that lacks shows, and so does a
+// copy into what is still being read. Zeros where not valid.
+OF_EMU_INLINE of_emu_copies* of_emu_my_copies(of_emu_state* s) {
+    of_emu_copies* all = (of_emu_copies*)((char*)s + OF_EMU_COPIES_AT);
+    if (!s->copies_used) {
+        for (unsigned t = 0; t < s->count; t++) all[t].count = all[t].group = 0;
+        s->copies_used = 1;
+    }
+    return &all[s->current];
+}
+static inline void of_emu_copy_async(void* to, const void* from, unsigned bytes, bool valid) {
+    if (((size_t)to | (valid ? (size_t)from : 0)) & (bytes - 1))
+        of_emu_fail(OF_EMU_MISALIGNED, "cp.async needs addresses that are aligned to what it copies");
+    of_emu_copies* mine = of_emu_my_copies(of_emu_here());
+    if (mine->count == OF_EMU_COPIES) of_emu_fail(OF_EMU_LAUNCH_FAILED, "the emulator cannot hold that many cp.async of a thread");
+    memset(to, 0xff, bytes);
+    mine->at[mine->count++] = {to, valid ? from : 0, bytes, mine->group};
+}
+OF_EMU_INLINE void of_emu_copy_commit() { of_emu_my_copies(of_emu_here())->group++; }
+// Does the copies of all groups but the latest `left`; those that were not committed stay under way.
+static inline void of_emu_copy_wait(unsigned left) {
+    of_emu_copies* mine = of_emu_my_copies(of_emu_here());
+    unsigned kept = 0;
+    for (unsigned i = 0; i < mine->count; i++) {
+        of_emu_copy c = mine->at[i];
+        if (c.group + left >= mine->group) mine->at[kept++] = c;
+        else if (c.from) memcpy(c.to, c.from, c.bytes);
+        else memset(c.to, 0, c.bytes);
+    }
+    mine->count = kept;
+}
+// Done at once: for code that does not say when it waits.
 OF_EMU_INLINE void of_emu_copy16(void* to, const void* from, bool valid) {
     if (((size_t)to | (size_t)from) & 15)
         of_emu_fail(OF_EMU_MISALIGNED, "cp.async of 16 bytes needs addresses that are aligned to 16 bytes");
@@ -822,6 +869,12 @@ template <typename... A, void (*Function)(A...)> struct of_emu_entry<Function> {
 };
 constexpr unsigned of_emu_bounds(unsigned threads = 1024, unsigned = 0, unsigned = 0) { return threads; }
 
+// Makes the loader give this thread its copy of the thread-local variables.
+extern "C" __attribute__((visibility("default"))) void of_emu_touch() {
+    static thread_local volatile char touched;
+    touched = 1;
+}
+
 // Runs a grid on the calling thread, block by block. Returns a CUresult.
 extern "C" __attribute__((visibility("default"))) int of_emu_run(void (*call)(void**), void** params, of_emu_launch* l) {
     of_emu_state* s = (of_emu_state*)l->arena;
@@ -844,7 +897,7 @@ extern "C" __attribute__((visibility("default"))) int of_emu_run(void (*call)(vo
         for (unsigned y = 0; y < l->grid[1]; y++)
             for (unsigned x = 0; x < l->grid[0]; x++) {
                 s->block = {x, y, z};
-                s->next = s->workers = s->ready_warps = 0;
+                s->next = s->workers = s->ready_warps = s->copies_used = 0;
                 s->barrier_waiting = s->barrier_sum = 0;
                 s->next_index = {0, 0, 0};
                 s->alive = count;
@@ -854,7 +907,9 @@ extern "C" __attribute__((visibility("default"))) int of_emu_run(void (*call)(vo
                     warp->ended = warp->ready = warp->at_barrier = 0;
                     for (int i = 0; i < OF_EMU_PENDING; i++) warp->pending[i].arrived = 0;
                 }
-                memset(shared, 0xff, l->shared); // what a block has not written is NaN
+                // What a block has not written is NaN.
+                memset(shared, 0xff, l->shared);
+                if (l->statics) memset(l->statics, 0xff, l->statics_size);
                 of_emu_switch(&s->host_sp, of_emu_new_worker(s));
                 if (s->code) return s->code;
                 for (unsigned i = 0; i < fence; i++)

@@ -365,7 +365,7 @@ OF_FN void of_ldmatrix4_trans(u32 r[4], of_shared_t row) {
 // Copies 4 bytes from global to shared memory without waiting; zeros where `valid` is false.
 OF_FN void of_copy_async4(void* to, const void* from, bool valid) {
 #ifdef OF_EMULATOR
-    *(u32*)to = valid ? *(const u32*)from : 0u;
+    of_emu_copy_async(to, from, 4, valid);
 #else
     int bytes = valid ? 4 : 0;
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(of_shared_address(to)), "l"(from), "r"(bytes)
@@ -375,7 +375,7 @@ OF_FN void of_copy_async4(void* to, const void* from, bool valid) {
 // Copies 16 bytes from global to shared memory without waiting; zeros where `valid` is false.
 OF_FN void of_copy_async16(void* to, const void* from, bool valid) {
 #ifdef OF_EMULATOR
-    of_emu_copy16(to, from, valid);
+    of_emu_copy_async(to, from, 16, valid);
 #else
     int bytes = valid ? 16 : 0;
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(of_shared_address(to)), "l"(from), "r"(bytes)
@@ -383,13 +383,17 @@ OF_FN void of_copy_async16(void* to, const void* from, bool valid) {
 #endif
 }
 OF_FN void of_copy_async_commit() {
-#ifndef OF_EMULATOR
+#ifdef OF_EMULATOR
+    of_emu_copy_commit();
+#else
     asm volatile("cp.async.commit_group;" ::: "memory");
 #endif
 }
 // Waits until at most N of this thread's latest groups are on their way.
 template <int N> OF_FN void of_copy_async_wait() {
-#ifndef OF_EMULATOR
+#ifdef OF_EMULATOR
+    of_emu_copy_wait(N);
+#else
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }

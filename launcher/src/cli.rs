@@ -37,6 +37,11 @@ pub struct Cli {
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub boxing_memory: Option<u64>,
 
+    /// How the GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory)
+    /// [default: nccl where every rank of a group has a GPU of its own]
+    #[arg(long, value_enum, value_name = "WAY")]
+    pub comm: Option<Way>,
+
     /// Show the ranks' output as it is, without `[rank N]` before each line
     #[arg(long)]
     pub no_prefix: bool,
@@ -81,6 +86,25 @@ impl Size {
         let nproc = self.nproc.map_or_else(|| cores.clamp(1, usize::from(MAX_RANKS)), usize::from);
         let threads = self.threads.map_or_else(|| (cores / nproc).max(1), usize::from);
         (nproc, threads)
+    }
+}
+
+/// How GPUs exchange bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Way {
+    /// From GPU to GPU.
+    Nccl,
+    /// Through host memory.
+    Staged,
+}
+
+impl Way {
+    /// The name that ranks know it by.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Nccl => "nccl",
+            Way::Staged => "staged",
+        }
     }
 }
 

@@ -56,7 +56,7 @@ Examples:
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0),P(sum)]\" --to \"[B,S(1)]\" --mesh dp=4,tp=8
 
-`oflow COMMAND --help` tells more. No command needs a job or touches a device; jobs are run by oflaunch.";
+`oflow COMMAND --help` tells more. No command needs a job; only `doctor` asks for devices. Jobs are run by oflaunch.";
 
 /// The whole command.
 pub fn command() -> Command {

@@ -1,20 +1,21 @@
-//! `oflow doctor`: what oflow finds on this machine. Looks only; loads no driver and changes nothing.
+//! `oflow doctor`: what oflow finds on this machine. Looks only, and changes nothing.
 
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::Profile;
+use crate::libraries::{self, Farm};
 use crate::model::{self, InForce};
-use crate::{cores, script};
+use crate::{cores, doctor_cuda, script};
 
 /// How a finding is to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+pub(crate) enum Level {
     Fine,
     /// Something is missing that not every user needs.
     Note,
@@ -22,20 +23,20 @@ enum Level {
     Bad,
 }
 
-struct Finding {
+pub(crate) struct Finding {
     level: Level,
     text: String,
 }
 
-fn fine(text: impl Into<String>) -> Finding {
+pub(crate) fn fine(text: impl Into<String>) -> Finding {
     Finding { level: Level::Fine, text: text.into() }
 }
 
-fn note(text: impl Into<String>) -> Finding {
+pub(crate) fn note(text: impl Into<String>) -> Finding {
     Finding { level: Level::Note, text: text.into() }
 }
 
-fn bad(text: impl Into<String>) -> Finding {
+pub(crate) fn bad(text: impl Into<String>) -> Finding {
     Finding { level: Level::Bad, text: text.into() }
 }
 
@@ -52,25 +53,41 @@ const CHECKS: &[(&str, Check)] = &[
     ("memfd", memfd),
     ("loopback", loopback),
     ("cost model", cost_model),
-    ("CUDA driver", cuda),
+    ("CUDA driver", doctor_cuda::driver),
+    ("GPUs", doctor_cuda::gpus),
+    ("NVRTC", doctor_cuda::nvrtc),
+    ("cuBLASLt", doctor_cuda::cublaslt),
+    ("NCCL", doctor_cuda::nccl),
+    ("kernel cache", doctor_cuda::cache),
+    ("Device::Cuda", doctor_cuda::device),
 ];
 
-/// Where distributions, containers and drivers put the CUDA driver library.
-const CUDA_FOLDERS: &[&str] = &[
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib64",
-    "/usr/lib",
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/wsl/lib",
-    "/usr/local/nvidia/lib64",
-    "/usr/local/cuda/compat",
-    "/run/opengl-driver/lib",
-];
-const CUDA_NAMES: &[&str] = &["libcuda.so.1", "libcuda.so"];
+/// Set for a doctor that has the search path that ranks would have.
+const AS_A_RANK: &str = "OFLOW_DOCTOR_AS_A_RANK";
 
-/// Prints the report; returns the exit code: 1 if oflow cannot run jobs here.
+/// Prints the report; returns the exit code: 1 if oflow cannot run jobs here. What ranks find with the help of oflaunch,
+/// a process of its own finds.
 pub fn run() -> u8 {
+    if std::env::var_os(AS_A_RANK).is_none()
+        && let Some(code) = run_as_a_rank()
+    {
+        return code;
+    }
+    report()
+}
+
+/// The report of a process that is started as a rank is; none where that would be no other.
+fn run_as_a_rank() -> Option<u8> {
+    let farm = Farm::prepare().ok()??;
+    let own = std::env::current_exe().ok()?;
+    let status =
+        Command::new(own).arg("doctor").env(AS_A_RANK, "1").env(libraries::PATH, farm.search_path()).status().ok()?;
+    let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
+    println!("\noflaunch links the ranks to {}", linked.join(", "));
+    Some(status.code().and_then(|c| u8::try_from(c).ok()).unwrap_or(1))
+}
+
+fn report() -> u8 {
     let width = CHECKS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut code = 0;
     for (name, check) in CHECKS {
@@ -171,17 +188,6 @@ fn cost_model() -> Finding {
         },
         // No job starts with it.
         Err(failed) => bad(failed.message),
-    }
-}
-
-fn cuda() -> Finding {
-    let user = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&user).collect();
-    folders.extend(CUDA_FOLDERS.iter().map(PathBuf::from));
-    let found = folders.iter().flat_map(|f| CUDA_NAMES.iter().map(|n| f.join(n))).find(|path| path.is_file());
-    match found {
-        Some(path) => fine(path.display().to_string()),
-        None => note("not found; tensors live on the CPU"),
     }
 }
 

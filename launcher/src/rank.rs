@@ -22,7 +22,7 @@ pub struct Recipe {
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Variables added to our environment.
-    pub env: Vec<(&'static str, String)>,
+    pub env: Vec<(&'static str, OsString)>,
     /// The cores it may use; none: all of ours.
     pub cores: Option<Vec<usize>>,
     /// A descriptor of ours that it inherits under the same number.

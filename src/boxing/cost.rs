@@ -255,7 +255,7 @@ impl Model {
 }
 
 /// Elements that member `i` of `k` sends in an all-reduce of `n` elements.
-pub(super) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64 {
+pub(crate) fn all_reduce_sent(n: usize, k: usize, i: usize, element: u64) -> u64 {
     let (peers, chunk) = (k as u64 - 1, shard_range(n, k, i).len() as u64);
     if n as u64 * element <= one_phase_bytes(k) as u64 { peers * n as u64 } else { n as u64 - chunk + peers * chunk }
 }

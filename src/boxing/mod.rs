@@ -29,6 +29,7 @@ mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
 pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
+pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;
 pub use plan::{BoxingPlan, Layout, Planner, cost, plan};

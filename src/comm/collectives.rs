@@ -19,14 +19,14 @@
 //! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
 
 use super::transport::{Call, Outbox, Part, Piece, Transport};
-use super::{Collective, Communicator, DType, Group, ReduceOp, Tag, Traffic, now_ns};
+use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use crate::error::{CallSite, Error, Result};
 use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 #[cfg(doc)]
 use super::transport::SLOTS;
@@ -48,6 +48,7 @@ pub struct Collectives<T> {
     bytes_sent: AtomicU64,
     calls: AtomicU64,
     waited_ns: AtomicU64,
+    pulse: Arc<dyn Pulse>,
 }
 
 struct State<T> {
@@ -64,6 +65,7 @@ impl<T: Transport> Collectives<T> {
         Collectives {
             rank: link.rank(),
             world: link.world(),
+            pulse: link.pulse(),
             state: Mutex::new(State { link, scratch: Vec::new(), failed: None }),
             bytes_sent: AtomicU64::new(0),
             calls: AtomicU64::new(0),
@@ -92,8 +94,8 @@ impl<T: Transport> Collectives<T> {
         let arrived = Cell::new(start);
         let session = Session { link, call: Call { tag, kind, arrived: &arrived }, sent: Cell::new(0) };
         let result = body(&session, scratch).and_then(|()| session.link.finish(&session.call));
+        self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
         // Changed only under the lock; atomics only because others read them.
-        self.bytes_sent.store(self.bytes_sent.load(Relaxed) + session.sent.get(), Relaxed);
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
         let waited = arrived.get() - start;
         self.waited_ns.store(self.waited_ns.load(Relaxed).saturating_add(waited), Relaxed);
@@ -512,6 +514,12 @@ impl<T: Transport> Communicator for Collectives<T> {
         self.call(tag, Collective::Exchange, |s, _| s.swap(sends, recvs))
     }
 
+    fn count_sent(&self, bytes: u64) {
+        self.bytes_sent.fetch_add(bytes, Relaxed);
+    }
+    fn pulse(&self) -> Arc<dyn Pulse> {
+        self.pulse.clone()
+    }
     fn traffic(&self) -> Traffic {
         Traffic {
             bytes_sent: self.bytes_sent.load(Relaxed),

@@ -2,10 +2,12 @@
 //!
 //! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`]. Every collective is
 //! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
-//! deadlocks) and [`shm`] (processes of one host) are transports.
+//! deadlocks) and [`shm`] (processes of one host) are transports. [`nccl`] moves what lies on GPUs, and finds its members
+//! through one of them.
 
 mod clock;
 pub mod collectives;
+pub mod nccl;
 pub mod shm;
 pub mod sim;
 mod team;
@@ -16,10 +18,12 @@ mod oracle;
 
 pub use clock::now_ns;
 pub use collectives::Collectives;
+pub use nccl::Pulse;
 pub use oflow_kernels::{DType, ReduceOp};
 pub use team::run_team;
 
 use crate::error::Result;
+use std::sync::Arc;
 
 /// Ranks that take part in one collective, in an order that all of them know alike.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -140,4 +144,8 @@ pub trait Communicator: Send + Sync {
     fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()>;
     /// Bytes and calls so far.
     fn traffic(&self) -> Traffic;
+    /// Counts payload bytes that reached other ranks by a way beside this one, between GPUs.
+    fn count_sent(&self, bytes: u64);
+    /// Tells whether the world is well, on any thread, while collectives run.
+    fn pulse(&self) -> Arc<dyn Pulse>;
 }

@@ -7,7 +7,7 @@
 
 use super::collectives::Collectives;
 use super::transport::{Arrived, Call, Head, Ledger, Part, SLOTS, Transport, describe, diverged, reached};
-use super::{Collective, Tag, team};
+use super::{Collective, Pulse, Tag, team};
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -339,6 +339,19 @@ unsafe impl Transport for SimTransport {
         // The buffer after the last one used comes first: posts are waited for in their order.
         let next = self.ledger.borrow().slot();
         (0..SLOTS).try_for_each(|i| self.wait_taken(call, (next + i) % SLOTS))
+    }
+
+    fn pulse(&self) -> Arc<dyn Pulse> {
+        Arc::new(self.shared.clone())
+    }
+}
+
+impl Pulse for SimWorld {
+    fn failure(&self) -> Option<Error> {
+        self.lock().deadlock.clone().map(Error::comm)
+    }
+    fn has_left(&self, rank: usize) -> bool {
+        self.lock().left[rank]
     }
 }
 

@@ -5,12 +5,13 @@
 //! of a peer, reads the bytes where they lie, and *releases* it. Nothing else is needed: every collective is written once
 //! over these four steps, in [`super::collectives`].
 
-use super::{Collective, Tag};
+use super::{Collective, Pulse, Tag};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// Outbox buffers of a rank: as many posts may be on the way before a rank waits for its readers.
 pub const SLOTS: usize = 4;
@@ -130,6 +131,22 @@ pub unsafe trait Transport: Send {
     fn reject(&self, call: &Call, from: usize);
     /// Ends a call. A rendezvous transport waits here until all posts have been read.
     fn finish(&self, call: &Call) -> Result<()>;
+    /// See [`Communicator::pulse`](super::Communicator::pulse). By default nothing ever fails.
+    fn pulse(&self) -> Arc<dyn Pulse> {
+        Arc::new(Well)
+    }
+}
+
+/// The pulse of a world that cannot tell.
+struct Well;
+
+impl Pulse for Well {
+    fn failure(&self) -> Option<Error> {
+        None
+    }
+    fn has_left(&self, _rank: usize) -> bool {
+        false
+    }
 }
 
 /// The acquired outbox buffer.

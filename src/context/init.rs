@@ -179,9 +179,7 @@ pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Res
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
         let world = World { _entered: ctx.enter(), ctx, _pool: None };
         let out = f(&world);
-        if let Ok(d) = world.ctx.device(crate::placement::Device::Cpu) {
-            d.vm.synchronize()?;
-        }
+        world.ctx.quiesce()?;
         out
     });
     // When one rank fails the others fail with it; the error that tells most is a logical one, else the first.

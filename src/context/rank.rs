@@ -156,7 +156,8 @@ impl RankCtx {
         let count = probe().check().map_err(not_here)?.len();
         let gpu = Gpu::open(self.local_rank % count)?;
         let alloc = Allocator::cuda(gpu.clone(), AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false });
-        Ok(DeviceRt { alloc, vm: Vm::cuda(&gpu, self.comm.clone())? })
+        let vm = Vm::cuda(&gpu, &alloc, self.comm.clone())?;
+        Ok(DeviceRt { alloc, vm })
     }
 
     /// The devices that have been used.
@@ -172,14 +173,23 @@ impl RankCtx {
         self.devices().try_for_each(|(_, d)| d.vm.synchronize())
     }
 
-    /// Issues a boxing between devices. The rank has one total order of collectives, so those that another device's streams
-    /// still have come first; and as a stream's waits know its own device only, a boxing from one device to another is
-    /// done when this returns.
+    /// Issues a boxing between devices, on the streams of the GPU if this rank has a shard there. The rank has one total
+    /// order of collectives, so those that the host's streams still have come first; those of a GPU keep their order by
+    /// themselves, because the host has done its part of them when they are issued. And as a stream's waits know its own
+    /// device only, the host's end of a boxing from one device to another is done when this returns.
     pub(crate) fn submit_boxing(&self, from: Device, to: Device, i: Instruction) -> Result<()> {
-        let vm = &self.device(to)?.vm;
-        self.devices().filter(|(device, _)| *device != to).try_for_each(|(_, d)| d.vm.synchronize())?;
+        let (src, dst) = i.ends();
+        let home = match (from, to) {
+            (Device::Cuda, _) if src => Device::Cuda,
+            (_, Device::Cuda) if dst => Device::Cuda,
+            (Device::Cuda, Device::Cuda) => Device::Cpu,
+            (device, Device::Cuda) | (_, device) => device,
+        };
+        let vm = &self.device(home)?.vm;
+        let others = self.devices().filter(|(device, _)| *device != home && *device != Device::Cuda);
+        others.map(|(_, d)| d).try_for_each(|d| d.vm.synchronize())?;
         vm.submit(i)?;
-        if from == to { Ok(()) } else { vm.synchronize() }
+        if from == to || home == Device::Cuda { Ok(()) } else { vm.synchronize() }
     }
 
     /// Notes the next global op of the stream and makes the tag of its collectives.

@@ -39,6 +39,9 @@ const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_REPORT: &str = "OFLOW_REPORT";
 const OFLOW_THREADS: &str = "OFLOW_THREADS";
+/// The user's choice of how GPUs exchange bytes.
+pub const COMM_VARIABLE: &str = "OFLOW_COMM";
+
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
@@ -62,6 +65,16 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: MODEL_VARIABLE,
         meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, where there is one]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: "CUDA_VISIBLE_DEVICES",
+        meaning: "GPUs that the ranks of this host may use: rank r takes the one at place r modulo their number [default: all]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: COMM_VARIABLE,
+        meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
         set_by: SetBy::User,
     },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },

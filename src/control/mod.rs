@@ -9,5 +9,5 @@ mod session;
 mod token;
 
 pub use client::{CasOutcome, ControlClient, Failure, Hello};
-pub use env::{LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
 pub use token::Token;

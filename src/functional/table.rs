@@ -128,12 +128,12 @@ fn linear(b: &Bound) -> Result<Vec<Tensor>> {
 /// An op called by its own name: inputs first, then attributes by name.
 fn from_op(name: &str) -> Result<FnDef> {
     let op = ops::find(name)?;
-    let mut params: Vec<FnParam> = op
-        .sig
-        .inputs
+    // Inputs that repeat together are one list, in the order that the op takes them.
+    let together = op.sig.repeating().saturating_sub(1);
+    let mut params: Vec<FnParam> = op.sig.inputs[..op.sig.inputs.len() - together]
         .iter()
         .map(|i| FnParam {
-            name: i.name.clone(),
+            name: if i.variadic && together > 0 { "tensors".into() } else { i.name.clone() },
             kind: if i.variadic { ParamKind::TensorTuple } else { ParamKind::Tensor },
             optional: i.optional,
             default: None,

@@ -9,7 +9,7 @@ use crate::ops::TensorType;
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, check_layout};
 use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
-use crate::vm::box_collect::execute_collect;
+use crate::vm::{CollectWork, Instruction, StreamKind, Work};
 use oflow_kernels::{DType, Dims, ShardBox};
 use std::hash::{Hash, Hasher};
 
@@ -70,9 +70,21 @@ fn collect(
         Some(size) => Some(LocalTensor::alloc_like(ctx, &size, dtype, placement.device())?),
         None => None,
     };
-    let own: Vec<_> = boxes.iter().filter_map(|(_, t)| local(t)).map(|l| l.view()).collect();
-    let to = dst.as_ref().map(|d| d.view());
-    execute_collect(&plan, &held, comm, &tag, dtype, (&own, to.as_ref()))?;
+    let own: Vec<&LocalTensor> = boxes.iter().filter_map(|(_, t)| local(t)).collect();
+    let instruction = Instruction {
+        reads: own.iter().map(|l| l.storage.clone()).collect(),
+        writes: dst.iter().map(|d| d.storage.clone()).collect(),
+        stream: StreamKind::Comm,
+        work: Work::Collect(CollectWork {
+            plan,
+            held,
+            tag,
+            dtype,
+            own: own.iter().map(|l| l.view()).collect(),
+            dst: dst.as_ref().map(|d| d.view()),
+        }),
+    };
+    ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
     Ok(Tensor::from_shard(ty, dst))
 }
 

@@ -4,20 +4,28 @@ use super::call::Call;
 use super::dispatch::dispatch;
 use crate::error::{CallSite, Result};
 use crate::ops::{KernelDef, find};
+use crate::placement::Device;
 use crate::tensor::Tensor;
 use crate::vm::KernelPlan;
-use oflow_kernels::cpu;
+use oflow_kernels::{cpu, cuda};
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
-/// The plan that copies (and converts) one view into another, whatever their dims.
-pub(super) fn copy_plan() -> Result<Arc<KernelPlan>> {
-    static PLAN: OnceLock<Arc<KernelPlan>> = OnceLock::new();
-    if let Some(p) = PLAN.get() {
+/// The plan that copies (and converts) one view into another on a device, whatever their strides.
+pub(super) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
+    static HOST: OnceLock<Arc<KernelPlan>> = OnceLock::new();
+    static CUDA: OnceLock<Arc<KernelPlan>> = OnceLock::new();
+    let known = if device == Device::Cuda { &CUDA } else { &HOST };
+    if let Some(p) = known.get() {
         return Ok(p.clone());
     }
     let op = find("copy")?;
-    let k = KernelDef::cpu("copy", |cx| Ok(cpu::copy::copy(cx.input(0)?, cx.output(0))?));
+    let k = match device {
+        Device::Cuda => {
+            KernelDef::cuda("copy_cuda", |cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(0)?, cx.output(0))?))
+        }
+        _ => KernelDef::cpu("copy", |cx| Ok(cpu::copy::copy(cx.input(0)?, cx.output(0))?)),
+    };
     let plan = Arc::new(KernelPlan {
         op,
         name: k.name,
@@ -28,7 +36,7 @@ pub(super) fn copy_plan() -> Result<Arc<KernelPlan>> {
         output_boxes: SmallVec::new(),
         workspace: 0,
     });
-    Ok(PLAN.get_or_init(|| plan).clone())
+    Ok(known.get_or_init(|| plan).clone())
 }
 
 /// Writes the value of `from` into `to`, in place.

@@ -267,7 +267,7 @@ fn run_kernel(
     }
     // Mutable inputs of global tensors are values: memory that others hold too is copied first.
     for (i, t) in call.inputs.iter().enumerate() {
-        if call.op.sig.inputs.get(i).is_some_and(|d| d.mutable)
+        if call.op.sig.mutates(i)
             && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
         {
             // Boxed forms are stale after the write; those that are the same memory must not make it look shared.
@@ -304,7 +304,7 @@ fn run_kernel(
     let mut reads: SmallVec<[crate::memory::Storage; 4]> = SmallVec::new();
     for (i, l) in inputs.iter().enumerate() {
         if let Some(l) = l {
-            let mutable = call.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
+            let mutable = call.op.sig.mutates(i);
             if mutable {
                 l.storage.bump_version();
                 writes.push(l.storage.clone());
@@ -331,8 +331,7 @@ fn run_kernel(
 
 /// Forgets the boxed forms and casts of the tensors that a call writes.
 fn forget_written(call: &Call<'_>) {
-    let mutable = |i: usize| call.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
-    let written = call.inputs.iter().enumerate().filter(|(i, _)| mutable(*i)).filter_map(|(_, t)| *t);
+    let written = call.inputs.iter().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, t)| *t);
     for t in written.chain(call.given) {
         t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
@@ -372,7 +371,7 @@ pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     vm.count_copy();
     vm.submit(Instruction {
         work: Work::Kernel(KernelWork {
-            plan: super::copy::copy_plan()?,
+            plan: super::copy::copy_plan(l.ty.device)?,
             inputs: smallvec![Some(l.view())],
             outputs: smallvec![out.view()],
             runtime: SmallVec::new(),

@@ -215,10 +215,7 @@ fn choice<R>(
         .inputs
         .iter()
         .enumerate()
-        .map(|(i, t)| {
-            call.op.sig.inputs.get(i).is_some_and(|d| d.mutable)
-                || matches!((t, call.given), (Some(t), Some(g)) if t.same(g))
-        })
+        .map(|(i, t)| call.op.sig.mutates(i) || matches!((t, call.given), (Some(t), Some(g)) if t.same(g)))
         .collect();
     ask(&ChoiceInput {
         op: call.op,

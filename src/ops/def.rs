@@ -224,7 +224,7 @@ impl OpDef {
         self.shape = ShapeRule::Broadcast;
         self.sbp = SbpRule::Elementwise;
         self.grad = Grad::FromExpr;
-        self.kernels = vec![elementwise_kernel(expr.clone())];
+        self.kernels = vec![elementwise_cpu(expr.clone()), elementwise_cuda(expr.clone())];
         self.expr = Some(expr);
     }
 
@@ -410,16 +410,19 @@ impl OpDef {
 
     fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {
         let defs = &self.sig.inputs;
-        let variadic = defs.last().is_some_and(|d| d.variadic);
-        if ctx.inputs.len() < defs.len() - usize::from(variadic) || (!variadic && ctx.inputs.len() > defs.len()) {
-            return Err(Error::argument(format!("takes {} inputs, {} given", defs.len(), ctx.inputs.len())));
+        let (given, repeating) = (ctx.inputs.len(), self.sig.repeating());
+        if given < defs.len() - repeating || (repeating == 0 && given > defs.len()) {
+            return Err(Error::argument(format!("takes {} inputs, {given} given", defs.len())));
         }
-        if variadic && ctx.inputs.len() < defs.len() {
-            let name = &defs[defs.len() - 1].name;
-            return Err(Error::argument(format!("needs at least one tensor in '{name}'")));
+        if repeating > 0 && (given < defs.len() || !(given - defs.len()).is_multiple_of(repeating)) {
+            let names: Vec<&str> = defs[defs.len() - repeating..].iter().map(|d| d.name.as_str()).collect();
+            return Err(Error::argument(match names.as_slice() {
+                [name] => format!("needs at least one tensor in '{name}'"),
+                _ => format!("needs at least one tensor each for {}, and as many of each", names.join(", ")),
+            }));
         }
         for (i, t) in ctx.inputs.iter().enumerate() {
-            let d = &defs[i.min(defs.len() - 1)];
+            let Some(d) = self.sig.input_def(i) else { continue };
             match t {
                 None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
                 Some(t) if !d.dtypes.contains(t.dtype) => {
@@ -518,24 +521,39 @@ fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
 }
 
 /// The CPU kernel of an expression: compiled per plan for its dtypes.
-fn elementwise_kernel(expr: Arc<Expr>) -> KernelDef {
+fn elementwise_cpu(expr: Arc<Expr>) -> KernelDef {
     use oflow_kernels::cpu::elementwise::Program;
-    let inputs: Vec<usize> = (0..8).filter(|i| expr.uses_input(*i)).collect();
-    let mut k = KernelDef::cpu("elementwise_cpu", |cx| {
-        let program = cx
-            .state
-            .and_then(|s| s.downcast_ref::<Program>())
-            .ok_or_else(|| Error::device("elementwise kernel without its program"))?;
+    let kernel = KernelDef::cpu("elementwise_cpu", |cx| {
         let views: SmallVec<[oflow_kernels::View; 4]> = cx.inputs.iter().flatten().cloned().collect();
-        Ok(program.run(&views, cx.runtime, cx.output(0))?)
-    })
-    .with_state(move |ctx, outs| {
+        Ok(program::<Program>(cx)?.run(&views, cx.runtime, cx.output(0))?)
+    });
+    reusing(kernel, &expr).with_state(move |ctx, outs| {
         let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
         let state: KernelState = Arc::new(Program::compile(&expr, &dtypes, outs[0].dtype)?);
         Ok(state)
+    })
+}
+
+/// The CUDA kernel of an expression: written per plan for its dtypes, compiled at the first call.
+fn elementwise_cuda(expr: Arc<Expr>) -> KernelDef {
+    use oflow_kernels::cuda::elementwise::Program;
+    let kernel = KernelDef::cuda("elementwise_cuda", |cx| {
+        let views: SmallVec<[oflow_kernels::View; 4]> = cx.inputs.iter().flatten().cloned().collect();
+        Ok(program::<Program>(cx)?.run(cx.queue()?, &views, cx.runtime, cx.output(0))?)
     });
-    for i in inputs {
-        k = k.may_reuse(i, 0);
-    }
-    k
+    reusing(kernel, &expr).with_state(move |ctx, outs| {
+        let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
+        let state: KernelState = Arc::new(Program::compile(&expr, &dtypes, outs[0].dtype)?);
+        Ok(state)
+    })
+}
+
+fn program<'a, P: 'static>(cx: &super::KernelCx<'a>) -> Result<&'a P> {
+    let found = cx.state.and_then(|s| s.downcast_ref::<P>());
+    found.ok_or_else(|| Error::device("elementwise kernel without its program"))
+}
+
+/// The output may take the memory of any input that the expression uses.
+fn reusing(kernel: KernelDef, expr: &Expr) -> KernelDef {
+    (0..8).filter(|i| expr.uses_input(*i)).fold(kernel, |k, i| k.may_reuse(i, 0))
 }

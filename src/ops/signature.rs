@@ -3,9 +3,10 @@
 //! ```text
 //! layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)
 //! concat(xs...; dim: int = 0) -> y
+//! sgd_many((param!: float, grad: float)...; lr: runtime float) -> ()
 //! ```
-//! Inputs before the semicolon (`?` optional, `...` variadic and last, `!` mutated in place), attributes after it
-//! (`runtime` marks those that do not take part in the plan).
+//! Inputs before the semicolon (`?` optional, `...` variadic and last, `!` mutated in place; inputs in brackets with `...`
+//! repeat together), attributes after it (`runtime` marks those that do not take part in the plan).
 
 use super::attr::{AttrKind, AttrValue};
 use crate::error::{Error, Result};
@@ -59,7 +60,7 @@ pub struct InputDef {
     pub dtypes: DTypeClass,
     /// May be absent.
     pub optional: bool,
-    /// Stands for any number of tensors; last.
+    /// Stands for any number of tensors; last, alone or with others that repeat together.
     pub variadic: bool,
     /// Is changed in place; never boxed.
     pub mutable: bool,
@@ -107,10 +108,17 @@ impl OpSignature {
         let body = &text[open + 1..close];
         let (ins, ats) = body.split_once(';').unwrap_or((body, ""));
         let mut sig = OpSignature { name, inputs: vec![], attrs: vec![], runtime: vec![], outputs: vec![] };
-        for part in split_top(ins) {
-            let (n, class) = part.split_once(':').map_or((part, "any"), |(n, c)| (n.trim(), c.trim()));
+        let group = |p: &'_ str| p.strip_prefix('(').and_then(|p| p.strip_suffix(")...")).map(str::to_string);
+        let parts: Vec<(String, bool)> = split_top(ins)
+            .flat_map(|p| match group(p) {
+                Some(inner) => split_top(&inner).map(|p| (p.to_string(), true)).collect::<Vec<_>>(),
+                None => vec![(p.to_string(), false)],
+            })
+            .collect();
+        for (part, grouped) in &parts {
+            let (n, class) = part.split_once(':').map_or((part.as_str(), "any"), |(n, c)| (n.trim(), c.trim()));
             let mut n = n.trim();
-            let (mut optional, mut variadic, mut mutable) = (false, false, false);
+            let (mut optional, mut variadic, mut mutable) = (false, *grouped, false);
             loop {
                 if let Some(r) = n.strip_suffix("...") {
                     (n, variadic) = (r, true);
@@ -126,7 +134,7 @@ impl OpSignature {
                 .into_iter()
                 .find(|c| c.name() == class)
                 .ok_or_else(|| bad(&format!("unknown dtype class '{class}'")))?;
-            if sig.inputs.last().is_some_and(|i| i.variadic) {
+            if sig.inputs.last().is_some_and(|i| i.variadic && !grouped) {
                 return Err(bad("a variadic input must be the last"));
             }
             sig.inputs.push(InputDef { name: n.to_string(), dtypes, optional, variadic, mutable });
@@ -148,6 +156,22 @@ impl OpSignature {
         let outs = outs.strip_prefix('(').and_then(|o| o.strip_suffix(')')).unwrap_or(outs);
         sig.outputs = outs.split(',').map(|o| o.trim().to_string()).filter(|o| !o.is_empty()).collect();
         Ok(sig)
+    }
+
+    /// How many of the last inputs repeat together: one for `xs...`, more for a bracket, none else.
+    pub fn repeating(&self) -> usize {
+        self.inputs.iter().filter(|i| i.variadic).count()
+    }
+    /// The declaration of the `i`-th tensor of a call.
+    pub fn input_def(&self, i: usize) -> Option<&InputDef> {
+        match (self.inputs.len(), self.repeating()) {
+            (n, r) if r > 0 && i >= n => self.inputs.get(n - r + (i - n) % r),
+            _ => self.inputs.get(i),
+        }
+    }
+    /// Whether the `i`-th tensor of a call is changed in place.
+    pub fn mutates(&self, i: usize) -> bool {
+        self.input_def(i).is_some_and(|d| d.mutable)
     }
 
     /// Position of a plan attribute.
@@ -185,17 +209,22 @@ fn split_top(s: &str) -> impl Iterator<Item = &str> {
 impl fmt::Display for OpSignature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}(", self.name)?;
+        let (last, group) = (self.inputs.len(), self.repeating());
         for (i, x) in self.inputs.iter().enumerate() {
             let sep = if i > 0 { ", " } else { "" };
+            let open = if group > 1 && i + group == last { "(" } else { "" };
             let (m, o, v) = (
                 if x.mutable { "!" } else { "" },
                 if x.optional { "?" } else { "" },
-                if x.variadic { "..." } else { "" },
+                if x.variadic && group == 1 { "..." } else { "" },
             );
-            write!(f, "{sep}{}{m}{o}{v}", x.name)?;
+            write!(f, "{sep}{open}{}{m}{o}{v}", x.name)?;
             if x.dtypes != DTypeClass::Any {
                 write!(f, ": {}", x.dtypes.name())?;
             }
+        }
+        if group > 1 {
+            write!(f, ")...")?;
         }
         for (i, a) in self.attrs.iter().chain(&self.runtime).enumerate() {
             let sep = if i > 0 { ", " } else { "; " };
@@ -223,11 +252,22 @@ mod tests {
             "concat(xs...; dim: int = 0) -> y",
             "full(; shape: shape, dtype: dtype = f32, value: runtime scalar) -> y",
             "assign(x!, y) -> ()",
+            "scale_many(s: float, xs!...: float) -> ()",
+            "step((param!: float, grad: float, m!)...; lr: runtime float) -> ()",
         ] {
             assert_eq!(OpSignature::parse(t).unwrap().to_string(), t);
         }
-        for bad in ["f x -> y", "f(x: complex) -> y", "f(xs..., y) -> z", "f(x; a) -> y", "f(x; s: runtime ints) -> y"]
-        {
+        let step = OpSignature::parse("step(s, (p!, g)...) -> ()").unwrap();
+        let mutates: Vec<bool> = (0..7).map(|i| step.mutates(i)).collect();
+        assert_eq!(mutates, [false, true, false, true, false, true, false]);
+        for bad in [
+            "f x -> y",
+            "f(x: complex) -> y",
+            "f(xs..., y) -> z",
+            "f((a, b)..., y) -> z",
+            "f(x; a) -> y",
+            "f(x; s: runtime ints) -> y",
+        ] {
             assert!(OpSignature::parse(bad).is_err(), "{bad}");
         }
     }

@@ -1,6 +1,7 @@
 //! Adam with decoupled weight decay.
 
 use super::Optimizer;
+use super::many::groups;
 use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
@@ -59,27 +60,30 @@ impl Optimizer for AdamW {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
+        let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.moments).enumerate() {
             let Some(g) = p.grad() else { continue };
-            let master = self.masters.of(i, p)?;
             let s = match state {
                 Some(s) => s,
                 None => state.insert(Moments { mean: state_like(p)?, square: state_like(p)?, steps: 0 }),
             };
             s.steps += 1;
+            due.push((self.masters.of(i, p)?, g, &*s));
+        }
+        for group in groups(due, |(p, ..)| p, |(.., s)| s.steps) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.beta1.into(),
                 o.beta2.into(),
                 o.eps.into(),
                 o.weight_decay.into(),
-                s.steps.into(),
+                group[0].2.steps.into(),
             ];
-            let inputs = [Some(&master), Some(&g), Some(&s.mean), Some(&s.square)];
-            invoke(op!("adamw_step"), &inputs, smallvec![], runtime, site)?;
-            self.masters.store(i, p)?;
+            let inputs: Vec<Option<&Tensor>> =
+                group.iter().flat_map(|(p, g, s)| [Some(p), Some(g), Some(&s.mean), Some(&s.square)]).collect();
+            invoke(op!("adamw_many"), &inputs, smallvec![], runtime, site)?;
         }
-        Ok(())
+        self.masters.store(&self.parameters)
     }
     fn parameters(&self) -> &[Tensor] {
         &self.parameters

@@ -1,16 +1,18 @@
 //! Clipping gradients by their common norm.
 //!
-//! Each gradient's sum of squares is a number that is P(sum) on the mesh axes that split it and B on the others. B→P costs
-//! nothing (one rank keeps the number), so all of them become P on every axis where one is; then one list, one sum and one
-//! reduction serve however many parameters there are.
+//! The gradients of one layout give one sum of squares: a number that is P(sum) on the mesh axes that split them and B on
+//! the others. B→P costs nothing (one rank keeps the number), so all of them become P on every axis where one is; then one
+//! list, one sum and one reduction serve however many parameters there are. On a GPU, that and the scaling are a few launches.
 
+use super::many::groups;
 use crate::context::no_grad;
-use crate::error::{Error, Result};
-use crate::functional::stack;
+use crate::error::{CallSite, Error, Result};
+use crate::functional::{invoke, invoke1, op, stack};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
+use smallvec::smallvec;
 
 /// Scales all gradients in place so that their common 2-norm is at most `max_norm`; returns the norm before (B, on the
 /// placement of the first). Parameters without gradient take no part. SBPs and placements may be mixed; the value is
@@ -20,7 +22,7 @@ use oflow_kernels::DType;
 /// When no parameter has a gradient, or some are local and some global.
 #[track_caller]
 pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
-    let _quiet = no_grad();
+    let (_quiet, site) = (no_grad(), CallSite::here());
     let grads: Vec<Tensor> = parameters.iter().filter_map(|p| p.grad()).collect();
     let Some(first) = grads.first() else {
         return Err(Error::argument("no parameter has a gradient to clip").help("call `backward()` first"));
@@ -28,12 +30,30 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
     if let Some(g) = grads.iter().find(|g| g.is_global() != first.is_global()) {
         return Err(Error::argument(format!("cannot clip {first} together with {g}: one is local")));
     }
+    let total = total_of_squares(&grads, site)?;
+    let norm = total.sqrt()?;
+    let factor = norm.add(1e-6)?.rdiv(max_norm)?.minimum(1.0)?;
+    for group in groups(&grads, |g| g, |_| ()) {
+        let mut f = factor.clone();
+        if let Ok(p) = group[0].placement()
+            && factor.placement()? != p
+        {
+            f = factor.to_global((p, NdSbp::broadcast(p.axes())))?;
+        }
+        let inputs: Vec<Option<&Tensor>> = [&f].into_iter().chain(group).map(Some).collect();
+        invoke(op!("scale_many"), &inputs, smallvec![], smallvec![], site)?;
+    }
+    Ok(norm)
+}
+
+/// Sum of squares of all elements of all gradients, on the placement of the first: one reduction however many there are.
+pub(super) fn total_of_squares(grads: &[Tensor], site: CallSite) -> Result<Tensor> {
     // Squares of halves overflow and lose bits.
     let dtype = if grads.iter().any(|g| g.dtype() == DType::F64) { DType::F64 } else { DType::F32 };
     let mut total: Option<Tensor> = None;
-    for placement in placements(&grads)? {
+    for placement in placements(grads)? {
         let here: Vec<&Tensor> = grads.iter().filter(|g| g.placement().ok() == placement.as_ref()).collect();
-        let mut sum = sum_of_squares(&here, dtype, placement.as_ref())?;
+        let mut sum = sum_of_squares(&here, dtype, placement.as_ref(), site)?;
         if let (Some(p), Some(t)) = (&placement, &total)
             && t.placement()? != p
         {
@@ -45,19 +65,7 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
             None => sum,
         });
     }
-    let Some(total) = total else { return Err(Error::argument("no gradient")) };
-    let norm = total.sqrt()?;
-    let factor = norm.add(1e-6)?.rdiv(max_norm)?.minimum(1.0)?;
-    for g in &grads {
-        let mut f = factor.clone();
-        if let Ok(p) = g.placement()
-            && factor.placement()? != p
-        {
-            f = factor.to_global((p, NdSbp::broadcast(p.axes())))?;
-        }
-        g.mul_(&f.cast(g.dtype())?)?;
-    }
-    Ok(norm)
+    total.ok_or_else(|| Error::argument("no gradient"))
 }
 
 /// The distinct placements, in order of first use; one `None` for local gradients.
@@ -73,10 +81,19 @@ fn placements(grads: &[Tensor]) -> Result<Vec<Option<Placement>>> {
 }
 
 /// Sum of squares of all elements, B.
-fn sum_of_squares(grads: &[&Tensor], dtype: DType, placement: Option<&Placement>) -> Result<Tensor> {
-    let parts: Vec<Tensor> = grads.iter().map(|g| g.cast(dtype)?.square()?.sum(())).collect::<Result<_>>()?;
+fn sum_of_squares(grads: &[&Tensor], dtype: DType, placement: Option<&Placement>, site: CallSite) -> Result<Tensor> {
+    let sum = |group: Vec<&Tensor>| {
+        let inputs: Vec<Option<&Tensor>> = group.into_iter().map(Some).collect();
+        invoke1(op!("sum_of_squares"), &inputs, smallvec![], smallvec![], site)?.cast(dtype)
+    };
+    let mut parts: Vec<Tensor> =
+        groups(grads.iter().copied(), |g| g, |_| ()).into_iter().map(sum).collect::<Result<_>>()?;
     let Some(placement) = placement else {
-        return stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(());
+        return if parts.len() == 1 {
+            Ok(parts.remove(0))
+        } else {
+            stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())
+        };
     };
     let whole = NdSbp::broadcast(placement.axes());
     let mut common = whole.clone();
@@ -85,7 +102,10 @@ fn sum_of_squares(grads: &[&Tensor], dtype: DType, placement: Option<&Placement>
             common = common.with(a, *s);
         }
     }
-    let parts: Vec<Tensor> = parts.iter().map(|p| p.to_global(&common)).collect::<Result<_>>()?;
+    let mut parts: Vec<Tensor> = parts.iter().map(|p| p.to_global(&common)).collect::<Result<_>>()?;
+    if parts.len() == 1 {
+        return parts.remove(0).to_global(&whole);
+    }
     stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())?.to_global(&whole)
 }
 

@@ -5,6 +5,7 @@
 
 mod adamw;
 mod clip;
+mod many;
 mod master;
 mod scaler;
 mod schedule;

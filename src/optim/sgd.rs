@@ -1,6 +1,7 @@
 //! Stochastic gradient descent.
 
 use super::Optimizer;
+use super::many::groups;
 use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
@@ -52,25 +53,29 @@ impl Optimizer for Sgd {
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
         let _quiet = no_grad();
+        let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.momentum).enumerate() {
             let Some(g) = p.grad() else { continue };
-            let master = self.masters.of(i, p)?;
             let first = state.is_none();
             if first && o.momentum != 0.0 {
                 *state = Some(state_like(p)?);
             }
+            due.push((self.masters.of(i, p)?, g, state.as_ref(), first));
+        }
+        for group in groups(due, |(p, ..)| p, |(.., state, first)| (state.is_some(), *first)) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.momentum.into(),
                 o.dampening.into(),
                 o.weight_decay.into(),
                 o.nesterov.into(),
-                first.into(),
+                group[0].3.into(),
             ];
-            invoke(op!("sgd_step"), &[Some(&master), Some(&g), state.as_ref()], smallvec![], runtime, site)?;
-            self.masters.store(i, p)?;
+            let inputs: Vec<Option<&Tensor>> =
+                group.iter().flat_map(|(p, g, state, _)| [Some(p), Some(g), *state]).collect();
+            invoke(op!("sgd_many"), &inputs, smallvec![], runtime, site)?;
         }
-        Ok(())
+        self.masters.store(&self.parameters)
     }
     fn parameters(&self) -> &[Tensor] {
         &self.parameters

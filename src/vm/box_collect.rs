@@ -1,12 +1,11 @@
 //! Carrying out a [`BoxesPlan`] on this rank: one batch of messages, each of which holds the pieces for one receiver.
 
-use super::scratch::{ALIGN, SCRATCH, Scratch, bytes_mut, cut, view_of};
+use super::place::{ALIGN, Among, Message, Place, Room, Span};
+use super::place_host::on_host;
 use crate::boxing::{BoxesPlan, HeldBox, Piece};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
 use crate::sbp::shard_box;
-use oflow_kernels::cpu::accumulate::fill_identity;
-use oflow_kernels::cpu::copy::copy;
 use oflow_kernels::{DType, Dims, ShardBox, View};
 use std::collections::BTreeMap;
 
@@ -22,9 +21,20 @@ pub fn execute_collect(
     comm: &dyn Communicator,
     tag: &Tag,
     dtype: DType,
+    ends: (&[View], Option<&View>),
+) -> Result<()> {
+    on_host(comm, tag, |host| execute_collect_at(host, plan, held, dtype, ends))
+}
+
+/// Carries it out where the boxes live.
+pub(super) fn execute_collect_at<P: Place>(
+    at: &mut P,
+    plan: &BoxesPlan,
+    held: &[HeldBox],
+    dtype: DType,
     (own, dst): (&[View], Option<&View>),
 ) -> Result<()> {
-    let me = comm.rank();
+    let me = at.rank();
     let want = plan.dst.placement.position(me).map(|p| shard_box(&plan.shape, &plan.dst.placement, &plan.dst.sbp, p));
     if want.as_ref().map(|w| w.size.as_slice()) != dst.map(|d| d.dims()) {
         return Err(Error::shape(format!("the destination is not a shard of {}", plan.dst)));
@@ -50,46 +60,51 @@ pub fn execute_collect(
             *from.entry(p.from).or_default() += bytes(p);
         }
     }
-    let mut scratch = SCRATCH.take();
-    let Scratch { send, receive, .. } = &mut scratch;
     let all = |peers: &BTreeMap<usize, usize>| peers.values().map(|len| len.next_multiple_of(ALIGN)).sum();
-    let mut rest = send.bytes(all(&to));
-    let mut sends: Vec<(usize, &[u8])> = Vec::with_capacity(to.len());
+    let mut rest = at.room(Room::Send, all(&to))?;
+    let mut sends: Vec<Message> = Vec::with_capacity(to.len());
     for (peer, len) in to {
-        let message = cut(&mut rest, len);
-        let mut free = &mut *message;
+        let message = rest.cut(len);
+        let mut free = message;
         for p in plan.pieces.iter().filter(|p| p.from == me && p.to == peer) {
-            let (now, later) = free.split_at_mut(bytes(p));
-            copy(&taken(p)?, &view_of(now, dtype, &p.at.size))?;
+            let (now, later) = free.split_at(bytes(p));
+            at.copy(&taken(p)?, &now.view(dtype, &p.at.size))?;
             free = later;
         }
         sends.push((peer, message));
     }
-    let mut rest = receive.bytes(all(&from));
-    let mut receives: Vec<(usize, &mut [u8])> = from.iter().map(|(peer, len)| (*peer, cut(&mut rest, *len))).collect();
+    let mut rest = at.room(Room::Receive, all(&from))?;
+    let receives: Vec<Message> = from.iter().map(|(peer, len)| (*peer, rest.cut(*len))).collect();
     if !sends.is_empty() || !receives.is_empty() {
-        comm.exchange(tag, &sends, &mut receives)?;
+        at.exchange(Among::Ranks(&collecting(plan, held)), &sends, &receives)?;
     }
     if let (Some(want), Some(dst)) = (&want, dst) {
         if let Some(op) = plan.identity(me) {
-            fill_identity(bytes_mut(dst), dtype, op)?;
+            at.identity(dst, op)?;
         }
-        let mut rests: BTreeMap<usize, &[u8]> = receives.iter().map(|(peer, bytes)| (*peer, &**bytes)).collect();
+        let mut rests: BTreeMap<usize, Span> = receives.into_iter().collect();
         for p in plan.pieces.iter().filter(|p| p.to == me) {
             let place = dst.sub_box(&start_in(&p.at, want), &p.at.size)?;
             if p.from == me {
-                copy(&taken(p)?, &place)?;
+                at.copy(&taken(p)?, &place)?;
                 continue;
             }
             let lost = || Error::comm(format!("no message from rank {}", p.from));
             let rest = rests.get_mut(&p.from).ok_or_else(lost)?;
             let (now, later) = rest.split_at(bytes(p));
-            copy(&view_of(now, dtype, &p.at.size), &place)?;
+            at.copy(&now.view(dtype, &p.at.size), &place)?;
             *rest = later;
         }
     }
-    SCRATCH.set(scratch);
     Ok(())
+}
+
+/// All ranks that hold or need something, sorted.
+pub(super) fn collecting(plan: &BoxesPlan, held: &[HeldBox]) -> Vec<usize> {
+    let mut ranks: Vec<usize> = held.iter().map(|h| h.rank).chain(plan.dst.placement.ranks().iter().copied()).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
 }
 
 /// Where `inner` starts in `outer`, both boxes of one tensor.

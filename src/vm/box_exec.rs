@@ -1,18 +1,14 @@
-//! Carrying out a boxing plan on this rank, over a communicator.
+//! Carrying out a boxing plan on this rank.
 //!
 //! One step is one collective on the step's group. A shard is a [`View`] that moves from step to step: slices are views of
-//! what was there, the other steps write into scratch buffers of the thread, and the last one into the destination.
-//! Splits along a dim that is not the outermost are packed and unpacked around the collective.
+//! what was there, the other steps write into rooms of the place, and the last one into the destination. Splits along a dim
+//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the [`Place`] knows.
 
-use super::scratch::{
-    ALIGN, Buffer, SCRATCH, Scratch, bytes_mut, bytes_of, contiguous, cut, in_group, packed, part_bytes, unpack,
-    view_of,
-};
+use super::place::{ALIGN, Among, Message, Place, Room, Span, contiguous, packed, part_bytes, unpack};
+use super::place_host::on_host;
 use crate::boxing::{BoxingPlan, Contribution, RankExchange, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
-use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};
-use oflow_kernels::cpu::copy::copy;
 use oflow_kernels::{DType, Dims, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -30,13 +26,18 @@ pub fn execute(
     src: Option<&View>,
     dst: Option<&View>,
 ) -> Result<()> {
-    let program = checked(plan, comm.rank(), src, dst)?;
-    // Taken out while it is used, so that a communicator that boxes on this thread finds an empty one instead of a panic.
-    let mut scratch = SCRATCH.take();
-    let mut run = Run { comm, tag, dtype: plan.dtype, scratch: &mut scratch };
-    let result = run.program(&program, src, dst);
-    SCRATCH.set(scratch);
-    result
+    on_host(comm, tag, |host| execute_at(host, plan, src, dst))
+}
+
+/// Carries it out where the shards live.
+pub(super) fn execute_at<P: Place>(
+    place: &mut P,
+    plan: &BoxingPlan,
+    src: Option<&View>,
+    dst: Option<&View>,
+) -> Result<()> {
+    let program = checked(plan, place.rank(), src, dst)?;
+    Run { place, plan }.program(&program, src, dst)
 }
 
 /// This rank's part of a plan, for views that are shards of its layouts.
@@ -68,33 +69,31 @@ fn check(what: &str, dtype: DType, view: Option<&View>, expected: Option<&Dims>)
     }
 }
 
-pub(super) struct Run<'a> {
-    pub(super) comm: &'a dyn Communicator,
-    pub(super) tag: &'a Tag,
-    pub(super) dtype: DType,
-    pub(super) scratch: &'a mut Scratch,
+pub(super) struct Run<'a, P> {
+    pub(super) place: &'a mut P,
+    pub(super) plan: &'a BoxingPlan,
 }
 
-impl Run<'_> {
+impl<P: Place> Run<'_, P> {
     fn program(&mut self, program: &RankProgram, src: Option<&View>, dst: Option<&View>) -> Result<()> {
-        let dtype = self.dtype;
+        let dtype = self.plan.dtype;
         let mut shard = src.cloned();
-        // The scratch buffer that the shard is in.
+        // The room that the shard is in.
         let mut slot = 1;
         for (i, step) in program.steps.iter().enumerate() {
             let to_dst = program.ends_in_place(i);
             let next = 1 - slot;
             let input = shard.take();
-            shard = self.step(step, input, |shards: &mut [Buffer; 2], size: &[usize]| {
+            shard = self.step(step, input, |place, size| {
                 if to_dst && let Some(dst) = dst {
-                    return dst.clone();
+                    return Ok(dst.clone());
                 }
                 slot = next;
                 let bytes = size.iter().product::<usize>() * dtype.size();
-                view_of(shards[next].bytes(bytes), dtype, size)
+                Ok(place.room(Room::Shard(next), bytes)?.view(dtype, size))
             })?;
         }
-        finish(shard.as_ref(), dst)
+        finish(self.place, shard.as_ref(), dst)
     }
 
     /// Runs one step: takes the shard before it, returns the one after it. `output` gives a contiguous place for a shard.
@@ -102,80 +101,75 @@ impl Run<'_> {
         &mut self,
         step: &RankStep,
         input: Option<View>,
-        output: impl FnOnce(&mut [Buffer; 2], &[usize]) -> View,
+        output: impl FnOnce(&mut P, &[usize]) -> Result<View>,
     ) -> Result<Option<View>> {
-        let (comm, tag, dtype) = (self.comm, self.tag, self.dtype);
+        let dtype = self.plan.dtype;
         let shard = match step {
             RankStep::Idle => return Ok(None),
             RankStep::Exchange(x) => return self.exchange(x, input.as_ref(), output),
             RankStep::Broadcast { members, size } => {
                 // Only the root has an input.
-                let out = output(&mut self.scratch.shards, size);
+                let out = output(self.place, size)?;
                 if let Some(shard) = &input {
-                    copy(shard, &out)?;
+                    self.place.copy(shard, &out)?;
                 }
-                let bytes = bytes_mut(&out);
-                in_group(&mut self.scratch.group, members, |g| comm.broadcast(g, tag, 0, bytes))?;
+                self.place.broadcast(members, Span::of(&out))?;
                 return Ok(Some(out));
             }
             _ => input.ok_or_else(|| Error::placement("this rank has no shard, but the step needs one"))?,
         };
-        let Scratch { shards, send, receive, group, .. } = &mut *self.scratch;
+        let place = &mut *self.place;
         Ok(Some(match step {
             RankStep::Idle | RankStep::Exchange(_) | RankStep::Broadcast { .. } | RankStep::Keep => shard,
             RankStep::Slice { offset, size } => shard.sub_box(offset, size)?,
             RankStep::Identity { op, size } => {
-                let out = output(shards, size);
-                fill_identity(bytes_mut(&out), dtype, *op)?;
+                let out = output(place, size)?;
+                place.identity(&out, *op)?;
                 out
             }
             RankStep::Pad { op, offset, size } => {
-                let out = output(shards, size);
-                fill_identity(bytes_mut(&out), dtype, *op)?;
-                copy(&shard, &out.sub_box(offset, shard.dims())?)?;
+                let out = output(place, size)?;
+                place.identity(&out, *op)?;
+                place.copy(&shard, &out.sub_box(offset, shard.dims())?)?;
                 out
             }
             RankStep::AllReduce { members, op } => {
-                let out = output(shards, shard.dims());
+                let out = output(place, shard.dims())?;
                 if out.ptr() != shard.ptr() {
-                    copy(&shard, &out)?;
+                    place.copy(&shard, &out)?;
                 }
-                let bytes = bytes_mut(&out);
-                in_group(group, members, |g| comm.all_reduce(g, tag, bytes, dtype, *op))?;
+                place.all_reduce(members, Span::of(&out), dtype, *op)?;
                 out
             }
             RankStep::AllGather { members, dim, parts, size } => {
-                let out = output(shards, size);
-                let send = contiguous(&shard, send)?;
+                let out = output(place, size)?;
+                let send = contiguous(place, &shard, Room::Send)?;
                 let counts = part_bytes(dtype, size, *dim, parts);
                 let direct = size[..*dim].iter().product::<usize>() == 1;
-                let receive = if direct { bytes_mut(&out) } else { receive.bytes(out.len() * dtype.size()) };
-                in_group(group, members, |g| comm.all_gather(g, tag, bytes_of(&send), receive, &counts))?;
+                let receive = received(place, &out, direct)?;
+                place.all_gather(members, Span::of(&send), receive, &counts)?;
                 if !direct {
-                    unpack(receive, &out, *dim, parts, &counts)?;
+                    unpack(place, receive, &out, *dim, parts, &counts)?;
                 }
                 out
             }
             RankStep::ReduceScatter { members, op, dim, parts, size } => {
-                let out = output(shards, size);
+                let out = output(place, size)?;
                 let counts = part_bytes(dtype, shard.dims(), *dim, parts);
-                let send = packed(&shard, *dim, parts, send)?;
-                let receive = bytes_mut(&out);
-                in_group(group, members, |g| {
-                    comm.reduce_scatter(g, tag, bytes_of(&send), receive, &counts, dtype, *op)
-                })?;
+                let send = packed(place, &shard, *dim, parts, Room::Send)?;
+                place.reduce_scatter(members, Span::of(&send), Span::of(&out), &counts, dtype, *op)?;
                 out
             }
             RankStep::AllToAll { members, from, to, from_parts, to_parts, size } => {
-                let out = output(shards, size);
+                let out = output(place, size)?;
                 let send_counts = part_bytes(dtype, shard.dims(), *to, to_parts);
                 let counts = part_bytes(dtype, size, *from, from_parts);
-                let send = packed(&shard, *to, to_parts, send)?;
+                let send = packed(place, &shard, *to, to_parts, Room::Send)?;
                 let direct = size[..*from].iter().product::<usize>() == 1;
-                let receive = if direct { bytes_mut(&out) } else { receive.bytes(out.len() * dtype.size()) };
-                in_group(group, members, |g| comm.all_to_all(g, tag, bytes_of(&send), &send_counts, receive, &counts))?;
+                let receive = received(place, &out, direct)?;
+                place.all_to_all(members, Span::of(&send), &send_counts, receive, &counts)?;
                 if !direct {
-                    unpack(receive, &out, *from, from_parts, &counts)?;
+                    unpack(place, receive, &out, *from, from_parts, &counts)?;
                 }
                 out
             }
@@ -186,75 +180,79 @@ impl Run<'_> {
         &mut self,
         x: &RankExchange,
         shard: Option<&View>,
-        output: impl FnOnce(&mut [Buffer; 2], &[usize]) -> View,
+        output: impl FnOnce(&mut P, &[usize]) -> Result<View>,
     ) -> Result<Option<View>> {
-        let (dtype, element) = (self.dtype, self.dtype.size());
-        let Scratch { shards, send, receive, reduce, .. } = &mut *self.scratch;
-        let count = |size: &Dims| size.iter().product::<usize>() * element;
+        let dtype = self.plan.dtype;
+        let count = |size: &Dims| size.iter().product::<usize>() * dtype.size();
         let room = |size: &Dims| count(size).next_multiple_of(ALIGN);
-        let mut rest = send.bytes(x.sends.iter().map(|t| room(&t.size)).sum());
-        let mut sends: SmallVec<[(usize, &[u8]); 8]> = SmallVec::new();
+        let place = &mut *self.place;
+        let mut rest = place.room(Room::Send, x.sends.iter().map(|t| room(&t.size)).sum())?;
+        let mut sends: SmallVec<[Message; 8]> = SmallVec::new();
         for t in &x.sends {
-            let bytes = cut(&mut rest, count(&t.size));
-            copy(&own_box(shard, &t.offset, &t.size)?, &view_of(bytes, dtype, &t.size))?;
+            let bytes = rest.cut(count(&t.size));
+            place.copy(&own_box(shard, &t.offset, &t.size)?, &bytes.view(dtype, &t.size))?;
             sends.push((t.rank, bytes));
         }
-        let mut rest = receive.bytes(x.receives.iter().map(|t| room(&t.size)).sum());
-        let mut receives: SmallVec<[(usize, &mut [u8]); 8]> = SmallVec::new();
-        for t in &x.receives {
-            receives.push((t.rank, cut(&mut rest, count(&t.size))));
-        }
+        let mut rest = place.room(Room::Receive, x.receives.iter().map(|t| room(&t.size)).sum())?;
+        let receives: SmallVec<[Message; 8]> = x.receives.iter().map(|t| (t.rank, rest.cut(count(&t.size)))).collect();
         if !sends.is_empty() || !receives.is_empty() {
-            self.comm.exchange(self.tag, &sends, &mut receives)?;
+            place.exchange(Among::Plan(self.plan), &sends, &receives)?;
         }
         let Some(size) = &x.size else { return Ok(None) };
-        let out = output(shards, size);
-        let received: SmallVec<[&[u8]; 8]> = receives.iter().map(|(_, bytes)| &**bytes).collect();
-        assemble(x, shard, &received, &out, reduce)?;
+        let out = output(place, size)?;
+        let received: SmallVec<[Span; 8]> = receives.iter().map(|(_, bytes)| *bytes).collect();
+        assemble(place, x, shard, &received, &out)?;
         Ok(Some(out))
     }
 }
 
+/// Where the members' parts of an output arrive: in it, if they lie there one after another.
+fn received<P: Place>(place: &mut P, out: &View, direct: bool) -> Result<Span> {
+    if direct { Ok(Span::of(out)) } else { place.room(Room::Receive, out.len() * out.dtype().size()) }
+}
+
 /// Puts the last shard where it belongs, unless a step has written it there.
-pub(super) fn finish(shard: Option<&View>, dst: Option<&View>) -> Result<()> {
+pub(super) fn finish<P: Place>(place: &mut P, shard: Option<&View>, dst: Option<&View>) -> Result<()> {
     match (shard, dst) {
-        (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => Ok(copy(shard, dst)?),
+        (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => place.copy(shard, dst),
         _ => Ok(()),
     }
 }
 
 /// Makes the output of an exchange from this rank's own shard and the messages it received, in the order of
 /// [`RankExchange::receives`].
-pub(super) fn assemble(
+pub(super) fn assemble<P: Place>(
+    place: &mut P,
     x: &RankExchange,
     shard: Option<&View>,
-    received: &[&[u8]],
+    received: &[Span],
     out: &View,
-    reduce: &mut Buffer,
 ) -> Result<()> {
     let dtype = out.dtype();
     if let Some(op) = x.identity {
-        fill_identity(bytes_mut(out), dtype, op)?;
+        place.identity(out, op)?;
     }
     for cell in &x.cells {
-        let place = out.sub_box(&cell.offset, &cell.size)?;
+        let to = out.sub_box(&cell.offset, &cell.size)?;
         if let [only] = cell.contributions.as_slice() {
             let from = match only {
                 Contribution::Own(at) => own_box(shard, at, &cell.size)?,
-                Contribution::Received(i) => view_of(received[*i], dtype, &cell.size),
+                Contribution::Received(i) => received[*i].view(dtype, &cell.size),
             };
-            copy(&from, &place)?;
+            place.copy(&from, &to)?;
             continue;
         }
         // This rank's own contribution, then the results of the levels, inner first.
-        let bytes = place.len() * dtype.size();
-        let (mine, mut rest) = reduce.bytes(bytes * (cell.contributions.len() + 1)).split_at_mut(bytes);
+        let bytes = to.len() * dtype.size();
+        let stride = bytes.next_multiple_of(ALIGN);
+        let mut rest = place.room(Room::Reduce, stride * (cell.contributions.len() + 1))?;
+        let mine = rest.cut(bytes);
         for c in &cell.contributions {
             if let Contribution::Own(at) = c {
-                copy(&own_box(shard, at, &cell.size)?, &view_of(mine, dtype, &cell.size))?;
+                place.copy(&own_box(shard, at, &cell.size)?, &mine.view(dtype, &cell.size))?;
             }
         }
-        let mut parts: SmallVec<[&[u8]; 8]> = SmallVec::new();
+        let mut parts: SmallVec<[Span; 8]> = SmallVec::new();
         for c in &cell.contributions {
             parts.push(match c {
                 Contribution::Own(_) => mine,
@@ -262,15 +260,15 @@ pub(super) fn assemble(
             });
         }
         for (op, count) in x.levels.iter().rev() {
-            let results = parts.chunks(*count).len();
-            let (now, later) = rest.split_at_mut(results * bytes);
-            for (chunk, result) in parts.chunks(*count).zip(now.chunks_mut(bytes)) {
-                reduce_slices(result, chunk, dtype, *op)?;
+            let mut results: SmallVec<[Span; 8]> = SmallVec::new();
+            for chunk in parts.chunks(*count) {
+                let result = rest.cut(bytes);
+                place.reduce(result, chunk, dtype, *op)?;
+                results.push(result);
             }
-            parts = now.chunks(bytes).collect();
-            rest = later;
+            parts = results;
         }
-        copy(&view_of(parts[0], dtype, &cell.size), &place)?;
+        place.copy(&parts[0].view(dtype, &cell.size), &to)?;
     }
     Ok(())
 }

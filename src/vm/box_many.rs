@@ -4,13 +4,13 @@
 //! bits). Here a bucket is packed member by member, within a member boxing by boxing; the collective runs once; what came is
 //! unpacked in the same order. A bucket of one takes the way of a single boxing, which packs nothing.
 
-use super::box_exec::{Run, assemble, checked, execute, finish, own_box};
-use super::scratch::{ALIGN, Buffer, SCRATCH, Scratch, along, cut, in_group, part_bytes, view_at, view_of};
+use super::box_exec::{Run, assemble, checked, execute_at, finish, own_box};
+use super::place::{ALIGN, Among, Message, Place, Room, Span, along, part_bytes, view_at};
+use super::place_host::on_host;
 use crate::boxing::many::{batches, waves};
 use crate::boxing::{BoxingPlan, Members, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
-use oflow_kernels::cpu::copy::copy;
 use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -30,47 +30,46 @@ pub struct Ends<'a> {
 /// # Errors
 /// As [`execute`].
 pub fn execute_many(plans: &[Arc<BoxingPlan>], ends: &[Ends], comm: &dyn Communicator, tag: &Tag) -> Result<()> {
+    on_host(comm, tag, |host| execute_many_at(host, plans, ends))
+}
+
+/// Carries them out where the shards live.
+pub(super) fn execute_many_at<P: Place>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
     if plans.len() != ends.len() {
         return Err(Error::argument(format!("{} plans with the shards of {}", plans.len(), ends.len())));
     }
     for batch in batches(plans) {
         match &plans[batch.clone()] {
-            [plan] => execute(plan, comm, tag, ends[batch.start].src, ends[batch.start].dst)?,
-            plans => {
-                let mut scratch = SCRATCH.take();
-                let result = Batch::new(plans, &ends[batch], comm, tag, &mut scratch).and_then(Batch::run);
-                SCRATCH.set(scratch);
-                result?;
-            }
+            [plan] => execute_at(place, plan, ends[batch.start].src, ends[batch.start].dst)?,
+            plans => Batch::new(place, plans, &ends[batch])?.waves()?,
         }
     }
     Ok(())
 }
 
-struct Batch<'a> {
+struct Batch<'a, P> {
+    plans: &'a [Arc<BoxingPlan>],
     programs: Vec<(DType, Arc<RankProgram>)>,
     ends: &'a [Ends<'a>],
     /// Each boxing's shard before the current wave.
     shards: Vec<Option<View>>,
     arena: Arena,
-    comm: &'a dyn Communicator,
-    tag: &'a Tag,
-    scratch: &'a mut Scratch,
+    /// Of each boxing, the first whose exchanges it may share a batch of messages with. All ranks that take part in the
+    /// boxing take part in that one too, so they know it alike.
+    scopes: Vec<usize>,
+    place: &'a mut P,
 }
 
 /// Room for every shard between two steps, none of which is used twice: a later step may still read an earlier one's
 /// output through a view.
-struct Arena {
-    memory: Buffer,
-    free: *mut u8,
-}
+struct Arena(Span);
 
 fn room(dtype: DType, size: &[usize]) -> usize {
     (size.iter().product::<usize>() * dtype.size()).next_multiple_of(ALIGN)
 }
 
 impl Arena {
-    fn new(memory: &mut Buffer, programs: &[(DType, Arc<RankProgram>)]) -> Arena {
+    fn new<P: Place>(place: &mut P, programs: &[(DType, Arc<RankProgram>)]) -> Result<Arena> {
         let mut needed = 0;
         for (dtype, program) in programs {
             let mut size = program.src.clone();
@@ -81,40 +80,29 @@ impl Arena {
                 }
             }
         }
-        let mut memory = std::mem::take(memory);
-        let free = memory.bytes(needed).as_mut_ptr();
-        Arena { memory, free }
+        Ok(Arena(place.room(Room::Arena, needed)?))
     }
 
     fn take(&mut self, dtype: DType, size: &[usize]) -> View {
-        let start = self.free;
-        self.free = start.wrapping_add(room(dtype, size));
-        view_at(start, dtype, size)
+        let bytes = self.0.cut(room(dtype, size));
+        view_at(bytes.ptr, dtype, size)
     }
 }
 
-impl<'a> Batch<'a> {
-    fn new(
-        plans: &[Arc<BoxingPlan>],
-        ends: &'a [Ends<'a>],
-        comm: &'a dyn Communicator,
-        tag: &'a Tag,
-        scratch: &'a mut Scratch,
-    ) -> Result<Batch<'a>> {
-        let programs = plans.iter().zip(ends).map(|(p, e)| Ok((p.dtype, checked(p, comm.rank(), e.src, e.dst)?)));
+impl<'a, P: Place> Batch<'a, P> {
+    fn new(place: &'a mut P, plans: &'a [Arc<BoxingPlan>], ends: &'a [Ends<'a>]) -> Result<Batch<'a, P>> {
+        let programs = plans.iter().zip(ends).map(|(p, e)| Ok((p.dtype, checked(p, place.rank(), e.src, e.dst)?)));
         let programs = programs.collect::<Result<Vec<_>>>()?;
         let shards = ends.iter().map(|e| e.src.cloned()).collect();
-        let arena = Arena::new(&mut scratch.arena, &programs);
-        Ok(Batch { programs, ends, shards, arena, comm, tag, scratch })
-    }
-
-    fn run(mut self) -> Result<()> {
-        let result = self.waves();
-        self.scratch.arena = self.arena.memory;
-        result
+        let arena = Arena::new(place, &programs)?;
+        let numbers: Vec<usize> = plans.iter().map(|p| place.scope(p)).collect();
+        let first = |n: &usize| numbers.iter().position(|m| m == n).unwrap_or(0);
+        let scopes = numbers.iter().map(first).collect();
+        Ok(Batch { plans, programs, ends, shards, arena, scopes, place })
     }
 
     fn waves(&mut self) -> Result<()> {
+        let scopes = std::mem::take(&mut self.scopes);
         for (number, wave) in waves(&self.programs).into_iter().enumerate() {
             for i in wave.local {
                 self.alone(i, number)?;
@@ -125,14 +113,21 @@ impl<'a> Batch<'a> {
                     several => self.bucket(several, number)?,
                 }
             }
-            for exchange in wave.exchanges {
-                match exchange.as_slice() {
-                    [only] => self.alone(*only, number)?,
-                    several => self.exchange(several, number)?,
+            for mut exchange in wave.exchanges {
+                // Sorting keeps the order of the boxings within a scope.
+                exchange.sort_by_key(|i| scopes[*i]);
+                for one in exchange.chunk_by(|i, j| scopes[*i] == scopes[*j]) {
+                    match one {
+                        [only] => self.alone(*only, number)?,
+                        several => self.exchange(several, number)?,
+                    }
                 }
             }
         }
-        self.shards.iter().zip(self.ends).try_for_each(|(shard, e)| finish(shard.as_ref(), e.dst))
+        for (shard, e) in self.shards.iter().zip(self.ends) {
+            finish(self.place, shard.as_ref(), e.dst)?;
+        }
+        Ok(())
     }
 
     /// Where a step of a boxing writes: the destination, or the arena.
@@ -148,10 +143,10 @@ impl<'a> Batch<'a> {
         let (dtype, program) = (self.programs[i].0, self.programs[i].1.clone());
         let (input, dst) = (self.shards[i].take(), self.ends[i].dst);
         let arena = &mut self.arena;
-        let mut run = Run { comm: self.comm, tag: self.tag, dtype, scratch: self.scratch };
+        let mut run = Run { place: &mut *self.place, plan: &self.plans[i] };
         self.shards[i] = run.step(&program.steps[number], input, |_, size| match dst {
-            Some(dst) if program.ends_in_place(number) => dst.clone(),
-            _ => arena.take(dtype, size),
+            Some(dst) if program.ends_in_place(number) => Ok(dst.clone()),
+            _ => Ok(arena.take(dtype, size)),
         })?;
         Ok(())
     }
@@ -181,53 +176,38 @@ impl<'a> Batch<'a> {
             to.iter_mut().zip(&job.send_bytes).for_each(|(sum, n)| *sum += n);
             from.iter_mut().zip(&job.receive_bytes).for_each(|(sum, n)| *sum += n);
         }
-        let Scratch { send, receive, group, .. } = &mut *self.scratch;
-        let (comm, tag) = (self.comm, self.tag);
         let (send_all, receive_all) = (to.iter().sum(), from.iter().sum());
-        let sent = send.bytes(send_all);
-        let mut rest = &mut *sent;
+        let place = &mut *self.place;
+        let sent = place.room(Room::Send, send_all)?;
+        let mut rest = sent;
         for m in 0..members.ranks.len() {
             for job in &jobs {
-                let (now, later) = rest.split_at_mut(job.send_bytes[m]);
+                let (now, later) = rest.split_at(job.send_bytes[m]);
                 if let Some(shard) = &job.shard
                     && let Some(part) = part(shard, job.cut_by, m)?
                 {
-                    copy(&part, &view_of(now, dtype, part.dims()))?;
+                    place.copy(&part, &now.view(dtype, part.dims()))?;
                 }
                 rest = later;
             }
         }
-        let received: &[u8] = match step {
-            RankStep::AllReduce { op, .. } => {
-                in_group(group, members, |g| comm.all_reduce(g, tag, sent, dtype, *op))?;
-                sent
-            }
-            RankStep::Broadcast { .. } => {
-                in_group(group, members, |g| comm.broadcast(g, tag, 0, sent))?;
-                sent
-            }
-            RankStep::ReduceScatter { op, .. } => {
-                let received = receive.bytes(receive_all);
-                in_group(group, members, |g| comm.reduce_scatter(g, tag, sent, received, &to, dtype, *op))?;
-                received
-            }
-            RankStep::AllGather { .. } => {
-                let received = receive.bytes(receive_all);
-                in_group(group, members, |g| comm.all_gather(g, tag, sent, received, &from))?;
-                received
-            }
-            _ => {
-                let received = receive.bytes(receive_all);
-                in_group(group, members, |g| comm.all_to_all(g, tag, sent, &to, received, &from))?;
-                received
-            }
+        let received = match step {
+            RankStep::AllReduce { .. } | RankStep::Broadcast { .. } => sent,
+            _ => place.room(Room::Receive, receive_all)?,
         };
+        match step {
+            RankStep::AllReduce { op, .. } => place.all_reduce(members, sent, dtype, *op)?,
+            RankStep::Broadcast { .. } => place.broadcast(members, sent)?,
+            RankStep::ReduceScatter { op, .. } => place.reduce_scatter(members, sent, received, &to, dtype, *op)?,
+            RankStep::AllGather { .. } => place.all_gather(members, sent, received, &from)?,
+            _ => place.all_to_all(members, sent, &to, received, &from)?,
+        }
         let mut rest = received;
         for m in 0..members.ranks.len() {
             for job in &jobs {
                 let (now, later) = rest.split_at(job.receive_bytes[m]);
-                if let Some(place) = part(&job.out, job.joined_by, m)? {
-                    copy(&view_of(now, dtype, place.dims()), &place)?;
+                if let Some(to) = part(&job.out, job.joined_by, m)? {
+                    place.copy(&now.view(dtype, to.dims()), &to)?;
                 }
                 rest = later;
             }
@@ -254,35 +234,32 @@ impl<'a> Batch<'a> {
         // To each peer, what the boxings send it one after another.
         let to = peers(steps.iter().map(|x| x.sends.iter().map(|t| (t.rank, bytes(&t.size)))));
         let from = peers(steps.iter().map(|x| x.receives.iter().map(|t| (t.rank, bytes(&t.size)))));
-        let Scratch { send, receive, reduce, .. } = &mut *self.scratch;
+        let place = &mut *self.place;
         let all = |peers: &[(usize, usize)]| peers.iter().map(|p| p.1.next_multiple_of(ALIGN)).sum();
-        let mut rest = send.bytes(all(&to));
-        let mut sends: Vec<(usize, &[u8])> = Vec::with_capacity(to.len());
+        let mut rest = place.room(Room::Send, all(&to))?;
+        let mut sends: Vec<Message> = Vec::with_capacity(to.len());
         for (peer, len) in to {
-            let message = cut(&mut rest, len);
-            let mut free = &mut *message;
+            let message = rest.cut(len);
+            let mut free = message;
             for (&i, x) in several.iter().zip(&steps) {
                 for t in x.sends.iter().filter(|t| t.rank == peer) {
-                    let (now, later) = free.split_at_mut(bytes(&t.size));
+                    let (now, later) = free.split_at(bytes(&t.size));
                     let part = own_box(self.shards[i].as_ref(), &t.offset, &t.size)?;
-                    copy(&part, &view_of(now, dtype, &t.size))?;
+                    place.copy(&part, &now.view(dtype, &t.size))?;
                     free = later;
                 }
             }
             sends.push((peer, message));
         }
-        let mut rest = receive.bytes(all(&from));
-        let mut receives: Vec<(usize, &mut [u8])> = Vec::with_capacity(from.len());
-        for (peer, len) in from {
-            receives.push((peer, cut(&mut rest, len)));
-        }
+        let mut rest = place.room(Room::Receive, all(&from))?;
+        let receives: Vec<Message> = from.into_iter().map(|(peer, len)| (peer, rest.cut(len))).collect();
         if !sends.is_empty() || !receives.is_empty() {
-            self.comm.exchange(self.tag, &sends, &mut receives)?;
+            place.exchange(Among::Plan(&self.plans[several[0]]), &sends, &receives)?;
         }
         // How far each peer's message has been taken apart.
-        let mut rests: Vec<(usize, &[u8])> = receives.iter().map(|(peer, bytes)| (*peer, &**bytes)).collect();
+        let mut rests = receives;
         for ((&i, x), out) in several.iter().zip(&steps).zip(outs) {
-            let mut messages: SmallVec<[&[u8]; 8]> = SmallVec::new();
+            let mut messages: SmallVec<[Span; 8]> = SmallVec::new();
             for t in &x.receives {
                 let lost = || Error::comm(format!("no message from rank {}", t.rank));
                 let (_, rest) = rests.iter_mut().find(|(peer, _)| *peer == t.rank).ok_or_else(lost)?;
@@ -292,7 +269,7 @@ impl<'a> Batch<'a> {
             }
             let shard = self.shards[i].take();
             if let Some(out) = &out {
-                assemble(x, shard.as_ref(), &messages, out, reduce)?;
+                assemble(place, x, shard.as_ref(), &messages, out)?;
             }
             self.shards[i] = out;
         }

@@ -9,12 +9,13 @@
 //! notes belong to the block: its next user writes it first, through an instruction, and so waits for the former users on
 //! other streams. (Giving memory back to the driver waits for the GPU by itself.)
 
+use super::cuda_boxing::{Boxings, Counted};
 use super::instruction::{Instruction, StreamKind, Work};
 use super::pinned::{PIECE, PinnedPool};
 use super::waits::{Ticket, Waits};
 use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
-use crate::memory::Storage;
+use crate::memory::{Allocator, Storage};
 use oflow_kernels::cuda::{Event, Fault, FaultSlot, Gpu, Queue, Stream};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +64,9 @@ struct State {
 
 pub(super) struct CudaStreams {
     gpu: Arc<Gpu>,
-    comm: Option<Arc<dyn Communicator>>,
+    boxings: Boxings,
+    /// Where scratch memory comes from.
+    alloc: Allocator,
     streams: [Stream; STREAMS],
     faults: FaultSlot,
     /// Wait after every instruction, so that an error comes from the call that caused it.
@@ -83,11 +86,12 @@ fn unpacked(word: u64) -> Ticket {
 }
 
 impl CudaStreams {
-    pub(super) fn new(gpu: &Arc<Gpu>, comm: Option<Arc<dyn Communicator>>) -> Result<CudaStreams> {
+    pub(super) fn new(gpu: &Arc<Gpu>, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<CudaStreams> {
         let lines = std::array::from_fn(|_| Line { names: vec![(0, "", CallSite::here()); NAMES], ..Line::default() });
         Ok(CudaStreams {
             gpu: gpu.clone(),
-            comm,
+            boxings: Boxings::new(gpu, comm),
+            alloc: alloc.clone(),
             streams: [Stream::new(gpu, false)?, Stream::new(gpu, true)?, Stream::new(gpu, true)?],
             faults: FaultSlot::new(gpu)?,
             blocking: std::env::var("OFLOW_CUDA_BLOCKING").is_ok_and(|v| v == "1"),
@@ -106,13 +110,17 @@ impl CudaStreams {
             Work::Kernel(k) => (k.plan.op.name(), k.site),
             Work::Boxing(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
             Work::BoxMany(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
+            Work::Collect(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
         };
         let mut state = self.lock()?;
         let ticket = self.begin(&mut state, stream, &i.reads, &i.writes, name, site)?;
         let queue = Queue::new(&self.streams[stream], &self.faults, packed(ticket));
         let run = match &i.work {
             Work::Kernel(_) => i.run(None, Some(&queue)),
-            Work::Boxing(_) | Work::BoxMany(_) => i.run(self.comm.as_deref(), Some(&queue)),
+            boxing => {
+                let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
+                self.boxings.run(boxing, queue, &mut |bytes| self.scratch(&mut state, ticket, bytes), &counted)
+            }
         };
         if let Err(e) = run {
             return Err(if e.is_logical() { e } else { self.poison(&mut state, e) });
@@ -137,6 +145,18 @@ impl CudaStreams {
         name: &'static str,
         site: CallSite,
     ) -> Result<Ticket> {
+        self.wait_for(state, stream, reads, writes)?;
+        let line = &mut state.lines[stream];
+        line.issued += 1;
+        let ticket = Ticket { stream, seq: line.issued };
+        line.names[(ticket.seq as usize) % NAMES] = (ticket.seq, name, site);
+        let done: [u64; STREAMS] = std::array::from_fn(|s| state.lines[s].done);
+        state.waits.note(reads, writes, ticket, |t| t.seq <= done[t.stream]);
+        Ok(ticket)
+    }
+
+    /// Makes a stream wait for what work that uses these needs of the others.
+    fn wait_for(&self, state: &mut State, stream: usize, reads: &[Storage], writes: &[Storage]) -> Result<()> {
         let lines = &state.lines;
         let passed = |t: Ticket| t.seq <= lines[t.stream].done.max(lines[stream].waited[t.stream]);
         let needed = state.waits.needed(reads, writes, Some(stream), passed);
@@ -148,13 +168,18 @@ impl CudaStreams {
             self.streams[stream].wait(&mark.event)?;
             state.lines[stream].waited[other] = reached;
         }
-        let line = &mut state.lines[stream];
-        line.issued += 1;
-        let ticket = Ticket { stream, seq: line.issued };
-        line.names[(ticket.seq as usize) % NAMES] = (ticket.seq, name, site);
+        Ok(())
+    }
+
+    /// Memory that an instruction uses from now on, besides what it was issued with. The instruction may drop it when all
+    /// its work is on the stream: see the head of this file.
+    fn scratch(&self, state: &mut State, ticket: Ticket, bytes: usize) -> Result<Storage> {
+        let storage = self.alloc.alloc(bytes)?;
+        let writes = std::slice::from_ref(&storage);
+        self.wait_for(state, ticket.stream, &[], writes)?;
         let done: [u64; STREAMS] = std::array::from_fn(|s| state.lines[s].done);
-        state.waits.note(reads, writes, ticket, |t| t.seq <= done[t.stream]);
-        Ok(ticket)
+        state.waits.note(&[], writes, ticket, |t| t.seq <= done[t.stream]);
+        Ok(storage)
     }
 
     /// Records an event after the last instruction of a stream, unless it has one.
@@ -261,6 +286,7 @@ impl CudaStreams {
                 self.sync_to(&mut state, Ticket { stream, seq })?;
             }
         }
+        self.boxings.poll()?;
         self.check_faults(&mut state)
     }
 
@@ -280,6 +306,10 @@ impl CudaStreams {
     fn check_faults(&self, state: &mut State) -> Result<()> {
         if let Some((kind, text)) = &state.failed {
             return Err(Error::new(*kind, text.clone()));
+        }
+        if let Some(e) = self.boxings.guard.failure() {
+            state.failed = Some((e.kind(), e.message().to_string()));
+            return Err(e);
         }
         let Some(fault) = self.faults.take() else { return Ok(()) };
         let Fault { value, low, high, .. } = fault;

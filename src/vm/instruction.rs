@@ -1,14 +1,15 @@
 //! What the vm runs, as data.
 
+use super::box_collect::{collecting, execute_collect};
 use super::box_exec::execute;
 use super::box_many::{Ends, execute_many};
-use crate::boxing::BoxingPlan;
+use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::Storage;
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
 use oflow_kernels::cuda::Queue;
-use oflow_kernels::{ShardBox, View};
+use oflow_kernels::{DType, ShardBox, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -92,6 +93,29 @@ pub struct BoxManyWork {
     pub predicted: Vec<u64>,
 }
 
+/// A tensor put together from boxes that ranks hold.
+pub struct CollectWork {
+    /// Who sends what.
+    pub plan: BoxesPlan,
+    /// All ranks' boxes, as the plan was made with.
+    pub held: Vec<HeldBox>,
+    /// What the messages are tagged with.
+    pub tag: Tag,
+    /// Of all boxes.
+    pub dtype: DType,
+    /// This rank's boxes, in order.
+    pub own: Vec<View>,
+    /// This rank's shard of the result.
+    pub dst: Option<View>,
+}
+
+impl CollectWork {
+    /// All ranks that hold or need something, sorted.
+    pub fn ranks(&self) -> Vec<usize> {
+        collecting(&self.plan, &self.held)
+    }
+}
+
 /// What to do.
 // Lives on the issuing thread's stack for the common inline case; a box would be a heap allocation per kernel.
 #[allow(clippy::large_enum_variant)]
@@ -102,6 +126,8 @@ pub enum Work {
     Boxing(BoxWork),
     /// Run boxing plans together.
     BoxMany(BoxManyWork),
+    /// Put a tensor together from boxes.
+    Collect(CollectWork),
 }
 
 /// One instruction: work, its stream, and the storages it reads and writes (which it keeps alive).
@@ -124,10 +150,21 @@ impl Instruction {
             Work::Kernel(_) => 0,
             Work::Boxing(b) => bytes(&b.plan),
             Work::BoxMany(b) => b.plans.iter().map(|p| bytes(p)).sum(),
+            Work::Collect(b) => b.plan.shape.iter().product::<usize>() * b.dtype.size(),
         }
     }
 
-    /// Does the work on the current thread, or puts it on a GPU's stream.
+    /// Whether this rank has a shard of the source, and of the destination, of any of the boxings.
+    pub(crate) fn ends(&self) -> (bool, bool) {
+        match &self.work {
+            Work::Kernel(_) => (false, false),
+            Work::Boxing(b) => (b.src.is_some(), b.dst.is_some()),
+            Work::BoxMany(b) => (b.ends.iter().any(|e| e.0.is_some()), b.ends.iter().any(|e| e.1.is_some())),
+            Work::Collect(b) => (!b.own.is_empty(), b.dst.is_some()),
+        }
+    }
+
+    /// Does the work on the current thread; a kernel may be put on a GPU's stream.
     pub(super) fn run(&self, comm: Option<&dyn Communicator>, queue: Option<&Queue<'_>>) -> Result<()> {
         match &self.work {
             Work::Kernel(k) => {
@@ -169,11 +206,15 @@ impl Instruction {
                 }
                 Ok(())
             }
+            Work::Collect(b) => {
+                let comm = communicator(comm)?;
+                execute_collect(&b.plan, &b.held, comm, &b.tag, b.dtype, (&b.own, b.dst.as_ref()))
+            }
         }
     }
 }
 
-fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
+pub(super) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
     comm.ok_or_else(|| Error::context("boxing needs a rank context"))
 }
 

@@ -9,18 +9,24 @@ pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
 mod cuda;
+mod cuda_boxing;
 mod host;
 mod instruction;
+mod links;
 mod pinned;
-mod scratch;
+mod place;
+mod place_cuda;
+mod place_host;
 mod stream;
 mod waits;
 
-pub use instruction::{BoxManyWork, BoxWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work};
+pub use instruction::{
+    BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
+};
 
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
-use crate::memory::Storage;
+use crate::memory::{Allocator, Storage};
 use cuda::CudaStreams;
 use host::HostStreams;
 use oflow_kernels::cuda::Gpu;
@@ -84,9 +90,9 @@ impl Vm {
         Ok(Vm::over(Streams::Host(HostStreams::new(mode, comm)?)))
     }
 
-    /// Streams of a GPU, with the rank's communicator.
-    pub fn cuda(gpu: &Arc<Gpu>, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, comm)?)))
+    /// Streams of a GPU, with the allocator of its memory and the rank's communicator.
+    pub fn cuda(gpu: &Arc<Gpu>, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
+        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, comm)?)))
     }
 
     fn over(streams: Streams) -> Vm {
@@ -100,6 +106,7 @@ impl Vm {
             Work::Kernel(_) => self.kernels.fetch_add(1, Ordering::Relaxed),
             Work::Boxing(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
             Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
+            Work::Collect(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
         };
         match &self.streams {
             Streams::Host(s) => s.submit(i),

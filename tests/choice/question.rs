@@ -88,7 +88,7 @@ impl Question {
         }
         let infer = InferCtx { op: self.op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
         let outs = self.op.infer(&infer)?;
-        let mutable = |i: usize| self.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
+        let mutable = |i: usize| self.op.sig.mutates(i);
         let fixed: Vec<bool> = (0..types.len()).map(|i| mutable(i) || self.in_place == Some(i)).collect();
         f(&ChoiceInput {
             op: self.op,

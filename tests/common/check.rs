@@ -122,7 +122,7 @@ fn run(plan: &Plan, inputs: &[Option<Tensor>], target: &Target, given: Option<&T
     }
     let mut results = outs;
     for (i, t) in inputs.iter().enumerate() {
-        if plan.op.sig.inputs.get(i).is_some_and(|d| d.mutable) {
+        if plan.op.sig.mutates(i) {
             results.extend(t.clone());
         }
     }

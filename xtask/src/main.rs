@@ -1,4 +1,7 @@
-//! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files.
+//! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
+//! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler.
+
+mod cuda_kernels;
 
 use std::error::Error;
 use std::fs;
@@ -8,15 +11,22 @@ use std::process::ExitCode;
 /// The `.proto` files, each with the file its package is generated into. Paths are relative to `proto/`.
 const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
 
-const USAGE: &str = "usage: cargo xtask codegen    remake proto/src/gen from proto/*.proto";
+const USAGE: &str = "usage: cargo xtask codegen                   remake proto/src/gen from proto/*.proto
+       cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    if args != ["codegen"] {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
-    }
-    match codegen() {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["codegen"] => codegen(),
+        ["cuda-kernels"] => cuda_kernels::run(false),
+        ["cuda-kernels", "--write"] => cuda_kernels::run(true),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             eprintln!("xtask: {e}");

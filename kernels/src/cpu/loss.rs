@@ -88,7 +88,8 @@ pub fn cross_entropy_grad(
     Ok(())
 }
 
-fn check(logits: &View, target: &View, classes: &Classes, per_row: &[(&str, &View)]) -> Result<()> {
+/// Checks dims and dtypes; `per_row` have one float a row.
+pub(crate) fn check_views(logits: &View, target: &View, per_row: &[(&str, &View)]) -> Result<()> {
     check_float("the logits view", logits)?;
     let Some((_, leading)) = logits.dims().split_last() else {
         return Err(KernelError::new("the logits have no dim of classes"));
@@ -99,6 +100,11 @@ fn check(logits: &View, target: &View, classes: &Classes, per_row: &[(&str, &Vie
         check_dims(what, view, leading)?;
         check_float(what, view)?;
     }
+    Ok(())
+}
+
+fn check(logits: &View, target: &View, classes: &Classes, per_row: &[(&str, &View)]) -> Result<()> {
+    check_views(logits, target, per_row)?;
     let targets = Rows::singles(target);
     for row in 0..targets.count {
         // SAFETY: rows are in range and i64 (checked); targets are only read.

@@ -74,7 +74,7 @@ pub fn rms_norm_grad(dy: &View, x: &View, rstd: &View, norm: &Norm, grads: &Norm
     Ok(())
 }
 
-fn check(x: &View, norm: &Norm, same: &[(&str, &View)], statistics: &[(&str, &View)]) -> Result<()> {
+pub(crate) fn check(x: &View, norm: &Norm, same: &[(&str, &View)], statistics: &[(&str, &View)]) -> Result<()> {
     if norm.dims == 0 || norm.dims > x.rank() {
         return Err(KernelError::new(format!(
             "cannot normalise over the last {} dims of {:?}; between 1 and {} are possible",
@@ -101,7 +101,7 @@ fn check(x: &View, norm: &Norm, same: &[(&str, &View)], statistics: &[(&str, &Vi
     Ok(())
 }
 
-fn check_grads(x: &View, norm: &Norm, grads: &NormGrads) -> Result<()> {
+pub(crate) fn check_grads(x: &View, norm: &Norm, grads: &NormGrads) -> Result<()> {
     if let Some(dx) = grads.dx {
         check_dims("dx", dx, x.dims())?;
         check_dtype("dx", dx, x.dtype())?;

@@ -25,6 +25,18 @@ pub struct AdamW {
     pub step: u64,
 }
 
+impl AdamW {
+    /// The numbers of one step, the same for every element: what the parameter keeps, the first moment's decay and rest,
+    /// the second's, the factor of the root, what is added to it, the length of the step.
+    pub(crate) fn factors(&self) -> [f64; 8] {
+        let AdamW { lr, beta1, beta2, eps, weight_decay, step } = *self;
+        let correction1 = 1.0 - beta1.powf(step as f64);
+        let correction2 = 1.0 - beta2.powf(step as f64);
+        let root = 1.0 / correction2.sqrt();
+        [1.0 - lr * weight_decay, beta1, 1.0 - beta1, beta2, 1.0 - beta2, root, eps, lr / correction1]
+    }
+}
+
 /// Settings of [`sgd`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sgd {
@@ -67,6 +79,16 @@ pub fn sgd(param: &View, grad: &View, momentum: Option<&View>, settings: &Sgd) -
     Ok(())
 }
 
+/// Multiplies all elements by `factor`; halves in f32.
+///
+/// # Errors
+/// Where the dtype is not a float.
+pub fn scale(x: &View, factor: f64) -> Result<()> {
+    check_float("the tensor", x)?;
+    with_acc!(x.dtype(), scale_rows(x, factor));
+    Ok(())
+}
+
 /// The sum of squares in f64, for gradient norms. The same bits whatever the number of threads.
 ///
 /// # Errors
@@ -76,7 +98,7 @@ pub fn sum_of_squares(x: &View) -> Result<f64> {
     Ok(with_acc!(x.dtype(), squares(x)))
 }
 
-fn check(param: &View, others: &[(&str, &View)]) -> Result<()> {
+pub(crate) fn check(param: &View, others: &[(&str, &View)]) -> Result<()> {
     check_float("the parameter", param)?;
     for (what, view) in others {
         check_dims(what, view, param.dims())?;
@@ -119,20 +141,8 @@ fn cut<const N: usize>(views: [&View; N]) -> Vec<[Rows; N]> {
 }
 
 fn adamw_rows<A: Buffered>(param: &View, grad: &View, m: &View, v: &View, settings: &AdamW) {
-    let AdamW { lr, beta1, beta2, eps, weight_decay, step } = *settings;
-    let correction1 = 1.0 - beta1.powf(step as f64);
-    let correction2 = 1.0 - beta2.powf(step as f64);
-    let real = A::from_f64;
-    let factors = AdamFactors {
-        decay: real(1.0 - lr * weight_decay),
-        beta1: real(beta1),
-        rest1: real(1.0 - beta1),
-        beta2: real(beta2),
-        rest2: real(1.0 - beta2),
-        root: real(1.0 / correction2.sqrt()),
-        eps: real(eps),
-        step: real(lr / correction1),
-    };
+    let [decay, beta1, rest1, beta2, rest2, root, eps, step] = settings.factors().map(A::from_f64);
+    let factors = AdamFactors { decay, beta1, rest1, beta2, rest2, root, eps, step };
     for [param, grad, m, v] in cut([param, grad, m, v]) {
         parallel_for(param.count, param.grain(), &|range| {
             A::with_buffers(|Buffers { a, b, c, d, .. }| {
@@ -234,6 +244,19 @@ fn sgd_loop<A: Acc>(settings: &Sgd, p: &mut [A], g: &[A], v: &mut [A]) {
         v[i] = new;
         let along = if settings.nesterov { d + momentum * new } else { new };
         p[i] = p[i] - lr * along;
+    }
+}
+
+fn scale_rows<A: Buffered>(x: &View, factor: f64) {
+    for [x] in cut([x]) {
+        parallel_for(x.count, x.grain(), &|range| {
+            A::with_buffers(|buffers| {
+                for row in range {
+                    // SAFETY: rows are in range and float (checked); each row is updated by one thread.
+                    unsafe { x.update(row, &mut buffers.a, |x| rowmath::scale(x, A::from_f64(factor))) };
+                }
+            });
+        });
     }
 }
 

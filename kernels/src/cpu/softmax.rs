@@ -67,7 +67,7 @@ pub fn logsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
     Ok(())
 }
 
-fn check(dim: usize, x: &View, others: &[(&str, &View)]) -> Result<()> {
+pub(crate) fn check(dim: usize, x: &View, others: &[(&str, &View)]) -> Result<()> {
     check_dim(x, dim)?;
     for (what, view) in others {
         check_dims(what, view, x.dims())?;

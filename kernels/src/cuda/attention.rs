@@ -352,3 +352,6 @@ fn vectors(v: &View) -> bool {
     let row = d[3] * size % 16 == 0 && s[3] == 1;
     row && v.ptr() as usize % 16 == 0 && (0..3).all(|i| d[i] <= 1 || s[i] * size as isize % 16 == 0)
 }
+
+#[cfg(test)]
+mod tests;

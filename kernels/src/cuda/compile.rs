@@ -13,6 +13,8 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("prelude.cuh", include_str!("../../cuda/prelude.cuh")),
     ("elementwise.cuh", include_str!("../../cuda/elementwise.cuh")),
     ("pointwise.cuh", include_str!("../../cuda/pointwise.cuh")),
+    ("rows.cuh", include_str!("../../cuda/rows.cuh")),
+    ("many.cuh", include_str!("../../cuda/many.cuh")),
     ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
 ];
 
@@ -79,8 +81,8 @@ impl Fnv128 {
     }
 }
 
-/// `$OFLOW_KERNEL_CACHE`, or `oflow/kernels` in the user's folder of caches; none where neither is known.
-fn cache_dir() -> Option<&'static Path> {
+/// Where compiled kernels are kept: `$OFLOW_KERNEL_CACHE`, or `oflow/kernels` in the user's folder of caches; none where neither is known.
+pub fn cache_dir() -> Option<&'static Path> {
     static DIR: OnceLock<Option<PathBuf>> = OnceLock::new();
     DIR.get_or_init(|| {
         let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
@@ -134,7 +136,7 @@ impl Drop for Program {
     }
 }
 
-fn compile(unit: &Unit) -> Result<Vec<u8>> {
+pub(super) fn compile(unit: &Unit) -> Result<Vec<u8>> {
     probe().nvrtc.as_ref().map_err(|e| KernelError::device(format!("no CUDA compiler (NVRTC): {e}")))?;
     let failed = |what: &str, status: &dyn std::fmt::Debug| {
         KernelError::device(format!("compiling {} {:?} for {}: {what}: {status:?}", unit.name, unit.defines, unit.arch))

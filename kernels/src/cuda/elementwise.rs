@@ -71,6 +71,18 @@ impl Program {
         self.kernel.launch(q, &walk, &operands, &bits)
     }
 
+    /// The program that contiguous tensors of one shape ask for.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn for_contiguous(&self) -> Result<super::programs::Program> {
+        let mut operands: SmallVec<[Operand; 8]> =
+            smallvec![Operand { at: std::ptr::null_mut(), size: self.out.size() }];
+        operands.extend(self.used.iter().map(|i| Operand { at: std::ptr::null_mut(), size: self.inputs[*i].size() }));
+        let strides = operands.iter().map(|_| smallvec![1]).collect();
+        self.kernel.program(&Walk { dims: smallvec![1 << 20], strides }, &operands)
+    }
+
     /// The walk over the output and the inputs that are used.
     fn walk(&self, inputs: &[View], out: &View) -> Result<Walk> {
         let n = out.len();

@@ -96,6 +96,12 @@ impl Gpu {
     pub fn info(&self) -> &GpuInfo {
         &self.info
     }
+    /// Its own 16 bytes, the same for every process.
+    pub fn uuid(&self) -> Result<[u8; 16]> {
+        let failed = |e| driver_error("cuDeviceGetUuid", e);
+        let device = result::device::get(self.info.index as i32).map_err(failed)?;
+        Ok(result::device::get_uuid(device).map_err(failed)?.bytes.map(|b| b as u8))
+    }
     /// Number of multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors

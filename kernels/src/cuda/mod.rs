@@ -5,27 +5,41 @@
 //! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
+pub mod accumulate;
 pub mod attention;
 mod blas;
 mod compile;
 pub mod copy;
+mod cubin;
 pub mod elementwise;
 pub mod embedding;
 pub mod fill;
 mod gpu;
 pub mod index;
+pub mod libraries;
+pub mod loss;
+mod many;
 pub mod matmul;
 mod memory;
+pub mod norm;
+pub mod optim;
 mod pointwise;
 pub mod probe;
 mod program;
+pub mod programs;
 mod queue;
 pub mod random;
+pub mod reduce;
+mod rows;
+pub mod scan;
+pub mod softmax;
 mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
 
 pub use blas::Epilogue;
+pub use compile::cache_dir as kernel_cache;
+pub use cubin::{Usage, usage};
 pub use gpu::Gpu;
 pub use memory::{DeviceMemory, PinnedMemory};
 pub use program::{Define, Source};

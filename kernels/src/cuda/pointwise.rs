@@ -80,15 +80,25 @@ impl Pointwise {
         {
             return Ok(*f);
         }
+        let f = q.function(&self.source, "pointwise", &self.defines(form))?;
+        let _ = self.first.set((gpu, form, f));
+        Ok(f)
+    }
+
+    fn defines(&self, form: Form) -> SmallVec<[Define; 6]> {
         let mut defines: SmallVec<[Define; 6]> = self.extra.into_iter().collect();
         defines.push(Define::int("OF_V", i64::from(form.vector)));
         defines.push(Define::int("OF_U", i64::from(self.flight)));
         defines.push(Define::int("OF_MODES", form.modes as i64));
         defines.push(Define::int("OF_OUTER", i64::from(form.outer)));
         defines.push(Define::int("OF_STRIDED", i64::from(form.strided)));
-        let f = q.function(&self.source, "pointwise", &defines)?;
-        let _ = self.first.set((gpu, form, f));
-        Ok(f)
+        defines
+    }
+
+    /// The program that a walk asks for.
+    pub(super) fn program(&self, walk: &Walk, operands: &[Operand]) -> Result<super::programs::Program> {
+        let defines = self.defines(Form::of(walk, operands)?).iter().map(Define::text).collect();
+        Ok(super::programs::Program { source: self.source.clone(), defines })
     }
 
     fn flat(&self, form: Form, walk: &Walk) -> (Launch, SmallVec<[u64; 48]>) {

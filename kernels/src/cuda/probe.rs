@@ -2,6 +2,7 @@
 //! of a library that is missing.
 
 use crate::cuda::driver_error;
+use crate::cuda::libraries::open_unfound;
 use crate::{KernelError, Result};
 use cudarc::{cublaslt, driver, nccl, nvrtc};
 use std::ffi::c_int;
@@ -57,6 +58,15 @@ pub fn probe() -> &'static Probe {
 }
 
 fn look() -> Probe {
+    let unusable = open_unfound();
+    let absent = |name: &str| match unusable.iter().find(|(l, _)| l.name == name) {
+        None => format!("{name} is not on the library search path"),
+        Some((_, file)) => format!(
+            "{name} is not on the library search path, but {} is there: start the program with oflaunch, or put a link \
+             named {name} to it into a folder of LD_LIBRARY_PATH",
+            file.display()
+        ),
+    };
     macro_rules! library {
         ($sys:path, $file:literal, $needed:expr) => {{
             use $sys as sys;
@@ -69,7 +79,7 @@ fn look() -> Probe {
                 }
             };
             match lacking {
-                None => Err(concat!($file, " is not on the library search path").to_string()),
+                None => Err(absent($file)),
                 Some(Some(symbol)) => Err(format!("{} is too old: it lacks {symbol}", $file)),
                 Some(None) => Ok(()),
             }

@@ -85,7 +85,8 @@ impl Define {
         };
         (fnv(hash, self.name.as_bytes()) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
-    fn text(&self) -> String {
+    /// `NAME=value`.
+    pub(super) fn text(&self) -> String {
         match self.value {
             Value::Type(DType::Bool) => format!("{}=b8", self.name),
             Value::Type(d) => format!("{}={d}", self.name),

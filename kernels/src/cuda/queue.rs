@@ -203,7 +203,20 @@ impl<'a> Queue<'a> {
     ///
     /// The arguments must be those of the kernel, and the memory they name of this GPU and large enough for what the kernel
     /// touches; kernels are called by the functions beside them, which see to that.
-    pub fn launch(&self, function: Function, launch: Launch, mut args: Args) -> Result<()> {
+    pub fn launch(&self, function: Function, launch: Launch, args: Args) -> Result<()> {
+        self.put(function, launch, args, None)
+    }
+    /// The same, with a struct (`repr(C)`, as the kernel declares it) as the last argument, which is taken where it lies.
+    pub fn launch_with<T: Copy>(&self, function: Function, launch: Launch, args: Args, last: &T) -> Result<()> {
+        self.put(function, launch, args, Some(std::ptr::from_ref(last).cast_mut().cast()))
+    }
+    fn put(
+        &self,
+        function: Function,
+        launch: Launch,
+        mut args: Args,
+        last: Option<*mut std::ffi::c_void>,
+    ) -> Result<()> {
         if launch.grid.0 == 0 || launch.grid.1 == 0 || launch.grid.2 == 0 {
             return Ok(());
         }
@@ -214,7 +227,7 @@ impl<'a> Queue<'a> {
         let base = args.words.as_mut_ptr();
         let mut params: SmallVec<[*mut std::ffi::c_void; 24]> =
             // SAFETY: starts lie inside the buffer.
-            args.starts.iter().map(|s| unsafe { base.add(*s as usize) }.cast()).collect();
+            args.starts.iter().map(|s| unsafe { base.add(*s as usize) }.cast()).chain(last).collect();
         let stream = self.stream.raw();
         // SAFETY: a live function and stream of this context; the driver copies the arguments before it returns.
         unsafe { result::launch_kernel(function.0, launch.grid, launch.block, launch.shared, stream, &mut params) }

@@ -102,8 +102,7 @@ fn answer(
     let needs_grad: Vec<bool> =
         question.inputs.iter().map(|t| grad && t.as_ref().is_some_and(|t| t.dtype.is_float())).collect();
     // An input that the op changes in place stays where it is.
-    let fixed_inputs: Vec<bool> =
-        (0..question.inputs.len()).map(|i| op.sig.inputs.get(i).is_some_and(|d| d.mutable)).collect();
+    let fixed_inputs: Vec<bool> = (0..question.inputs.len()).map(|i| op.sig.mutates(i)).collect();
     let choice = ChoiceInput {
         op,
         infer: &infer,

@@ -99,6 +99,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         verbose: false,
         cost_model: Vec::new(),
         report: false,
+        comm: None,
     };
     let (code, points) = job::run_for(&job, POINTS)?;
     let points = match points {

@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
-use oflow::control::{LaunchEnv, Token};
+use oflow::control::{COMM_VARIABLE, LaunchEnv, Token};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
 use tokio::sync::Notify;
 
-use crate::cli::{Cli, Profile};
+use crate::cli::{Cli, Profile, Way};
+use crate::libraries::{self, Farm};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
@@ -53,6 +54,8 @@ pub struct Job {
     pub cost_model: Vec<u8>,
     /// Whether to tell at the end what the ranks have communicated.
     pub report: bool,
+    /// How GPUs exchange bytes, where the user says.
+    pub comm: Option<Way>,
 }
 
 /// Does what the command line says; returns the exit code of the job.
@@ -72,6 +75,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         verbose: cli.verbose,
         cost_model: cost_model.to_ranks(cli.boxing_memory),
         report: cli.report,
+        comm: cli.comm,
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
@@ -131,13 +135,21 @@ async fn run_ranks(
     }
     let (arena, arena_fd) =
         ShmArena::create(job.world, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()))?;
-    let recipes = (0..job.world).map(|rank| recipe(job, rank, &server, &token, arena_fd.as_raw_fd())).collect();
+    // Holds the links until the last rank has ended.
+    let farm = Farm::prepare().map_err(|e| Failed::new(format!("cannot link CUDA's libraries for the ranks: {e}")))?;
+    if let Some(farm) = farm.as_ref().filter(|_| job.verbose) {
+        let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
+        output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
+    }
+    let recipes =
+        (0..job.world).map(|rank| recipe(job, rank, &server, &token, arena_fd.as_raw_fd(), farm.as_ref())).collect();
     let said = output.clone();
     let outcome = supervise::run(job, recipes, &server, &arena, output, closed, build).await;
     if job.report {
         said.say(&communication(job.world, &server.reports())).await;
     }
     drop(said);
+    drop(farm);
     // Open until every rank has been started.
     drop(arena_fd);
     let written = tokio::task::spawn_blocking(move || writer.join());
@@ -146,7 +158,7 @@ async fn run_ranks(
     Ok((outcome?, key.and_then(|k| server.value(k))))
 }
 
-fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: RawFd) -> Recipe {
+fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: RawFd, farm: Option<&Farm>) -> Recipe {
     let env = LaunchEnv {
         rank,
         local_rank: rank,
@@ -159,10 +171,13 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: 
         report: job.report,
         threads: Some(job.threads),
     };
+    let mut vars: Vec<(&str, OsString)> = env.to_vars().into_iter().map(|(n, v)| (n, v.into())).collect();
+    vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
+    vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
     Recipe {
         program: job.program.clone(),
         args: job.args.clone(),
-        env: env.to_vars(),
+        env: vars,
         cores: job.cores.as_ref().map(|all| all[rank].clone()),
         inherit: env.shm_fd,
     }

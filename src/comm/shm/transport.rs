@@ -3,7 +3,7 @@
 use super::super::transport::{Arrived, Call, Head, Ledger, Part, SLOTS, Transport, describe, diverged, reached};
 use super::arena::{RankState, ShmArena};
 use super::link::{Flag, INLINE, INLINE_AT, Patience, Stop};
-use crate::comm::{Collective, Collectives, team};
+use crate::comm::{Collective, Collectives, Pulse, team};
 use crate::error::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -112,6 +112,15 @@ impl ShmTransport {
     }
 }
 
+impl Pulse for ShmArena {
+    fn failure(&self) -> Option<Error> {
+        self.poisoned().map(|(rank, code)| Error::peer(format!("rank {rank} died with code {code}")))
+    }
+    fn has_left(&self, rank: usize) -> bool {
+        self.state(rank) == RankState::Left
+    }
+}
+
 // SAFETY: `acquire` returns this rank's own buffer, page-aligned within the arena, after every reader of its last post has
 // taken it (counters with release and acquire); a letter or a buffer that `receive` points to is written by its sender only
 // after `release`. All bytes of a memfd are initialised.
@@ -122,6 +131,10 @@ unsafe impl Transport for ShmTransport {
 
     fn world(&self) -> usize {
         self.arena.world()
+    }
+
+    fn pulse(&self) -> Arc<dyn Pulse> {
+        self.arena.clone()
     }
 
     fn capacity(&self) -> usize {

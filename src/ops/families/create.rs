@@ -1,8 +1,19 @@
 //! Source ops: tensors from nothing. Each rank makes only its shard.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, OpDef, ShapeRule};
+use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
 use oflow_kernels::{Scalar, cpu, cuda};
+
+/// Of the elements that lie here.
+fn first_and_step(cx: &KernelCx<'_>) -> Result<(Scalar, Scalar)> {
+    let (start, step) = (cx.scalar("start")?, cx.scalar("step")?);
+    let first = cx.output_box(0).offset[0];
+    let start = match (start, step) {
+        (Scalar::Int(a), Scalar::Int(s)) => Scalar::Int(a.wrapping_add(s.wrapping_mul(first as i64))),
+        (a, s) => Scalar::Float(a.to_f64() + s.to_f64() * first as f64),
+    };
+    Ok((start, step))
+}
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
@@ -26,15 +37,12 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     .dtype(DTypeRule::Attr)
                     .grad(Grad::None)
                     .cpu(|cx| {
-                        let (start, step) = (cx.scalar("start")?, cx.scalar("step")?);
-                        let first = cx.output_box(0).offset[0];
-                        let start = match (start, step) {
-                            (Scalar::Int(a), Scalar::Int(s)) => {
-                                Scalar::Int(a.wrapping_add(s.wrapping_mul(first as i64)))
-                            }
-                            (a, s) => Scalar::Float(a.to_f64() + s.to_f64() * first as f64),
-                        };
+                        let (start, step) = first_and_step(cx)?;
                         Ok(cpu::index::arange(cx.output(0), start, step)?)
+                    })
+                    .cuda(|cx| {
+                        let (start, step) = first_and_step(cx)?;
+                        Ok(cuda::index::arange(cx.queue()?, cx.output(0), start, step)?)
                     })
                     .samples(&["; len=7", "; len=4, dtype=f32, start=0.5, step=0.25"])
             }),

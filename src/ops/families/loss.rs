@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, KernelCx, OpDef};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::cpu::loss::{self, Classes};
+use oflow_kernels::cuda;
 use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::smallvec;
 
@@ -86,6 +87,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let c = classes(cx)?;
                     Ok(loss::cross_entropy(cx.input(0)?, cx.input(1)?, cx.output(0), cx.output(1), &c)?)
                 })
+                .cuda(|cx| {
+                    let (x, t, c) = (cx.input(0)?, cx.input(1)?, classes(cx)?);
+                    Ok(cuda::loss::cross_entropy(cx.queue()?, x, t, cx.output(0), cx.output(1), &c)?)
+                })
                 .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
                     let (x, t, lse) = (g.input(0)?, g.input(1)?, g.output(1)?);
                     let ignore = g.attr("ignore_index")?;
@@ -128,6 +133,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     Ok(s)
                 })
                 .cpu(|cx| Ok(loss::nll_pick(cx.input(0)?, cx.input(1)?, cx.output(0), &classes(cx)?)?))
+                .cuda(|cx| {
+                    let (x, t, c) = (cx.input(0)?, cx.input(1)?, classes(cx)?);
+                    Ok(cuda::loss::nll_pick(cx.queue()?, x, t, cx.output(0), &c)?)
+                })
                 .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6"])
         }),
         OpDef::new(
@@ -149,6 +158,11 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let c = classes(cx)?;
                     let (x, t, lse, d) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
                     Ok(loss::cross_entropy_grad(x, t, lse, d, cx.output(0), &c)?)
+                })
+                .cuda(|cx| {
+                    let c = classes(cx)?;
+                    let (x, t, lse, d) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
+                    Ok(cuda::loss::cross_entropy_grad(cx.queue()?, x, t, lse, d, cx.output(0), &c)?)
                 })
                 .samples(&["f32[4, 5] i64[4]<5 f32[4] f32[4]", "f64[2, 3, 6] i64[2, 3]<6 f64[2, 3] f64[2, 3]"])
         }),

@@ -2,9 +2,10 @@
 
 use super::as_dims;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, KernelDef, OpDef, TensorType};
 use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::cpu::reduce::{self, Reduce};
+use oflow_kernels::cuda;
 use oflow_kernels::{DType, DTypeKind, Dims};
 
 /// Shape after reducing `dims`.
@@ -61,6 +62,23 @@ fn run(cx: &KernelCx<'_>, op: Reduce) -> Result<()> {
     Ok(reduce::reduce(x, &out, op, &dims)?)
 }
 
+/// The same on a GPU; `truth` as [`cuda::reduce::reduce`] says.
+fn on_cuda(name: &str, op: Reduce, truth: bool) -> KernelDef {
+    KernelDef::cuda(&format!("{name}_cuda"), move |cx| {
+        let x = cx.input(0)?;
+        let dims = cx.dims("dims", 0)?;
+        let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+        Ok(cuda::reduce::reduce(cx.queue()?, x, &out, op, truth, &dims, cx.workspace)?)
+    })
+    .with_workspace(scratch)
+}
+
+/// Scratch memory of reductions on a GPU.
+fn scratch(c: &InferCtx<'_>, outs: &[TensorType]) -> Result<usize> {
+    let outputs = outs[0].len();
+    Ok(cuda::reduce::workspace(outputs, c.input(0)?.len() / outputs.max(1)))
+}
+
 /// Puts the reduced dims of a gradient back and lets broadcasting do the rest.
 fn unreduced(g: &mut dyn GradCtx, v: crate::ops::Value) -> Result<crate::ops::Value> {
     let shape = g.input_shape(0);
@@ -95,6 +113,7 @@ fn sum() -> Result<OpDef> {
             signatures(c, &dims, Some(ReduceOp::Sum), passing)
         })
         .cpu(|cx| run(cx, Reduce::Sum))
+        .kernel(on_cuda("sum", Reduce::Sum, false))
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let dy = unreduced(g, dy)?;
@@ -120,6 +139,7 @@ fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
     })
     .get_sbp(move |c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(p), &[p]))
     .cpu(move |cx| run(cx, op))
+    .kernel(on_cuda(name, op, false))
     .grad(Grad::rule_saving(&[0], &[0], |g| {
         // Ties share the gradient, as PyTorch's amax and amin do.
         let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -157,6 +177,7 @@ fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
             oflow_kernels::cpu::copy::copy(x, &t)?;
             Ok(reduce::reduce(&t, &out, op, &dims)?)
         })
+        .kernel(on_cuda(name, op, true))
         .grad(Grad::None)
         .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]"]))
 }
@@ -169,6 +190,7 @@ fn prod() -> Result<OpDef> {
         })))
         .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, None, &[]))
         .cpu(|cx| run(cx, Reduce::Prod))
+        .kernel(on_cuda("prod", Reduce::Prod, false))
         .samples(&["f32[3, 5]; dims=[1]", "i32[3]"]))
 }
 
@@ -218,6 +240,15 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
             let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &[d]);
             Ok(oflow_kernels::cpu::argreduce::argreduce(x, &out, d, max, 0)?)
         })
+        .kernel(
+            KernelDef::cuda(&format!("{name}_cuda"), move |cx| {
+                let x = cx.input(0)?;
+                let d = cx.dim("dim", 0)?;
+                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &[d]);
+                Ok(cuda::reduce::argreduce(cx.queue()?, x, &out, d, max, cx.workspace)?)
+            })
+            .with_workspace(scratch),
+        )
         .grad(Grad::None)
         .samples(&["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=0, keepdim=true", "i32[6]; dim=-1"]))
 }
@@ -236,6 +267,12 @@ fn match_index() -> Result<OpDef> {
             let d = cx.dim("dim", 0)?;
             let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0);
             Ok(oflow_kernels::cpu::argreduce::match_index(cx.input(0)?, cx.input(1)?, cx.output(0), d, first as i64)?)
+        })
+        .cuda(|cx| {
+            let d = cx.dim("dim", 0)?;
+            let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0) as i64;
+            let (x, m) = (cx.input(0)?, cx.input(1)?);
+            Ok(cuda::reduce::match_index(cx.queue()?, x, m, cx.output(0), d, first)?)
         })
         .grad(Grad::None)
         .samples(&["f32[3, 5] f32[3, 1]; dim=1"]))
@@ -260,6 +297,16 @@ fn cumsum() -> Result<OpDef> {
             Ok(s)
         })
         .cpu(|cx| Ok(reduce::cumsum(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+        .kernel(
+            KernelDef::cuda("cumsum_cuda", |cx| {
+                let d = cx.dim("dim", 0)?;
+                Ok(cuda::scan::cumsum(cx.queue()?, cx.input(0)?, cx.output(0), d, cx.workspace)?)
+            })
+            .with_workspace(|c, _| {
+                let shape = c.shape(0)?;
+                Ok(cuda::scan::workspace(shape, c.dim("dim", shape.len())?))
+            }),
+        )
         .grad(Grad::rule_saving(&[], &[], |g| {
             // total - cumsum + itself: the running sum from the other end.
             let Some(dy) = g.grad(0) else { return Ok(()) };

@@ -2,11 +2,11 @@
 //! same order: so `[5, 4] -> [20]` with S(0) on 3 ranks is not S(0) -> S(0).
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, NdSignature, OpDef, ShapeRule};
+use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, KernelCx, NdSignature, OpDef, ShapeRule};
 use crate::placement::Placement;
 use crate::sbp::{ReduceOp, Sbp, Signature, shard_box};
 use oflow_kernels::view::{contiguous_strides, is_contiguous};
-use oflow_kernels::{ShardBox, cpu};
+use oflow_kernels::{ShardBox, View, cpu, cuda};
 use smallvec::smallvec;
 use std::ops::Range;
 
@@ -96,6 +96,13 @@ fn signatures(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
     Ok(s)
 }
 
+/// The output, which is contiguous, seen under the input's dims: into that it is a plain copy.
+fn as_input(cx: &KernelCx<'_>) -> Result<View> {
+    let dims = cx.input(0)?.dims();
+    // SAFETY: as many elements in the same contiguous memory.
+    Ok(unsafe { cx.output(0).restride(0, dims.into(), contiguous_strides(dims)) })
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![OpDef::new("reshape(x; shape: shape) -> y").map(|o| {
         let mut o = o
@@ -120,13 +127,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .view(|dims, strides, _: &Attrs, shape| {
                 is_contiguous(dims, strides).then(|| (0, contiguous_strides(shape)))
             })
-            .cpu(|cx| {
-                // The output is contiguous: seen under the input's dims it is a plain copy.
-                let (x, out) = (cx.input(0)?, cx.output(0));
-                // SAFETY: as many elements in the same contiguous memory.
-                let flat = unsafe { out.restride(0, x.dims().into(), contiguous_strides(x.dims())) };
-                Ok(cpu::copy::copy(x, &flat)?)
-            })
+            .cpu(|cx| Ok(cpu::copy::copy(cx.input(0)?, &as_input(cx)?)?))
+            .cuda(|cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(0)?, &as_input(cx)?)?))
             .grad(Grad::rule_saving(&[], &[], |g| {
                 let Some(dy) = g.grad(0) else { return Ok(()) };
                 let shape = g.input_shape(0);

@@ -4,7 +4,7 @@ use super::as_dims;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::cpu;
+use oflow_kernels::{cpu, cuda};
 
 /// S of every dim but the softmax dim, for all `n` inputs alike.
 fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
@@ -67,6 +67,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     },
                 )
                 .cpu(|cx| Ok(cpu::softmax::softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .cuda(|cx| Ok(cuda::softmax::softmax(cx.queue()?, cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
                 .grad(Grad::rule_saving(&[], &[0], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let y = g.output(0)?;
@@ -90,6 +91,15 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     },
                 )
                 .cpu(|cx| Ok(cpu::softmax::softmax_grad(cx.input(0)?, cx.input(1)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .cuda(|cx| {
+                    Ok(cuda::softmax::softmax_grad(
+                        cx.queue()?,
+                        cx.input(0)?,
+                        cx.input(1)?,
+                        cx.output(0),
+                        cx.dim("dim", 0)?,
+                    )?)
+                })
                 .grad(Grad::rule(|g| {
                     // dx = y (dy - s), s = sum(dy y):   d dy = y (v - sum(v y)),   d y = v (dy - s) - dy sum(v y)
                     let Some(v) = g.grad(0) else { return Ok(()) };
@@ -128,6 +138,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     },
                 )
                 .cpu(|cx| Ok(cpu::softmax::log_softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .cuda(|cx| Ok(cuda::softmax::log_softmax(cx.queue()?, cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
                 .grad(Grad::rule_saving(&[], &[0], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let y = g.output(0)?;
@@ -152,6 +163,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 )
                 .cpu(|cx| {
                     Ok(cpu::softmax::log_softmax_grad(cx.input(0)?, cx.input(1)?, cx.output(0), cx.dim("dim", 0)?)?)
+                })
+                .cuda(|cx| {
+                    let (dy, y) = (cx.input(0)?, cx.input(1)?);
+                    Ok(cuda::softmax::log_softmax_grad(cx.queue()?, dy, y, cx.output(0), cx.dim("dim", 0)?)?)
                 })
                 .grad(Grad::rule(|g| {
                     let Some(v) = g.grad(0) else { return Ok(()) };

@@ -24,6 +24,8 @@ struct Launch {
     error: *mut c_char,
     error_size: usize,
     fault: usize,
+    statics: usize,
+    statics_size: usize,
 }
 type Run = unsafe extern "C" fn(call: *const c_void, params: *mut *mut c_void, launch: *mut Launch) -> c_int;
 
@@ -174,6 +176,7 @@ fn run(
     launch.arena = worker.arena;
     launch.error = error.as_mut_ptr().cast();
     launch.error_size = error.len();
+    (launch.statics, launch.statics_size) = function.object.statics();
     let mut pointers = parameters.pointers();
     for (&pointer, &(.., is_pointer)) in pointers.iter().zip(&function.parameters) {
         if is_pointer {
@@ -242,7 +245,18 @@ unsafe extern "C" fn cuLaunchKernel(
         let error = std::ptr::null_mut::<c_char>() as usize;
         stream.work(move |worker| {
             let error = error as *mut c_char;
-            let launch = Launch { arena: 0, grid, block, shared, order, error, error_size: 0, fault: 0 };
+            let launch = Launch {
+                arena: 0,
+                grid,
+                block,
+                shared,
+                order,
+                error,
+                error_size: 0,
+                fault: 0,
+                statics: 0,
+                statics_size: 0,
+            };
             run(&function, parameters, launch, worker)
         });
         Ok(())

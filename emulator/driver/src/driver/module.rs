@@ -40,13 +40,53 @@ struct KernelEntry {
 }
 
 /// A loaded object; unloaded when the last function and launch has let go.
-struct Object {
+pub struct Object {
     handle: usize,
+    /// `of_emu_run` and `of_emu_touch` of it.
+    run: usize,
+    touch: usize,
 }
 impl Drop for Object {
     fn drop(&mut self) {
         // SAFETY: the handle of a successful dlopen, and nobody runs its code any more.
         unsafe { libc::dlclose(self.handle as *mut c_void) };
+    }
+}
+
+impl Object {
+    /// Where the object's thread-local variables are on this thread, and their size: all that programs have are
+    /// `__shared__`.
+    pub fn statics(&self) -> (usize, usize) {
+        struct Search {
+            inside: usize,
+            found: (usize, usize),
+        }
+        unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+            // SAFETY: the loader gives a valid description, and `search` is what `statics` passes.
+            unsafe {
+                let (info, search) = (&*info, &mut *search.cast::<Search>());
+                let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize);
+                let holds = |h: &libc::Elf64_Phdr| {
+                    let start = info.dlpi_addr as usize + h.p_vaddr as usize;
+                    h.p_type == libc::PT_LOAD && (start..start + h.p_memsz as usize).contains(&search.inside)
+                };
+                if !headers.iter().any(holds) {
+                    return 0;
+                }
+                if let Some(tls) = headers.iter().find(|h| h.p_type == libc::PT_TLS)
+                    && !info.dlpi_tls_data.is_null()
+                {
+                    search.found = (info.dlpi_tls_data as usize, tls.p_memsz as usize);
+                }
+                1
+            }
+        }
+        let mut search = Search { inside: self.run, found: (0, 0) };
+        // SAFETY: the object's function of this type.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn()>(self.touch)() };
+        // SAFETY: the callback fits, and the search outlives the call.
+        unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+        search.found
     }
 }
 
@@ -61,7 +101,7 @@ pub struct Function {
     pub max_threads: u32,
     pub dynamic_shared: AtomicU32,
     module: usize,
-    _object: Arc<Object>,
+    pub object: Arc<Object>,
 }
 
 struct Module {
@@ -108,7 +148,10 @@ fn load_object(bytes: &[u8]) -> Outcome<Object> {
         }
         return Err(INVALID_IMAGE);
     }
-    Ok(Object { handle: handle as usize })
+    let mut object = Object { handle: handle as usize, run: 0, touch: 0 };
+    object.run = symbol(&object, c"of_emu_run")?;
+    object.touch = symbol(&object, c"of_emu_touch")?;
+    Ok(object)
 }
 
 fn symbol(object: &Object, name: &CStr) -> Outcome<usize> {
@@ -140,7 +183,7 @@ unsafe fn load(image: *const u8) -> Outcome<usize> {
         std::slice::from_raw_parts(image.add(HEADER), u64::from_le_bytes(len) as usize)
     };
     let object = Arc::new(load_object(bytes)?);
-    let run = symbol(&object, c"of_emu_run")?;
+    let run = object.run;
     let table = symbol(&object, c"of_emu_kernels")? as *const KernelEntry;
     let module = new_handle();
     let mut functions = BTreeMap::new();
@@ -166,7 +209,7 @@ unsafe fn load(image: *const u8) -> Outcome<usize> {
             max_threads: entry.max_threads.min(1024),
             dynamic_shared: AtomicU32::new(SHARED_DEFAULT),
             module,
-            _object: object.clone(),
+            object: object.clone(),
         };
         functions.insert(name, FUNCTIONS.insert(function));
     }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::folder::Folder;
 use super::meeting::Meeting;
 use super::*;
 use crate::driver::{Table, current, new_handle, setting};
@@ -27,9 +28,13 @@ pub struct Group {
 pub struct Comm {
     pub handle: usize,
     pub rank: usize,
+    id: Id,
     pub gpu: &'static Gpu,
     pub group: Arc<Group>,
     number: AtomicU64,
+    turns: Mutex<BTreeMap<(usize, bool), u64>>,
+    /// Where ranks meet that are not all of this process.
+    pub folder: OnceLock<Folder>,
     pub aborted: AtomicBool,
     /// What ncclCommGetAsyncError says.
     pub state: AtomicI32,
@@ -55,6 +60,14 @@ impl Comm {
     /// The place of the next collective in the order that all ranks share.
     pub fn next_number(&self) -> u64 {
         self.number.fetch_add(1, SeqCst)
+    }
+
+    /// The how manyth send to (or receive from) a peer is the next.
+    pub fn next_turn(&self, peer: usize, sends: bool) -> u64 {
+        let mut turns = lock(&self.turns);
+        let turn = turns.entry((peer, sends)).or_default();
+        *turn += 1;
+        *turn
     }
 
     /// The communicator is made and has not failed.
@@ -98,9 +111,12 @@ impl Comm {
         let comm = Arc::new(Comm {
             handle,
             rank,
+            id,
             gpu,
             group,
             number: AtomicU64::new(0),
+            turns: Mutex::default(),
+            folder: OnceLock::new(),
             aborted: AtomicBool::new(false),
             state: AtomicI32::new(IN_PROGRESS),
         });
@@ -117,22 +133,31 @@ impl Comm {
 
     fn meet_all(&self) -> Outcome {
         let deadline = Instant::now() + patience();
+        let folder = Folder::enter(&self.id.0, self.ranks(), self.rank, self.gpu.ordinal)?;
         let mut members = lock(&self.group.members);
-        while members.iter().any(Option::is_none) {
+        let mut gpus = loop {
+            if let Some(gpus) = members.iter().copied().collect::<Option<Vec<usize>>>() {
+                folder.leave();
+                break gpus;
+            }
+            if let Some(gpus) = folder.members() {
+                let _ = self.folder.set(folder);
+                break gpus;
+            }
             if self.aborted.load(SeqCst) {
                 return Err(INVALID_USAGE);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return refuse(SYSTEM_ERROR, "not all ranks of a communicator came (the emulator knows one process)");
+                return refuse(SYSTEM_ERROR, "not all ranks of a communicator came");
             }
-            let step = left.min(Duration::from_millis(50));
+            let step = left.min(Duration::from_millis(2));
             members = self.group.bell.wait_timeout(members, step).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let mut gpus = members.clone();
+        };
+        drop(members);
         gpus.sort();
         gpus.dedup();
-        if gpus.len() < members.len() {
+        if gpus.len() < self.ranks() {
             return refuse(INVALID_USAGE, "Duplicate GPU detected: two ranks of a communicator are on one GPU");
         }
         Ok(())
@@ -147,7 +172,10 @@ unsafe extern "C" fn ncclGetUniqueId(id: *mut Id) -> i32 {
     }
     let mut bytes = [0x5a; 128];
     bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
-    bytes[8..16].copy_from_slice(&COUNT.fetch_add(1, SeqCst).to_le_bytes());
+    bytes[4..8].copy_from_slice(&(COUNT.fetch_add(1, SeqCst) as u32).to_le_bytes());
+    // Process numbers come again.
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    bytes[8..16].copy_from_slice(&(now.as_nanos() as u64).to_le_bytes());
     // SAFETY: a place for the result.
     unsafe { id.write(Id(bytes)) };
     SUCCESS
@@ -217,7 +245,9 @@ extern "C" fn ncclCommFinalize(comm: usize) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn ncclCommDestroy(handle: usize) -> i32 {
     let code = ncclCommFinalize(handle);
-    COMMS.remove(handle);
+    if let Some(folder) = COMMS.remove(handle).as_ref().and_then(|comm| comm.folder.get()) {
+        folder.leave();
+    }
     code
 }
 
@@ -229,6 +259,9 @@ extern "C" fn ncclCommAbort(handle: usize) -> i32 {
         comm.group.meeting.ring();
         comm.group.bell.notify_all();
         COMMS.remove(handle);
+        if let Some(folder) = comm.folder.get() {
+            folder.leave();
+        }
     }))
 }
 

@@ -42,6 +42,8 @@ pub struct Peer {
     pub count: usize,
     pub dtype: Type,
     pub peer: usize,
+    /// The how manyth of this rank's to (or from) that peer.
+    pub turn: u64,
 }
 
 /// Whether something has been done, and what was wrong with it.
@@ -73,17 +75,61 @@ pub struct Meeting {
 
 /// # Safety
 /// The range can be read.
-unsafe fn bytes(at: usize, len: usize) -> Vec<u8> {
+pub unsafe fn bytes(at: usize, len: usize) -> Vec<u8> {
     // SAFETY: by contract; an empty buffer may have any address.
     if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(at as *const u8, len) }.to_vec() }
 }
 
 /// # Safety
 /// The range can be written.
-unsafe fn write(at: usize, bytes: &[u8]) {
+pub unsafe fn write(at: usize, bytes: &[u8]) {
     if !bytes.is_empty() {
         // SAFETY: by contract.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), at as *mut u8, bytes.len()) };
+    }
+}
+
+impl Part {
+    /// What all ranks must agree on.
+    pub fn meaning(&self) -> String {
+        format!("{:?} of {} x {:?}, op {:?}, root {}", self.kind, self.count, self.dtype, self.op, self.root)
+    }
+
+    /// How many bytes a rank brings.
+    pub fn brings(&self, rank: usize, ranks: usize) -> usize {
+        let len = self.count * self.dtype.size();
+        match self.kind {
+            Kind::Broadcast if rank != self.root => 0,
+            Kind::ReduceScatter => len * ranks,
+            _ => len,
+        }
+    }
+
+    /// What comes of all that the ranks brought.
+    pub fn combine(&self, brought: &[Vec<u8>]) -> Vec<u8> {
+        match self.kind {
+            Kind::AllReduce | Kind::Reduce | Kind::ReduceScatter => reduce(self.dtype, self.op, brought),
+            Kind::Broadcast => brought[self.root].clone(),
+            Kind::AllGather => brought.concat(),
+        }
+    }
+
+    /// The piece of it that a rank gets.
+    pub fn share<'a>(&self, rank: usize, whole: &'a [u8]) -> &'a [u8] {
+        let len = self.count * self.dtype.size();
+        match self.kind {
+            Kind::Reduce if rank != self.root => &[],
+            Kind::ReduceScatter => &whole[rank * len..][..len],
+            _ => whole,
+        }
+    }
+}
+
+/// All ranks mean the same collective.
+pub fn agree(meanings: &[String]) -> Result<(), String> {
+    match meanings.iter().position(|meaning| *meaning != meanings[0]) {
+        Some(rank) => Err(format!("ranks differ: rank 0 calls {}, rank {rank} {}", meanings[0], meanings[rank])),
+        None => Ok(()),
     }
 }
 
@@ -92,49 +138,14 @@ unsafe fn write(at: usize, bytes: &[u8]) {
 /// # Safety
 /// The buffers were checked when the ranks called, and are live.
 unsafe fn perform(parts: &[Part]) -> Result<(), String> {
-    let first = parts[0];
-    for (rank, part) in parts.iter().enumerate() {
-        let same = part.kind == first.kind
-            && part.count == first.count
-            && part.dtype == first.dtype
-            && part.op == first.op
-            && part.root == first.root;
-        if !same {
-            let show =
-                |p: &Part| format!("{:?} of {} x {:?}, op {:?}, root {}", p.kind, p.count, p.dtype, p.op, p.root);
-            return Err(format!("ranks differ: rank 0 calls {}, rank {rank} {}", show(&first), show(part)));
-        }
-    }
-    let len = first.count * first.dtype.size();
+    agree(&parts.iter().map(Part::meaning).collect::<Vec<_>>())?;
     // Everything is read before anything is written, so that buffers may be the same.
     // SAFETY: by contract.
     unsafe {
-        match first.kind {
-            Kind::AllReduce | Kind::Reduce => {
-                let all: Vec<_> = parts.iter().map(|part| bytes(part.send, len)).collect();
-                let sum = reduce(first.dtype, first.op, &all);
-                for (rank, part) in parts.iter().enumerate() {
-                    if first.kind == Kind::AllReduce || rank == first.root {
-                        write(part.recv, &sum);
-                    }
-                }
-            }
-            Kind::Broadcast => {
-                let all = bytes(parts[first.root].send, len);
-                parts.iter().for_each(|part| write(part.recv, &all));
-            }
-            Kind::AllGather => {
-                let all: Vec<u8> = parts.iter().flat_map(|part| bytes(part.send, len)).collect();
-                parts.iter().for_each(|part| write(part.recv, &all));
-            }
-            Kind::ReduceScatter => {
-                let all: Vec<_> = parts.iter().map(|part| bytes(part.send, len * parts.len())).collect();
-                let sum = reduce(first.dtype, first.op, &all);
-                for (rank, part) in parts.iter().enumerate() {
-                    write(part.recv, &sum[rank * len..][..len]);
-                }
-            }
-        }
+        let brought: Vec<_> =
+            parts.iter().enumerate().map(|(rank, part)| bytes(part.send, part.brings(rank, parts.len()))).collect();
+        let whole = parts[0].combine(&brought);
+        parts.iter().enumerate().for_each(|(rank, part)| write(part.recv, part.share(rank, &whole)));
     }
     Ok(())
 }
@@ -204,6 +215,9 @@ impl Comm {
         if self.aborted.load(SeqCst) {
             return Ok(());
         }
+        if let Some(folder) = self.folder.get() {
+            return folder.carry_out(self, collectives, peers);
+        }
         let mut posted: Vec<(String, Done)> = Vec::new();
         for peer in peers {
             posted.push((format!("{peer:?}"), meeting.meet(self.rank, peer)));
@@ -238,7 +252,8 @@ impl Comm {
         }
     }
 
-    fn failure(&self, text: &str) -> Failure {
+    /// The communicator fails: what its stream fails with.
+    pub fn failure(&self, text: &str) -> Failure {
         self.state.store(INVALID_USAGE, SeqCst);
         let _ = super::refuse::<()>(INVALID_USAGE, text);
         Failure(LAUNCH_FAILED, format!("NCCL: {text}"))

@@ -1,9 +1,10 @@
-//! libnccl for ranks that are threads of one process, each on a GPU of its own. Calls are put on CUDA streams; there the
-//! members of a communicator meet (`meeting.rs`), and the last to come does the whole operation (`reduce.rs` has the
-//! arithmetic). Ranks in other processes are not known: a communicator whose ranks do not all come is an error after
-//! `OFLOW_EMULATOR_NCCL_TIMEOUT_S` (120) seconds, where NCCL would wait for ever.
+//! libnccl. Calls are put on CUDA streams; there the members of a communicator meet. Where all are threads of one process,
+//! the last to come does the whole operation (`meeting.rs`); where they are processes of one host, each leaves what it
+//! brings in a folder and reads the others' (`folder.rs`). `reduce.rs` has the arithmetic. Who waits in vain for
+//! `OFLOW_EMULATOR_NCCL_TIMEOUT_S` (120) seconds fails, where NCCL would wait for ever.
 
 mod comm;
+mod folder;
 mod meeting;
 mod reduce;
 
@@ -273,7 +274,8 @@ fn to_peer(sends: bool, at: usize, count: usize, dtype: c_int, peer: c_int, comm
     if peer == comm.rank && !in_group() {
         return refuse(INVALID_USAGE, "a rank sends to itself only within a group");
     }
-    submit(Pending { comm, stream, job: Job::Peer(Peer { sends, at, count, dtype, peer }) })
+    let turn = comm.next_turn(peer, sends);
+    submit(Pending { comm, stream, job: Job::Peer(Peer { sends, at, count, dtype, peer, turn }) })
 }
 
 #[unsafe(no_mangle)]

@@ -1,0 +1,125 @@
+//! The programs that kernels ask for, as data: what a check compiles that has no GPU. The files of `kernels/cuda` with the
+//! macros they are compiled with; what is generated (elementwise) comes from the expressions.
+
+use super::Source;
+use super::compile::{Unit, compile};
+use crate::Result;
+
+/// A source and the macros that it is compiled with, `NAME=value` each.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The text.
+    pub source: Source,
+    /// The macros.
+    pub defines: Vec<String>,
+}
+
+impl Program {
+    /// Compiles it for an architecture (`sm_90`), past the cache of machine code. Needs NVRTC and no GPU.
+    ///
+    /// # Errors
+    /// What the compiler says, with its lines.
+    pub fn compile(&self, arch: &str) -> Result<Vec<u8>> {
+        compile(&Unit {
+            name: self.source.name(),
+            text: self.source.text(),
+            defines: self.defines.clone(),
+            arch: arch.to_string(),
+            gpu: "",
+        })
+    }
+}
+
+impl std::fmt::Display for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.source.name())?;
+        self.defines.iter().try_for_each(|d| write!(f, " {d}"))
+    }
+}
+
+/// A file and what it is compiled with: lines of macros. `{a,b}` stands for either; all combinations of a line are meant.
+struct Listed {
+    source: Source,
+    lines: &'static [&'static str],
+}
+
+macro_rules! listed {
+    ($($name:literal: [$($line:literal),* $(,)?]),* $(,)?) => {
+        &[$(Listed {
+            source: Source::file($name, include_str!(concat!("../../cuda/", $name, ".cu"))),
+            lines: &[$($line),*],
+        }),*]
+    };
+}
+
+/// Every file of `kernels/cuda` (a test sees to it), with the macros of the kernels' usual forms: dtypes that a program is
+/// written differently for, the widest vectors, and single elements where that is other code.
+static LISTED: &[Listed] = listed! {
+    "attention": [
+        "T=bf16 D={32,64,96,128} DV={32,64,96,128} CAUSAL={0,1} ALIGNED=1 GRAD={0,1}",
+        "T=f16 D={64,128} DV={64,128} CAUSAL=1 ALIGNED={0,1} GRAD={0,1}",
+    ],
+    "attention_plain": ["T={f32,f64,bf16} TILE=32 GRAD={0,1}"],
+    "copy": ["OF_BYTES={1,2,4,8,16} OF_V=1 OF_U=4 OF_MODES={0,1} OF_OUTER=2 OF_STRIDED=1"],
+    "embedding": [
+        "I={i32,i64} GRAD=0 OF_BYTES={2,16}",
+        "I=i64 GRAD=1 T={f32,f64} OF_V=1",
+        "I=i64 GRAD=1 T=f32 OF_V=4",
+        "I=i64 GRAD=1 T=bf16 OF_V=8",
+    ],
+    "fill": [""],
+    "index": ["T={f32,bf16,i64} I=i64", "T=f32 I=i32"],
+    "matmul": ["T=f32 O=f32", "T=f64 O=f64", "T=bf16 O={bf16,f32}", "T=i32 O=i32", "T=i64 O=i64"],
+    "random": ["T={f32,f64,bf16} DIST={0,1,3} RUNS={0,1}", "T={i32,i64} DIST=4 RUNS=0", "T=b8 DIST=2 RUNS=0"],
+    "transpose": ["OF_BYTES={1,2,4,8}"],
+    "triangle": ["OF_BYTES=2 OF_V={1,8} LOWER={0,1}", "OF_BYTES=4 OF_V=4 LOWER=1"],
+};
+
+/// The programs from files.
+pub fn programs() -> Vec<Program> {
+    let mut all = vec![];
+    for Listed { source, lines } in LISTED {
+        for line in *lines {
+            for text in alternatives(line) {
+                let defines: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+                // A value's size that differs from the query's is rare: the diagonal stands for all.
+                let value = |name: &str| defines.iter().find_map(|d| d.strip_prefix(name));
+                if value("D=").is_none() || value("D=") == value("DV=") {
+                    all.push(Program { source: source.clone(), defines });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// A text with `{a,b}` as all the texts it stands for.
+fn alternatives(text: &str) -> Vec<String> {
+    let Some((before, rest)) = text.split_once('{') else { return vec![text.to_string()] };
+    let (choices, after) = rest.split_once('}').unwrap_or((rest, ""));
+    let after = alternatives(after);
+    choices.split(',').flat_map(|c| after.iter().map(move |a| format!("{before}{c}{a}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_listed() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cuda");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .filter_map(|f| Some(f.unwrap().file_name().to_str()?.strip_suffix(".cu")?.to_string()))
+            .collect();
+        files.sort();
+        let listed: Vec<&str> = LISTED.iter().map(|l| l.source.name()).collect();
+        assert_eq!(files, listed, "kernels/src/cuda/programs.rs lists what kernels/cuda has, in order");
+    }
+
+    #[test]
+    fn braces_are_choices() {
+        assert_eq!(alternatives("A={1,2} B={x}"), ["A=1 B=x", "A=2 B=x"]);
+        assert_eq!(alternatives(""), [""]);
+    }
+}

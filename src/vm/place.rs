@@ -1,0 +1,212 @@
+//! Where the shards of a boxing live: what the walk over a plan asks of the memory and of the way between ranks.
+//!
+//! The walk ([`super::box_exec`], [`super::box_many`], [`super::box_collect`]) is written once. The host carries it out at
+//! once, over a communicator ([`super::place_host`]); a GPU puts it on a stream ([`super::place_cuda`]). Parts of a dim are
+//! packed one after another and put back here, for both.
+
+use crate::boxing::{BoxingPlan, Members};
+use crate::error::Result;
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{DType, Dims, ReduceOp, View};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Rooms and messages in them start at multiples of this, so that every dtype is aligned, and 16-byte accesses are.
+pub(super) const ALIGN: usize = 16;
+
+/// Bytes of a place's memory. Plain data: the walk hands out no two spans that overlap unless it says so.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) ptr: *mut u8,
+    pub(super) len: usize,
+}
+
+impl Span {
+    /// The bytes of a contiguous view.
+    pub(super) fn of(v: &View) -> Span {
+        debug_assert!(v.is_contiguous());
+        Span { ptr: v.ptr(), len: v.len() * v.dtype().size() }
+    }
+
+    /// The first bytes, and the rest.
+    pub(super) fn split_at(self, at: usize) -> (Span, Span) {
+        assert!(at <= self.len, "a span of {} bytes has no byte {at}", self.len);
+        let rest = Span { ptr: self.ptr.wrapping_add(at), len: self.len - at };
+        (Span { ptr: self.ptr, len: at }, rest)
+    }
+
+    /// As a contiguous tensor.
+    pub(super) fn view(self, dtype: DType, dims: &[usize]) -> View {
+        debug_assert_eq!(self.len, dims.iter().product::<usize>() * dtype.size());
+        view_at(self.ptr, dtype, dims)
+    }
+
+    /// Takes that many bytes off the front, and the gap to where the next may start.
+    pub(super) fn cut(&mut self, len: usize) -> Span {
+        let (now, later) = self.split_at(len.next_multiple_of(ALIGN));
+        *self = later;
+        Span { ptr: now.ptr, len }
+    }
+}
+
+/// A contiguous view of memory that starts there.
+pub(super) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
+    // No bytes may have any address; a view's is aligned.
+    let ptr = if dims.contains(&0) { std::ptr::without_provenance_mut(ALIGN) } else { start };
+    // SAFETY: the bytes are initialised and, in rooms and destinations, start at multiples of the element; the walk uses a
+    // view only while the bytes behind it are alive, and writes through it only where it owns them.
+    unsafe { View::from_raw(ptr, dtype, dims.into(), contiguous_strides(dims)) }
+}
+
+/// Memory that the walk asks for again and again. What a room gave before is no longer used when it is asked again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// A shard between two steps; two, so that a step reads one and writes the other.
+    Shard(usize),
+    /// What goes to others.
+    Send,
+    /// What comes from others.
+    Receive,
+    /// Contributions on their way to a result.
+    Reduce,
+    /// All shards between the steps of plans that run together.
+    Arena,
+}
+
+impl Room {
+    pub(super) const COUNT: usize = 6;
+    pub(super) fn index(self) -> usize {
+        match self {
+            Room::Shard(i) => i,
+            Room::Send => 2,
+            Room::Receive => 3,
+            Room::Reduce => 4,
+            Room::Arena => 5,
+        }
+    }
+}
+
+/// Who may take part in a batch of messages: a superset that all of them know alike.
+#[derive(Clone, Copy)]
+pub(super) enum Among<'a> {
+    /// The ranks of both placements of a plan.
+    Plan(&'a BoxingPlan),
+    /// These, in order.
+    Ranks(&'a [usize]),
+}
+
+/// A message: world rank at the other end, bytes.
+pub(super) type Message = (usize, Span);
+
+/// Memory with a way between ranks. Counts are bytes by member. What a call does may only have been put on a stream when it
+/// returns; the calls of one place take effect in order.
+pub(super) trait Place {
+    /// This rank.
+    fn rank(&self) -> usize;
+    /// That many bytes, whatever they hold.
+    fn room(&mut self, which: Room, bytes: usize) -> Result<Span>;
+    /// `to = from`, of one dtype and dims, any strides.
+    fn copy(&mut self, from: &View, to: &View) -> Result<()>;
+    /// The contiguous `out` becomes the identity of a reduction.
+    fn identity(&mut self, out: &View, op: ReduceOp) -> Result<()>;
+    /// `out = from[0] op from[1] op …`, halves in f32 and rounded once.
+    fn reduce(&mut self, out: Span, from: &[Span], dtype: DType, op: ReduceOp) -> Result<()>;
+    /// Member 0's bytes reach everyone.
+    fn broadcast(&mut self, members: &Members, bytes: Span) -> Result<()>;
+    /// `bytes` becomes the reduction of all members'.
+    fn all_reduce(&mut self, members: &Members, bytes: Span, dtype: DType, op: ReduceOp) -> Result<()>;
+    /// `receive` becomes the members' `send` one after another.
+    fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()>;
+    /// `send` is cut by `counts`; `receive` becomes the reduction over the members of this one's part.
+    fn reduce_scatter(
+        &mut self,
+        members: &Members,
+        send: Span,
+        receive: Span,
+        counts: &[usize],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()>;
+    /// `send` cut by `send_counts`: part j goes to member j; `receive` cut by `receive_counts`: part i came from member i.
+    fn all_to_all(
+        &mut self,
+        members: &Members,
+        send: Span,
+        send_counts: &[usize],
+        receive: Span,
+        receive_counts: &[usize],
+    ) -> Result<()>;
+    /// Messages, at most one in each direction between two ranks; only ranks that have one call this.
+    fn exchange(&mut self, among: Among, sends: &[Message], receives: &[Message]) -> Result<()>;
+    /// A number for a plan: exchanges of plans with different ones may not be one batch of messages.
+    fn scope(&mut self, plan: &BoxingPlan) -> usize {
+        let _any = plan;
+        0
+    }
+}
+
+/// Bytes of each member's part of a dim of a tensor of these sizes.
+pub(super) fn part_bytes(dtype: DType, size: &[usize], dim: usize, parts: &[Range<usize>]) -> SmallVec<[usize; 8]> {
+    let others: usize = (0..size.len()).filter(|d| *d != dim).map(|d| size[d]).product();
+    parts.iter().map(|p| p.len() * others * dtype.size()).collect()
+}
+
+/// The shard, copied if it has gaps.
+pub(super) fn contiguous<P: Place>(place: &mut P, shard: &View, room: Room) -> Result<View> {
+    if shard.is_contiguous() {
+        return Ok(shard.clone());
+    }
+    let bytes = place.room(room, shard.len() * shard.dtype().size())?;
+    let packed = bytes.view(shard.dtype(), shard.dims());
+    place.copy(shard, &packed)?;
+    Ok(packed)
+}
+
+/// The parts of a dim one after another, copied if they do not lie so already.
+pub(super) fn packed<P: Place>(
+    place: &mut P,
+    shard: &View,
+    dim: usize,
+    parts: &[Range<usize>],
+    room: Room,
+) -> Result<View> {
+    if shard.dims()[..dim].iter().product::<usize>() <= 1 {
+        return contiguous(place, shard, room);
+    }
+    let (dtype, element) = (shard.dtype(), shard.dtype().size());
+    let all = place.room(room, shard.len() * element)?;
+    let mut rest = all;
+    for part in parts {
+        let piece = along(shard, dim, part)?;
+        let (now, later) = rest.split_at(piece.len() * element);
+        place.copy(&piece, &now.view(dtype, piece.dims()))?;
+        rest = later;
+    }
+    Ok(all.view(dtype, &[shard.len()]))
+}
+
+/// The part of a view along one dim.
+pub(super) fn along(v: &View, dim: usize, part: &Range<usize>) -> Result<View> {
+    let (mut offset, mut size): (Dims, Dims) = (SmallVec::from_elem(0, v.rank()), v.dims().into());
+    offset[dim] = part.start;
+    size[dim] = part.len();
+    Ok(v.sub_box(&offset, &size)?)
+}
+
+/// Puts parts that lie one after another side by side in a dim.
+pub(super) fn unpack<P: Place>(
+    place: &mut P,
+    mut from: Span,
+    out: &View,
+    dim: usize,
+    parts: &[Range<usize>],
+    counts: &[usize],
+) -> Result<()> {
+    for (part, count) in parts.iter().zip(counts) {
+        let to = along(out, dim, part)?;
+        let (now, later) = from.split_at(*count);
+        place.copy(&now.view(out.dtype(), to.dims()), &to)?;
+        from = later;
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! Shards in host memory: kernels of the CPU, collectives of a communicator, buffers that a thread uses again and again.
+
+use super::place::{ALIGN, Among, Message, Place, Room, Span};
+use crate::boxing::Members;
+use crate::comm::{Communicator, Group, Tag};
+use crate::error::Result;
+use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};
+use oflow_kernels::{DType, ReduceOp, View, cpu};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+
+/// Memory that the boxings of one thread use again and again.
+#[derive(Default)]
+struct Scratch {
+    rooms: [Buffer; Room::COUNT],
+    group: Vec<usize>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+/// Bytes aligned for every dtype.
+#[derive(Default)]
+struct Buffer(Vec<u128>);
+
+impl Buffer {
+    /// That many bytes, whatever they hold. Grows, never shrinks.
+    fn bytes(&mut self, len: usize) -> Span {
+        const { assert!(size_of::<u128>() == ALIGN) };
+        let words = len.div_ceil(ALIGN);
+        if self.0.len() < words {
+            self.0.resize(words, 0);
+        }
+        Span { ptr: self.0.as_mut_ptr().cast(), len }
+    }
+}
+
+/// The host, for the collectives of one op.
+pub(super) struct Host<'a> {
+    comm: &'a dyn Communicator,
+    tag: &'a Tag,
+    scratch: Scratch,
+}
+
+/// Runs a boxing on the host.
+pub(super) fn on_host<R>(comm: &dyn Communicator, tag: &Tag, run: impl FnOnce(&mut Host) -> Result<R>) -> Result<R> {
+    // Taken out while it is used, so that a communicator that boxes on this thread finds an empty one instead of a panic.
+    let mut host = Host { comm, tag, scratch: SCRATCH.take() };
+    let result = run(&mut host);
+    SCRATCH.set(host.scratch);
+    result
+}
+
+/// Host memory for reading.
+fn bytes<'a>(s: Span) -> &'a [u8] {
+    if s.len == 0 {
+        return &[];
+    }
+    // SAFETY: spans of this place are live, initialised bytes: rooms of the scratch, and shards by the contract of
+    // `View::from_raw`. The slice ends with the call that it is made for.
+    unsafe { std::slice::from_raw_parts(s.ptr, s.len) }
+}
+
+/// Host memory that the step writes.
+fn bytes_mut<'a>(s: Span) -> &'a mut [u8] {
+    if s.len == 0 {
+        return &mut [];
+    }
+    // SAFETY: as above; it is the step's output (the destination, or a room that the step's input does not lie in), of
+    // which one slice at a time is made.
+    unsafe { std::slice::from_raw_parts_mut(s.ptr, s.len) }
+}
+
+impl Host<'_> {
+    /// Makes a call on a step's group, with the list of ranks in memory that is used again.
+    fn group<R>(&mut self, members: &Members, call: impl FnOnce(&dyn Communicator, &Group, &Tag) -> R) -> R {
+        let mut group = Group { ranks: std::mem::take(&mut self.scratch.group), me: members.me };
+        group.ranks.clear();
+        group.ranks.extend_from_slice(&members.ranks);
+        let result = call(self.comm, &group, self.tag);
+        self.scratch.group = group.ranks;
+        result
+    }
+}
+
+impl Place for Host<'_> {
+    fn rank(&self) -> usize {
+        self.comm.rank()
+    }
+    fn room(&mut self, which: Room, bytes: usize) -> Result<Span> {
+        Ok(self.scratch.rooms[which.index()].bytes(bytes))
+    }
+    fn copy(&mut self, from: &View, to: &View) -> Result<()> {
+        Ok(cpu::copy::copy(from, to)?)
+    }
+    fn identity(&mut self, out: &View, op: ReduceOp) -> Result<()> {
+        Ok(fill_identity(bytes_mut(Span::of(out)), out.dtype(), op)?)
+    }
+    fn reduce(&mut self, out: Span, from: &[Span], dtype: DType, op: ReduceOp) -> Result<()> {
+        let from: SmallVec<[&[u8]; 8]> = from.iter().map(|s| bytes(*s)).collect();
+        Ok(reduce_slices(bytes_mut(out), &from, dtype, op)?)
+    }
+    fn broadcast(&mut self, members: &Members, buf: Span) -> Result<()> {
+        self.group(members, |comm, g, tag| comm.broadcast(g, tag, 0, bytes_mut(buf)))
+    }
+    fn all_reduce(&mut self, members: &Members, buf: Span, dtype: DType, op: ReduceOp) -> Result<()> {
+        self.group(members, |comm, g, tag| comm.all_reduce(g, tag, bytes_mut(buf), dtype, op))
+    }
+    fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()> {
+        self.group(members, |comm, g, tag| comm.all_gather(g, tag, bytes(send), bytes_mut(receive), counts))
+    }
+    fn reduce_scatter(
+        &mut self,
+        members: &Members,
+        send: Span,
+        receive: Span,
+        counts: &[usize],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()> {
+        self.group(members, |comm, g, tag| {
+            comm.reduce_scatter(g, tag, bytes(send), bytes_mut(receive), counts, dtype, op)
+        })
+    }
+    fn all_to_all(
+        &mut self,
+        members: &Members,
+        send: Span,
+        send_counts: &[usize],
+        receive: Span,
+        receive_counts: &[usize],
+    ) -> Result<()> {
+        self.group(members, |comm, g, tag| {
+            comm.all_to_all(g, tag, bytes(send), send_counts, bytes_mut(receive), receive_counts)
+        })
+    }
+    fn exchange(&mut self, _among: Among, sends: &[Message], receives: &[Message]) -> Result<()> {
+        let sends: SmallVec<[(usize, &[u8]); 8]> = sends.iter().map(|(peer, s)| (*peer, bytes(*s))).collect();
+        let mut receives: SmallVec<[(usize, &mut [u8]); 8]> =
+            receives.iter().map(|(peer, s)| (*peer, bytes_mut(*s))).collect();
+        self.comm.exchange(self.tag, &sends, &mut receives)
+    }
+}

@@ -1,0 +1,137 @@
+//! Compiles every CUDA program with the real compiler, for every architecture, and tells what each needs of a GPU. No GPU is
+//! needed, and no CUDA but NVRTC, which `scripts/install-nvrtc.sh` fetches.
+
+use oflow::ops::{InferCtx, Op, TensorType};
+use oflow::{DType, kernels};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use kernels::cuda::elementwise;
+use kernels::cuda::probe::probe;
+use kernels::cuda::programs::{Program, programs};
+use kernels::cuda::{Usage, usage};
+
+const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90", "sm_100"];
+const PAGE: &str = "docs/performance/cuda-kernels.md";
+
+/// What came of one program on one architecture.
+struct Row {
+    milliseconds: u128,
+    usage: Result<Vec<Usage>, String>,
+}
+
+/// Compiles everything, prints the table, writes the page if asked; an error if anything does not compile.
+pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
+    let version = probe().nvrtc.as_ref().map_err(|e| {
+        format!("no CUDA compiler (NVRTC): {e}; scripts/install-nvrtc.sh fetches one and prints the folder for LD_LIBRARY_PATH")
+    })?;
+    let named = all_programs()?;
+    let jobs: Vec<(usize, &str)> = (0..named.len()).flat_map(|i| ARCHITECTURES.map(|a| (i, a))).collect();
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    println!("{} programs for {ARCHITECTURES:?} with NVRTC {version} on {threads} threads", named.len());
+    let began = Instant::now();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    std::thread::scope(|s| {
+        for _ in 0..threads {
+            s.spawn(|| {
+                while let Some(&(i, arch)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    let code = named[i].1.compile(arch).and_then(|c| usage(&c)).map_err(|e| e.to_string());
+                    let row = Row { milliseconds: began.elapsed().as_millis(), usage: code };
+                    if let Ok(mut rows) = rows.lock() {
+                        rows.insert((i, arch), row);
+                    }
+                }
+            });
+        }
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    let rows = rows.into_inner()?;
+    let table = table(&named, &rows);
+    println!("{table}");
+    let failed: Vec<String> = rows
+        .iter()
+        .filter_map(|((i, arch), r)| Some(format!("{} for {arch}: {}", named[*i].0, r.usage.as_ref().err()?)))
+        .collect();
+    let spills = rows.values().flat_map(|r| r.usage.iter().flatten()).filter(|u| u.stack > 0).count();
+    println!("{} compilations in {seconds:.0} s; {} failed; {spills} entries use the stack", rows.len(), failed.len());
+    if !failed.is_empty() {
+        return Err(failed.join("\n").into());
+    }
+    if write {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(PAGE);
+        let text = format!(
+            "# What the CUDA kernels need\n\n\
+             Written by `cargo xtask cuda-kernels --write`: every program of `kernels/cuda`, and the generated ones of all \
+             elementwise ops, compiled by NVRTC {version} without a GPU. Of each entry: registers of a thread, bytes of its \
+             stack where there are any (what the registers had no room for), static shared memory of a block (from sm_90 on \
+             with the 1,024 bytes that the driver keeps). Milliseconds are of one compilation among {threads} at a time.\n\n\
+             {table}"
+        );
+        std::fs::write(&page, text).map_err(|e| format!("{}: {e}", page.display()))?;
+        println!("wrote {PAGE}");
+    }
+    Ok(())
+}
+
+/// The programs of files and of all elementwise ops, with the names they have in the table.
+fn all_programs() -> Result<Vec<(String, Program)>, Box<dyn Error>> {
+    let mut all: Vec<(String, Program)> = programs().into_iter().map(|p| (p.to_string(), p)).collect();
+    for op in oflow::ops::all() {
+        let Some(expr) = &op.expr else { continue };
+        for dtype in [DType::F32, DType::BF16] {
+            // Ops that do not take floats, or whose dtype is an attribute without a default, say so here.
+            let Ok((inputs, out)) = dtypes(op, dtype) else { continue };
+            let Ok(program) = elementwise::Program::compile(expr, &inputs, out) else { continue };
+            all.push((format!("elementwise {} {dtype}", op.name()), program.for_contiguous()?));
+        }
+    }
+    Ok(all)
+}
+
+/// The dtypes of an op's inputs, all of that one where the op allows it, and of its output.
+fn dtypes(op: &Op, dtype: DType) -> oflow::Result<(Vec<DType>, DType)> {
+    let inputs: Vec<_> = op
+        .sig
+        .inputs
+        .iter()
+        .map(|i| Some(TensorType::new(&[8], if i.dtypes.contains(dtype) { dtype } else { DType::Bool })))
+        .collect();
+    let attrs = op.sig.attrs.iter().filter_map(|a| a.default.clone()).collect();
+    let kinds: Vec<_> = op.sig.runtime.iter().map(|_| dtype.kind()).collect();
+    let ctx = InferCtx { op, inputs: &inputs, attrs: &attrs, runtime_kinds: &kinds };
+    let out = op.infer(&ctx)?[0].dtype;
+    Ok((inputs.iter().flatten().map(|t| t.dtype).collect(), out))
+}
+
+/// A line per program, a column per architecture.
+fn table(named: &[(String, Program)], rows: &BTreeMap<(usize, &str), Row>) -> String {
+    let mut text = String::from("| program | entry |");
+    ARCHITECTURES.iter().for_each(|a| text.push_str(&format!(" {a}: registers, shared, ms |")));
+    text.push_str("\n|---|---|---|---|---|\n");
+    for (i, (name, _)) in named.iter().enumerate() {
+        let of = |arch| rows.get(&(i, arch)).and_then(|r: &Row| r.usage.as_ref().ok());
+        let mut entries: Vec<&str> =
+            ARCHITECTURES.iter().filter_map(|a| of(a)).flatten().map(|u| u.entry.as_str()).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        for entry in entries {
+            let _ = write!(text, "| `{name}` | `{entry}` |");
+            for arch in ARCHITECTURES {
+                let found = of(arch).and_then(|us| us.iter().find(|u| u.entry == entry));
+                let cell = found.zip(rows.get(&(i, arch))).map_or("failed".to_string(), |(u, r)| {
+                    let stack = if u.stack > 0 { format!(" + {} B of stack", u.stack) } else { String::new() };
+                    format!("{}{stack}, {} B, {}", u.registers, u.shared, r.milliseconds)
+                });
+                let _ = write!(text, " {cell} |");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
