@@ -63,27 +63,29 @@ impl Optimizer for AdamW {
         let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.moments).enumerate() {
             let Some(g) = p.grad() else { continue };
+            let master = self.masters.of(i, p)?;
             let s = match state {
                 Some(s) => s,
                 None => state.insert(Moments { mean: state_like(p)?, square: state_like(p)?, steps: 0 }),
             };
             s.steps += 1;
-            due.push((self.masters.of(i, p)?, g, &*s));
+            due.push((i, master, g, &*s));
         }
-        for group in groups(due, |(p, ..)| p, |(.., s)| s.steps) {
+        for group in groups(due, |(_, p, ..)| p, |(.., s)| s.steps) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.beta1.into(),
                 o.beta2.into(),
                 o.eps.into(),
                 o.weight_decay.into(),
-                group[0].2.steps.into(),
+                group[0].3.steps.into(),
             ];
             let inputs: Vec<Option<&Tensor>> =
-                group.iter().flat_map(|(p, g, s)| [Some(p), Some(g), Some(&s.mean), Some(&s.square)]).collect();
+                group.iter().flat_map(|(_, p, g, s)| [Some(p), Some(g), Some(&s.mean), Some(&s.square)]).collect();
             invoke(op!("adamw_many"), &inputs, smallvec![], runtime, site)?;
+            group.iter().try_for_each(|(i, ..)| self.masters.store(*i, &self.parameters[*i]))?;
         }
-        self.masters.store(&self.parameters)
+        Ok(())
     }
     fn parameters(&self) -> &[Tensor] {
         &self.parameters

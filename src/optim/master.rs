@@ -28,14 +28,9 @@ impl Masters {
             None => Ok(self.copies[i].insert(p.detach().cast(DType::F32)?).clone()),
         }
     }
-    /// Each parameter that has a gradient and a master becomes what its master is now. Under `no_grad`.
-    pub fn store(&self, parameters: &[Tensor]) -> Result<()> {
-        for (p, master) in parameters.iter().zip(&self.copies) {
-            if let (Some(m), true) = (master, p.grad().is_some()) {
-                p.copy_(m)?;
-            }
-        }
-        Ok(())
+    /// Parameter `i` becomes what its master is now. Under `no_grad`.
+    pub fn store(&self, i: usize, p: &Tensor) -> Result<()> {
+        self.copies[i].as_ref().map_or(Ok(()), |m| p.copy_(m).map(drop))
     }
 }
 

@@ -56,26 +56,28 @@ impl Optimizer for Sgd {
         let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.momentum).enumerate() {
             let Some(g) = p.grad() else { continue };
+            let master = self.masters.of(i, p)?;
             let first = state.is_none();
             if first && o.momentum != 0.0 {
                 *state = Some(state_like(p)?);
             }
-            due.push((self.masters.of(i, p)?, g, state.as_ref(), first));
+            due.push((i, master, g, state.as_ref(), first));
         }
-        for group in groups(due, |(p, ..)| p, |(.., state, first)| (state.is_some(), *first)) {
+        for group in groups(due, |(_, p, ..)| p, |(.., state, first)| (state.is_some(), *first)) {
             let runtime = smallvec![
                 o.lr.into(),
                 o.momentum.into(),
                 o.dampening.into(),
                 o.weight_decay.into(),
                 o.nesterov.into(),
-                group[0].3.into(),
+                group[0].4.into(),
             ];
             let inputs: Vec<Option<&Tensor>> =
-                group.iter().flat_map(|(p, g, state, _)| [Some(p), Some(g), *state]).collect();
+                group.iter().flat_map(|(_, p, g, state, _)| [Some(p), Some(g), *state]).collect();
             invoke(op!("sgd_many"), &inputs, smallvec![], runtime, site)?;
+            group.iter().try_for_each(|(i, ..)| self.masters.store(*i, &self.parameters[*i]))?;
         }
-        self.masters.store(&self.parameters)
+        Ok(())
     }
     fn parameters(&self) -> &[Tensor] {
         &self.parameters
