@@ -48,13 +48,13 @@ impl Default for GradScalerOptions {
 /// let mut scaler = GradScaler::new(GradScalerOptions::default());
 /// let loss = {
 ///     let _amp = autocast(Autocast::F16);
-///     ones([1, 2], Device::Cpu)?.matmul(&w)?.sum(())?
+///     ones([1, 2], Device::Cpu)?.matmul(&w)?.mean(())?
 /// };
 /// scaler.scale(&loss)?.backward()?;
 /// scaler.unscale_(&opt)?; // only where the gradients are looked at before the step, as for clipping
 /// assert!(scaler.step(&mut opt)?);
 /// scaler.update();
-/// assert_eq!(w.to_vec::<f32>()?, [0.5; 4]);
+/// assert_eq!(w.to_vec::<f32>()?, [0.75; 4]);
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub struct GradScaler {
@@ -83,7 +83,9 @@ impl GradScaler {
         self.skipped
     }
 
-    /// The loss times the scale, in f32 at least: call `backward` on it.
+    /// The loss times the scale, in f32 at least: call `backward` on it. Where f16 results are added up without dividing (a
+    /// sum instead of a mean), the scale itself is their gradient: the first one, 65,536, is then infinite, and the first
+    /// step is left out.
     #[track_caller]
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
         let loss = if loss.dtype().is_half() { loss.cast(DType::F32)? } else { loss.clone() };
@@ -233,7 +235,8 @@ mod tests {
     fn gradients_of_half_parameters_are_unscaled_in_f32() {
         let p = ones([1], Device::Cpu.dtype(DType::F16)).unwrap().requires_grad_(true).unwrap();
         let opt = sgd(std::slice::from_ref(&p));
-        let mut s = GradScaler::new(GradScalerOptions::default());
+        // The gradient of an f16 loss is the scale: 65,536 would be infinite.
+        let mut s = GradScaler::new(GradScalerOptions { scale: 1024.0, ..Default::default() });
         s.scale(&p.mul(1e-3).unwrap().sum(()).unwrap()).unwrap().backward().unwrap();
         s.unscale_(&opt).unwrap();
         let g = p.grad().unwrap();
