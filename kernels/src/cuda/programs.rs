@@ -55,6 +55,11 @@ macro_rules! listed {
 /// Every file of `kernels/cuda` (a test sees to it), with the macros of the kernels' usual forms: dtypes that a program is
 /// written differently for, the widest vectors, and single elements where that is other code.
 static LISTED: &[Listed] = listed! {
+    "accumulate": [
+        "T={f32,i64} OP={0,1,2} MOST=16 VECTOR=1",
+        "T=f32 OP=0 MOST={16,480} VECTOR=4",
+        "T=bf16 OP=0 MOST=16 VECTOR=8",
+    ],
     "attention": [
         "T=bf16 D={32,64,96,128} DV={32,64,96,128} CAUSAL={0,1} ALIGNED=1 GRAD={0,1}",
         "T=f16 D={64,128} DV={64,128} CAUSAL=1 ALIGNED={0,1} GRAD={0,1}",
@@ -69,11 +74,45 @@ static LISTED: &[Listed] = listed! {
     ],
     "fill": [""],
     "index": ["T={f32,bf16,i64} I=i64", "T=f32 I=i32"],
+    "loss": [
+        "T=f32 L=f32 D=f32 PACKED={0,1} VEC=1 ROW={32,256}",
+        "T={bf16,f16} L=f32 D=f32 PACKED=1 VEC=8 ROW=512",
+        "T=f64 L=f64 D=f64 PACKED=1 VEC=2 ROW=32",
+    ],
     "matmul": ["T=f32 O=f32", "T=f64 O=f64", "T=bf16 O={bf16,f32}", "T=i32 O=i32", "T=i64 O=i64"],
+    "norm": [
+        "T=f32 W=f32 B=f32 G=f32 CENTERED={0,1} WEIGHT=1 BIAS=1 HAS_WEIGHT=1 PACKED=1 VEC=4 ROW={32,128} PER=8",
+        "T=bf16 W={f32,bf16} B=f32 G=f32 CENTERED={0,1} WEIGHT=1 BIAS=1 HAS_WEIGHT=1 PACKED=1 VEC=8 ROW=32 PER=4",
+        "T=f32 W=f32 B=f32 G=f32 CENTERED=1 WEIGHT=0 BIAS=0 HAS_WEIGHT=0 PACKED={0,1} VEC=1 ROW=512 PER=0",
+        "T=f64 W=f64 B=f64 G=f64 CENTERED=1 WEIGHT=1 BIAS=1 HAS_WEIGHT=1 PACKED=1 VEC=2 ROW=32 PER=8",
+    ],
+    "optim": [
+        "P={f32,f64} G={f32,f64} M={f32,f64} V={f32,f64} MOMENTUM=1",
+        "P=f32 G=bf16 M=f32 V=f32 MOMENTUM={0,1}",
+        "P=bf16 G=bf16 M=f32 V=f32 MOMENTUM=1",
+    ],
     "random": ["T={f32,f64,bf16} DIST={0,1,3} RUNS={0,1}", "T={i32,i64} DIST=4 RUNS=0", "T=b8 DIST=2 RUNS=0"],
+    "reduce": [
+        "T=f32 O=f32 TRUTH=0 OP={0,1,2,3} VEC=4 ROW=256 WIDE=0",
+        "T=f32 O=i64 TRUTH=0 OP={4,5} VEC=1 ROW=32 WIDE=1",
+        "T=bf16 O=bf16 TRUTH=0 OP=0 VEC={4,8} ROW={32,256} WIDE=0",
+        "T=f64 O=f64 TRUTH=0 OP=0 VEC=2 ROW=256 WIDE=1",
+        "T=i64 O=i64 TRUTH=0 OP=0 VEC=2 ROW=256 WIDE=0",
+        "T=f32 O=b8 TRUTH=1 OP=1 VEC=4 ROW=32 WIDE=0",
+    ],
+    "scan": ["T={f32,f64,i64} O={f32,f64,i64} ROW={32,256}"],
+    "softmax": [
+        "T=f32 LOG={0,1} VEC=4 ROW={32,256} PER=4",
+        "T=bf16 LOG={0,1} VEC=8 ROW=32 PER={1,4}",
+        "T=f32 LOG=0 VEC={1,4} ROW=512 PER=0",
+        "T=f64 LOG=0 VEC=2 ROW=32 PER=4",
+    ],
     "transpose": ["OF_BYTES={1,2,4,8}"],
     "triangle": ["OF_BYTES=2 OF_V={1,8} LOWER={0,1}", "OF_BYTES=4 OF_V=4 LOWER=1"],
 };
+
+/// Macros that are the same in the combinations that occur: a value's size differs from the query's only rarely.
+const SAME: [&[&str]; 3] = [&["D=", "DV="], &["P=", "G=", "M=", "V="], &["T=", "O="]];
 
 /// The programs from files.
 pub fn programs() -> Vec<Program> {
@@ -82,15 +121,25 @@ pub fn programs() -> Vec<Program> {
         for line in *lines {
             for text in alternatives(line) {
                 let defines: Vec<String> = text.split_whitespace().map(str::to_string).collect();
-                // A value's size that differs from the query's is rare: the diagonal stands for all.
-                let value = |name: &str| defines.iter().find_map(|d| d.strip_prefix(name));
-                if value("D=").is_none() || value("D=") == value("DV=") {
-                    all.push(Program { source: source.clone(), defines });
+                if !diagonal(line, &defines) {
+                    continue;
                 }
+                all.push(Program { source: source.clone(), defines });
             }
         }
     }
     all
+}
+
+/// Whether macros that a line gives the same choices have the same value.
+fn diagonal(line: &str, defines: &[String]) -> bool {
+    let choices =
+        |name: &str| line.split_whitespace().find_map(|d| d.strip_prefix(name)).filter(|v| v.starts_with('{'));
+    let value = |name: &str| defines.iter().find_map(|d| d.strip_prefix(name));
+    SAME.iter().all(|names| {
+        let mut pairs = names.windows(2);
+        pairs.all(|p| choices(p[0]).is_none() || choices(p[0]) != choices(p[1]) || value(p[0]) == value(p[1]))
+    })
 }
 
 /// A text with `{a,b}` as all the texts it stands for.
