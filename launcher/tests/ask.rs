@@ -327,3 +327,24 @@ fn the_help_texts_read_like_finished_ones() {
         assert!(help.contains(part), "{part} is missing in\n{help}");
     }
 }
+
+#[test]
+fn the_doctor_says_what_is_missing_for_a_gpu() {
+    let text = answer(&["doctor"]);
+    let of = |name: &str| {
+        let line = text.lines().find(|l| l.get(6..).is_some_and(|l| l.starts_with(name)));
+        line.unwrap_or_else(|| panic!("no line of {name} in\n{text}")).to_string()
+    };
+    for name in ["CUDA driver", "GPUs", "NVRTC", "cuBLASLt", "NCCL", "kernel cache", "Device::Cuda"] {
+        assert!(of(name).len() > 20, "{text}");
+    }
+    if text.contains("libcuda.so is not on the library search path") {
+        assert!(of("CUDA driver").starts_with("note  CUDA driver"), "{text}");
+        assert!(of("CUDA driver").ends_with("tensors live on the CPU"), "{text}");
+        assert!(of("GPUs").ends_with("none: there is no driver"), "{text}");
+        let end = "asking for it is an error: no CUDA driver: libcuda.so is not on the library search path";
+        assert!(of("Device::Cuda").ends_with(end), "{text}");
+    } else {
+        println!("skipped: this machine has a CUDA driver");
+    }
+}

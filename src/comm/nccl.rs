@@ -14,7 +14,7 @@ use super::{DType, ReduceOp};
 use crate::error::{Error, Result};
 use cudarc::nccl::sys::{self, ncclResult_t as Status};
 use oflow_kernels::cuda::probe::probe;
-use oflow_kernels::cuda::{Gpu, Stream};
+use oflow_kernels::cuda::{Event, Gpu, Stream};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -126,6 +126,8 @@ pub struct NcclComm {
     /// None once it has been aborted.
     raw: Mutex<Option<Raw>>,
     why: Mutex<Option<String>>,
+    /// After the work of the last call.
+    last: Event,
     pulse: Arc<dyn Pulse>,
 }
 
@@ -142,6 +144,7 @@ impl NcclComm {
         pulse: Arc<dyn Pulse>,
     ) -> Result<Arc<NcclComm>> {
         gpu.bind()?;
+        let last = Event::new(gpu, false)?;
         let id = sys::ncclUniqueId { internal: id.map(|b| b as c_char) };
         let mut config = Config::non_blocking();
         let mut raw: sys::ncclComm_t = std::ptr::null_mut();
@@ -156,6 +159,7 @@ impl NcclComm {
             ranks: ranks.to_vec(),
             raw: Mutex::new(Some(Raw(raw))),
             why: Mutex::default(),
+            last,
             pulse,
         });
         comm.settle("starting an NCCL communicator", status, Some(Instant::now() + START_TIMEOUT))?;
@@ -182,7 +186,7 @@ impl NcclComm {
     ) -> Result<()> {
         let (d, o) = (data_type(dtype)?, reduction(dtype, op));
         // SAFETY: by this function's contract.
-        self.call("ncclAllReduce", |c| unsafe {
+        self.call(stream, "ncclAllReduce", |c| unsafe {
             sys::ncclAllReduce(from.cast(), to.cast(), count, d, o, c, raw_stream(stream))
         })
     }
@@ -201,7 +205,7 @@ impl NcclComm {
     ) -> Result<()> {
         let (d, o) = (data_type(dtype)?, reduction(dtype, op));
         // SAFETY: by this function's contract.
-        self.call("ncclReduceScatter", |c| unsafe {
+        self.call(stream, "ncclReduceScatter", |c| unsafe {
             sys::ncclReduceScatter(from.cast(), to.cast(), count, d, o, c, raw_stream(stream))
         })
     }
@@ -213,7 +217,7 @@ impl NcclComm {
     pub unsafe fn all_gather(&self, stream: &Stream, from: *const u8, to: *mut u8, bytes: usize) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
         // SAFETY: by this function's contract.
-        self.call("ncclAllGather", |c| unsafe {
+        self.call(stream, "ncclAllGather", |c| unsafe {
             sys::ncclAllGather(from.cast(), to.cast(), bytes, d, c, raw_stream(stream))
         })
     }
@@ -225,7 +229,7 @@ impl NcclComm {
     pub unsafe fn broadcast(&self, stream: &Stream, buf: *mut u8, bytes: usize, root: usize) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
         // SAFETY: by this function's contract.
-        self.call("ncclBroadcast", |c| unsafe {
+        self.call(stream, "ncclBroadcast", |c| unsafe {
             sys::ncclBroadcast(buf.cast(), buf.cast(), bytes, d, root as c_int, c, raw_stream(stream))
         })
     }
@@ -241,7 +245,7 @@ impl NcclComm {
         receives: &[(usize, *mut u8, usize)],
     ) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
-        self.call("ncclSend and ncclRecv", |c| {
+        self.call(stream, "ncclSend and ncclRecv", |c| {
             let mut worst = Status::ncclSuccess;
             let mut note = |s: Status| {
                 if worst == Status::ncclSuccess || worst == Status::ncclInProgress {
@@ -264,18 +268,25 @@ impl NcclComm {
         })
     }
 
-    fn call(&self, what: &str, run: impl FnOnce(sys::ncclComm_t) -> Status) -> Result<()> {
+    fn call(&self, stream: &Stream, what: &str, run: impl FnOnce(sys::ncclComm_t) -> Status) -> Result<()> {
         self.gpu.bind()?;
         let status = {
             let raw = self.lock();
             run(raw.as_ref().ok_or_else(|| self.lost())?.0)
         };
-        self.settle(what, status, None)
+        self.settle(what, status, None)?;
+        Ok(self.last.record(stream)?)
+    }
+
+    /// Whether work of it is still on the stream.
+    fn is_busy(&self) -> bool {
+        // An event that cannot be asked is that of a broken device, which others report.
+        !self.last.reached().unwrap_or(true)
     }
 
     /// Waits until a call has been accepted: its work is then on the stream.
     fn settle(&self, what: &str, mut status: Status, deadline: Option<Instant>) -> Result<()> {
-        let mut looks = 0u32;
+        let (mut looks, mut missed) = (0u32, None);
         loop {
             match status {
                 Status::ncclSuccess => return Ok(()),
@@ -292,7 +303,8 @@ impl NcclComm {
                 _ => std::thread::sleep(Duration::from_micros(100)),
             }
             if looks.is_multiple_of(256) {
-                if let Some(e) = self.pulse.failure().or_else(|| self.left()) {
+                let left = || self.left().filter(|_| missed.get_or_insert_with(Instant::now).elapsed() > GRACE);
+                if let Some(e) = self.pulse.failure().or_else(left) {
                     self.abort(e.message());
                     return Err(e);
                 }
@@ -351,7 +363,15 @@ impl Drop for NcclComm {
         if self.gpu.bind().is_err() {
             return;
         }
-        let until = Instant::now() + END_TIMEOUT;
+        // What is still on the stream gets its time, unless a member of it has gone.
+        let mut missed = None;
+        while self.is_busy() && self.pulse.failure().is_none() {
+            if self.left().is_some() && missed.get_or_insert_with(Instant::now).elapsed() > GRACE {
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        let until = Instant::now() + if self.is_busy() { Duration::ZERO } else { END_TIMEOUT };
         // SAFETY: a live communicator, until it is destroyed or aborted below, once.
         unsafe {
             let mut status = sys::ncclCommFinalize(raw);
@@ -444,7 +464,8 @@ impl Watched {
             if let Some(e) = comm.pulse.failure().or(reported) {
                 return self.fail(e);
             }
-            left = left.or_else(|| comm.left());
+            // Who has left is not missed by a communicator whose work is done.
+            left = left.or_else(|| comm.left().filter(|_| comm.is_busy()));
         }
         match left {
             None => *missed = None,

@@ -176,7 +176,6 @@ impl Links {
     fn identity(&self) -> Result<[u8; 24]> {
         let mut host = FixedHasher::default();
         host.write(&std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default());
-        host.write(&std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default());
         let (gpu, host) = (self.gpu.uuid()?, host.finish().to_le_bytes());
         Ok(std::array::from_fn(|i| if i < 16 { gpu[i] } else { host[i - 16] }))
     }

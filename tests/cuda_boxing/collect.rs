@@ -39,8 +39,8 @@ fn layouts_and_reading() -> Result<()> {
         assert_eq!(back.to_global((&line, sbp![S(0)]))?.to_vec::<f32>()?, values);
         // Boxings of both devices in turn, one order on every rank.
         let y = host.to_global((&Placement::all(Device::Cpu)?, sbp![B]))?;
-        for i in 0..4 {
-            let (on_gpu, on_cpu) = (x.to_global(sbp![S(i % 2)])?, y.to_global(sbp![S(1 - i % 2)])?);
+        for (one, other) in [(sbp![S(0)], sbp![S(1)]), (sbp![S(1)], sbp![S(0)]), (sbp![P], sbp![S(0)])] {
+            let (on_gpu, on_cpu) = (x.to_global(one)?, y.to_global(other)?);
             assert_eq!(on_cpu.to_vec::<f32>()?, values);
             assert_eq!(on_gpu.to_vec::<f32>()?, values);
         }

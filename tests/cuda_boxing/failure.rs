@@ -3,11 +3,12 @@
 use super::oracle::{mesh_of, shard_size};
 use super::ranks::tag;
 use super::rig::{Rig, Shard, cuda, gpus};
+use oflow::ErrorKind;
 use oflow::boxing::{BoxingPlan, Layout, plan};
 use oflow::comm::sim;
 use oflow::kernels::DType;
 use oflow::placement::Device;
-use oflow::{ErrorKind, sbp};
+use oflow::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -132,8 +132,11 @@ pub fn names(folder: &Path) -> Vec<String> {
 /// Opens by their paths the libraries that the loader does not find, for the rest of the process. Returns those that lie
 /// somewhere but are still not found under a name that is asked for.
 pub(super) fn open_unfound() -> Vec<(Library, PathBuf)> {
+    if !has_driver() {
+        return vec![];
+    }
     let missing: Vec<Library> = LIBRARIES.into_iter().filter(|l| !l.is_found()).collect();
-    if missing.is_empty() || !has_driver() {
+    if missing.is_empty() {
         return vec![];
     }
     let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
