@@ -171,6 +171,7 @@ fn what_does_not_match_is_an_error() {
                 enter(0);
                 let mut comm = std::ptr::null_mut();
                 assert_eq!(ncclCommInitRank(&mut comm, 2, id, rank), ncclResult_t::ncclInvalidUsage);
+                assert!(comm.is_null());
             });
         }
     });

@@ -110,6 +110,10 @@ fn a_thread_needs_a_context_and_pointers_must_be_live() {
         assert_eq!(sys::cuMemsetD8Async(at, 7, 101, std::ptr::null_mut()), wrong);
         assert_eq!(sys::cuMemFree_v2(at + 4), wrong);
         let stream = stream();
+        assert_eq!(sys::cuMemFreeAsync(at, stream), wrong, "not allocated in the order of a stream");
+        assert_eq!(sys::cuMemFree_v2(at), OK);
+        let mut at = 0;
+        assert_eq!(sys::cuMemAllocAsync(&mut at, 100, stream), OK);
         assert_eq!(sys::cuMemFreeAsync(at, stream), OK);
         // From the call on, not from when the stream comes to it.
         assert_eq!(sys::cuMemcpyDtoH_v2(to, at, 1), wrong);

@@ -130,29 +130,38 @@ OF_FN void rows_with_rows(f32 (&c)[TILES][COLUMNS / 8][4], of_shared_t a, of_sha
     }
 }
 
-// c += p b: a result of `rows_with_rows`, rounded to halves, with a tile of SUMMED rows that are COLUMNS long.
+// Step `k` of a result of `rows_with_rows`, rounded to halves, as a left operand.
+template <int N> OF_FN void pack(u32 (&x)[4], const f32 (&p)[N][4], int k) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        const f32* from = p[2 * k + i / 2] + i % 2 * 2;
+        x[i] = of_pack2(from[0], from[1], T());
+    }
+}
+
+// c += x b for step `k`: 16 columns of x with 16 rows, COLUMNS long, of a tile.
+template <int TILES, int COLUMNS> OF_FN void times_step(f32 (&c)[TILES][COLUMNS / 8][4], const u32 (&x)[TILES][4], of_shared_t b, int k) {
+#pragma unroll
+    for (int n = 0; n < COLUMNS / 16; n++) {
+        u32 y[4];
+        of_ldmatrix4_trans(y, b + (k * 16 * (COLUMNS + 8) + n * 16) * 2);
+#pragma unroll
+        for (int m = 0; m < TILES; m++) {
+            of_mma(c[m][2 * n], x[m], y, c[m][2 * n], T());
+            of_mma(c[m][2 * n + 1], x[m], y + 2, c[m][2 * n + 1], T());
+        }
+    }
+}
+
+// c += p b: a result of `rows_with_rows` with a tile of SUMMED rows.
 template <int TILES, int COLUMNS, int SUMMED>
 OF_FN void times_tile(f32 (&c)[TILES][COLUMNS / 8][4], const f32 (&p)[TILES][SUMMED / 8][4], of_shared_t b) {
 #pragma unroll
     for (int k = 0; k < SUMMED / 16; k++) {
         u32 x[TILES][4];
 #pragma unroll
-        for (int m = 0; m < TILES; m++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const f32* from = p[m][2 * k + i / 2] + i % 2 * 2;
-                x[m][i] = of_pack2(from[0], from[1], T());
-            }
-#pragma unroll
-        for (int n = 0; n < COLUMNS / 16; n++) {
-            u32 y[4];
-            of_ldmatrix4_trans(y, b + (k * 16 * (COLUMNS + 8) + n * 16) * 2);
-#pragma unroll
-            for (int m = 0; m < TILES; m++) {
-                of_mma(c[m][2 * n], x[m], y, c[m][2 * n], T());
-                of_mma(c[m][2 * n + 1], x[m], y + 2, c[m][2 * n + 1], T());
-            }
-        }
+        for (int m = 0; m < TILES; m++) pack(x[m], p[m], k);
+        times_step<TILES, COLUMNS>(c, x, b, k);
     }
 }
 
@@ -194,6 +203,10 @@ struct Place {
         start = first + thread / 32 * rows;
         row = start + thread % 32 / 4;
         column = thread % 4 * 2;
+    }
+    // Of the keys from `start` on, in a thread's columns, how many a row sees; `down` is the row's distance from the first.
+    __device__ __forceinline__ int seen(int down, int keys, int start) const {
+        return (CAUSAL && row + down + 1 < keys ? row + down + 1 : keys) - start - column;
     }
 };
 
@@ -256,13 +269,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
-                for (int n = 0; n < KEYS / 8; n++)
+                for (int h = 0; h < 2; h++) {
+                    const int seen = at.seen(m * 16 + h * 8, p.keys, j * KEYS);
 #pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        int key = j * KEYS + n * 8 + at.column + i % 2;
-                        bool hidden = key >= p.keys || (CAUSAL && key > at.row + m * 16 + i / 2 * 8);
-                        if (hidden) s[m][n][i] = -OF_INF;
-                    }
+                    for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                        for (int i = 0; i < 2; i++)
+                            if (n * 8 + i >= seen) s[m][n][2 * h + i] = -OF_INF;
+                }
         }
 #pragma unroll
         for (int m = 0; m < TILES; m++)
@@ -290,7 +304,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
 #pragma unroll
                 for (int n = 0; n < DV / 8; n++) sums[m][n][2 * h] *= factor, sums[m][n][2 * h + 1] *= factor;
             }
-        times_tile<TILES, DV, KEYS>(sums, s, left_place(v_tile, PITCH_V));
+        // Half as many registers as `s` has, before the values come in.
+        u32 x[KEYS / 16][TILES][4];
+#pragma unroll
+        for (int k = 0; k < KEYS / 16; k++)
+#pragma unroll
+            for (int m = 0; m < TILES; m++) pack(x[k][m], s[m], k);
+        const of_shared_t v_at = left_place(v_tile, PITCH_V);
+#pragma unroll
+        for (int k = 0; k < KEYS / 16; k++) times_step<TILES, DV>(sums, x[k], v_at, k);
     }
     of_copy_async_wait<0>();
     __syncthreads();
@@ -375,17 +397,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
         f32 s[1][QUERIES / 8][4];
         clear(s);
         rows_with_rows<1, QUERIES, D>(s, warp_place<16>(k_tile, PITCH), right_place(q_tile, PITCH));
-        const bool masked = CAUSAL && i * QUERIES < first + KEYS;
-        const int key = masked ? place().row : 0;
 #pragma unroll
         for (int n = 0; n < QUERIES / 8; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 // Past the last query all of Q, dO, lse and delta is zero: 1 times zero.
-                f32 weight = of_exp2(s[0][n][e] * scale_log2 - lse[n * 8 + e % 2] * LOG2E);
-                bool hidden = masked && key + e / 2 * 8 > i * QUERIES + n * 8 + column + e % 2;
-                s[0][n][e] = hidden ? 0.0f : weight;
+                s[0][n][e] = of_exp2(s[0][n][e] * scale_log2 - lse[n * 8 + e % 2] * LOG2E);
             }
+        if (CAUSAL && i * QUERIES < first + KEYS) {
+            const Place at = place();
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                // The queries before these do not see the row's key.
+                const int blind = at.row + h * 8 - i * QUERIES - at.column;
+#pragma unroll
+                for (int n = 0; n < QUERIES / 8; n++)
+#pragma unroll
+                    for (int e = 0; e < 2; e++)
+                        if (n * 8 + e < blind) s[0][n][2 * h + e] = 0.0f;
+            }
+        }
         of_copy_async_wait<1>();
         __syncthreads();
         times_tile<1, DV, QUERIES>(dv, s, left_place(dout_tile, PITCH_V));
@@ -472,19 +503,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
         f32 s[TILES][KEYS / 8][4];
         clear(s);
         rows_with_rows<TILES, KEYS, D>(s, warp_place<TILES * 16>(q_tile, PITCH), right_place(k_tile, PITCH));
-        const bool masked = (j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + 1);
-        const Place at = place();
 #pragma unroll
         for (int m = 0; m < TILES; m++)
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const f32 weight = of_exp2(s[m][n][e] * scale_log2 - lse[m][e / 2]);
-                    const int key = j * KEYS + n * 8 + at.column + e % 2;
-                    const bool hidden = masked && (key >= p.keys || (CAUSAL && key > at.row + m * 16 + e / 2 * 8));
-                    s[m][n][e] = hidden ? 0.0f : weight;
+                for (int e = 0; e < 4; e++) s[m][n][e] = of_exp2(s[m][n][e] * scale_log2 - lse[m][e / 2]);
+        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + 1)) {
+            const Place at = place();
+#pragma unroll
+            for (int m = 0; m < TILES; m++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    const int seen = at.seen(m * 16 + h * 8, p.keys, j * KEYS);
+#pragma unroll
+                    for (int n = 0; n < KEYS / 8; n++)
+#pragma unroll
+                        for (int i = 0; i < 2; i++)
+                            if (n * 8 + i >= seen) s[m][n][2 * h + i] = 0.0f;
                 }
+        }
         of_copy_async_wait<1>();
         __syncthreads();
         f32 ds[TILES][KEYS / 8][4];

@@ -200,16 +200,3 @@ extern "C" __global__ void __launch_bounds__(256)
         if (slot == 0 && output < p.outputs) put(out[of_at<I>((I)output, p.kept, p.kept_out)], total);
     }
 }
-
-// The index along a dim plus `first` where x equals m, NaN equal to NaN; elsewhere the largest i64. x and out are
-// contiguous, with `n` elements `inner` apart along the dim.
-extern "C" __global__ void match_index(const T* x, const T* m, O* out, u64 total, u64 n, u64 inner, i64 first,
-                                       OF_PARAM of_reduce p) {
-    const u64 step = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < total; i += step) {
-        const auto a = of_get<acc_t<T>>(x[i]);
-        const auto b = of_get<acc_t<T>>(m[of_at<I>((I)i, p.kept, p.kept_x)]);
-        const bool hit = a == b || (a != a && b != b);
-        of_set(out[i], hit ? (i64)((I)i / (I)inner % (I)n) + first : 0x7fffffffffffffffLL);
-    }
-}

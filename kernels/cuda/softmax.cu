@@ -10,6 +10,12 @@ typedef acc_t<T> A;
 // Groups of VEC elements on their way at once where the row is not kept.
 #define UNROLL (VEC * (int)sizeof(T) >= 16 ? 2 : 8)
 
+// What is taken from the exponents, or the factor of the exponentials. An infinity makes the whole row NaN.
+OF_FN A finish(A largest, A sum) {
+    if (largest == of_infinity<A>()) return (A)OF_NAN;
+    return LOG ? log(sum) : (A)1 / sum;
+}
+
 // Rows whose elements are neighbours.
 extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T* y, OF_PARAM of_rows<2> p) {
     __shared__ A room[32];
@@ -46,7 +52,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
 #endif
         }
         sum = of_group_reduce<ROW, of_sum_op>(sum, (A)0, room);
-        const A last = LOG ? log(sum) : (A)1 / sum;
+        const A last = finish(largest, sum);
 #pragma unroll
         for (int k = 0; k < PER; k++) {
             const i64 i = (i64)(lane + k * ROW) * VEC;
@@ -77,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
             for (int k = 0; k < UNROLL * VEC; k++) mine.add(v[k]);
         }
         const of_online<A> all = of_group_online<ROW>(mine, room);
-        const A last = LOG ? log(all.sum) : all.largest == of_infinity<A>() ? (A)OF_NAN : (A)1 / all.sum;
+        const A last = finish(all.largest, all.sum);
         for (i64 first = lane * VEC; first < n; first += ROW * VEC * UNROLL) {
             A v[UNROLL * VEC];
 #pragma unroll
@@ -196,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) softmax_columns(const T
         sums[warp][lane] = mine.under(m);
         __syncthreads();
         for (int w = 0; w < WARPS; w++) sum += sums[w][lane];
-        const A last = LOG ? log(sum) : m == of_infinity<A>() ? (A)OF_NAN : (A)1 / sum;
+        const A last = finish(m, sum);
         if (base + lane < p.count) {
 #pragma unroll 4
             for (i64 i = warp; i < n; i += WARPS) {

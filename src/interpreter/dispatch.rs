@@ -331,8 +331,7 @@ fn run_kernel(
 
 /// Forgets the boxed forms and casts of the tensors that a call writes.
 fn forget_written(call: &Call<'_>) {
-    let mutable = |i: usize| call.op.sig.inputs.get(i).is_some_and(|d| d.mutable);
-    let written = call.inputs.iter().enumerate().filter(|(i, _)| mutable(*i)).filter_map(|(_, t)| *t);
+    let written = call.inputs.iter().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, t)| *t);
     for t in written.chain(call.given) {
         t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }

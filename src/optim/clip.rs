@@ -30,24 +30,7 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
     if let Some(g) = grads.iter().find(|g| g.is_global() != first.is_global()) {
         return Err(Error::argument(format!("cannot clip {first} together with {g}: one is local")));
     }
-    // Squares of halves overflow and lose bits.
-    let dtype = if grads.iter().any(|g| g.dtype() == DType::F64) { DType::F64 } else { DType::F32 };
-    let mut total: Option<Tensor> = None;
-    for placement in placements(&grads)? {
-        let here: Vec<&Tensor> = grads.iter().filter(|g| g.placement().ok() == placement.as_ref()).collect();
-        let mut sum = sum_of_squares(&here, dtype, placement.as_ref(), site)?;
-        if let (Some(p), Some(t)) = (&placement, &total)
-            && t.placement()? != p
-        {
-            let home = t.placement()?.clone();
-            sum = sum.to_global((&home, NdSbp::broadcast(home.axes())))?;
-        }
-        total = Some(match total {
-            Some(t) => t.add(&sum)?,
-            None => sum,
-        });
-    }
-    let Some(total) = total else { return Err(Error::argument("no gradient")) };
+    let total = total_of_squares(&grads, site)?;
     let norm = total.sqrt()?;
     let factor = norm.add(1e-6)?.rdiv(max_norm)?.minimum(1.0)?;
     for group in groups(&grads, |g| g, |_| ()) {
@@ -61,6 +44,28 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
         invoke(op!("scale_many"), &inputs, smallvec![], smallvec![], site)?;
     }
     Ok(norm)
+}
+
+/// Sum of squares of all elements of all gradients, on the placement of the first: one reduction however many there are.
+pub(super) fn total_of_squares(grads: &[Tensor], site: CallSite) -> Result<Tensor> {
+    // Squares of halves overflow and lose bits.
+    let dtype = if grads.iter().any(|g| g.dtype() == DType::F64) { DType::F64 } else { DType::F32 };
+    let mut total: Option<Tensor> = None;
+    for placement in placements(grads)? {
+        let here: Vec<&Tensor> = grads.iter().filter(|g| g.placement().ok() == placement.as_ref()).collect();
+        let mut sum = sum_of_squares(&here, dtype, placement.as_ref(), site)?;
+        if let (Some(p), Some(t)) = (&placement, &total)
+            && t.placement()? != p
+        {
+            let home = t.placement()?.clone();
+            sum = sum.to_global((&home, NdSbp::broadcast(home.axes())))?;
+        }
+        total = Some(match total {
+            Some(t) => t.add(&sum)?,
+            None => sum,
+        });
+    }
+    total.ok_or_else(|| Error::argument("no gradient"))
 }
 
 /// The distinct placements, in order of first use; one `None` for local gradients.

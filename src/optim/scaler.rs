@@ -4,18 +4,20 @@
 //! a large scale before backward and the gradients are divided by it, in f32, before the optimizer sees them. When one of
 //! them is infinite or NaN the step is left out and the scale halved; after many good steps it is doubled.
 //!
-//! Whether a gradient is not finite is one answer for the whole job: each rank looks at its shards, the flags (0 or NaN) are
-//! added up over the mesh, and every rank reads the same number. That read is the only one; it makes the host wait for
-//! backward once per step.
+//! Whether a gradient is not finite is one answer for the whole job: the sum of the squares of all elements, as clipping
+//! takes it, is infinite or NaN where one element is (or is above 1e19, which is no better), and every rank reads the same
+//! number. That read is the only one; it makes the host wait for backward once per step.
 
 use super::Optimizer;
+use super::clip::total_of_squares;
+use super::many::groups;
 use crate::context::no_grad;
-use crate::error::{Error, Result};
-use crate::functional::stack;
-use crate::placement::Placement;
+use crate::error::{CallSite, Error, Result};
+use crate::functional::{full, invoke, op};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
+use smallvec::smallvec;
 
 /// Settings of [`GradScaler`]; PyTorch's defaults.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +62,7 @@ pub struct GradScaler {
     scale: f64,
     /// Good steps since the scale last changed.
     good: usize,
-    /// Optimizers (by where their parameters lie) whose gradients are unscaled, with their flag: 0, or NaN.
+    /// Optimizers (by where their parameters lie) whose gradients are unscaled, with the sum of all their squares.
     unscaled: Vec<(usize, Tensor)>,
     /// What was read of them since the last update.
     found: Option<bool>,
@@ -98,25 +100,27 @@ impl GradScaler {
     /// [`update`]: GradScaler::update
     #[track_caller]
     pub fn unscale_(&mut self, opt: &dyn Optimizer) -> Result<()> {
-        if self.flag(opt).is_some() {
+        if self.squares(opt).is_some() {
             return Err(Error::argument("the gradients of this optimizer are unscaled already")
                 .help("call `update()` after each step"));
         }
-        let _quiet = no_grad();
-        let factor = 1.0 / self.scale;
+        let (_quiet, site) = (no_grad(), CallSite::here());
         let mut grads = vec![];
         for p in opt.parameters() {
-            let Some(g) = p.grad() else { continue };
+            let Some(mut g) = p.grad() else { continue };
             if g.dtype().is_half() {
-                let wide = g.cast(DType::F32)?.mul(factor)?;
-                p.set_grad(Some(wide.clone()));
-                grads.push(wide);
-            } else {
-                g.mul_(factor)?;
-                grads.push(g);
+                g = g.cast(DType::F32)?;
+                p.set_grad(Some(g.clone()));
             }
+            grads.push(g);
         }
-        self.unscaled.push((key(opt), flag(&grads)?));
+        if grads.is_empty() {
+            return Err(Error::argument("no parameter has a gradient to unscale")
+                .help("call `backward()` first")
+                .at(site));
+        }
+        scale_all(&grads, 1.0 / self.scale, site)?;
+        self.unscaled.push((key(opt), total_of_squares(&grads, site)?));
         Ok(())
     }
 
@@ -124,11 +128,11 @@ impl GradScaler {
     /// backward: the decision is the host's.
     #[track_caller]
     pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
-        if self.flag(opt).is_none() {
+        if self.squares(opt).is_none() {
             self.unscale_(opt)?;
         }
-        let finite = match self.flag(opt) {
-            Some(flag) => !flag.item()?.is_nan(),
+        let finite = match self.squares(opt) {
+            Some(squares) => squares.item()?.is_finite(),
             None => true,
         };
         self.found = Some(self.found.unwrap_or(false) || !finite);
@@ -159,7 +163,7 @@ impl GradScaler {
         }
     }
 
-    fn flag(&self, opt: &dyn Optimizer) -> Option<&Tensor> {
+    fn squares(&self, opt: &dyn Optimizer) -> Option<&Tensor> {
         self.unscaled.iter().find(|(k, _)| *k == key(opt)).map(|(_, f)| f)
     }
 }
@@ -168,52 +172,17 @@ fn key(opt: &dyn Optimizer) -> usize {
     opt.parameters().as_ptr() as usize
 }
 
-/// 0 if all elements of all gradients are finite, else NaN; whole on every rank.
-fn flag(grads: &[Tensor]) -> Result<Tensor> {
-    let mut homes: Vec<Option<Placement>> = vec![];
-    for g in grads {
-        let home = g.placement().ok().cloned();
-        if !homes.contains(&home) {
-            homes.push(home);
-        }
-    }
-    let mut total: Option<Tensor> = None;
-    for home in &homes {
-        // Finite times 0 is 0; infinity and NaN are NaN, and so is every sum with one.
-        let parts: Vec<Tensor> = grads
-            .iter()
-            .filter(|g| g.placement().ok() == home.as_ref())
-            .map(|g| g.cast(DType::F32)?.mul(0.0)?.sum(()))
-            .collect::<Result<_>>()?;
-        let mut sum = match home {
-            Some(home) => whole(&parts, home)?,
-            None => stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())?,
+/// Multiplies gradients by a number, those that lie alike together.
+fn scale_all(grads: &[Tensor], factor: f64, site: CallSite) -> Result<()> {
+    for group in groups(grads, |g| g, |_| ()) {
+        let f = match group[0].placement() {
+            Ok(p) => full([], factor, (p, NdSbp::broadcast(p.axes())))?,
+            Err(_) => full([], factor, group[0].device())?,
         };
-        if let (Some(here), Some(t)) = (home, &total)
-            && t.placement()? != here
-        {
-            let first = t.placement()?.clone();
-            sum = sum.to_global((&first, NdSbp::broadcast(first.axes())))?;
-        }
-        total = Some(match total {
-            Some(t) => t.add(&sum)?,
-            None => sum,
-        });
+        let inputs: Vec<Option<&Tensor>> = [&f].into_iter().chain(group).map(Some).collect();
+        invoke(op!("scale_many"), &inputs, smallvec![], smallvec![], site)?;
     }
-    total.ok_or_else(|| Error::argument("no parameter has a gradient to unscale").help("call `backward()` first"))
-}
-
-/// The sum of numbers that lie differently, with one reduction for all of them.
-fn whole(parts: &[Tensor], home: &Placement) -> Result<Tensor> {
-    let whole = NdSbp::broadcast(home.axes());
-    let mut common = whole.clone();
-    for p in parts {
-        for (a, s) in p.sbp()?.iter().enumerate().filter(|(_, s)| s.is_partial()) {
-            common = common.with(a, *s);
-        }
-    }
-    let parts: Vec<Tensor> = parts.iter().map(|p| p.to_global(&common)).collect::<Result<_>>()?;
-    stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())?.to_global(&whole)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -221,7 +190,7 @@ mod tests {
     use super::*;
     use crate::functional::{IntoTarget, ones};
     use crate::optim::{Sgd, SgdOptions};
-    use crate::placement::Device;
+    use crate::placement::{Device, Placement};
     use crate::{run_ranks, sbp};
 
     fn sgd(ps: &[Tensor]) -> Sgd {

@@ -406,6 +406,22 @@ for nesterov in (False, True):
     case("sgd_step", lambda p, g, b: sgd(p, g, b, momentum=0.9, weight_decay=0.02, nesterov=nesterov), values((2, 3)), values((2, 3), start=1), values((2, 3), start=2),
          attrs={"lr": 0.1, "decay": 0.9, "weight_decay": 0.02, "nesterov": nesterov}, backward=False)
 
+
+
+def both(step, n):
+    """The step for each group of n tensors; what it changes, in order."""
+    return lambda *xs: [y for k in range(0, len(xs), n) for y in step(*xs[k:k + n])]
+
+
+case("adamw_many", both(adamw, 4), *[values(s, positive=k == 3, start=k) for s in ((2, 3), (5,)) for k in range(4)],
+     attrs={"lr": 0.1, "beta1": 0.8, "beta2": 0.95, "eps": 1e-6, "weight_decay": 0.03, "step": 3}, backward=False)
+case("sgd_many", both(lambda p, g, b: sgd(p, g, b, momentum=0.9), 3), *[values(s, start=k) for s in ((2, 3), (5,)) for k in range(3)],
+     attrs={"lr": 0.1, "decay": 0.9}, backward=False)
+case("sgd_many", both(lambda p, g, b: sgd(p, g), 3), values((2, 3)), values((2, 3), start=1), None, values((4,)), values((4,), start=1), None,
+     attrs={"lr": 0.1}, backward=False)
+case("scale_many", lambda s, *xs: [x * s for x in xs], torch.tensor(0.3), values((2, 3)), values((4,), "f64"), backward=False)
+case("sum_of_squares", lambda *xs: sum((x * x).sum() for x in xs), values((2, 3)), values((4,), start=1))
+
 with open("ops.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 

@@ -13,8 +13,9 @@
 //! | `OFLOW_EMULATOR_GPUS` | 1 | how many GPUs there are |
 //! | `OFLOW_EMULATOR_MEMORY_MB` | 4096 | memory of each |
 //! | `OFLOW_EMULATOR_DELAY_US` | 0 | each operation of a stream first sleeps up to so long, at random: missing waits show |
-//! | `OFLOW_EMULATOR_ORDER` | 0 | 1, 2 or 3: other orders in which a block's threads run |
+//! | `OFLOW_EMULATOR_ORDER` | 0 | in which order threads run, a sum of: 1 lanes from the last, 2 every thread as far as it gets before any goes on, 4 blocks from the last; 8: another order each launch |
 //! | `OFLOW_EMULATOR_STRICT` | 1 | 0: host code may touch device memory while streams are idle |
+//! | `OFLOW_EMULATOR_NCCL_TIMEOUT_S` | 120 | how long ranks wait for each other |
 //! | `OFLOW_EMULATOR_CACHE` | a folder in the temporary one | where compiled kernels are kept |
 //!
 //! Where to start reading: `driver/mod.rs` for the state, `driver/stream.rs` for how work is ordered.

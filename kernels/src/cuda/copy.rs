@@ -56,7 +56,7 @@ pub fn copy(q: &Queue, src: &View, dst: &View) -> Result<()> {
     if walk.dims.len() == 1 && walk.strides.iter().all(|s| s[0] == 1) {
         return contiguous();
     }
-    if let Some(d) = turned(&walk) {
+    if let Some(d) = turned(&walk, bytes) {
         return transpose(q, &walk, d, src, dst);
     }
     let size = bytes * widen(&mut walk, [dst.ptr(), src.ptr()], bytes);
@@ -92,8 +92,19 @@ fn cast(from: DType, to: DType) -> Result<&'static Program> {
     program.as_ref().map_err(Clone::clone)
 }
 
+/// The side of a tile.
+fn side(bytes: usize) -> usize {
+    if bytes <= 2 { 64 } else { 32 }
+}
+
+/// The blocks of a transpose with its rows along dim `d`: one for each tile, with the tiles along both sides.
+fn tiles(walk: &Walk, d: usize, bytes: usize) -> (usize, [usize; 2]) {
+    let tiles = [walk.dims[d].div_ceil(side(bytes)), walk.inner().div_ceil(side(bytes))];
+    (walk.rows() / walk.dims[d] * tiles[0] * tiles[1], tiles)
+}
+
 /// The dim along which the source has its runs, where the output has them along another and both are long enough for tiles.
-fn turned(walk: &Walk) -> Option<usize> {
+fn turned(walk: &Walk, bytes: usize) -> Option<usize> {
     let last = walk.dims.len() - 1;
     let fits = last >= 1
         && last - 1 <= MOST_PLANES
@@ -101,20 +112,15 @@ fn turned(walk: &Walk) -> Option<usize> {
         && !matches!(walk.inner_stride(1), 0 | 1)
         && walk.inner() >= LEAST_SIDE;
     let d = (0..last).find(|d| walk.strides[1][*d] == 1 && walk.dims[*d] >= LEAST_SIDE)?;
-    fits.then_some(d)
+    (fits && tiles(walk, d, bytes).0 <= i32::MAX as usize).then_some(d)
 }
 
 fn transpose(q: &Queue, walk: &Walk, d: usize, src: &View, dst: &View) -> Result<()> {
     let last = walk.dims.len() - 1;
     let bytes = src.dtype().size();
-    let side = if bytes <= 2 { 64 } else { 32 };
     let (rows, columns) = (walk.dims[d], walk.inner());
     let planes: SmallVec<[usize; 6]> = (0..last).filter(|o| *o != d).collect();
-    let tiles = [rows.div_ceil(side), columns.div_ceil(side)];
-    let blocks = planes.iter().map(|o| walk.dims[*o]).product::<usize>() * tiles[0] * tiles[1];
-    if blocks > i32::MAX as usize {
-        return Err(KernelError::new(format!("a copy of {:?} in another order of dims is too large", dst.dims())));
-    }
+    let (blocks, tiles) = tiles(walk, d, bytes);
     let mut words: SmallVec<[u64; 48]> = smallvec::smallvec![
         rows as u64,
         columns as u64,

@@ -7,7 +7,7 @@
 use super::rows::{Shape, blocks, strides};
 use super::{Args, Define, Function, Launch, Queue, Source};
 use crate::cpu::reduce::Reduce;
-use crate::cpu::strided::{Walk, broadcast_strides};
+use crate::cpu::strided::Walk;
 use crate::{DType, Dims, KernelError, Result, View};
 
 static REDUCE: Source = Source::file("reduce", include_str!("../../cuda/reduce.cu"));
@@ -49,7 +49,7 @@ const TILE: usize = 128;
 /// Into how many pieces the `count` elements of each of `outputs` outputs are cut, and how many elements each has.
 fn pieces(outputs: usize, count: usize, columns: bool) -> (usize, usize) {
     let (units, least) = if columns { (outputs.div_ceil(TILE), 128) } else { (outputs, 8192) };
-    if !columns && count <= SHORT {
+    if outputs == 0 || count == 0 || (!columns && count <= SHORT) {
         return (1, count);
     }
     let wanted = BLOCKS.div_ceil(units.max(1)).min(count.div_ceil(least)).max(1);
@@ -211,35 +211,6 @@ fn run(q: &Queue, x: &View, out: &View, op: i64, truth: bool, dims: &[usize], sc
         q.launch_with(function("reduce_finish")?, launch, args, &job)?;
     }
     Ok(())
-}
-
-/// Writes to `out` (i64, x's dims) the index along `dim` plus `index_offset` where `x` equals `m` (which broadcasts; NaN
-/// equals NaN), elsewhere the largest i64. `x` and `out` are contiguous.
-///
-/// # Errors
-/// Where dims or dtypes do not fit.
-pub fn match_index(q: &Queue, x: &View, m: &View, out: &View, dim: usize, index_offset: i64) -> Result<()> {
-    let fits = x.dims() == out.dims() && out.dtype() == DType::I64 && m.dtype() == x.dtype() && dim < x.rank();
-    if !fits || !x.is_contiguous() || !out.is_contiguous() {
-        return Err(KernelError::new(format!("match_index of {:?} along {dim} into {:?}", x.dims(), out.dims())));
-    }
-    let repeated = broadcast_strides(m, x.dims())?;
-    let walk = Walk::new(x.dims(), &[x.strides(), &repeated], false);
-    let job = Job { kept: Shape::new(&walk.dims)?, kept_x: strides(&walk.strides[1]), ..Job::default() };
-    let inner: usize = x.dims()[dim + 1..].iter().product();
-    let defines = [
-        Define::dtype("T", x.dtype()),
-        Define::dtype("O", DType::I64),
-        Define::int("TRUTH", 0),
-        Define::int("OP", LARGEST_AT),
-        Define::int("VEC", 1),
-        Define::int("ROW", 32),
-        Define::int("WIDE", i64::from(x.len() >= 1 << 31)),
-    ];
-    let f = q.function(&REDUCE, "match_index", &defines)?;
-    let args = Args::new().view(x).view(m).view(out).value(x.len() as u64);
-    let args = args.value(x.dims()[dim] as u64).value(inner as u64).value(index_offset);
-    q.launch_with(f, Launch::new(q.blocks(x.len(), 256, 4), 256), args, &job)
 }
 
 #[cfg(test)]

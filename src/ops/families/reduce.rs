@@ -272,7 +272,7 @@ fn match_index() -> Result<OpDef> {
             let d = cx.dim("dim", 0)?;
             let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0) as i64;
             let (x, m) = (cx.input(0)?, cx.input(1)?);
-            Ok(cuda::reduce::match_index(cx.queue()?, x, m, cx.output(0), d, first)?)
+            Ok(cuda::index::match_index(cx.queue()?, x, m, cx.output(0), d, first)?)
         })
         .grad(Grad::None)
         .samples(&["f32[3, 5] f32[3, 1]; dim=1"]))

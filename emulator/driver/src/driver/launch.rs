@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::Once;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use super::codes::*;
 use super::module::Function;
@@ -120,6 +120,15 @@ fn catch_faults() {
             }
         }
     });
+}
+
+/// In which order this launch's threads run; see `lib.rs`.
+fn order() -> u32 {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    match setting("OFLOW_EMULATOR_ORDER", 0) as u32 {
+        order @ 0..8 => order,
+        _ => COUNT.fetch_add(1, SeqCst).wrapping_mul(0x9e37_79b9) >> 29,
+    }
 }
 
 /// The parameters of one launch, copied: the caller's may be gone when the kernel runs.
@@ -241,7 +250,7 @@ unsafe extern "C" fn cuLaunchKernel(
         catch_faults();
         // SAFETY: the caller gives a pointer for each parameter.
         let parameters = unsafe { Parameters::copy(&function, params)? };
-        let order = setting("OFLOW_EMULATOR_ORDER", 0) as u32;
+        let order = order();
         let error = std::ptr::null_mut::<c_char>() as usize;
         stream.work(move |worker| {
             let error = error as *mut c_char;

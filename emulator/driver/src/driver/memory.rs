@@ -85,6 +85,8 @@ fn raise(base: usize, len: usize) {
 /// A live block. `dying` when its free is on its way in a stream.
 struct Block {
     size: usize,
+    /// Made in the order of a stream; only then may it be freed so.
+    ordered: bool,
     dying: bool,
 }
 
@@ -155,7 +157,7 @@ impl Heap {
         self.capacity
     }
 
-    fn allocate(&mut self, size: usize) -> Outcome<usize> {
+    fn allocate(&mut self, size: usize, ordered: bool) -> Outcome<usize> {
         let need = whole(size);
         if self.used + size.next_multiple_of(GRAIN) > self.capacity {
             return Err(OUT_OF_MEMORY);
@@ -181,14 +183,15 @@ impl Heap {
             unsafe { make_garbage(zero, start + need - zero) };
             self.fresh = start + need;
         }
-        self.live.insert(start, Block { size, dying: false });
+        self.live.insert(start, Block { size, ordered, dying: false });
         self.used += size.next_multiple_of(GRAIN);
         Ok(start)
     }
 
     /// Marks a block as about to be freed: from now on it is no valid argument.
-    fn doom(&mut self, start: usize) -> Outcome {
-        let block = self.live.get_mut(&start).filter(|block| !block.dying).ok_or(INVALID_VALUE)?;
+    fn doom(&mut self, start: usize, ordered: bool) -> Outcome {
+        let may = |block: &&mut Block| !block.dying && (block.ordered || !ordered);
+        let block = self.live.get_mut(&start).filter(may).ok_or(INVALID_VALUE)?;
         block.dying = true;
         Ok(())
     }
@@ -297,25 +300,28 @@ pub fn dangles(at: usize) -> bool {
 
 // ---- allocation -----------------------------------------------------------------------------------------------------
 
+/// # Safety
+/// `to` is null or a place for the result.
+unsafe fn allocate(to: *mut usize, size: usize, ordered: bool) -> Outcome {
+    let gpu = current()?;
+    if size == 0 {
+        return Err(INVALID_VALUE);
+    }
+    let start = lock(&gpu.heap).allocate(size, ordered)?;
+    // SAFETY: by contract.
+    unsafe { put(to, start) }
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAlloc_v2(to: *mut usize, size: usize) -> i32 {
-    status(current().and_then(|gpu| {
-        if size == 0 {
-            return Err(INVALID_VALUE);
-        }
-        let start = lock(&gpu.heap).allocate(size)?;
-        // SAFETY: the caller gives a place for the result.
-        unsafe { put(to, start) }
-    }))
+    // SAFETY: the caller's promise.
+    status(unsafe { allocate(to, size, false) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemAllocAsync(to: *mut usize, size: usize, stream: usize) -> i32 {
-    if let Err(code) = stream::find(stream) {
-        return code;
-    }
     // SAFETY: the caller's promise.
-    unsafe { cuMemAlloc_v2(to, size) }
+    status(stream::find(stream).and_then(|_| unsafe { allocate(to, size, true) }))
 }
 
 fn bury(gpu: &'static Gpu, start: usize) {
@@ -332,7 +338,7 @@ extern "C" fn cuMemFree_v2(at: usize) -> i32 {
             return Ok(());
         }
         let owner = owner(at).ok_or(INVALID_VALUE)?;
-        lock(&owner.heap).doom(at)?;
+        lock(&owner.heap).doom(at, false)?;
         stream::drain(owner);
         bury(owner, at);
         owner.healthy()
@@ -347,7 +353,7 @@ extern "C" fn cuMemFreeAsync(at: usize, stream: usize) -> i32 {
         }
         let stream = stream::find(stream)?;
         let owner = owner(at).ok_or(INVALID_VALUE)?;
-        lock(&owner.heap).doom(at)?;
+        lock(&owner.heap).doom(at, true)?;
         stream.control(move || bury(owner, at));
         Ok(())
     }))
@@ -459,135 +465,4 @@ unsafe extern "C" fn cuPointerGetAttribute(to: *mut c_uint, attribute: c_uint, a
         // SAFETY: the caller gives a place for the result.
         unsafe { put(to, value) }
     }))
-}
-
-// ---- copies and fills -----------------------------------------------------------------------------------------------
-
-/// Which places a copy may have.
-#[derive(Clone, Copy, PartialEq)]
-enum Side {
-    Host,
-    Device,
-    Any,
-}
-
-fn side(at: usize, len: usize, want: Side) -> Outcome<Place> {
-    let found = place(at, len)?;
-    match want {
-        Side::Any => Ok(found),
-        Side::Device if found == Place::Device => Ok(found),
-        Side::Host if found != Place::Device => Ok(found),
-        _ => Err(INVALID_VALUE),
-    }
-}
-
-/// Copies in the order of a stream. Memory of the host that is not page-locked is read before this returns and is written
-/// when this returns, as the driver does it.
-///
-/// # Safety
-/// Host ranges are valid, and stay so until the stream has done the copy.
-unsafe fn copy(dst: (usize, Side), src: (usize, Side), len: usize, stream: usize, wait: bool) -> Outcome {
-    current()?;
-    let stream = stream::find(stream)?;
-    if len == 0 {
-        return Ok(());
-    }
-    let to = side(dst.0, len, dst.1)?;
-    let from = side(src.0, len, src.1)?;
-    let (dst, src) = (dst.0, src.0);
-    let staged: Option<Box<[u8]>> = (from == Place::Pageable && !wait).then(|| {
-        // SAFETY: a host range that the caller says is valid.
-        unsafe { std::slice::from_raw_parts(src as *const u8, len) }.into()
-    });
-    let ticket = stream.work(move |_| {
-        let src = staged.as_ref().map_or(src as *const u8, |bytes| bytes.as_ptr());
-        // SAFETY: both ranges were checked or promised; `copy` allows overlap.
-        unsafe { std::ptr::copy(src, dst as *mut u8, len) };
-        Ok(())
-    });
-    if wait || to == Place::Pageable {
-        stream.wait(ticket);
-        stream.gpu.healthy()?;
-    }
-    Ok(())
-}
-
-macro_rules! copies {
-    ($($now:ident, $later:ident: $to:ident <- $from:ident;)*) => {$(
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $now(dst: usize, src: usize, len: usize) -> i32 {
-            // SAFETY: the caller's promise about host memory.
-            status(unsafe { copy((dst, Side::$to), (src, Side::$from), len, 0, true) })
-        }
-        #[unsafe(no_mangle)]
-        unsafe extern "C" fn $later(dst: usize, src: usize, len: usize, stream: usize) -> i32 {
-            // SAFETY: the caller's promise about host memory.
-            status(unsafe { copy((dst, Side::$to), (src, Side::$from), len, stream, false) })
-        }
-    )*};
-}
-copies! {
-    cuMemcpyHtoD_v2, cuMemcpyHtoDAsync_v2: Device <- Host;
-    cuMemcpyDtoH_v2, cuMemcpyDtoHAsync_v2: Host <- Device;
-    cuMemcpyDtoD_v2, cuMemcpyDtoDAsync_v2: Device <- Device;
-    cuMemcpy, cuMemcpyAsync: Any <- Any;
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cuMemcpyPeerAsync(
-    dst: usize,
-    to: usize,
-    src: usize,
-    from: usize,
-    len: usize,
-    stream: usize,
-) -> i32 {
-    if let Err(code) = gpu_of_context(to).and(gpu_of_context(from)) {
-        return code;
-    }
-    // SAFETY: no host memory is involved.
-    status(unsafe { copy((dst, Side::Device), (src, Side::Device), len, stream, false) })
-}
-
-/// Fills `count` elements.
-fn fill<T: Copy + Send + 'static>(at: usize, value: T, count: usize, stream: usize, wait: bool) -> Outcome {
-    current()?;
-    let stream = stream::find(stream)?;
-    if count == 0 {
-        return Ok(());
-    }
-    if !at.is_multiple_of(size_of::<T>()) {
-        return Err(INVALID_VALUE);
-    }
-    let bytes = count.checked_mul(size_of::<T>()).ok_or(INVALID_VALUE)?;
-    if place(at, bytes)? == Place::Pageable {
-        return Err(INVALID_VALUE);
-    }
-    let ticket = stream.work(move |_| {
-        // SAFETY: a live block or page-locked memory, checked above, aligned for T.
-        unsafe { std::slice::from_raw_parts_mut(at as *mut T, count) }.fill(value);
-        Ok(())
-    });
-    if wait {
-        stream.wait(ticket);
-    }
-    Ok(())
-}
-
-macro_rules! fills {
-    ($($now:ident, $later:ident: $type:ty;)*) => {$(
-        #[unsafe(no_mangle)]
-        extern "C" fn $now(at: usize, value: $type, count: usize) -> i32 {
-            status(fill(at, value, count, 0, true))
-        }
-        #[unsafe(no_mangle)]
-        extern "C" fn $later(at: usize, value: $type, count: usize, stream: usize) -> i32 {
-            status(fill(at, value, count, stream, false))
-        }
-    )*};
-}
-fills! {
-    cuMemsetD8_v2, cuMemsetD8Async: u8;
-    cuMemsetD16_v2, cuMemsetD16Async: u16;
-    cuMemsetD32_v2, cuMemsetD32Async: u32;
 }

@@ -2,6 +2,7 @@
 //! number that is never given twice, so that a stale one is an error and not somebody else's stream.
 
 pub mod codes;
+pub mod copy;
 pub mod device;
 pub mod event;
 pub mod launch;

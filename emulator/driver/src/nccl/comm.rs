@@ -124,6 +124,14 @@ impl Comm {
         Ok(comm)
     }
 
+    /// The handle is gone, and the rank leaves the folder if there is one.
+    fn close(&self) {
+        COMMS.remove(self.handle);
+        if let Some(folder) = self.folder.get() {
+            folder.leave();
+        }
+    }
+
     /// Waits until all ranks are there; they must have GPUs of their own.
     pub fn await_all(&self) -> Outcome {
         let result = self.meet_all();
@@ -145,10 +153,12 @@ impl Comm {
                 break gpus;
             }
             if self.aborted.load(SeqCst) {
+                folder.give_up(self.rank);
                 return Err(INVALID_USAGE);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                folder.give_up(self.rank);
                 return refuse(SYSTEM_ERROR, "not all ranks of a communicator came");
             }
             let step = left.min(Duration::from_millis(2));
@@ -212,7 +222,13 @@ unsafe fn init(to: *mut usize, ranks: c_int, id: Id, rank: c_int, config: *const
     // SAFETY: by contract.
     unsafe { to.write(comm.handle) };
     if blocking {
-        return comm.await_all();
+        let made = comm.await_all();
+        if made.is_err() {
+            // SAFETY: by contract. Nobody can destroy what was not made.
+            unsafe { to.write(0) };
+            comm.close();
+        }
+        return made;
     }
     std::thread::spawn(move || comm.await_all());
     Err(IN_PROGRESS)
@@ -244,9 +260,10 @@ extern "C" fn ncclCommFinalize(comm: usize) -> i32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn ncclCommDestroy(handle: usize) -> i32 {
+    let comm = find(handle);
     let code = ncclCommFinalize(handle);
-    if let Some(folder) = COMMS.remove(handle).as_ref().and_then(|comm| comm.folder.get()) {
-        folder.leave();
+    if let Ok(comm) = comm {
+        comm.close();
     }
     code
 }
@@ -258,10 +275,7 @@ extern "C" fn ncclCommAbort(handle: usize) -> i32 {
         comm.aborted.store(true, SeqCst);
         comm.group.meeting.ring();
         comm.group.bell.notify_all();
-        COMMS.remove(handle);
-        if let Some(folder) = comm.folder.get() {
-            folder.leave();
-        }
+        comm.close();
     }))
 }
 

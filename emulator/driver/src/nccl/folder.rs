@@ -85,6 +85,12 @@ impl Folder {
         }
     }
 
+    /// The rank comes no more, before all were there; the folder goes if it is empty.
+    pub fn give_up(&self, rank: usize) {
+        let _ = std::fs::remove_file(self.path.join(format!("rank-{rank}")));
+        let _ = std::fs::remove_dir(&self.path);
+    }
+
     /// Adds a byte to a file; how many there are then.
     fn count(&self, name: &str) -> u64 {
         let add = || {

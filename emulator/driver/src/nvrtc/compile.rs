@@ -7,7 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use super::{cache, kernels};
 use crate::driver::module;
 
-const EMULATOR: &str = include_str!("../../../../kernels/cuda/emulator.h");
+/// What every program begins with.
+const EMULATOR: [(&str, &str); 3] = [
+    ("emulator.h", include_str!("../../../../kernels/cuda/emulator.h")),
+    ("emulator_tensor.h", include_str!("../../../../kernels/cuda/emulator_tensor.h")),
+    ("emulator_math.h", include_str!("../../../../kernels/cuda/emulator_math.h")),
+];
 
 /// Quick to compile, and CUDA's rules where C++ would let the compiler assume more: no errno, no trapping, types may be
 /// punned, integers wrap. No contraction: on the GPU it depends on flags, here the source decides.
@@ -106,7 +111,8 @@ fn like_nvrtc(log: &str) -> String {
 /// The shared object, from the cache if it is there, and the log.
 pub fn compile(unit: &Unit, options: &[String]) -> Result<(Vec<u8>, String), String> {
     let cxx = compiler();
-    let mut parts = vec![EMULATOR, &cxx, &unit.name, &unit.source];
+    let mut parts = vec![cxx.as_str(), &unit.name, &unit.source];
+    parts.extend(EMULATOR.map(|(_, text)| text));
     parts.extend(FLAGS);
     parts.extend(options.iter().map(String::as_str));
     parts.extend(unit.headers.iter().flat_map(|(name, text)| [name.as_str(), text]));
@@ -118,7 +124,9 @@ pub fn compile(unit: &Unit, options: &[String]) -> Result<(Vec<u8>, String), Str
     for (name, text) in &unit.headers {
         folder.write(name, text)?;
     }
-    folder.write("emulator.h", EMULATOR)?;
+    for (name, text) in EMULATOR {
+        folder.write(name, text)?;
+    }
     let name = unit.name.replace(['"', '\\', '\n'], "_");
     let whole = format!("#include \"emulator.h\"\n# 1 \"{name}\"\n{}\n", unit.source);
     folder.write("program.cpp", &whole)?;

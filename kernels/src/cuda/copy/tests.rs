@@ -7,7 +7,7 @@ use crate::cuda::testing::Rig;
 
 #[test]
 fn tiles_only_where_runs_differ() {
-    let dim = |dims: &[usize], to: &[isize], from: &[isize]| turned(&Walk::new(dims, &[to, from], true));
+    let dim = |dims: &[usize], to: &[isize], from: &[isize]| turned(&Walk::new(dims, &[to, from], true), 4);
     assert_eq!(dim(&[64, 32], &[32, 1], &[1, 64]), Some(0));
     // [b, t, h, d] -> [b, h, t, d]: runs along d on both sides.
     assert_eq!(dim(&[2, 4, 64, 32], &[8192, 2048, 32, 1], &[8192, 32, 128, 1]), None);
@@ -59,6 +59,15 @@ fn layouts() {
         copy(&rig.queue(), &gx.view(), &gy.view()).unwrap();
         rig.expect(&gy, &y, 0.0, "strided");
     }
+    // More dims than a kernel takes.
+    let many = [2usize, 3, 2, 2, 2, 2, 2, 2, 2, 3];
+    let order: Vec<usize> = (0..many.len()).rev().collect();
+    let x = Tensor::contiguous(&mut rng, DType::F32, &many);
+    let y = Tensor::contiguous(&mut rng, DType::F32, &order.iter().map(|d| many[*d]).collect::<Vec<_>>());
+    let (gx, gy) = (rig.put(&x), rig.put(&y));
+    cpu::copy(&permuted(&x.view(), &order), &y.view()).unwrap();
+    copy(&rig.queue(), &permuted(&gx.view(), &order), &gy.view()).unwrap();
+    rig.expect(&gy, &y, 0.0, "ten dims");
     let x = Tensor::expanded(&mut rng, DType::BF16, &[5, 7, 16], 1);
     let y = Tensor::contiguous(&mut rng, DType::BF16, &[5, 7, 16]);
     let (gx, gy) = (rig.put(&x), rig.put(&y));
