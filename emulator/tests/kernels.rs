@@ -180,6 +180,14 @@ fn what_is_read_before_it_is_written_or_waited_for_is_not_a_number() {
     let mut x = alloc(4096);
     assert_eq!(launch(kernel(stale, "f"), 2, 32, 0, std::ptr::null_mut(), &mut [arg(&mut x)]), OK);
     assert!(download::<f32>(x, 64)[32..].iter().all(|x| x.is_nan()));
+    // A barrier is missing: the first threads read what the others have not yet written.
+    let racing = r#"extern "C" __global__ void f(float* x) {
+        __shared__ float room[64];
+        room[threadIdx.x] = 1.0f;
+        x[threadIdx.x] = room[63 - threadIdx.x];
+    }"#;
+    assert_eq!(launch(kernel(racing, "f"), 1, 64, 0, std::ptr::null_mut(), &mut [arg(&mut x)]), OK);
+    assert!(download::<f32>(x, 64)[..32].iter().all(|x| x.is_nan()));
     // A copy lands when its group is waited for, and not before.
     let copies = r#"extern "C" __global__ void f(float* out, const float* x) {
         __shared__ __align__(16) float room[2][4];

@@ -78,6 +78,7 @@ Gradient
 
 Kernels
   layer_norm_cpu on cpu, default, always
+  layer_norm_cuda on cuda, default, always
 
 Traits
   takes inputs of any strides

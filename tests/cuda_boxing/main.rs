@@ -13,3 +13,4 @@ mod collect;
 mod failure;
 mod random;
 mod rig;
+mod training;

@@ -349,8 +349,8 @@ fn plain_defines(dtype: DType, tile: usize, grad: bool) -> [Define; 3] {
 /// Whether each row is whole vectors of 16 bytes.
 fn vectors(v: &View) -> bool {
     let (d, s, size) = (v.dims(), v.strides(), v.dtype().size());
-    let row = d[3] * size % 16 == 0 && s[3] == 1;
-    row && v.ptr() as usize % 16 == 0 && (0..3).all(|i| d[i] <= 1 || s[i] * size as isize % 16 == 0)
+    let row = (d[3] * size).is_multiple_of(16) && s[3] == 1;
+    row && (v.ptr() as usize).is_multiple_of(16) && (0..3).all(|i| d[i] <= 1 || s[i] * size as isize % 16 == 0)
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ macro_rules! listed {
 /// Every file of `kernels/cuda` (a test sees to it), with the macros of the kernels' usual forms: dtypes that a program is
 /// written differently for, the widest vectors, and single elements where that is other code.
 static LISTED: &[Listed] = listed! {
+    "accumulate": [
+        "T={f32,i64} OP={0,1,2} MOST=16 VECTOR=1",
+        "T=f32 OP=0 MOST={16,480} VECTOR=4",
+        "T=bf16 OP=0 MOST=16 VECTOR=8",
+    ],
     "attention": [
         "T=bf16 D={32,64,96,128} DV={32,64,96,128} CAUSAL={0,1} ALIGNED=1 GRAD={0,1}",
         "T=f16 D={64,128} DV={64,128} CAUSAL=1 ALIGNED={0,1} GRAD={0,1}",
@@ -103,6 +108,9 @@ static LISTED: &[Listed] = listed! {
     "triangle": ["OF_BYTES=2 OF_V={1,8} LOWER={0,1}", "OF_BYTES=4 OF_V=4 LOWER=1"],
 };
 
+/// Macros that are the same in the combinations that occur: a value's size differs from the query's only rarely.
+const SAME: [&[&str]; 3] = [&["D=", "DV="], &["P=", "G=", "M=", "V="], &["T=", "O="]];
+
 /// The programs from files.
 pub fn programs() -> Vec<Program> {
     let mut all = vec![];
@@ -110,15 +118,25 @@ pub fn programs() -> Vec<Program> {
         for line in *lines {
             for text in alternatives(line) {
                 let defines: Vec<String> = text.split_whitespace().map(str::to_string).collect();
-                // A value's size that differs from the query's is rare: the diagonal stands for all.
-                let value = |name: &str| defines.iter().find_map(|d| d.strip_prefix(name));
-                if value("D=").is_none() || value("D=") == value("DV=") {
-                    all.push(Program { source: source.clone(), defines });
+                if !diagonal(line, &defines) {
+                    continue;
                 }
+                all.push(Program { source: source.clone(), defines });
             }
         }
     }
     all
+}
+
+/// Whether macros that a line gives the same choices have the same value.
+fn diagonal(line: &str, defines: &[String]) -> bool {
+    let choices =
+        |name: &str| line.split_whitespace().find_map(|d| d.strip_prefix(name)).filter(|v| v.starts_with('{'));
+    let value = |name: &str| defines.iter().find_map(|d| d.strip_prefix(name));
+    SAME.iter().all(|names| {
+        let mut pairs = names.windows(2);
+        pairs.all(|p| choices(p[0]).is_none() || choices(p[0]) != choices(p[1]) || value(p[0]) == value(p[1]))
+    })
 }
 
 /// A text with `{a,b}` as all the texts it stands for.

@@ -119,7 +119,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
                         let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
                         let (dout, out, lse) = (cx.input(0)?, cx.input(4)?, cx.input(5)?);
-                        let (set, scratch) = (settings(cx)?, cx.workspace()?);
+                        let (set, scratch) = (settings(cx)?, cx.workspace());
                         Ok(cuda::attention::attention_grad(cx.queue()?, dout, &qkv, out, lse, &grads, &set, scratch)?)
                     })
                     .with_workspace(|c, _| {

@@ -19,7 +19,7 @@ fn embedding_grad_cuda() -> KernelDef {
     KernelDef::cuda("embedding_grad_cuda", |cx| {
         let first = cx.output_box(0).offset[0] as i64;
         let (q, dy, ids) = (cx.queue()?, cx.input(0)?, cx.input(1)?);
-        Ok(cuda::embedding::embedding_grad(q, dy, ids, cx.output(0), first, cx.workspace()?)?)
+        Ok(cuda::embedding::embedding_grad(q, dy, ids, cx.output(0), first, cx.workspace())?)
     })
     .with_workspace(|ctx, outs| Ok(cuda::embedding::embedding_grad_workspace(outs[0].shape[0], ctx.input(1)?.len())))
 }

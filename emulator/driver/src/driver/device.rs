@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use super::codes::*;
 use super::*;
+use crate::nvrtc;
 
 #[unsafe(no_mangle)]
 extern "C" fn cuInit(flags: c_uint) -> i32 {
@@ -39,7 +40,8 @@ unsafe extern "C" fn cuDeviceGet(device: *mut c_int, ordinal: c_int) -> i32 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: c_int, device: c_int) -> i32 {
     status(gpu(device).and_then(|_| {
-        let text = b"Emulated GPU (oflow)\0";
+        // With the version: who keeps compiled kernels by the GPU's name compiles anew for another emulator.
+        let text = format!("Emulated GPU (oflow, {:08x})\0", nvrtc::version());
         let room = usize::try_from(len).ok().filter(|&len| len > 0 && !name.is_null()).ok_or(INVALID_VALUE)?;
         let kept = room.min(text.len());
         // SAFETY: the caller gives `len` bytes.

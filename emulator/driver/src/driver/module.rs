@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex};
 use super::codes::*;
 use super::device::{SHARED_DEFAULT, SHARED_MOST};
 use super::*;
+use crate::nvrtc;
 
-/// What a "CUBIN" begins with: the magic, the compute capability it was compiled for, the length of what follows.
+/// What a "CUBIN" begins with: the magic, the compute capability it was compiled for, the emulator's version, the length of
+/// what follows.
 pub const MAGIC: [u8; 8] = *b"OFLOWEMU";
 pub const HEADER: usize = 24;
 /// The compute capability of the fake GPUs, as in `sm_90`.
@@ -21,7 +23,7 @@ pub fn image(arch: u32, object: &[u8]) -> Vec<u8> {
     let mut image = Vec::with_capacity(HEADER + object.len());
     image.extend(MAGIC);
     image.extend(arch.to_le_bytes());
-    image.extend(0u32.to_le_bytes());
+    image.extend(nvrtc::version().to_le_bytes());
     image.extend((object.len() as u64).to_le_bytes());
     image.extend(object);
     image
@@ -176,6 +178,10 @@ unsafe fn load(image: *const u8) -> Outcome<usize> {
         let header = std::slice::from_raw_parts(image, HEADER);
         let arch = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         if arch != ARCH {
+            return Err(NO_BINARY_FOR_GPU);
+        }
+        if header[12..16] != nvrtc::version().to_le_bytes() {
+            eprintln!("emulated GPU: a module that another version of the emulator compiled");
             return Err(NO_BINARY_FOR_GPU);
         }
         let mut len = [0; 8];

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::{cache, kernels};
@@ -74,6 +75,16 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Of all that is the emulator's own in a compiled program: objects of another version do not fit.
+pub fn version() -> u32 {
+    static VERSION: OnceLock<u32> = OnceLock::new();
+    *VERSION.get_or_init(|| {
+        let mut parts: Vec<&str> = EMULATOR.iter().map(|(_, text)| *text).collect();
+        parts.extend(FLAGS);
+        u32::from_str_radix(&cache::hash(&parts)[..8], 16).unwrap_or(0)
+    })
 }
 
 fn compiler() -> String {

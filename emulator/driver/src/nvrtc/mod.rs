@@ -9,6 +9,8 @@ use std::sync::Mutex;
 
 use crate::driver::{Table, lock, module};
 
+pub use compile::version;
+
 const SUCCESS: i32 = 0;
 const INVALID_INPUT: i32 = 3;
 const INVALID_PROGRAM: i32 = 4;

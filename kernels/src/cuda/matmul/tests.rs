@@ -4,12 +4,12 @@ use crate::cpu::samples::{Rng, Tensor};
 use crate::cuda::testing::Rig;
 use crate::{DType, Dims, Strides};
 
-fn check(rig: &Rig, rng: &mut Rng, dtype: DType, a: &[usize], b: &[usize], out: &[usize], layouts: u32, add: bool) {
+fn check(rig: &Rig, rng: &mut Rng, dtype: DType, shapes: [&[usize]; 3], layouts: u32, add: bool) {
     let mut make = |dims: &[usize], random: bool| match random {
         true => Tensor::random(rng, dtype, dims),
         false => Tensor::contiguous(rng, dtype, dims),
     };
-    let (a, b, out) = (make(a, layouts & 1 != 0), make(b, layouts & 2 != 0), make(out, layouts & 4 != 0));
+    let [a, b, out] = [0, 1, 2].map(|i| make(shapes[i], layouts >> i & 1 != 0));
     let (ga, gb, gout) = (rig.put(&a), rig.put(&b), rig.put(&out));
     cpu::matmul::matmul_into(&a.view(), &b.view(), &out.view(), add).unwrap();
     matmul_into(&rig.queue(), &ga.view(), &gb.view(), &gout.view(), add).unwrap();
@@ -40,9 +40,9 @@ fn equals_the_cpus() {
         [&[9], &[2, 9, 4], &[2, 4]],
     ];
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32, DType::I64, DType::I8, DType::U8] {
-        for [a, b, out] in shapes {
+        for shapes in shapes {
             for layouts in 0..8 {
-                check(&rig, rng, dtype, a, b, out, layouts, layouts % 3 == 1);
+                check(&rig, rng, dtype, shapes, layouts, layouts % 3 == 1);
             }
         }
     }
@@ -80,7 +80,7 @@ fn a_bias_is_added_and_gelu_applied() {
         unsafe { (out_view.as_mut_slice::<f32>().unwrap(), bias_view.as_slice::<f32>().unwrap()) };
     for (i, y) in sums.iter_mut().enumerate() {
         let x = *y + bias_values[i % 5];
-        *y = 0.5 * x * (1.0 + (0.797_884_56 * (x + 0.044_715 * x * x * x)).tanh());
+        *y = 0.5 * x * (1.0 + (0.797_884_6 * (x + 0.044_715 * x * x * x)).tanh());
     }
     let q = rig.queue();
     matmul_with(&q, &ga.view(), &gb.view(), &gout.view(), Epilogue::BiasGelu, Some(&gbias.view())).unwrap();
