@@ -11,7 +11,8 @@
 //!
 //! How: tiny shared objects named `libcuda.so`, `libnvrtc.so`, … that depend on the emulator's are made next to the test's
 //! binary and opened by path before anybody asks for them by name; the dynamic loader answers a later request by name with
-//! the object that it has. A child process finds them in [`library_dir`] through `LD_LIBRARY_PATH`.
+//! the object that it has. A child process finds them in [`library_dir`] through `LD_LIBRARY_PATH` (give it
+//! `OFLOW_KERNELS_AHEAD=0` and an `OFLOW_KERNEL_CACHE` of its own too).
 //!
 //! How many GPUs there are, how much memory, random delays: environment variables, see `emulator/driver/src/lib.rs`. Set
 //! them before `activate`.
@@ -32,6 +33,15 @@ pub fn activate() -> Result<(), String> {
     DONE.get_or_init(|| {
         compiler_runs()?;
         let folder = library_dir()?;
+        // A test needs few of all kernels, the others would be compiled beside it; and code of this GPU has no place in the
+        // user's cache.
+        // SAFETY: at the start of a test process; what reads the environment by then is Rust's own, which locks it.
+        unsafe {
+            std::env::set_var("OFLOW_KERNELS_AHEAD", "0");
+            if std::env::var_os("OFLOW_KERNEL_CACHE").is_none() {
+                std::env::set_var("OFLOW_KERNEL_CACHE", folder.join("kernels"));
+            }
+        }
         for name in NAMES {
             open(&folder.join(name))?;
         }

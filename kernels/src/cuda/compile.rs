@@ -60,7 +60,10 @@ fn key(unit: &Unit) -> u128 {
         h.add(name);
         h.add(text);
     });
-    unit.defines.iter().for_each(|d| h.add(d));
+    // In whichever order they were given.
+    let mut defines: Vec<&String> = unit.defines.iter().collect();
+    defines.sort_unstable();
+    defines.into_iter().for_each(|d| h.add(d));
     h.0
 }
 

@@ -6,6 +6,7 @@
 //! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
 
 pub mod accumulate;
+mod ahead;
 pub mod attention;
 mod blas;
 mod compile;

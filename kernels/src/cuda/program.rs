@@ -8,8 +8,6 @@ use cudarc::driver::{result, sys};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::io::IsTerminal;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 /// The text of a `.cu` file, or text that was generated.
@@ -107,17 +105,11 @@ pub(super) struct Programs {
     arch: String,
     modules: Mutex<BTreeMap<u64, Arc<OnceLock<Result<Module>>>>>,
     functions: RwLock<BTreeMap<u64, Function>>,
-    compiled: AtomicUsize,
 }
 
 impl Programs {
     pub(super) fn new((major, minor): (i32, i32)) -> Programs {
-        Programs {
-            arch: format!("sm_{major}{minor}"),
-            modules: Mutex::default(),
-            functions: RwLock::default(),
-            compiled: AtomicUsize::new(0),
-        }
+        Programs { arch: format!("sm_{major}{minor}"), modules: Mutex::default(), functions: RwLock::default() }
     }
 
     /// An entry of a program, compiled now if it is the first time. The GPU is bound.
@@ -152,10 +144,7 @@ impl Programs {
         };
         let (code, compiled) = machine_code(&unit)?;
         if compiled {
-            let n = self.compiled.fetch_add(1, Ordering::Relaxed) + 1;
-            if std::io::stderr().is_terminal() {
-                eprint!("\roflow: {n} CUDA kernels compiled for {} (kept for the next time) ", gpu.name);
-            }
+            super::ahead::start(&self.arch, &gpu.name);
         }
         // SAFETY: an image of the compiler's, which the driver copies.
         let module = unsafe { result::module::load_data(code.as_ptr().cast()) };
