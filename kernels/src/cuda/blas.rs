@@ -227,15 +227,9 @@ impl Blas {
     }
 }
 
-/// A factor in the type that the library reads: f64 for f64, else f32.
-fn scalar(value: f64, double: bool) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    if double {
-        bytes = value.to_ne_bytes();
-    } else {
-        bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes());
-    }
-    bytes
+/// A factor in the type that the library reads, f64 for f64, else f32, in the first bytes of a word aligned for both.
+fn scalar(value: f64, double: bool) -> [f64; 1] {
+    [if double { value } else { f64::from_bits(u64::from((value as f32).to_bits()).to_le()) }]
 }
 
 impl Plan {
