@@ -118,14 +118,7 @@ impl CudaStreams {
         run.map_err(|e| if e.is_logical() { e } else { self.poison(&mut state, e) })
     }
 
-    fn put(
-        &self,
-        state: &mut State,
-        i: &Instruction,
-        stream: usize,
-        name: &'static str,
-        site: CallSite,
-    ) -> Result<()> {
+    fn put(&self, state: &mut State, i: &Instruction, stream: usize, name: &'static str, site: CallSite) -> Result<()> {
         let ticket = self.begin(state, stream, &i.reads, &i.writes, name, site)?;
         let queue = Queue::new(&self.streams[stream], &self.faults, packed(ticket));
         match &i.work {
