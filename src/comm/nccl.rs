@@ -441,11 +441,14 @@ struct Watched {
 
 impl Watched {
     fn fail(&self, e: Error) {
-        for comm in self.comms.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade) {
-            comm.abort(e.message());
-        }
+        let why = e.message().to_string();
+        // Told before anything is aborted: what waits on the stream goes on at once then, and must not take what an unfinished
+        // collective has left for its result.
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
         self.has_failed.store(true, Ordering::Release);
+        for comm in self.comms.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade) {
+            comm.abort(&why);
+        }
     }
 
     fn look(&self, missed: &mut Option<Instant>) {

@@ -3,7 +3,7 @@
 use super::block::{Block, Memory, Pages};
 use super::classes::{CLASSES, class_of};
 use super::storage::Storage;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
 use oflow_kernels::cuda::Gpu;
 use std::fmt;
@@ -126,6 +126,8 @@ impl Allocator {
     fn alloc_new(&self, bytes: usize, class: usize, size: usize) -> Result<Storage> {
         let pages = match self.0.pages(size) {
             Ok(pages) => pages,
+            // A GPU may have failed at something else before, and tells it now.
+            Err(e) if e.kind() != ErrorKind::Memory => return Err(e),
             // What is cached may make room.
             Err(_) => {
                 self.trim();
@@ -235,7 +237,6 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
 
     fn allocator(cache_bytes: usize) -> Allocator {
         Allocator::cpu(AllocatorOptions { cache_bytes, poison_on_free: false })

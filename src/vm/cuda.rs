@@ -113,24 +113,26 @@ impl CudaStreams {
             Work::Collect(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
         };
         let mut state = self.lock()?;
-        let ticket = self.begin(&mut state, stream, &i.reads, &i.writes, name, site)?;
+        let run = self.put(&mut state, &i, stream, name, site);
+        // CUDA tells of a failure with whatever call comes next, a wait or an event too.
+        run.map_err(|e| if e.is_logical() { e } else { self.poison(&mut state, e) })
+    }
+
+    fn put(&self, state: &mut State, i: &Instruction, stream: usize, name: &'static str, site: CallSite) -> Result<()> {
+        let ticket = self.begin(state, stream, &i.reads, &i.writes, name, site)?;
         let queue = Queue::new(&self.streams[stream], &self.faults, packed(ticket));
-        let run = match &i.work {
-            Work::Kernel(_) => i.run(None, Some(&queue)),
+        match &i.work {
+            Work::Kernel(_) => i.run(None, Some(&queue))?,
             boxing => {
                 let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
-                self.boxings.run(boxing, queue, &mut |bytes| self.scratch(&mut state, ticket, bytes), &counted)
+                self.boxings.run(boxing, queue, &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;
             }
-        };
-        if let Err(e) = run {
-            return Err(if e.is_logical() { e } else { self.poison(&mut state, e) });
         }
-        let marked = stream != COMPUTE || ticket.seq.is_multiple_of(MARK_EVERY);
-        if marked {
-            self.mark(&mut state, stream)?;
+        if stream != COMPUTE || ticket.seq.is_multiple_of(MARK_EVERY) {
+            self.mark(state, stream)?;
         }
         if self.blocking {
-            self.sync_to(&mut state, ticket)?;
+            self.sync_to(state, ticket)?;
         }
         Ok(())
     }
@@ -240,9 +242,14 @@ impl CudaStreams {
 
     pub(super) fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
         let mut state = self.lock()?;
+        let run = self.read_pieces(&mut state, storage, offset, to);
+        run.map_err(|e| self.poison(&mut state, e))
+    }
+
+    fn read_pieces(&self, state: &mut State, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
         let reads = std::slice::from_ref(storage);
         for (k, piece) in to.chunks_mut(PIECE).enumerate() {
-            let ticket = self.begin(&mut state, COPY, reads, &[], "read", CallSite::here())?;
+            let ticket = self.begin(state, COPY, reads, &[], "read", CallSite::here())?;
             let (buffer, event) = state.pinned.take(&self.gpu, piece.len())?;
             let from = storage.ptr().wrapping_add(offset + k * PIECE);
             self.host_copies.fetch_add(1, Ordering::Relaxed);
@@ -250,7 +257,7 @@ impl CudaStreams {
             // buffer of at least that many bytes.
             unsafe { self.streams[COPY].copy_to_host(buffer.data(), from, piece.len()) }?;
             state.pinned.give((buffer, event), &self.streams[COPY])?;
-            self.sync_to(&mut state, ticket)?;
+            self.sync_to(state, ticket)?;
             if let Some(done) = state.pinned.last() {
                 // SAFETY: the buffer just given back, whose copy is done and which nobody uses while the lock is held.
                 unsafe { std::ptr::copy_nonoverlapping(done.data(), piece.as_mut_ptr(), piece.len()) };
@@ -261,9 +268,14 @@ impl CudaStreams {
 
     pub(super) fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
         let mut state = self.lock()?;
+        let run = self.write_pieces(&mut state, storage, offset, from);
+        run.map_err(|e| self.poison(&mut state, e))
+    }
+
+    fn write_pieces(&self, state: &mut State, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
         let writes = std::slice::from_ref(storage);
         for (k, piece) in from.chunks(PIECE).enumerate() {
-            self.begin(&mut state, COPY, &[], writes, "write", CallSite::here())?;
+            self.begin(state, COPY, &[], writes, "write", CallSite::here())?;
             let (buffer, event) = state.pinned.take(&self.gpu, piece.len())?;
             // SAFETY: a buffer of at least that many bytes that no copy uses.
             unsafe { std::ptr::copy_nonoverlapping(piece.as_ptr(), buffer.data(), piece.len()) };
@@ -273,7 +285,7 @@ impl CudaStreams {
             // head of this file; the buffer is used again only when its event says so.
             unsafe { self.streams[COPY].copy_to_device(to, buffer.data(), piece.len()) }?;
             state.pinned.give((buffer, event), &self.streams[COPY])?;
-            self.mark(&mut state, COPY)?;
+            self.mark(state, COPY)?;
         }
         Ok(())
     }
@@ -325,7 +337,7 @@ impl CudaStreams {
     /// Nothing runs after a failure of the device. Says which op it was, as closely as is known: CUDA reports what a kernel
     /// did wrong with some later call.
     fn poison(&self, state: &mut State, e: Error) -> Error {
-        if e.kind() != ErrorKind::Device {
+        if e.kind() != ErrorKind::Device || state.failed.is_some() {
             return e;
         }
         let mut suspects = vec![];

@@ -108,11 +108,18 @@ impl Drop for Plan {
 
 /// Scratch memory of one stream, allocated at its first product.
 #[derive(Default)]
-pub(super) struct Workspace(OnceLock<Result<DeviceMemory>>);
+pub(super) struct Workspace(OnceLock<DeviceMemory>);
 
 impl Workspace {
     fn get(&self, stream: &Stream) -> Result<&DeviceMemory> {
-        self.0.get_or_init(|| DeviceMemory::new(stream.gpu(), WORKSPACE)).as_ref().map_err(Clone::clone)
+        match self.0.get() {
+            Some(memory) => Ok(memory),
+            // A failure is not kept: there may be room the next time.
+            None => {
+                let memory = DeviceMemory::new(stream.gpu(), WORKSPACE)?;
+                Ok(self.0.get_or_init(|| memory))
+            }
+        }
     }
 }
 
@@ -227,15 +234,9 @@ impl Blas {
     }
 }
 
-/// A factor in the type that the library reads: f64 for f64, else f32.
-fn scalar(value: f64, double: bool) -> [u8; 8] {
-    let mut bytes = [0; 8];
-    if double {
-        bytes = value.to_ne_bytes();
-    } else {
-        bytes[..4].copy_from_slice(&(value as f32).to_ne_bytes());
-    }
-    bytes
+/// A factor in the type that the library reads, f64 for f64, else f32, in the first bytes of a word aligned for both.
+fn scalar(value: f64, double: bool) -> [f64; 1] {
+    [if double { value } else { f64::from_bits(u64::from((value as f32).to_bits()).to_le()) }]
 }
 
 impl Plan {
@@ -294,6 +295,11 @@ impl Plan {
 
         let preference = Preference::new().map_err(describing)?;
         preference.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &(WORKSPACE as u64)).map_err(describing)?;
+        if matches!(call.out_dtype, DType::F16 | DType::BF16) {
+            // Sums of a product whose `k` is cut are added up in f32: a product is rounded once, as on the CPU.
+            let mask = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
+            preference.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask).map_err(describing)?;
+        }
         for (which, at) in [
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, call.b.at),
             (P::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, call.a.at),

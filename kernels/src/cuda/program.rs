@@ -1,7 +1,7 @@
 //! Programs of a GPU: sources with definitions, compiled at their first use and kept.
 
 use super::compile::{Unit, machine_code};
-use super::probe::GpuInfo;
+use super::probe::{GpuInfo, probe};
 use super::{Function, driver_error};
 use crate::{DType, KernelError, Result};
 use cudarc::driver::{result, sys};
@@ -148,6 +148,12 @@ impl Programs {
         }
         // SAFETY: an image of the compiler's, which the driver copies.
         let module = unsafe { result::module::load_data(code.as_ptr().cast()) };
-        module.map(Module).map_err(|e| driver_error(&format!("loading the program {}", source.name), e))
+        module.map(Module).map_err(|e| {
+            // The usual reason: a compiler of a later CUDA than the driver is of.
+            let version = |v: &std::result::Result<String, String>| v.clone().unwrap_or_else(|_| "?".to_string());
+            let (nvrtc, driver) = (version(&probe().nvrtc), version(&probe().driver));
+            let what = format!("loading the program {} (NVRTC is {nvrtc}, the driver up to {driver})", source.name);
+            driver_error(&what, e)
+        })
     }
 }

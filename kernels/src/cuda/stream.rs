@@ -4,7 +4,7 @@ use super::blas::Workspace;
 use super::{Gpu, driver_error};
 use crate::{KernelError, Result};
 use cudarc::driver::{DriverError, result, sys};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A queue of work that a GPU does in order.
 pub struct Stream {
@@ -148,13 +148,21 @@ impl Event {
     /// Milliseconds between two timed events that have been reached.
     pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
         self.gpu.bind()?;
-        // SAFETY: looks for a symbol of a loaded library. Drivers before CUDA 12.8 do not have it, and calling it would panic.
-        let there = unsafe { sys::culib().get::<*const ()>(b"cuEventElapsedTime_v2") }.is_ok();
-        if !there {
-            return Err(KernelError::device("the driver is too old to time events: CUDA 12.8 or newer is needed"));
-        }
-        // SAFETY: live events.
-        unsafe { result::event::elapsed(self.raw, later.raw) }.map_err(|e| driver_error("cuEventElapsedTime", e))
+        type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;
+        static FUNCTION: OnceLock<Option<ElapsedTime>> = OnceLock::new();
+        // Drivers before CUDA 12.8 have only the function's first name, which the bindings do not know any more.
+        let look = |name: &[u8]| {
+            // SAFETY: a function of that type under both names, in a library that is never closed.
+            unsafe { sys::culib().get::<ElapsedTime>(name) }.ok().map(|f| *f)
+        };
+        let find = || look(b"cuEventElapsedTime_v2").or_else(|| look(b"cuEventElapsedTime"));
+        let Some(elapsed) = *FUNCTION.get_or_init(find) else {
+            return Err(KernelError::device("the driver lacks cuEventElapsedTime"));
+        };
+        let mut ms = 0.0;
+        // SAFETY: live events; writes one number.
+        unsafe { elapsed(&mut ms, self.raw, later.raw) }.result().map_err(|e| driver_error("cuEventElapsedTime", e))?;
+        Ok(ms)
     }
 }
 

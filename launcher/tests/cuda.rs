@@ -1,0 +1,119 @@
+//! Ranks as processes with GPUs, emulated ones: what they compute over NCCL and through host memory is what ranks on CPUs
+//! compute, and one that dies ends the job for those that wait for it in a collective of GPUs.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::*;
+use oflow::World;
+use oflow::nn::{Linear, Module};
+use oflow::optim::{Optimizer, Sgd, SgdOptions};
+use oflow::prelude::*;
+use rustix::process::Signal;
+
+/// What the ranks are to do: they run this very file, and of it the one test that is ignored otherwise.
+const TASK: &str = "OFLOW_TEST_TASK";
+
+/// The emulator's libraries; without a C++ compiler the tests say so and do nothing.
+fn libraries() -> Option<PathBuf> {
+    let found = oflow_emulator::activate().and_then(|()| oflow_emulator::library_dir());
+    found.inspect_err(|why| eprintln!("skipped: {why}")).ok()
+}
+
+/// A job of ranks that have so many emulated GPUs, and exchange in that way if one is given.
+fn job(folder: &Folder, ranks: usize, gpus: usize, way: &str, task: &str) -> Option<Command> {
+    let libraries = libraries()?;
+    let mut command = oflaunch(folder);
+    let program = std::env::current_exe().unwrap();
+    command.args(["-n", &ranks.to_string()]).arg(program).args(["--", "--exact", "rank", "--ignored", "--nocapture"]);
+    command.env(TASK, task).env("OFLOW_COMM", way).env("OFLOW_EMULATOR_GPUS", gpus.to_string());
+    command.env("LD_LIBRARY_PATH", libraries);
+    Some(command)
+}
+
+#[test]
+#[ignore = "what the ranks of the other tests run"]
+fn rank() {
+    let Ok(task) = std::env::var(TASK) else { return };
+    let world = oflow::init().unwrap();
+    match task.as_str() {
+        "train-cpu" => train(&world, Device::Cpu, 6).unwrap(),
+        "train-cuda" => train(&world, Device::Cuda, 6).unwrap(),
+        folder => {
+            train(&world, Device::Cuda, 1).unwrap();
+            let path = Path::new(folder).join(format!("pid{}", world.rank()));
+            std::fs::write(path.with_extension("new"), std::process::id().to_string()).unwrap();
+            std::fs::rename(path.with_extension("new"), path).unwrap();
+            train(&world, Device::Cuda, usize::MAX).unwrap();
+        }
+    }
+}
+
+/// Steps of a layer whose batch is split, so that its gradients are reduced over all ranks; rank 0 prints the losses.
+fn train(world: &World, device: Device, steps: usize) -> Result<()> {
+    let all = Placement::all(device)?;
+    manual_seed(3);
+    let layer = Linear::new(8, 5, (&all, sbp![B]))?;
+    let x = randn([24, 8], (&all, sbp![S(0)]))?;
+    let y = randn([24, 5], (&all, sbp![S(0)]))?;
+    let mut opt = Sgd::new(layer.parameters(), SgdOptions { lr: 0.1, ..Default::default() });
+    for _ in 0..steps {
+        let error = layer.forward(&x)?.sub(&y)?;
+        let loss = error.mul(&error)?.mean(())?;
+        opt.zero_grad();
+        loss.backward()?;
+        opt.step()?;
+        let loss = loss.item()?;
+        if world.rank() == 0 && steps < usize::MAX {
+            println!("loss {loss}");
+        }
+    }
+    Ok(())
+}
+
+fn losses(mut job: Command) -> Vec<f64> {
+    let output = job.output().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = stdout(&output);
+    text.lines().filter_map(|l| l.strip_prefix("[rank 0] ")?.strip_prefix("loss ")?.parse().ok()).collect()
+}
+
+#[test]
+fn gpus_of_processes_compute_what_cpus_compute() {
+    let folder = Folder::new();
+    // Ranks with a GPU each exchange over NCCL, those that share one through host memory.
+    for (ranks, gpus, way) in [(2, 2, "nccl"), (4, 4, "nccl"), (3, 1, "")] {
+        let Some(on_cpus) = job(&folder, ranks, gpus, "", "train-cpu") else { return };
+        let Some(on_gpus) = job(&folder, ranks, gpus, way, "train-cuda") else { return };
+        let (want, have) = (losses(on_cpus), losses(on_gpus));
+        assert_eq!((want.len(), have.len()), (6, 6));
+        for (w, h) in want.iter().zip(&have) {
+            assert!((w - h).abs() < 1e-5, "{ranks} ranks on {gpus} GPUs: {have:?} instead of {want:?}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_those_that_wait_for_its_gpu() {
+    for (gpus, way) in [(3, "nccl"), (1, "")] {
+        let folder = Folder::new();
+        let task = folder.path().to_str().unwrap();
+        let Some(mut job) = job(&folder, 3, gpus, way, task) else { return };
+        let child = job.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let pids = folder.pids(3);
+        std::thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        kill(pids[1], Signal::KILL);
+        let output = child.wait_with_output().unwrap();
+        let took = start.elapsed();
+        let report = stderr(&output);
+        assert_eq!(code(&output), 137, "{report}");
+        let expected = format!("oflaunch: rank 1 (pid {}) was killed by signal 9 (SIGKILL)", pids[1]);
+        assert!(report.contains(&expected), "{report}");
+        assert!(took < Duration::from_secs(10), "{took:?}: {report}");
+        assert_gone(&pids);
+    }
+}
