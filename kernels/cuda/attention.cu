@@ -14,6 +14,8 @@
 
 #define THREADS 128
 #define WARPS 4
+// Blocks that a multiprocessor is to hold: small heads leave registers for three.
+#define RESIDENT (D <= 64 && DV <= 64 ? 3 : 1)
 // Distance of rows in shared memory, in elements.
 #define PITCH (D + 8)
 #define PITCH_V (DV + 8)
@@ -221,7 +223,7 @@ struct Place {
 #define TILE_ELEMENTS ((QUERIES + KEYS) * PITCH + KEYS * PITCH_V)
 #define TOTALS_AT (TILE_ELEMENTS > QUERIES * PITCH_V ? TILE_ELEMENTS : QUERIES * PITCH_V)
 
-extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_constant__ of_attention p) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const __grid_constant__ of_attention p) {
     OF_DYNAMIC_SHARED(T, room);
     T* q_tile = room;
     T* k_tile = q_tile + QUERIES * PITCH;
@@ -462,7 +464,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
 #define KEYS 32
 #define QUERIES (TILES * 16 * WARPS)
 
-extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_constant__ of_attention p) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(const __grid_constant__ of_attention p) {
     OF_DYNAMIC_SHARED(T, room);
     // Two tiles of keys, since they are used first and last.
     T* q_tile = room;
