@@ -20,23 +20,23 @@ OF_FN acc_t<T> combine(acc_t<T> a, acc_t<T> b) {
 }
 
 // Halves are combined in f32 and rounded once.
-extern "C" __global__ void accumulate(T* out, u64 n, i32 sources, of_sources from) {
+extern "C" __global__ void __launch_bounds__(256) accumulate(T* out, u64 n, i32 sources, const __grid_constant__ of_sources from) {
     typedef of_vec<T, VECTOR> block;
     const u64 step = (u64)gridDim.x * blockDim.x, whole = n / VECTOR;
     const u64 me = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     for (u64 i = me; i < whole; i += step) {
-        block x = ((const block*)from.at[0])[i];
+        block x = of_load<T, VECTOR>(from.at[0] + i * VECTOR);
         acc_t<T> total[VECTOR];
 #pragma unroll
         for (int j = 0; j < VECTOR; j++) total[j] = of_get<acc_t<T>>(x.at[j]);
         for (int s = 1; s < sources; s++) {
-            x = ((const block*)from.at[s])[i];
+            x = of_load<T, VECTOR>(from.at[s] + i * VECTOR);
 #pragma unroll
             for (int j = 0; j < VECTOR; j++) total[j] = combine(total[j], of_get<acc_t<T>>(x.at[j]));
         }
 #pragma unroll
         for (int j = 0; j < VECTOR; j++) of_set(x.at[j], total[j]);
-        ((block*)out)[i] = x;
+        of_store(out + i * VECTOR, x);
     }
     for (u64 i = whole * VECTOR + me; i < n; i += step) {
         acc_t<T> total = of_get<acc_t<T>>(from.at[0][i]);

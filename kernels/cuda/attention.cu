@@ -14,6 +14,8 @@
 
 #define THREADS 128
 #define WARPS 4
+// Blocks that a multiprocessor is to hold: small heads leave registers for three.
+#define RESIDENT (D <= 64 && DV <= 64 ? 3 : 1)
 // Distance of rows in shared memory, in elements.
 #define PITCH (D + 8)
 #define PITCH_V (DV + 8)
@@ -32,9 +34,10 @@ struct of_attention {
     i32 heads, queries, keys, depth, value_depth;
     // Rows of a grid: blocks of one head.
     i32 blocks;
-    // `scale` of the scores; its absolute value times log2(e), and whether it is negative (forward only).
+    // `scale` of the scores; its absolute value times log2(e), and whether it is negative (forward only); with its sign.
     f32 scale, scale_log2;
-    i32 negative, pad;
+    i32 negative;
+    f32 signed_log2;
 };
 
 OF_FN T* head_of(const of_operand& x, int head, int heads) {
@@ -216,8 +219,11 @@ struct Place {
 #define TILES 2
 #define KEYS 64
 #define QUERIES (TILES * 16 * WARPS)
+// Where the sums of rows lie, behind the tiles and behind what is staged in their place at the end.
+#define TILE_ELEMENTS ((QUERIES + KEYS) * PITCH + KEYS * PITCH_V)
+#define TOTALS_AT (TILE_ELEMENTS > QUERIES * PITCH_V ? TILE_ELEMENTS : QUERIES * PITCH_V)
 
-extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_constant__ of_attention p) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const __grid_constant__ of_attention p) {
     OF_DYNAMIC_SHARED(T, room);
     T* q_tile = room;
     T* k_tile = q_tile + QUERIES * PITCH;
@@ -226,26 +232,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
     auto place = [&] { return Place(p.blocks, TILES * 16, true); };
     const Place here = place();
     const int head = here.head, first = here.first;
-    const T* k = head_of(p.k, head, p.heads);
-    const T* v = head_of(p.v, head, p.heads);
     const int visible = CAUSAL && first + QUERIES < p.keys ? first + QUERIES : p.keys;
     const int last = (visible + KEYS - 1) / KEYS - 1;
+    // Of the tile that comes next.
+    const T* k = head_of(p.k, head, p.heads) + (i64)last * KEYS * p.k.step;
+    const T* v = head_of(p.v, head, p.heads) + (i64)last * KEYS * p.v.step;
 
     load<QUERIES, D>(q_tile, head_of(p.q, head, p.heads) + (i64)first * p.q.step, p.q, p.queries - first, p.depth);
     if (last >= 0)
-        load<KEYS, D>(k_tile, k + (i64)last * KEYS * p.k.step, p.k, p.keys - last * KEYS, p.depth);
+        load<KEYS, D>(k_tile, k, p.k, p.keys - last * KEYS, p.depth);
     of_copy_async_commit();
 
-    f32 sums[TILES][DV / 8][4], largest[TILES][2], total[TILES][2];
+    f32 sums[TILES][DV / 8][4], largest[TILES][2];
+    // Four numbers that registers have no room for: a thread's own, one for each of its rows.
+    f32* total = (f32*)(room + TOTALS_AT) + of_opaque(threadIdx.x);
     clear(sums);
 #pragma unroll
-    for (int m = 0; m < TILES; m++) largest[m][0] = largest[m][1] = -OF_INF, total[m][0] = total[m][1] = 0.0f;
+    for (int m = 0; m < TILES; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) largest[m][h] = -OF_INF, total[(2 * m + h) * THREADS] = 0.0f;
 
     for (int j = last; j >= 0; j--) {
         of_copy_async_wait<0>();
         __syncthreads();
         // Nobody reads the values before any more, so the next ones come while the scores are worked out.
-        load<KEYS, DV>(v_tile, v + (i64)j * KEYS * p.v.step, p.v, p.keys - j * KEYS, p.value_depth);
+        load<KEYS, DV>(v_tile, v, p.v, p.keys - j * KEYS, p.value_depth);
+        v -= KEYS * p.v.step;
         of_copy_async_commit();
         f32 s[TILES][KEYS / 8][4];
         clear(s);
@@ -253,7 +265,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
         of_copy_async_wait<0>();
         __syncthreads();
         // The same for the keys.
-        if (j > 0) load<KEYS, D>(k_tile, k + (i64)(j - 1) * KEYS * p.k.step, p.k, KEYS, p.depth);
+        k -= KEYS * p.k.step;
+        if (j > 0) load<KEYS, D>(k_tile, k, p.k, KEYS, p.depth);
         of_copy_async_commit();
 
         if (p.negative) {
@@ -264,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
 #pragma unroll
                     for (int i = 0; i < 4; i++) s[m][n][i] = -s[m][n][i];
         }
-        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + 1)) {
+        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1)) {
             const Place at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
@@ -300,7 +313,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
                         sum += s[m][n][i];
                     }
                 // Each lane of a row adds up what it has: they meet at the end.
-                total[m][h] = total[m][h] * factor + sum;
+                total[(2 * m + h) * THREADS] = total[(2 * m + h) * THREADS] * factor + sum;
 #pragma unroll
                 for (int n = 0; n < DV / 8; n++) sums[m][n][2 * h] *= factor, sums[m][n][2 * h + 1] *= factor;
             }
@@ -321,7 +334,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) attention(const __grid_con
     for (int m = 0; m < TILES; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            f32 sum = total[m][h];
+            f32 sum = total[(2 * m + h) * THREADS];
             sum += __shfl_xor_sync(OF_FULL, sum, 1);
             sum += __shfl_xor_sync(OF_FULL, sum, 2);
             const f32 factor = p.keys > 0 ? 1.0f / sum : 0.0f;
@@ -355,13 +368,13 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     auto place = [&] { return Place(p.blocks, 16, false); };
     const Place here = place();
     const int head = here.head, first = here.first;
-    const T* q = head_of(p.q, head, p.heads);
-    const T* dout = head_of(p.dout, head, p.heads);
     const int begin = CAUSAL ? first / QUERIES : 0, end = (p.queries + QUERIES - 1) / QUERIES;
 
     auto load_queries = [&](int i) {
         int left = p.queries - i * QUERIES, thread = of_opaque(threadIdx.x);
-        load<QUERIES, D>(q_tiles + i % 2 * QUERIES * PITCH, q + (i64)i * QUERIES * p.q.step, p.q, left, p.depth);
+        const int head = place().head;
+        const T* q = head_of(p.q, head, p.heads) + (i64)i * QUERIES * p.q.step;
+        load<QUERIES, D>(q_tiles + i % 2 * QUERIES * PITCH, q, p.q, left, p.depth);
         int at = thread % QUERIES;
         const f32* from = thread < QUERIES ? lse_of(p, head) : p.delta + (i64)head * p.queries;
         i64 step = thread < QUERIES ? p.lse_step : 1;
@@ -369,8 +382,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
         of_copy_async4(to + i % 2 * QUERIES + at, at < left ? from + (i * QUERIES + at) * step : from, at < left);
     };
     auto load_dout = [&](int i) {
-        load<QUERIES, DV>(dout_tile, dout + (i64)i * QUERIES * p.dout.step, p.dout, p.queries - i * QUERIES,
-                          p.value_depth);
+        const T* dout = head_of(p.dout, place().head, p.heads) + (i64)i * QUERIES * p.dout.step;
+        load<QUERIES, DV>(dout_tile, dout, p.dout, p.queries - i * QUERIES, p.value_depth);
     };
     load<KEYS, D>(k_tile, head_of(p.k, head, p.heads) + (i64)first * p.k.step, p.k, p.keys - first, p.depth);
     load<KEYS, DV>(v_tile, head_of(p.v, head, p.heads) + (i64)first * p.v.step, p.v, p.keys - first, p.value_depth);
@@ -382,7 +395,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
     f32 dk[1][D / 8][4], dv[1][DV / 8][4];
     clear(dk);
     clear(dv);
-    const f32 scale_log2 = p.scale * LOG2E;
 
     for (int i = begin; i < end; i++) {
         const T* q_tile = q_tiles + i % 2 * QUERIES * PITCH;
@@ -402,9 +414,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 // Past the last query all of Q, dO, lse and delta is zero: 1 times zero.
-                s[0][n][e] = of_exp2(s[0][n][e] * scale_log2 - lse[n * 8 + e % 2] * LOG2E);
+                s[0][n][e] = of_exp2(s[0][n][e] * p.signed_log2 - lse[n * 8 + e % 2] * LOG2E);
             }
-        if (CAUSAL && i * QUERIES < first + KEYS) {
+        if (CAUSAL && i * QUERIES < place().first + KEYS) {
             const Place at = place();
 #pragma unroll
             for (int h = 0; h < 2; h++) {
@@ -452,7 +464,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
 #define KEYS 32
 #define QUERIES (TILES * 16 * WARPS)
 
-extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_constant__ of_attention p) {
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(const __grid_constant__ of_attention p) {
     OF_DYNAMIC_SHARED(T, room);
     // Two tiles of keys, since they are used first and last.
     T* q_tile = room;
@@ -462,16 +474,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
     auto place = [&] { return Place(p.blocks, TILES * 16, true); };
     const Place here = place();
     const int head = here.head, first = here.first;
+    // Per query; here because registers have no room for them.
+    f32* lses = (f32*)(v_tile + KEYS * PITCH_V);
+    f32* deltas = lses + QUERIES;
+    // Of the tiles that come next.
     const T* k = head_of(p.k, head, p.heads);
     const T* v = head_of(p.v, head, p.heads);
     const int visible = CAUSAL && first + QUERIES < p.keys ? first + QUERIES : p.keys;
     const int end = (visible + KEYS - 1) / KEYS;
 
     auto load_keys = [&](int j) {
-        load<KEYS, D>(k_tiles + j % 2 * KEYS * PITCH, k + (i64)j * KEYS * p.k.step, p.k, p.keys - j * KEYS, p.depth);
+        load<KEYS, D>(k_tiles + j % 2 * KEYS * PITCH, k, p.k, p.keys - j * KEYS, p.depth);
+        k += KEYS * p.k.step;
     };
     auto load_values = [&](int j) {
-        load<KEYS, DV>(v_tile, v + (i64)j * KEYS * p.v.step, p.v, p.keys - j * KEYS, p.value_depth);
+        load<KEYS, DV>(v_tile, v, p.v, p.keys - j * KEYS, p.value_depth);
+        v += KEYS * p.v.step;
     };
     load<QUERIES, D>(q_tile, head_of(p.q, head, p.heads) + (i64)first * p.q.step, p.q, p.queries - first, p.depth);
     load<QUERIES, DV>(dout_tile, head_of(p.dout, head, p.heads) + (i64)first * p.dout.step, p.dout, p.queries - first,
@@ -481,21 +499,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
     if (end > 0) load_values(0);
     of_copy_async_commit();
 
-    const f32 scale_log2 = p.scale * LOG2E;
-    f32 dq[TILES][D / 8][4], lse[TILES][2], delta[TILES][2];
+    f32 dq[TILES][D / 8][4];
     clear(dq);
-#pragma unroll
-    for (int m = 0; m < TILES; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const int query = here.row + m * 16 + h * 8;
-            const bool there = query < p.queries;
-            lse[m][h] = there ? lse_of(p, head)[(i64)query * p.lse_step] * LOG2E : 0.0f;
-            delta[m][h] = there ? p.delta[(i64)head * p.queries + query] : 0.0f;
-        }
+    {
+        // A thread a row: read after the barriers of the loop.
+        const int query = first + threadIdx.x;
+        const bool there = query < p.queries;
+        lses[threadIdx.x] = there ? lse_of(p, head)[(i64)query * p.lse_step] * LOG2E : 0.0f;
+        deltas[threadIdx.x] = there ? p.delta[(i64)head * p.queries + query] : 0.0f;
+    }
 
     for (int j = 0; j < end; j++) {
         const T* k_tile = k_tiles + j % 2 * KEYS * PITCH;
+        const int row = of_opaque(threadIdx.x) / 32 * (TILES * 16) + (of_opaque(threadIdx.x) & 31) / 4;
+        const f32* lse = lses + row;
+        const f32* delta = deltas + row;
         of_copy_async_wait<1>();
         __syncthreads();
         if (j + 1 < end) load_keys(j + 1);
@@ -508,8 +526,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) s[m][n][e] = of_exp2(s[m][n][e] * scale_log2 - lse[m][e / 2]);
-        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > first + 1)) {
+                for (int e = 0; e < 4; e++) s[m][n][e] = of_exp2(s[m][n][e] * p.signed_log2 - lse[m * 16 + e / 2 * 8]);
+        if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1)) {
             const Place at = place();
 #pragma unroll
             for (int m = 0; m < TILES; m++)
@@ -536,7 +554,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) queries_grad(const __grid_
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) ds[m][n][e] = s[m][n][e] * (ds[m][n][e] - delta[m][e / 2]);
+                for (int e = 0; e < 4; e++) ds[m][n][e] = s[m][n][e] * (ds[m][n][e] - delta[m * 16 + e / 2 * 8]);
         times_tile<TILES, D, KEYS>(dq, ds, left_place(k_tile, PITCH));
     }
     of_copy_async_wait<0>();

@@ -91,12 +91,13 @@ sum(T* out, const T* dy, const I* ids, u32 lines, u64 width, i64 first, const u3
     auto add = [&](const u32* list, u32 n) {
         if (!mine) return;
         u32 i = 0;
-        for (; i + 4 <= n; i += 4) {
-            of_vec<T, OF_V> x[4];
+        // The additions wait for each other, so the loads must not: a row that is named often is one block's work.
+        for (; i + 8 <= n; i += 8) {
+            of_vec<T, OF_V> x[8];
 #pragma unroll
-            for (int u = 0; u < 4; u++) x[u] = of_load<T, OF_V>(from + list[i + u] * width);
+            for (int u = 0; u < 8; u++) x[u] = of_load<T, OF_V>(from + list[i + u] * width);
 #pragma unroll
-            for (int u = 0; u < 4; u++) {
+            for (int u = 0; u < 8; u++) {
 #pragma unroll
                 for (int e = 0; e < OF_V; e++) total[e] += of_get<A>(x[u].at[e]);
             }

@@ -20,11 +20,15 @@ template <typename T> OF_EMU_INLINE T atomicCAS(T* p, of_emu_same_t<T> compare, 
     __atomic_compare_exchange(p, &compare, &value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return compare;
 }
+template <typename T> OF_EMU_INLINE T atomicCAS_system(T* p, of_emu_same_t<T> compare, of_emu_same_t<T> value) {
+    return atomicCAS(p, compare, value);
+}
 template <typename T> OF_EMU_INLINE T atomicExch(T* p, of_emu_same_t<T> value) {
     T old;
     __atomic_exchange(p, &value, &old, __ATOMIC_RELAXED);
     return old;
 }
+template <typename T> OF_EMU_INLINE T atomicExch_system(T* p, of_emu_same_t<T> value) { return atomicExch(p, value); }
 // Any read-modify-write as a loop over compare-and-swap, for floats too.
 template <typename T, typename F> OF_EMU_INLINE T of_emu_update(T* p, F f) {
     T old = *(volatile T*)p, next = f(old);

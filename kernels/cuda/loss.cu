@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             for (int k = 0; k < UNROLL * VEC; k++) largest = of_larger_op::of(largest, v[k]);
             mine.raise(largest);
 #pragma unroll
-            for (int k = 0; k < UNROLL * VEC; k++) mine.add(v[k]);
+            for (int k = 0; k < UNROLL * VEC; k++) mine.add(T(), v[k]);
         }
         const A sum = of_group_online<ROW>(mine, room).log_sum();
         if (here && lane == 0) {
@@ -99,7 +99,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 if (i >= n) continue;
 #pragma unroll
                 for (int j = 0; j < VEC; j++) {
-                    const A e = exp(v[k * VEC + j] - shift);
+                    const A e = of_exp_for<T>(v[k * VEC + j] - shift);
                     v[k * VEC + j] = none ? (A)0 : (i + j == at ? e - (A)1 : e) * scale;
                 }
                 of_write<VEC>(to + i * step_to, v + k * VEC);

@@ -87,12 +87,29 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
 }
 
+// Two sums over a group at once, each as of_group_reduce gives it, by half as many barriers. `room` has 64 numbers.
+OF_FN void two_sums(A& a, A& b, A* room) {
+    if constexpr (ROW > 32) {
+        const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+        a = of_warp_reduce<of_sum_op>(a);
+        b = of_warp_reduce<of_sum_op>(b);
+        __syncthreads();
+        if (lane == 0) room[warp] = a, room[32 + warp] = b;
+        __syncthreads();
+        a = of_warp_reduce<of_sum_op>(lane < ROW / 32 ? room[lane] : (A)0);
+        b = of_warp_reduce<of_sum_op>(lane < ROW / 32 ? room[32 + lane] : (A)0);
+    } else {
+        a = of_group_reduce<ROW, of_sum_op>(a, (A)0, room);
+        b = of_group_reduce<ROW, of_sum_op>(b, (A)0, room);
+    }
+}
+
 // dx, and with PER > 0 also each block's sums over its rows for the weight and the bias: blocks x len numbers for the
 // weight, then as many for the bias. Tensors: dy, x, dx, weight, mean, rstd.
 extern "C" __global__ void __launch_bounds__(THREADS)
     norm_grad_rows(const T* dy, const T* x, T* dx, const W* weight, const A* mean, const A* rstd, A* sums,
               OF_PARAM of_rows<6> p) {
-    __shared__ A room[32];
+    __shared__ A room[64];
     const int lane = threadIdx.x % ROW;
     A dw[KEPT], db[KEPT];
 #pragma unroll
@@ -132,8 +149,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 if (PER > 0 && BIAS) db[e] += d[j];
             }
         });
-        if (CENTERED) sum_g = of_group_reduce<ROW, of_sum_op>(sum_g, (A)0, room);
-        sum_gh = of_group_reduce<ROW, of_sum_op>(sum_gh, (A)0, room);
+        if (CENTERED) two_sums(sum_g, sum_gh, room);
+        else sum_gh = of_group_reduce<ROW, of_sum_op>(sum_gh, (A)0, room);
         const A mean_g = CENTERED ? sum_g / (A)p.len : (A)0, mean_gh = sum_gh * r / (A)p.len;
         each(lane, n, [&](int k, i64 i) {
             A d[VEC];

@@ -246,13 +246,13 @@ template <typename Op, typename A> OF_FN A of_block_reduce(A x, A identity, A* r
 // names the op and the line of the instruction `ticket`.
 struct of_fault { u32 claimed; u32 ready; u64 ticket; i64 value; i64 low; i64 high; };
 OF_FN void of_report(of_fault* fault, u64 ticket, i64 value, i64 low, i64 high) {
-    if (atomicCAS(&fault->claimed, 0u, 1u) != 0u) return;
+    if (atomicCAS_system(&fault->claimed, 0u, 1u) != 0u) return;
     fault->ticket = ticket;
     fault->value = value;
     fault->low = low;
     fault->high = high;
     __threadfence_system();
-    atomicExch(&fault->ready, 1u);
+    atomicExch_system(&fault->ready, 1u);
 }
 
 // ---- tensor cores and asynchronous copies ---------------------------------------------------------------------------

@@ -45,9 +45,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
         for (int k = 0; k < PER * VEC; k++) {
 #if LOG
             v[k] -= largest;
-            sum += exp(v[k]);
+            sum += of_exp_for<T>(v[k]);
 #else
-            v[k] = exp(v[k] - largest);
+            v[k] = of_exp_for<T>(v[k] - largest);
             sum += v[k];
 #endif
         }
@@ -80,7 +80,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
             for (int k = 0; k < UNROLL * VEC; k++) largest = of_larger_op::of(largest, v[k]);
             mine.raise(largest);
 #pragma unroll
-            for (int k = 0; k < UNROLL * VEC; k++) mine.add(v[k]);
+            for (int k = 0; k < UNROLL * VEC; k++) mine.add(T(), v[k]);
         }
         const of_online<A> all = of_group_online<ROW>(mine, room);
         const A last = finish(all.largest, all.sum);
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
 #pragma unroll
                 for (int j = 0; j < VEC; j++) {
                     A z = v[k * VEC + j] - all.largest;
-                    v[k * VEC + j] = LOG ? z - last : exp(z) * last;
+                    v[k * VEC + j] = LOG ? z - last : of_exp_for<T>(z) * last;
                 }
                 of_write<VEC>(to + i, v + k * VEC);
             }
@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) softmax_rows(const T* x, T
 
 // What the gradient's sum adds up, and what the gradient is.
 OF_FN A term(A dy, A y) { return LOG ? dy : dy * y; }
-OF_FN A gradient(A dy, A y, A sum) { return LOG ? dy - exp(y) * sum : y * (dy - sum); }
+OF_FN A gradient(A dy, A y, A sum) { return LOG ? dy - of_exp_for<T>(y) * sum : y * (dy - sum); }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     softmax_grad_rows(const T* dy, const T* y, T* dx, OF_PARAM of_rows<3> p) {
@@ -192,7 +192,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) softmax_columns(const T
             for (int k = 0; k < 4; k++) m = of_larger_op::of(m, v[k]);
             mine.raise(m);
 #pragma unroll
-            for (int k = 0; k < 4; k++) mine.add(v[k]);
+            for (int k = 0; k < 4; k++) mine.add(T(), v[k]);
         }
         __syncthreads();
         largest[warp][lane] = mine.largest;
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32) softmax_columns(const T
 #pragma unroll 4
             for (i64 i = warp; i < n; i += WARPS) {
                 const A z = of_get<A>(from[i * step]) - m;
-                of_set(to[i * step_y], LOG ? z - last : exp(z) * last);
+                of_set(to[i * step_y], LOG ? z - last : of_exp_for<T>(z) * last);
             }
         }
     }

@@ -68,7 +68,8 @@ pub fn run(write: bool) -> Result<(), Box<dyn Error>> {
         let text = format!(
             "# What the CUDA kernels need\n\n\
              Written by `cargo xtask cuda-kernels --write`: every program of `kernels/cuda`, and the generated ones of all \
-             elementwise ops, compiled by NVRTC {version} without a GPU. Of each entry: registers of a thread, bytes of its \
+             elementwise ops, compiled by NVRTC {version} without a GPU. `.ci/run` compiles the same programs for the same \
+             architectures and fails where one does not compile. Of each entry: registers of a thread, bytes of its \
              stack where there are any (what the registers had no room for), static shared memory of a block (from sm_90 on \
              with the 1,024 bytes that the driver keeps). Milliseconds are of one compilation among {threads} at a time.\n\n\
              {table}"

@@ -35,7 +35,8 @@ pub fn attention(q: &Queue, inputs: &Qkv, out: &View, lse: &View, settings: &Att
     match call.tensor_cores(&views) {
         Some(t) => {
             let (d, dv) = (t.depth + 8, t.value_depth + 8);
-            let shared = ((QUERIES + KEYS) * d + KEYS * dv).max(QUERIES * dv) * 2;
+            // The tiles, or the results where those lay; then four numbers a thread.
+            let shared = ((QUERIES + KEYS) * d + KEYS * dv).max(QUERIES * dv) * 2 + THREADS as usize * 16;
             call.tensor_core_launch(&t, "attention", sizes.queries.div_ceil(QUERIES), shared, &views)
         }
         None => call.plain_launch("attention", false, sizes.queries, &views),
@@ -83,7 +84,7 @@ pub fn attention_grad(
             let (d, dv) = (t.depth + 8, t.value_depth + 8);
             let shared = KEY_BLOCK * (3 * d + 2 * dv) * 2 + 4 * KEY_BLOCK * 4;
             call.tensor_core_launch(&t, "keys_grad", sizes.keys.div_ceil(KEY_BLOCK), shared, &views)?;
-            let shared = (QUERIES * (d + dv) + GRAD_KEYS * (2 * d + dv)) * 2;
+            let shared = (QUERIES * (d + dv) + GRAD_KEYS * (2 * d + dv)) * 2 + QUERIES * 8;
             call.tensor_core_launch(&t, "queries_grad", sizes.queries.div_ceil(QUERIES), shared, &views)
         }
         None => {
@@ -161,7 +162,7 @@ struct HalfArgs {
     scale: f32,
     scale_log2: f32,
     negative: i32,
-    pad: i32,
+    signed_log2: f32,
 }
 
 /// `of_attention` of attention_plain.cu.
@@ -262,9 +263,10 @@ impl<'a> Call<'a> {
             value_depth: self.sizes.value_depth as i32,
             blocks: blocks as i32,
             scale: scale as f32,
-            scale_log2: (scale.abs() * std::f64::consts::LOG2_E) as f32,
+            // Not zero: what a row does not see is minus infinity, and stays so when it is scaled.
+            scale_log2: ((scale.abs() * std::f64::consts::LOG2_E) as f32).max(f32::MIN_POSITIVE),
             negative: i32::from(scale < 0.0),
-            pad: 0,
+            signed_log2: (scale * std::f64::consts::LOG2_E) as f32,
         };
         self.q.launch(f, Launch::new(grid, THREADS).shared(shared), Args::new().value(args))
     }

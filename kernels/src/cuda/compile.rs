@@ -164,6 +164,8 @@ pub(super) fn compile(unit: &Unit) -> Result<Vec<u8>> {
     status.result().map_err(|e| failed("nvrtcCreateProgram", &e))?;
     let program = Program(raw);
     let mut options = vec![format!("--gpu-architecture={}", unit.arch), "--std=c++17".to_string()];
+    // NVRTC 13.0 takes generic lambdas for functions of the host otherwise.
+    options.push("--device-as-default-execution-space".to_string());
     options.extend(unit.defines.iter().map(|d| format!("-D{d}")));
     // SAFETY: a live program.
     if let Err(e) = unsafe { result::compile_program(program.0, &options) } {

@@ -61,8 +61,9 @@ static LISTED: &[Listed] = listed! {
         "T=bf16 OP=0 MOST=16 VECTOR=8",
     ],
     "attention": [
-        "T=bf16 D={32,64,96,128} DV={32,64,96,128} CAUSAL={0,1} ALIGNED=1 GRAD={0,1}",
-        "T=f16 D={64,128} DV={64,128} CAUSAL=1 ALIGNED={0,1} GRAD={0,1}",
+        "T=bf16 D={64,128} DV={64,128} CAUSAL={0,1} ALIGNED=1 GRAD={0,1}",
+        "T=bf16 D={32,96} DV={32,96} CAUSAL=1 ALIGNED=1 GRAD={0,1}",
+        "T=f16 D=64 DV=64 CAUSAL=1 ALIGNED=0 GRAD={0,1}",
     ],
     "attention_plain": ["T={f32,f64,bf16} TILE=32 GRAD={0,1}"],
     "copy": ["OF_BYTES={1,2,4,8,16} OF_V=1 OF_U=4 OF_MODES={0,1} OF_OUTER=2 OF_STRIDED=1"],

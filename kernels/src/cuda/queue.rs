@@ -5,8 +5,9 @@ use super::{Gpu, PinnedMemory, Stream, driver_error};
 use crate::{KernelError, Result, View};
 use cudarc::driver::{result, sys};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// A compiled kernel.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +22,24 @@ impl Function {
     pub(super) fn new(raw: sys::CUfunction) -> Function {
         Function(raw)
     }
-    /// Allows that many bytes of dynamic shared memory (more than 48 KiB must be asked for once).
+    /// Allows that many bytes of dynamic shared memory. The driver is asked once for each number above 48 KiB.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
+        static ALLOWED: RwLock<BTreeMap<usize, u32>> = RwLock::new(BTreeMap::new());
+        let allowed = |map: &BTreeMap<usize, u32>| map.get(&(self.0 as usize)).is_some_and(|most| *most >= bytes);
+        if bytes <= 48 << 10 || allowed(&ALLOWED.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        // Locked until it is done, so that nobody lowers what another has asked for.
+        let mut map = ALLOWED.write().unwrap_or_else(PoisonError::into_inner);
+        if allowed(&map) {
+            return Ok(());
+        }
         let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: a live function.
         unsafe { result::function::set_function_attribute(self.0, attribute, bytes as i32) }
-            .map_err(|e| driver_error(&format!("asking for {bytes} bytes of shared memory"), e))
+            .map_err(|e| driver_error(&format!("asking for {bytes} bytes of shared memory"), e))?;
+        map.insert(self.0 as usize, bytes);
+        Ok(())
     }
 }
 
