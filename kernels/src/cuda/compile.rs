@@ -18,6 +18,10 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
 ];
 
+/// Beside the architecture and the macros. The last: a lambda in a kernel belongs to the GPU (NVRTC 13.0 takes a generic one
+/// for a function of the host otherwise).
+const OPTIONS: [&str; 2] = ["--std=c++17", "--device-as-default-execution-space"];
+
 /// A program as the compiler gets it.
 pub(super) struct Unit<'a> {
     pub name: &'a str,
@@ -56,6 +60,7 @@ fn key(unit: &Unit) -> u128 {
     for part in [unit.text, &unit.arch, unit.gpu, version, env!("CARGO_PKG_VERSION")] {
         h.add(part);
     }
+    OPTIONS.iter().for_each(|o| h.add(o));
     HEADERS.iter().for_each(|(name, text)| {
         h.add(name);
         h.add(text);
@@ -163,9 +168,8 @@ pub(super) fn compile(unit: &Unit) -> Result<Vec<u8>> {
     };
     status.result().map_err(|e| failed("nvrtcCreateProgram", &e))?;
     let program = Program(raw);
-    let mut options = vec![format!("--gpu-architecture={}", unit.arch), "--std=c++17".to_string()];
-    // NVRTC 13.0 takes generic lambdas for functions of the host otherwise.
-    options.push("--device-as-default-execution-space".to_string());
+    let mut options = vec![format!("--gpu-architecture={}", unit.arch)];
+    options.extend(OPTIONS.map(str::to_string));
     options.extend(unit.defines.iter().map(|d| format!("-D{d}")));
     // SAFETY: a live program.
     if let Err(e) = unsafe { result::compile_program(program.0, &options) } {
