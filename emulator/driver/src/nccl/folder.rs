@@ -14,7 +14,7 @@ use super::meeting::{Part, Peer, agree, bytes, write};
 use super::{INVALID_USAGE, Outcome, SYSTEM_ERROR, refuse};
 use crate::driver::stream::Failure;
 
-const PREFIX: &str = "oflow-emulated-nccl-";
+const PREFIX: &str = "emulated-nccl-";
 
 pub struct Folder {
     path: PathBuf,
@@ -27,12 +27,20 @@ fn place() -> PathBuf {
     if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
-/// Folders of processes that ended without leaving go after an hour.
+/// Folders whose processes have all ended go; without a name of any, after an hour.
 fn sweep() {
     let Ok(entries) = std::fs::read_dir(place()) else { return };
     let old = SystemTime::now() - Duration::from_secs(3600);
     for entry in entries.flatten().filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX)) {
-        if entry.metadata().and_then(|m| m.modified()).is_ok_and(|time| time < old) {
+        let ranks: Vec<i32> = std::fs::read_dir(entry.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with("rank-"))
+            .filter_map(|e| std::fs::read_to_string(e.path()).ok()?.split_once(' ')?.0.parse().ok())
+            .collect();
+        let idle = entry.metadata().and_then(|m| m.modified()).is_ok_and(|time| time < old);
+        if idle || (!ranks.is_empty() && ranks.iter().all(|process| !alive(*process))) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }
