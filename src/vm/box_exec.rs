@@ -2,7 +2,7 @@
 //!
 //! One step is one collective on the step's group. A shard is a [`View`] that moves from step to step: slices are views of
 //! what was there, the other steps write into rooms of the place, and the last one into the destination. Splits along a dim
-//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the [`Place`] knows.
+//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the `Place` knows.
 
 use super::place::{ALIGN, Among, Message, Place, Room, Span, contiguous, packed, part_bytes, unpack};
 use super::place_host::on_host;

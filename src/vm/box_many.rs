@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A plan with this rank's shards, as [`execute`] takes them.
+/// A plan with this rank's shards, as [`execute`](super::box_exec::execute) takes them.
 pub struct Ends<'a> {
     /// Shard of the source layout.
     pub src: Option<&'a View>,
@@ -24,11 +24,11 @@ pub struct Ends<'a> {
     pub dst: Option<&'a View>,
 }
 
-/// Carries out this rank's parts of many plans: what [`execute`] does for each, in fewer collectives. All ranks of all
+/// Carries out this rank's parts of many plans: what [`execute`](super::box_exec::execute) does for each, in fewer collectives. All ranks of all
 /// placements call this with the same plans in the same order.
 ///
 /// # Errors
-/// As [`execute`].
+/// As [`execute`](super::box_exec::execute).
 pub fn execute_many(plans: &[Arc<BoxingPlan>], ends: &[Ends], comm: &dyn Communicator, tag: &Tag) -> Result<()> {
     on_host(comm, tag, |host| execute_many_at(host, plans, ends))
 }

@@ -3,7 +3,7 @@
 //! `cudarc` asks the loader for a few fixed names. So a library elsewhere is of use in one of two ways: a folder with links
 //! under those names at the head of `LD_LIBRARY_PATH`, which must be there when the process starts (`oflaunch` does that
 //! for its ranks), or opening the file itself before anybody asks: the loader then answers a request for the library's own
-//! name (its SONAME) with what is open. The second way is taken here by [`open_unfound`]; NCCL's own name `libnccl.so.2` is
+//! name (its SONAME) with what is open. The second way is taken here by `open_unfound`; NCCL's own name `libnccl.so.2` is
 //! not among those that are asked for.
 
 use std::ffi::OsStr;
