@@ -62,6 +62,14 @@ struct State {
     failed: Option<(ErrorKind, String)>,
 }
 
+impl State {
+    /// Notes what the instruction of that ticket uses.
+    fn note(&mut self, reads: &[Storage], writes: &[Storage], ticket: Ticket) {
+        let State { waits, lines, .. } = self;
+        waits.note(reads, writes, ticket, |t| t.seq <= lines[t.stream].done);
+    }
+}
+
 pub(super) struct CudaStreams {
     gpu: Arc<Gpu>,
     boxings: Boxings,
@@ -152,8 +160,7 @@ impl CudaStreams {
         line.issued += 1;
         let ticket = Ticket { stream, seq: line.issued };
         line.names[(ticket.seq as usize) % NAMES] = (ticket.seq, name, site);
-        let done: [u64; STREAMS] = std::array::from_fn(|s| state.lines[s].done);
-        state.waits.note(reads, writes, ticket, |t| t.seq <= done[t.stream]);
+        state.note(reads, writes, ticket);
         Ok(ticket)
     }
 
@@ -179,8 +186,7 @@ impl CudaStreams {
         let storage = self.alloc.alloc(bytes)?;
         let writes = std::slice::from_ref(&storage);
         self.wait_for(state, ticket.stream, &[], writes)?;
-        let done: [u64; STREAMS] = std::array::from_fn(|s| state.lines[s].done);
-        state.waits.note(&[], writes, ticket, |t| t.seq <= done[t.stream]);
+        state.note(&[], writes, ticket);
         Ok(storage)
     }
 

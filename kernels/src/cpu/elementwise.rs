@@ -67,6 +67,30 @@ pub struct Program {
     used: Vec<bool>,
 }
 
+/// An error unless a call gives what a program was compiled for: dtypes of the inputs, number of scalars, dtype of the output.
+pub(crate) fn check(
+    (dtypes, needed, result): (&[DType], usize, DType),
+    inputs: &[View],
+    scalars: &[Scalar],
+    out: &View,
+) -> Result<()> {
+    if inputs.len() != dtypes.len() || scalars.len() < needed {
+        return Err(KernelError::new(format!(
+            "{} inputs and {} scalars given, {} and {} needed",
+            inputs.len(),
+            scalars.len(),
+            dtypes.len(),
+            needed
+        )));
+    }
+    for (v, want) in inputs.iter().zip(dtypes).chain([(out, &result)]) {
+        if v.dtype() != *want {
+            return Err(KernelError::new(format!("given {} where the kernel was compiled for {want}", v.dtype())));
+        }
+    }
+    Ok(())
+}
+
 impl Program {
     /// Compiles `expr` for inputs and an output of these dtypes. Arithmetic is f64 if any of them is, else f32 if any is
     /// a float, else wrapping i64, where division by zero gives zero.
@@ -111,7 +135,7 @@ impl Program {
     /// # Errors
     /// Where inputs or scalars are missing, a dtype is not the compiled one, or dims do not broadcast.
     pub fn run(&self, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
-        self.check(inputs, scalars, out)?;
+        check((&self.inputs, self.scalars, self.out), inputs, scalars, out)?;
         if out.is_empty() {
             return Ok(());
         }
@@ -134,24 +158,6 @@ impl Program {
         operands.extend(strides.iter().map(|s| s.as_slice()));
         let walk = Walk::new(out.dims(), &operands, true);
         self.dispatch(&walk, inputs, scalars, out);
-        Ok(())
-    }
-
-    fn check(&self, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
-        if inputs.len() != self.inputs.len() || scalars.len() < self.scalars {
-            return Err(KernelError::new(format!(
-                "{} inputs and {} scalars given, {} and {} needed",
-                inputs.len(),
-                scalars.len(),
-                self.inputs.len(),
-                self.scalars
-            )));
-        }
-        for (v, want) in inputs.iter().zip(&self.inputs).chain([(out, &self.out)]) {
-            if v.dtype() != *want {
-                return Err(KernelError::new(format!("given {} where the kernel was compiled for {want}", v.dtype())));
-            }
-        }
         Ok(())
     }
 

@@ -135,7 +135,7 @@ impl Lines {
     }
 }
 
-fn index_dtype(ids: &View) -> Result<()> {
+pub(crate) fn index_dtype(ids: &View) -> Result<()> {
     match ids.dtype() {
         DType::I32 | DType::I64 => Ok(()),
         d => Err(KernelError::new(format!("indices are i64 or i32, not {d}"))),
@@ -206,7 +206,7 @@ pub fn embedding(weight: &View, ids: &View, out: &View, first_row: i64) -> Resul
     Ok(())
 }
 
-fn check_lookup(table: &View, ids: &View, rows: &View) -> Result<()> {
+pub(crate) fn check_lookup(table: &View, ids: &View, rows: &View) -> Result<()> {
     index_dtype(ids)?;
     let fits = table.rank() == 2
         && rows.rank() == ids.rank() + 1
@@ -301,13 +301,7 @@ unsafe fn sum_rows(
     }
 }
 
-/// `out[.., i, ..] = x[.., index[.., i, ..] - first, ..]` along `dim`, zero where that is outside x. `index` and `out`
-/// have equal dims, which in the other dims may be smaller than x's.
-///
-/// # Errors
-/// Where dims or dtypes do not fit.
-pub fn gather(x: &View, index: &View, out: &View, dim: usize, first: i64) -> Result<()> {
-    index_dtype(index)?;
+pub(crate) fn check_gather(x: &View, index: &View, out: &View, dim: usize) -> Result<()> {
     let fits = x.rank() == index.rank()
         && dim < x.rank()
         && index.dims() == out.dims()
@@ -323,6 +317,17 @@ pub fn gather(x: &View, index: &View, out: &View, dim: usize, first: i64) -> Res
             out.dims()
         )));
     }
+    Ok(())
+}
+
+/// `out[.., i, ..] = x[.., index[.., i, ..] - first, ..]` along `dim`, zero where that is outside x. `index` and `out`
+/// have equal dims, which in the other dims may be smaller than x's.
+///
+/// # Errors
+/// Where dims or dtypes do not fit.
+pub fn gather(x: &View, index: &View, out: &View, dim: usize, first: i64) -> Result<()> {
+    index_dtype(index)?;
+    check_gather(x, index, out, dim)?;
     if out.is_empty() {
         return Ok(());
     }

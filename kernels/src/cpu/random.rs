@@ -79,6 +79,25 @@ fn float_only(out: &View) -> Result<()> {
     if out.dtype().is_float() { Ok(()) } else { Err(KernelError::new(format!("{} is not a float dtype", out.dtype()))) }
 }
 
+/// How many trailing dims follow each other both in the logical tensor and, with one stride, in memory: the first of them,
+/// and how many elements they have.
+pub(crate) fn merged(shard: &ShardBox, views: &[&View]) -> (usize, usize) {
+    let rank = shard.size.len();
+    let (mut split, mut len) = (rank, 1);
+    while split > 0 {
+        let d = split - 1;
+        // A dim joins if the dims inside it are whole and laid out without a gap.
+        let follows = |v: &&View| d + 1 == rank || v.strides()[d] == v.strides()[rank - 1] * len as isize;
+        let whole = split == rank || shard.size[split] == shard.logical[split];
+        if !whole || !views.iter().all(follows) {
+            break;
+        }
+        len *= shard.size[d];
+        split = d;
+    }
+    (split, len)
+}
+
 /// Runs of elements that follow each other both in the logical tensor and, with one stride, in memory.
 struct Runs<'a> {
     shard: &'a ShardBox,
@@ -89,19 +108,7 @@ struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     fn new(shard: &'a ShardBox, views: &[&View]) -> Self {
-        let rank = shard.size.len();
-        let (mut split, mut len) = (rank, 1);
-        while split > 0 {
-            let d = split - 1;
-            // A dim joins if the dims inside it are whole and laid out without a gap.
-            let follows = |v: &&View| d + 1 == rank || v.strides()[d] == v.strides()[rank - 1] * len as isize;
-            let whole = split == rank || shard.size[split] == shard.logical[split];
-            if !whole || !views.iter().all(follows) {
-                break;
-            }
-            len *= shard.size[d];
-            split = d;
-        }
+        let (split, len) = merged(shard, views);
         Runs { shard, split, len }
     }
 

@@ -2,9 +2,10 @@
 
 use super::pointwise::{Operand, Pointwise};
 use super::{Queue, Source};
+use crate::cpu::elementwise::check;
 use crate::cpu::strided::{Walk, broadcast_strides};
 use crate::expr::{Class, Expr};
-use crate::{DType, KernelError, Result, Scalar, Strides, View};
+use crate::{DType, Result, Scalar, Strides, View};
 use smallvec::{SmallVec, smallvec};
 
 /// An expression written for given dtypes. It is compiled for a GPU, and for the kind of strides it meets, when it first
@@ -49,7 +50,7 @@ impl Program {
     /// # Errors
     /// Where inputs or scalars are missing, a dtype is not the given one, or dims do not broadcast; what CUDA reports.
     pub fn run(&self, q: &Queue, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
-        self.check(inputs, scalars, out)?;
+        check((&self.inputs, self.scalars, self.out), inputs, scalars, out)?;
         if out.is_empty() {
             return Ok(());
         }
@@ -99,24 +100,6 @@ impl Program {
         let mut operands: SmallVec<[&[isize]; 8]> = smallvec![out.strides()];
         operands.extend(self.used.iter().map(|i| strides[*i].as_slice()));
         Ok(Walk::new(out.dims(), &operands, true))
-    }
-
-    fn check(&self, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
-        if inputs.len() != self.inputs.len() || scalars.len() < self.scalars {
-            return Err(KernelError::new(format!(
-                "{} inputs and {} scalars given, {} and {} needed",
-                inputs.len(),
-                scalars.len(),
-                self.inputs.len(),
-                self.scalars
-            )));
-        }
-        for (v, want) in inputs.iter().zip(&self.inputs).chain([(out, &self.out)]) {
-            if v.dtype() != *want {
-                return Err(KernelError::new(format!("given {} where the kernel was compiled for {want}", v.dtype())));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -3,27 +3,14 @@
 use super::index::{contiguous, index_dtype};
 use super::pointwise::columns;
 use super::{Args, Define, Launch, Queue, Source};
+use crate::cpu::index::check_lookup;
 use crate::{KernelError, Result, Scalar, View};
 
 static EMBEDDING: Source = Source::file("embedding", include_str!("../../cuda/embedding.cu"));
 
 fn fits(table: &View, ids: &View, rows: &View) -> Result<()> {
-    let fits = table.rank() == 2
-        && rows.rank() == ids.rank() + 1
-        && rows.dims()[..ids.rank()] == *ids.dims()
-        && rows.dims()[ids.rank()] == table.dims()[1]
-        && rows.dtype() == table.dtype();
-    if fits {
-        return contiguous(&[table, ids, rows]);
-    }
-    Err(KernelError::new(format!(
-        "table {} {:?}, indices {:?} and rows {} {:?} do not fit",
-        table.dtype(),
-        table.dims(),
-        ids.dims(),
-        rows.dtype(),
-        rows.dims()
-    )))
+    check_lookup(table, ids, rows)?;
+    contiguous(&[table, ids, rows])
 }
 
 /// The rows of `weight` named by `ids`, into `out`; zeros for ids whose row is not among those from `first_row` on. An id

@@ -3,6 +3,7 @@
 
 use super::pointwise::columns;
 use super::{Args, Define, Launch, Queue, Source};
+use crate::cpu::index::check_gather;
 use crate::cpu::strided::broadcast_strides;
 use crate::{DType, KernelError, Result, Scalar, View};
 
@@ -39,10 +40,8 @@ fn steps(strides: &[isize]) -> Steps {
 }
 
 pub(super) fn index_dtype(ids: &View) -> Result<Define> {
-    match ids.dtype() {
-        DType::I32 | DType::I64 => Ok(Define::dtype("I", ids.dtype())),
-        d => Err(KernelError::new(format!("indices are i64 or i32, not {d}"))),
-    }
+    crate::cpu::index::index_dtype(ids)?;
+    Ok(Define::dtype("I", ids.dtype()))
 }
 
 pub(super) fn contiguous(views: &[&View]) -> Result<()> {
@@ -151,21 +150,7 @@ pub fn one_hot(q: &Queue, ids: &View, out: &View, first: i64, logical: usize) ->
 
 /// `out[.., i, ..] = x[.., index[.., i, ..] - first, ..]` along `dim`, zero where that is outside x. Any strides.
 pub fn gather(q: &Queue, x: &View, index: &View, out: &View, dim: usize, first: i64) -> Result<()> {
-    let fits = x.rank() == index.rank()
-        && dim < x.rank()
-        && index.dims() == out.dims()
-        && x.dtype() == out.dtype()
-        && (0..x.rank()).all(|d| d == dim || index.dims()[d] <= x.dims()[d]);
-    if !fits {
-        return Err(KernelError::new(format!(
-            "gather of {} {:?} by {:?} along {dim} into {} {:?}",
-            x.dtype(),
-            x.dims(),
-            index.dims(),
-            out.dtype(),
-            out.dims()
-        )));
-    }
+    check_gather(x, index, out, dim)?;
     if out.is_empty() {
         return Ok(());
     }

@@ -2,6 +2,7 @@
 //! element's place in the logical tensor alone.
 
 use super::{Args, Define, Launch, Queue, Source};
+use crate::cpu::random::merged;
 use crate::view::contiguous_strides;
 use crate::{DType, KernelError, Result, ShardBox, Strides, View};
 use smallvec::SmallVec;
@@ -95,24 +96,6 @@ fn float_only(out: &View) -> Result<()> {
     if out.dtype().is_float() { Ok(()) } else { Err(KernelError::new(format!("{} is not a float dtype", out.dtype()))) }
 }
 
-/// How many trailing dims follow each other both in the logical tensor and, with one stride, in memory: the first of them,
-/// and how many elements they have.
-fn runs(shard: &ShardBox, views: &[&View]) -> (usize, usize) {
-    let rank = shard.size.len();
-    let (mut split, mut len) = (rank, 1);
-    while split > 0 {
-        let d = split - 1;
-        let follows = |v: &&View| d + 1 == rank || v.strides()[d] == v.strides()[rank - 1] * len as isize;
-        let whole = split == rank || shard.size[split] == shard.logical[split];
-        if !whole || !views.iter().all(follows) {
-            break;
-        }
-        len *= shard.size[d];
-        split = d;
-    }
-    (split, len)
-}
-
 fn generate(q: &Queue, x: Option<&View>, out: &View, shard: &ShardBox, key: Key, d: Distribution) -> Result<()> {
     let rank = shard.size.len();
     let inside = shard.logical.len() == rank
@@ -132,7 +115,7 @@ fn generate(q: &Queue, x: Option<&View>, out: &View, shard: &ShardBox, key: Key,
         tidy.push(with_plain_strides(v));
     }
     let views: SmallVec<[&View; 2]> = tidy.iter().collect();
-    let (split, length) = runs(shard, &views);
+    let (split, length) = merged(shard, &views);
     let logical = contiguous_strides(&shard.logical);
     let base: u64 = (0..rank).map(|d| shard.offset[d] as u64 * logical[d] as u64).sum();
     let step = |v: &View| v.strides().last().copied().unwrap_or(1) as i64;
