@@ -167,6 +167,21 @@ fn new_memory_is_garbage_and_a_write_behind_a_block_is_told_when_it_is_freed() {
     }
 }
 
+#[test]
+fn small_blocks_may_lie_in_the_middle_of_what_was_a_large_one() {
+    if !emulated() {
+        return;
+    }
+    enter(2);
+    let large = alloc(64 << 20);
+    unsafe { assert_eq!(sys::cuMemFree_v2(large), OK) };
+    // As many as reach past the ends that were made garbage, whichever test has memory before them.
+    let blocks: Vec<_> = (0..40 << 10).map(|_| alloc(8)).collect();
+    for at in blocks {
+        unsafe { assert_eq!(sys::cuMemFree_v2(at), OK) };
+    }
+}
+
 /// Host code that takes a device pointer for its own: what the child of the next test does.
 #[test]
 #[ignore = "crashes; run by the next test as a child"]

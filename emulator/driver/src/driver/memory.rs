@@ -183,6 +183,9 @@ impl Heap {
             unsafe { make_garbage(zero, start + need - zero) };
             self.fresh = start + need;
         }
+        // The fence may lie where a large block's middle was, which nobody made garbage.
+        // SAFETY: as above.
+        unsafe { make_garbage(start + size, need - size) };
         self.live.insert(start, Block { size, ordered, dying: false });
         self.used += size.next_multiple_of(GRAIN);
         Ok(start)
