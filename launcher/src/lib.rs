@@ -21,7 +21,6 @@ pub mod program;
 pub mod rank;
 pub mod report;
 pub mod script;
-pub mod server;
 
 use std::fmt;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{LONG, wait_for};
-use oflaunch::server::ControlServer;
+use oflow::control::service::ControlServer;
 use oflow::control::{CasOutcome, ControlClient, Hello, LaunchEnv, Token};
 use oflow::{Error, ErrorKind};
 use oflow_proto::control as pb;
@@ -237,7 +237,7 @@ fn every_call_needs_the_token() {
             put(pb::PutRequest::default()),
             get(pb::GetRequest::default()),
             compare_and_set(pb::CompareAndSetRequest::default()),
-            barrier(pb::BarrierRequest::default()),
+            meet(pb::MeetRequest::default()),
             heartbeat(pb::HeartbeatRequest::default()),
             watch(pb::WatchRequest::default()),
             report_failure(pb::ReportFailureRequest::default()),
@@ -299,4 +299,24 @@ fn a_service_that_is_not_there() {
     let error = refused(ControlClient::connect(&dead, hello()));
     assert!(error.message().starts_with("cannot connect to the control service at 127.0.0.1:"), "{error}");
     assert!(start.elapsed() < LONG);
+}
+
+#[test]
+fn a_meeting_tells_everyone_what_each_brought() {
+    let service = Service::new(3);
+    let clients = service.clients();
+    std::thread::scope(|s| {
+        for client in &clients {
+            s.spawn(move || {
+                // The same name may be used again at once, with values of any lengths.
+                for round in 0..20 {
+                    let mine = vec![client.rank() as u8; client.rank() * round];
+                    let all = client.meet("addresses", 3, &mine, LONG).unwrap();
+                    assert_eq!(all, (0..3).map(|r| vec![r as u8; r * round]).collect::<Vec<_>>());
+                }
+            });
+        }
+    });
+    let error = clients[0].meet("large", 1, &vec![0; (1 << 20) + 1], LONG).unwrap_err().to_string();
+    assert!(error.contains("the value of \"large\" has 1048577 bytes"), "{error}");
 }

@@ -215,11 +215,25 @@ impl ControlClient {
     /// They did not all come within `timeout` (the message says who did), they do not agree on the number, or the job
     /// failed meanwhile.
     pub fn barrier(&self, name: &str, participants: usize, timeout: Duration) -> Result<()> {
-        let participants = u32::try_from(participants).unwrap_or(u32::MAX);
-        let request =
-            pb::BarrierRequest { name: name.into(), rank: self.rank as u32, participants, wait_ms: millis(timeout) };
+        self.meet(name, participants, &[], timeout).map(drop)
+    }
+
+    /// Brings a small value to the meeting of this name, waits for `participants` different ranks, and returns what each of
+    /// them brought, in order of ranks.
+    ///
+    /// # Errors
+    /// As [`ControlClient::barrier`].
+    pub fn meet(&self, name: &str, participants: usize, value: &[u8], timeout: Duration) -> Result<Vec<Vec<u8>>> {
+        let request = pb::MeetRequest {
+            name: name.into(),
+            rank: self.rank as u32,
+            participants: u32::try_from(participants).unwrap_or(u32::MAX),
+            wait_ms: millis(timeout),
+            value: value.into(),
+        };
         let mut stub = self.stub.clone();
-        self.call(async move { stub.barrier(timed(request, timeout.min(LONGEST_WAIT) + SLACK)).await }).map(drop)
+        let limit = timeout.min(LONGEST_WAIT) + SLACK;
+        Ok(self.call(async move { stub.meet(timed(request, limit)).await })?.values)
     }
 
     /// Fails the job in this rank's name: every rank hears `message`, and the launcher ends the job.

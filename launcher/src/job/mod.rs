@@ -25,8 +25,8 @@ use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
 use crate::rank::Recipe;
 use crate::script;
-use crate::server::ControlServer;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
+use oflow::control::service::ControlServer;
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;

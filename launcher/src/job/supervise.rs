@@ -24,8 +24,8 @@ use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
-use crate::server::ControlServer;
 use crate::{EXIT_FAILED, Failed, cores, script};
+use oflow::control::service::ControlServer;
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
 const VERDICT: Duration = Duration::from_millis(20);

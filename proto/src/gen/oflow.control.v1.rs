@@ -65,7 +65,7 @@ pub struct CompareAndSetReply {
     pub current: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BarrierRequest {
+pub struct MeetRequest {
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
     #[prost(uint32, tag = "2")]
@@ -75,9 +75,16 @@ pub struct BarrierRequest {
     pub participants: u32,
     #[prost(uint64, tag = "4")]
     pub wait_ms: u64,
+    /// What this rank brings; may be empty.
+    #[prost(bytes = "vec", tag = "5")]
+    pub value: ::prost::alloc::vec::Vec<u8>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct BarrierReply {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MeetReply {
+    /// What the participants brought, in order of ranks.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub values: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeartbeatRequest {
     #[prost(uint32, tag = "1")]
@@ -299,11 +306,12 @@ pub mod control_client {
                 .insert(GrpcMethod::new("oflow.control.v1.Control", "CompareAndSet"));
             self.inner.unary(req, path, codec).await
         }
-        /// Returns once `participants` different ranks have come to the barrier of that name.
-        pub async fn barrier(
+        /// Returns once `participants` different ranks have come to the meeting of that name, with what each of them brought: a
+        /// barrier, and an all-gather of small values.
+        pub async fn meet(
             &mut self,
-            request: impl tonic::IntoRequest<super::BarrierRequest>,
-        ) -> std::result::Result<tonic::Response<super::BarrierReply>, tonic::Status> {
+            request: impl tonic::IntoRequest<super::MeetRequest>,
+        ) -> std::result::Result<tonic::Response<super::MeetReply>, tonic::Status> {
             self.inner
                 .ready()
                 .await
@@ -314,11 +322,11 @@ pub mod control_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static(
-                "/oflow.control.v1.Control/Barrier",
+                "/oflow.control.v1.Control/Meet",
             );
             let mut req = request.into_request();
             req.extensions_mut()
-                .insert(GrpcMethod::new("oflow.control.v1.Control", "Barrier"));
+                .insert(GrpcMethod::new("oflow.control.v1.Control", "Meet"));
             self.inner.unary(req, path, codec).await
         }
         /// Says that the rank lives and how far it is.
@@ -478,11 +486,12 @@ pub mod control_server {
             tonic::Response<super::CompareAndSetReply>,
             tonic::Status,
         >;
-        /// Returns once `participants` different ranks have come to the barrier of that name.
-        async fn barrier(
+        /// Returns once `participants` different ranks have come to the meeting of that name, with what each of them brought: a
+        /// barrier, and an all-gather of small values.
+        async fn meet(
             &self,
-            request: tonic::Request<super::BarrierRequest>,
-        ) -> std::result::Result<tonic::Response<super::BarrierReply>, tonic::Status>;
+            request: tonic::Request<super::MeetRequest>,
+        ) -> std::result::Result<tonic::Response<super::MeetReply>, tonic::Status>;
         /// Says that the rank lives and how far it is.
         async fn heartbeat(
             &self,
@@ -772,23 +781,23 @@ pub mod control_server {
                     };
                     Box::pin(fut)
                 }
-                "/oflow.control.v1.Control/Barrier" => {
+                "/oflow.control.v1.Control/Meet" => {
                     #[allow(non_camel_case_types)]
-                    struct BarrierSvc<T: Control>(pub Arc<T>);
-                    impl<T: Control> tonic::server::UnaryService<super::BarrierRequest>
-                    for BarrierSvc<T> {
-                        type Response = super::BarrierReply;
+                    struct MeetSvc<T: Control>(pub Arc<T>);
+                    impl<T: Control> tonic::server::UnaryService<super::MeetRequest>
+                    for MeetSvc<T> {
+                        type Response = super::MeetReply;
                         type Future = BoxFuture<
                             tonic::Response<Self::Response>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::BarrierRequest>,
+                            request: tonic::Request<super::MeetRequest>,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
-                                <T as Control>::barrier(&inner, request).await
+                                <T as Control>::meet(&inner, request).await
                             };
                             Box::pin(fut)
                         }
@@ -799,7 +808,7 @@ pub mod control_server {
                     let max_encoding_message_size = self.max_encoding_message_size;
                     let inner = self.inner.clone();
                     let fut = async move {
-                        let method = BarrierSvc(inner);
+                        let method = MeetSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

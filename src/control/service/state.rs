@@ -2,9 +2,10 @@
 //! argument, and a method tells whether those who wait should look again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use oflow::control::Failure;
+use crate::control::Failure;
 use oflow_proto::control as pb;
 use tonic::Status;
 
@@ -60,7 +61,13 @@ enum Member {
 struct Meeting {
     round: u64,
     participants: usize,
-    arrived: BTreeSet<usize>,
+    arrived: BTreeMap<usize, Vec<u8>>,
+}
+
+/// A meeting that is complete, until the last of its participants has heard.
+struct Held {
+    values: Arc<[Vec<u8>]>,
+    waiting: usize,
 }
 
 /// The state of one job.
@@ -70,8 +77,10 @@ pub struct JobState {
     reference: Option<(u32, pb::JoinRequest)>,
     values: BTreeMap<String, Vec<u8>>,
     stored: usize,
-    /// Barriers at which somebody waits.
+    /// Meetings for which somebody waits.
     meetings: BTreeMap<String, Meeting>,
+    /// Complete ones, by round.
+    held: BTreeMap<u64, Held>,
     rounds: u64,
     failure: Option<Failure>,
     /// Ranks that have left, in order.
@@ -88,6 +97,7 @@ impl JobState {
             values: BTreeMap::new(),
             stored: 0,
             meetings: BTreeMap::new(),
+            held: BTreeMap::new(),
             rounds: 0,
             failure: None,
             departures: Vec::new(),
@@ -202,13 +212,7 @@ impl JobState {
 
     pub fn put(&mut self, key: String, value: Vec<u8>) -> Result<(), Refusal> {
         check_name(&key)?;
-        if value.len() > MAX_VALUE_BYTES {
-            let length = value.len();
-            return Err(Status::resource_exhausted(format!(
-                "the value of {key:?} has {length} bytes, more than {MAX_VALUE_BYTES}"
-            ))
-            .into());
-        }
+        check_value(&key, &value)?;
         let replaced = self.values.get(&key).map_or(0, |old| key.len() + old.len());
         let stored = self.stored - replaced + key.len() + value.len();
         if stored > MAX_STORE_BYTES {
@@ -238,11 +242,12 @@ impl JobState {
         Ok((true, Some(value)))
     }
 
-    /// A rank comes to a barrier. The flag says whether that completed it.
-    pub fn arrive(&mut self, request: pb::BarrierRequest) -> Result<(Arrival, bool), Refusal> {
-        let pb::BarrierRequest { name, rank, participants, .. } = request;
+    /// A rank comes to a meeting. The flag says whether that completed it.
+    pub fn arrive(&mut self, request: pb::MeetRequest) -> Result<(Arrival, bool), Refusal> {
+        let pb::MeetRequest { name, rank, participants, value, .. } = request;
         let rank = self.known(rank)?;
         check_name(&name)?;
+        check_value(&name, &value)?;
         if let Some(failure) = &self.failure {
             return Err(Status::aborted(format!("the job has failed: {failure}")).into());
         }
@@ -259,38 +264,40 @@ impl JobState {
         let rounds = &mut self.rounds;
         let meeting = self.meetings.entry(name.clone()).or_insert_with(|| {
             *rounds += 1;
-            Meeting { round: *rounds, participants, arrived: BTreeSet::new() }
+            Meeting { round: *rounds, participants, arrived: BTreeMap::new() }
         });
         if meeting.participants != participants {
             return Err(Status::invalid_argument(format!(
                 "barrier {name:?}: rank {rank} says {participants} ranks, {} said {}",
-                list(&meeting.arrived),
+                list(&meeting.arrived.keys().copied().collect()),
                 meeting.participants
             ))
             .into());
         }
-        if !meeting.arrived.insert(rank) {
+        if meeting.arrived.contains_key(&rank) {
             return Err(Status::invalid_argument(format!("rank {rank} waits at barrier {name:?} already")).into());
         }
+        meeting.arrived.insert(rank, value);
         let arrival = Arrival { name, round: meeting.round, rank };
         let complete = meeting.arrived.len() == participants;
-        if complete {
-            self.meetings.remove(&arrival.name);
+        if complete && let Some(meeting) = self.meetings.remove(&arrival.name) {
+            let values = meeting.arrived.into_values().collect();
+            self.held.insert(meeting.round, Held { values, waiting: participants });
         }
         Ok((arrival, complete))
     }
 
     /// What has become of a round: complete, impossible, or (`None`) still waiting.
-    pub fn barrier_verdict(&self, arrival: &Arrival) -> Option<Result<(), String>> {
+    pub fn verdict(&self, arrival: &Arrival) -> Option<Result<Arc<[Vec<u8>]>, String>> {
         let Some(meeting) = self.meeting(arrival) else {
-            return Some(Ok(()));
+            return self.held.get(&arrival.round).map(|held| Ok(held.values.clone()));
         };
         // Then the failure is the reason, and ranks that leave are its consequence.
         if self.failure.is_some() {
             return None;
         }
         let gone: BTreeSet<usize> = (0..self.members.len())
-            .filter(|rank| matches!(self.members[*rank], Member::Left) && !meeting.arrived.contains(rank))
+            .filter(|rank| matches!(self.members[*rank], Member::Left) && !meeting.arrived.contains_key(rank))
             .collect();
         (self.members.len() - gone.len() < meeting.participants).then(|| {
             Err(format!(
@@ -303,20 +310,20 @@ impl JobState {
     }
 
     /// Who has come to a round and, where that is known, who has not.
-    pub fn describe_barrier(&self, arrival: &Arrival) -> String {
+    pub fn describe_meeting(&self, arrival: &Arrival) -> String {
         let Some(meeting) = self.meeting(arrival) else {
             return "it completed just now".into();
         };
         let came = format!("{} of {} ranks came", meeting.arrived.len(), meeting.participants);
         if meeting.participants == self.members.len() {
-            let missing = (0..self.members.len()).filter(|rank| !meeting.arrived.contains(rank)).collect();
+            let missing = (0..self.members.len()).filter(|rank| !meeting.arrived.contains_key(rank)).collect();
             format!("{came}, {} did not", list(&missing))
         } else {
-            format!("{came}: {}", list(&meeting.arrived))
+            format!("{came}: {}", list(&meeting.arrived.keys().copied().collect()))
         }
     }
 
-    /// Takes a rank out of a round it no longer waits for; nothing if the round is over.
+    /// A rank no longer waits for a round: it has heard, or it gave up.
     pub fn withdraw(&mut self, arrival: &Arrival) {
         if let Some(meeting) = self.meetings.get_mut(&arrival.name)
             && meeting.round == arrival.round
@@ -324,6 +331,12 @@ impl JobState {
             meeting.arrived.remove(&arrival.rank);
             if meeting.arrived.is_empty() {
                 self.meetings.remove(&arrival.name);
+            }
+        }
+        if let Some(held) = self.held.get_mut(&arrival.round) {
+            held.waiting -= 1;
+            if held.waiting == 0 {
+                self.held.remove(&arrival.round);
             }
         }
     }
@@ -350,6 +363,17 @@ fn check_name(name: &str) -> Result<(), Refusal> {
         let length = name.len();
         return Err(Status::invalid_argument(format!(
             "a key or barrier name has 1 to {MAX_KEY_BYTES} bytes, not {length}"
+        ))
+        .into());
+    }
+    Ok(())
+}
+
+fn check_value(name: &str, value: &[u8]) -> Result<(), Refusal> {
+    if value.len() > MAX_VALUE_BYTES {
+        let length = value.len();
+        return Err(Status::resource_exhausted(format!(
+            "the value of {name:?} has {length} bytes, more than {MAX_VALUE_BYTES}"
         ))
         .into());
     }
@@ -405,7 +429,7 @@ mod tests {
     }
 
     fn arrive(state: &mut JobState, rank: u32, participants: u32) -> Result<(Arrival, bool), Refusal> {
-        state.arrive(pb::BarrierRequest { name: "b".into(), rank, participants, wait_ms: 0 })
+        state.arrive(pb::MeetRequest { name: "b".into(), rank, participants, wait_ms: 0, value: vec![rank as u8] })
     }
 
     fn text<T>(result: Result<T, Refusal>) -> String {
@@ -447,36 +471,38 @@ mod tests {
         let mut state = job(3);
         for _round in 0..3 {
             let (first, done) = arrive(&mut state, 0, 2).unwrap();
-            assert!(!done && state.barrier_verdict(&first).is_none());
+            assert!(!done && state.verdict(&first).is_none());
             let (second, done) = arrive(&mut state, 2, 2).unwrap();
             assert!(done);
             // The first may come again before the others have woken from the last round.
             let (next, done) = arrive(&mut state, 0, 2).unwrap();
-            assert!(!done && state.barrier_verdict(&next).is_none());
-            assert_eq!(state.barrier_verdict(&first), Some(Ok(())));
-            assert_eq!(state.barrier_verdict(&second), Some(Ok(())));
+            assert!(!done && state.verdict(&next).is_none());
+            let brought: Arc<[Vec<u8>]> = [vec![0], vec![2]].into();
+            assert_eq!(state.verdict(&first), Some(Ok(brought.clone())));
+            assert_eq!(state.verdict(&second), Some(Ok(brought)));
             state.withdraw(&first);
-            assert!(state.barrier_verdict(&next).is_none(), "an old round's end must not touch the new one");
+            state.withdraw(&second);
+            assert!(state.verdict(&next).is_none(), "an old round's end must not touch the new one");
             state.withdraw(&next);
         }
-        assert!(state.meetings.is_empty());
+        assert!(state.meetings.is_empty() && state.held.is_empty());
     }
 
     #[test]
     fn a_barrier_says_what_is_wrong() {
         let mut state = job(4);
         let (arrival, _) = arrive(&mut state, 1, 4).unwrap();
-        assert_eq!(state.describe_barrier(&arrival), "1 of 4 ranks came, ranks 0, 2, 3 did not");
+        assert_eq!(state.describe_meeting(&arrival), "1 of 4 ranks came, ranks 0, 2, 3 did not");
         assert_eq!(text(arrive(&mut state, 1, 4)), "rank 1 waits at barrier \"b\" already");
         assert_eq!(text(arrive(&mut state, 2, 3)), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4");
         assert_eq!(text(arrive(&mut state, 2, 5)), "barrier \"b\" of 5 ranks in a world of 4");
         assert!(state.leave(3));
         assert_eq!(
-            state.barrier_verdict(&arrival),
+            state.verdict(&arrival),
             Some(Err("barrier \"b\" of 4 ranks cannot complete: rank 3 left the job".into()))
         );
         state.fail(Some(3), "rank 3 was killed");
-        assert_eq!(state.barrier_verdict(&arrival), None, "the failure is the better answer");
+        assert_eq!(state.verdict(&arrival), None, "the failure is the better answer");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The control service of one job, hosted by the launcher.
+//! The control service of one job, hosted by the launcher of node 0.
 //!
 //! `state.rs` holds what is known of the job and decides; this file carries it over gRPC. Everything waits on one watch
 //! channel that holds the state, so there is one lock and no wake-up can be missed.
@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use oflow::control::{Failure, Token};
+use crate::control::{Failure, Token};
 use oflow_proto::control as pb;
 use oflow_proto::control::control_server::{Control, ControlServer as Generated};
 use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
@@ -152,7 +152,7 @@ impl Job {
     }
 }
 
-/// Takes a waiting rank out of its barrier when the wait ends early: by a timeout, or because the caller went away.
+/// Takes a waiting rank out of its meeting when the wait ends, also early: by a timeout, or because the caller went away.
 struct Waiting<'a> {
     job: &'a Job,
     arrival: Arrival,
@@ -209,17 +209,17 @@ impl Control for Job {
         Ok(Response::new(reply))
     }
 
-    async fn barrier(&self, request: Request<pb::BarrierRequest>) -> Result<Response<pb::BarrierReply>, Status> {
+    async fn meet(&self, request: Request<pb::MeetRequest>) -> Result<Response<pb::MeetReply>, Status> {
         let request = request.into_inner();
         let limit = Duration::from_millis(request.wait_ms);
         let name = request.name.clone();
         let arrival = self.change(|s| s.arrive(request))?;
         let waiting = Waiting { job: self, arrival };
-        match self.wait(limit, |s| s.barrier_verdict(&waiting.arrival)).await? {
-            Some(Ok(())) => Ok(Response::new(pb::BarrierReply {})),
+        match self.wait(limit, |s| s.verdict(&waiting.arrival)).await? {
+            Some(Ok(values)) => Ok(Response::new(pb::MeetReply { values: values.to_vec() })),
             Some(Err(why)) => Err(Status::failed_precondition(why)),
             None => {
-                let missing = self.state.borrow().describe_barrier(&waiting.arrival);
+                let missing = self.state.borrow().describe_meeting(&waiting.arrival);
                 let seconds = limit.as_secs_f64();
                 Err(Status::deadline_exceeded(format!(
                     "barrier {name:?} was not complete after {seconds:.1} s: {missing}"
