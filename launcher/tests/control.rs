@@ -44,6 +44,8 @@ impl Service {
             local_rank: rank,
             world: self.world,
             local_world: self.world,
+            node: 0,
+            nodes: 1,
             master_addr: self.server().address().ip().to_string(),
             master_port: self.server().address().port(),
             token: self.token.clone(),

@@ -35,6 +35,8 @@ const WORLD_SIZE: &str = "WORLD_SIZE";
 const LOCAL_WORLD_SIZE: &str = "LOCAL_WORLD_SIZE";
 const MASTER_ADDR: &str = "MASTER_ADDR";
 const MASTER_PORT: &str = "MASTER_PORT";
+const NODE_RANK: &str = "NODE_RANK";
+const NNODES: &str = "NNODES";
 const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_REPORT: &str = "OFLOW_REPORT";
@@ -56,6 +58,8 @@ pub const VARIABLES: &[Variable] = &[
     launcher(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
     launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
+    Variable { name: NODE_RANK, meaning: "number of this rank's host, from 0", set_by: SetBy::Either },
+    Variable { name: NNODES, meaning: "number of hosts in the job", set_by: SetBy::Either },
     Variable { name: OFLOW_THREADS, meaning: "compute threads of this rank", set_by: SetBy::Either },
     Variable {
         name: "OFLOW_LOG",
@@ -95,6 +99,10 @@ pub struct LaunchEnv {
     pub world: usize,
     /// Number of ranks on this host.
     pub local_world: usize,
+    /// Number of this rank's host, from 0.
+    pub node: usize,
+    /// Number of hosts in the job. Each has consecutive ranks, in order of hosts; their numbers may differ.
+    pub nodes: usize,
     /// Host of the control service.
     pub master_addr: String,
     /// Port of the control service.
@@ -144,6 +152,13 @@ impl LaunchEnv {
         check(LOCAL_WORLD_SIZE, local_world, fits, &format!("from 1 to {WORLD_SIZE}={world}"))?;
         check(LOCAL_RANK, local_rank, local_rank < local_world, &format!("below {LOCAL_WORLD_SIZE}={local_world}"))?;
 
+        let or = |name: &'static str, default: usize| -> Result<usize> {
+            reader.text(name)?.map_or(Ok(default), |text| parse(name, &text, "a whole number"))
+        };
+        let (node, nodes) = (or(NODE_RANK, 0)?, or(NNODES, 1)?);
+        check(NNODES, nodes, (1..=world).contains(&nodes), &format!("from 1 to {WORLD_SIZE}={world}"))?;
+        check(NODE_RANK, node, node < nodes, &format!("below {NNODES}={nodes}"))?;
+
         let master_port: u16 = parse(MASTER_PORT, &need(MASTER_PORT)?, "a port number")?;
         check(MASTER_PORT, 0, master_port != 0, "a port number")?;
         let token = need(OFLOW_TOKEN)?.parse::<Token>().map_err(|e| {
@@ -178,6 +193,8 @@ impl LaunchEnv {
             local_rank,
             world,
             local_world,
+            node,
+            nodes,
             master_addr: need(MASTER_ADDR)?,
             master_port,
             token,
@@ -194,6 +211,8 @@ impl LaunchEnv {
             (LOCAL_RANK, self.local_rank.to_string()),
             (WORLD_SIZE, self.world.to_string()),
             (LOCAL_WORLD_SIZE, self.local_world.to_string()),
+            (NODE_RANK, self.node.to_string()),
+            (NNODES, self.nodes.to_string()),
             (MASTER_ADDR, self.master_addr.clone()),
             (MASTER_PORT, self.master_port.to_string()),
             (OFLOW_TOKEN, self.token.expose().to_string()),
@@ -243,6 +262,8 @@ mod tests {
             local_rank: 1,
             world: 4,
             local_world: 2,
+            node: 1,
+            nodes: 2,
             master_addr: "127.0.0.1".into(),
             master_port: 4711,
             token: "0123456789abcdef".repeat(4).parse().unwrap(),
@@ -275,7 +296,9 @@ mod tests {
     #[test]
     fn every_missing_variable_is_named() {
         let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
-        for name in whole.keys().filter(|n| ![OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS].contains(*n)) {
+        for name in
+            whole.keys().filter(|n| ![OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES].contains(*n))
+        {
             let mut vars = whole.clone();
             vars.remove(name);
             let error = read(&vars).unwrap_err().to_string();
@@ -311,6 +334,8 @@ mod tests {
             (OFLOW_SHM_FD, "x"),
             (OFLOW_REPORT, "yes"),
             (OFLOW_THREADS, "0"),
+            (NODE_RANK, "2"),
+            (NNODES, "5"),
         ] {
             let mut vars = whole.clone();
             vars.insert(name, bad.to_string());

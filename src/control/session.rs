@@ -137,7 +137,9 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
     loop {
         beats.tick().await;
         let progress = shared.progress.load(Ordering::Relaxed);
-        if let Err(status) = stub.heartbeat(timed(pb::HeartbeatRequest { rank, progress }, LOST_AFTER)).await {
+        if let Err(status) =
+            stub.heartbeat(timed(pb::HeartbeatRequest { rank, progress, ..Default::default() }, LOST_AFTER)).await
+        {
             tracing::debug!("heartbeat: {status}");
         }
     }

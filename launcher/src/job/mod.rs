@@ -164,6 +164,8 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: 
         local_rank: rank,
         world: job.world,
         local_world: job.world,
+        node: 0,
+        nodes: 1,
         master_addr: server.address().ip().to_string(),
         master_port: server.address().port(),
         token: token.clone(),

@@ -85,13 +85,40 @@ pub struct MeetReply {
     #[prost(bytes = "vec", repeated, tag = "1")]
     pub values: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct HeartbeatRequest {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
     /// Ordinal of the last global op the rank has issued.
     #[prost(uint64, tag = "2")]
     pub progress: u64,
+    /// Rolling hashes of the dispatch stream at spaced ordinals, those that the last heartbeat did not carry.
+    #[prost(message, repeated, tag = "3")]
+    pub marks: ::prost::alloc::vec::Vec<Mark>,
+    /// What the rank waits for; absent while it computes.
+    #[prost(message, optional, tag = "4")]
+    pub wait: ::core::option::Option<Wait>,
+}
+/// The rolling hash of a rank's dispatch stream after the global op of that ordinal: the same on every rank.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Mark {
+    #[prost(uint64, tag = "1")]
+    pub ordinal: u64,
+    #[prost(fixed64, tag = "2")]
+    pub hash: u64,
+}
+/// A rank waits for others in a collective.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Wait {
+    /// World ranks that it waits for now.
+    #[prost(uint32, repeated, tag = "1")]
+    pub ranks: ::prost::alloc::vec::Vec<u32>,
+    /// The call, as `all_reduce of 'matmul' #5 (train.rs:10)`.
+    #[prost(string, tag = "2")]
+    pub call: ::prost::alloc::string::String,
+    /// How long it has waited.
+    #[prost(uint64, tag = "3")]
+    pub since_ms: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeartbeatReply {}

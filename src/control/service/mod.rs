@@ -229,7 +229,7 @@ impl Control for Job {
     }
 
     async fn heartbeat(&self, request: Request<pb::HeartbeatRequest>) -> Result<Response<pb::HeartbeatReply>, Status> {
-        let pb::HeartbeatRequest { rank, progress } = request.into_inner();
+        let pb::HeartbeatRequest { rank, progress, .. } = request.into_inner();
         self.change(|s| s.heartbeat(rank, progress, Instant::now()).map(|()| ((), false)))?;
         Ok(Response::new(pb::HeartbeatReply {}))
     }
