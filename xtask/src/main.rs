@@ -1,5 +1,6 @@
 //! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
-//! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler.
+//! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
+//! jobs.
 
 mod cuda_kernels;
 
@@ -12,7 +13,12 @@ use std::process::ExitCode;
 const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
 
 const USAGE: &str = "usage: cargo xtask codegen                   remake proto/src/gen from proto/*.proto
-       cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too";
+       cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too
+       cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
+                                             plant each fault so many times in real jobs and judge the reports; --load: on an
+                                             overloaded machine
+       cargo xtask faults --false-alarms MINUTES [--seed S] [--hosts 2]
+                                             healthy jobs on an overloaded machine: nothing may be reported";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +27,7 @@ fn main() -> ExitCode {
         ["codegen"] => codegen(),
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
+        ["faults", rest @ ..] => faults(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -33,6 +40,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Runs the program of the fault matrix, which is a crate of its own.
+fn faults(args: &[&str]) -> Result<(), Box<dyn Error>> {
+    let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).args(["run", "-q", "-p", "oflow-faults"]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    if cargo.arg("--").args(args).status()?.success() { Ok(()) } else { Err("the fault matrix has failed".into()) }
 }
 
 fn proto_dir() -> PathBuf {
