@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::{LONG, wait_for};
 use oflow::control::service::ControlServer;
-use oflow::control::{CasOutcome, ControlClient, Hello, LaunchEnv, Token};
+use oflow::control::{CasOutcome, ControlClient, Failure, FailureKind, Hello, LaunchEnv, Token};
 use oflow::{Error, ErrorKind};
 use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Raw;
@@ -163,7 +163,7 @@ fn a_reported_failure_reaches_everyone() {
     a.on_failure(move |failure| tx.send(failure.clone()).unwrap());
     let waiting = std::thread::spawn(move || b.barrier("never", 3, LONG));
     assert!(!a.has_failed() && a.failure().is_none());
-    c.report_failure("disk full").unwrap();
+    c.report_failure(&Failure::of_rank(2, FailureKind::Storage, "disk full")).unwrap();
     let failure = heard.recv_timeout(LONG).unwrap();
     assert_eq!((failure.rank, failure.message.as_str()), (Some(2), "rank 2 reported: disk full"));
     assert!(a.has_failed());
@@ -181,10 +181,12 @@ fn a_reported_failure_reaches_everyone() {
 fn a_failure_seen_by_the_launcher_reaches_everyone() {
     let service = Service::new(2);
     let clients = service.clients();
-    service.server().fail(Some(1), "rank 1 (pid 5) was killed by signal 9 (SIGKILL)");
+    let text = "rank 1 (pid 5) was killed by signal 9 (SIGKILL)";
+    service.server().fail(Failure::of_rank(1, FailureKind::Killed, text));
     for client in &clients {
         let failure = wait_for("the news", LONG, || client.failure());
         assert_eq!((failure.rank, failure.message.contains("SIGKILL")), (Some(1), true));
+        assert_eq!(failure.kind, FailureKind::Killed);
     }
 }
 

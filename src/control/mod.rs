@@ -5,10 +5,13 @@
 
 mod client;
 mod env;
+mod failure;
 pub mod service;
 mod session;
 mod token;
 
-pub use client::{CasOutcome, ControlClient, Failure, Hello};
+pub use crate::error::Place;
+pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use failure::{Failure, FailureKind};
 pub use token::Token;

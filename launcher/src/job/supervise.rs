@@ -26,6 +26,7 @@ use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
 use oflow::control::service::ControlServer;
+use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
 const VERDICT: Duration = Duration::from_millis(20);
@@ -94,7 +95,7 @@ pub(super) async fn run(
             Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
             failure = server.failed(), if watch.ending.is_none() => {
-                watch.fail(failure.rank, &failure.message, None).await;
+                watch.fail(failure, None).await;
             }
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
@@ -207,14 +208,18 @@ impl Watch<'_> {
         failed.sort_by_key(|e| (!e.by_signal(), left(e)));
         for end in failed {
             match &mut self.ending {
-                None => self.fail(Some(end.rank), &end.describe(), Some(end.code())).await,
+                None => match self.server.failure() {
+                    // The rank has told more than its end does.
+                    Some(told) if told.rank == Some(end.rank) => self.fail(told, Some(end.code())).await,
+                    _ => self.fail(end.failure(), Some(end.code())).await,
+                },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.
                     if ending.culprit == Some(end.rank) && !end.by_signal() {
                         ending.code = end.code();
                     }
                     // After a signal to us nothing has been told to the ranks yet: now one is missing.
-                    self.tell_ranks(Some(end.rank), &end.describe(), end.code());
+                    self.tell_ranks(&end.failure(), end.code());
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -240,21 +245,21 @@ impl Watch<'_> {
 
     /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's
     /// own exit, when that comes.
-    async fn fail(&mut self, rank: Option<usize>, message: &str, code: Option<u8>) {
-        self.tell_ranks(rank, message, code.unwrap_or(EXIT_FAILED));
+    async fn fail(&mut self, failure: Failure, code: Option<u8>) {
+        self.tell_ranks(&failure, code.unwrap_or(EXIT_FAILED));
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
             code: code.unwrap_or(EXIT_FAILED),
-            culprit: if code.is_none() { rank } else { None },
+            culprit: if code.is_none() { failure.rank } else { None },
             step: Step::Grace(Some(until)),
         });
-        self.output.say(message).await;
+        self.output.say(&failure.message).await;
     }
 
     /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
-    fn tell_ranks(&self, rank: Option<usize>, message: &str, code: u8) {
-        self.server.fail(rank, message);
-        if let Some(rank) = rank {
+    fn tell_ranks(&self, failure: &Failure, code: u8) {
+        self.server.fail(failure.clone());
+        if let Some(rank) = failure.rank {
             self.arena.poison(rank, i32::from(code));
         }
     }
@@ -279,7 +284,8 @@ impl Watch<'_> {
 
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
-        self.server.fail(None, "the output of oflaunch was closed");
+        let text = "the output of oflaunch was closed";
+        self.server.fail(Failure::of_job(FailureKind::Interrupted, text));
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -352,7 +358,8 @@ async fn reap(
     // Nobody else waits for our children; should it happen, the end counts as a failure.
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail: tail.lines() });
+    let tail = tail.lines();
+    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.

@@ -70,8 +70,13 @@ impl ControlServer {
     }
 
     /// Fails the job: every rank hears of it, and calls that wait end. Only the first failure counts.
-    pub fn fail(&self, rank: Option<usize>, message: &str) {
-        self.job.state.send_if_modified(|s| s.fail(rank, message));
+    pub fn fail(&self, failure: Failure) {
+        self.job.state.send_if_modified(|s| s.fail(failure));
+    }
+
+    /// Why the job has failed, if it has.
+    pub fn failure(&self) -> Option<Failure> {
+        self.job.state.borrow().failure().cloned()
     }
 
     /// Waits until the job has failed.
@@ -231,7 +236,7 @@ impl Control for Job {
     async fn heartbeat(&self, request: Request<pb::HeartbeatRequest>) -> Result<Response<pb::HeartbeatReply>, Status> {
         let pb::HeartbeatRequest { rank, progress, .. } = request.into_inner();
         self.change(|s| s.heartbeat(rank, progress, Instant::now()).map(|()| ((), false)))?;
-        Ok(Response::new(pb::HeartbeatReply {}))
+        Ok(Response::new(pb::HeartbeatReply { ask: None }))
     }
 
     async fn watch(&self, _request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
@@ -244,7 +249,8 @@ impl Control for Job {
                 state = changes.wait_for(|s| s.failure().is_some()) => state.ok().and_then(|s| s.failure().cloned()),
             };
             if let Some(failure) = failure {
-                let event = pb::WatchEvent { rank: failure.rank.map(|r| r as u32), message: failure.message };
+                let (rank, detail) = (failure.rank.map(|r| r as u32), failure.to_json());
+                let event = pb::WatchEvent { rank, message: failure.message, detail };
                 let _listener_may_have_gone = events.send(Ok(event)).await;
             }
         });
@@ -255,8 +261,8 @@ impl Control for Job {
         &self,
         request: Request<pb::ReportFailureRequest>,
     ) -> Result<Response<pb::ReportFailureReply>, Status> {
-        let pb::ReportFailureRequest { rank, message } = request.into_inner();
-        self.change(|s| s.report(rank, &message).map(|wake| ((), wake)))?;
+        let request = request.into_inner();
+        self.change(|s| s.report(request).map(|wake| ((), wake)))?;
         Ok(Response::new(pb::ReportFailureReply {}))
     }
 
