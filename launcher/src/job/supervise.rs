@@ -25,7 +25,7 @@ use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::ControlServer;
+use oflow::control::service::Agent;
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
 const VERDICT: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ const EXIT_BROKEN_PIPE: u8 = 141;
 pub(super) async fn run(
     job: &Job,
     recipes: Vec<Recipe>,
-    server: &ControlServer,
+    agent: &Agent,
     arena: &ShmArena,
     output: Output,
     closed: Arc<Notify>,
@@ -58,7 +58,7 @@ pub(super) async fn run(
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
-        server,
+        agent,
         arena,
         output,
         groups: Vec::new(),
@@ -93,7 +93,7 @@ pub(super) async fn run(
             Some(()) = term.recv() => watch.signalled(Signal::TERM).await,
             Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
-            failure = server.failed(), if watch.ending.is_none() => {
+            failure = agent.failed(), if watch.ending.is_none() => {
                 watch.fail(failure.rank, &failure.message, None).await;
             }
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
@@ -125,7 +125,7 @@ enum Step {
 
 struct Watch<'a> {
     job: &'a Job,
-    server: &'a ControlServer,
+    agent: &'a Agent,
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
@@ -201,7 +201,7 @@ impl Watch<'_> {
         self.alive -= ends.len();
         self.ended.extend(ends.iter().map(|e| e.rank));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
-        let departures = self.server.departures();
+        let departures = self.agent.departures();
         let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
         let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
         failed.sort_by_key(|e| (!e.by_signal(), left(e)));
@@ -223,7 +223,7 @@ impl Watch<'_> {
         }
         // After the failures: those who wait shall hear of the failure, not of somebody who has left.
         for end in &ends {
-            self.server.mark_left(end.rank);
+            self.agent.mark_left(end.rank);
         }
     }
 
@@ -234,7 +234,7 @@ impl Watch<'_> {
         }
         let has_ended = |rank: &usize| self.ended.contains(rank) || ends.iter().any(|e| e.rank == *rank);
         let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
-        self.server.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
+        self.agent.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
             && ends.iter().any(|e| !e.success())
     }
 
@@ -253,7 +253,7 @@ impl Watch<'_> {
 
     /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
     fn tell_ranks(&self, rank: Option<usize>, message: &str, code: u8) {
-        self.server.fail(rank, message);
+        self.agent.fail(rank, message);
         if let Some(rank) = rank {
             self.arena.poison(rank, i32::from(code));
         }
@@ -279,7 +279,7 @@ impl Watch<'_> {
 
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
-        self.server.fail(None, "the output of oflaunch was closed");
+        self.agent.fail(None, "the output of oflaunch was closed");
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -307,7 +307,7 @@ impl Watch<'_> {
     }
 
     async fn look_for_silence(&mut self) {
-        let now = self.server.silent(SILENT);
+        let now = self.agent.silent(SILENT);
         self.silent.retain(|rank| now.iter().any(|s| s.rank == *rank));
         for silence in now {
             if !self.silent.contains(&silence.rank) {
