@@ -25,7 +25,7 @@ use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::ControlServer;
+use oflow::control::service::Agent;
 use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
@@ -46,7 +46,7 @@ const EXIT_BROKEN_PIPE: u8 = 141;
 pub(super) async fn run(
     job: &Job,
     recipes: Vec<Recipe>,
-    server: &ControlServer,
+    agent: &Agent,
     arena: &ShmArena,
     output: Output,
     closed: Arc<Notify>,
@@ -59,7 +59,7 @@ pub(super) async fn run(
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
-        server,
+        agent,
         arena,
         output,
         groups: Vec::new(),
@@ -94,7 +94,7 @@ pub(super) async fn run(
             Some(()) = term.recv() => watch.signalled(Signal::TERM).await,
             Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
-            failure = server.failed(), if watch.ending.is_none() => {
+            failure = agent.failed(), if watch.ending.is_none() => {
                 watch.fail(failure, None).await;
             }
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
@@ -126,7 +126,7 @@ enum Step {
 
 struct Watch<'a> {
     job: &'a Job,
-    server: &'a ControlServer,
+    agent: &'a Agent,
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
@@ -202,13 +202,13 @@ impl Watch<'_> {
         self.alive -= ends.len();
         self.ended.extend(ends.iter().map(|e| e.rank));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
-        let departures = self.server.departures();
+        let departures = self.agent.departures();
         let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
         let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
         failed.sort_by_key(|e| (!e.by_signal(), left(e)));
         for end in failed {
             match &mut self.ending {
-                None => match self.server.failure() {
+                None => match self.agent.failure() {
                     // The rank has told more than its end does.
                     Some(told) if told.rank == Some(end.rank) => self.fail(told, Some(end.code())).await,
                     _ => self.fail(end.failure(), Some(end.code())).await,
@@ -228,7 +228,7 @@ impl Watch<'_> {
         }
         // After the failures: those who wait shall hear of the failure, not of somebody who has left.
         for end in &ends {
-            self.server.mark_left(end.rank);
+            self.agent.mark_left(end.rank);
         }
     }
 
@@ -239,7 +239,7 @@ impl Watch<'_> {
         }
         let has_ended = |rank: &usize| self.ended.contains(rank) || ends.iter().any(|e| e.rank == *rank);
         let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
-        self.server.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
+        self.agent.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
             && ends.iter().any(|e| !e.success())
     }
 
@@ -258,7 +258,7 @@ impl Watch<'_> {
 
     /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
     fn tell_ranks(&self, failure: &Failure, code: u8) {
-        self.server.fail(failure.clone());
+        self.agent.fail(failure.clone());
         if let Some(rank) = failure.rank {
             self.arena.poison(rank, i32::from(code));
         }
@@ -285,7 +285,7 @@ impl Watch<'_> {
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
         let text = "the output of oflaunch was closed";
-        self.server.fail(Failure::of_job(FailureKind::Interrupted, text));
+        self.agent.fail(Failure::of_job(FailureKind::Interrupted, text));
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -313,7 +313,7 @@ impl Watch<'_> {
     }
 
     async fn look_for_silence(&mut self) {
-        let now = self.server.silent(SILENT);
+        let now = self.agent.silent(SILENT);
         self.silent.retain(|rank| now.iter().any(|s| s.rank == *rank));
         for silence in now {
             if !self.silent.contains(&silence.rank) {
