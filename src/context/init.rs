@@ -5,7 +5,7 @@ use crate::boxing::{Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
-use crate::control::{ControlClient, Found, Hello, LaunchEnv, Local};
+use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
@@ -32,9 +32,12 @@ impl Drop for World {
         if self._local.is_some()
             && std::thread::panicking()
             && let Some(control) = self.ctx.control()
-            && let Err(error) = control.report_failure("it panicked")
         {
-            tracing::debug!("could not report the panic: {error}");
+            let rank = self.ctx.rank();
+            let failure = Failure::of_rank(rank, FailureKind::Panicked, format!("rank {rank} panicked"));
+            if let Err(error) = control.report_failure(&failure) {
+                tracing::debug!("could not report the panic: {error}");
+            }
         }
     }
 }

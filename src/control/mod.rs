@@ -5,6 +5,7 @@
 
 mod client;
 mod env;
+mod failure;
 mod local;
 pub mod service;
 mod session;
@@ -14,8 +15,10 @@ mod starter;
 mod starter_tests;
 mod token;
 
-pub use client::{CasOutcome, ControlClient, Failure, Hello};
+pub use crate::error::Place;
+pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};
 pub use token::Token;

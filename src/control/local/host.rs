@@ -14,10 +14,10 @@ use tokio::sync::oneshot;
 
 use super::folder::{Door, Folder, own};
 use super::wire::{self, Hello, Place, Welcome, share_threads};
-use super::{ARENA_BYTES_PER_RANK, LOST_CODE, Limits, WARN_AFTER, lost_text};
+use super::{ARENA_BYTES_PER_RANK, LOST_CODE, Limits, WARN_AFTER, lost};
 use crate::comm::shm::ShmArena;
-use crate::control::service::ControlServer;
-use crate::control::{Found, LaunchEnv, Token};
+use crate::control::service::{Agent, AgentOptions, Assignment, Rendezvous};
+use crate::control::{Failure, FailureKind, Found, LaunchEnv, Token};
 use crate::error::{Error, Result};
 
 /// A connection that says nothing is given up after this.
@@ -37,7 +37,7 @@ enum End {
     /// It is done.
     Well,
     /// Something went wrong, which this says.
-    Badly(&'static str),
+    Badly(FailureKind, &'static str),
 }
 
 /// A rank of this host that has come.
@@ -54,13 +54,14 @@ impl Host {
             Some(token) => token.clone(),
             None => Token::random()?,
         };
-        let agent = Agent::start(found, token.clone())?;
+        let mut hosting = Hosting::start(found, token.clone(), limits.start)?;
         let (arena, fd) = ShmArena::create(found.local_world, ARENA_BYTES_PER_RANK)?;
         let own_hello = Hello::of(found);
         let guests = match found.local_world {
             1 => Vec::new(),
             _ => gather(found, &own_hello, &open_door(found, folder)?, limits)?,
         };
+        let address = hosting.address()?;
         let cores: Vec<Vec<usize>> =
             std::iter::once(&own_hello).chain(guests.iter().map(|g| &g.hello)).map(|h| h.cores.clone()).collect();
         let quota = std::thread::available_parallelism().map_or(1, |n| n.get());
@@ -68,25 +69,25 @@ impl Host {
         let threads = share_threads(&cores, quota);
         let place = |local_rank: usize| Place {
             token: token.expose().to_string(),
-            address: agent.address.0.clone(),
-            port: agent.address.1,
+            address: address.0.clone(),
+            port: address.1,
             threads: threads[local_rank],
         };
         for guest in &guests {
             let welcome = Welcome::Place(place(guest.hello.local_rank));
             wire::send(&guest.stream, &welcome, Some(fd.as_fd()))
-                .map_err(|e| Error::peer(lost_text(guest.rank, Some(guest.pid))).because(e))?;
+                .map_err(|e| Error::peer(lost(guest.rank, Some(guest.pid)).message).because(e))?;
         }
         let env = place(0).env(found, Some(fd.into_raw_fd()))?;
-        let host = agent.watch(found.rank, guests, arena)?;
+        let host = hosting.watch(found.rank, guests, arena)?;
         Ok((env, host))
     }
 
     /// The own rank is done, having started its work or not: hosts on until the others are, too.
     pub(super) fn wait_for_others(&mut self, started: bool) {
         let end = match (std::thread::panicking(), started) {
-            (true, _) => End::Badly("panicked"),
-            (false, false) => End::Badly("could not start"),
+            (true, _) => End::Badly(FailureKind::Panicked, "panicked"),
+            (false, false) => End::Badly(FailureKind::Exited, "could not start"),
             (false, true) => End::Well,
         };
         if let Some(stop) = self.stop.take() {
@@ -173,8 +174,8 @@ fn gather(found: &Found, own_hello: &Hello, door: &Door, limits: Limits) -> Resu
 }
 
 /// The thread with the control service, before the ranks are known.
-struct Agent {
-    address: (String, u16),
+struct Hosting {
+    started: mpsc::Receiver<Result<(String, u16)>>,
     work: oneshot::Sender<Work>,
     thread: JoinHandle<()>,
 }
@@ -186,21 +187,39 @@ struct Work {
     stop: oneshot::Receiver<End>,
 }
 
-impl Agent {
-    fn start(found: &Found, token: Token) -> Result<Agent> {
+impl Hosting {
+    fn start(found: &Found, token: Token, limit: Duration) -> Result<Hosting> {
+        let mut options = AgentOptions::alone(found.local_world, token);
         if found.nodes > 1 {
-            return Err(Error::unsupported(format!("ranks on {} hosts that oflaunch has not started", found.nodes))
-                .help("start one oflaunch on each host"));
+            let (host, port) = found.need_root()?;
+            let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };
+            options.rendezvous = match found.node {
+                0 => Rendezvous::Host(format!("{}:{port}", listening(&host))),
+                _ => Rendezvous::Join(format!("{host}:{port}")),
+            };
+            options.nodes = found.nodes..=found.nodes;
+            options.node_rank = Some(found.node);
         }
+        let wanted = Assignment {
+            node: found.node,
+            nodes: found.nodes,
+            first_rank: found.rank,
+            nproc: found.local_world,
+            world: found.world,
+            restart: 0,
+        };
         let (started_tx, started) = mpsc::sync_channel(1);
         let (work, coming) = oneshot::channel();
-        let world = found.world;
         let thread = std::thread::Builder::new()
             .name("oflow-host".into())
-            .spawn(move || host(world, token, &started_tx, coming))
+            .spawn(move || host(options, wanted, limit, &started_tx, coming))
             .map_err(|e| Error::comm("cannot start the thread that hosts the control service").because(e))?;
-        let address = started.recv().map_err(|_| Error::comm("the hosting thread ended before it had started"))??;
-        Ok(Agent { address, work, thread })
+        Ok(Hosting { started, work, thread })
+    }
+
+    /// Waits until all hosts are there; the address for the ranks of this one.
+    fn address(&mut self) -> Result<(String, u16)> {
+        self.started.recv().map_err(|_| Error::comm("the hosting thread ended before it had started"))?
     }
 
     fn watch(self, rank: usize, guests: Vec<Guest>, arena: Arc<ShmArena>) -> Result<Host> {
@@ -215,12 +234,19 @@ impl Agent {
     }
 }
 
+/// The address at which the first host listens: the one that the others know it by, or all where that is none of its own
+/// (a service's, for instance, which leads here).
+fn listening(host: &str) -> &str {
+    if std::net::TcpListener::bind(format!("{host}:0")).is_ok() { host } else { "0.0.0.0" }
+}
+
 /// The body of the hosting thread.
 fn host(
-    world: usize,
-    token: Token,
+    options: AgentOptions,
+    wanted: Assignment,
+    limit: Duration,
     started: &mpsc::SyncSender<Result<(String, u16)>>,
-    coming: oneshot::Receiver<Work>,
+    mut coming: oneshot::Receiver<Work>,
 ) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
         Ok(runtime) => runtime,
@@ -230,25 +256,48 @@ fn host(
         }
     };
     runtime.block_on(async {
-        let server = match ControlServer::start(world, token, Vec::new()).await {
-            Ok(server) => server,
+        // Ends early if the ranks of this host do not come together: then the other end of the channel is gone.
+        let begun = tokio::select! {
+            begun = begin(options, wanted, limit) => begun,
+            _ = &mut coming => return,
+        };
+        let agent = match begun {
+            Ok(agent) => agent,
             Err(e) => {
-                let _waiting = started.send(Err(Error::comm("cannot start the control service").because(e)));
+                let _waiting = started.send(Err(e));
                 return;
             }
         };
-        let address = server.address();
+        let address = agent.address();
         let _waiting = started.send(Ok((address.ip().to_string(), address.port())));
-        // No work comes if the ranks did not come together.
         if let Ok(work) = coming.await {
-            serve(&server, work).await;
+            serve(&agent, work).await;
         }
     });
     runtime.shutdown_background();
 }
 
+/// Starts the agent and waits for its part, which must be what the launcher said.
+async fn begin(options: AgentOptions, wanted: Assignment, limit: Duration) -> Result<Agent> {
+    let agent = Agent::start(options).await?;
+    let got = tokio::time::timeout(limit, agent.assigned()).await.map_err(|_| {
+        Error::comm(format!(
+            "host {} has waited {:.0} s for the other {} hosts of its job",
+            wanted.node,
+            limit.as_secs_f64(),
+            wanted.nodes - 1
+        ))
+    })??;
+    if got != wanted {
+        return Err(Error::comm(format!(
+            "the hosts do not agree on their ranks: by its launcher this one is {wanted:?}, by the others {got:?}"
+        )));
+    }
+    Ok(agent)
+}
+
 /// Watches over the ranks of the host until all of them have gone, and the own one, too.
-async fn serve(server: &ControlServer, work: Work) {
+async fn serve(agent: &Agent, work: Work) {
     let Work { rank, guests, arena, stop } = work;
     let local = |r: usize| r - rank;
     let mut gone = tokio::task::JoinSet::new();
@@ -259,7 +308,10 @@ async fn serve(server: &ControlServer, work: Work) {
                 while matches!(stream.read(&mut nothing).await, Ok(n) if n > 0) {}
                 (rank, pid)
             })),
-            Err(e) => server.fail(Some(rank), &format!("rank {rank} cannot be watched: {e}")),
+            Err(e) => {
+                let why = format!("rank {rank} cannot be watched: {e}");
+                agent.fail(Failure::of_rank(rank, FailureKind::Error, why));
+            }
         }
     }
     let mut stop = Some(stop);
@@ -274,18 +326,18 @@ async fn serve(server: &ControlServer, work: Work) {
         tokio::select! {
             Some(ended) = gone.join_next() => {
                 let Ok((rank, pid)) = ended else { continue };
-                if !server.departures().contains(&rank) {
-                    server.fail(Some(rank), &lost_text(rank, Some(pid)));
+                if !agent.departures().contains(&rank) {
+                    agent.fail(lost(rank, Some(pid)));
                 }
-                server.mark_left(rank);
+                agent.mark_left(rank);
             }
             end = own_end => {
                 stop = None;
-                if let Ok(End::Badly(what)) = end {
-                    server.fail(Some(rank), &format!("rank {rank} {what}"));
+                if let Ok(End::Badly(kind, what)) = end {
+                    agent.fail(Failure::of_rank(rank, kind, format!("rank {rank} {what}")));
                 }
             }
-            failure = server.failed(), if !told => {
+            failure = agent.failed(), if !told => {
                 told = true;
                 eprintln!("oflow: {failure}");
                 let lost = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r));

@@ -33,7 +33,7 @@ use self::folder::Folder;
 use self::host::Host;
 use self::wire::{Hello, Welcome};
 use super::env::{END_LIMIT, START_LIMIT};
-use super::{ControlClient, Found, LaunchEnv};
+use super::{ControlClient, Failure, FailureKind, Found, LaunchEnv};
 use crate::comm::shm::ShmArena;
 use crate::error::{Error, Result};
 
@@ -211,7 +211,7 @@ impl Peer {
                 arena.poison(local, LOST_CODE);
             }
             if let Some(control) = control.upgrade() {
-                control.fail_here(Some(host), &lost_text(host, None));
+                control.fail_here(lost(host, None));
             }
         };
         let thread = std::thread::Builder::new().name("oflow-local".into()).spawn(watch);
@@ -233,9 +233,8 @@ impl Peer {
 }
 
 /// What is said of a rank whose connection has closed before its goodbye.
-fn lost_text(rank: usize, pid: Option<i32>) -> String {
+fn lost(rank: usize, pid: Option<i32>) -> Failure {
     let pid = pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
-    format!(
-        "rank {rank}{pid} is gone without a goodbye: it was killed, or ended by exit() while its World was still there"
-    )
+    let what = "is gone without a goodbye: it was killed, or ended by exit() while its World was still there";
+    Failure::of_rank(rank, FailureKind::Killed, format!("rank {rank}{pid} {what}"))
 }
