@@ -12,8 +12,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tonic::{Code, Request, Status};
 
-use super::LaunchEnv;
 use super::session::{self, Stub};
+use super::{Failure, LaunchEnv};
 use crate::error::{Error, Result};
 
 /// What a rank says of itself when it joins. All ranks of a job must say the same.
@@ -25,27 +25,6 @@ pub struct Hello {
     pub registry_hash: u64,
     /// Hash of the program.
     pub program_hash: u64,
-}
-
-/// Why the job has ended before its time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The rank that failed; none when the job as a whole was ended.
-    pub rank: Option<usize>,
-    /// The report, a sentence that names the rank where there is one.
-    pub message: String,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Error {
-        Error::peer(format!("the job has failed: {failure}"))
-    }
 }
 
 /// What [`ControlClient::compare_and_set`] did.
@@ -236,11 +215,20 @@ impl ControlClient {
         Ok(self.call(async move { stub.meet(timed(request, limit)).await })?.values)
     }
 
-    /// Fails the job in this rank's name: every rank hears `message`, and the launcher ends the job.
-    pub fn report_failure(&self, message: &str) -> Result<()> {
-        let request = pb::ReportFailureRequest { rank: self.rank as u32, message: message.into() };
+    /// Fails the job in this rank's name: every rank hears of it, and the launcher ends the job.
+    pub fn report_failure(&self, failure: &Failure) -> Result<()> {
+        let request = pb::ReportFailureRequest {
+            rank: self.rank as u32,
+            message: failure.message.clone(),
+            detail: failure.to_json(),
+        };
         let mut stub = self.stub.clone();
         self.call(async move { stub.report_failure(timed(request, CALL_TIMEOUT)).await }).map(drop)
+    }
+
+    /// Fails the job for this rank alone, which knows what the service cannot tell any more.
+    pub(crate) fn fail_here(&self, failure: Failure) {
+        self.shared.fail(failure);
     }
 
     /// Whether the launcher wants to hear at the end what this rank has communicated.

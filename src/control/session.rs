@@ -16,8 +16,8 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
-use super::client::{Failure, Hello, Shared, explain, timed};
-use super::{LaunchEnv, Token};
+use super::client::{Hello, Shared, explain, timed};
+use super::{Failure, FailureKind, LaunchEnv, Token};
 use crate::error::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -156,7 +156,7 @@ async fn watch(mut stub: Stub, rank: u32, shared: &Shared) {
             }
             Err(status) if heard.elapsed() > LOST_AFTER => {
                 let message = format!("the launcher is gone ({})", explain(&status).message());
-                shared.fail(Failure { rank: None, message });
+                shared.fail(Failure::of_job(FailureKind::NodeLost, message));
                 break;
             }
             Err(_) => sleep(HEARTBEAT).await,
@@ -172,7 +172,7 @@ async fn listen(stub: &mut Stub, rank: u32, heard: &mut Instant) -> Result<Failu
     // Up to now the stream was open, so the service was there.
     *heard = Instant::now();
     match news? {
-        Some(event) => Ok(Failure { rank: event.rank.map(|r| r as usize), message: event.message }),
+        Some(event) => Ok(Failure::from_wire(event.rank.map(|r| r as usize), event.message, &event.detail)),
         None => Err(Status::unavailable("the control service closed the connection")),
     }
 }
