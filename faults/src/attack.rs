@@ -120,6 +120,19 @@ pub fn call(path: &str, token: Option<&str>, message: &[u8]) -> Vec<u8> {
     all
 }
 
+/// Whether the call of a connection ([`call`]) was answered, with whatever status: a header frame of its stream came back.
+pub fn answered(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let [a, b, c, kind, _, s1, s2, s3, s4, after @ ..] = rest {
+        let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+        if *kind == HEADERS && u32::from_be_bytes([*s1, *s2, *s3, *s4]) == 1 {
+            return true;
+        }
+        rest = after.get(length..).unwrap_or_default();
+    }
+    false
+}
+
 /// The path of a call of ranks.
 pub fn path(call: &str) -> String {
     format!("/oflow.control.v1.Control/{call}")
@@ -151,6 +164,87 @@ pub fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
         }
     }
     out
+}
+
+/// A protobuf message of any schema: fields of low numbers and every wire type, with messages, text and JSON in them.
+pub fn message(random: &mut Random, depth: usize) -> Vec<u8> {
+    let mut out = vec![];
+    for _ in 0..random.within(0..6) {
+        let number = random.within(1..16) as u8;
+        match random.within(0..8) {
+            0 | 1 => {
+                out.push(number << 3);
+                varint(&mut out, interesting(random));
+            }
+            2 => {
+                out.push(number << 3 | 1);
+                out.extend(random.next().to_le_bytes());
+            }
+            3 => {
+                out.push(number << 3 | 5);
+                out.extend((random.next() as u32).to_le_bytes());
+            }
+            kind => {
+                let body = match kind {
+                    4 | 5 if depth > 0 => message(random, depth - 1),
+                    6 => json(random, 3).into_bytes(),
+                    _ => text(random).into_bytes(),
+                };
+                out.push(number << 3 | 2);
+                varint(&mut out, body.len() as u64);
+                out.extend(body);
+            }
+        }
+    }
+    out
+}
+
+/// Numbers at which code breaks, and some others.
+fn interesting(random: &mut Random) -> u64 {
+    match random.within(0..8) {
+        0 => 0,
+        1 => 1,
+        2 => u64::from(u32::MAX),
+        3 => u64::MAX,
+        4 => 1 << 63,
+        5 => random.next(),
+        _ => random.within(0..6) as u64,
+    }
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn text(random: &mut Random) -> String {
+    let words = ["", "a", "key", "0.1.0", "é\u{0}\u{1b}[31m", "%n%s", "../../etc/passwd", "[", "rank"];
+    let word = words[random.within(0..words.len())];
+    word.repeat(if random.within(0..20) == 0 { 5000 } else { random.within(0..4) })
+}
+
+/// JSON with the names that oflow's own has, mostly of the wrong types.
+pub fn json(random: &mut Random, depth: usize) -> String {
+    const NAMES: &[&str] =
+        &["rank", "kind", "message", "places", "op", "ordinal", "file", "line", "rows", "ranks", "time"];
+    match random.within(0..if depth == 0 { 5 } else { 8 }) {
+        0 => "null".into(),
+        1 => interesting(random).to_string(),
+        2 => "-1.5e999".into(),
+        3 => "\"killed\"".into(),
+        4 => format!("{:?}", text(random)),
+        5 => format!("[{}]", (0..random.within(0..4)).map(|_| json(random, depth - 1)).collect::<Vec<_>>().join(",")),
+        _ => {
+            let field = |random: &mut Random| {
+                let name = NAMES[random.within(0..NAMES.len())];
+                format!("\"{name}\":{}", json(random, depth - 1))
+            };
+            format!("{{{}}}", (0..random.within(0..5)).map(|_| field(random)).collect::<Vec<_>>().join(","))
+        }
+    }
 }
 
 /// Bytes without any meaning.
@@ -220,6 +314,9 @@ mod tests {
     fn frames_are_as_the_standard_has_them() {
         assert_eq!(frame(8, 6, 0, 0, &[0; 8]), [0, 0, 8, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(field("te", "trailers"), b"\0\x02te\x08trailers");
+        let ping = frame(2, 6, 0, 0, &[0, 1]);
+        assert!(answered(&[&ping[..], &frame(1, HEADERS, END_HEADERS, 1, b"x")].concat()));
+        assert!(!answered(&[&ping[..], &frame(1, HEADERS, END_HEADERS, 3, b"x"), &ping[..5]].concat()));
         let long = field("t", &"x".repeat(200));
         assert_eq!((long[2], long[3], long[4], long.len()), (b't', 127, 73, 205));
     }

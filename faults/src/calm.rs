@@ -154,8 +154,7 @@ fn one(setup: &Setup, kind: &Kind, program: &Path, number: u64, calm: &Mutex<Cal
     let name = format!("calm-{}-{number}", kind.name);
     let told = |e: std::io::Error| format!("{name}: {e}");
     let mut order = Order {
-        hosts: kind.hosts,
-        nproc: RANKS / kind.hosts,
+        ranks: vec![RANKS / kind.hosts; kind.hosts],
         options: vec!["--stall".into(), "30".into()],
         program: program.to_path_buf(),
         args: kind.args.iter().map(|a| a.to_string()).collect(),

@@ -25,10 +25,8 @@ pub struct Setup {
 /// How a job is to be started.
 #[derive(Clone, Debug, Default)]
 pub struct Order {
-    /// Number of hosts.
-    pub hosts: usize,
-    /// Ranks of a host.
-    pub nproc: usize,
+    /// Number of ranks of each host.
+    pub ranks: Vec<usize>,
     /// Options of `oflaunch`.
     pub options: Vec<String>,
     /// Program and its arguments.
@@ -57,7 +55,7 @@ impl Setup {
         fs::create_dir_all(folder.join("tmp"))?;
         let mark = format!("{name}-{}", std::process::id());
         let segments = leftovers::segments();
-        let hosts = order.hosts.max(1);
+        let hosts = order.ranks.len();
         let token = folder.join("token");
         let port = if hosts > 1 { free_port()? } else { 0 };
         if hosts > 1 {
@@ -70,7 +68,7 @@ impl Setup {
             let mut command = Command::new(&self.oflaunch);
             command.current_dir(&folder).stdin(Stdio::null()).env("OFLOW_MODEL", "default").env(MARK, &started.mark);
             command.env("TMPDIR", folder.join("tmp")).env_remove("RUST_BACKTRACE");
-            command.args(["-n", &order.nproc.to_string(), "--threads", "1"]);
+            command.args(["-n", &order.ranks[host].to_string(), "--threads", "1"]);
             command.arg("--log-dir").arg(started.logs(host)).arg("--events").arg(started.event_file(host));
             if hosts > 1 {
                 command.args(["--nnodes", &hosts.to_string(), "--node-rank", &host.to_string()]);

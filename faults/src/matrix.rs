@@ -72,8 +72,7 @@ impl Matrix {
         let name = format!("{}-{}-{seed}", case.name, case.hosts);
         let folder = self.setup.work.join(&name);
         let mut order = Order {
-            hosts: case.hosts,
-            nproc,
+            ranks: vec![nproc; case.hosts],
             options: case.options.iter().map(|o| o.to_string()).collect(),
             program: self.victim.clone(),
             args: vec!["--dir".into(), folder.display().to_string()],
@@ -242,4 +241,60 @@ fn tail(job: &Started) -> String {
 /// Seconds since 1970.
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases;
+
+    fn matrix() -> Matrix {
+        let setup = Setup { oflaunch: PathBuf::new(), work: PathBuf::new() };
+        let lines = [("other".to_string(), 10), ("usual".to_string(), 12)].into();
+        Matrix { setup, victim: PathBuf::new(), lines, patience: 1 }
+    }
+
+    fn wrong(case: &str, rank: usize, report: &Report) -> Vec<String> {
+        let case = cases().iter().find(|c| c.name == case).unwrap();
+        let mut wrong = vec![];
+        matrix().compare(case, rank, report, &mut wrong);
+        wrong
+    }
+
+    fn place(rank: usize, op: &str, line: u32) -> Place {
+        Place { rank, op: op.into(), file: "victim.rs".into(), line }
+    }
+
+    #[test]
+    fn a_divergence_must_name_both_ops_and_lines() {
+        let places = vec![place(0, "sigmoid", 12), place(2, "tanh", 10)];
+        let right = Report { time: 0.0, rank: None, kind: "diverged".into(), message: "m".into(), places };
+        assert!(wrong("calls-another-op", 2, &right).is_empty());
+        // Somebody else planted it, the wrong kind, the wrong line, a side that is missing.
+        assert_eq!(wrong("calls-another-op", 0, &right).len(), 2);
+        assert_eq!(wrong("calls-another-op", 2, &Report { kind: "error".into(), ..right.clone() }).len(), 1);
+        let places = vec![place(0, "sigmoid", 13), place(2, "tanh", 10)];
+        assert_eq!(wrong("calls-another-op", 2, &Report { places, ..right.clone() }).len(), 1);
+        let places = vec![place(2, "tanh", 10)];
+        assert_eq!(wrong("calls-another-op", 2, &Report { places, ..right }).len(), 1);
+    }
+
+    #[test]
+    fn the_rank_and_what_it_said_must_be_right() {
+        let message = "rank 1 panicked: there is no data".to_string();
+        let right = Report { time: 0.0, rank: Some(1), kind: "panicked".into(), message, places: vec![] };
+        assert!(wrong("panics", 1, &right).is_empty());
+        assert_eq!(wrong("panics", 0, &right).len(), 1);
+        assert_eq!(wrong("panics", 1, &Report { message: "rank 1 panicked".into(), ..right }).len(), 1);
+    }
+
+    #[test]
+    fn every_mark_of_a_case_is_a_line_of_the_victim() {
+        let text = fs::read_to_string(job::victim()).unwrap();
+        for case in cases() {
+            for (_, mark) in case.at_fault.iter().chain(case.elsewhere) {
+                assert_eq!(text.lines().filter(|l| l.ends_with(&format!("// @{mark}"))).count(), 1, "{mark}");
+            }
+        }
+    }
 }

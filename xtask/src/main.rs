@@ -1,8 +1,9 @@
 //! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
-//! jobs.
+//! jobs; `cargo xtask fuzz` sends nonsense.
 
 mod cuda_kernels;
+mod fuzz;
 
 use std::error::Error;
 use std::fs;
@@ -18,7 +19,8 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake proto/s
                                              plant each fault so many times in real jobs and judge the reports; --load: on an
                                              overloaded machine
        cargo xtask faults --false-alarms MINUTES [--seed S] [--hosts 2]
-                                             healthy jobs on an overloaded machine: nothing may be reported";
+                                             healthy jobs on an overloaded machine: nothing may be reported
+       cargo xtask fuzz MINUTES [SEED]       malformed input for everything that is decoded from a socket or a file";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
         ["faults", rest @ ..] => faults(rest),
+        ["fuzz", minutes, seed @ ..] if seed.len() < 2 => fuzz(minutes, seed.first()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -40,6 +43,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn fuzz(minutes: &str, seed: Option<&&str>) -> Result<(), Box<dyn Error>> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    fuzz::run(minutes.parse()?, seed.map_or(Ok(now), |s| s.parse())?)
 }
 
 /// Runs the program of the fault matrix, which is a crate of its own.
