@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +16,13 @@ use oflow::comm::shm::ShmArena;
 use oflow::control::{COMM_VARIABLE, LaunchEnv, Token};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
+use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::cli::{Cli, Profile, Way};
+use crate::events::Events;
 use crate::libraries::{self, Farm};
+use crate::logs::{self, Logs};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
@@ -56,6 +59,12 @@ pub struct Job {
     pub report: bool,
     /// How GPUs exchange bytes, where the user says.
     pub comm: Option<Way>,
+    /// How long ranks may wait for one that lives but does not come.
+    pub stall: Duration,
+    /// Folder for the ranks' logs and what is written on a failure.
+    pub log_dir: Option<PathBuf>,
+    /// Where events go.
+    pub events: Events,
 }
 
 /// Does what the command line says; returns the exit code of the job.
@@ -69,19 +78,23 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         args: cli.args,
         world,
         threads,
-        cores: cores::split(&available, world, threads),
+        cores: cores::bind(cli.bind, &available, &cores::numa_nodes(&available), world, threads),
         grace: cli.timeout,
         prefix: !cli.no_prefix,
         verbose: cli.verbose,
         cost_model: cost_model.to_ranks(cli.boxing_memory),
         report: cli.report,
         comm: cli.comm,
+        stall: cli.stall,
+        log_dir: cli.log_dir,
+        events: Events::default(),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
-        print!("{}", dry_run(&mut job, program, profile, &cost_model)?);
+        print!("{}", dry_run(&mut job, program, profile, &cost_model, cli.events)?);
         return Ok(0);
     }
+    job.events = Events::to(&event_files(job.log_dir.as_deref(), cli.events)?)?;
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
@@ -97,7 +110,18 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             Some(built)
         }
     };
-    Ok(start(&job, build, None)?.0)
+    let outcome = start(&job, build, None);
+    let code = outcome.as_ref().map_or_else(|failed| failed.code, |(code, _)| *code);
+    job.events.tell("end", json!({ "code": code }));
+    Ok(outcome?.0)
+}
+
+/// The files that events go to.
+fn event_files(log_dir: Option<&Path>, events: Option<PathBuf>) -> Result<Vec<PathBuf>, Failed> {
+    if let Some(folder) = log_dir {
+        logs::make_folder(folder)?;
+    }
+    Ok(log_dir.map(|d| d.join("events.jsonl")).into_iter().chain(events).collect())
 }
 
 /// Runs a job that needs no build; returns its exit code and what its ranks have put under a key.
@@ -127,7 +151,8 @@ async fn run_ranks(
     let options = AgentOptions { cost_model: job.cost_model.clone(), ..AgentOptions::alone(job.world, token.clone()) };
     let agent = Agent::start(options).await.map_err(|e| Failed::new(e.to_string()))?;
     let closed = Arc::new(Notify::new());
-    let (output, writer) = Output::start(Style::detect(job.world, job.prefix), closed.clone())
+    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder, 0..job.world)).transpose()?;
+    let (output, writer) = Output::start(Style::detect(job.world, job.prefix), logs, closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
     if job.verbose {
         output.say(&format!("control service at {}", agent.address())).await;
@@ -207,7 +232,13 @@ fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
 }
 
 /// What would be run, as text.
-fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -> Result<String, Failed> {
+fn dry_run(
+    job: &mut Job,
+    program: Program,
+    profile: Profile,
+    model: &InForce,
+    events: Option<PathBuf>,
+) -> Result<String, Failed> {
     let mut text = String::new();
     let mut line = |l: String| text.extend([l.as_str(), "\n"]);
     match program {
@@ -225,6 +256,18 @@ fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -
     line(format!("run:   {}", command.join(" ")));
     line(format!("ranks: {}, {} compute threads each", job.world, job.threads));
     line(format!("costs: {}", model.describe()));
+    line(format!("ends:  {} s after a failure, {} s after a stall", job.grace.as_secs_f64(), job.stall.as_secs_f64()));
+    if let Some(folder) = &job.log_dir {
+        line(format!("logs:  {}", folder.display()));
+    }
+    for file in job.log_dir.as_ref().map(|d| d.join("events.jsonl")).into_iter().chain(events) {
+        line(format!("event: {}", file.display()));
+    }
+    let nodes = cores::numa_nodes(&cores::available());
+    if nodes.len() > 1 {
+        let nodes: Vec<String> = nodes.iter().map(|n| cores::describe(n)).collect();
+        line(format!("numa:  {} nodes with cores {}", nodes.len(), nodes.join(" | ")));
+    }
     for rank in 0..job.world {
         let on = match &job.cores {
             Some(cores) => format!("cores {}", cores::describe(&cores[rank])),
