@@ -50,6 +50,9 @@ pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
 /// The user's choice of how GPUs exchange bytes.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 
+/// The user's choice of how ranks exchange bytes.
+pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
+
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
@@ -101,6 +104,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: COMM_VARIABLE,
         meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: TRANSPORT_VARIABLE,
+        meaning: "how ranks exchange bytes: own, or mpi (through the MPI library of the site; cargo feature `mpi`) [default: own]",
         set_by: SetBy::User,
     },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },

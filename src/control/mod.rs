@@ -17,7 +17,7 @@ mod token;
 
 pub use crate::error::Place;
 pub use client::{CasOutcome, ControlClient, Hello};
-pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, TRANSPORT_VARIABLE, VARIABLES, Variable};
 pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};
