@@ -209,9 +209,12 @@ impl Watch<'_> {
         for end in failed {
             match &mut self.ending {
                 None => match self.agent.failure() {
-                    // The rank has told more than its end does.
-                    Some(told) if told.rank == Some(end.rank) => self.fail(told, Some(end.code())).await,
-                    _ => self.fail(end.failure(), Some(end.code())).await,
+                    // What was told before says more than an end that follows from it.
+                    Some(told) => {
+                        let code = (told.rank == Some(end.rank)).then_some(end.code());
+                        self.fail(told, code).await;
+                    }
+                    None => self.fail(end.failure(), Some(end.code())).await,
                 },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.
