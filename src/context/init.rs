@@ -5,7 +5,7 @@ use crate::boxing::{Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
-use crate::control::{ControlClient, Hello, LaunchEnv};
+use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
@@ -22,6 +22,24 @@ pub struct World {
     _entered: EnterGuard,
     /// Worker threads of the compute thread; they end with it.
     _pool: Option<Pool>,
+    /// The other ranks of the host where oflaunch has not started them; left after everything else has ended.
+    _local: Option<Local>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Under oflaunch the exit code tells; elsewhere nobody who would tell the others looks at it.
+        if self._local.is_some()
+            && std::thread::panicking()
+            && let Some(control) = self.ctx.control()
+        {
+            let rank = self.ctx.rank();
+            let failure = Failure::of_rank(rank, FailureKind::Panicked, format!("rank {rank} panicked"));
+            if let Err(error) = control.report_failure(&failure) {
+                tracing::debug!("could not report the panic: {error}");
+            }
+        }
+    }
 }
 
 impl World {
@@ -48,7 +66,8 @@ impl World {
     }
 }
 
-/// Enters this process into its job: rank and world come from the launcher's environment; without one, a world of 1.
+/// Enters this process into its job: rank and world come from the environment that `oflaunch` made, or another program that
+/// starts ranks ([`STARTERS`](crate::control::STARTERS): `mpirun`, `srun`, `torchrun` …); without one, a world of 1.
 ///
 /// # Errors
 /// When the environment is incomplete, the launcher cannot be reached or refuses this rank, or a context has been entered
@@ -64,16 +83,31 @@ pub fn init() -> Result<World> {
         return Err(Error::context("this thread has entered a rank context already").help("call oflow::init() once"));
     }
     init_tracing();
-    let env = LaunchEnv::from_env()?;
+    let (env, mut local) = match LaunchEnv::from_env()? {
+        Some(env) => (Some(env), None),
+        None => match Found::from_env()?.filter(|found| found.world > 1) {
+            Some(found) => {
+                let local = Local::meet(&found)?;
+                (Some(local.env().clone()), Some(local))
+            }
+            None => (None, None),
+        },
+    };
     let pool = use_threads(env.as_ref().and_then(|e| e.threads));
     let ctx = match env {
-        Some(env) => join(&env)?,
+        Some(env) => {
+            let ctx = join(&env)?;
+            if let (Some(local), Some(control)) = (&mut local, ctx.control()) {
+                local.watch(control)?;
+            }
+            ctx
+        }
         None => {
             let comm = SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?;
             RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?
         }
     };
-    Ok(World { _entered: ctx.enter(), ctx, _pool: pool })
+    Ok(World { _entered: ctx.enter(), ctx, _pool: pool, _local: local })
 }
 
 fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
@@ -177,7 +211,7 @@ pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> R
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
-        let world = World { _entered: ctx.enter(), ctx, _pool: None };
+        let world = World { _entered: ctx.enter(), ctx, _pool: None, _local: None };
         let out = f(&world);
         world.ctx.quiesce()?;
         out

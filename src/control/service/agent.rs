@@ -250,8 +250,9 @@ impl Agent {
             Uplink::Host(own) => {
                 host = Some(own.clone());
                 if let Some(listener) = listener {
-                    tasks.extend(own.serve(&core, listener, &options)?);
+                    tasks.push(own.serve(&core, listener, &options)?);
                 }
+                tasks.push(own.tick(&core));
                 core.flush();
             }
             Uplink::Link(more) => {

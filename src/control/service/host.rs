@@ -140,7 +140,7 @@ impl Host {
         core: &Arc<Core>,
         listener: TcpListener,
         options: &AgentOptions,
-    ) -> Result<Vec<JoinHandle<()>>> {
+    ) -> Result<JoinHandle<()>> {
         let address = listener.local_addr().map_err(|e| Error::comm("cannot listen").because(e))?;
         let _first = self.address.set(address);
         let log = options.log.clone();
@@ -158,16 +158,20 @@ impl Host {
                 log(&format!("the control service for other hosts has ended: {e}"));
             }
         });
+        Ok(serving)
+    }
+
+    /// Gives the root its time.
+    pub(super) fn tick(self: &Arc<Self>, core: &Arc<Core>) -> JoinHandle<()> {
         let (host, core) = (self.clone(), core.clone());
-        let ticking = tokio::spawn(async move {
+        tokio::spawn(async move {
             let mut ticks = tokio::time::interval(TICK);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
                 host.exchange(&core, |root| root.tick(Instant::now()));
             }
-        });
-        Ok(vec![serving, ticking])
+        })
     }
 
     /// Waits until no other host's stream is open.

@@ -463,7 +463,13 @@ impl RootState {
             (weight(candidate.failure.kind), left(candidate))
         });
         if let Some(first) = first {
-            let candidate = self.candidates.swap_remove(first);
+            let mut candidate = self.candidates.swap_remove(first);
+            // A rank that told of its failure may have ended meanwhile.
+            let rank = candidate.failure.rank;
+            let of_rank =
+                self.candidates.iter().find(|c| rank.is_some() && c.failure.rank == rank).and_then(|c| c.code);
+            candidate.code = candidate.code.or(of_rank);
+            candidate.is_final |= self.candidates.iter().any(|c| c.is_final);
             self.decide(candidate);
         }
     }
