@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -16,7 +15,9 @@ const LONGEST_LINE: usize = 64 << 10;
 
 /// The log files of the ranks of this host.
 pub struct Logs {
-    files: BTreeMap<usize, Log>,
+    folder: PathBuf,
+    /// By rank; none: the file could not be written, which has been said.
+    files: BTreeMap<usize, Option<Log>>,
 }
 
 struct Log {
@@ -38,31 +39,27 @@ pub fn make_folder(folder: &Path) -> Result<(), Failed> {
 }
 
 impl Logs {
-    /// Opens the logs of those ranks in a folder. They are appended to: a job that is started again goes on in them.
-    pub fn open(folder: &Path, ranks: Range<usize>) -> Result<Logs, Failed> {
+    /// Logs in a folder, which is made if need be. Files are made when a rank begins to print, and appended to: a job that is
+    /// started again goes on in them.
+    pub fn open(folder: &Path) -> Result<Logs, Failed> {
         make_folder(folder)?;
-        let open = |rank: usize| {
-            let path = path(folder, rank);
-            match OpenOptions::new().create(true).append(true).open(&path) {
-                Ok(file) => Ok((rank, Log { path, file: BufWriter::new(file), lines: Default::default() })),
-                Err(e) => Err(Failed::new(format!("cannot write the log {}: {e}", path.display()))),
-            }
-        };
-        Ok(Logs { files: ranks.map(open).collect::<Result<_, _>>()? })
+        Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new() })
     }
 
     /// Adds what a rank printed, cut anywhere.
     pub fn write(&mut self, rank: usize, stream: Stream, bytes: &[u8]) {
-        let Some(log) = self.files.get_mut(&rank) else { return };
-        if let Err(e) = log.write(rank, stream, bytes) {
+        let slot = self.files.entry(rank).or_insert_with(|| Log::open(path(&self.folder, rank)));
+        if let Some(log) = slot
+            && let Err(e) = log.write(rank, stream, bytes)
+        {
             eprintln!("oflaunch: nothing more goes to the log {}: {e}", log.path.display());
-            self.files.remove(&rank);
+            *slot = None;
         }
     }
 
     /// Brings to the files what has been written.
     pub fn flush(&mut self) {
-        for log in self.files.values_mut() {
+        for log in self.files.values_mut().flatten() {
             // Should it fail, the next write says so.
             let _said_later = log.file.flush();
         }
@@ -70,7 +67,7 @@ impl Logs {
 
     /// Ends the last lines.
     pub fn finish(mut self) {
-        for (rank, log) in &mut self.files {
+        for (rank, log) in self.files.iter_mut().filter_map(|(rank, log)| Some((rank, log.as_mut()?))) {
             for stream in [Stream::Out, Stream::Err] {
                 if !log.lines[stream as usize].is_empty() {
                     // The job is over; there is nobody to tell.
@@ -83,6 +80,16 @@ impl Logs {
 }
 
 impl Log {
+    fn open(path: PathBuf) -> Option<Log> {
+        match OpenOptions::new().create(true).append(true).open(&path) {
+            Ok(file) => Some(Log { path, file: BufWriter::new(file), lines: Default::default() }),
+            Err(e) => {
+                eprintln!("oflaunch: cannot write the log {}: {e}", path.display());
+                None
+            }
+        }
+    }
+
     fn write(&mut self, rank: usize, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         for &byte in bytes {
             let line = &mut self.lines[stream as usize];
@@ -160,12 +167,11 @@ mod tests {
     #[test]
     fn every_line_has_time_rank_and_stream() {
         let folder = tempfile::tempdir().unwrap();
-        let mut logs = Logs::open(&folder.path().join("deep/logs"), 2..4).unwrap();
+        let mut logs = Logs::open(&folder.path().join("deep/logs")).unwrap();
         logs.write(3, Stream::Out, b"on");
         logs.write(3, Stream::Err, b"warning\r\n");
         logs.write(3, Stream::Out, b"e\n\n 10%\r 20%");
         logs.write(3, Stream::Out, b"\r 30%\nopen");
-        logs.write(7, Stream::Out, b"nobody's\n");
         logs.finish();
         let text = std::fs::read_to_string(path(&folder.path().join("deep/logs"), 3)).unwrap();
         let lines: Vec<&str> = text.lines().map(|l| l.split_once("Z ").unwrap().1).collect();
@@ -173,6 +179,5 @@ mod tests {
             lines,
             ["rank 3 err: warning", "rank 3 out: one", "rank 3 out: ", "rank 3 out:  30%", "rank 3 out: open"]
         );
-        assert_eq!(std::fs::read_to_string(path(&folder.path().join("deep/logs"), 2)).unwrap(), "");
     }
 }

@@ -117,6 +117,11 @@ impl Output {
         self.send(Stream::Err, Source::Launcher, format!("oflaunch: {text}\n").into_bytes()).await;
     }
 
+    /// A handle that does not keep the writer going.
+    pub fn weak(&self) -> WeakOutput {
+        WeakOutput { records: self.records.downgrade() }
+    }
+
     /// Passes on what comes through a rank's pipe until it is closed.
     pub async fn pump(self, mut from: pipe::Receiver, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
         let raw = self.style.raw(rank, stream);
@@ -148,6 +153,23 @@ impl Output {
     async fn send(&self, stream: Stream, source: Source, bytes: Vec<u8>) {
         // The writer outlives every sender, so this cannot fail while the process is whole.
         let _writer_lives = self.records.send(Record { stream, source, bytes }).await;
+    }
+}
+
+/// An [`Output`] for lines that may come after the end, or be left out when there are too many.
+#[derive(Clone)]
+pub struct WeakOutput {
+    records: mpsc::WeakSender<Record>,
+}
+
+impl WeakOutput {
+    /// A line of oflaunch's own, if there is room for it.
+    pub fn say_if_room(&self, text: &str) {
+        if let Some(records) = self.records.upgrade() {
+            let bytes = format!("oflaunch: {text}\n").into_bytes();
+            // Who writes more than the terminal can take loses lines.
+            let _no_room = records.try_send(Record { stream: Stream::Err, source: Source::Launcher, bytes });
+        }
     }
 }
 

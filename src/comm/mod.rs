@@ -2,11 +2,13 @@
 //!
 //! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`]. Every collective is
 //! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
-//! deadlocks) and [`shm`] (processes of one host) are transports. [`nccl`] moves what lies on GPUs, and finds its members
+//! deadlocks) and [`shm`] (processes of one host) are transports, and so is `mpi` (cargo feature). [`nccl`] moves what lies on GPUs, and finds its members
 //! through one of them.
 
 mod clock;
 pub mod collectives;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod nccl;
 pub mod shm;
 pub mod sim;

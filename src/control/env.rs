@@ -50,11 +50,17 @@ pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
 /// The user's choice of how GPUs exchange bytes.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 
+/// The user's choice of how ranks exchange bytes.
+pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
+
 /// Names the folder in which the ranks leave their flight records.
 pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
+
+/// How often the job has been started again after a failure; 0 at first.
+pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
 /// Every environment variable that oflow reads, in the order of the help text.
 pub const VARIABLES: &[Variable] = &[
@@ -68,6 +74,7 @@ pub const VARIABLES: &[Variable] = &[
     either(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits (`oflow token` makes one)"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
     launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
+    either(RESTART_VARIABLE, "how often the job has been started again after a failure (`oflaunch --max-restarts`)"),
     either(NODE_RANK, "number of this rank's host, from 0"),
     either(NNODES, "number of hosts in the job"),
     either(OFLOW_THREADS, "compute threads of this rank"),
@@ -104,6 +111,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: COMM_VARIABLE,
         meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: TRANSPORT_VARIABLE,
+        meaning: "how ranks exchange bytes: own, or mpi (through the MPI library of the site; cargo feature `mpi`) [default: own]",
         set_by: SetBy::User,
     },
     Variable {

@@ -19,7 +19,10 @@ mod vitals;
 
 pub use crate::error::Place;
 pub use client::{CasOutcome, ControlClient, Hello};
-pub use env::{COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use env::{
+    COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy, TRANSPORT_VARIABLE, VARIABLES,
+    Variable,
+};
 pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};

@@ -5,7 +5,6 @@
 //! one, would train N models instead of one.
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::env::{
@@ -501,17 +500,5 @@ fn given_token<G: Fn(&str) -> Option<OsString>>(vars: &Reader<G>) -> Result<Opti
                 .help("`export OFLOW_TOKEN=$(oflow token)`")
         });
     }
-    vars.text(OFLOW_TOKEN_FILE)?.map(|path| token_from_file(Path::new(&path))).transpose()
-}
-
-/// Reads a token from a file that only its owner can read.
-pub(super) fn token_from_file(path: &Path) -> Result<Token> {
-    let failed = |what: &str| Error::argument(format!("the token file {} {what}", path.display()));
-    let make = "`(umask 077; oflow token > FILE)` makes one";
-    let meta = std::fs::metadata(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
-    if meta.mode() & 0o077 != 0 {
-        return Err(failed("can be read by others").help(format!("`chmod 600 {}`", path.display())));
-    }
-    let text = std::fs::read_to_string(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
-    text.trim().parse().map_err(|e: Error| failed(&format!("is malformed: {}", e.message())).help(make))
+    vars.text(OFLOW_TOKEN_FILE)?.map(|path| Token::from_file(Path::new(&path))).transpose()
 }

@@ -15,6 +15,7 @@ use oflow::boxing::Model;
 use serde_json::{Value, json};
 
 use crate::ask::show;
+use crate::cli::Hosts;
 use crate::cli::{MAX_RANKS, Size};
 use crate::events::Events;
 use crate::job::{self, Job};
@@ -92,7 +93,9 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let job = Job {
         program,
         args: vec!["calibrate".into(), "--measure".into()],
-        world,
+        nproc: world,
+        hosts: Hosts::alone(),
+        max_restarts: 0,
         threads,
         cores: cores::split(&available, world, threads),
         grace: GRACE,

@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
@@ -26,7 +26,7 @@ use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::Agent;
+use oflow::control::service::{Agent, Assignment, Verdict};
 use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
@@ -43,24 +43,53 @@ const LOOK_FOR_SILENCE: Duration = Duration::from_secs(1);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
 
-/// Starts the ranks and waits for their end. Returns the exit code of the job.
+/// The signals that end a job.
+pub(super) struct Signals([unix::Signal; 3]);
+
+impl Signals {
+    /// From here on they do not end us by themselves.
+    pub(super) fn listen() -> Result<Signals, Failed> {
+        let listen = |kind| unix::signal(kind).map_err(|e| Failed::new(format!("cannot listen for signals: {e}")));
+        Ok(Signals([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]))
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) -> Signal {
+        let [int, term, hup] = &mut self.0;
+        tokio::select! {
+            biased;
+            Some(()) = int.recv() => Signal::INT,
+            Some(()) = term.recv() => Signal::TERM,
+            Some(()) = hup.recv() => Signal::HUP,
+            // They end with the runtime only.
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// What the supervision of one start of a job works with.
+pub(super) struct Scene<'a> {
+    pub(super) job: &'a Job,
+    pub(super) agent: &'a Agent,
+    pub(super) part: Assignment,
+    pub(super) arena: &'a ShmArena,
+    pub(super) output: Output,
+    pub(super) closed: &'a Notify,
+    pub(super) signals: &'a mut Signals,
+}
+
+/// Starts the ranks and waits for their end. Returns the exit code of this host's part of the job.
 pub(super) async fn run(
-    job: &Job,
+    scene: Scene<'_>,
     recipes: Vec<Recipe>,
-    agent: &Agent,
-    arena: &ShmArena,
-    output: Output,
-    closed: Arc<Notify>,
-    build: Option<script::Built>,
+    build: &mut Option<script::Built>,
 ) -> Result<u8, Failed> {
-    let listen = |kind| signal(kind).map_err(|e| Failed::new(format!("cannot listen for signals: {e}")));
-    // Before the first rank exists: from here on a Ctrl-C must not end us without it.
-    let mut signals =
-        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
+    let Scene { job, agent, part, arena, output, closed, signals } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
         agent,
+        part,
         arena,
         output,
         groups: Vec::new(),
@@ -74,10 +103,11 @@ pub(super) async fn run(
         json!({
             "program": job.program.to_string_lossy(),
             "args": job.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>(),
-            "world": job.world, "first_rank": 0, "nproc": job.world, "node": 0, "nodes": 1, "restart": 0,
+            "world": part.world, "first_rank": part.first_rank, "nproc": part.nproc,
+            "node": part.node, "nodes": part.nodes, "restart": part.restart,
         }),
     );
-    for (rank, recipe) in recipes.iter().enumerate() {
+    for (rank, recipe) in (part.first_rank..).zip(&recipes) {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
             while watch.alive > 0 && exits.recv().await.is_some() {
@@ -86,26 +116,25 @@ pub(super) async fn run(
             return Err(not_started(job, rank, &e));
         }
     }
-    drop(build);
+    // Another start of the job uses the same executable.
+    if job.max_restarts == 0 {
+        *build = None;
+    }
     if job.verbose {
-        for (rank, group) in watch.groups.iter().enumerate() {
-            let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[rank])));
+        for (local, group) in watch.groups.iter().enumerate() {
+            let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[local])));
+            let rank = part.first_rank + local;
             watch.output.say(&format!("rank {rank} is pid {}{on}", group.pid())).await;
         }
     }
     let mut look = interval(LOOK_FOR_SILENCE);
     while watch.alive > 0 {
         let deadline = watch.deadline();
-        let [int, term, hup] = &mut signals;
         tokio::select! {
             biased;
-            Some(()) = int.recv() => watch.signalled(Signal::INT).await,
-            Some(()) = term.recv() => watch.signalled(Signal::TERM).await,
-            Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
+            signal = signals.next() => watch.signalled(signal).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
-            failure = agent.failed(), if watch.ending.is_none() => {
-                watch.fail(failure, None).await;
-            }
+            _ = agent.failed(), if watch.ending.is_none() => watch.decided().await,
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
             _ = look.tick() => watch.look_for_silence().await,
@@ -136,6 +165,7 @@ enum Step {
 struct Watch<'a> {
     job: &'a Job,
     agent: &'a Agent,
+    part: Assignment,
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
@@ -224,17 +254,20 @@ impl Watch<'_> {
         for end in failed {
             match &mut self.ending {
                 None => match self.agent.failure() {
-                    // The rank has told more than its end does.
-                    Some(told) if told.rank == Some(end.rank) => self.fail(told, Some(end.code())).await,
-                    _ => self.fail(end.failure(), Some(end.code())).await,
+                    // What was told before says more than an end that follows from it.
+                    Some(told) if told.rank == Some(end.rank) => self.fail(told, end.code()).await,
+                    Some(_) => self.decided().await,
+                    None => self.fail(end.failure(), end.code()).await,
                 },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.
                     if ending.culprit == Some(end.rank) && !end.by_signal() {
                         ending.code = end.code();
                     }
-                    // After a signal to us nothing has been told to the ranks yet: now one is missing.
-                    self.tell_ranks(&end.failure(), end.code());
+                    // After a signal to us nothing has been told to the ranks yet: now one is missing. Whatever comes of it,
+                    // the job is to end.
+                    self.agent.end(end.failure(), end.code());
+                    self.poison(end.rank, end.code());
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -258,10 +291,31 @@ impl Watch<'_> {
             && ends.iter().any(|e| !e.success())
     }
 
-    /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's
-    /// own exit, when that comes.
-    async fn fail(&mut self, failure: Failure, code: Option<u8>) {
-        self.tell_ranks(&failure, code.unwrap_or(EXIT_FAILED));
+    /// A rank here has failed. Whether the job has failed by it is for the root to say: at once where all ranks are here,
+    /// soon elsewhere.
+    async fn fail(&mut self, failure: Failure, code: u8) {
+        if let Some(rank) = failure.rank {
+            self.poison(rank, code);
+        }
+        self.agent.fail_with(failure, code);
+        if self.ending.is_none() && self.agent.verdict().is_some() {
+            self.decided().await;
+            // A rank that told of its failure before it ended has no code from then.
+            if let Some(ending) = &mut self.ending
+                && ending.culprit.take().is_some()
+            {
+                ending.code = code;
+            }
+        }
+    }
+
+    /// The job has failed: tells the user, and starts the clock. Without a code it is that of the rank's own exit, when that
+    /// comes.
+    async fn decided(&mut self) {
+        let Some(Verdict { failure, code, restarts }) = self.agent.verdict() else { return };
+        if let Some(rank) = failure.rank {
+            self.poison(rank, code.unwrap_or(EXIT_FAILED));
+        }
         self.job.events.failure(&failure);
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
@@ -269,14 +323,14 @@ impl Watch<'_> {
             culprit: if code.is_none() { failure.rank } else { None },
             step: Step::Grace(Some(until)),
         });
-        self.output.say(&failure.message).await;
+        let what_next = if restarts { "; all ranks will be started again" } else { "" };
+        self.output.say(&format!("{}{what_next}", failure.message)).await;
     }
 
-    /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
-    fn tell_ranks(&self, failure: &Failure, code: u8) {
-        self.agent.fail(failure.clone());
-        if let Some(rank) = failure.rank {
-            self.arena.poison(rank, i32::from(code));
+    /// Ends the waits in shared memory of this host's ranks, if the rank is one of them.
+    fn poison(&self, rank: usize, code: u8) {
+        if let Some(local) = rank.checked_sub(self.part.first_rank).filter(|local| *local < self.part.nproc) {
+            self.arena.poison(local, i32::from(code));
         }
     }
 
@@ -294,6 +348,10 @@ impl Watch<'_> {
         let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
         self.ending = Some(Ending { code, culprit: None, step: Step::Grace(until) });
         self.job.events.failure(&Failure::of_job(FailureKind::Interrupted, format!("{name} ended the job")));
+        if self.part.nodes > 1 {
+            let text = format!("node {} was ended by {name}", self.part.node);
+            self.agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
+        }
         self.signal_all(signal);
         let hint = if until.is_none() { "; once more kills them" } else { "" };
         self.output.say(&format!("{name} passed on to the ranks{hint}")).await;
@@ -304,7 +362,7 @@ impl Watch<'_> {
         let text = "the output of oflaunch was closed";
         let failure = Failure::of_job(FailureKind::Interrupted, text);
         self.job.events.failure(&failure);
-        self.agent.fail(failure);
+        self.agent.end(failure, EXIT_BROKEN_PIPE);
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -337,11 +395,12 @@ impl Watch<'_> {
         for silence in now {
             if !self.silent.contains(&silence.rank) {
                 self.silent.push(silence.rank);
-                let waits = self.arena.status(silence.rank).map_or(String::new(), |s| format!("; {s}"));
+                let local = silence.rank - self.part.first_rank;
+                let waits = self.arena.status(local).map_or(String::new(), |s| format!("; {s}"));
                 let text = format!(
                     "warning: nothing heard from rank {} (pid {}) for {:.0} s; its last op was number {}{waits}",
                     silence.rank,
-                    self.groups[silence.rank].pid(),
+                    self.groups[local].pid(),
                     silence.since.as_secs_f64(),
                     silence.progress
                 );

@@ -116,6 +116,12 @@ pub struct HeartbeatRequest {
     /// Number of collectives that it has begun.
     #[prost(uint64, tag = "10")]
     pub calls: u64,
+    /// How long its main thread could have run but had no processor.
+    #[prost(uint64, tag = "11")]
+    pub queued_ms: u64,
+    /// Between agents: nothing but the marks counts.
+    #[prost(bool, tag = "12")]
+    pub marks_only: bool,
 }
 /// One global op of a rank's dispatch stream.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
