@@ -75,6 +75,8 @@ pub enum ErrorKind {
     Comm,
     /// Another rank died, left or reported a failure. Local.
     Peer,
+    /// The connection to another host is cut or does not move. Local.
+    Link,
     /// Ranks issued different ops. Local.
     Diverged,
 }
@@ -148,6 +150,8 @@ constructors! {
     comm => Comm;
     /// Another rank failed.
     peer => Peer;
+    /// The connection to another host is lost.
+    link => Link;
     /// Ranks issued different ops.
     diverged => Diverged;
 }

@@ -44,6 +44,9 @@ const OFLOW_THREADS: &str = "OFLOW_THREADS";
 /// The user's choice of how GPUs exchange bytes.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 
+/// The address of this host that the data plane uses between hosts.
+pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
+
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
@@ -61,6 +64,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable { name: NODE_RANK, meaning: "number of this rank's host, from 0", set_by: SetBy::Either },
     Variable { name: NNODES, meaning: "number of hosts in the job", set_by: SetBy::Either },
     Variable { name: OFLOW_THREADS, meaning: "compute threads of this rank", set_by: SetBy::Either },
+    Variable {
+        name: ADDRESS_VARIABLE,
+        meaning: "address of this host at which ranks of other hosts reach its ranks [default: that of the route to the control service]",
+        set_by: SetBy::Either,
+    },
     Variable {
         name: "OFLOW_LOG",
         meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",

@@ -10,5 +10,5 @@ mod session;
 mod token;
 
 pub use client::{CasOutcome, ControlClient, Failure, Hello};
-pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use env::{ADDRESS_VARIABLE, COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
 pub use token::Token;
