@@ -1,5 +1,6 @@
 //! Errors as sentences a person can act on: what op, which inputs, which line of the user's program, and the way out.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::panic::Location;
 
@@ -34,6 +35,27 @@ impl fmt::Display for CallSite {
 impl fmt::Debug for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+/// What one rank was doing when something went wrong: a global op of its dispatch stream, and the user's line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The rank.
+    pub rank: usize,
+    /// Name of the op; `to_global`, `to_vec` and `barrier` are ops here.
+    pub op: String,
+    /// Which global op of the rank it was, from 1.
+    pub ordinal: u64,
+    /// Source file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rank {} in '{}' #{} ({}:{})", self.rank, self.op, self.ordinal, self.file, self.line)
     }
 }
 
@@ -103,6 +125,7 @@ struct Repr {
     call: Option<String>,
     site: Option<CallSite>,
     help: Option<String>,
+    places: Vec<Place>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -159,7 +182,15 @@ constructors! {
 impl Error {
     /// An error of a kind with a sentence.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Repr { kind, message: message.into(), call: None, site: None, help: None, source: None }))
+        Error(Box::new(Repr {
+            kind,
+            message: message.into(),
+            call: None,
+            site: None,
+            help: None,
+            places: Vec::new(),
+            source: None,
+        }))
     }
     /// Names the call (op with inputs in short form), unless an inner layer has named one.
     #[must_use]
@@ -179,6 +210,12 @@ impl Error {
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Error {
         self.0.help.get_or_insert(help.into());
+        self
+    }
+    /// Adds what ranks were doing, as data beside the message.
+    #[must_use]
+    pub fn in_places(mut self, places: impl IntoIterator<Item = Place>) -> Error {
+        self.0.places.extend(places);
         self
     }
     /// The same error as another kind.
@@ -204,6 +241,10 @@ impl Error {
     /// The user's line, where known.
     pub fn site(&self) -> Option<CallSite> {
         self.0.site
+    }
+    /// What ranks were doing, where the error is about several of them: both ends of a divergence.
+    pub fn places(&self) -> &[Place] {
+        &self.0.places
     }
     /// The way out, where known.
     pub fn help_text(&self) -> Option<&str> {

@@ -3,6 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use oflow::control::{Failure, FailureKind};
+
 /// Names of the signals that a person meets. The numbers are Linux's on all architectures we build for.
 const SIGNALS: &[(i32, &str)] = &[
     (1, "SIGHUP"),
@@ -36,6 +38,8 @@ pub struct Ended {
     pub status: ExitStatus,
     /// The last lines it printed to stderr.
     pub tail: Vec<String>,
+    /// Whether the kernel counted a kill for want of memory while the rank ended.
+    pub out_of_memory: bool,
 }
 
 impl Ended {
@@ -59,11 +63,35 @@ impl Ended {
         u8::try_from(code).unwrap_or(1)
     }
 
+    /// What it means for the job.
+    pub fn failure(&self) -> Failure {
+        let kind = match (self.status.signal(), self.code()) {
+            // Others kill too, but where a limit on memory has just been met it is that.
+            (Some(9), _) if self.out_of_memory => FailureKind::OutOfMemory,
+            (Some(6), _) | (None, 134) if no_memory(&self.tail) => FailureKind::OutOfMemory,
+            (Some(_), _) => FailureKind::Killed,
+            (None, 101) if panic_message(&self.tail).is_some() => FailureKind::Panicked,
+            (None, 1) => match error_message(&self.tail) {
+                Some(message) if message.contains("out of memory") => FailureKind::OutOfMemory,
+                Some(message) if NO_ROOM.iter().any(|text| message.contains(text)) => FailureKind::Storage,
+                Some(_) => FailureKind::Error,
+                None => FailureKind::Exited,
+            },
+            _ => FailureKind::Exited,
+        };
+        Failure::of_rank(self.rank, kind, self.describe())
+    }
+
     /// One sentence: who, and what happened.
     pub fn describe(&self) -> String {
         let who = format!("rank {} (pid {})", self.rank, self.pid);
         if let Some(signal) = self.status.signal() {
-            let hint = if signal == 9 { "; the kernel does that when memory runs out" } else { "" };
+            let hint = match signal {
+                9 if self.out_of_memory => " because its memory had run out",
+                9 => "; the kernel does that when memory runs out",
+                6 if no_memory(&self.tail) => " because its memory had run out",
+                _ => "",
+            };
             return format!("{who} was killed by {}{hint}", signal_name(signal));
         }
         match (self.code(), panic_message(&self.tail)) {
@@ -74,6 +102,14 @@ impl Ended {
             },
         }
     }
+}
+
+/// What the system says where a file cannot grow.
+const NO_ROOM: [&str; 3] = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
+
+/// Whether a program said that it got no memory before it aborted: Rust's allocator does.
+fn no_memory(tail: &[String]) -> bool {
+    tail.iter().any(|line| line.contains("memory allocation of ") && line.contains(" failed"))
 }
 
 /// A signal as `signal 9 (SIGKILL)`.
@@ -113,6 +149,7 @@ mod tests {
             pid: 123,
             status: ExitStatus::from_raw(raw),
             tail: tail.iter().map(|l| l.to_string()).collect(),
+            out_of_memory: false,
         }
     }
 
@@ -137,6 +174,20 @@ mod tests {
             assert_eq!(ended.code(), code);
             assert!(!ended.success());
         }
+        let kinds = |ended: &Ended| ended.failure().kind;
+        assert_eq!(kinds(&ended(7 << 8, &[])), FailureKind::Exited);
+        assert_eq!(kinds(&ended(101 << 8, &panic)), FailureKind::Panicked);
+        assert_eq!(kinds(&ended(1 << 8, &error)), FailureKind::Error);
+        assert_eq!(kinds(&ended(11, &panic)), FailureKind::Killed);
+        assert_eq!(kinds(&ended(9, &[])), FailureKind::Killed);
+        let full = ["Error: cannot write x: No space left on device (os error 28)"];
+        assert_eq!(kinds(&ended(1 << 8, &full)), FailureKind::Storage);
+        let aborted = ended(6, &["memory allocation of 9999 bytes failed"]);
+        assert_eq!(kinds(&aborted), FailureKind::OutOfMemory);
+        assert!(aborted.describe().ends_with("signal 6 (SIGABRT) because its memory had run out"));
+        let starved = Ended { out_of_memory: true, ..ended(9, &[]) };
+        assert_eq!(kinds(&starved), FailureKind::OutOfMemory);
+        assert!(starved.describe().ends_with("signal 9 (SIGKILL) because its memory had run out"));
         let killed = ended(9, &[]).describe();
         assert!(killed.starts_with("rank 2 (pid 123) was killed by signal 9 (SIGKILL)"), "{killed}");
         assert!(ended(0, &[]).success());

@@ -6,8 +6,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{LONG, wait_for};
-use oflow::control::service::ControlServer;
-use oflow::control::{CasOutcome, ControlClient, Hello, LaunchEnv, Token};
+use oflow::control::service::{Agent, AgentOptions};
+use oflow::control::{CasOutcome, ControlClient, Failure, FailureKind, Hello, LaunchEnv, Token};
 use oflow::{Error, ErrorKind};
 use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Raw;
@@ -21,7 +21,7 @@ const MODEL: &[u8] = b"{\"a\": 1}";
 /// A service for a test, on a runtime of its own.
 struct Service {
     runtime: Runtime,
-    server: Option<ControlServer>,
+    agent: Option<Agent>,
     token: Token,
     world: usize,
 }
@@ -30,12 +30,13 @@ impl Service {
     fn new(world: usize) -> Service {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let token = Token::random().unwrap();
-        let server = runtime.block_on(ControlServer::start(world, token.clone(), MODEL.to_vec())).unwrap();
-        Service { runtime, server: Some(server), token, world }
+        let options = AgentOptions { cost_model: MODEL.to_vec(), ..AgentOptions::alone(world, token.clone()) };
+        let agent = runtime.block_on(Agent::start(options)).unwrap();
+        Service { runtime, agent: Some(agent), token, world }
     }
 
-    fn server(&self) -> &ControlServer {
-        self.server.as_ref().unwrap()
+    fn agent(&self) -> &Agent {
+        self.agent.as_ref().unwrap()
     }
 
     fn env(&self, rank: usize) -> LaunchEnv {
@@ -46,8 +47,8 @@ impl Service {
             local_world: self.world,
             node: 0,
             nodes: 1,
-            master_addr: self.server().address().ip().to_string(),
-            master_port: self.server().address().port(),
+            master_addr: self.agent().address().ip().to_string(),
+            master_port: self.agent().address().port(),
             token: self.token.clone(),
             shm_fd: None,
             report: false,
@@ -163,7 +164,7 @@ fn a_reported_failure_reaches_everyone() {
     a.on_failure(move |failure| tx.send(failure.clone()).unwrap());
     let waiting = std::thread::spawn(move || b.barrier("never", 3, LONG));
     assert!(!a.has_failed() && a.failure().is_none());
-    c.report_failure("disk full").unwrap();
+    c.report_failure(&Failure::of_rank(2, FailureKind::Storage, "disk full")).unwrap();
     let failure = heard.recv_timeout(LONG).unwrap();
     assert_eq!((failure.rank, failure.message.as_str()), (Some(2), "rank 2 reported: disk full"));
     assert!(a.has_failed());
@@ -174,17 +175,19 @@ fn a_reported_failure_reaches_everyone() {
     let (tx, heard) = mpsc::channel();
     a.on_failure(move |failure| tx.send(failure.clone()).unwrap());
     assert_eq!(heard.try_recv().unwrap(), failure);
-    assert_eq!(service.runtime.block_on(service.server().failed()), failure);
+    assert_eq!(service.runtime.block_on(service.agent().failed()), failure);
 }
 
 #[test]
 fn a_failure_seen_by_the_launcher_reaches_everyone() {
     let service = Service::new(2);
     let clients = service.clients();
-    service.server().fail(Some(1), "rank 1 (pid 5) was killed by signal 9 (SIGKILL)");
+    let text = "rank 1 (pid 5) was killed by signal 9 (SIGKILL)";
+    service.agent().fail(Failure::of_rank(1, FailureKind::Killed, text));
     for client in &clients {
         let failure = wait_for("the news", LONG, || client.failure());
         assert_eq!((failure.rank, failure.message.contains("SIGKILL")), (Some(1), true));
+        assert_eq!(failure.kind, FailureKind::Killed);
     }
 }
 
@@ -226,7 +229,7 @@ fn a_wrong_token_is_refused() {
 #[test]
 fn every_call_needs_the_token() {
     let service = Service::new(1);
-    let address = format!("http://{}", service.server().address());
+    let address = format!("http://{}", service.agent().address());
     service.runtime.block_on(async {
         let mut raw = Raw::new(Endpoint::from_shared(address).unwrap().connect().await.unwrap());
         macro_rules! unauthenticated {
@@ -275,14 +278,14 @@ fn calls_work_inside_a_runtime_of_the_users() {
 fn heartbeats_keep_a_rank_from_being_silent() {
     let service = Service::new(1);
     let client = service.client(0);
-    client.set_progress(42);
+
     // Progress arrives with a heartbeat; silence with a limit of zero shows every joined rank.
     wait_for("a heartbeat", LONG, || {
-        service.server().silent(Duration::ZERO).first().filter(|s| s.progress == 42).cloned()
+        service.agent().silent(Duration::ZERO).first().filter(|s| s.progress == 42).cloned()
     });
-    assert!(service.server().silent(Duration::from_secs(10)).is_empty());
+    assert!(service.agent().silent(Duration::from_secs(10)).is_empty());
     drop(client);
-    assert!(service.server().silent(Duration::ZERO).is_empty(), "a dropped client has left");
+    assert!(service.agent().silent(Duration::ZERO).is_empty(), "a dropped client has left");
 }
 
 #[test]
@@ -292,8 +295,8 @@ fn a_service_that_is_not_there() {
     let mut gone = Service::new(1);
     let client = gone.client(0);
     // The port of a service that has ended.
-    let dead = LaunchEnv { master_port: gone.server().address().port(), ..env };
-    drop(gone.server.take());
+    let dead = LaunchEnv { master_port: gone.agent().address().port(), ..env };
+    drop(gone.agent.take());
     gone.runtime.shutdown_background();
     let start = Instant::now();
     let error = refused(client.put("k", b"v"));

@@ -5,7 +5,7 @@
 //! keeps the connections moving meanwhile.
 
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
-use super::tcp::{Alarm, Links};
+use super::tcp::{Alarm, Links, News};
 use super::transport::{Arrived, Call, Head, Part, SLOTS, Transport};
 use super::{Collectives, Pulse};
 use crate::error::{Error, Result};
@@ -13,7 +13,6 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A rank's communicator in a job on several hosts.
@@ -111,17 +110,16 @@ impl HostsTransport {
         if let Some(r) = (0..world).find(|r| links.reaches(*r) == local.contains(r)) {
             return Err(Error::argument(format!("rank {rank} has no way to rank {r}, or two")));
         }
-        let pulse = HostsPulse {
-            arena: arena.clone(),
-            alarm: links.alarm().clone(),
-            gone: links.gone().clone(),
-            local: local.clone(),
-        };
         let memory = match arena {
             None if local.len() == 1 => Memory::Own(Own::new(capacity)),
             None => return Err(Error::argument(format!("ranks {local:?} of one host share no memory"))),
             Some(arena) => Memory::Shared(Box::new(arena.transport(rank - first, ShmOptions { first, ..options })?)),
         };
+        let shm = match &memory {
+            Memory::Shared(shm) => Some(shm.pulse()),
+            Memory::Own(_) => None,
+        };
+        let pulse = HostsPulse { shm, alarm: links.alarm().clone(), news: links.news().clone(), local: local.clone() };
         Ok(HostsTransport { rank, hosts, local, capacity, memory, links, pulse: Arc::new(pulse) })
     }
 }
@@ -242,20 +240,23 @@ unsafe impl Transport for HostsTransport {
 
 /// What is known of the world beside the rank's own thread.
 struct HostsPulse {
-    arena: Option<Arc<ShmArena>>,
+    shm: Option<Arc<dyn Pulse>>,
     alarm: Arc<Alarm>,
-    gone: Arc<[AtomicBool]>,
+    news: Arc<News>,
     local: Range<usize>,
 }
 
 impl Pulse for HostsPulse {
     fn failure(&self) -> Option<Error> {
-        self.arena.as_ref().and_then(|a| a.failure()).or_else(|| self.alarm.failure())
+        self.shm.as_ref().and_then(|s| s.failure()).or_else(|| self.alarm.failure())
     }
     fn has_left(&self, rank: usize) -> bool {
-        match &self.arena {
-            Some(arena) if self.local.contains(&rank) => arena.has_left(rank - self.local.start),
-            _ => self.gone.get(rank).is_some_and(|g| g.load(Ordering::Acquire)),
+        match &self.shm {
+            Some(shm) if self.local.contains(&rank) => shm.has_left(rank - self.local.start),
+            _ => self.news.has_gone(rank),
         }
+    }
+    fn waits_for(&self) -> Option<usize> {
+        self.news.waits_for().or_else(|| self.shm.as_ref()?.waits_for())
     }
 }

@@ -6,7 +6,7 @@
 //! over these four steps, in [`super::collectives`].
 
 use super::{Collective, Pulse, Tag};
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::fmt;
@@ -53,6 +53,16 @@ pub(super) fn describe(kind: &str, op: &str, ordinal: u64, file: &str, line: u32
     named!(kind, op, ordinal, file, line).to_string()
 }
 
+/// The parts of a call's name that [`named!`] has made, also where it stands at the end of a longer text.
+pub(crate) fn place_of(rank: usize, text: &str) -> Option<Place> {
+    let (_, rest) = text.rsplit_once(" of '")?;
+    let (op, rest) = rest.split_once("' #")?;
+    let (ordinal, rest) = rest.split_once(" (")?;
+    let (file, rest) = rest.rsplit_once(':')?;
+    let line = rest.split_once(')')?.0.parse().ok()?;
+    Some(Place { rank, op: op.into(), ordinal: ordinal.parse().ok()?, file: file.into(), line })
+}
+
 /// What both ends of a mismatch say: lower rank first, so that all reports of one divergence read alike.
 pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
     let (x, y) = if a.0 <= b.0 { (a, b) } else { (b, a) };
@@ -60,6 +70,7 @@ pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
         "ranks {} and {} issued different ops: rank {} is in {}, rank {} in {}",
         x.0, y.0, x.0, x.1, y.0, y.1
     ))
+    .in_places([x, y].into_iter().filter_map(|(rank, text)| place_of(rank, text)))
     .help("every rank must issue the same ops in the same order; look for a branch on the rank or on rank-local data")
 }
 
@@ -208,7 +219,8 @@ impl<'a, T: Transport> Piece<'a, T> {
                 call.describe(),
                 head.total,
                 link.rank()
-            )));
+            ))
+            .in_places([from, link.rank()].into_iter().filter_map(|rank| place_of(rank, &call.describe()))));
         }
         call.arrived.set(call.arrived.get().max(head.arrived));
         // SAFETY: the contract of `Transport::receive`; the slice ends with the release in `drop`.
@@ -303,6 +315,20 @@ mod tests {
         l.sent[1] = COUNT_MASK;
         assert_eq!(l.post_to(1), 0);
         assert_eq!(l.pending(0), [(1, 0)]);
+    }
+
+    #[test]
+    fn the_parts_of_a_name_are_read_back() {
+        let name = describe("all_reduce", "sum", 7, "C:/a (b)/x of 'y.rs", 12);
+        let there = describe("exchange", "to_vec", 7, "src/main.rs", 12);
+        let wanted = Place { rank: 3, op: "to_vec".into(), ordinal: 7, file: "src/main.rs".into(), line: 12 };
+        assert_eq!(place_of(3, &there), Some(wanted.clone()));
+        assert_eq!(place_of(3, &format!("waits for rank 1 to send, in {there}")), Some(wanted));
+        // What cannot be told apart is not made up.
+        assert_eq!(place_of(3, &name), None);
+        assert_eq!(place_of(3, "another call"), None);
+        let places = diverged((4, &there), (1, &there));
+        assert_eq!(places.places().iter().map(|p| p.rank).collect::<Vec<_>>(), [1, 4]);
     }
 
     #[test]

@@ -5,10 +5,17 @@
 
 mod client;
 mod env;
+mod failure;
+pub mod flight;
 pub mod service;
 mod session;
 mod token;
+mod vitals;
 
-pub use client::{CasOutcome, ControlClient, Failure, Hello};
-pub use env::{ADDRESS_VARIABLE, COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable};
+pub use crate::error::Place;
+pub use client::{CasOutcome, ControlClient, Hello};
+pub use env::{
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable,
+};
+pub use failure::{Failure, FailureKind};
 pub use token::Token;

@@ -1,6 +1,5 @@
 //! What runs on the client's thread: connecting, joining, heartbeats, and listening for the news of a failure.
 
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -16,8 +15,9 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
-use super::client::{Failure, Hello, Shared, explain, timed};
-use super::{LaunchEnv, Token};
+use super::client::{Hello, Shared, explain, timed};
+use super::vitals::Told;
+use super::{Failure, FailureKind, LaunchEnv, Token};
 use crate::error::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -130,17 +130,30 @@ async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
         .max_encoding_message_size(MAX_MESSAGE_BYTES))
 }
 
-/// Says twice a second that this rank lives. Returns never; failed beats are the concern of [`watch`].
+/// Says twice a second that this rank lives, and at once when something is asked. Returns never; failed beats are the
+/// concern of [`watch`].
 async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = Told::default();
     loop {
-        beats.tick().await;
-        let progress = shared.progress.load(Ordering::Relaxed);
-        if let Err(status) =
-            stub.heartbeat(timed(pb::HeartbeatRequest { rank, progress, ..Default::default() }, LOST_AFTER)).await
-        {
-            tracing::debug!("heartbeat: {status}");
+        let asked_to = tokio::select! {
+            _ = beats.tick() => false,
+            () = shared.beat.notified() => true,
+        };
+        let mut beat = shared.vitals.get().map(|v| v.beat(&told, asked_to)).unwrap_or_default();
+        beat.rank = rank;
+        let carries = told.with(&beat);
+        match stub.heartbeat(timed(beat, LOST_AFTER)).await {
+            Ok(reply) => {
+                told = carries;
+                told.ask = reply.into_inner().ask;
+                if told.ask.is_some() {
+                    shared.beat.notify_one();
+                }
+            }
+            // The marks go with the next one.
+            Err(status) => tracing::debug!("heartbeat: {status}"),
         }
     }
 }
@@ -156,7 +169,7 @@ async fn watch(mut stub: Stub, rank: u32, shared: &Shared) {
             }
             Err(status) if heard.elapsed() > LOST_AFTER => {
                 let message = format!("the launcher is gone ({})", explain(&status).message());
-                shared.fail(Failure { rank: None, message });
+                shared.fail(Failure::of_job(FailureKind::NodeLost, message));
                 break;
             }
             Err(_) => sleep(HEARTBEAT).await,
@@ -172,7 +185,7 @@ async fn listen(stub: &mut Stub, rank: u32, heard: &mut Instant) -> Result<Failu
     // Up to now the stream was open, so the service was there.
     *heard = Instant::now();
     match news? {
-        Some(event) => Ok(Failure { rank: event.rank.map(|r| r as usize), message: event.message }),
+        Some(event) => Ok(Failure::from_wire(event.rank.map(|r| r as usize), event.message, &event.detail)),
         None => Err(Status::unavailable("the control service closed the connection")),
     }
 }

@@ -26,7 +26,7 @@ use crate::program::{Program, resolve};
 use crate::rank::Recipe;
 use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
-use oflow::control::service::ControlServer;
+use oflow::control::service::{Agent, AgentOptions};
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
@@ -124,14 +124,13 @@ async fn run_ranks(
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
     allow_descriptors(job.world);
     let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
-    let server = ControlServer::start(job.world, token.clone(), job.cost_model.clone())
-        .await
-        .map_err(|e| Failed::new(format!("cannot start the control service: {e}")))?;
+    let options = AgentOptions { cost_model: job.cost_model.clone(), ..AgentOptions::alone(job.world, token.clone()) };
+    let agent = Agent::start(options).await.map_err(|e| Failed::new(e.to_string()))?;
     let closed = Arc::new(Notify::new());
     let (output, writer) = Output::start(Style::detect(job.world, job.prefix), closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
     if job.verbose {
-        output.say(&format!("control service at {}", server.address())).await;
+        output.say(&format!("control service at {}", agent.address())).await;
     }
     let (arena, arena_fd) =
         ShmArena::create(job.world, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()))?;
@@ -142,11 +141,11 @@ async fn run_ranks(
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
     let recipes =
-        (0..job.world).map(|rank| recipe(job, rank, &server, &token, arena_fd.as_raw_fd(), farm.as_ref())).collect();
+        (0..job.world).map(|rank| recipe(job, rank, &agent, &token, arena_fd.as_raw_fd(), farm.as_ref())).collect();
     let said = output.clone();
-    let outcome = supervise::run(job, recipes, &server, &arena, output, closed, build).await;
+    let outcome = supervise::run(job, recipes, &agent, &arena, output, closed, build).await;
     if job.report {
-        said.say(&communication(job.world, &server.reports())).await;
+        said.say(&communication(job.world, &agent.reports())).await;
     }
     drop(said);
     drop(farm);
@@ -155,10 +154,10 @@ async fn run_ranks(
     let written = tokio::task::spawn_blocking(move || writer.join());
     // The writer ends when the last pump has; one that a stray process keeps open is not waited for.
     let _lines_may_be_cut = tokio::time::timeout(Duration::from_secs(1), written).await;
-    Ok((outcome?, key.and_then(|k| server.value(k))))
+    Ok((outcome?, key.and_then(|k| agent.value(k))))
 }
 
-fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: RawFd, farm: Option<&Farm>) -> Recipe {
+fn recipe(job: &Job, rank: usize, agent: &Agent, token: &Token, arena: RawFd, farm: Option<&Farm>) -> Recipe {
     let env = LaunchEnv {
         rank,
         local_rank: rank,
@@ -166,8 +165,8 @@ fn recipe(job: &Job, rank: usize, server: &ControlServer, token: &Token, arena: 
         local_world: job.world,
         node: 0,
         nodes: 1,
-        master_addr: server.address().ip().to_string(),
-        master_port: server.address().port(),
+        master_addr: agent.address().ip().to_string(),
+        master_port: agent.address().port(),
         token: token.clone(),
         shm_fd: Some(arena),
         report: job.report,

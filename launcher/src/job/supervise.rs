@@ -25,7 +25,8 @@ use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::ControlServer;
+use oflow::control::service::Agent;
+use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
 const VERDICT: Duration = Duration::from_millis(20);
@@ -45,7 +46,7 @@ const EXIT_BROKEN_PIPE: u8 = 141;
 pub(super) async fn run(
     job: &Job,
     recipes: Vec<Recipe>,
-    server: &ControlServer,
+    agent: &Agent,
     arena: &ShmArena,
     output: Output,
     closed: Arc<Notify>,
@@ -58,7 +59,7 @@ pub(super) async fn run(
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
-        server,
+        agent,
         arena,
         output,
         groups: Vec::new(),
@@ -93,8 +94,8 @@ pub(super) async fn run(
             Some(()) = term.recv() => watch.signalled(Signal::TERM).await,
             Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
-            failure = server.failed(), if watch.ending.is_none() => {
-                watch.fail(failure.rank, &failure.message, None).await;
+            failure = agent.failed(), if watch.ending.is_none() => {
+                watch.fail(failure, None).await;
             }
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
@@ -125,7 +126,7 @@ enum Step {
 
 struct Watch<'a> {
     job: &'a Job,
-    server: &'a ControlServer,
+    agent: &'a Agent,
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
@@ -201,20 +202,24 @@ impl Watch<'_> {
         self.alive -= ends.len();
         self.ended.extend(ends.iter().map(|e| e.rank));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
-        let departures = self.server.departures();
+        let departures = self.agent.departures();
         let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
         let mut failed: Vec<&Ended> = ends.iter().filter(|e| !e.success()).collect();
         failed.sort_by_key(|e| (!e.by_signal(), left(e)));
         for end in failed {
             match &mut self.ending {
-                None => self.fail(Some(end.rank), &end.describe(), Some(end.code())).await,
+                None => match self.agent.failure() {
+                    // The rank has told more than its end does.
+                    Some(told) if told.rank == Some(end.rank) => self.fail(told, Some(end.code())).await,
+                    _ => self.fail(end.failure(), Some(end.code())).await,
+                },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.
                     if ending.culprit == Some(end.rank) && !end.by_signal() {
                         ending.code = end.code();
                     }
                     // After a signal to us nothing has been told to the ranks yet: now one is missing.
-                    self.tell_ranks(Some(end.rank), &end.describe(), end.code());
+                    self.tell_ranks(&end.failure(), end.code());
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -223,7 +228,7 @@ impl Watch<'_> {
         }
         // After the failures: those who wait shall hear of the failure, not of somebody who has left.
         for end in &ends {
-            self.server.mark_left(end.rank);
+            self.agent.mark_left(end.rank);
         }
     }
 
@@ -234,27 +239,27 @@ impl Watch<'_> {
         }
         let has_ended = |rank: &usize| self.ended.contains(rank) || ends.iter().any(|e| e.rank == *rank);
         let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
-        self.server.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
+        self.agent.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
             && ends.iter().any(|e| !e.success())
     }
 
     /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's
     /// own exit, when that comes.
-    async fn fail(&mut self, rank: Option<usize>, message: &str, code: Option<u8>) {
-        self.tell_ranks(rank, message, code.unwrap_or(EXIT_FAILED));
+    async fn fail(&mut self, failure: Failure, code: Option<u8>) {
+        self.tell_ranks(&failure, code.unwrap_or(EXIT_FAILED));
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
             code: code.unwrap_or(EXIT_FAILED),
-            culprit: if code.is_none() { rank } else { None },
+            culprit: if code.is_none() { failure.rank } else { None },
             step: Step::Grace(Some(until)),
         });
-        self.output.say(message).await;
+        self.output.say(&failure.message).await;
     }
 
     /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
-    fn tell_ranks(&self, rank: Option<usize>, message: &str, code: u8) {
-        self.server.fail(rank, message);
-        if let Some(rank) = rank {
+    fn tell_ranks(&self, failure: &Failure, code: u8) {
+        self.agent.fail(failure.clone());
+        if let Some(rank) = failure.rank {
             self.arena.poison(rank, i32::from(code));
         }
     }
@@ -279,7 +284,8 @@ impl Watch<'_> {
 
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
-        self.server.fail(None, "the output of oflaunch was closed");
+        let text = "the output of oflaunch was closed";
+        self.agent.fail(Failure::of_job(FailureKind::Interrupted, text));
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -307,7 +313,7 @@ impl Watch<'_> {
     }
 
     async fn look_for_silence(&mut self) {
-        let now = self.server.silent(SILENT);
+        let now = self.agent.silent(SILENT);
         self.silent.retain(|rank| now.iter().any(|s| s.rank == *rank));
         for silence in now {
             if !self.silent.contains(&silence.rank) {
@@ -352,7 +358,8 @@ async fn reap(
     // Nobody else waits for our children; should it happen, the end counts as a failure.
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail: tail.lines() });
+    let tail = tail.lines();
+    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.

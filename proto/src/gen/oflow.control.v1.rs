@@ -98,6 +98,59 @@ pub struct HeartbeatRequest {
     /// What the rank waits for; absent while it computes.
     #[prost(message, optional, tag = "4")]
     pub wait: ::core::option::Option<Wait>,
+    /// The last global op it has issued; absent before the first.
+    #[prost(message, optional, tag = "5")]
+    pub last: ::core::option::Option<OpRecord>,
+    /// How long ago that was.
+    #[prost(uint64, tag = "6")]
+    pub last_ms: u64,
+    /// What the answer to the last heartbeat asked for.
+    #[prost(message, optional, tag = "7")]
+    pub records: ::core::option::Option<Records>,
+    /// Processor time that the rank's process has used.
+    #[prost(uint64, tag = "8")]
+    pub cpu_ms: u64,
+    /// How long the rank has waited for late ones in its collectives, all together.
+    #[prost(uint64, tag = "9")]
+    pub waited_ms: u64,
+    /// Number of collectives that it has begun.
+    #[prost(uint64, tag = "10")]
+    pub calls: u64,
+}
+/// One global op of a rank's dispatch stream.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OpRecord {
+    #[prost(uint64, tag = "1")]
+    pub ordinal: u64,
+    /// Of the stream up to and including this op.
+    #[prost(fixed64, tag = "2")]
+    pub hash: u64,
+    #[prost(string, tag = "3")]
+    pub op: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub file: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "5")]
+    pub line: u32,
+    /// The call in short form, as `matmul(f32\[4, 2\] [S(0)], f32\[2, 3\] [B])`.
+    #[prost(string, tag = "6")]
+    pub call: ::prost::alloc::string::String,
+}
+/// The ops in an interval of ordinals, (after, to].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Interval {
+    #[prost(uint64, tag = "1")]
+    pub after: u64,
+    #[prost(uint64, tag = "2")]
+    pub to: u64,
+}
+/// What a rank still knows of an interval.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Records {
+    #[prost(message, optional, tag = "1")]
+    pub of: ::core::option::Option<Interval>,
+    /// In order; ops before the first one are no longer known, ops after the last one have not been issued.
+    #[prost(message, repeated, tag = "2")]
+    pub ops: ::prost::alloc::vec::Vec<OpRecord>,
 }
 /// The rolling hash of a rank's dispatch stream after the global op of that ordinal: the same on every rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -121,7 +174,11 @@ pub struct Wait {
     pub since_ms: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct HeartbeatReply {}
+pub struct HeartbeatReply {
+    /// Ops that the service wants to know of, because another rank's hash differs: sent with a heartbeat at once.
+    #[prost(message, optional, tag = "1")]
+    pub ask: ::core::option::Option<Interval>,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {
     #[prost(uint32, tag = "1")]
@@ -134,6 +191,9 @@ pub struct WatchEvent {
     pub rank: ::core::option::Option<u32>,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
+    /// An oflow::control::Failure as JSON.
+    #[prost(string, tag = "3")]
+    pub detail: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportFailureRequest {
@@ -141,6 +201,9 @@ pub struct ReportFailureRequest {
     pub rank: u32,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
+    /// An oflow::control::Failure as JSON; empty: the message is all that is known.
+    #[prost(string, tag = "3")]
+    pub detail: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReportFailureReply {}

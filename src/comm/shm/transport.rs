@@ -141,11 +141,6 @@ impl ShmTransport {
         Error::comm(format!("rank {on} is missing: after {seconds} s rank {me} {line}\n  {}", others.join("\n  ")))
     }
 
-    /// Tells what this rank waits for outside the arena, to whom it may concern; nothing ends it.
-    pub(in crate::comm) fn set_status(&self, text: std::fmt::Arguments) {
-        self.arena.set_status(self.rank, text);
-    }
-
     /// As [`Transport::acquire`], with something to do while waiting.
     pub(in crate::comm) fn acquire_beside(&self, call: &Call, beside: Option<&dyn Beside>) -> Result<*mut u8> {
         let mut ledger = self.ledger.borrow_mut();
@@ -218,13 +213,27 @@ struct Wait<'a> {
     to: &'a str,
 }
 
-impl Pulse for ShmArena {
+/// The pulse of a rank's world.
+struct ShmPulse {
+    arena: Arc<ShmArena>,
+    rank: usize,
+}
+
+impl Pulse for ShmPulse {
     fn failure(&self) -> Option<Error> {
-        self.poisoned().map(|(rank, code)| Error::peer(format!("rank {rank} died with code {code}")))
+        self.arena.poisoned().map(|(rank, code)| Error::peer(format!("rank {rank} died with code {code}")))
     }
     fn has_left(&self, rank: usize) -> bool {
-        self.state(rank) == RankState::Left
+        self.arena.state(rank) == RankState::Left
     }
+    fn waits_for(&self) -> Option<usize> {
+        awaited(&self.arena.status(self.rank)?)
+    }
+}
+
+/// The rank that a status line of [`ShmTransport::wait`] names.
+fn awaited(status: &str) -> Option<usize> {
+    status.strip_prefix("waits for rank ")?.split(' ').next()?.parse().ok()
 }
 
 // SAFETY: `acquire` returns this rank's own buffer, page-aligned within the arena, after every reader of its last post has
@@ -240,7 +249,7 @@ unsafe impl Transport for ShmTransport {
     }
 
     fn pulse(&self) -> Arc<dyn Pulse> {
-        self.arena.clone()
+        Arc::new(ShmPulse { arena: self.arena.clone(), rank: self.rank })
     }
 
     fn capacity(&self) -> usize {

@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,24 @@ pub(super) fn timespec(d: Duration) -> Timespec {
     Timespec { tv_sec: d.as_secs().min(i64::MAX as u64) as i64, tv_nsec: d.subsec_nanos().into() }
 }
 
+/// What other threads may know of a rank's links.
+pub struct News {
+    gone: Vec<AtomicBool>,
+    /// 0, or the rank that is waited for and 1.
+    awaited: AtomicUsize,
+}
+
+impl News {
+    /// Whether a rank is known to have closed its link.
+    pub fn has_gone(&self, rank: usize) -> bool {
+        self.gone.get(rank).is_some_and(|g| g.load(Ordering::Acquire))
+    }
+    /// The rank that is waited for.
+    pub fn waits_for(&self) -> Option<usize> {
+        self.awaited.load(Ordering::Relaxed).checked_sub(1)
+    }
+}
+
 /// The connections of a rank to all ranks of other hosts. Used by one thread at a time.
 pub struct Links {
     me: usize,
@@ -78,7 +96,7 @@ pub struct Links {
     /// Posts from each outbox buffer that the kernel has not taken.
     unwritten: [Cell<usize>; SLOTS],
     alarm: Arc<Alarm>,
-    gone: Arc<[AtomicBool]>,
+    news: Arc<News>,
     spins: u32,
     timeout: Duration,
 }
@@ -94,9 +112,10 @@ impl Links {
     ) -> Links {
         let remote = (0..peers.len()).filter(|r| peers[*r].is_some()).collect();
         let gone = peers.iter().map(|_| AtomicBool::new(false)).collect();
+        let news = Arc::new(News { gone, awaited: AtomicUsize::new(0) });
         let peers = peers.into_iter().map(|l| l.map(RefCell::new)).collect();
         let (pool, unwritten) = Default::default();
-        Links { me, peers, remote, names, pool, unwritten, alarm, gone, spins, timeout }
+        Links { me, peers, remote, names, pool, unwritten, alarm, news, spins, timeout }
     }
 
     /// The news of failures that these links listen to.
@@ -104,9 +123,9 @@ impl Links {
         &self.alarm
     }
 
-    /// Which ranks are known to have closed their link; kept up by the rank's waits.
-    pub fn gone(&self) -> &Arc<[AtomicBool]> {
-        &self.gone
+    /// What other threads may know of the links; kept up by the rank's waits.
+    pub fn news(&self) -> &Arc<News> {
+        &self.news
     }
 
     /// Whether a rank is reached by a link.
@@ -144,7 +163,7 @@ impl Links {
     fn read(&self, rank: usize, link: &mut Link) {
         link.read(&mut self.pool.borrow_mut());
         if link.over.is_some() {
-            self.gone[rank].store(true, Ordering::Release);
+            self.news.gone[rank].store(true, Ordering::Release);
         }
     }
 
@@ -253,6 +272,13 @@ impl Links {
                 return Ok(());
             }
         }
+        self.news.awaited.store(on + 1, Ordering::Relaxed);
+        let outcome = self.sleep(call, on, what, done);
+        self.news.awaited.store(0, Ordering::Relaxed);
+        outcome
+    }
+
+    fn sleep(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         let start = Instant::now();
         let received = self.link(on)?.received;
         let (mut beat, mut told) = (start, false);

@@ -18,7 +18,7 @@ mod links;
 mod mesh;
 mod socket;
 
-pub use links::{Alarm, Links};
+pub use links::{Alarm, Links, News};
 pub use mesh::{Listener, MeshOptions, local_address};
 
 #[cfg(test)]

@@ -72,8 +72,6 @@ pub(super) struct Health {
     pub(super) unsent: u32,
     /// Time since the peer's kernel last acknowledged something.
     pub(super) last_answer: Duration,
-    /// Times that the oldest piece was sent again.
-    pub(super) retries: u32,
     /// Probes of a full peer that were not answered.
     pub(super) probes: u32,
 }
@@ -97,7 +95,6 @@ pub(super) fn health(stream: &TcpStream) -> Option<Health> {
         in_flight: info.tcpi_unacked > 0,
         unsent: unsent(stream),
         last_answer: Duration::from_millis(info.tcpi_last_ack_recv.into()),
-        retries: info.tcpi_retransmits.into(),
         probes: info.tcpi_probes.into(),
     })
 }

@@ -1,4 +1,5 @@
-//! The control service of one job, hosted by the launcher of node 0.
+//! The control service of one job: an [`Agent`] on each host serves the ranks there and stands in contact with the root, which
+//! the agent of node 0 hosts.
 //!
 //! `state.rs` holds what is known of the job and decides; this file carries it over gRPC. Everything waits on one watch
 //! channel that holds the state, so there is one lock and no wake-up can be missed.
@@ -8,11 +9,13 @@ mod state;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::control::{Failure, Token};
+use crate::error::{Error, Result};
 use oflow_proto::control as pb;
 use oflow_proto::control::control_server::{Control, ControlServer as Generated};
 use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
@@ -29,19 +32,92 @@ use state::{Arrival, JobState, Refusal};
 /// Longest a call may wait, whatever it asks for.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The running service. Dropping it closes the port.
-pub struct ControlServer {
+/// Where the hosts of a job meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rendezvous {
+    /// One host: nothing listens but the loopback interface.
+    Alone,
+    /// This agent is node 0 and hosts the root at this address (`host:port`).
+    Host(String),
+    /// The root is at this address; it need not be there yet.
+    Join(String),
+    /// The first agent that can listen at this address is node 0, the others join it.
+    Either(String),
+}
+
+/// What an agent is started with.
+#[derive(Clone)]
+pub struct AgentOptions {
+    /// Secret of the job.
+    pub token: Token,
+    /// Number of ranks on this host.
+    pub nproc: usize,
+    /// Where the hosts meet.
+    pub rendezvous: Rendezvous,
+    /// How many hosts the job may have. It starts with the most if they come in time.
+    pub nodes: RangeInclusive<usize>,
+    /// This host's number; without one they are numbered as they come.
+    pub node_rank: Option<usize>,
+    /// How often all ranks are started again after a failure. Node 0's counts.
+    pub max_restarts: u32,
+    /// JSON that each rank is given when it joins, or nothing for the default constants. Node 0's counts.
+    pub cost_model: Vec<u8>,
+}
+
+impl AgentOptions {
+    /// A job of so many ranks on one host.
+    pub fn alone(nproc: usize, token: Token) -> AgentOptions {
+        AgentOptions {
+            token,
+            nproc,
+            rendezvous: Rendezvous::Alone,
+            nodes: 1..=1,
+            node_rank: None,
+            max_restarts: 0,
+            cost_model: Vec::new(),
+        }
+    }
+}
+
+/// An agent's part in the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// Number of this host.
+    pub node: usize,
+    /// Number of hosts.
+    pub nodes: usize,
+    /// World rank of the first rank here; the others follow.
+    pub first_rank: usize,
+    /// Number of ranks here.
+    pub nproc: usize,
+    /// Number of ranks in the job.
+    pub world: usize,
+    /// How often the job has been started again.
+    pub restart: u32,
+}
+
+/// The control plane of one host: serves its ranks. Dropping it closes the port.
+pub struct Agent {
     address: SocketAddr,
+    assignment: Assignment,
     job: Job,
     _shutdown: oneshot::Sender<()>,
 }
 
-impl ControlServer {
-    /// Serves a job of `world` ranks on a free port of the loopback interface, on the current tokio runtime. Each rank is
-    /// given `cost_model` when it joins: JSON, or nothing for the default constants.
-    pub async fn start(world: usize, token: Token, cost_model: Vec<u8>) -> io::Result<ControlServer> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = listener.local_addr()?;
+impl Agent {
+    /// Starts an agent on the current tokio runtime. Its ranks are served on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// The address cannot be listened at.
+    pub async fn start(options: AgentOptions) -> Result<Agent> {
+        let AgentOptions { token, nproc, rendezvous, cost_model, .. } = options;
+        if rendezvous != Rendezvous::Alone {
+            return Err(Error::unsupported("jobs of several hosts cannot be started yet"));
+        }
+        let world = nproc;
+        let cannot = |e: io::Error| Error::comm("cannot start the control service").because(e);
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
         let job = Job { state: Arc::new(watch::Sender::new(JobState::new(world))), cost_model: cost_model.into() };
         let service = Generated::new(job.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
@@ -61,17 +137,31 @@ impl ControlServer {
                 eprintln!("oflaunch: the control service has ended: {e}");
             }
         });
-        Ok(ControlServer { address, job, _shutdown: shutdown })
+        let assignment = Assignment { node: 0, nodes: 1, first_rank: 0, nproc, world, restart: 0 };
+        Ok(Agent { address, assignment, job, _shutdown: shutdown })
     }
 
-    /// Where the service listens.
+    /// Waits until all hosts are there; tells this host's part.
+    ///
+    /// # Errors
+    /// The root refuses this host, or they did not come in time.
+    pub async fn assigned(&self) -> Result<Assignment> {
+        Ok(self.assignment)
+    }
+
+    /// Where the ranks of this host find their service.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Fails the job: every rank hears of it, and calls that wait end. Only the first failure counts.
-    pub fn fail(&self, rank: Option<usize>, message: &str) {
-        self.job.state.send_if_modified(|s| s.fail(rank, message));
+    pub fn fail(&self, failure: Failure) {
+        self.job.state.send_if_modified(|s| s.fail(failure));
+    }
+
+    /// Why the job has failed, if it has.
+    pub fn failure(&self) -> Option<Failure> {
+        self.job.state.borrow().failure().cloned()
     }
 
     /// Waits until the job has failed.
@@ -231,7 +321,7 @@ impl Control for Job {
     async fn heartbeat(&self, request: Request<pb::HeartbeatRequest>) -> Result<Response<pb::HeartbeatReply>, Status> {
         let pb::HeartbeatRequest { rank, progress, .. } = request.into_inner();
         self.change(|s| s.heartbeat(rank, progress, Instant::now()).map(|()| ((), false)))?;
-        Ok(Response::new(pb::HeartbeatReply {}))
+        Ok(Response::new(pb::HeartbeatReply { ask: None }))
     }
 
     async fn watch(&self, _request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
@@ -244,7 +334,8 @@ impl Control for Job {
                 state = changes.wait_for(|s| s.failure().is_some()) => state.ok().and_then(|s| s.failure().cloned()),
             };
             if let Some(failure) = failure {
-                let event = pb::WatchEvent { rank: failure.rank.map(|r| r as u32), message: failure.message };
+                let (rank, detail) = (failure.rank.map(|r| r as u32), failure.to_json());
+                let event = pb::WatchEvent { rank, message: failure.message, detail };
                 let _listener_may_have_gone = events.send(Ok(event)).await;
             }
         });
@@ -255,8 +346,8 @@ impl Control for Job {
         &self,
         request: Request<pb::ReportFailureRequest>,
     ) -> Result<Response<pb::ReportFailureReply>, Status> {
-        let pb::ReportFailureRequest { rank, message } = request.into_inner();
-        self.change(|s| s.report(rank, &message).map(|wake| ((), wake)))?;
+        let request = request.into_inner();
+        self.change(|s| s.report(request).map(|wake| ((), wake)))?;
         Ok(Response::new(pb::ReportFailureReply {}))
     }
 

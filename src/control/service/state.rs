@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::control::Failure;
+use crate::control::{Failure, FailureKind};
 use oflow_proto::control as pb;
 use tonic::Status;
 
@@ -17,6 +17,8 @@ const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_STORE_BYTES: usize = 64 << 20;
 /// Longest message of a reported failure; more is cut.
 const MAX_REPORT_BYTES: usize = 4096;
+/// Most places of a reported failure; more are left out.
+const MAX_PLACES: usize = 16;
 
 /// A rank of which nothing has been heard for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,19 +112,26 @@ impl JobState {
     }
 
     /// Records a failure; the first one stays. Whether it was the first.
-    pub fn fail(&mut self, rank: Option<usize>, message: &str) -> bool {
+    pub fn fail(&mut self, failure: Failure) -> bool {
         if self.failure.is_some() {
             return false;
         }
-        self.failure = Some(Failure { rank, message: message.to_string() });
+        self.failure = Some(failure);
         true
     }
 
     /// A rank's own report of its failure.
-    pub fn report(&mut self, rank: u32, message: &str) -> Result<bool, Refusal> {
-        let rank = self.known(rank)?;
-        let end = message.floor_char_boundary(MAX_REPORT_BYTES);
-        Ok(self.fail(Some(rank), &format!("rank {rank} reported: {}", &message[..end])))
+    pub fn report(&mut self, request: pb::ReportFailureRequest) -> Result<bool, Refusal> {
+        let rank = self.known(request.rank)?;
+        let mut failure = Failure::from_wire(Some(rank), request.message, &request.detail);
+        failure.rank = Some(rank);
+        failure.message.truncate(failure.message.floor_char_boundary(MAX_REPORT_BYTES));
+        failure.places.truncate(MAX_PLACES);
+        // A divergence is about several ranks and names them.
+        if failure.kind != FailureKind::Diverged {
+            failure.message.insert_str(0, &format!("rank {rank} reported: "));
+        }
+        Ok(self.fail(failure))
     }
 
     /// Takes a rank in. Returns the world size.
@@ -137,7 +146,7 @@ impl JobState {
         if let Some((first, reference)) = &self.reference
             && let Some(difference) = difference(*first, reference, &request)
         {
-            self.fail(Some(rank), &difference);
+            self.fail(Failure::of_rank(rank, FailureKind::Diverged, difference.clone()));
             return Err(Refusal { status: Status::failed_precondition(difference), fails_job: true });
         }
         if self.reference.is_none() {
@@ -501,7 +510,7 @@ mod tests {
             state.verdict(&arrival),
             Some(Err("barrier \"b\" of 4 ranks cannot complete: rank 3 left the job".into()))
         );
-        state.fail(Some(3), "rank 3 was killed");
+        state.fail(Failure::of_rank(3, FailureKind::Killed, "rank 3 was killed"));
         assert_eq!(state.verdict(&arrival), None, "the failure is the better answer");
     }
 
@@ -545,12 +554,16 @@ mod tests {
         assert_eq!(state.silent(now + limit, limit).iter().map(|s| s.rank).collect::<Vec<_>>(), [0]);
     }
 
+    fn told(rank: u32, message: &str) -> pb::ReportFailureRequest {
+        pb::ReportFailureRequest { rank, message: message.into(), detail: String::new() }
+    }
+
     #[test]
     fn the_first_failure_stays() {
         let mut state = job(2);
-        assert!(state.report(1, "disk full").unwrap());
-        assert!(!state.fail(Some(0), "consequence"));
+        assert!(state.report(told(1, "disk full")).unwrap());
+        assert!(!state.fail(Failure::of_rank(0, FailureKind::Error, "consequence")));
         assert_eq!(state.failure().unwrap().message, "rank 1 reported: disk full");
-        assert_eq!(state.report(0, &"é".repeat(MAX_REPORT_BYTES)).ok(), Some(false));
+        assert_eq!(state.report(told(0, &"é".repeat(MAX_REPORT_BYTES))).ok(), Some(false));
     }
 }
