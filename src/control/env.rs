@@ -53,6 +53,8 @@ pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 /// The user's choice of how ranks exchange bytes.
 pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
 
+/// The address of this host that the data plane uses between hosts.
+pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
 /// Names the folder in which the ranks leave their flight records.
 pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 
@@ -92,6 +94,11 @@ pub const VARIABLES: &[Variable] = &[
         name: END_LIMIT,
         meaning: "seconds that ranks started without oflaunch get to end by themselves after one has failed [default: 3]",
         set_by: SetBy::User,
+    },
+    Variable {
+        name: ADDRESS_VARIABLE,
+        meaning: "address of this host at which ranks of other hosts reach its ranks [default: that of the route to the control service]",
+        set_by: SetBy::Either,
     },
     Variable {
         name: "OFLOW_LOG",
