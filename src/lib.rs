@@ -65,3 +65,7 @@ pub struct BoxingGradientsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/cuda.md")]
 pub struct CudaPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/checkpoints.md")]
+pub struct CheckpointsPage;

@@ -240,12 +240,15 @@ impl CheckpointManager {
         state: &mut [(&str, &mut dyn Stateful)],
         site: CallSite,
     ) -> Result<u64> {
-        let opened = Checkpoint::open(path);
-        let outcome = match &opened {
-            Ok(c) => Ok(c.step().to_string()),
-            Err(e) => Err(Error::storage(e.message())),
+        let meeting = Meeting::here(ctx, site);
+        let opened = match Checkpoint::open(path) {
+            Ok(c) => meeting.agree("open_checkpoint", Ok(String::new())).map(|_| c),
+            Err(e) => match meeting.agree("open_checkpoint", Err(e)) {
+                Err(e) => Err(e),
+                Ok(_) => Err(Error::storage(format!("cannot open {}", path.display()))),
+            },
         };
-        Meeting::here(ctx, site).agree("open_checkpoint", outcome).and(opened).and_then(|c| {
+        opened.and_then(|c| {
             c.load(state)?;
             let m = c.manifest();
             if let Some(g) = m.generator {
