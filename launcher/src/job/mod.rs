@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
+use oflow::comm::tcp::local_address;
 use oflow::control::service::{Agent, Assignment, Next};
-use oflow::control::{COMM_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token};
+use oflow::control::{ADDRESS_VARIABLE, COMM_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
 use serde_json::json;
@@ -272,6 +273,11 @@ fn recipe(
         master_port: address.port(),
         token: token.clone(),
         shm_fd: Some(arena),
+        // What the user has set the ranks inherit.
+        address: match &job.hosts.rdzv {
+            Some(rdzv) if std::env::var_os(ADDRESS_VARIABLE).is_none() => local_address(rdzv.as_str()).ok(),
+            _ => None,
+        },
         report: job.report,
         threads: Some(job.threads),
     };
