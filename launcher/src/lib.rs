@@ -17,6 +17,7 @@ pub mod job;
 pub mod libraries;
 pub mod model;
 pub mod output;
+pub mod postmortem;
 pub mod program;
 pub mod rank;
 pub mod report;
