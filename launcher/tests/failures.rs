@@ -84,7 +84,8 @@ fn ranks_that_never_talk_are_compared_by_their_heartbeats() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     println!("found and ended after {took:?}");
     let (neg, relu) = (place("skip_alone", "x.neg()"), place("skip_alone", "x.relu()"));
-    let wanted = format!("ranks 0 and 1 issued different ops: rank 0 issued 'relu' #9 ({relu}), rank 1 'neg' #9 ({neg})");
+    let wanted =
+        format!("ranks 0 and 1 issued different ops: rank 0 issued 'relu' #9 ({relu}), rank 1 'neg' #9 ({neg})");
     let wanted_op = wanted.replace("'neg'", "'negative'");
     assert!(text.contains(&wanted) || text.contains(&wanted_op), "{text}");
 }
@@ -104,7 +105,8 @@ fn other_shapes_and_other_values_are_named() {
 #[test]
 fn a_stopped_rank_ends_the_job_and_leaves_nothing() {
     let folder = Folder::new();
-    let args = ["-n", "3", "--threads", "1", "--timeout", "0.2", job(), "--", "forever", folder.path().to_str().unwrap()];
+    let args =
+        ["-n", "3", "--threads", "1", "--timeout", "0.2", job(), "--", "forever", folder.path().to_str().unwrap()];
     let running = Running::start(&folder, &args);
     let pids = folder.pids(3);
     let start = Instant::now();
