@@ -1,6 +1,7 @@
 //! The subcommands of `oflow`, as a table: the help text, the parser and the dispatch are made from it.
 
 use clap::{ArgMatches, Command};
+use oflow::control::Token;
 
 use crate::{Failed, ask, calibrate, doctor, postmortem};
 
@@ -53,6 +54,16 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Check what oflow finds on this machine",
         arguments: |command| command,
         run: |_| Ok(doctor::run()),
+    },
+    Subcommand {
+        name: "token",
+        about: "Make a secret for the ranks of a job that start without oflaunch, or on several hosts",
+        arguments: |command| command,
+        run: |_| {
+            let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
+            println!("{}", token.expose());
+            Ok(0)
+        },
     },
 ];
 

@@ -53,6 +53,7 @@ impl Service {
             master_port: self.agent().address().port(),
             token: self.token.clone(),
             shm_fd: None,
+            address: None,
             report: false,
             threads: None,
         }

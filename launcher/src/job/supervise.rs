@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use oflow::comm::shm::ShmArena;
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
@@ -99,6 +100,15 @@ pub(super) async fn run(
         stopped: Stopped::default(),
         ending: None,
     };
+    job.events.tell(
+        "start",
+        json!({
+            "program": job.program.to_string_lossy(),
+            "args": job.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>(),
+            "world": part.world, "first_rank": part.first_rank, "nproc": part.nproc,
+            "node": part.node, "nodes": part.nodes, "restart": part.restart,
+        }),
+    );
     for (rank, recipe) in (part.first_rank..).zip(&recipes) {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
@@ -180,6 +190,7 @@ impl Watch<'_> {
         match self.connect(rank, &mut child, pidfd, &tail) {
             Ok((pidfd, pumps)) => {
                 let group = Arc::new(group);
+                self.job.events.tell("rank-started", json!({ "rank": rank, "pid": group.pid() }));
                 self.groups.push(group.clone());
                 self.alive += 1;
                 tokio::spawn(reap(rank, child, pidfd, group, pumps, tail, ended.clone()));
@@ -235,6 +246,11 @@ impl Watch<'_> {
             }
         }
         self.alive -= ends.len();
+        for end in &ends {
+            let message = if end.success() { String::new() } else { end.describe() };
+            let fields = json!({ "rank": end.rank, "pid": end.pid, "code": end.code(), "message": message });
+            self.job.events.tell("rank-ended", fields);
+        }
         self.ended.extend(ends.iter().map(|e| e.rank));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();
@@ -312,6 +328,7 @@ impl Watch<'_> {
         {
             group.signal(Signal::KILL);
         }
+        self.job.events.failure(&failure);
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
             code: code.unwrap_or(EXIT_FAILED),
@@ -342,6 +359,7 @@ impl Watch<'_> {
         let until = (signal != Signal::INT).then(|| Instant::now() + self.job.grace);
         let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
         self.ending = Some(Ending { code, culprit: None, step: Step::Grace(until) });
+        self.job.events.failure(&Failure::of_job(FailureKind::Interrupted, format!("{name} ended the job")));
         if self.part.nodes > 1 {
             let text = format!("node {} was ended by {name}", self.part.node);
             self.agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
@@ -354,7 +372,9 @@ impl Watch<'_> {
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
         let text = "the output of oflaunch was closed";
-        self.agent.end(Failure::of_job(FailureKind::Interrupted, text), EXIT_BROKEN_PIPE);
+        let failure = Failure::of_job(FailureKind::Interrupted, text);
+        self.job.events.failure(&failure);
+        self.agent.end(failure, EXIT_BROKEN_PIPE);
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -418,6 +438,7 @@ impl Watch<'_> {
                     silence.since.as_secs_f64(),
                     silence.progress
                 );
+                self.job.events.warning(Some(silence.rank), text.trim_start_matches("warning: "));
                 self.output.say(&text).await;
             }
         }

@@ -299,7 +299,6 @@ async fn begin(options: AgentOptions, wanted: Assignment, limit: Duration) -> Re
 /// Watches over the ranks of the host until all of them have gone, and the own one, too.
 async fn serve(agent: &Agent, work: Work) {
     let Work { rank, guests, arena, stop } = work;
-    let local = |r: usize| r - rank;
     let mut gone = tokio::task::JoinSet::new();
     for Guest { rank, pid, stream, .. } in guests {
         match tokio::net::UnixStream::from_std(stream) {
@@ -340,8 +339,10 @@ async fn serve(agent: &Agent, work: Work) {
             failure = agent.failed(), if !told => {
                 told = true;
                 eprintln!("oflow: {failure}");
-                let lost = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r));
-                arena.poison(lost.map_or(0, local), LOST_CODE);
+                // Those who wait in shared memory for a rank of this host; who waits for another host hears of it there.
+                if let Some(lost) = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r)) {
+                    arena.poison(lost - rank, LOST_CODE);
+                }
             }
         }
     }
