@@ -80,7 +80,7 @@ impl Collective {
     }
 
     /// The name for a number that another process sent.
-    fn name_of(number: u8) -> &'static str {
+    pub(crate) fn name_of(number: u8) -> &'static str {
         Collective::NAMES.get(number as usize).copied().unwrap_or("an unknown collective")
     }
 }

@@ -26,6 +26,10 @@ pub trait Pulse: Send + Sync {
     fn failure(&self) -> Option<Error>;
     /// Whether a rank has left the world, for whatever reason.
     fn has_left(&self, rank: usize) -> bool;
+    /// The rank that this one waits for now. Not known by default; then all members of the call count as waited for.
+    fn waits_for(&self) -> Option<usize> {
+        None
+    }
 }
 
 /// What the members of a communicator find each other by.

@@ -9,6 +9,7 @@ mod modes;
 mod policy;
 mod random;
 mod rank;
+mod recorded;
 
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::{AskedSbp, asked_sbp, inner_calls, nothing_asked, set_autocast};

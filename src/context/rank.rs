@@ -1,11 +1,12 @@
 //! The context of a rank and how a thread enters it.
 
 use super::random::Generator;
+use super::recorded::Recorded;
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
-use crate::control::ControlClient;
+use crate::control::flight::{OpText, Recorder};
+use crate::control::{ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
-use crate::intern::FixedHasher;
 use crate::memory::{Allocator, AllocatorOptions, MemoryStats};
 use crate::placement::Device;
 use crate::vm::{Instruction, Vm, VmMode};
@@ -13,7 +14,7 @@ use oflow_kernels::cuda::Gpu;
 use oflow_kernels::cuda::probe::probe;
 use std::any::Any;
 use std::cell::RefCell;
-use std::hash::Hasher;
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Memory and streams of one device of a rank.
@@ -22,13 +23,6 @@ pub struct DeviceRt {
     pub alloc: Allocator,
     /// Streams.
     pub vm: Vm,
-}
-
-/// The stream of global ops a rank has issued: the same on every rank of a correct program.
-#[derive(Default)]
-struct OpStream {
-    ordinal: u64,
-    hash: u64,
 }
 
 /// One rank: number, transport, devices, generators.
@@ -44,7 +38,8 @@ pub struct RankCtx {
     test: OnceLock<DeviceRt>,
     cuda: OnceLock<DeviceRt>,
     local_rank: usize,
-    stream: Mutex<OpStream>,
+    /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
+    recorder: Arc<Recorder>,
     global_rng: Mutex<Generator>,
     local_rng: Mutex<Generator>,
     /// What the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
@@ -67,10 +62,18 @@ impl RankCtx {
     ) -> Result<Arc<RankCtx>> {
         let (rank, world) = (comm.rank(), comm.world());
         let local_rank = control.as_ref().map_or(rank, |c| c.local_rank());
-        Self::build(rank, local_rank, world, Some(comm), control, planner, mode)
+        let folder = control.as_ref().and(std::env::var_os(FLIGHT_VARIABLE)).filter(|f| !f.is_empty());
+        let recorder = Arc::new(Recorder::new(rank, world, folder.as_deref().map(Path::new)));
+        let comm: Arc<dyn Communicator> = Arc::new(Recorded::new(comm, recorder.clone(), control.as_ref()));
+        if let Some(control) = &control {
+            control.watch(recorder.clone(), &comm);
+        }
+        Self::build(recorder, rank, local_rank, world, Some(comm), control, planner, mode)
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn build(
+        recorder: Arc<Recorder>,
         rank: usize,
         local_rank: usize,
         world: usize,
@@ -89,7 +92,7 @@ impl RankCtx {
             test: OnceLock::new(),
             cuda: OnceLock::new(),
             local_rank,
-            stream: Mutex::default(),
+            recorder,
             global_rng: Mutex::new(Generator::new(0)),
             local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
             interpreter: OnceLock::new(),
@@ -192,23 +195,25 @@ impl RankCtx {
         if from == to || home == Device::Cuda { Ok(()) } else { vm.synchronize() }
     }
 
-    /// Notes the next global op of the stream and makes the tag of its collectives.
+    /// Notes the next global op of the stream and makes the tag of its collectives. `key` hashes what the op is by content,
+    /// never by ids or pointers; the name and the place of the call are added here.
     pub(crate) fn next_op(&self, op: &'static str, key: u64, site: CallSite) -> Tag {
-        let mut s = self.stream.lock().unwrap_or_else(|e| e.into_inner());
-        s.ordinal += 1;
-        let mut h = FixedHasher::default();
-        h.write_u64(s.hash);
-        h.write_u64(key);
-        s.hash = h.finish();
-        if let Some(control) = &self.control {
-            control.set_progress(s.ordinal);
-        }
-        Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line }
+        self.recorder.next(op, key, site, None)
+    }
+
+    /// [`RankCtx::next_op`] of a call with a plan: its text begins with the op's name, its key covers it.
+    pub(crate) fn next_call(&self, op: &'static str, key: u64, site: CallSite, call: &OpText) -> Tag {
+        self.recorder.next(op, key, site, Some(call))
     }
 
     /// Number of global ops issued so far.
     pub fn ops_issued(&self) -> u64 {
-        self.stream.lock().unwrap_or_else(|e| e.into_inner()).ordinal
+        self.recorder.issued()
+    }
+
+    /// The dispatch stream with the last ops and collectives of this rank.
+    pub fn recorder(&self) -> &Arc<Recorder> {
+        &self.recorder
     }
 
     pub(crate) fn seed(&self, seed: u64) {
@@ -271,7 +276,16 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            match RankCtx::build(0, 0, 1, None, None, Planner::default(), VmMode::Inline) {
+            match RankCtx::build(
+                Arc::new(Recorder::new(0, 1, None)),
+                0,
+                0,
+                1,
+                None,
+                None,
+                Planner::default(),
+                VmMode::Inline,
+            ) {
                 Ok(c) => c,
                 Err(e) => unreachable!("{e}"),
             }

@@ -2,18 +2,21 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use oflow_proto::control as pb;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tonic::{Code, Request, Status};
 
+use super::flight::Recorder;
 use super::session::{self, Stub};
+use super::vitals::Vitals;
 use super::{Failure, LaunchEnv};
+use crate::comm::Communicator;
 use crate::error::{Error, Result};
 
 /// What a rank says of itself when it joins. All ranks of a job must say the same.
@@ -50,7 +53,9 @@ type MakeReport = Box<dyn FnOnce() -> String + Send>;
 /// What the client's thread and its handle share.
 #[derive(Default)]
 pub(super) struct Shared {
-    pub(super) progress: AtomicU64,
+    pub(super) vitals: OnceLock<Vitals>,
+    /// Heartbeats that are wanted at once.
+    pub(super) beat: Notify,
     failed: AtomicBool,
     news: Mutex<News>,
 }
@@ -241,9 +246,21 @@ impl ControlClient {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(make));
     }
 
-    /// Tells how far this rank is; travels with the next heartbeat. Costs one relaxed store.
-    pub fn set_progress(&self, ordinal: u64) {
-        self.shared.progress.store(ordinal, Ordering::Relaxed);
+    /// Has the heartbeats tell how far this rank is, and what it waits for in that communicator.
+    pub fn watch(&self, recorder: Arc<Recorder>, comm: &Arc<dyn Communicator>) {
+        let vitals = Vitals::new(recorder, comm);
+        // A second context of one client would be a second rank of the same number.
+        let _first_counts = self.shared.vitals.set(vitals);
+    }
+
+    /// Tells the service that this rank has met another one in a different op, with its last ops, from which the service
+    /// finds the first one that differs. Returns when that is found, or after a short time. Errors are consequences of the
+    /// failure that is told anyway.
+    pub fn tell_divergence(&self, error: &Error) {
+        self.shared.beat.notify_one();
+        if let Err(e) = self.report_failure(&Failure::of_error(self.rank, error)) {
+            tracing::debug!("could not tell of a divergence: {e}");
+        }
     }
 
     /// Whether the job is known to have failed. Costs one load.

@@ -50,6 +50,9 @@ pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
 /// The user's choice of how GPUs exchange bytes.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 
+/// Names the folder in which the ranks leave their flight records.
+pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
+
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
@@ -106,6 +109,11 @@ pub const VARIABLES: &[Variable] = &[
         name: COMM_VARIABLE,
         meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
         set_by: SetBy::User,
+    },
+    Variable {
+        name: FLIGHT_VARIABLE,
+        meaning: "folder in which each rank leaves a record of its last ops, for `oflow postmortem` [default: one that oflaunch makes, and removes when the job succeeds]",
+        set_by: SetBy::Either,
     },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },
 ];

@@ -6,6 +6,7 @@
 mod client;
 mod env;
 mod failure;
+pub mod flight;
 mod local;
 pub mod service;
 mod session;
@@ -14,10 +15,13 @@ mod starter;
 #[cfg(test)]
 mod starter_tests;
 mod token;
+mod vitals;
 
 pub use crate::error::Place;
 pub use client::{CasOutcome, ControlClient, Hello};
-pub use env::{COMM_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy, VARIABLES, Variable};
+pub use env::{
+    COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy, VARIABLES, Variable,
+};
 pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};

@@ -1,6 +1,5 @@
 //! What runs on the client's thread: connecting, joining, heartbeats, and listening for the news of a failure.
 
-use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
 use super::client::{Hello, Shared, explain, timed};
+use super::vitals::Told;
 use super::{Failure, FailureKind, LaunchEnv, Token};
 use crate::error::{Error, Result};
 
@@ -130,17 +130,30 @@ async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
         .max_encoding_message_size(MAX_MESSAGE_BYTES))
 }
 
-/// Says twice a second that this rank lives. Returns never; failed beats are the concern of [`watch`].
+/// Says twice a second that this rank lives, and at once when something is asked. Returns never; failed beats are the
+/// concern of [`watch`].
 async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut told = Told::default();
     loop {
-        beats.tick().await;
-        let progress = shared.progress.load(Ordering::Relaxed);
-        if let Err(status) =
-            stub.heartbeat(timed(pb::HeartbeatRequest { rank, progress, ..Default::default() }, LOST_AFTER)).await
-        {
-            tracing::debug!("heartbeat: {status}");
+        let asked_to = tokio::select! {
+            _ = beats.tick() => false,
+            () = shared.beat.notified() => true,
+        };
+        let mut beat = shared.vitals.get().map(|v| v.beat(&told, asked_to)).unwrap_or_default();
+        beat.rank = rank;
+        let carries = told.with(&beat);
+        match stub.heartbeat(timed(beat, LOST_AFTER)).await {
+            Ok(reply) => {
+                told = carries;
+                told.ask = reply.into_inner().ask;
+                if told.ask.is_some() {
+                    shared.beat.notify_one();
+                }
+            }
+            // The marks go with the next one.
+            Err(status) => tracing::debug!("heartbeat: {status}"),
         }
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Vec
             if let Some(s) = &b.grad_sbp {
                 check_grad_sbp(&g.ty, &g.placement, s)?;
             }
-            key.write_u64(layout_key(&g.ty.shape, &g.sbp, &b.sbp));
+            key.write_u64(layout_key(g, &b.placement, &b.sbp));
             let boxing = boxing_to(&ctx, g, &b.placement, &b.sbp)?;
             policy::check(cause, &boxing.plan)?;
             Ok(boxing)
@@ -86,7 +86,7 @@ pub(super) fn layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Vec
         let named = |e: Error| if matches!(cause, Cause::Gradient) { e.at(site) } else { e.in_call(call) };
         boxings.push((&b.tensor, boxing.map_err(named)?));
     }
-    let tag = ctx.next_op(cause.op(), key.finish() ^ site.line as u64, site);
+    let tag = ctx.next_op(cause.op(), key.finish(), site);
     run_boxings(&ctx, &boxings, &tag)
 }
 

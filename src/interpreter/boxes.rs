@@ -36,8 +36,8 @@ fn collect(
 ) -> Result<Tensor> {
     let mut key = crate::intern::FixedHasher::default();
     shape.hash(&mut key);
-    key.write(format!("{sbp}{placement}").as_bytes());
-    let tag = ctx.next_op("from_boxes", key.finish() ^ site.line as u64, site);
+    key.write(format!("{sbp} {placement} {:?}", placement.ranks()).as_bytes());
+    let tag = ctx.next_op("from_boxes", key.finish(), site);
     ctx.quiesce()?;
     let comm = ctx.comm()?.as_ref();
     let told =

@@ -3,6 +3,7 @@
 use super::receipts::Ring;
 use crate::boxing::BoxingPlan;
 use crate::context::RankCtx;
+use crate::control::flight::OpText;
 use crate::error::CallSite;
 use crate::intern::FixedMap;
 use crate::ops::KeyWords;
@@ -31,6 +32,8 @@ pub struct DispatchPlan {
     pub after: Option<InputBoxing>,
     /// Hash of what is the same on every rank, for the dispatch stream.
     pub stream_key: u64,
+    /// The call in short form, for the flight recorder.
+    pub text: OpText,
 }
 
 /// A boxing with the type it leads to.

@@ -27,15 +27,21 @@ pub(crate) fn to_layout(
     let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
     let b = boxing_to(&ctx, g, placement, sbp)?;
     policy::check(cause, &b.plan).map_err(|e| e.at(site))?;
-    let tag = ctx.next_op(cause.op(), layout_key(g.ty.shape.as_slice(), &g.sbp, sbp) ^ site.line as u64, site);
+    let tag = ctx.next_op(cause.op(), layout_key(g, placement, sbp), site);
     run_boxing(&ctx, t, &b, &tag)
 }
 
-pub(super) fn layout_key(shape: &[usize], from: &NdSbp, to: &NdSbp) -> u64 {
+/// Hash of a boxing by content: type, and placement and SBP on both sides.
+pub(super) fn layout_key(from: &GlobalRef, placement: &Placement, to: &NdSbp) -> u64 {
     use std::hash::{Hash, Hasher};
     let mut h = crate::intern::FixedHasher::default();
-    shape.iter().for_each(|n| h.write_usize(*n));
-    (from, to).hash(&mut h);
+    from.ty.shape.iter().for_each(|n| h.write_usize(*n));
+    h.write_u32(from.ty.dtype as u32);
+    (&from.sbp, to).hash(&mut h);
+    for p in [&from.placement, placement] {
+        h.write_u32(p.device() as u32);
+        p.dims().iter().chain(p.ranks()).for_each(|n| h.write_usize(*n));
+    }
     h.finish()
 }
 
@@ -200,7 +206,13 @@ fn shard_to_global_inner(
     ctx.quiesce()?;
     let world = ctx.world();
     // Every rank tells its shape; the logical shape follows from the shards along each split axis.
-    let tag = ctx.next_op("to_global", 0x70_67 ^ site.line as u64, site);
+    let tag = {
+        use std::hash::{Hash, Hasher};
+        let mut key = crate::intern::FixedHasher::default();
+        sbp.hash(&mut key);
+        placement.dims().iter().chain(placement.ranks()).for_each(|n| key.write_usize(*n));
+        ctx.next_op("to_global", key.finish(), site)
+    };
     let me = Group { ranks: (0..world).collect(), me: ctx.rank() };
     let mut mine = [-1i64; 10];
     mine[0] = local.dims().len() as i64;

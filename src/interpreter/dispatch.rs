@@ -10,6 +10,7 @@ use super::record::record;
 use crate::comm::Tag;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
 use crate::error::{Error, Result};
+use crate::intern::FixedHasher;
 use crate::ops::{KeyWords, LowerCall, generation};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
@@ -18,6 +19,7 @@ use crate::vm::{BoxWork, Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{Scalar, View};
 use smallvec::{SmallVec, smallvec};
+use std::hash::Hasher;
 use std::sync::Arc;
 
 /// Outputs of a call.
@@ -180,7 +182,7 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
     };
     policy::check_inputs(call, &plan, placement)?;
     draw(&ctx, call, true);
-    let tag = ctx.next_op(call.op.name(), plan.stream_key ^ call.site.line as u64, call.site);
+    let tag = ctx.next_call(call.op.name(), with_runtime(plan.stream_key, &call.runtime), call.site, &plan.text);
     let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for (t, boxing) in call.inputs.iter().zip(&plan.inputs) {
         inputs.push(match (t, boxing) {
@@ -218,6 +220,24 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
         record(call, &inputs, &outs)?;
     }
     Ok(outs)
+}
+
+/// The key of a call with the values of its runtime attributes: a scalar operand or a seed that differs between ranks makes
+/// tensors differ that are to be equal.
+fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
+    let mut h = FixedHasher::default();
+    h.write_u64(key);
+    for scalar in runtime {
+        let (kind, bits) = match *scalar {
+            Scalar::Bool(b) => (0, u64::from(b)),
+            Scalar::Int(i) => (1, i as u64),
+            // A NaN is a NaN, whatever made it.
+            Scalar::Float(x) if x.is_nan() => (2, u64::MAX),
+            Scalar::Float(x) => (2, x.to_bits()),
+        };
+        h.write_u64(bits ^ kind << 62);
+    }
+    h.finish()
 }
 
 fn check_world(ctx: &RankCtx, placement: &Placement) -> Result<()> {

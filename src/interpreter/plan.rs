@@ -4,9 +4,10 @@ use super::cache::{DispatchPlan, InputBoxing};
 use super::call::{Call, Target};
 use crate::boxing::{ChoiceInput, Layout, choose};
 use crate::context::{AskedSbp, RankCtx};
+use crate::control::flight::OpText;
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
-use crate::ops::{InferCtx, KernelDef, NdSignature, TensorType};
+use crate::ops::{AttrValue, InferCtx, KernelDef, NdSignature, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
 use crate::tensor::{GlobalRef, Tensor, intern_global, intern_local};
@@ -41,6 +42,7 @@ pub fn build_local(ctx: &RankCtx, call: &Call<'_>, device: Device) -> Result<Dis
         out_global: SmallVec::new(),
         after: None,
         stream_key: 0,
+        text: OpText::default(),
     })
 }
 
@@ -97,7 +99,8 @@ pub fn build_global(
         out_local: None,
         out_global,
         after,
-        stream_key: stream_key(call, &sig),
+        stream_key: stream_key(call, placement, &outs, &sig, asked),
+        text: OpText::new(call.short()),
     };
     if let Some(pos) = placement.position(rank) {
         let boxes_in: Vec<Option<ShardBox>> = ins
@@ -269,15 +272,34 @@ fn kernel_plan(
     })))
 }
 
-/// Hash of op, attributes, shapes and SBPs: equal on every rank of a correct program. Never ids or pointers.
-fn stream_key(call: &Call<'_>, sig: &NdSignature) -> u64 {
+/// Hash of op, attributes, shapes, dtypes, SBPs and placement: equal on every rank of a correct program. Never ids or
+/// pointers; each part ends with a mark, so that no two calls read alike.
+fn stream_key(
+    call: &Call<'_>,
+    placement: &Placement,
+    outs: &[TensorType],
+    sig: &NdSignature,
+    asked: Option<&AskedSbp>,
+) -> u64 {
     let mut h = FixedHasher::default();
-    let mut add = |text: String| h.write(text.as_bytes());
-    add(call.op.full_name());
-    call.attrs.iter().for_each(|a| add(a.to_string()));
-    for t in call.inputs.iter().flatten() {
-        add(t.short());
+    let mut add = |text: &str| {
+        h.write(text.as_bytes());
+        h.write_usize(text.len());
+    };
+    add(&call.op.full_name());
+    for a in &call.attrs {
+        match a {
+            AttrValue::Bytes(bytes) => add(&format!("{bytes:?}")),
+            other => add(&other.to_string()),
+        }
     }
-    add(format!("{:?}", sig.outputs));
+    for t in call.inputs {
+        add(&t.map_or("none".to_string(), |t| t.short()));
+    }
+    outs.iter().for_each(|t| add(&t.to_string()));
+    add(&format!("{:?} {:?}", sig.inputs, sig.outputs));
+    add(&format!("{} {:?}", placement.device(), placement.dims()));
+    add(&format!("{:?} {:?}", placement.ranks(), asked.map(|a| a.sbp.to_string())));
+    add(if call.given.is_some() { "in place" } else { "" });
     h.finish()
 }

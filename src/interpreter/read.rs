@@ -1,6 +1,6 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::convert::to_layout;
+use super::convert::{layout_key, to_layout};
 use super::dispatch::contiguous;
 use super::policy::Cause;
 use super::receipts::collective;
@@ -36,7 +36,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
                 None => vec![0; g.ty.len() * g.ty.dtype.size()],
             };
             if g.placement.len() < ctx.world() {
-                let tag = ctx.next_op("to_vec", g.ty.len() as u64 ^ site.line as u64, site);
+                let tag = ctx.next_op("to_vec", layout_key(g, &g.placement, &whole), site);
                 let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
                 ctx.quiesce()?;
                 let (root, sent) = (g.placement.ranks()[0], bytes.len() * (ctx.world() - 1));

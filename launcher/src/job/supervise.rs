@@ -238,9 +238,10 @@ impl Watch<'_> {
         for end in failed {
             match &mut self.ending {
                 None => match self.agent.failure() {
-                    // The rank has told more than its end does.
+                    // What was told before says more than an end that follows from it.
                     Some(told) if told.rank == Some(end.rank) => self.fail(told, end.code()).await,
-                    _ => self.fail(end.failure(), end.code()).await,
+                    Some(_) => self.decided().await,
+                    None => self.fail(end.failure(), end.code()).await,
                 },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.

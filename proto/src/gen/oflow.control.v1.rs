@@ -107,6 +107,21 @@ pub struct HeartbeatRequest {
     /// What the answer to the last heartbeat asked for.
     #[prost(message, optional, tag = "7")]
     pub records: ::core::option::Option<Records>,
+    /// Processor time that the rank's process has used.
+    #[prost(uint64, tag = "8")]
+    pub cpu_ms: u64,
+    /// How long the rank has waited for late ones in its collectives, all together.
+    #[prost(uint64, tag = "9")]
+    pub waited_ms: u64,
+    /// Number of collectives that it has begun.
+    #[prost(uint64, tag = "10")]
+    pub calls: u64,
+    /// How long its main thread could have run but had no processor.
+    #[prost(uint64, tag = "11")]
+    pub queued_ms: u64,
+    /// Between agents: nothing but the marks counts.
+    #[prost(bool, tag = "12")]
+    pub marks_only: bool,
 }
 /// One global op of a rank's dispatch stream.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

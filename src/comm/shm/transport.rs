@@ -112,13 +112,27 @@ impl ShmTransport {
     }
 }
 
-impl Pulse for ShmArena {
+/// The pulse of a rank's world.
+struct ShmPulse {
+    arena: Arc<ShmArena>,
+    rank: usize,
+}
+
+impl Pulse for ShmPulse {
     fn failure(&self) -> Option<Error> {
-        self.poisoned().map(|(rank, code)| Error::peer(format!("rank {rank} died with code {code}")))
+        self.arena.poisoned().map(|(rank, code)| Error::peer(format!("rank {rank} died with code {code}")))
     }
     fn has_left(&self, rank: usize) -> bool {
-        self.state(rank) == RankState::Left
+        self.arena.state(rank) == RankState::Left
     }
+    fn waits_for(&self) -> Option<usize> {
+        awaited(&self.arena.status(self.rank)?)
+    }
+}
+
+/// The rank that a status line of [`ShmTransport::wait`] names.
+fn awaited(status: &str) -> Option<usize> {
+    status.strip_prefix("waits for rank ")?.split(' ').next()?.parse().ok()
 }
 
 // SAFETY: `acquire` returns this rank's own buffer, page-aligned within the arena, after every reader of its last post has
@@ -134,7 +148,7 @@ unsafe impl Transport for ShmTransport {
     }
 
     fn pulse(&self) -> Arc<dyn Pulse> {
-        self.arena.clone()
+        Arc::new(ShmPulse { arena: self.arena.clone(), rank: self.rank })
     }
 
     fn capacity(&self) -> usize {

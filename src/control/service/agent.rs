@@ -228,6 +228,7 @@ impl Agent {
                 max_restarts: options.max_restarts,
                 cost_model: options.cost_model.clone(),
                 settle: options.settle,
+                stall: options.stall,
             };
             Uplink::Host(Arc::new(Host::new(plan, hello.clone(), tell)))
         } else {
@@ -249,8 +250,9 @@ impl Agent {
             Uplink::Host(own) => {
                 host = Some(own.clone());
                 if let Some(listener) = listener {
-                    tasks.extend(own.serve(&core, listener, &options)?);
+                    tasks.push(own.serve(&core, listener, &options)?);
                 }
+                tasks.push(own.tick(&core));
                 core.flush();
             }
             Uplink::Link(more) => {

@@ -22,7 +22,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::agent::{Core, now_ns};
 use super::guard;
-use super::root::{OWN, Plan, RootState};
+use super::root::{OWN, Plan, RootState, WARNING};
 use super::serve::{MAX_HEADERS, MAX_STREAMS};
 use super::{AgentOptions, Rendezvous};
 use crate::error::{Error, Result};
@@ -125,6 +125,9 @@ impl Host {
             }
         }
         for event in root.take_events() {
+            if event.topic == WARNING && event.rank.is_none() {
+                (core.log)(&format!("warning: {}", event.text));
+            }
             // What nobody takes is dropped.
             let _unread = self.events.try_send(event);
         }
@@ -137,7 +140,7 @@ impl Host {
         core: &Arc<Core>,
         listener: TcpListener,
         options: &AgentOptions,
-    ) -> Result<Vec<JoinHandle<()>>> {
+    ) -> Result<JoinHandle<()>> {
         let address = listener.local_addr().map_err(|e| Error::comm("cannot listen").because(e))?;
         let _first = self.address.set(address);
         let log = options.log.clone();
@@ -155,16 +158,20 @@ impl Host {
                 log(&format!("the control service for other hosts has ended: {e}"));
             }
         });
+        Ok(serving)
+    }
+
+    /// Gives the root its time.
+    pub(super) fn tick(self: &Arc<Self>, core: &Arc<Core>) -> JoinHandle<()> {
         let (host, core) = (self.clone(), core.clone());
-        let ticking = tokio::spawn(async move {
+        tokio::spawn(async move {
             let mut ticks = tokio::time::interval(TICK);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
                 host.exchange(&core, |root| root.tick(Instant::now()));
             }
-        });
-        Ok(vec![serving, ticking])
+        })
     }
 
     /// Waits until no other host's stream is open.

@@ -10,6 +10,8 @@
 
 mod agent;
 mod board;
+mod digest;
+mod divergence;
 mod guard;
 mod host;
 mod limits;
@@ -17,6 +19,7 @@ mod link;
 mod node;
 mod root;
 mod serve;
+mod stall;
 mod tls;
 
 use std::hash::Hasher;
@@ -77,6 +80,8 @@ pub struct AgentOptions {
     pub join_limit: Duration,
     /// How long node 0 waits for more hosts once there are enough.
     pub settle: Duration,
+    /// How long ranks may wait for one that lives but does not move, before the job is ended. Node 0's counts.
+    pub stall: Duration,
     /// Folder with `ca.pem`, `cert.pem` and `key.pem` for mutual TLS between hosts.
     pub tls: Option<PathBuf>,
     /// Where to say what is worth a line.
@@ -98,6 +103,7 @@ impl AgentOptions {
             host: host_name(),
             join_limit: Duration::from_secs(600),
             settle: Duration::from_secs(5),
+            stall: Duration::from_secs(300),
             tls: None,
             log: Arc::new(|line| eprintln!("oflow: {line}")),
         }

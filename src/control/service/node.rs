@@ -12,6 +12,7 @@ use pb::up::Item;
 use prost::Message;
 use tonic::Status;
 
+use super::digest::Digest;
 use super::limits::{MAX_PLACES, MAX_REPORT_BYTES, check_name, check_value, difference, status};
 use crate::control::{Failure, FailureKind};
 
@@ -79,6 +80,7 @@ pub struct NodeState {
     departures: Vec<usize>,
     reports: BTreeMap<usize, String>,
     asks: BTreeMap<usize, pb::Interval>,
+    digest: Digest,
     up: Vec<pb::Up>,
     answers: Vec<(u64, Outcome)>,
 }
@@ -100,6 +102,7 @@ impl NodeState {
             departures: Vec::new(),
             reports: BTreeMap::new(),
             asks: BTreeMap::new(),
+            digest: Digest::default(),
             up: Vec::new(),
             answers: Vec::new(),
         }
@@ -267,7 +270,12 @@ impl NodeState {
             Member::Absent => return Err(not_joined(request.rank)),
             member => *member = Member::Joined { heard: now, progress: request.progress },
         }
-        Ok(self.asks.remove(&(request.rank as usize)))
+        let rank = request.rank as usize;
+        let ranks = self.digest.beat(request);
+        if !ranks.is_empty() {
+            self.send(Item::Beat(pb::NodeBeat { sent_ns: 0, ranks }));
+        }
+        Ok(self.asks.remove(&rank))
     }
 
     /// What a rank has communicated; the last report counts.
@@ -315,6 +323,7 @@ impl NodeState {
         if !matches!(member, Member::Left) {
             *member = Member::Left;
             self.departures.push(rank);
+            self.digest.left(rank);
             self.send(Item::Left(rank as u32));
         }
     }

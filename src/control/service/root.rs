@@ -16,7 +16,9 @@ use pb::up::Item as Up;
 use tonic::Status;
 
 use super::board::{Board, Caller};
+use super::divergence::Streams;
 use super::limits::{difference, refused};
+use super::stall::{Finding, Stalls};
 use crate::control::{Failure, FailureKind};
 
 /// The node that the root itself is on.
@@ -34,6 +36,11 @@ const MAX_WORLD: usize = 1 << 20;
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
 
+/// How often the waits are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// Topic of an event that is worth a line for the user.
+pub const WARNING: &str = "warning";
+
 /// What a job is to be.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -45,6 +52,8 @@ pub struct Plan {
     pub cost_model: Vec<u8>,
     /// How long to wait for more hosts once there are enough.
     pub settle: Duration,
+    /// How long ranks may wait for one that does not move.
+    pub stall: Duration,
 }
 
 /// A host.
@@ -102,6 +111,10 @@ pub struct RootState {
     gone: BTreeSet<usize>,
     reports: BTreeMap<usize, String>,
     events: Vec<pb::NodeEvent>,
+    streams: Streams,
+    stalls: Stalls,
+    /// When the waits were last looked at.
+    looked: Instant,
     ticked: Instant,
     out: Vec<(u64, pb::Down)>,
 }
@@ -109,6 +122,7 @@ pub struct RootState {
 impl RootState {
     /// A job of which the root's own host is there already.
     pub fn new(plan: Plan, own: pb::NodeHello, now: Instant) -> RootState {
+        let stalls = Stalls::new(plan.stall);
         let mut root = RootState {
             plan,
             nodes: BTreeMap::from([(OWN, Node { hello: own, heard: now, part: None })]),
@@ -124,6 +138,9 @@ impl RootState {
             gone: BTreeSet::new(),
             reports: BTreeMap::new(),
             events: Vec::new(),
+            streams: Streams::default(),
+            stalls,
+            looked: now,
             ticked: now,
             out: Vec::new(),
         };
@@ -238,8 +255,11 @@ impl RootState {
     pub fn handle(&mut self, id: u64, item: Up, now: Instant) -> Result<(), Status> {
         let Some(node) = self.nodes.get_mut(&id) else { return Ok(()) };
         node.heard = now;
-        if let Up::Beat(beat) = item {
-            self.send(id, Down::Pong(pb::Pong { sent_ns: beat.sent_ns, root_ns: 0 }));
+        if let Up::Beat(beat) = &item
+            && beat.sent_ns != 0
+        {
+            let sent_ns = beat.sent_ns;
+            self.send(id, Down::Pong(pb::Pong { sent_ns, root_ns: 0 }));
             return Ok(());
         }
         let Some(part) = node.part else { return Ok(()) };
@@ -272,11 +292,12 @@ impl RootState {
                 let failure = serde_json::from_slice(&fail.failure)
                     .map_err(|e| Status::invalid_argument(format!("{host} sent a failure that cannot be read: {e}")))?;
                 let code = fail.code.map(|c| u8::try_from(c).unwrap_or(1));
-                self.fail(Candidate { failure, code, is_final: fail.r#final }, now);
+                self.told(failure, code, fail.r#final, now);
             }
             Up::Left(rank) => {
                 let rank = own(rank)?;
                 self.departures.push(rank);
+                self.stalls.left(rank);
                 self.board.leave(rank);
             }
             Up::Gone(rank) => {
@@ -285,7 +306,15 @@ impl RootState {
             Up::Report(report) => {
                 self.reports.insert(own(report.rank)?, report.report);
             }
-            Up::Beat(_) => {}
+            Up::Beat(beat) => {
+                for beat in beat.ranks {
+                    own(beat.rank)?;
+                    self.streams.beat(&beat, now);
+                    if !beat.marks_only {
+                        self.stalls.beat(&beat, now);
+                    }
+                }
+            }
             Up::Event(event) => self.events.push(event),
             Up::Done(code) => {
                 if let Some(part) = self.nodes.get_mut(&id).and_then(|n| n.part.as_mut()) {
@@ -346,6 +375,7 @@ impl RootState {
         for id in silent {
             self.lost(id, &format!("nothing heard from it for {:.0} s", LOST_AFTER.as_secs_f64()), now);
         }
+        self.watch(now);
         if let Some(since) = self.failing {
             let elapsed = now.saturating_duration_since(since);
             if elapsed >= GOODBYE || (elapsed >= VERDICT && !self.earlier_is_still_ending()) {
@@ -357,6 +387,47 @@ impl RootState {
             && now.saturating_duration_since(last) >= self.plan.settle
         {
             self.begin(now);
+        }
+    }
+
+    /// A node tells of a failure. What ranks say of a divergence is held back until the first op that differs is known.
+    fn told(&mut self, failure: Failure, code: Option<u8>, is_final: bool, now: Instant) {
+        let failure = match failure.kind {
+            FailureKind::Diverged if !is_final => match self.streams.noticed(failure, now) {
+                Ok(()) => return,
+                Err(failure) => failure,
+            },
+            _ => failure,
+        };
+        self.fail(Candidate { failure, code, is_final }, now);
+    }
+
+    /// Looks whether streams differ and who holds up whom.
+    fn watch(&mut self, now: Instant) {
+        if !self.running() || self.verdict.is_some() {
+            return;
+        }
+        for (rank, interval) in self.streams.asks() {
+            let nodes = self.nodes.iter().filter_map(|(id, n)| Some((*id, n.part?.first_rank, n.hello.nproc as usize)));
+            let home = nodes.filter(|(_, first, n)| (*first..first + n).contains(&rank)).map(|(id, ..)| id).next();
+            if let Some(id) = home {
+                self.send(id, Down::Ask(pb::Ask { rank: rank as u32, interval: Some(interval) }));
+            }
+        }
+        if let Some(failure) = self.streams.verdict(now) {
+            self.fail(Candidate { failure, code: None, is_final: false }, now);
+        } else if now.saturating_duration_since(self.looked) >= LOOK {
+            self.looked = now;
+            for finding in self.stalls.look(now) {
+                match finding {
+                    Finding::Warning(text) => {
+                        self.events.push(pb::NodeEvent { rank: None, topic: WARNING.into(), text });
+                    }
+                    Finding::Failure(failure) => {
+                        self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
+                    }
+                }
+            }
         }
     }
 
@@ -493,6 +564,8 @@ impl RootState {
         self.size = ids.len();
         self.phase = Phase::Running;
         self.board = Board::new(world);
+        self.streams = Streams::default();
+        self.stalls = Stalls::new(self.plan.stall);
         self.reference = None;
         self.candidates.clear();
         self.failing = None;

@@ -200,6 +200,9 @@ fn unexpected(answer: Answer) -> Status {
     Status::internal(format!("an answer to something else: {answer:?}"))
 }
 
+/// How long a rank that reports a failure is kept until there is a verdict.
+const VERDICT_WAIT: Duration = Duration::from_secs(2);
+
 #[tonic::async_trait]
 impl Control for Served {
     type WatchStream = Pin<Box<dyn Stream<Item = Result<pb::WatchEvent, Status>> + Send>>;
@@ -280,7 +283,12 @@ impl Control for Served {
         request: Request<pb::ReportFailureRequest>,
     ) -> Result<Response<pb::ReportFailureReply>, Status> {
         let request = request.into_inner();
-        self.ranks()?.change(|s| s.report(request))?;
+        let ranks = self.ranks()?;
+        ranks.change(|s| s.report(request))?;
+        // The verdict may wait for what other ranks know of a divergence. The one who tells it must not end before: its end
+        // would be taken for the failure.
+        let mut verdict = ranks.verdict.subscribe();
+        let _late_or_none = tokio::time::timeout(VERDICT_WAIT, verdict.wait_for(Option::is_some)).await;
         Ok(Response::new(pb::ReportFailureReply {}))
     }
 

@@ -1,0 +1,127 @@
+//! What a rank tells of itself with each heartbeat. Read on the control thread: the rank's own thread may hang.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use oflow_proto::control as pb;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::flight::{CallRecord, OpRecord, Recorder};
+use crate::comm::{Communicator, Pulse};
+
+/// Ops that are sent at most when the service asks, or when this rank has met another in a different op.
+const MOST_RECORDS: usize = 1000;
+/// Ops that go unasked with the news of a divergence.
+const RECENT: u64 = 64;
+/// A wait that is shorter is none.
+const WAITING: Duration = Duration::from_millis(200);
+
+/// What the heartbeats up to now have carried.
+#[derive(Clone, Default)]
+pub(super) struct Told {
+    /// Marks up to this ordinal.
+    marks: u64,
+    /// What the service has asked for.
+    pub(super) ask: Option<pb::Interval>,
+}
+
+impl Told {
+    /// What will have been told when that beat has arrived.
+    pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> Told {
+        Told { marks: beat.marks.last().map_or(self.marks, |m| m.ordinal), ask: None }
+    }
+}
+
+/// The last op as a beat saw it, and since when it has been the last one.
+struct Seen {
+    ordinal: u64,
+    since: Instant,
+}
+
+/// What the heartbeats read.
+pub(super) struct Vitals {
+    recorder: Arc<Recorder>,
+    pulse: Arc<dyn Pulse>,
+    /// Weak: the client outlives no communicator, and keeps none alive.
+    comm: Weak<dyn Communicator>,
+    seen: Mutex<Seen>,
+}
+
+impl Vitals {
+    pub(super) fn new(recorder: Arc<Recorder>, comm: &Arc<dyn Communicator>) -> Vitals {
+        let seen = Mutex::new(Seen { ordinal: 0, since: Instant::now() });
+        Vitals { recorder, pulse: comm.pulse(), comm: Arc::downgrade(comm), seen }
+    }
+
+    /// A heartbeat; with the latest ops if it is to carry them unasked.
+    pub(super) fn beat(&self, told: &Told, recent: bool) -> pb::HeartbeatRequest {
+        let marks = self.recorder.marks_after(told.marks);
+        let last = self.recorder.last();
+        let progress = last.as_ref().map_or(self.recorder.issued(), |o| o.ordinal);
+        let last_ms = {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.ordinal != progress {
+                *seen = Seen { ordinal: progress, since: Instant::now() };
+            }
+            // The clock of the record knows better when it was issued; the look at it knows that time does not run back.
+            let by_record = last.as_ref().map_or(0, |o| ((now() - o.time).max(0.0) * 1e3) as u64);
+            by_record.max(seen.since.elapsed().as_millis() as u64)
+        };
+        let interval =
+            told.ask.or(recent.then(|| pb::Interval { after: progress.saturating_sub(RECENT), to: progress }));
+        let records = interval.map(|of| pb::Records {
+            of: Some(of),
+            ops: self.recorder.ops(of.after, of.to, MOST_RECORDS).into_iter().map(op).collect(),
+        });
+        let open = self.recorder.open_call();
+        pb::HeartbeatRequest {
+            rank: 0,
+            progress,
+            marks: marks.into_iter().map(|(ordinal, hash)| pb::Mark { ordinal, hash }).collect(),
+            wait: open.as_ref().and_then(|call| self.wait(call)),
+            last: last.map(op),
+            last_ms,
+            records,
+            cpu_ms: cpu_ms(),
+            waited_ms: self.comm.upgrade().map_or(0, |c| c.traffic().waited_ns / 1_000_000),
+            queued_ms: queued_ms(),
+            marks_only: false,
+            calls: self.comm.upgrade().map_or(0, |c| c.traffic().calls),
+        }
+    }
+
+    /// Whom the rank waits for in the collective that it is in.
+    fn wait(&self, call: &CallRecord) -> Option<pb::Wait> {
+        let since = Duration::try_from_secs_f64(now() - call.start).unwrap_or_default();
+        if since < WAITING {
+            return None;
+        }
+        let ranks = match self.pulse.waits_for() {
+            Some(rank) => vec![rank],
+            None => call.ranks.clone(),
+        };
+        let text = format!("{} of '{}' #{} ({}:{})", call.kind, call.op, call.ordinal, call.file, call.line);
+        let ranks = ranks.into_iter().map(|r| r as u32).collect();
+        Some(pb::Wait { ranks, call: text, since_ms: since.as_millis() as u64 })
+    }
+}
+
+fn op(o: OpRecord) -> pb::OpRecord {
+    pb::OpRecord { ordinal: o.ordinal, hash: o.hash, op: o.op, file: o.file, line: o.line, call: o.call }
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
+}
+
+/// How long the main thread has stood in the queue for a processor; 0 where the system does not tell.
+fn queued_ms() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000
+}
+
+/// Processor time of this process.
+fn cpu_ms() -> u64 {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    t.tv_sec as u64 * 1000 + t.tv_nsec as u64 / 1_000_000
+}
