@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use oflow::control::Token;
 
-use crate::{Failed, ask, calibrate, ckpt, doctor};
+use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem};
 
 /// One subcommand.
 pub struct Subcommand {
@@ -48,6 +48,12 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Measure how fast this host moves tensors between ranks, for plans and predictions",
         arguments: calibrate::arguments,
         run: calibrate::run,
+    },
+    Subcommand {
+        name: "postmortem",
+        about: "Tell from the records of a failed job what happened first, and what each rank did last",
+        arguments: postmortem::arguments,
+        run: postmortem::run,
     },
     Subcommand {
         name: "doctor",

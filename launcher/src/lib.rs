@@ -20,6 +20,7 @@ pub mod libraries;
 pub mod logs;
 pub mod model;
 pub mod output;
+pub mod postmortem;
 pub mod program;
 pub mod rank;
 pub mod report;

@@ -119,10 +119,7 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     let control = Arc::new(ControlClient::connect(env, hello)?);
     if env.world > 1 && wants_mpi()? {
         let comm = mpi_comm(env, &control)?;
-        let planner = Planner::new(Model {
-            ranks_per_host: if env.local_world < env.world { env.local_world } else { 0 },
-            ..cost_model(&control)?
-        });
+        let planner = Planner::new(Model { ranks_per_host: env.local_world % env.world, ..cost_model(&control)? });
         // MPI moves bytes only while it is called, so a thread of its own would have nothing to overlap.
         return RankCtx::new(comm, Some(control), planner, VmMode::Inline);
     }

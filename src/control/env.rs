@@ -1,6 +1,7 @@
 //! What the launcher tells a rank through the environment.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::str::FromStr;
 
@@ -164,6 +165,8 @@ pub struct LaunchEnv {
     pub token: Token,
     /// Inherited descriptor of the host's shared memory arena, where there is one.
     pub shm_fd: Option<RawFd>,
+    /// The address of this host for ranks of other hosts, where somebody knows it.
+    pub address: Option<IpAddr>,
     /// Whether the launcher wants to hear at the end what this rank has communicated.
     pub report: bool,
     /// Compute threads of this rank, where said.
@@ -238,6 +241,7 @@ impl LaunchEnv {
             Some(text) if text == "1" => true,
             Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
         };
+        let address = reader.address()?;
         let threads = match reader.text(OFLOW_THREADS)? {
             None => None,
             Some(text) => {
@@ -257,6 +261,7 @@ impl LaunchEnv {
             master_port,
             token,
             shm_fd,
+            address,
             report,
             threads,
         }))
@@ -277,6 +282,7 @@ impl LaunchEnv {
             (OFLOW_TOKEN, self.token.expose().to_string()),
         ];
         vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
+        vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
         vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
         vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
         vars
@@ -295,6 +301,10 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
 
     pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>> {
         self.text(name)?.map(|text| parse(name, &text, "a whole number")).transpose()
+    }
+
+    pub(super) fn address(&self) -> Result<Option<IpAddr>> {
+        self.text(ADDRESS_VARIABLE)?.map(|text| parse(ADDRESS_VARIABLE, &text, "an address of this host")).transpose()
     }
 
     /// The first of them that is set.
@@ -344,6 +354,7 @@ mod tests {
             master_port: 4711,
             token: "0123456789abcdef".repeat(4).parse().unwrap(),
             shm_fd: Some(7),
+            address: Some([10, 0, 0, 2].into()),
             report: true,
             threads: Some(2),
         }
@@ -372,7 +383,8 @@ mod tests {
     #[test]
     fn every_missing_variable_is_named() {
         let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
-        let not_needed = [OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES, MASTER_ADDR, MASTER_PORT];
+        let not_needed =
+            [ADDRESS_VARIABLE, OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES, MASTER_ADDR, MASTER_PORT];
         for name in whole.keys().filter(|n| !not_needed.contains(*n)) {
             let mut vars = whole.clone();
             vars.remove(name);
@@ -410,6 +422,7 @@ mod tests {
             (OFLOW_SHM_FD, "x"),
             (OFLOW_REPORT, "yes"),
             (OFLOW_THREADS, "0"),
+            (ADDRESS_VARIABLE, "node7"),
             (NODE_RANK, "2"),
             (NNODES, "5"),
         ] {

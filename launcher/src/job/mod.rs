@@ -1,6 +1,8 @@
 //! One job from the command line to the exit code: find or build the program, start the ranks, watch over them.
 
+mod flights;
 mod meeting;
+mod stopped;
 mod supervise;
 
 use std::collections::BTreeMap;
@@ -14,8 +16,11 @@ use std::time::Duration;
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
+use oflow::comm::tcp::local_address;
 use oflow::control::service::{Agent, Assignment, Next};
-use oflow::control::{COMM_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token};
+use oflow::control::{
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token,
+};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
 use serde_json::json;
@@ -32,6 +37,7 @@ use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
+use flights::Flights;
 use meeting::Meeting;
 use supervise::{Scene, Signals};
 
@@ -180,6 +186,7 @@ async fn run_ranks(
         let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
+    let flights = Flights::prepare(job.log_dir.as_deref());
     let outcome = loop {
         if job.verbose {
             output.say(&format!("control service at {}", agent.address())).await;
@@ -188,7 +195,18 @@ async fn run_ranks(
         let ended = match arena {
             Ok((arena, fd)) => {
                 let recipes = (0..job.nproc)
-                    .map(|local| recipe(job, part, local, &agent, &meeting.token, fd.as_raw_fd(), farm.as_ref()))
+                    .map(|local| {
+                        recipe(
+                            job,
+                            part,
+                            local,
+                            &agent,
+                            &meeting.token,
+                            fd.as_raw_fd(),
+                            farm.as_ref(),
+                            flights.as_ref(),
+                        )
+                    })
                     .collect();
                 let (output, signals) = (output.clone(), &mut signals);
                 let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
@@ -240,6 +258,11 @@ async fn run_ranks(
             Err(e) => break Err(Failed::new(e.to_string())),
         }
     };
+    // Of a job that a person or a scheduler has ended nobody wants to know more.
+    let failed = !matches!(outcome, Ok(0 | 129 | 130 | 143));
+    if let Some(where_to_look) = flights.and_then(|f| f.finish(failed)) {
+        output.say(&where_to_look).await;
+    }
     if job.report && part.node == 0 {
         output.say(&communication(part.world, &agent.reports())).await;
     }
@@ -251,6 +274,7 @@ async fn run_ranks(
     Ok((outcome?, key.and_then(|k| agent.value(k))))
 }
 
+#[allow(clippy::too_many_arguments)]
 fn recipe(
     job: &Job,
     part: Assignment,
@@ -259,6 +283,7 @@ fn recipe(
     token: &Token,
     arena: RawFd,
     farm: Option<&Farm>,
+    flights: Option<&Flights>,
 ) -> Recipe {
     let address = agent.address();
     let env = LaunchEnv {
@@ -272,6 +297,11 @@ fn recipe(
         master_port: address.port(),
         token: token.clone(),
         shm_fd: Some(arena),
+        // What the user has set the ranks inherit.
+        address: match &job.hosts.rdzv {
+            Some(rdzv) if std::env::var_os(ADDRESS_VARIABLE).is_none() => local_address(rdzv.as_str()).ok(),
+            _ => None,
+        },
         report: job.report,
         threads: Some(job.threads),
     };
@@ -279,6 +309,7 @@ fn recipe(
     vars.push((RESTART_VARIABLE, part.restart.to_string().into()));
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
+    vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
     Recipe {
         program: job.program.clone(),
         args: job.args.clone(),
