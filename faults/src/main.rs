@@ -108,7 +108,7 @@ fn matrix(setup: Setup, o: &Options) -> Result<(), Box<dyn Error>> {
         return Err(format!("there is no such case; there are {}", names.join(", ")).into());
     }
     let logs = setup.work.clone();
-    let matrix = Matrix::new(setup, o.victim.clone())?;
+    let matrix = Matrix::new(setup, o.victim.clone())?.patience(if o.load { 4 } else { 1 });
     let _hogs = o.load.then(Hogs::start);
     println!("| case | runs | passed | worst report, s | worst end, s |\n|---|---|---|---|---|");
     let mut failed = 0;
@@ -160,7 +160,7 @@ fn false_alarms(setup: &Setup, minutes: f64, o: &Options) -> Result<(), Box<dyn 
     if calm.alarms.is_empty() { Ok(()) } else { Err("there were false alarms".into()) }
 }
 
-/// Threads that compute for nothing, four for each core.
+/// Threads that compute for nothing, four for each core. All limits are four times as long then.
 struct Hogs(Arc<AtomicBool>);
 
 impl Hogs {
