@@ -21,8 +21,13 @@ struct Job {
 
 impl Job {
     fn new(nodes: RangeInclusive<usize>, max_restarts: u32) -> Job {
-        let plan =
-            Plan { nodes: nodes.clone(), max_restarts, cost_model: b"m".to_vec(), settle: Duration::from_secs(5) };
+        let plan = Plan {
+            nodes: nodes.clone(),
+            max_restarts,
+            cost_model: b"m".to_vec(),
+            settle: Duration::from_secs(5),
+            stall: Duration::from_secs(300),
+        };
         let now = Instant::now();
         let own = pb::NodeHello { node_rank: Some(0), ..hello("a", 2, nodes.clone()) };
         Job { root: RootState::new(plan, own, now), now, nodes }
