@@ -71,11 +71,17 @@ fn what_cannot_be_written_is_said_before_anything_runs() {
 fn a_dry_run_shows_where_things_would_go() {
     let folder = Folder::new();
     folder.sh("never", "touch ran");
-    let args = ["-n", "1", "--dry-run", "--log-dir", "logs", "--events", "e", "--stall", "60", "--bind", "none", "./never"];
+    let args =
+        ["-n", "1", "--dry-run", "--log-dir", "logs", "--events", "e", "--stall", "60", "--bind", "none", "./never"];
     let output = run(&folder, &args);
     let text = stdout(&output);
-    for line in ["ends:  3 s after a failure, 60 s after a stall", "logs:  logs", "event: logs/events.jsonl", "event: e", "rank 0: all cores"]
-    {
+    for line in [
+        "ends:  3 s after a failure, 60 s after a stall",
+        "logs:  logs",
+        "event: logs/events.jsonl",
+        "event: e",
+        "rank 0: all cores",
+    ] {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
