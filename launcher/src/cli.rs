@@ -11,6 +11,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use oflow::control::{SetBy, VARIABLES};
 
 use crate::EXIT_CODES;
+use crate::cores::Bind;
 
 /// Most ranks one oflaunch starts.
 pub const MAX_RANKS: u16 = 1024;
@@ -44,6 +45,22 @@ pub struct Cli {
     /// Seconds the other ranks get to end by themselves after one has failed
     #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
     pub timeout: Duration,
+
+    /// Seconds that ranks may wait for one that lives but does not come, before the job is ended
+    #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
+    pub stall: Duration,
+
+    /// Folder for rank-N.log (what each rank printed, with times), events.jsonl, and what is written on a failure
+    #[arg(long, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+
+    /// File to which what happens is appended, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+
+    /// What each rank is bound to
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "cores")]
+    pub bind: Bind,
 
     /// Memory that a boxing may take on a rank besides its source and its result, e.g. 256M; where no way keeps it, the one that
     /// takes least is used, with a warning [default: no limit]

@@ -2,14 +2,19 @@
 //!
 //! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`]. Every collective is
 //! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
-//! deadlocks) and [`shm`] (processes of one host) are transports. [`nccl`] moves what lies on GPUs, and finds its members
+//! deadlocks), [`shm`] (processes of one host) and [`hosts`] (shared memory within hosts, [`tcp`] between them) are
+//! transports, and so is `mpi` (cargo feature). [`nccl`] moves what lies on GPUs, and finds its members
 //! through one of them.
 
 mod clock;
 pub mod collectives;
+pub mod hosts;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod nccl;
 pub mod shm;
 pub mod sim;
+pub mod tcp;
 mod team;
 pub mod transport;
 

@@ -142,6 +142,10 @@ pub unsafe trait Transport: Send {
     fn reject(&self, call: &Call, from: usize);
     /// Ends a call. A rendezvous transport waits here until all posts have been read.
     fn finish(&self, call: &Call) -> Result<()>;
+    /// The host of each rank; empty where all ranks are on one. Ranks of a host follow each other.
+    fn hosts(&self) -> &[usize] {
+        &[]
+    }
     /// See [`Communicator::pulse`](super::Communicator::pulse). By default nothing ever fails.
     fn pulse(&self) -> Arc<dyn Pulse> {
         Arc::new(Well)

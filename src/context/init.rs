@@ -5,7 +5,7 @@ use crate::boxing::{Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
-use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local};
+use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local, TRANSPORT_VARIABLE};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
@@ -117,36 +117,84 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
         program_hash: program_hash(),
     };
     let control = Arc::new(ControlClient::connect(env, hello)?);
-    let comm: Arc<dyn Communicator> = match env.shm_fd {
+    if env.world > 1 && wants_mpi()? {
+        let comm = mpi_comm(env, &control)?;
+        let planner = Planner::new(Model { ranks_per_host: env.local_world % env.world, ..cost_model(&control)? });
+        // MPI moves bytes only while it is called, so a thread of its own would have nothing to overlap.
+        return RankCtx::new(comm, Some(control), planner, VmMode::Inline);
+    }
+    let arena = match env.shm_fd {
         Some(fd) => {
             // SAFETY: the launcher passed this descriptor to this process alone; nobody else owns it here.
             let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-            let arena = ShmArena::from_fd(&fd, env.rank, env.world)?;
-            let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-            Arc::new(arena.comm(env.rank, ShmOptions::for_host(env.local_world, cores))?)
+            Some(ShmArena::from_fd(&fd, env.local_rank, env.local_world)?)
         }
-        None if env.world == 1 => Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?),
-        None => {
-            return Err(Error::unsupported("ranks on different hosts cannot talk yet: no shared memory was passed")
-                .help("start the job with oflaunch on one host"));
+        None => None,
+    };
+    let (comm, ranks_per_host): (Arc<dyn Communicator>, usize) = match arena {
+        _ if env.local_world < env.world && env.nodes > 1 => super::hosts::join(env, &control, arena)?,
+        Some(arena) if env.local_world == env.world => {
+            let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+            (Arc::new(arena.comm(env.rank, ShmOptions::for_host(env.local_world, cores))?), 0)
+        }
+        None if env.world == 1 => (Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?), 0),
+        _ => {
+            return Err(Error::unsupported(
+                "the ranks of this host cannot talk: no shared memory was passed, or of others",
+            )
+            .help("start the job with oflaunch"));
         }
     };
     // A core that nobody computes on takes the large boxings, which then overlap with compute.
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = env.threads.unwrap_or(1);
     let spare = env.world > 1 && cores > threads && env.local_world * (threads + 1) <= host_cores();
-    let planner = Planner::new(cost_model(&control, env)?);
+    let planner = Planner::new(Model { ranks_per_host, ..cost_model(&control)? });
     RankCtx::new(comm, Some(control), planner, if spare { VmMode::CommThread } else { VmMode::Inline })
 }
 
+/// Whether the user wants the ranks to talk through the MPI library of the site.
+fn wants_mpi() -> Result<bool> {
+    match std::env::var(TRANSPORT_VARIABLE) {
+        Err(_) => Ok(false),
+        Ok(text) if text == "own" => Ok(false),
+        Ok(text) if text == "mpi" => Ok(true),
+        Ok(text) => {
+            Err(Error::argument(format!("environment variable {TRANSPORT_VARIABLE} is {text:?}, not own or mpi")))
+        }
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>) -> Result<Arc<dyn Communicator>> {
+    use crate::comm::{Pulse, mpi};
+    /// What the control plane knows; MPI itself does not see that a rank has died.
+    struct Control(Arc<ControlClient>);
+    impl Pulse for Control {
+        fn failure(&self) -> Option<Error> {
+            self.0.has_failed().then(|| self.0.failure()).flatten().map(Error::from)
+        }
+        fn has_left(&self, _rank: usize) -> bool {
+            false
+        }
+    }
+    let pulse = Arc::new(Control(control.clone()));
+    Ok(Arc::new(mpi::join(env.rank, env.world, pulse, mpi::MpiOptions::default())?))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn mpi_comm(_env: &LaunchEnv, _control: &Arc<ControlClient>) -> Result<Arc<dyn Communicator>> {
+    Err(Error::unsupported(format!("{TRANSPORT_VARIABLE}=mpi, but this program was built without MPI"))
+        .help("build it with the cargo feature `mpi` of oflow, or unset the variable: ranks that mpirun starts also talk without MPI"))
+}
+
 /// The cost model that the launcher gives to every rank: all plan alike, because all read the same bytes.
-fn cost_model(control: &ControlClient, env: &LaunchEnv) -> Result<Model> {
-    let model = match control.cost_model() {
+fn cost_model(control: &ControlClient) -> Result<Model> {
+    Ok(match control.cost_model() {
         [] => Model::default(),
         bytes => serde_json::from_slice(bytes)
             .map_err(|e| Error::comm("the cost model that the launcher sent cannot be read").because(e))?,
-    };
-    Ok(Model { ranks_per_host: if env.local_world < env.world { env.local_world } else { 0 }, ..model })
+    })
 }
 
 /// Cores of the host, whatever this process is bound to.

@@ -4,6 +4,7 @@
 //! entered explicitly on a thread ([`init`], [`RankCtx::enter`]); a global tensor used on a thread without one is an error.
 //! Local tensors need none. Start at [`RankCtx`].
 
+mod hosts;
 mod init;
 mod modes;
 mod policy;

@@ -1,6 +1,7 @@
 //! What the launcher tells a rank through the environment.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::str::FromStr;
 
@@ -50,6 +51,11 @@ pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
 /// The user's choice of how GPUs exchange bytes.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 
+/// The user's choice of how ranks exchange bytes.
+pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
+
+/// The address of this host that the data plane uses between hosts.
+pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
 /// Names the folder in which the ranks leave their flight records.
 pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 
@@ -91,6 +97,11 @@ pub const VARIABLES: &[Variable] = &[
         set_by: SetBy::User,
     },
     Variable {
+        name: ADDRESS_VARIABLE,
+        meaning: "address of this host at which ranks of other hosts reach its ranks [default: that of the route to the control service]",
+        set_by: SetBy::Either,
+    },
+    Variable {
         name: "OFLOW_LOG",
         meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",
         set_by: SetBy::User,
@@ -108,6 +119,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: COMM_VARIABLE,
         meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: TRANSPORT_VARIABLE,
+        meaning: "how ranks exchange bytes: own, or mpi (through the MPI library of the site; cargo feature `mpi`) [default: own]",
         set_by: SetBy::User,
     },
     Variable {
@@ -149,6 +165,8 @@ pub struct LaunchEnv {
     pub token: Token,
     /// Inherited descriptor of the host's shared memory arena, where there is one.
     pub shm_fd: Option<RawFd>,
+    /// The address of this host for ranks of other hosts, where somebody knows it.
+    pub address: Option<IpAddr>,
     /// Whether the launcher wants to hear at the end what this rank has communicated.
     pub report: bool,
     /// Compute threads of this rank, where said.
@@ -223,6 +241,7 @@ impl LaunchEnv {
             Some(text) if text == "1" => true,
             Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
         };
+        let address = reader.address()?;
         let threads = match reader.text(OFLOW_THREADS)? {
             None => None,
             Some(text) => {
@@ -242,6 +261,7 @@ impl LaunchEnv {
             master_port,
             token,
             shm_fd,
+            address,
             report,
             threads,
         }))
@@ -262,6 +282,7 @@ impl LaunchEnv {
             (OFLOW_TOKEN, self.token.expose().to_string()),
         ];
         vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
+        vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
         vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
         vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
         vars
@@ -280,6 +301,10 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
 
     pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>> {
         self.text(name)?.map(|text| parse(name, &text, "a whole number")).transpose()
+    }
+
+    pub(super) fn address(&self) -> Result<Option<IpAddr>> {
+        self.text(ADDRESS_VARIABLE)?.map(|text| parse(ADDRESS_VARIABLE, &text, "an address of this host")).transpose()
     }
 
     /// The first of them that is set.
@@ -329,6 +354,7 @@ mod tests {
             master_port: 4711,
             token: "0123456789abcdef".repeat(4).parse().unwrap(),
             shm_fd: Some(7),
+            address: Some([10, 0, 0, 2].into()),
             report: true,
             threads: Some(2),
         }
@@ -357,7 +383,8 @@ mod tests {
     #[test]
     fn every_missing_variable_is_named() {
         let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
-        let not_needed = [OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES, MASTER_ADDR, MASTER_PORT];
+        let not_needed =
+            [ADDRESS_VARIABLE, OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES, MASTER_ADDR, MASTER_PORT];
         for name in whole.keys().filter(|n| !not_needed.contains(*n)) {
             let mut vars = whole.clone();
             vars.remove(name);
@@ -395,6 +422,7 @@ mod tests {
             (OFLOW_SHM_FD, "x"),
             (OFLOW_REPORT, "yes"),
             (OFLOW_THREADS, "0"),
+            (ADDRESS_VARIABLE, "node7"),
             (NODE_RANK, "2"),
             (NNODES, "5"),
         ] {

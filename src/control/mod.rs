@@ -20,7 +20,8 @@ mod vitals;
 pub use crate::error::Place;
 pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{
-    COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy, VARIABLES, Variable,
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy,
+    TRANSPORT_VARIABLE, VARIABLES, Variable,
 };
 pub use failure::{Failure, FailureKind};
 pub use local::Local;

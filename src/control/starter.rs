@@ -5,6 +5,7 @@
 //! one, would train N models instead of one.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::Path;
 
 use super::env::{
@@ -134,6 +135,8 @@ pub struct Found {
     pub root_host: Option<String>,
     /// The port on which the first host is to be reached.
     pub root_port: u16,
+    /// The address of this host for ranks of other hosts, where one was given.
+    pub address: Option<IpAddr>,
     /// The secret of the job, where one was given.
     pub token: Option<Token>,
     /// Compute threads of this rank, where said.
@@ -435,7 +438,8 @@ impl Place {
         };
         Ok(Found {
             starter: starter.name,
-            job: format!("{}-{:016x}", kind_name(starter.kind), digest(&job)),
+            // With the host: a test may play several on one machine.
+            job: format!("{}-{:016x}-{node}", kind_name(starter.kind), digest(&job)),
             rank,
             world,
             local_rank,
@@ -444,6 +448,7 @@ impl Place {
             nodes,
             root_host,
             root_port,
+            address: vars.address()?,
             token: given_token(vars)?,
             threads,
         })

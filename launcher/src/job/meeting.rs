@@ -29,7 +29,8 @@ impl Meeting {
             let options = AgentOptions {
                 cost_model: job.cost_model.clone(),
                 max_restarts: job.max_restarts,
-                log: log(output),
+                stall: job.stall,
+                log: log(job, output),
                 ..AgentOptions::alone(job.nproc, token.clone())
             };
             return Ok(Meeting { options, token, invitation: None });
@@ -63,16 +64,20 @@ impl Meeting {
             cost_model: job.cost_model.clone(),
             program,
             tls: hosts.tls_dir.clone(),
-            log: log(output),
+            stall: job.stall,
+            log: log(job, output),
             ..AgentOptions::alone(job.nproc, token.clone())
         };
         Ok(Meeting { options, token, invitation })
     }
 }
 
-fn log(output: &Output) -> Arc<dyn Fn(&str) + Send + Sync> {
-    let output = output.weak();
-    Arc::new(move |line| output.say_if_room(line))
+fn log(job: &Job, output: &Output) -> Arc<dyn Fn(&str) + Send + Sync> {
+    let (output, events) = (output.weak(), job.events.clone());
+    Arc::new(move |line| {
+        events.warning(None, line);
+        output.say_if_room(line);
+    })
 }
 
 /// The token from the file, or from the environment.

@@ -1,27 +1,35 @@
 //! One job from the command line to the exit code: find or build the program, start the ranks, watch over them.
 
+mod flights;
 mod meeting;
+mod stopped;
 mod supervise;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
+use oflow::comm::tcp::local_address;
 use oflow::control::service::{Agent, Assignment, Next};
-use oflow::control::{COMM_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token};
+use oflow::control::{
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token,
+};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
+use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::cli::{Cli, Hosts, Profile, Way, describe};
+use crate::events::Events;
 use crate::libraries::{self, Farm};
+use crate::logs::{self, Logs};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
@@ -29,6 +37,7 @@ use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
+use flights::Flights;
 use meeting::Meeting;
 use supervise::{Scene, Signals};
 
@@ -67,6 +76,12 @@ pub struct Job {
     pub report: bool,
     /// How GPUs exchange bytes, where the user says.
     pub comm: Option<Way>,
+    /// How long ranks may wait for one that lives but does not come.
+    pub stall: Duration,
+    /// Folder for the ranks' logs and what is written on a failure.
+    pub log_dir: Option<PathBuf>,
+    /// Where events go.
+    pub events: Events,
 }
 
 /// Does what the command line says; returns the exit code of the job.
@@ -82,19 +97,23 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         hosts: cli.hosts,
         max_restarts: cli.max_restarts,
         threads,
-        cores: cores::split(&available, nproc, threads),
+        cores: cores::bind(cli.bind, &available, &cores::numa_nodes(&available), nproc, threads),
         grace: cli.timeout,
         prefix: !cli.no_prefix,
         verbose: cli.verbose,
         cost_model: cost_model.to_ranks(cli.boxing_memory),
         report: cli.report,
         comm: cli.comm,
+        stall: cli.stall,
+        log_dir: cli.log_dir,
+        events: Events::default(),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
-        print!("{}", dry_run(&mut job, program, profile, &cost_model)?);
+        print!("{}", dry_run(&mut job, program, profile, &cost_model, cli.events)?);
         return Ok(0);
     }
+    job.events = Events::to(&event_files(job.log_dir.as_deref(), cli.events)?)?;
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
@@ -110,7 +129,18 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             Some(built)
         }
     };
-    Ok(start(&job, build, None)?.0)
+    let outcome = start(&job, build, None);
+    let code = outcome.as_ref().map_or_else(|failed| failed.code, |(code, _)| *code);
+    job.events.tell("end", json!({ "code": code }));
+    Ok(outcome?.0)
+}
+
+/// The files that events go to.
+fn event_files(log_dir: Option<&Path>, events: Option<PathBuf>) -> Result<Vec<PathBuf>, Failed> {
+    if let Some(folder) = log_dir {
+        logs::make_folder(folder)?;
+    }
+    Ok(log_dir.map(|d| d.join("events.jsonl")).into_iter().chain(events).collect())
 }
 
 /// Runs a job that needs no build; returns its exit code and what its ranks have put under a key.
@@ -137,7 +167,9 @@ async fn run_ranks(
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
     allow_descriptors(job.nproc);
     let closed = Arc::new(Notify::new());
-    let (output, writer) = Output::start(Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix), closed.clone())
+    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder)).transpose()?;
+    let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
+    let (output, writer) = Output::start(style, logs, closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
     let meeting = Meeting::arrange(job, &output).await?;
     let agent = Agent::start(meeting.options).await.map_err(|e| Failed::new(e.to_string()))?;
@@ -154,6 +186,7 @@ async fn run_ranks(
         let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
+    let flights = Flights::prepare(job.log_dir.as_deref());
     let outcome = loop {
         if job.verbose {
             output.say(&format!("control service at {}", agent.address())).await;
@@ -162,7 +195,18 @@ async fn run_ranks(
         let ended = match arena {
             Ok((arena, fd)) => {
                 let recipes = (0..job.nproc)
-                    .map(|local| recipe(job, part, local, &agent, &meeting.token, fd.as_raw_fd(), farm.as_ref()))
+                    .map(|local| {
+                        recipe(
+                            job,
+                            part,
+                            local,
+                            &agent,
+                            &meeting.token,
+                            fd.as_raw_fd(),
+                            farm.as_ref(),
+                            flights.as_ref(),
+                        )
+                    })
                     .collect();
                 let (output, signals) = (output.clone(), &mut signals);
                 let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
@@ -208,11 +252,17 @@ async fn run_ranks(
                 let hosts =
                     if again.nodes == part.nodes { String::new() } else { format!(" on {} hosts", again.nodes) };
                 output.say(&format!("{what}: {} ranks{hosts}", again.world)).await;
+                job.events.tell("restart", json!({ "restart": again.restart, "world": again.world }));
                 part = again;
             }
             Err(e) => break Err(Failed::new(e.to_string())),
         }
     };
+    // Of a job that a person or a scheduler has ended nobody wants to know more.
+    let failed = !matches!(outcome, Ok(0 | 129 | 130 | 143));
+    if let Some(where_to_look) = flights.and_then(|f| f.finish(failed)) {
+        output.say(&where_to_look).await;
+    }
     if job.report && part.node == 0 {
         output.say(&communication(part.world, &agent.reports())).await;
     }
@@ -224,6 +274,7 @@ async fn run_ranks(
     Ok((outcome?, key.and_then(|k| agent.value(k))))
 }
 
+#[allow(clippy::too_many_arguments)]
 fn recipe(
     job: &Job,
     part: Assignment,
@@ -232,6 +283,7 @@ fn recipe(
     token: &Token,
     arena: RawFd,
     farm: Option<&Farm>,
+    flights: Option<&Flights>,
 ) -> Recipe {
     let address = agent.address();
     let env = LaunchEnv {
@@ -245,6 +297,11 @@ fn recipe(
         master_port: address.port(),
         token: token.clone(),
         shm_fd: Some(arena),
+        // What the user has set the ranks inherit.
+        address: match &job.hosts.rdzv {
+            Some(rdzv) if std::env::var_os(ADDRESS_VARIABLE).is_none() => local_address(rdzv.as_str()).ok(),
+            _ => None,
+        },
         report: job.report,
         threads: Some(job.threads),
     };
@@ -252,6 +309,7 @@ fn recipe(
     vars.push((RESTART_VARIABLE, part.restart.to_string().into()));
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
+    vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
     Recipe {
         program: job.program.clone(),
         args: job.args.clone(),
@@ -284,7 +342,13 @@ fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
 }
 
 /// What would be run, as text.
-fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -> Result<String, Failed> {
+fn dry_run(
+    job: &mut Job,
+    program: Program,
+    profile: Profile,
+    model: &InForce,
+    events: Option<PathBuf>,
+) -> Result<String, Failed> {
     let mut text = String::new();
     let mut line = |l: String| text.extend([l.as_str(), "\n"]);
     match program {
@@ -302,6 +366,18 @@ fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -
     line(format!("run:   {}", command.join(" ")));
     line(format!("ranks: {}, {} compute threads each", job.nproc, job.threads));
     line(format!("costs: {}", model.describe()));
+    line(format!("ends:  {} s after a failure, {} s after a stall", job.grace.as_secs_f64(), job.stall.as_secs_f64()));
+    if let Some(folder) = &job.log_dir {
+        line(format!("logs:  {}", folder.display()));
+    }
+    for file in job.log_dir.as_ref().map(|d| d.join("events.jsonl")).into_iter().chain(events) {
+        line(format!("event: {}", file.display()));
+    }
+    let nodes = cores::numa_nodes(&cores::available());
+    if nodes.len() > 1 {
+        let nodes: Vec<String> = nodes.iter().map(|n| cores::describe(n)).collect();
+        line(format!("numa:  {} nodes with cores {}", nodes.len(), nodes.join(" | ")));
+    }
     if let Some(rdzv) = &job.hosts.rdzv {
         let number = job.hosts.node_rank.map_or("in order of arrival".to_string(), |k| k.to_string());
         line(format!("hosts: {}, which meet at {rdzv}; number of this one: {number}", describe(&job.hosts.nnodes)));

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use oflow::comm::shm::ShmArena;
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
@@ -20,6 +21,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
+use super::stopped::{Stopped, kills_for_memory, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
@@ -38,7 +40,7 @@ const TERMINATE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(500);
 /// A live rank that is silent for so long is worth a warning.
 const SILENT: Duration = Duration::from_secs(10);
-const LOOK_FOR_SILENCE: Duration = Duration::from_secs(1);
+const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
 
@@ -95,8 +97,18 @@ pub(super) async fn run(
         ended: Vec::new(),
         alive: 0,
         silent: Vec::new(),
+        stopped: Stopped::default(),
         ending: None,
     };
+    job.events.tell(
+        "start",
+        json!({
+            "program": job.program.to_string_lossy(),
+            "args": job.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>(),
+            "world": part.world, "first_rank": part.first_rank, "nproc": part.nproc,
+            "node": part.node, "nodes": part.nodes, "restart": part.restart,
+        }),
+    );
     for (rank, recipe) in (part.first_rank..).zip(&recipes) {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
@@ -127,7 +139,10 @@ pub(super) async fn run(
             _ = agent.failed(), if watch.ending.is_none() => watch.decided().await,
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
-            _ = look.tick() => watch.look_for_silence().await,
+            _ = look.tick() => {
+                watch.look_for_stopped().await;
+                watch.look_for_silence().await;
+            }
         }
     }
     Ok(watch.ending.map_or(0, |e| e.code))
@@ -164,6 +179,7 @@ struct Watch<'a> {
     alive: usize,
     /// Ranks that have been warned of.
     silent: Vec<usize>,
+    stopped: Stopped,
     ending: Option<Ending>,
 }
 
@@ -174,6 +190,7 @@ impl Watch<'_> {
         match self.connect(rank, &mut child, pidfd, &tail) {
             Ok((pidfd, pumps)) => {
                 let group = Arc::new(group);
+                self.job.events.tell("rank-started", json!({ "rank": rank, "pid": group.pid() }));
                 self.groups.push(group.clone());
                 self.alive += 1;
                 tokio::spawn(reap(rank, child, pidfd, group, pumps, tail, ended.clone()));
@@ -229,6 +246,11 @@ impl Watch<'_> {
             }
         }
         self.alive -= ends.len();
+        for end in &ends {
+            let message = if end.success() { String::new() } else { end.describe() };
+            let fields = json!({ "rank": end.rank, "pid": end.pid, "code": end.code(), "message": message });
+            self.job.events.tell("rank-ended", fields);
+        }
         self.ended.extend(ends.iter().map(|e| e.rank));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();
@@ -300,6 +322,13 @@ impl Watch<'_> {
         if let Some(rank) = failure.rank {
             self.poison(rank, code.unwrap_or(EXIT_FAILED));
         }
+        // It would use up the time of grace and would not end by itself.
+        if matches!(failure.kind, FailureKind::Stopped | FailureKind::Stalled)
+            && let Some(group) = failure.rank.and_then(|r| self.groups.get(r.checked_sub(self.part.first_rank)?))
+        {
+            group.signal(Signal::KILL);
+        }
+        self.job.events.failure(&failure);
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
             code: code.unwrap_or(EXIT_FAILED),
@@ -330,6 +359,7 @@ impl Watch<'_> {
         let until = (signal != Signal::INT).then(|| Instant::now() + self.job.grace);
         let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
         self.ending = Some(Ending { code, culprit: None, step: Step::Grace(until) });
+        self.job.events.failure(&Failure::of_job(FailureKind::Interrupted, format!("{name} ended the job")));
         if self.part.nodes > 1 {
             let text = format!("node {} was ended by {name}", self.part.node);
             self.agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
@@ -342,7 +372,9 @@ impl Watch<'_> {
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
         let text = "the output of oflaunch was closed";
-        self.agent.end(Failure::of_job(FailureKind::Interrupted, text), EXIT_BROKEN_PIPE);
+        let failure = Failure::of_job(FailureKind::Interrupted, text);
+        self.job.events.failure(&failure);
+        self.agent.end(failure, EXIT_BROKEN_PIPE);
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -369,6 +401,28 @@ impl Watch<'_> {
         }
     }
 
+    /// A rank whose process is stopped keeps the others waiting until somebody lets it go on; nobody will.
+    async fn look_for_stopped(&mut self) {
+        let now = std::time::Instant::now();
+        for local in 0..self.groups.len() {
+            let (rank, pid) = (self.part.first_rank + local, self.groups[local].pid());
+            if self.ended.contains(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
+                continue;
+            }
+            let for_it = format!("waits for rank {local} ");
+            let waits = (0..self.part.nproc).find_map(|other| {
+                let status = self.arena.status(other).filter(|s| s.starts_with(&for_it))?;
+                let call = status.split_once(", in ").map_or(String::new(), |(_, call)| format!(", in {call}"));
+                Some(format!("; rank {} waits for it{call}", self.part.first_rank + other))
+            });
+            let text = format!(
+                "rank {rank} (pid {pid}) was stopped by a signal and does not go on{}",
+                waits.unwrap_or_default()
+            );
+            self.fail(Failure::of_rank(rank, FailureKind::Stopped, text), EXIT_FAILED).await;
+        }
+    }
+
     async fn look_for_silence(&mut self) {
         let now = self.agent.silent(SILENT);
         self.silent.retain(|rank| now.iter().any(|s| s.rank == *rank));
@@ -384,6 +438,7 @@ impl Watch<'_> {
                     silence.since.as_secs_f64(),
                     silence.progress
                 );
+                self.job.events.warning(Some(silence.rank), text.trim_start_matches("warning: "));
                 self.output.say(&text).await;
             }
         }
@@ -404,6 +459,7 @@ async fn reap(
     tail: Arc<Tail>,
     ended: mpsc::UnboundedSender<Ended>,
 ) {
+    let killed_before = kills_for_memory();
     // Should this fail, the wait below blocks until the rank ends: late, but right.
     let _readable = pidfd.readable().await;
     group.close();
@@ -416,8 +472,8 @@ async fn reap(
     // Nobody else waits for our children; should it happen, the end counts as a failure.
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
-    let tail = tail.lines();
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
+    let (tail, out_of_memory) = (tail.lines(), kills_for_memory() > killed_before);
+    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.

@@ -79,6 +79,8 @@ pub fn oflaunch(folder: &Folder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oflaunch"));
     // Whoever runs the tests may have calibrated.
     command.current_dir(folder.path()).stdin(Stdio::null()).env("OFLOW_MODEL", "default");
+    // The flight records of jobs that fail go with the folder.
+    command.env("TMPDIR", folder.path());
     command
 }
 

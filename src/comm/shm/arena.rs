@@ -227,17 +227,22 @@ impl ShmArena {
 
     /// The communicator of a rank; once for each rank.
     pub fn comm(self: &Arc<Self>, rank: usize, options: ShmOptions) -> Result<ShmComm> {
+        Ok(Collectives::new(self.transport(rank, options)?))
+    }
+
+    /// What the communicator of a rank stands on; once for each rank.
+    pub fn transport(self: &Arc<Self>, rank: usize, options: ShmOptions) -> Result<ShmTransport> {
         let Some(record) = (rank < self.world()).then(|| self.record(rank)) else {
             return Err(Error::argument(format!("rank {rank} in a world of {}", self.world())));
         };
         if record.state.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Err(Error::comm(format!("rank {rank} has opened its communicator before")));
         }
-        Ok(Collectives::new(ShmTransport::new(self.clone(), rank, options)))
+        Ok(ShmTransport::new(self.clone(), rank, options))
     }
 
     /// Marks the job as failed because `rank` died (`code`: its exit code or signal) and ends every rank's waits. The first
-    /// call counts.
+    /// call counts. The rank's number is only told: in a job on several hosts it is that of the world, also of a rank elsewhere.
     pub fn poison(&self, rank: usize, code: i32) {
         let word = (rank as u64 + 1) << 32 | code as u32 as u64;
         let _ = self.header().poison.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);

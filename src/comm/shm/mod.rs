@@ -10,6 +10,7 @@ mod sync;
 mod transport;
 
 pub use arena::{RankState, ShmArena};
+pub(super) use transport::Beside;
 pub use transport::{ShmComm, ShmOptions, ShmTransport};
 
 #[cfg(all(test, not(oflow_loom)))]

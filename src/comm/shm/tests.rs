@@ -122,7 +122,7 @@ fn what_was_posted_before_leaving_is_still_read() {
 #[test]
 fn a_missing_rank_is_named_when_the_time_is_over() {
     let (arena, _fd) = ShmArena::create(3, 4096).unwrap();
-    let short = ShmOptions { spins: 0, timeout: Duration::from_millis(20) };
+    let short = ShmOptions { spins: 0, timeout: Duration::from_millis(20), first: 0 };
     let (comm, _other) = (arena.comm(0, short).unwrap(), arena.comm(2, short).unwrap());
     let e = comm.barrier(&all(&comm), &tag(2, "alone")).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Comm);

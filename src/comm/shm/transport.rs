@@ -7,7 +7,7 @@ use crate::comm::{Collective, Collectives, Pulse, team};
 use crate::error::{Error, Result};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A rank's communicator over shared memory.
 pub type ShmComm = Collectives<ShmTransport>;
@@ -19,14 +19,22 @@ pub struct ShmOptions {
     pub spins: u32,
     /// A wait that takes longer is an error that names who is missing.
     pub timeout: Duration,
+    /// Number in the world of the host's first rank, for messages: within the arena ranks count from 0.
+    pub first: usize,
 }
 
 impl ShmOptions {
     /// For `ranks` of this host, each with its threads, on `cores`: where every rank has a core of its own, waiting for
     /// one spins; where they share, spinning would keep the awaited rank from running.
     pub fn for_host(ranks: usize, cores: usize) -> ShmOptions {
-        ShmOptions { spins: if ranks <= cores { 4000 } else { 20 }, timeout: Duration::from_secs(30 * 60) }
+        ShmOptions { spins: if ranks <= cores { 4000 } else { 20 }, timeout: Duration::from_secs(30 * 60), first: 0 }
     }
+}
+
+/// What a rank does beside waiting for one of its host.
+pub(in crate::comm) trait Beside {
+    /// Looks after it once; for how long the rank may sleep then.
+    fn look(&self) -> Result<Duration>;
 }
 
 /// A rank that posts as much at once gets the memory of all its buffers in one step.
@@ -36,6 +44,7 @@ const POPULATE_FROM: usize = 64 << 10;
 pub struct ShmTransport {
     arena: Arc<ShmArena>,
     rank: usize,
+    first: usize,
     patience: Patience,
     ledger: RefCell<Ledger>,
     /// How many of this rank's posts each peer is known to have taken.
@@ -52,6 +61,7 @@ impl ShmTransport {
         ShmTransport {
             arena,
             rank,
+            first: options.first,
             patience: Patience { spins: options.spins, timeout: options.timeout },
             ledger: RefCell::new(Ledger::new(world)),
             acked: RefCell::new(vec![0; world]),
@@ -60,14 +70,33 @@ impl ShmTransport {
         }
     }
 
-    fn wait(&self, flag: &Flag, done: impl Fn(u32) -> bool, call: &Call, on: usize, to: &str) -> Result<()> {
-        let line = || format!("waits for rank {on} {to}, in {call}");
+    fn wait(&self, flag: &Flag, done: impl Fn(u32) -> bool, wait: Wait, beside: Option<&dyn Beside>) -> Result<()> {
+        let Wait { call, on, to } = wait;
+        let name = self.first + on;
+        let line = || format!("waits for rank {name} {to}, in {call}");
         let slept = Cell::new(false);
         let sleeping = || {
-            slept.set(true);
-            self.arena.set_status(self.rank, format_args!("waits for rank {on} {to}, in {call}"));
+            if !slept.replace(true) {
+                self.arena.set_status(self.rank, format_args!("waits for rank {name} {to}, in {call}"));
+            }
         };
-        let result = flag.wait(self.patience, done, || self.alarm(call, on, &line), sleeping);
+        let once = |patience| flag.wait(patience, &done, || self.alarm(call, on, &line), sleeping);
+        let result = match beside {
+            None => once(self.patience),
+            Some(beside) => match once(Patience { timeout: Duration::ZERO, ..self.patience }) {
+                Err(Stop::Timeout) => {
+                    let start = Instant::now();
+                    loop {
+                        let timeout = beside.look()?.min(self.patience.timeout);
+                        match once(Patience { spins: 1, timeout }) {
+                            Err(Stop::Timeout) if start.elapsed() < self.patience.timeout => {}
+                            result => break result,
+                        }
+                    }
+                }
+                result => result,
+            },
+        };
         match result {
             Ok(()) => {
                 if slept.get() {
@@ -82,34 +111,106 @@ impl ShmTransport {
 
     /// Why a wait for rank `on` cannot end well any more.
     fn alarm(&self, call: &Call, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
-        let me = self.rank;
+        let (me, name) = (self.first + self.rank, self.first + on);
         if let Some((rank, code)) = self.arena.poisoned() {
             return Some(Error::peer(format!("rank {rank} died with code {code} while rank {me} {}", line())));
         }
-        if self.arena.link(me, on).rejected() {
+        if self.arena.link(self.rank, on).rejected() {
             let theirs = self.arena.status(on).unwrap_or_else(|| "another call".into());
-            return Some(diverged((me, &call.describe()), (on, &theirs)));
+            return Some(diverged((me, &call.describe()), (name, &theirs)));
         }
         if self.arena.state(on) == RankState::Left {
-            return Some(Error::peer(format!("rank {on} has ended while rank {me} {}", line())));
+            return Some(Error::peer(format!("rank {name} has ended while rank {me} {}", line())));
         }
         None
     }
 
     fn late(&self, on: usize, line: &str) -> Error {
+        let first = self.first;
         let others: Vec<String> = (0..self.arena.world())
             .filter(|r| *r != self.rank)
-            .map(|r| match (self.arena.state(r), self.arena.status(r)) {
-                (RankState::Absent, _) => format!("rank {r} has not started"),
-                (RankState::Left, _) => format!("rank {r} has ended"),
-                (RankState::Attached, Some(s)) => format!("rank {r} {s}"),
-                (RankState::Attached, None) => format!("rank {r} is not in a call"),
+            .map(|r| match (first + r, self.arena.state(r), self.arena.status(r)) {
+                (r, RankState::Absent, _) => format!("rank {r} has not started"),
+                (r, RankState::Left, _) => format!("rank {r} has ended"),
+                (r, RankState::Attached, Some(s)) => format!("rank {r} {s}"),
+                (r, RankState::Attached, None) => format!("rank {r} is not in a call"),
             })
             .collect();
         let seconds = self.patience.timeout.as_secs_f64();
-        let me = self.rank;
+        let (me, on) = (first + self.rank, first + on);
         Error::comm(format!("rank {on} is missing: after {seconds} s rank {me} {line}\n  {}", others.join("\n  ")))
     }
+
+    /// As [`Transport::acquire`], with something to do while waiting.
+    pub(in crate::comm) fn acquire_beside(&self, call: &Call, beside: Option<&dyn Beside>) -> Result<*mut u8> {
+        let mut ledger = self.ledger.borrow_mut();
+        let mut acked = self.acked.borrow_mut();
+        let slot = ledger.slot();
+        for &(reader, n) in ledger.pending(slot) {
+            if !reached(acked[reader], n) {
+                let taken = self.arena.link(self.rank, reader).taken();
+                self.wait(taken, |c| reached(c, n), Wait { call, on: reader, to: "to read" }, beside)?;
+                acked[reader] = taken.count();
+            }
+        }
+        ledger.clear(slot);
+        Ok(self.arena.buffer(self.rank, slot))
+    }
+
+    /// Where the bytes of an outbox buffer lie.
+    pub(in crate::comm) fn own_buffer(&self, slot: usize) -> *mut u8 {
+        self.arena.buffer(self.rank, slot)
+    }
+
+    /// The buffer that the next post uses.
+    pub(in crate::comm) fn slot(&self) -> usize {
+        self.ledger.borrow().slot()
+    }
+
+    /// As [`Transport::receive`], with something to do while waiting.
+    pub(in crate::comm) fn receive_beside(
+        &self,
+        call: &Call,
+        from: usize,
+        beside: Option<&dyn Beside>,
+    ) -> Result<Arrived> {
+        let n = self.ledger.borrow().expected(from);
+        let link = self.arena.link(from, self.rank);
+        self.wait(link.ready(n), |c| c == n, Wait { call, on: from, to: "to send" }, beside)?;
+        // SAFETY: this rank is the link's reader and post `n` is there and not taken; the pointer is used until `release`.
+        let (head, ack, len, offset, slot, inline) = unsafe {
+            link.read(n, |l| {
+                (
+                    (*l).head(),
+                    (*l).ack,
+                    (*l).len as usize,
+                    (*l).offset,
+                    (*l).slot,
+                    (&raw const (*l).inline).cast::<u8>(),
+                )
+            })
+        };
+        let acked = &mut self.acked.borrow_mut()[from];
+        *acked = newer(*acked, ack);
+        if offset == INLINE_AT && len <= INLINE {
+            return Ok(Arrived { head, data: inline, len });
+        }
+        let (offset, slot) = (offset as usize, slot as usize);
+        if slot >= SLOTS || offset.saturating_add(len) > self.arena.capacity() {
+            return Err(Error::comm(format!(
+                "the shared memory is corrupt: rank {from} posted {len} bytes at {offset}"
+            )));
+        }
+        Ok(Arrived { head, data: self.arena.buffer(from, slot).wrapping_add(offset), len })
+    }
+}
+
+/// Whom a rank waits for, and what for.
+#[derive(Clone, Copy)]
+struct Wait<'a> {
+    call: &'a Call<'a>,
+    on: usize,
+    to: &'a str,
 }
 
 /// The pulse of a rank's world.
@@ -156,18 +257,7 @@ unsafe impl Transport for ShmTransport {
     }
 
     fn acquire(&self, call: &Call) -> Result<*mut u8> {
-        let mut ledger = self.ledger.borrow_mut();
-        let mut acked = self.acked.borrow_mut();
-        let slot = ledger.slot();
-        for &(reader, n) in ledger.pending(slot) {
-            if !reached(acked[reader], n) {
-                let taken = self.arena.link(self.rank, reader).taken();
-                self.wait(taken, |c| reached(c, n), call, reader, "to read")?;
-                acked[reader] = taken.count();
-            }
-        }
-        ledger.clear(slot);
-        Ok(self.arena.buffer(self.rank, slot))
+        self.acquire_beside(call, None)
     }
 
     fn publish(&self, call: &Call, parts: &[Part]) {
@@ -212,34 +302,7 @@ unsafe impl Transport for ShmTransport {
     }
 
     fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
-        let n = self.ledger.borrow().expected(from);
-        let link = self.arena.link(from, self.rank);
-        self.wait(link.ready(n), |c| c == n, call, from, "to send")?;
-        // SAFETY: this rank is the link's reader and post `n` is there and not taken; the pointer is used until `release`.
-        let (head, ack, len, offset, slot, inline) = unsafe {
-            link.read(n, |l| {
-                (
-                    (*l).head(),
-                    (*l).ack,
-                    (*l).len as usize,
-                    (*l).offset,
-                    (*l).slot,
-                    (&raw const (*l).inline).cast::<u8>(),
-                )
-            })
-        };
-        let acked = &mut self.acked.borrow_mut()[from];
-        *acked = newer(*acked, ack);
-        if offset == INLINE_AT && len <= INLINE {
-            return Ok(Arrived { head, data: inline, len });
-        }
-        let (offset, slot) = (offset as usize, slot as usize);
-        if slot >= SLOTS || offset.saturating_add(len) > self.arena.capacity() {
-            return Err(Error::comm(format!(
-                "the shared memory is corrupt: rank {from} posted {len} bytes at {offset}"
-            )));
-        }
-        Ok(Arrived { head, data: self.arena.buffer(from, slot).wrapping_add(offset), len })
+        self.receive_beside(call, from, None)
     }
 
     fn release(&self, from: usize) {

@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 
 /// A connection that says nothing is given up after this.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How long the other hosts of a failed job get to hear of this one's end.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// An earlier job of the same name that is about to end is waited for.
 const NAMESAKE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
@@ -190,6 +192,7 @@ struct Work {
 impl Hosting {
     fn start(found: &Found, token: Token, limit: Duration) -> Result<Hosting> {
         let mut options = AgentOptions::alone(found.local_world, token);
+        options.join_limit = limit;
         if found.nodes > 1 {
             let (host, port) = found.need_root()?;
             let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };
@@ -299,7 +302,6 @@ async fn begin(options: AgentOptions, wanted: Assignment, limit: Duration) -> Re
 /// Watches over the ranks of the host until all of them have gone, and the own one, too.
 async fn serve(agent: &Agent, work: Work) {
     let Work { rank, guests, arena, stop } = work;
-    let local = |r: usize| r - rank;
     let mut gone = tokio::task::JoinSet::new();
     for Guest { rank, pid, stream, .. } in guests {
         match tokio::net::UnixStream::from_std(stream) {
@@ -340,9 +342,18 @@ async fn serve(agent: &Agent, work: Work) {
             failure = agent.failed(), if !told => {
                 told = true;
                 eprintln!("oflow: {failure}");
-                let lost = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r));
-                arena.poison(lost.map_or(0, local), LOST_CODE);
+                // Those who wait in shared memory for a rank of this host; who waits for another host hears of it there.
+                if let Some(lost) = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r)) {
+                    arena.poison(lost - rank, LOST_CODE);
+                }
             }
         }
+    }
+    // The other hosts need this one until they are done, too: the first has the root, and one that went would be a lost one.
+    let failed = agent.failure().is_some();
+    let finished = agent.finish(u8::from(failed));
+    let over = if failed { tokio::time::timeout(FAREWELL, finished).await.ok() } else { Some(finished.await) };
+    if let Some(Err(error)) = over {
+        tracing::debug!("at the end of the job: {error}");
     }
 }

@@ -12,6 +12,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::comm::tcp::local_address;
 use crate::control::{Found, LaunchEnv};
 use crate::error::Result;
 
@@ -95,6 +96,10 @@ impl Place {
             master_port: self.port,
             token: self.token.parse()?,
             shm_fd,
+            address: match (found.address, found.root_host.as_deref()) {
+                (None, Some(host)) if found.nodes > 1 => Some(local_address((host, found.root_port))?),
+                (address, _) => address,
+            },
             report: false,
             threads: Some(found.threads.unwrap_or(self.threads)),
         })

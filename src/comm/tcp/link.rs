@@ -1,0 +1,437 @@
+//! One connection: what waits to be written, what has been read.
+
+use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
+use super::socket::{self, Did};
+use crate::comm::transport::{Call, SLOTS, describe};
+use crate::comm::{Collective, now_ns};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::net::TcpStream;
+
+/// Bytes that are read at once beside a payload that has a place already.
+const STAGE: usize = 32 << 10;
+/// Payloads up to this have a place in the link itself; larger ones take a buffer that all links share.
+const SMALL: usize = 4 << 10;
+
+/// Why nothing more comes over a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The peer said goodbye.
+    Left,
+    /// The connection was closed without a goodbye.
+    Closed,
+    /// The kernel reported an error.
+    Failed(Errno),
+    /// What came is no frame.
+    Garbled(&'static str),
+    /// Nobody answers.
+    Silent,
+}
+
+/// A post that is on its way out. The bytes lie in the sender's outbox.
+struct Outgoing {
+    head: [u8; MOST_HEAD],
+    head_len: usize,
+    data: *const u8,
+    len: usize,
+    written: usize,
+    /// The outbox buffer, or none for frames without payload.
+    slot: Option<usize>,
+}
+
+// SAFETY: the pointer is to an outbox of the rank that owns the link; both move to another thread together.
+unsafe impl Send for Outgoing {}
+
+/// Where a post that came in lies.
+#[derive(Default)]
+struct Incoming {
+    frame: Option<Frame>,
+    /// When its header was read, on this rank's clock.
+    read_at: u64,
+    names: Names,
+    small: Vec<u8>,
+    large: Vec<u8>,
+    filled: usize,
+}
+
+impl Incoming {
+    fn bytes(&mut self) -> &mut [u8] {
+        let len = self.frame.map_or(0, |f| f.len as usize);
+        if len <= SMALL { &mut self.small[..len] } else { &mut self.large[..len] }
+    }
+    fn is_whole(&self) -> bool {
+        self.frame.is_some_and(|f| f.len as usize == self.filled)
+    }
+}
+
+/// A post at the head of the queue.
+pub(super) struct Post {
+    pub(super) frame: Frame,
+    /// [`Head::arrived`](crate::comm::transport::Head::arrived) on this rank's clock.
+    pub(super) arrived: u64,
+    pub(super) data: *const u8,
+    pub(super) len: usize,
+}
+
+/// One end of a connection.
+pub(super) struct Link {
+    pub(super) stream: TcpStream,
+    out: VecDeque<Outgoing>,
+    /// The names last sent: addresses of op and file, line.
+    named: (usize, usize, u32),
+    /// Posts that came in and were not released: a ring from `first`, `held` of them whole or begun.
+    ring: [Incoming; SLOTS],
+    first: usize,
+    held: usize,
+    /// The last of them is not whole.
+    begun: bool,
+    stage: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Posts taken off the socket.
+    taken: u32,
+    pub(super) over: Option<End>,
+    /// Why nothing can be written any more. What the peer had to say before may still be there to read.
+    pub(super) deaf: Option<Errno>,
+    /// Since when the peer's kernel owes an answer.
+    pub(super) unanswered: Option<std::time::Instant>,
+    pub(super) rejected: Option<String>,
+    /// Bytes read so far, to see whether something moves.
+    pub(super) received: u64,
+    most: usize,
+}
+
+/// Buffers for large posts, shared by all links: the last one given back is the one in the cache.
+pub(super) type Pool = Vec<Vec<u8>>;
+
+impl Link {
+    /// A link over a connection that is proven. `most` is the longest payload.
+    pub(super) fn new(stream: TcpStream, most: usize) -> Link {
+        Link {
+            stream,
+            out: VecDeque::new(),
+            named: (0, 0, 0),
+            ring: Default::default(),
+            first: 0,
+            held: 0,
+            begun: false,
+            stage: Vec::new(),
+            start: 0,
+            end: 0,
+            taken: 0,
+            over: None,
+            deaf: None,
+            unanswered: None,
+            rejected: None,
+            received: 0,
+            most,
+        }
+    }
+
+    /// Whether something waits to be written.
+    pub(super) fn has_output(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Whether the socket is to be read: there is room for a post.
+    pub(super) fn wants_input(&self) -> bool {
+        self.over.is_none() && (self.held < SLOTS || self.begun)
+    }
+
+    fn whole(&self, i: usize) -> bool {
+        self.ring[(self.first + i) % SLOTS].is_whole()
+    }
+
+    /// Queues a post. `written` is told the slots whose bytes the kernel has taken.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until `written` has been told `slot`.
+    pub(super) unsafe fn post(&mut self, call: &Call, total: u64, (data, len): (*const u8, usize), slot: usize) {
+        let tag = call.tag;
+        let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
+        let same = std::mem::replace(&mut self.named, names) == names;
+        let mut frame = Frame::of_call(Kind::Post, call, self.taken);
+        if same {
+            (frame.same_names, frame.op_len, frame.file_len) = (true, 0, 0);
+        }
+        frame.total = total;
+        frame.age = now_ns().saturating_sub(call.arrived.get());
+        frame.len = len as u32;
+        if cfg!(debug_assertions) && len > 0 {
+            // SAFETY: readable by the contract of this function.
+            frame.checksum = Some(crc32fast::hash(unsafe { std::slice::from_raw_parts(data, len) }));
+        }
+        let names = (!same).then_some((tag.op, tag.file));
+        self.push(&frame, names, (data, len), Some(slot));
+    }
+
+    /// Queues a frame that has no payload.
+    pub(super) fn tell(&mut self, kind: Kind, call: Option<&Call>) {
+        let frame = match call {
+            Some(call) => Frame::of_call(kind, call, self.taken),
+            None => Frame::bare(kind, self.taken),
+        };
+        let names = call.map(|c| (c.tag.op, c.tag.file));
+        self.push(&frame, names, (std::ptr::null(), 0), None);
+    }
+
+    fn push(
+        &mut self,
+        frame: &Frame,
+        names: Option<(&str, &str)>,
+        (data, len): (*const u8, usize),
+        slot: Option<usize>,
+    ) {
+        let mut head = [0; MOST_HEAD];
+        head[..HEADER].copy_from_slice(&frame.encode());
+        let mut head_len = HEADER;
+        if let Some((op, file)) = names {
+            for bytes in [op_bytes(op), file_bytes(file)] {
+                head[head_len..head_len + bytes.len()].copy_from_slice(bytes);
+                head_len += bytes.len();
+            }
+        }
+        self.out.push_back(Outgoing { head, head_len, data, len, written: 0, slot });
+    }
+
+    /// Writes what the socket takes; tells the slots that are done with.
+    pub(super) fn write(&mut self, mut written: impl FnMut(usize)) {
+        if self.deaf.is_some() {
+            return;
+        }
+        while let Some(o) = self.out.front_mut() {
+            let head = &o.head[o.written.min(o.head_len)..o.head_len];
+            let done = o.written.saturating_sub(o.head_len);
+            // SAFETY: the contract of `post`: the bytes are there until they are written. Without payload the length is 0
+            // and a dangling pointer will do.
+            let data = unsafe {
+                let from =
+                    if o.len == 0 { std::ptr::NonNull::dangling().as_ptr() } else { o.data.add(done).cast_mut() };
+                std::slice::from_raw_parts(from, o.len - done)
+            };
+            match socket::send(&self.stream, &[IoSlice::new(head), IoSlice::new(data)]) {
+                Ok(Did::Bytes(n)) => o.written += n,
+                Ok(_) => return,
+                Err(e) => {
+                    self.deaf = Some(e);
+                    return;
+                }
+            }
+            if o.written == o.head_len + o.len {
+                if let Some(slot) = o.slot {
+                    written(slot);
+                }
+                self.out.pop_front();
+            }
+        }
+    }
+
+    /// Reads what is there and there is room for. Whether anything came.
+    pub(super) fn read(&mut self, pool: &mut Pool) -> bool {
+        let mut any = false;
+        while self.wants_input() {
+            match self.fill() {
+                Ok(Did::Bytes(n)) => {
+                    any = true;
+                    self.received += n as u64;
+                    let full = self.end == STAGE || self.begun;
+                    if let Err(why) = self.parse(pool) {
+                        self.over = Some(End::Garbled(why));
+                    }
+                    // A short read has emptied the socket.
+                    if !full {
+                        break;
+                    }
+                }
+                Ok(Did::Nothing) => break,
+                Ok(Did::Closed) => {
+                    self.over = Some(End::Closed);
+                    any = true;
+                }
+                Err(e) => {
+                    self.over = Some(End::Failed(e));
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    /// One read: the rest of a payload to its place, and what follows it to the stage.
+    fn fill(&mut self) -> Result<Did, Errno> {
+        if self.stage.is_empty() {
+            self.stage = vec![0; STAGE];
+        }
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+        } else if self.end == STAGE {
+            self.stage.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        if !self.begun {
+            let did = socket::receive(&self.stream, &mut [IoSliceMut::new(&mut self.stage[self.end..])])?;
+            if let Did::Bytes(n) = did {
+                self.end += n;
+            }
+            return Ok(did);
+        }
+        let post = &mut self.ring[(self.first + self.held - 1) % SLOTS];
+        let filled = post.filled;
+        let rest = &mut post.bytes()[filled..];
+        let wanted = rest.len();
+        let stage = &mut self.stage[self.end..];
+        let did = socket::receive(&self.stream, &mut [IoSliceMut::new(rest), IoSliceMut::new(stage)])?;
+        if let Did::Bytes(n) = did {
+            post.filled += n.min(wanted);
+            self.end += n.saturating_sub(wanted);
+        }
+        Ok(did)
+    }
+
+    /// Makes posts of what is in the stage, as far as there is room.
+    fn parse(&mut self, pool: &mut Pool) -> Result<(), &'static str> {
+        if self.over.is_some() {
+            // What follows a goodbye or a spoilt frame is none.
+            return Ok(());
+        }
+        if self.begun && !self.complete()? {
+            return Ok(());
+        }
+        loop {
+            let bytes = &self.stage[self.start..self.end];
+            let Some((head, rest)) = bytes.split_first_chunk::<HEADER>() else { return Ok(()) };
+            let frame = Frame::decode(head, self.most)?;
+            if rest.len() < frame.names() {
+                return Ok(());
+            }
+            if frame.kind == Kind::Post && self.held == SLOTS {
+                return Ok(());
+            }
+            let (op, rest) = rest.split_at(frame.op_len as usize);
+            let file = &rest[..frame.file_len as usize];
+            match frame.kind {
+                Kind::Alive => {}
+                Kind::Goodbye => {
+                    self.over = Some(End::Left);
+                    return Ok(());
+                }
+                Kind::Reject => self.rejected = Some(text(&frame, op, file, frame.line)),
+                Kind::Post => {
+                    let at = (self.first + self.held) % SLOTS;
+                    if frame.same_names {
+                        // The post before this one lies in the entry before, whole, released or not.
+                        let names = std::mem::take(&mut self.ring[(at + SLOTS - 1) % SLOTS].names);
+                        let to = &mut self.ring[at].names;
+                        to.op.clone_from(&names.op);
+                        to.file.clone_from(&names.file);
+                        to.line = names.line;
+                        self.ring[(at + SLOTS - 1) % SLOTS].names = names;
+                    } else {
+                        let to = &mut self.ring[at].names;
+                        to.op.clear();
+                        to.op.extend_from_slice(op);
+                        to.file.clear();
+                        to.file.extend_from_slice(file);
+                        to.line = frame.line;
+                    }
+                    let post = &mut self.ring[at];
+                    let len = frame.len as usize;
+                    if len > SMALL {
+                        post.large = pool.pop().unwrap_or_default();
+                        if post.large.len() < len {
+                            post.large.resize(len, 0);
+                        }
+                    } else if post.small.is_empty() {
+                        post.small = vec![0; SMALL];
+                    }
+                    (post.frame, post.read_at, post.filled) = (Some(frame), now_ns(), 0);
+                    self.held += 1;
+                    self.taken = self.taken.wrapping_add(1);
+                }
+            }
+            self.start += HEADER + frame.names();
+            if frame.kind == Kind::Post {
+                self.begun = true;
+                if !self.complete()? {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Moves staged bytes to the place of the last post. Whether it is whole.
+    fn complete(&mut self) -> Result<bool, &'static str> {
+        let post = &mut self.ring[(self.first + self.held - 1) % SLOTS];
+        let filled = post.filled;
+        let rest = &mut post.bytes()[filled..];
+        let n = rest.len().min(self.end - self.start);
+        rest[..n].copy_from_slice(&self.stage[self.start..self.start + n]);
+        post.filled += n;
+        self.start += n;
+        self.begun = !post.is_whole();
+        if let Some(sum) = post.frame.and_then(|f| f.checksum)
+            && !self.begun
+            && crc32fast::hash(post.bytes()) != sum
+        {
+            // Nobody may get it.
+            self.held -= 1;
+            return Err("the checksum of a payload is wrong");
+        }
+        Ok(!self.begun)
+    }
+
+    /// The next post, if it is there as a whole.
+    pub(super) fn next(&mut self) -> Option<Post> {
+        if self.held == 0 || !self.whole(0) {
+            return None;
+        }
+        let post = &mut self.ring[self.first];
+        let frame = post.frame?;
+        let arrived = post.read_at.saturating_sub(frame.age);
+        let bytes = post.bytes();
+        Some(Post { frame, arrived, data: bytes.as_ptr(), len: bytes.len() })
+    }
+
+    /// Gives the next post back, and makes posts of what had no room before.
+    pub(super) fn release(&mut self, pool: &mut Pool) {
+        let post = &mut self.ring[self.first];
+        if !post.large.is_empty() {
+            pool.push(std::mem::take(&mut post.large));
+        }
+        post.frame = None;
+        self.first = (self.first + 1) % SLOTS;
+        self.held -= 1;
+        // A begun post has emptied the stage.
+        if self.start < self.end
+            && let Err(why) = self.parse(pool)
+        {
+            self.over = Some(End::Garbled(why));
+        }
+    }
+
+    /// Throws away what came in, at the end.
+    pub(super) fn discard(&mut self) {
+        let mut bytes = [0; 4096];
+        loop {
+            match socket::receive(&self.stream, &mut [IoSliceMut::new(&mut bytes)]) {
+                Ok(Did::Bytes(_)) => {}
+                Ok(Did::Nothing) => return,
+                // Who has closed takes nothing more.
+                Ok(Did::Closed) => return drop(self.over.replace(End::Closed)),
+                Err(e) => return drop(self.over.replace(End::Failed(e))),
+            }
+        }
+    }
+
+    /// Names the call of the next post.
+    pub(super) fn describe(&self) -> String {
+        let post = &self.ring[self.first];
+        post.frame.map_or_else(String::new, |f| text(&f, &post.names.op, &post.names.file, post.names.line))
+    }
+}
+
+fn text(frame: &Frame, op: &[u8], file: &[u8], line: u32) -> String {
+    let (op, file) = (String::from_utf8_lossy(op), String::from_utf8_lossy(file));
+    describe(Collective::name_of(frame.collective), &op, frame.ordinal, &file, line)
+}

@@ -1,0 +1,106 @@
+//! Finding the ranks of the other hosts: everyone tells where it listens, and all open their links.
+
+use crate::comm::hosts::{ALONE_CAPACITY, HostsComm, HostsTransport};
+use crate::comm::shm::{ShmArena, ShmOptions};
+use crate::comm::tcp::{Alarm, Listener, MeshOptions, local_address};
+use crate::comm::{Collectives, Communicator};
+use crate::control::{ControlClient, LaunchEnv};
+use crate::error::{Error, Result};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a rank waits for the others to say where they listen: programs of other hosts may start late.
+const MEET: Duration = Duration::from_secs(120);
+
+/// What a rank says of itself: `node capacity address host`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Card {
+    node: usize,
+    capacity: usize,
+    address: SocketAddr,
+    host: String,
+}
+
+impl Card {
+    fn text(&self) -> String {
+        format!("{} {} {} {}", self.node, self.capacity, self.address, self.host)
+    }
+    fn parse(rank: usize, bytes: &[u8]) -> Result<Card> {
+        let text = std::str::from_utf8(bytes).unwrap_or("");
+        let mut parts = text.splitn(4, ' ');
+        let mut next = || parts.next().unwrap_or("");
+        match (next().parse(), next().parse(), next().parse(), next()) {
+            (Ok(node), Ok(capacity), Ok(address), host) => Ok(Card { node, capacity, address, host: host.to_string() }),
+            _ => Err(Error::comm(format!("rank {rank} says where it listens in words that are not understood"))),
+        }
+    }
+}
+
+/// The communicator of a rank in a job on several hosts, and the ranks that the cost model is to take for one host.
+pub(super) fn join(
+    env: &LaunchEnv,
+    control: &ControlClient,
+    arena: Option<Arc<ShmArena>>,
+) -> Result<(Arc<dyn Communicator>, usize)> {
+    let capacity = arena.as_ref().map_or(ALONE_CAPACITY, |a| a.capacity());
+    let listener = Listener::bind(own_address(env)?)?;
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String = host.trim().chars().take(64).collect();
+    let card = Card { node: env.node, capacity, address: listener.address(), host };
+    let cards = control.meet("data plane", env.world, card.text().as_bytes(), MEET)?;
+    let cards = cards.iter().enumerate().map(|(r, b)| Card::parse(r, b)).collect::<Result<Vec<_>>>()?;
+    if cards.len() != env.world {
+        return Err(Error::comm(format!("{} of {} ranks said where they listen", cards.len(), env.world)));
+    }
+    let alarm = Alarm::new()?;
+    let raised = alarm.clone();
+    control.on_failure(move |failure| raised.raise(failure.to_string()));
+    let capacity = cards.iter().map(|c| c.capacity).min().unwrap_or(capacity);
+    let hosts: Vec<usize> = cards.iter().map(|c| c.node).collect();
+    let names: Vec<String> = cards.iter().map(|c| format!("{} (node {})", c.host, c.node)).collect();
+    let addresses: Vec<SocketAddr> = cards.iter().map(|c| c.address).collect();
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let shm = ShmOptions::for_host(env.local_world, cores);
+    let options = MeshOptions::new(capacity, env.local_world <= cores);
+    let token = env.token.expose().as_bytes();
+    let links = listener.connect(env.rank, &hosts, &names, &addresses, token, alarm, &options)?;
+    let each = even(&hosts);
+    let comm: HostsComm = Collectives::new(HostsTransport::new(env.rank, hosts, arena, shm, links, capacity)?);
+    Ok((Arc::new(comm), each))
+}
+
+/// The number of ranks that every host has. Where they differ it is 1: the cost model numbers hosts by dividing, so it then
+/// takes every rank for a host of its own and prices all links as the network.
+fn even(hosts: &[usize]) -> usize {
+    let runs: Vec<usize> = hosts.chunk_by(|a, b| a == b).map(<[usize]>::len).collect();
+    runs.first().copied().filter(|first| runs.iter().all(|r| r == first)).unwrap_or(1)
+}
+
+/// The address by which other hosts reach this one.
+fn own_address(env: &LaunchEnv) -> Result<IpAddr> {
+    env.address.map_or_else(|| local_address((env.master_addr.as_str(), env.master_port)), Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cards_are_read_back_and_others_refused() {
+        let card = Card { node: 3, capacity: 4096, address: "[::1]:77".parse().unwrap(), host: "a b".into() };
+        assert_eq!(Card::parse(0, card.text().as_bytes()).unwrap(), card);
+        for bad in ["", "1", "1 2 3 4", "x 1 127.0.0.1:1 h", "1 -1 127.0.0.1:1 h"] {
+            let e = Card::parse(5, bad.as_bytes()).unwrap_err();
+            assert_eq!(e.message(), "rank 5 says where it listens in words that are not understood");
+        }
+        assert!(Card::parse(5, &[0xff, 0xfe]).is_err());
+    }
+
+    #[test]
+    fn even_hosts_have_a_number() {
+        assert_eq!(even(&[0, 0, 1, 1, 2, 2]), 2);
+        assert_eq!(even(&[0, 1]), 1);
+        assert_eq!(even(&[0, 0, 1]), 1);
+    }
+}
