@@ -2,18 +2,24 @@
 
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use oflow::control::{SetBy, VARIABLES};
 
 use crate::EXIT_CODES;
+use crate::cores::Bind;
 
 /// Most ranks one oflaunch starts.
 pub const MAX_RANKS: u16 = 1024;
 
-/// Run one program as several ranks on this host.
+/// Most hosts of a job.
+pub const MAX_NODES: usize = 65_536;
+
+/// Run one program as several ranks, on this host or on several.
 ///
 /// PROGRAM is a Rust script (a file that ends in `.rs`), which is built once against oflow and then run, or any
 /// executable. All ranks run the same program; the first one that fails ends the job.
@@ -24,6 +30,14 @@ pub struct Cli {
     #[command(flatten)]
     pub size: Size,
 
+    /// Hosts and how they meet.
+    #[command(flatten)]
+    pub hosts: Hosts,
+
+    /// How often all ranks are started again after one has failed; they find the number of the start in OFLOW_RESTART
+    #[arg(long, value_name = "R", default_value = "0")]
+    pub max_restarts: u32,
+
     /// Profile that scripts are built with [default: the one oflaunch was built with]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<Profile>,
@@ -31,6 +45,22 @@ pub struct Cli {
     /// Seconds the other ranks get to end by themselves after one has failed
     #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
     pub timeout: Duration,
+
+    /// Seconds that ranks may wait for one that lives but does not come, before the job is ended
+    #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
+    pub stall: Duration,
+
+    /// Folder for rank-N.log (what each rank printed, with times), events.jsonl, and what is written on a failure
+    #[arg(long, value_name = "DIR")]
+    pub log_dir: Option<PathBuf>,
+
+    /// File to which what happens is appended, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+
+    /// What each rank is bound to
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "cores")]
+    pub bind: Bind,
 
     /// Memory that a boxing may take on a rank besides its source and its result, e.g. 256M; where no way keeps it, the one that
     /// takes least is used, with a warning [default: no limit]
@@ -89,6 +119,90 @@ impl Size {
     }
 }
 
+/// Hosts and how they meet.
+#[derive(Clone, Debug, Args)]
+pub struct Hosts {
+    /// Number of hosts; run oflaunch on each of them. MIN:MAX starts with fewer than MAX if no more come, and with
+    /// --max-restarts goes on with those that are left when one is lost
+    #[arg(long, value_name = "M|MIN:MAX", default_value = "1", value_parser = nodes)]
+    pub nnodes: RangeInclusive<usize>,
+
+    /// Number of this host, from 0; node 0 is where --rdzv is [default: in order of arrival]
+    #[arg(long, value_name = "K")]
+    pub node_rank: Option<usize>,
+
+    /// Address of node 0 as all hosts know it. Without it nothing listens but the loopback interface
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub rdzv: Option<String>,
+
+    /// File with the job's token (`oflow token` makes one), readable by its owner only [default: OFLOW_TOKEN from the
+    /// environment; else node 0 makes a token and prints the command for the other hosts]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+
+    /// Folder with ca.pem, cert.pem and key.pem: hosts speak TLS with each other and know each other by certificates too
+    #[arg(long, value_name = "DIR")]
+    pub tls_dir: Option<PathBuf>,
+}
+
+impl Hosts {
+    /// This host alone.
+    pub fn alone() -> Hosts {
+        Hosts { nnodes: 1..=1, node_rank: None, rdzv: None, token_file: None, tls_dir: None }
+    }
+
+    /// What is wrong with the options taken together, as a sentence.
+    pub fn contradiction(&self) -> Option<String> {
+        let (min, max) = (*self.nnodes.start(), *self.nnodes.end());
+        if max > 1 && self.rdzv.is_none() {
+            return Some(format!("--nnodes {} needs --rdzv HOST:PORT, the address of node 0", describe(&self.nnodes)));
+        }
+        if max == 1 {
+            let given = [
+                ("--rdzv", self.rdzv.is_some()),
+                ("--node-rank", self.node_rank.is_some_and(|rank| rank > 0)),
+                ("--tls-dir", self.tls_dir.is_some()),
+            ];
+            let given = given.iter().find(|(_, given)| *given)?;
+            return Some(format!("{} is for jobs of several hosts; say how many with --nnodes", given.0));
+        }
+        let rank = self.node_rank.filter(|rank| *rank >= max)?;
+        Some(format!(
+            "--node-rank {rank} is not below --nnodes {}",
+            if min == max { max.to_string() } else { describe(&self.nnodes) }
+        ))
+    }
+}
+
+/// A number of hosts as the user writes it.
+pub fn describe(nodes: &RangeInclusive<usize>) -> String {
+    let (min, max) = (nodes.start(), nodes.end());
+    if min == max { format!("{min}") } else { format!("{min}:{max}") }
+}
+
+/// A number of hosts, or two with a colon.
+fn nodes(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let number = |t: &str| t.parse().ok().filter(|n| (1..=MAX_NODES).contains(n));
+    let (min, max) = text.split_once(':').unwrap_or((text, text));
+    match (number(min), number(max)) {
+        (Some(min), Some(max)) if min <= max => Ok(min..=max),
+        _ => Err(format!("not a number of hosts from 1 to {MAX_NODES}, or MIN:MAX")),
+    }
+}
+
+/// `host:port`, with an IPv6 address in brackets.
+fn address(text: &str) -> Result<String, String> {
+    let whole = |(host, port): (&str, &str)| {
+        let bare = !host.is_empty() && (!host.contains(':') || (host.starts_with('[') && host.ends_with(']')));
+        bare && port.parse::<u16>().is_ok_and(|port| port != 0)
+    };
+    if text.rsplit_once(':').is_some_and(whole) {
+        Ok(text.to_string())
+    } else {
+        Err("not HOST:PORT, like node0:29400 or 10.0.0.1:29400".into())
+    }
+}
+
 /// How GPUs exchange bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Way {
@@ -144,7 +258,11 @@ impl Cli {
     /// Reads the command line. Ends the process after `--help`, `--version` and errors, as clap does.
     pub fn from_command_line() -> Cli {
         let matches = command().get_matches();
-        Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit())
+        let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+        if let Some(contradiction) = cli.hosts.contradiction() {
+            command().error(ErrorKind::ArgumentConflict, contradiction).exit();
+        }
+        cli
     }
 }
 
@@ -181,6 +299,8 @@ fn after_help() -> String {
                                                an executable; one compute thread per rank
   oflaunch --profile dev -n 2 train.rs         quick build with debug assertions
   oflaunch --dry-run -n 2 train.rs             show commands, environment and cores
+  oflaunch -n 8 --nnodes 2 --node-rank 0 --rdzv node0:29400 --token-file token train.rs
+                                               one of two hosts; the same with --node-rank 1 on the other
 
 A script may begin with further dependencies; it must then be one file, without `mod` or `include!`:
   ---
@@ -243,6 +363,28 @@ mod tests {
             assert!(error.contains("a number of seconds from 0 to 86400"), "{bad}: {error}");
         }
         assert_eq!(parse(&["--timeout", "0.25", "p"]).unwrap().timeout, Duration::from_millis(250));
+    }
+
+    #[test]
+    fn hosts_are_checked_one_by_one_and_together() {
+        for (bad, option) in
+            [("0", "nnodes"), ("3:2", "nnodes"), ("2:", "nnodes"), ("a", "rdzv"), ("a:0", "rdzv"), ("::1:9", "rdzv")]
+        {
+            let error = parse(&[&format!("--{option}={bad}"), "p"]).unwrap_err();
+            assert!(error.contains(&format!("--{option}")), "{bad}: {error}");
+        }
+        for (args, contradiction) in [
+            (&["--nnodes", "2"][..], Some("--nnodes 2 needs --rdzv HOST:PORT, the address of node 0")),
+            (&["--rdzv", "a:1"], Some("--rdzv is for jobs of several hosts; say how many with --nnodes")),
+            (&["--node-rank", "1"], Some("--node-rank is for jobs of several hosts; say how many with --nnodes")),
+            (&["--nnodes", "2", "--rdzv", "a:1", "--node-rank", "2"], Some("--node-rank 2 is not below --nnodes 2")),
+            (&["--nnodes", "1:3", "--rdzv", "[::1]:1", "--node-rank", "2"], None),
+            (&["--node-rank", "0"], None),
+        ] {
+            let cli = parse(&[args, &["p"]].concat()).unwrap();
+            assert_eq!(cli.hosts.contradiction().as_deref(), contradiction, "{args:?}");
+        }
+        assert_eq!(parse(&["--nnodes", "2:4", "--rdzv", "a:1", "p"]).unwrap().hosts.nnodes, 2..=4);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The subcommands of `oflow`, as a table: the help text, the parser and the dispatch are made from it.
 
 use clap::{ArgMatches, Command};
+use oflow::control::Token;
 
-use crate::{Failed, ask, calibrate, doctor};
+use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem};
 
 /// One subcommand.
 pub struct Subcommand {
@@ -37,16 +38,38 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         run: ask::boxing::run,
     },
     Subcommand {
+        name: "ckpt",
+        about: "List, verify and convert checkpoints",
+        arguments: ckpt::arguments,
+        run: ckpt::run,
+    },
+    Subcommand {
         name: "calibrate",
         about: "Measure how fast this host moves tensors between ranks, for plans and predictions",
         arguments: calibrate::arguments,
         run: calibrate::run,
     },
     Subcommand {
+        name: "postmortem",
+        about: "Tell from the records of a failed job what happened first, and what each rank did last",
+        arguments: postmortem::arguments,
+        run: postmortem::run,
+    },
+    Subcommand {
         name: "doctor",
         about: "Check what oflow finds on this machine",
         arguments: |command| command,
         run: |_| Ok(doctor::run()),
+    },
+    Subcommand {
+        name: "token",
+        about: "Make a secret for the ranks of a job that start without oflaunch, or on several hosts",
+        arguments: |command| command,
+        run: |_| {
+            let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
+            println!("{}", token.expose());
+            Ok(0)
+        },
     },
 ];
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use clap::ValueEnum;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 /// The cores this process may use: its affinity mask, cut to the quota of its control group.
@@ -23,6 +24,66 @@ pub fn split(cores: &[usize], nproc: usize, threads: usize) -> Option<Vec<Vec<us
     }
     let share = |rank: usize| -> Range<usize> { rank * cores.len() / nproc..(rank + 1) * cores.len() / nproc };
     Some((0..nproc).map(|rank| cores[share(rank)].to_vec()).collect())
+}
+
+/// What a rank is bound to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Bind {
+    /// Each rank has cores of its own, where there are enough for all threads.
+    #[default]
+    Cores,
+    /// As cores, and the cores of a rank are of one NUMA node; where there are too few, ranks share those of their node.
+    Numa,
+    /// The system decides.
+    None,
+}
+
+/// The cores of each rank; `None`: all of them for everybody.
+pub fn bind(how: Bind, cores: &[usize], nodes: &[Vec<usize>], nproc: usize, threads: usize) -> Option<Vec<Vec<usize>>> {
+    match how {
+        Bind::None => None,
+        Bind::Cores => split(cores, nproc, threads),
+        // One node is no choice.
+        Bind::Numa if nodes.len() < 2 => split(cores, nproc, threads),
+        Bind::Numa => {
+            let mut all = Vec::with_capacity(nproc);
+            for (i, node) in nodes.iter().enumerate() {
+                let ranks = (i + 1) * nproc / nodes.len() - i * nproc / nodes.len();
+                all.extend(split(node, ranks, threads).unwrap_or_else(|| vec![node.clone(); ranks]));
+            }
+            Some(all)
+        }
+    }
+}
+
+/// The cores of each NUMA node, of those that may be used. Nodes without any are left out.
+pub fn numa_nodes(cores: &[usize]) -> Vec<Vec<usize>> {
+    let Ok(entries) = std::fs::read_dir("/sys/devices/system/node") else { return vec![cores.to_vec()] };
+    let mut nodes: Vec<(usize, Vec<usize>)> = entries
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let number = entry.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+            let list = std::fs::read_to_string(entry.path().join("cpulist")).ok()?;
+            let own: Vec<usize> = read_list(&list)?.into_iter().filter(|c| cores.contains(c)).collect();
+            (!own.is_empty()).then_some((number, own))
+        })
+        .collect();
+    nodes.sort_unstable();
+    if nodes.is_empty() { vec![cores.to_vec()] } else { nodes.into_iter().map(|(_, own)| own).collect() }
+}
+
+/// Reads what [`describe`] writes.
+fn read_list(text: &str) -> Option<Vec<usize>> {
+    let mut cores = Vec::new();
+    for part in text.trim().split(',').filter(|p| !p.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if last >= CpuSet::MAX_CPU {
+            return None;
+        }
+        cores.extend(first..=last);
+    }
+    Some(cores)
 }
 
 /// Cores as people write them: `0-3,8`.
@@ -61,6 +122,43 @@ mod tests {
     fn runs_are_shortened() {
         assert_eq!(describe(&[]), "");
         assert_eq!(describe(&[0, 1, 2, 3, 8, 10, 11]), "0-3,8,10-11");
+    }
+
+    #[test]
+    fn lists_are_read_back() {
+        for cores in [&[][..], &[3], &[0, 1, 2, 3, 8, 10, 11]] {
+            assert_eq!(read_list(&describe(cores)).unwrap(), cores);
+        }
+        assert_eq!(read_list("0-3\n").unwrap(), [0, 1, 2, 3]);
+        assert!(read_list("a").is_none() && read_list("0-99999999999").is_none());
+    }
+
+    #[test]
+    fn ranks_are_bound_as_asked() {
+        let cores: Vec<usize> = (0..8).collect();
+        let nodes = [vec![0, 2, 4, 6], vec![1, 3, 5, 7]];
+        let show = |how, nproc, threads| match bind(how, &cores, &nodes, nproc, threads) {
+            None => "all".to_string(),
+            Some(each) => each.iter().map(|c| describe(c)).collect::<Vec<_>>().join(" | "),
+        };
+        assert_eq!(show(Bind::None, 2, 4), "all");
+        assert_eq!(show(Bind::Cores, 2, 4), "0-3 | 4-7");
+        assert_eq!(show(Bind::Cores, 2, 5), "all");
+        assert_eq!(show(Bind::Numa, 2, 4), "0,2,4,6 | 1,3,5,7");
+        assert_eq!(show(Bind::Numa, 4, 2), "0,2 | 4,6 | 1,3 | 5,7");
+        assert_eq!(show(Bind::Numa, 3, 2), "0,2,4,6 | 1,3 | 5,7");
+        assert_eq!(show(Bind::Numa, 2, 5), "0,2,4,6 | 1,3,5,7");
+        assert_eq!(show(Bind::Numa, 1, 4), "1,3,5,7");
+        let one = bind(Bind::Numa, &cores, &[cores.clone()], 2, 4).unwrap();
+        assert_eq!(one, bind(Bind::Cores, &cores, &[], 2, 4).unwrap());
+    }
+
+    #[test]
+    fn every_core_is_of_one_node() {
+        let cores = available();
+        let mut all = numa_nodes(&cores).concat();
+        all.sort_unstable();
+        assert_eq!(all, cores);
     }
 
     #[test]

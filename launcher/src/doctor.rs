@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 
+use oflow::control::{Found, LaunchEnv, STARTERS};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::cli::Profile;
@@ -48,6 +49,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("source tree", source_tree),
     ("rustc", rustc),
     ("cores", core_count),
+    ("launcher", launcher),
     ("memory", memory),
     ("huge pages", huge_pages),
     ("memfd", memfd),
@@ -124,7 +126,29 @@ fn rustc() -> Finding {
 
 fn core_count() -> Finding {
     let cores = cores::available();
-    fine(format!("{} usable: {}", cores.len(), cores::describe(&cores)))
+    let nodes = cores::numa_nodes(&cores);
+    let numa: Vec<String> = nodes.iter().map(|n| cores::describe(n)).collect();
+    let numa = if nodes.len() > 1 { format!("; NUMA nodes: {}", numa.join(" | ")) } else { String::new() };
+    fine(format!("{} usable: {}{numa}", cores.len(), cores::describe(&cores)))
+}
+
+/// Who has started this process, as a program with `oflow::init()` would see it here.
+fn launcher() -> Finding {
+    match (LaunchEnv::from_env(), Found::from_env()) {
+        (Ok(Some(env)), _) => fine(format!("rank {} of {} by oflaunch", env.rank, env.world)),
+        (Ok(None), Ok(Some(found))) => {
+            let lacks = |e: oflow::Error| note(format!("{}: {e}", found.describe()));
+            match (found.need_token(), found.need_root()) {
+                (Err(e), _) | (_, Err(e)) if found.nodes > 1 => lacks(e),
+                _ => fine(found.describe()),
+            }
+        }
+        (Ok(None), Ok(None)) => {
+            let known: Vec<&str> = STARTERS.iter().map(|s| s.name).collect();
+            fine(format!("none: programs started here run alone (looked for oflaunch, {})", known.join(", ")))
+        }
+        (Err(e), _) | (_, Err(e)) => bad(e.to_string()),
+    }
 }
 
 fn memory() -> Finding {

@@ -8,15 +8,19 @@
 
 pub mod ask;
 pub mod calibrate;
+pub mod ckpt;
 pub mod cli;
 pub mod commands;
 pub mod cores;
 pub mod doctor;
 mod doctor_cuda;
+pub mod events;
 pub mod job;
 pub mod libraries;
+pub mod logs;
 pub mod model;
 pub mod output;
+pub mod postmortem;
 pub mod program;
 pub mod rank;
 pub mod report;

@@ -4,6 +4,7 @@
 //! thread, which alone touches the terminal: a slow reader of our output slows the ranks down, never the control service.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -11,6 +12,8 @@ use std::thread::JoinHandle;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
+
+use crate::logs::Logs;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_RECORD: usize = 64 << 10;
@@ -53,12 +56,24 @@ pub struct Style {
     prefix: bool,
     /// Whether stdout and stderr are terminals.
     terminal: [bool; 2],
+    /// Whether prefixes have colours where they go to a terminal.
+    colour: bool,
+}
+
+/// Colours of the prefixes, by rank: those that are read on dark and on light ground. Red is left to errors.
+const COLOURS: [&str; 5] = ["36", "32", "35", "34", "33"];
+
+/// Whether the user wants colours on a terminal (<https://no-color.org>).
+fn wants_colour(no_color: Option<OsString>, term: Option<OsString>) -> bool {
+    no_color.is_none_or(|v| v.is_empty()) && term.is_none_or(|t| t != "dumb")
 }
 
 impl Style {
     /// The style for a job of `world` ranks whose output goes where ours goes.
     pub fn detect(world: usize, prefix: bool) -> Style {
-        Style { world, prefix, terminal: [io::stdout().is_terminal(), io::stderr().is_terminal()] }
+        let terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
+        let colour = wants_colour(std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
+        Style { world, prefix, terminal, colour }
     }
 
     /// Whether a rank's bytes are passed on as they come: prompts and progress bars of rank 0 work then.
@@ -68,7 +83,12 @@ impl Style {
 
     fn prefix(&self, source: Source, stream: Stream) -> Option<String> {
         match source {
-            Source::Rank(rank) if self.prefix && !self.raw(rank, stream) => Some(format!("[rank {rank}] ")),
+            Source::Rank(rank) if self.prefix && !self.raw(rank, stream) => {
+                let plain = format!("[rank {rank}]");
+                let coloured = self.colour && self.terminal[stream as usize];
+                let colour = COLOURS[rank % COLOURS.len()];
+                Some(if coloured { format!("\x1b[{colour}m{plain}\x1b[0m ") } else { format!("{plain} ") })
+            }
             _ => None,
         }
     }
@@ -82,19 +102,24 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts the writer. `closed` is notified if nobody reads our output any more. The thread ends when the last clone
+    /// Starts the writer, which also writes the ranks' logs, if there are any. `closed` is notified if nobody reads our output any more. The thread ends when the last clone
     /// of the output is gone; wait for it, or the last lines are lost.
-    pub fn start(style: Style, closed: Arc<Notify>) -> io::Result<(Output, JoinHandle<()>)> {
+    pub fn start(style: Style, logs: Option<Logs>, closed: Arc<Notify>) -> io::Result<(Output, JoinHandle<()>)> {
         let (records, queue) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new()
             .name("oflaunch-output".into())
-            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), &closed))?;
+            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), logs, &closed))?;
         Ok((Output { records, style }, writer))
     }
 
     /// A line of oflaunch's own.
     pub async fn say(&self, text: &str) {
         self.send(Stream::Err, Source::Launcher, format!("oflaunch: {text}\n").into_bytes()).await;
+    }
+
+    /// A handle that does not keep the writer going.
+    pub fn weak(&self) -> WeakOutput {
+        WeakOutput { records: self.records.downgrade() }
     }
 
     /// Passes on what comes through a rank's pipe until it is closed.
@@ -131,19 +156,50 @@ impl Output {
     }
 }
 
-fn write_all<O: Write, E: Write>(mut queue: mpsc::Receiver<Record>, mut sink: Sink<O, E>, closed: &Notify) {
+/// An [`Output`] for lines that may come after the end, or be left out when there are too many.
+#[derive(Clone)]
+pub struct WeakOutput {
+    records: mpsc::WeakSender<Record>,
+}
+
+impl WeakOutput {
+    /// A line of oflaunch's own, if there is room for it.
+    pub fn say_if_room(&self, text: &str) {
+        if let Some(records) = self.records.upgrade() {
+            let bytes = format!("oflaunch: {text}\n").into_bytes();
+            // Who writes more than the terminal can take loses lines.
+            let _no_room = records.try_send(Record { stream: Stream::Err, source: Source::Launcher, bytes });
+        }
+    }
+}
+
+fn write_all<O: Write, E: Write>(
+    mut queue: mpsc::Receiver<Record>,
+    mut sink: Sink<O, E>,
+    mut logs: Option<Logs>,
+    closed: &Notify,
+) {
     let mut broken = false;
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
         while let Some(record) = next {
+            if let (Some(logs), Source::Rank(rank)) = (&mut logs, record.source) {
+                logs.write(rank, record.stream, &record.bytes);
+            }
             // After an error the records are still taken, so that nobody waits for room in the queue.
             broken = broken || sink.write(&record).is_err();
             next = queue.try_recv().ok();
+        }
+        if let Some(logs) = &mut logs {
+            logs.flush();
         }
         broken = broken || sink.flush().is_err();
         if broken {
             closed.notify_one();
         }
+    }
+    if let Some(logs) = logs {
+        logs.finish();
     }
 }
 
@@ -310,8 +366,8 @@ mod tests {
 
     const R0: Source = Source::Rank(0);
     const R1: Source = Source::Rank(1);
-    const FILE: Style = Style { world: 2, prefix: true, terminal: [false, false] };
-    const TERMINAL: Style = Style { world: 2, prefix: true, terminal: [true, true] };
+    const FILE: Style = Style { world: 2, prefix: true, terminal: [false, false], colour: true };
+    const TERMINAL: Style = Style { world: 2, prefix: true, terminal: [true, true], colour: false };
     use Stream::{Err, Out};
 
     #[test]
@@ -324,6 +380,18 @@ mod tests {
         assert_eq!(err, "[rank 1] c\noflaunch: d\n");
         let plain = Style { prefix: false, ..FILE };
         assert_eq!(show(plain, &[(Out, R0, "a\n"), (Out, R1, "b\n")]).0, "a\nb\n");
+    }
+
+    #[test]
+    fn prefixes_have_colours_on_a_terminal() {
+        let colours = Style { colour: true, ..TERMINAL };
+        assert_eq!(show(colours, &[(Out, R1, "a\n")]).0, "\x1b[32m[rank 1]\x1b[0m a\n");
+        assert_eq!(show(TERMINAL, &[(Out, R1, "a\n")]).0, "[rank 1] a\n");
+        let one = Style { terminal: [true, false], ..colours };
+        assert_eq!(show(one, &[(Err, R1, "a\n")]).1, "[rank 1] a\n");
+        let wants = |no_color: Option<&str>, term: &str| wants_colour(no_color.map(Into::into), Some(term.into()));
+        assert!(wants(None, "xterm") && wants(Some(""), "xterm"));
+        assert!(!wants(Some("1"), "xterm") && !wants(None, "dumb"));
     }
 
     #[test]
@@ -344,7 +412,7 @@ mod tests {
     #[test]
     fn rank_0_is_untouched_on_a_terminal_and_alone() {
         assert_eq!(show(TERMINAL, &[(Out, R0, "name? "), (Out, R0, "\r  \r")]).0, "name? \r  \r");
-        let alone = Style { world: 1, prefix: true, terminal: [false, false] };
+        let alone = Style { world: 1, ..FILE };
         assert_eq!(show(alone, &[(Out, R0, "a\n")]).0, "a\n");
     }
 

@@ -72,7 +72,9 @@ impl Ended {
             (Some(_), _) => FailureKind::Killed,
             (None, 101) if panic_message(&self.tail).is_some() => FailureKind::Panicked,
             (None, 1) => match error_message(&self.tail) {
-                Some(message) if message.contains("out of memory") => FailureKind::OutOfMemory,
+                Some(message) if (message.contains("out of memory") || message.contains("cannot allocate ")) => {
+                    FailureKind::OutOfMemory
+                }
                 Some(message) if NO_ROOM.iter().any(|text| message.contains(text)) => FailureKind::Storage,
                 Some(_) => FailureKind::Error,
                 None => FailureKind::Exited,

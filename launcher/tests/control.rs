@@ -6,9 +6,11 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use common::{LONG, wait_for};
+use oflow::comm::{Communicator, sim::SimWorld};
+use oflow::control::flight::Recorder;
 use oflow::control::service::{Agent, AgentOptions};
 use oflow::control::{CasOutcome, ControlClient, Failure, FailureKind, Hello, LaunchEnv, Token};
-use oflow::{Error, ErrorKind};
+use oflow::{CallSite, Error, ErrorKind};
 use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Raw;
 use tokio::runtime::Runtime;
@@ -51,6 +53,7 @@ impl Service {
             master_port: self.agent().address().port(),
             token: self.token.clone(),
             shm_fd: None,
+            address: None,
             report: false,
             threads: None,
         }
@@ -278,7 +281,12 @@ fn calls_work_inside_a_runtime_of_the_users() {
 fn heartbeats_keep_a_rank_from_being_silent() {
     let service = Service::new(1);
     let client = service.client(0);
-
+    let recorder = Arc::new(Recorder::new(0, 1, None));
+    let comm: Arc<dyn Communicator> = Arc::new(SimWorld::new(1).pop().unwrap());
+    client.watch(recorder.clone(), &comm);
+    for line in 1..=42 {
+        recorder.next("relu", 0, CallSite { file: "train.rs", line }, None);
+    }
     // Progress arrives with a heartbeat; silence with a limit of zero shows every joined rank.
     wait_for("a heartbeat", LONG, || {
         service.agent().silent(Duration::ZERO).first().filter(|s| s.progress == 42).cloned()

@@ -3,13 +3,15 @@
 //! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`]. Every collective is
 //! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
 //! deadlocks), [`shm`] (processes of one host) and [`hosts`] (shared memory within hosts, [`tcp`] between them) are
-//! transports. [`nccl`] moves what lies on GPUs, and finds its members
+//! transports, and so is `mpi` (cargo feature). [`nccl`] moves what lies on GPUs, and finds its members
 //! through one of them.
 
 mod across;
 mod clock;
 pub mod collectives;
 pub mod hosts;
+#[cfg(feature = "mpi")]
+pub mod mpi;
 pub mod nccl;
 pub mod shm;
 pub mod sim;

@@ -4,7 +4,7 @@ use crate::comm::hosts::{ALONE_CAPACITY, HostsComm, HostsTransport};
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::tcp::{Alarm, Listener, MeshOptions, local_address};
 use crate::comm::{Collectives, Communicator};
-use crate::control::{ADDRESS_VARIABLE, ControlClient, LaunchEnv};
+use crate::control::{ControlClient, LaunchEnv};
 use crate::error::{Error, Result};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -79,12 +79,7 @@ fn even(hosts: &[usize]) -> usize {
 
 /// The address by which other hosts reach this one.
 fn own_address(env: &LaunchEnv) -> Result<IpAddr> {
-    match std::env::var(ADDRESS_VARIABLE) {
-        Ok(text) if !text.is_empty() => text.parse().map_err(|_| {
-            Error::argument(format!("environment variable {ADDRESS_VARIABLE} is {text:?}, not an address of this host"))
-        }),
-        _ => local_address((env.master_addr.as_str(), env.master_port)),
-    }
+    env.address.map_or_else(|| local_address((env.master_addr.as_str(), env.master_port)), Ok)
 }
 
 #[cfg(test)]

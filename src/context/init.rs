@@ -5,7 +5,7 @@ use crate::boxing::{Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
-use crate::control::{ControlClient, Hello, LaunchEnv};
+use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local, TRANSPORT_VARIABLE};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
@@ -22,6 +22,24 @@ pub struct World {
     _entered: EnterGuard,
     /// Worker threads of the compute thread; they end with it.
     _pool: Option<Pool>,
+    /// The other ranks of the host where oflaunch has not started them; left after everything else has ended.
+    _local: Option<Local>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // Under oflaunch the exit code tells; elsewhere nobody who would tell the others looks at it.
+        if self._local.is_some()
+            && std::thread::panicking()
+            && let Some(control) = self.ctx.control()
+        {
+            let rank = self.ctx.rank();
+            let failure = Failure::of_rank(rank, FailureKind::Panicked, format!("rank {rank} panicked"));
+            if let Err(error) = control.report_failure(&failure) {
+                tracing::debug!("could not report the panic: {error}");
+            }
+        }
+    }
 }
 
 impl World {
@@ -48,7 +66,8 @@ impl World {
     }
 }
 
-/// Enters this process into its job: rank and world come from the launcher's environment; without one, a world of 1.
+/// Enters this process into its job: rank and world come from the environment that `oflaunch` made, or another program that
+/// starts ranks ([`STARTERS`](crate::control::STARTERS): `mpirun`, `srun`, `torchrun` …); without one, a world of 1.
 ///
 /// # Errors
 /// When the environment is incomplete, the launcher cannot be reached or refuses this rank, or a context has been entered
@@ -64,16 +83,31 @@ pub fn init() -> Result<World> {
         return Err(Error::context("this thread has entered a rank context already").help("call oflow::init() once"));
     }
     init_tracing();
-    let env = LaunchEnv::from_env()?;
+    let (env, mut local) = match LaunchEnv::from_env()? {
+        Some(env) => (Some(env), None),
+        None => match Found::from_env()?.filter(|found| found.world > 1) {
+            Some(found) => {
+                let local = Local::meet(&found)?;
+                (Some(local.env().clone()), Some(local))
+            }
+            None => (None, None),
+        },
+    };
     let pool = use_threads(env.as_ref().and_then(|e| e.threads));
     let ctx = match env {
-        Some(env) => join(&env)?,
+        Some(env) => {
+            let ctx = join(&env)?;
+            if let (Some(local), Some(control)) = (&mut local, ctx.control()) {
+                local.watch(control)?;
+            }
+            ctx
+        }
         None => {
             let comm = SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?;
             RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?
         }
     };
-    Ok(World { _entered: ctx.enter(), ctx, _pool: pool })
+    Ok(World { _entered: ctx.enter(), ctx, _pool: pool, _local: local })
 }
 
 fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
@@ -83,6 +117,12 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
         program_hash: program_hash(),
     };
     let control = Arc::new(ControlClient::connect(env, hello)?);
+    if env.world > 1 && wants_mpi()? {
+        let comm = mpi_comm(env, &control)?;
+        let planner = Planner::new(Model { ranks_per_host: env.local_world % env.world, ..cost_model(&control)? });
+        // MPI moves bytes only while it is called, so a thread of its own would have nothing to overlap.
+        return RankCtx::new(comm, Some(control), planner, VmMode::Inline);
+    }
     let arena = match env.shm_fd {
         Some(fd) => {
             // SAFETY: the launcher passed this descriptor to this process alone; nobody else owns it here.
@@ -111,6 +151,41 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     let spare = env.world > 1 && cores > threads && env.local_world * (threads + 1) <= host_cores();
     let planner = Planner::new(Model { ranks_per_host, ..cost_model(&control)? });
     RankCtx::new(comm, Some(control), planner, if spare { VmMode::CommThread } else { VmMode::Inline })
+}
+
+/// Whether the user wants the ranks to talk through the MPI library of the site.
+fn wants_mpi() -> Result<bool> {
+    match std::env::var(TRANSPORT_VARIABLE) {
+        Err(_) => Ok(false),
+        Ok(text) if text == "own" => Ok(false),
+        Ok(text) if text == "mpi" => Ok(true),
+        Ok(text) => {
+            Err(Error::argument(format!("environment variable {TRANSPORT_VARIABLE} is {text:?}, not own or mpi")))
+        }
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>) -> Result<Arc<dyn Communicator>> {
+    use crate::comm::{Pulse, mpi};
+    /// What the control plane knows; MPI itself does not see that a rank has died.
+    struct Control(Arc<ControlClient>);
+    impl Pulse for Control {
+        fn failure(&self) -> Option<Error> {
+            self.0.has_failed().then(|| self.0.failure()).flatten().map(Error::from)
+        }
+        fn has_left(&self, _rank: usize) -> bool {
+            false
+        }
+    }
+    let pulse = Arc::new(Control(control.clone()));
+    Ok(Arc::new(mpi::join(env.rank, env.world, pulse, mpi::MpiOptions::default())?))
+}
+
+#[cfg(not(feature = "mpi"))]
+fn mpi_comm(_env: &LaunchEnv, _control: &Arc<ControlClient>) -> Result<Arc<dyn Communicator>> {
+    Err(Error::unsupported(format!("{TRANSPORT_VARIABLE}=mpi, but this program was built without MPI"))
+        .help("build it with the cargo feature `mpi` of oflow, or unset the variable: ranks that mpirun starts also talk without MPI"))
 }
 
 /// The cost model that the launcher gives to every rank: all plan alike, because all read the same bytes.
@@ -184,7 +259,7 @@ pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> R
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
-        let world = World { _entered: ctx.enter(), ctx, _pool: None };
+        let world = World { _entered: ctx.enter(), ctx, _pool: None, _local: None };
         let out = f(&world);
         world.ctx.quiesce()?;
         out

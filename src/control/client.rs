@@ -231,6 +231,11 @@ impl ControlClient {
         self.call(async move { stub.report_failure(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
+    /// Fails the job for this rank alone, which knows what the service cannot tell any more.
+    pub(crate) fn fail_here(&self, failure: Failure) {
+        self.shared.fail(failure);
+    }
+
     /// Whether the launcher wants to hear at the end what this rank has communicated.
     pub fn wants_report(&self) -> bool {
         self.wants_report

@@ -1,6 +1,7 @@
 //! What the launcher tells a rank through the environment.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::str::FromStr;
 
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 /// Who sets a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetBy {
-    /// `oflaunch` sets it for each rank; if any of these is there, the process is a rank of a job.
+    /// `oflaunch` sets it for each rank.
     Launcher,
     /// The user may set it; `oflaunch` sets it too.
     Either,
@@ -29,20 +30,29 @@ pub struct Variable {
     pub set_by: SetBy,
 }
 
-const RANK: &str = "RANK";
-const LOCAL_RANK: &str = "LOCAL_RANK";
-const WORLD_SIZE: &str = "WORLD_SIZE";
-const LOCAL_WORLD_SIZE: &str = "LOCAL_WORLD_SIZE";
-const MASTER_ADDR: &str = "MASTER_ADDR";
-const MASTER_PORT: &str = "MASTER_PORT";
+pub(super) const RANK: &str = "RANK";
+pub(super) const LOCAL_RANK: &str = "LOCAL_RANK";
+pub(super) const WORLD_SIZE: &str = "WORLD_SIZE";
+pub(super) const LOCAL_WORLD_SIZE: &str = "LOCAL_WORLD_SIZE";
+pub(super) const MASTER_ADDR: &str = "MASTER_ADDR";
+pub(super) const MASTER_PORT: &str = "MASTER_PORT";
 const NODE_RANK: &str = "NODE_RANK";
 const NNODES: &str = "NNODES";
-const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
+pub(super) const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
+/// Names a file with the job token, for ranks that nobody else gives one.
+pub(super) const OFLOW_TOKEN_FILE: &str = "OFLOW_TOKEN_FILE";
+/// By this one a rank knows that oflaunch has started it: other launchers set some of the other variables, too.
+const OFLOW_CONTROL: &str = "OFLOW_CONTROL";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_REPORT: &str = "OFLOW_REPORT";
-const OFLOW_THREADS: &str = "OFLOW_THREADS";
+pub(super) const OFLOW_THREADS: &str = "OFLOW_THREADS";
+pub(super) const START_LIMIT: &str = "OFLOW_START_TIMEOUT";
+pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
 /// The user's choice of how GPUs exchange bytes.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
+
+/// The user's choice of how ranks exchange bytes.
+pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
 
 /// The address of this host that the data plane uses between hosts.
 pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
@@ -52,20 +62,40 @@ pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
+/// How often the job has been started again after a failure; 0 at first.
+pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
+
 /// Every environment variable that oflow reads, in the order of the help text.
 pub const VARIABLES: &[Variable] = &[
-    launcher(RANK, "number of this rank, from 0"),
-    launcher(LOCAL_RANK, "number of this rank on its host, from 0"),
-    launcher(WORLD_SIZE, "number of ranks in the job"),
-    launcher(LOCAL_WORLD_SIZE, "number of ranks on this host"),
-    launcher(MASTER_ADDR, "host of the control service"),
-    launcher(MASTER_PORT, "port of the control service"),
-    launcher(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits"),
+    launcher(OFLOW_CONTROL, "address of the control service, as HOST:PORT"),
+    either(RANK, "number of this rank, from 0"),
+    either(LOCAL_RANK, "number of this rank on its host, from 0"),
+    either(WORLD_SIZE, "number of ranks in the job"),
+    either(LOCAL_WORLD_SIZE, "number of ranks on this host"),
+    either(MASTER_ADDR, "host of rank 0"),
+    either(MASTER_PORT, "port of the control service there"),
+    either(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits (`oflow token` makes one)"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
     launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
-    Variable { name: NODE_RANK, meaning: "number of this rank's host, from 0", set_by: SetBy::Either },
-    Variable { name: NNODES, meaning: "number of hosts in the job", set_by: SetBy::Either },
-    Variable { name: OFLOW_THREADS, meaning: "compute threads of this rank", set_by: SetBy::Either },
+    either(RESTART_VARIABLE, "how often the job has been started again after a failure (`oflaunch --max-restarts`)"),
+    either(NODE_RANK, "number of this rank's host, from 0"),
+    either(NNODES, "number of hosts in the job"),
+    either(OFLOW_THREADS, "compute threads of this rank"),
+    Variable {
+        name: OFLOW_TOKEN_FILE,
+        meaning: "file with the secret of the job, where OFLOW_TOKEN is not set; only its owner may be able to read it",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: START_LIMIT,
+        meaning: "seconds that ranks started without oflaunch wait for each other [default: 300]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: END_LIMIT,
+        meaning: "seconds that ranks started without oflaunch get to end by themselves after one has failed [default: 3]",
+        set_by: SetBy::User,
+    },
     Variable {
         name: ADDRESS_VARIABLE,
         meaning: "address of this host at which ranks of other hosts reach its ranks [default: that of the route to the control service]",
@@ -92,6 +122,11 @@ pub const VARIABLES: &[Variable] = &[
         set_by: SetBy::User,
     },
     Variable {
+        name: TRANSPORT_VARIABLE,
+        meaning: "how ranks exchange bytes: own, or mpi (through the MPI library of the site; cargo feature `mpi`) [default: own]",
+        set_by: SetBy::User,
+    },
+    Variable {
         name: FLIGHT_VARIABLE,
         meaning: "folder in which each rank leaves a record of its last ops, for `oflow postmortem` [default: one that oflaunch makes, and removes when the job succeeds]",
         set_by: SetBy::Either,
@@ -101,6 +136,10 @@ pub const VARIABLES: &[Variable] = &[
 
 const fn launcher(name: &'static str, meaning: &'static str) -> Variable {
     Variable { name, meaning, set_by: SetBy::Launcher }
+}
+
+const fn either(name: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set_by: SetBy::Either }
 }
 
 /// What the launcher told this rank.
@@ -126,6 +165,8 @@ pub struct LaunchEnv {
     pub token: Token,
     /// Inherited descriptor of the host's shared memory arena, where there is one.
     pub shm_fd: Option<RawFd>,
+    /// The address of this host for ranks of other hosts, where somebody knows it.
+    pub address: Option<IpAddr>,
     /// Whether the launcher wants to hear at the end what this rank has communicated.
     pub report: bool,
     /// Compute threads of this rank, where said.
@@ -133,11 +174,12 @@ pub struct LaunchEnv {
 }
 
 impl LaunchEnv {
-    /// Reads the process's environment. `None`: no launcher, the program runs alone.
+    /// Reads the process's environment. `None`: `oflaunch` has not started this process; perhaps
+    /// [somebody else](super::Found) has.
     ///
     /// # Errors
-    /// A variable of the launcher is missing while others are there, or holds something malformed. The message names it:
-    /// half an environment must not become a silent world of one.
+    /// A variable of oflaunch is missing while others are there, or holds something malformed. The message names it: half
+    /// an environment must not become a silent world of one.
     pub fn from_env() -> Result<Option<LaunchEnv>> {
         LaunchEnv::from_vars(|name| std::env::var_os(name))
     }
@@ -146,7 +188,7 @@ impl LaunchEnv {
     pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<LaunchEnv>> {
         let reader = Reader { get };
         let launcher = || VARIABLES.iter().filter(|v| v.set_by == SetBy::Launcher);
-        let Some(present) = launcher().find(|v| (reader.get)(v.name).is_some()) else {
+        let Some(present) = launcher().find(|v| reader.is_set(v.name)) else {
             return Ok(None);
         };
         let need = |name: &'static str| {
@@ -174,8 +216,12 @@ impl LaunchEnv {
         check(NNODES, nodes, (1..=world).contains(&nodes), &format!("from 1 to {WORLD_SIZE}={world}"))?;
         check(NODE_RANK, node, node < nodes, &format!("below {NNODES}={nodes}"))?;
 
-        let master_port: u16 = parse(MASTER_PORT, &need(MASTER_PORT)?, "a port number")?;
-        check(MASTER_PORT, 0, master_port != 0, "a port number")?;
+        let control = need(OFLOW_CONTROL)?;
+        let (master_addr, master_port) = control
+            .rsplit_once(':')
+            .and_then(|(host, port)| Some((host, port.parse::<u16>().ok().filter(|p| *p != 0)?)))
+            .filter(|(host, _)| !host.is_empty())
+            .ok_or_else(|| malformed(OFLOW_CONTROL, &control, "HOST:PORT"))?;
         let token = need(OFLOW_TOKEN)?.parse::<Token>().map_err(|e| {
             // The value stays out of the message: it may be most of a secret.
             Error::argument(format!("environment variable {OFLOW_TOKEN} is malformed: {}", e.message()))
@@ -195,6 +241,7 @@ impl LaunchEnv {
             Some(text) if text == "1" => true,
             Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
         };
+        let address = reader.address()?;
         let threads = match reader.text(OFLOW_THREADS)? {
             None => None,
             Some(text) => {
@@ -210,10 +257,11 @@ impl LaunchEnv {
             local_world,
             node,
             nodes,
-            master_addr: need(MASTER_ADDR)?,
+            master_addr: master_addr.to_string(),
             master_port,
             token,
             shm_fd,
+            address,
             report,
             threads,
         }))
@@ -222,6 +270,7 @@ impl LaunchEnv {
     /// The variables as the launcher sets them; [`LaunchEnv::from_vars`] reads them back.
     pub fn to_vars(&self) -> Vec<(&'static str, String)> {
         let mut vars = vec![
+            (OFLOW_CONTROL, format!("{}:{}", self.master_addr, self.master_port)),
             (RANK, self.rank.to_string()),
             (LOCAL_RANK, self.local_rank.to_string()),
             (WORLD_SIZE, self.world.to_string()),
@@ -233,18 +282,40 @@ impl LaunchEnv {
             (OFLOW_TOKEN, self.token.expose().to_string()),
         ];
         vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
+        vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
         vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
         vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
         vars
     }
 }
 
-struct Reader<G> {
-    get: G,
+/// Variables, read with errors that name them.
+pub(super) struct Reader<G> {
+    pub(super) get: G,
 }
 
 impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
-    fn text(&self, name: &'static str) -> Result<Option<String>> {
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        (self.get)(name).is_some()
+    }
+
+    pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>> {
+        self.text(name)?.map(|text| parse(name, &text, "a whole number")).transpose()
+    }
+
+    pub(super) fn address(&self) -> Result<Option<IpAddr>> {
+        self.text(ADDRESS_VARIABLE)?.map(|text| parse(ADDRESS_VARIABLE, &text, "an address of this host")).transpose()
+    }
+
+    /// The first of them that is set.
+    pub(super) fn first_number(&self, names: &[&'static str]) -> Result<Option<(&'static str, usize)>> {
+        match names.iter().find(|n| self.is_set(n)) {
+            Some(name) => Ok(self.number(name)?.map(|n| (*name, n))),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn text(&self, name: &'static str) -> Result<Option<String>> {
         match (self.get)(name).map(OsString::into_string) {
             None => Ok(None),
             Some(Ok(text)) if !text.is_empty() => Ok(Some(text)),
@@ -254,15 +325,15 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
     }
 }
 
-fn parse<T: FromStr>(name: &str, text: &str, wanted: &str) -> Result<T> {
+pub(super) fn parse<T: FromStr>(name: &str, text: &str, wanted: &str) -> Result<T> {
     text.parse().map_err(|_| malformed(name, text, wanted))
 }
 
-fn check(name: &str, value: usize, ok: bool, wanted: &str) -> Result<()> {
+pub(super) fn check(name: &str, value: usize, ok: bool, wanted: &str) -> Result<()> {
     if ok { Ok(()) } else { Err(malformed(name, &value.to_string(), wanted)) }
 }
 
-fn malformed(name: &str, text: &str, wanted: &str) -> Error {
+pub(super) fn malformed(name: &str, text: &str, wanted: &str) -> Error {
     Error::argument(format!("environment variable {name} is {text:?}, not {wanted}"))
 }
 
@@ -283,6 +354,7 @@ mod tests {
             master_port: 4711,
             token: "0123456789abcdef".repeat(4).parse().unwrap(),
             shm_fd: Some(7),
+            address: Some([10, 0, 0, 2].into()),
             report: true,
             threads: Some(2),
         }
@@ -311,9 +383,9 @@ mod tests {
     #[test]
     fn every_missing_variable_is_named() {
         let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
-        for name in
-            whole.keys().filter(|n| ![OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES].contains(*n))
-        {
+        let not_needed =
+            [ADDRESS_VARIABLE, OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES, MASTER_ADDR, MASTER_PORT];
+        for name in whole.keys().filter(|n| !not_needed.contains(*n)) {
             let mut vars = whole.clone();
             vars.remove(name);
             let error = read(&vars).unwrap_err().to_string();
@@ -341,14 +413,16 @@ mod tests {
             (WORLD_SIZE, "99999999999999999999999"),
             (LOCAL_WORLD_SIZE, "5"),
             (LOCAL_WORLD_SIZE, "0"),
-            (MASTER_ADDR, ""),
-            (MASTER_PORT, "0"),
-            (MASTER_PORT, "65536"),
+            (OFLOW_CONTROL, "localhost"),
+            (OFLOW_CONTROL, ":80"),
+            (OFLOW_CONTROL, "localhost:0"),
+            (OFLOW_CONTROL, "localhost:65536"),
             (OFLOW_TOKEN, "secret"),
             (OFLOW_SHM_FD, "-3"),
             (OFLOW_SHM_FD, "x"),
             (OFLOW_REPORT, "yes"),
             (OFLOW_THREADS, "0"),
+            (ADDRESS_VARIABLE, "node7"),
             (NODE_RANK, "2"),
             (NNODES, "5"),
         ] {

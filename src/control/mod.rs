@@ -7,15 +7,23 @@ mod client;
 mod env;
 mod failure;
 pub mod flight;
+mod local;
 pub mod service;
 mod session;
+mod slurm;
+mod starter;
+#[cfg(test)]
+mod starter_tests;
 mod token;
 mod vitals;
 
 pub use crate::error::Place;
 pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{
-    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, SetBy, VARIABLES, Variable,
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy,
+    TRANSPORT_VARIABLE, VARIABLES, Variable,
 };
 pub use failure::{Failure, FailureKind};
+pub use local::Local;
+pub use starter::{Found, STARTERS, Starter};
 pub use token::Token;

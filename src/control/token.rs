@@ -4,6 +4,8 @@ use std::fmt;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
@@ -23,6 +25,21 @@ impl Token {
             .and_then(|mut f| f.read_exact(&mut bytes))
             .map_err(|e| Error::io("cannot read /dev/urandom for the job token").because(e))?;
         Ok(Token(bytes.iter().map(|b| format!("{b:02x}")).collect()))
+    }
+
+    /// Reads a token from a file that only its owner can read.
+    ///
+    /// # Errors
+    /// It cannot be read, others could read it too, or it holds something else.
+    pub fn from_file(path: &Path) -> Result<Token> {
+        let failed = |what: &str| Error::argument(format!("the token file {} {what}", path.display()));
+        let make = "`(umask 077; oflow token > FILE)` makes one";
+        let meta = std::fs::metadata(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
+        if meta.mode() & 0o077 != 0 {
+            return Err(failed("can be read by others").help(format!("`chmod 600 {}`", path.display())));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
+        text.trim().parse().map_err(|e: Error| failed(&format!("is malformed: {}", e.message())).help(make))
     }
 
     /// The secret itself, to hand it to a rank or to send it.

@@ -64,7 +64,7 @@ impl Vitals {
                 *seen = Seen { ordinal: progress, since: Instant::now() };
             }
             // The clock of the record knows better when it was issued; the look at it knows that time does not run back.
-            let by_record = last.as_ref().map_or(0, |o| (now() - o.time).max(0.0).mul_add(1e3, 0.0) as u64);
+            let by_record = last.as_ref().map_or(0, |o| ((now() - o.time).max(0.0) * 1e3) as u64);
             by_record.max(seen.since.elapsed().as_millis() as u64)
         };
         let interval =
@@ -84,6 +84,8 @@ impl Vitals {
             records,
             cpu_ms: cpu_ms(),
             waited_ms: self.comm.upgrade().map_or(0, |c| c.traffic().waited_ns / 1_000_000),
+            queued_ms: queued_ms(),
+            marks_only: false,
             calls: self.comm.upgrade().map_or(0, |c| c.traffic().calls),
         }
     }
@@ -110,6 +112,12 @@ fn op(o: OpRecord) -> pb::OpRecord {
 
 fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
+}
+
+/// How long the main thread has stood in the queue for a processor; 0 where the system does not tell.
+fn queued_ms() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000
 }
 
 /// Processor time of this process.

@@ -15,7 +15,9 @@ use oflow::boxing::Model;
 use serde_json::{Value, json};
 
 use crate::ask::show;
+use crate::cli::Hosts;
 use crate::cli::{MAX_RANKS, Size};
+use crate::events::Events;
 use crate::job::{self, Job};
 use crate::model::{Calibration, check_writable, default_path, write};
 use crate::{Failed, cores};
@@ -91,7 +93,9 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let job = Job {
         program,
         args: vec!["calibrate".into(), "--measure".into()],
-        world,
+        nproc: world,
+        hosts: Hosts::alone(),
+        max_restarts: 0,
         threads,
         cores: cores::split(&available, world, threads),
         grace: GRACE,
@@ -100,6 +104,9 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         cost_model: Vec::new(),
         report: false,
         comm: None,
+        stall: Duration::from_secs(300),
+        log_dir: None,
+        events: Events::default(),
     };
     let (code, points) = job::run_for(&job, POINTS)?;
     let points = match points {

@@ -1,35 +1,51 @@
 //! One job from the command line to the exit code: find or build the program, start the ranks, watch over them.
 
+mod flights;
+mod meeting;
+mod stopped;
 mod supervise;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
-use oflow::control::{COMM_VARIABLE, LaunchEnv, Token};
+use oflow::comm::tcp::local_address;
+use oflow::control::service::{Agent, Assignment, Next};
+use oflow::control::{
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token,
+};
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
+use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::cli::{Cli, Profile, Way};
+use crate::cli::{Cli, Hosts, Profile, Way, describe};
+use crate::events::Events;
 use crate::libraries::{self, Farm};
+use crate::logs::{self, Logs};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
 use crate::rank::Recipe;
+use crate::report::signal_name;
 use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
-use oflow::control::service::{Agent, AgentOptions};
+use flights::Flights;
+use meeting::Meeting;
+use supervise::{Scene, Signals};
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
+
+/// How long the other hosts get to hear of our end.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// What is to be run, with every default resolved.
 #[derive(Clone, Debug)]
@@ -38,8 +54,12 @@ pub struct Job {
     pub program: PathBuf,
     /// The arguments of every rank.
     pub args: Vec<OsString>,
-    /// Number of ranks.
-    pub world: usize,
+    /// Number of ranks on this host.
+    pub nproc: usize,
+    /// The hosts of the job and how they meet.
+    pub hosts: Hosts,
+    /// How often all ranks are started again after a failure.
+    pub max_restarts: u32,
     /// Compute threads per rank.
     pub threads: usize,
     /// Each rank's cores; none if there are too few to give each thread its own.
@@ -56,32 +76,44 @@ pub struct Job {
     pub report: bool,
     /// How GPUs exchange bytes, where the user says.
     pub comm: Option<Way>,
+    /// How long ranks may wait for one that lives but does not come.
+    pub stall: Duration,
+    /// Folder for the ranks' logs and what is written on a failure.
+    pub log_dir: Option<PathBuf>,
+    /// Where events go.
+    pub events: Events,
 }
 
 /// Does what the command line says; returns the exit code of the job.
 pub fn run(cli: Cli) -> Result<u8, Failed> {
     let available = cores::available();
-    let (world, threads) = cli.size.resolve(available.len());
+    let (nproc, threads) = cli.size.resolve(available.len());
     let program = resolve(&cli.program, std::env::var_os("PATH").as_deref())?;
     let cost_model = model::in_force()?;
     let mut job = Job {
         program: PathBuf::new(),
         args: cli.args,
-        world,
+        nproc,
+        hosts: cli.hosts,
+        max_restarts: cli.max_restarts,
         threads,
-        cores: cores::split(&available, world, threads),
+        cores: cores::bind(cli.bind, &available, &cores::numa_nodes(&available), nproc, threads),
         grace: cli.timeout,
         prefix: !cli.no_prefix,
         verbose: cli.verbose,
         cost_model: cost_model.to_ranks(cli.boxing_memory),
         report: cli.report,
         comm: cli.comm,
+        stall: cli.stall,
+        log_dir: cli.log_dir,
+        events: Events::default(),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
-        print!("{}", dry_run(&mut job, program, profile, &cost_model)?);
+        print!("{}", dry_run(&mut job, program, profile, &cost_model, cli.events)?);
         return Ok(0);
     }
+    job.events = Events::to(&event_files(job.log_dir.as_deref(), cli.events)?)?;
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
@@ -97,7 +129,18 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             Some(built)
         }
     };
-    Ok(start(&job, build, None)?.0)
+    let outcome = start(&job, build, None);
+    let code = outcome.as_ref().map_or_else(|failed| failed.code, |(code, _)| *code);
+    job.events.tell("end", json!({ "code": code }));
+    Ok(outcome?.0)
+}
+
+/// The files that events go to.
+fn event_files(log_dir: Option<&Path>, events: Option<PathBuf>) -> Result<Vec<PathBuf>, Failed> {
+    if let Some(folder) = log_dir {
+        logs::make_folder(folder)?;
+    }
+    Ok(log_dir.map(|d| d.join("events.jsonl")).into_iter().chain(events).collect())
 }
 
 /// Runs a job that needs no build; returns its exit code and what its ranks have put under a key.
@@ -119,67 +162,159 @@ fn start(job: &Job, build: Option<script::Built>, key: Option<&str>) -> Result<(
 
 async fn run_ranks(
     job: &Job,
-    build: Option<script::Built>,
+    mut build: Option<script::Built>,
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
-    allow_descriptors(job.world);
-    let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
-    let options = AgentOptions { cost_model: job.cost_model.clone(), ..AgentOptions::alone(job.world, token.clone()) };
-    let agent = Agent::start(options).await.map_err(|e| Failed::new(e.to_string()))?;
+    allow_descriptors(job.nproc);
     let closed = Arc::new(Notify::new());
-    let (output, writer) = Output::start(Style::detect(job.world, job.prefix), closed.clone())
+    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder)).transpose()?;
+    let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
+    let (output, writer) = Output::start(style, logs, closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
-    if job.verbose {
-        output.say(&format!("control service at {}", agent.address())).await;
+    let meeting = Meeting::arrange(job, &output).await?;
+    let agent = Agent::start(meeting.options).await.map_err(|e| Failed::new(e.to_string()))?;
+    if let Some(line) = meeting.invitation {
+        output.say(&line).await;
     }
-    let (arena, arena_fd) =
-        ShmArena::create(job.world, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()))?;
+    // Until all hosts are there nothing runs, and a signal may end us.
+    let mut part = agent.assigned().await.map_err(|e| Failed::new(e.to_string()))?;
+    // Before the first rank exists: from here on a Ctrl-C must not end us without it.
+    let mut signals = Signals::listen()?;
     // Holds the links until the last rank has ended.
     let farm = Farm::prepare().map_err(|e| Failed::new(format!("cannot link CUDA's libraries for the ranks: {e}")))?;
     if let Some(farm) = farm.as_ref().filter(|_| job.verbose) {
         let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
-    let recipes =
-        (0..job.world).map(|rank| recipe(job, rank, &agent, &token, arena_fd.as_raw_fd(), farm.as_ref())).collect();
-    let said = output.clone();
-    let outcome = supervise::run(job, recipes, &agent, &arena, output, closed, build).await;
-    if job.report {
-        said.say(&communication(job.world, &agent.reports())).await;
+    let flights = Flights::prepare(job.log_dir.as_deref());
+    let outcome = loop {
+        if job.verbose {
+            output.say(&format!("control service at {}", agent.address())).await;
+        }
+        let arena = ShmArena::create(job.nproc, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()));
+        let ended = match arena {
+            Ok((arena, fd)) => {
+                let recipes = (0..job.nproc)
+                    .map(|local| {
+                        recipe(
+                            job,
+                            part,
+                            local,
+                            &agent,
+                            &meeting.token,
+                            fd.as_raw_fd(),
+                            farm.as_ref(),
+                            flights.as_ref(),
+                        )
+                    })
+                    .collect();
+                let (output, signals) = (output.clone(), &mut signals);
+                let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
+                // The descriptor is open until every rank has been started.
+                supervise::run(scene, recipes, &mut build).await
+            }
+            Err(e) => Err(e),
+        };
+        let code = match ended {
+            Ok(code) => code,
+            Err(failed) => {
+                let text = format!("node {}: {}", part.node, failed.message);
+                agent.end(Failure::of_job(FailureKind::Error, text), failed.code);
+                // The others are to hear of it.
+                let _told = tokio::time::timeout(FAREWELL, agent.finish(failed.code)).await;
+                break Err(failed);
+            }
+        };
+        let next = tokio::select! {
+            next = agent.finish(code) => next,
+            signal = signals.next() => {
+                let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
+                let text = format!("node {} was ended by {}", part.node, signal_name(signal.as_raw()));
+                agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
+                let _told = tokio::time::timeout(FAREWELL, agent.finish(code)).await;
+                break Ok(code);
+            }
+        };
+        match next {
+            // Alone we know best: a signal to us decides, whatever the ranks say after it.
+            Ok(Next::Over(_)) if part.nodes == 1 => break Ok(code),
+            Ok(Next::Over(job_code)) => {
+                if code == 0
+                    && job_code != 0
+                    && let Some(failure) = agent.failure()
+                {
+                    output.say(&failure.message).await;
+                }
+                break Ok(job_code);
+            }
+            Ok(Next::Again(again)) => {
+                let what = format!("start {} of at most {}", again.restart + 1, job.max_restarts + 1);
+                let hosts =
+                    if again.nodes == part.nodes { String::new() } else { format!(" on {} hosts", again.nodes) };
+                output.say(&format!("{what}: {} ranks{hosts}", again.world)).await;
+                job.events.tell("restart", json!({ "restart": again.restart, "world": again.world }));
+                part = again;
+            }
+            Err(e) => break Err(Failed::new(e.to_string())),
+        }
+    };
+    // Of a job that a person or a scheduler has ended nobody wants to know more.
+    let failed = !matches!(outcome, Ok(0 | 129 | 130 | 143));
+    if let Some(where_to_look) = flights.and_then(|f| f.finish(failed)) {
+        output.say(&where_to_look).await;
     }
-    drop(said);
+    if job.report && part.node == 0 {
+        output.say(&communication(part.world, &agent.reports())).await;
+    }
+    drop(output);
     drop(farm);
-    // Open until every rank has been started.
-    drop(arena_fd);
     let written = tokio::task::spawn_blocking(move || writer.join());
     // The writer ends when the last pump has; one that a stray process keeps open is not waited for.
     let _lines_may_be_cut = tokio::time::timeout(Duration::from_secs(1), written).await;
     Ok((outcome?, key.and_then(|k| agent.value(k))))
 }
 
-fn recipe(job: &Job, rank: usize, agent: &Agent, token: &Token, arena: RawFd, farm: Option<&Farm>) -> Recipe {
+#[allow(clippy::too_many_arguments)]
+fn recipe(
+    job: &Job,
+    part: Assignment,
+    local: usize,
+    agent: &Agent,
+    token: &Token,
+    arena: RawFd,
+    farm: Option<&Farm>,
+    flights: Option<&Flights>,
+) -> Recipe {
+    let address = agent.address();
     let env = LaunchEnv {
-        rank,
-        local_rank: rank,
-        world: job.world,
-        local_world: job.world,
-        node: 0,
-        nodes: 1,
-        master_addr: agent.address().ip().to_string(),
-        master_port: agent.address().port(),
+        rank: part.first_rank + local,
+        local_rank: local,
+        world: part.world,
+        local_world: part.nproc,
+        node: part.node,
+        nodes: part.nodes,
+        master_addr: address.ip().to_string(),
+        master_port: address.port(),
         token: token.clone(),
         shm_fd: Some(arena),
+        // What the user has set the ranks inherit.
+        address: match &job.hosts.rdzv {
+            Some(rdzv) if std::env::var_os(ADDRESS_VARIABLE).is_none() => local_address(rdzv.as_str()).ok(),
+            _ => None,
+        },
         report: job.report,
         threads: Some(job.threads),
     };
     let mut vars: Vec<(&str, OsString)> = env.to_vars().into_iter().map(|(n, v)| (n, v.into())).collect();
+    vars.push((RESTART_VARIABLE, part.restart.to_string().into()));
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
+    vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
     Recipe {
         program: job.program.clone(),
         args: job.args.clone(),
         env: vars,
-        cores: job.cores.as_ref().map(|all| all[rank].clone()),
+        cores: job.cores.as_ref().map(|all| all[local].clone()),
         inherit: env.shm_fd,
     }
 }
@@ -207,7 +342,13 @@ fn communication(world: usize, reports: &BTreeMap<usize, String>) -> String {
 }
 
 /// What would be run, as text.
-fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -> Result<String, Failed> {
+fn dry_run(
+    job: &mut Job,
+    program: Program,
+    profile: Profile,
+    model: &InForce,
+    events: Option<PathBuf>,
+) -> Result<String, Failed> {
     let mut text = String::new();
     let mut line = |l: String| text.extend([l.as_str(), "\n"]);
     match program {
@@ -223,16 +364,33 @@ fn dry_run(job: &mut Job, program: Program, profile: Profile, model: &InForce) -
         .map(|word| quote(&word.to_string_lossy()))
         .collect();
     line(format!("run:   {}", command.join(" ")));
-    line(format!("ranks: {}, {} compute threads each", job.world, job.threads));
+    line(format!("ranks: {}, {} compute threads each", job.nproc, job.threads));
     line(format!("costs: {}", model.describe()));
-    for rank in 0..job.world {
+    line(format!("ends:  {} s after a failure, {} s after a stall", job.grace.as_secs_f64(), job.stall.as_secs_f64()));
+    if let Some(folder) = &job.log_dir {
+        line(format!("logs:  {}", folder.display()));
+    }
+    for file in job.log_dir.as_ref().map(|d| d.join("events.jsonl")).into_iter().chain(events) {
+        line(format!("event: {}", file.display()));
+    }
+    let nodes = cores::numa_nodes(&cores::available());
+    if nodes.len() > 1 {
+        let nodes: Vec<String> = nodes.iter().map(|n| cores::describe(n)).collect();
+        line(format!("numa:  {} nodes with cores {}", nodes.len(), nodes.join(" | ")));
+    }
+    if let Some(rdzv) = &job.hosts.rdzv {
+        let number = job.hosts.node_rank.map_or("in order of arrival".to_string(), |k| k.to_string());
+        line(format!("hosts: {}, which meet at {rdzv}; number of this one: {number}", describe(&job.hosts.nnodes)));
+    }
+    // Where the other hosts' ranks are not known their numbers are those on this host.
+    for rank in 0..job.nproc {
         let on = match &job.cores {
             Some(cores) => format!("cores {}", cores::describe(&cores[rank])),
             None => "all cores".to_string(),
         };
         line(format!(
             "rank {rank}: {on}; RANK={rank} LOCAL_RANK={rank} WORLD_SIZE={0} LOCAL_WORLD_SIZE={0} OFLOW_THREADS={1}",
-            job.world, job.threads
+            job.nproc, job.threads
         ));
     }
     Ok(text)

@@ -12,20 +12,22 @@ use std::time::Duration;
 
 use oflow::comm::shm::ShmArena;
 use rustix::process::Signal;
+use serde_json::json;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{self, SignalKind};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
+use super::stopped::{Stopped, kills_for_memory, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::Agent;
+use oflow::control::service::{Agent, Assignment, Verdict};
 use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
@@ -38,37 +40,76 @@ const TERMINATE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(500);
 /// A live rank that is silent for so long is worth a warning.
 const SILENT: Duration = Duration::from_secs(10);
-const LOOK_FOR_SILENCE: Duration = Duration::from_secs(1);
+const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
 
-/// Starts the ranks and waits for their end. Returns the exit code of the job.
+/// The signals that end a job.
+pub(super) struct Signals([unix::Signal; 3]);
+
+impl Signals {
+    /// From here on they do not end us by themselves.
+    pub(super) fn listen() -> Result<Signals, Failed> {
+        let listen = |kind| unix::signal(kind).map_err(|e| Failed::new(format!("cannot listen for signals: {e}")));
+        Ok(Signals([listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?]))
+    }
+
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) -> Signal {
+        let [int, term, hup] = &mut self.0;
+        tokio::select! {
+            biased;
+            Some(()) = int.recv() => Signal::INT,
+            Some(()) = term.recv() => Signal::TERM,
+            Some(()) = hup.recv() => Signal::HUP,
+            // They end with the runtime only.
+            else => std::future::pending().await,
+        }
+    }
+}
+
+/// What the supervision of one start of a job works with.
+pub(super) struct Scene<'a> {
+    pub(super) job: &'a Job,
+    pub(super) agent: &'a Agent,
+    pub(super) part: Assignment,
+    pub(super) arena: &'a ShmArena,
+    pub(super) output: Output,
+    pub(super) closed: &'a Notify,
+    pub(super) signals: &'a mut Signals,
+}
+
+/// Starts the ranks and waits for their end. Returns the exit code of this host's part of the job.
 pub(super) async fn run(
-    job: &Job,
+    scene: Scene<'_>,
     recipes: Vec<Recipe>,
-    agent: &Agent,
-    arena: &ShmArena,
-    output: Output,
-    closed: Arc<Notify>,
-    build: Option<script::Built>,
+    build: &mut Option<script::Built>,
 ) -> Result<u8, Failed> {
-    let listen = |kind| signal(kind).map_err(|e| Failed::new(format!("cannot listen for signals: {e}")));
-    // Before the first rank exists: from here on a Ctrl-C must not end us without it.
-    let mut signals =
-        [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?];
+    let Scene { job, agent, part, arena, output, closed, signals } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
         agent,
+        part,
         arena,
         output,
         groups: Vec::new(),
         ended: Vec::new(),
         alive: 0,
         silent: Vec::new(),
+        stopped: Stopped::default(),
         ending: None,
     };
-    for (rank, recipe) in recipes.iter().enumerate() {
+    job.events.tell(
+        "start",
+        json!({
+            "program": job.program.to_string_lossy(),
+            "args": job.args.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>(),
+            "world": part.world, "first_rank": part.first_rank, "nproc": part.nproc,
+            "node": part.node, "nodes": part.nodes, "restart": part.restart,
+        }),
+    );
+    for (rank, recipe) in (part.first_rank..).zip(&recipes) {
         if let Err(e) = watch.start(rank, recipe, &ended) {
             watch.signal_all(Signal::KILL);
             while watch.alive > 0 && exits.recv().await.is_some() {
@@ -77,29 +118,31 @@ pub(super) async fn run(
             return Err(not_started(job, rank, &e));
         }
     }
-    drop(build);
+    // Another start of the job uses the same executable.
+    if job.max_restarts == 0 {
+        *build = None;
+    }
     if job.verbose {
-        for (rank, group) in watch.groups.iter().enumerate() {
-            let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[rank])));
+        for (local, group) in watch.groups.iter().enumerate() {
+            let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[local])));
+            let rank = part.first_rank + local;
             watch.output.say(&format!("rank {rank} is pid {}{on}", group.pid())).await;
         }
     }
     let mut look = interval(LOOK_FOR_SILENCE);
     while watch.alive > 0 {
         let deadline = watch.deadline();
-        let [int, term, hup] = &mut signals;
         tokio::select! {
             biased;
-            Some(()) = int.recv() => watch.signalled(Signal::INT).await,
-            Some(()) = term.recv() => watch.signalled(Signal::TERM).await,
-            Some(()) = hup.recv() => watch.signalled(Signal::HUP).await,
+            signal = signals.next() => watch.signalled(signal).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
-            failure = agent.failed(), if watch.ending.is_none() => {
-                watch.fail(failure, None).await;
-            }
+            _ = agent.failed(), if watch.ending.is_none() => watch.decided().await,
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
-            _ = look.tick() => watch.look_for_silence().await,
+            _ = look.tick() => {
+                watch.look_for_stopped().await;
+                watch.look_for_silence().await;
+            }
         }
     }
     Ok(watch.ending.map_or(0, |e| e.code))
@@ -127,6 +170,7 @@ enum Step {
 struct Watch<'a> {
     job: &'a Job,
     agent: &'a Agent,
+    part: Assignment,
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
@@ -135,6 +179,7 @@ struct Watch<'a> {
     alive: usize,
     /// Ranks that have been warned of.
     silent: Vec<usize>,
+    stopped: Stopped,
     ending: Option<Ending>,
 }
 
@@ -145,6 +190,7 @@ impl Watch<'_> {
         match self.connect(rank, &mut child, pidfd, &tail) {
             Ok((pidfd, pumps)) => {
                 let group = Arc::new(group);
+                self.job.events.tell("rank-started", json!({ "rank": rank, "pid": group.pid() }));
                 self.groups.push(group.clone());
                 self.alive += 1;
                 tokio::spawn(reap(rank, child, pidfd, group, pumps, tail, ended.clone()));
@@ -200,6 +246,11 @@ impl Watch<'_> {
             }
         }
         self.alive -= ends.len();
+        for end in &ends {
+            let message = if end.success() { String::new() } else { end.describe() };
+            let fields = json!({ "rank": end.rank, "pid": end.pid, "code": end.code(), "message": message });
+            self.job.events.tell("rank-ended", fields);
+        }
         self.ended.extend(ends.iter().map(|e| e.rank));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();
@@ -209,17 +260,20 @@ impl Watch<'_> {
         for end in failed {
             match &mut self.ending {
                 None => match self.agent.failure() {
-                    // The rank has told more than its end does.
-                    Some(told) if told.rank == Some(end.rank) => self.fail(told, Some(end.code())).await,
-                    _ => self.fail(end.failure(), Some(end.code())).await,
+                    // What was told before says more than an end that follows from it.
+                    Some(told) if told.rank == Some(end.rank) => self.fail(told, end.code()).await,
+                    Some(_) => self.decided().await,
+                    None => self.fail(end.failure(), end.code()).await,
                 },
                 Some(ending) => {
                     // If we sent the signal the code says nothing about the rank.
                     if ending.culprit == Some(end.rank) && !end.by_signal() {
                         ending.code = end.code();
                     }
-                    // After a signal to us nothing has been told to the ranks yet: now one is missing.
-                    self.tell_ranks(&end.failure(), end.code());
+                    // After a signal to us nothing has been told to the ranks yet: now one is missing. Whatever comes of it,
+                    // the job is to end.
+                    self.agent.end(end.failure(), end.code());
+                    self.poison(end.rank, end.code());
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -243,24 +297,52 @@ impl Watch<'_> {
             && ends.iter().any(|e| !e.success())
     }
 
-    /// The job has failed: tells the user and the ranks, and starts the clock. Without a code it is that of the rank's
-    /// own exit, when that comes.
-    async fn fail(&mut self, failure: Failure, code: Option<u8>) {
-        self.tell_ranks(&failure, code.unwrap_or(EXIT_FAILED));
+    /// A rank here has failed. Whether the job has failed by it is for the root to say: at once where all ranks are here,
+    /// soon elsewhere.
+    async fn fail(&mut self, failure: Failure, code: u8) {
+        if let Some(rank) = failure.rank {
+            self.poison(rank, code);
+        }
+        self.agent.fail_with(failure, code);
+        if self.ending.is_none() && self.agent.verdict().is_some() {
+            self.decided().await;
+            // A rank that told of its failure before it ended has no code from then.
+            if let Some(ending) = &mut self.ending
+                && ending.culprit.take().is_some()
+            {
+                ending.code = code;
+            }
+        }
+    }
+
+    /// The job has failed: tells the user, and starts the clock. Without a code it is that of the rank's own exit, when that
+    /// comes.
+    async fn decided(&mut self) {
+        let Some(Verdict { failure, code, restarts }) = self.agent.verdict() else { return };
+        if let Some(rank) = failure.rank {
+            self.poison(rank, code.unwrap_or(EXIT_FAILED));
+        }
+        // It would use up the time of grace and would not end by itself.
+        if matches!(failure.kind, FailureKind::Stopped | FailureKind::Stalled)
+            && let Some(group) = failure.rank.and_then(|r| self.groups.get(r.checked_sub(self.part.first_rank)?))
+        {
+            group.signal(Signal::KILL);
+        }
+        self.job.events.failure(&failure);
         let until = Instant::now() + self.job.grace;
         self.ending = Some(Ending {
             code: code.unwrap_or(EXIT_FAILED),
             culprit: if code.is_none() { failure.rank } else { None },
             step: Step::Grace(Some(until)),
         });
-        self.output.say(&failure.message).await;
+        let what_next = if restarts { "; all ranks will be started again" } else { "" };
+        self.output.say(&format!("{}{what_next}", failure.message)).await;
     }
 
-    /// Ends the waits of all ranks: those in the control plane, and those in shared memory.
-    fn tell_ranks(&self, failure: &Failure, code: u8) {
-        self.agent.fail(failure.clone());
-        if let Some(rank) = failure.rank {
-            self.arena.poison(rank, i32::from(code));
+    /// Ends the waits in shared memory of this host's ranks, if the rank is one of them.
+    fn poison(&self, rank: usize, code: u8) {
+        if let Some(local) = rank.checked_sub(self.part.first_rank).filter(|local| *local < self.part.nproc) {
+            self.arena.poison(local, i32::from(code));
         }
     }
 
@@ -277,6 +359,11 @@ impl Watch<'_> {
         let until = (signal != Signal::INT).then(|| Instant::now() + self.job.grace);
         let code = u8::try_from(128 + signal.as_raw()).unwrap_or(EXIT_FAILED);
         self.ending = Some(Ending { code, culprit: None, step: Step::Grace(until) });
+        self.job.events.failure(&Failure::of_job(FailureKind::Interrupted, format!("{name} ended the job")));
+        if self.part.nodes > 1 {
+            let text = format!("node {} was ended by {name}", self.part.node);
+            self.agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
+        }
         self.signal_all(signal);
         let hint = if until.is_none() { "; once more kills them" } else { "" };
         self.output.say(&format!("{name} passed on to the ranks{hint}")).await;
@@ -285,7 +372,9 @@ impl Watch<'_> {
     /// Nobody reads our output any more, so nobody is interested in the job.
     async fn unread(&mut self) {
         let text = "the output of oflaunch was closed";
-        self.agent.fail(Failure::of_job(FailureKind::Interrupted, text));
+        let failure = Failure::of_job(FailureKind::Interrupted, text);
+        self.job.events.failure(&failure);
+        self.agent.end(failure, EXIT_BROKEN_PIPE);
         self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
@@ -312,20 +401,44 @@ impl Watch<'_> {
         }
     }
 
+    /// A rank whose process is stopped keeps the others waiting until somebody lets it go on; nobody will.
+    async fn look_for_stopped(&mut self) {
+        let now = std::time::Instant::now();
+        for local in 0..self.groups.len() {
+            let (rank, pid) = (self.part.first_rank + local, self.groups[local].pid());
+            if self.ended.contains(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
+                continue;
+            }
+            let for_it = format!("waits for rank {rank} ");
+            let waits = (0..self.part.nproc).find_map(|other| {
+                let status = self.arena.status(other).filter(|s| s.starts_with(&for_it))?;
+                let call = status.split_once(", in ").map_or(String::new(), |(_, call)| format!(", in {call}"));
+                Some(format!("; rank {} waits for it{call}", self.part.first_rank + other))
+            });
+            let text = format!(
+                "rank {rank} (pid {pid}) was stopped by a signal and does not go on{}",
+                waits.unwrap_or_default()
+            );
+            self.fail(Failure::of_rank(rank, FailureKind::Stopped, text), EXIT_FAILED).await;
+        }
+    }
+
     async fn look_for_silence(&mut self) {
         let now = self.agent.silent(SILENT);
         self.silent.retain(|rank| now.iter().any(|s| s.rank == *rank));
         for silence in now {
             if !self.silent.contains(&silence.rank) {
                 self.silent.push(silence.rank);
-                let waits = self.arena.status(silence.rank).map_or(String::new(), |s| format!("; {s}"));
+                let local = silence.rank - self.part.first_rank;
+                let waits = self.arena.status(local).map_or(String::new(), |s| format!("; {s}"));
                 let text = format!(
                     "warning: nothing heard from rank {} (pid {}) for {:.0} s; its last op was number {}{waits}",
                     silence.rank,
-                    self.groups[silence.rank].pid(),
+                    self.groups[local].pid(),
                     silence.since.as_secs_f64(),
                     silence.progress
                 );
+                self.job.events.warning(Some(silence.rank), text.trim_start_matches("warning: "));
                 self.output.say(&text).await;
             }
         }
@@ -346,6 +459,7 @@ async fn reap(
     tail: Arc<Tail>,
     ended: mpsc::UnboundedSender<Ended>,
 ) {
+    let killed_before = kills_for_memory();
     // Should this fail, the wait below blocks until the rank ends: late, but right.
     let _readable = pidfd.readable().await;
     group.close();
@@ -358,8 +472,8 @@ async fn reap(
     // Nobody else waits for our children; should it happen, the end counts as a failure.
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
-    let tail = tail.lines();
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
+    let (tail, out_of_memory) = (tail.lines(), kills_for_memory() > killed_before);
+    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.

@@ -79,6 +79,8 @@ pub fn oflaunch(folder: &Folder) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oflaunch"));
     // Whoever runs the tests may have calibrated.
     command.current_dir(folder.path()).stdin(Stdio::null()).env("OFLOW_MODEL", "default");
+    // The flight records of jobs that fail go with the folder.
+    command.env("TMPDIR", folder.path());
     command
 }
 
@@ -106,8 +108,20 @@ pub struct Running {
 
 impl Running {
     pub fn start(folder: &Folder, args: &[&str]) -> Running {
-        let child = oflaunch(folder).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running { child }
+        Running::of(oflaunch(folder).args(args))
+    }
+
+    pub fn of(command: &mut Command) -> Running {
+        Running { child: command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap() }
+    }
+
+    /// How it ended, what it printed to stdout and to stderr.
+    pub fn finish_all(mut self) -> (ExitStatus, String, String) {
+        let mut out = self.child.stdout.take().unwrap();
+        let (status, err) = self.finish();
+        let mut text = String::new();
+        std::io::Read::read_to_string(&mut out, &mut text).unwrap();
+        (status, text, err)
     }
 
     pub fn signal(&self, signal: Signal) {

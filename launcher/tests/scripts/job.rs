@@ -24,6 +24,11 @@ fn main() -> Result<()> {
         "mismatch" => mismatch(&world),
         "no-context" => no_context(),
         "diverge" => diverge(&world),
+        "skip" => skip(&world),
+        "skip-alone" => skip_alone(&world),
+        "shape" => shape(&world),
+        "value" => value(&world),
+        "loop" => endless_loop(&world),
         "early" => early(&world),
         "stdin" => stdin(&world),
         other => panic!("no mode {other:?}"),
@@ -172,6 +177,62 @@ fn diverge(world: &World) -> Result<()> {
         sum.relu()?
     };
     println!("{}", y.item()?);
+    Ok(())
+}
+
+/// Rank 1 leaves an op out that needs nobody else.
+fn skip(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let mut x = ones([8], (&all, sbp![S(0)]))?;
+    if world.rank() != 1 {
+        x = x.relu()?;
+    }
+    let y = x.exp()?;
+    println!("{}", y.sum(())?.item()?);
+    Ok(())
+}
+
+/// As [`skip`], by ranks that never talk to each other.
+fn skip_alone(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let mut x = ones([8], (&all, sbp![S(0)]))?;
+    for step in 0.. {
+        x = x.neg()?;
+        if world.rank() != 1 || step != 3 {
+            x = x.relu()?;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Rank 1 has a tensor of another shape.
+fn shape(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let n = if world.rank() == 1 { 6 } else { 4 };
+    let x = ones([n, 2], (&all, sbp![S(0)]))?;
+    println!("{}", x.sum(())?.item()?);
+    Ok(())
+}
+
+/// Rank 1 scales by another number.
+fn value(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([4], (&all, sbp![S(0)]))?;
+    let y = x.mul(if world.rank() == 1 { 0.5 } else { 0.25 })?;
+    println!("{}", y.sum(())?.item()?);
+    Ok(())
+}
+
+/// Rank 1 computes for ever; the others wait for it.
+fn endless_loop(world: &World) -> Result<()> {
+    collective(world)?;
+    let all = Placement::all(Device::Cpu)?;
+    let x = ones([4], (&all, sbp![S(0)]))?.relu()?;
+    while world.rank() == 1 {
+        std::hint::spin_loop();
+    }
+    println!("{}", x.sum(())?.item()?);
     Ok(())
 }
 

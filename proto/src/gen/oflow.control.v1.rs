@@ -116,6 +116,12 @@ pub struct HeartbeatRequest {
     /// Number of collectives that it has begun.
     #[prost(uint64, tag = "10")]
     pub calls: u64,
+    /// How long its main thread could have run but had no processor.
+    #[prost(uint64, tag = "11")]
+    pub queued_ms: u64,
+    /// Between agents: nothing but the marks counts.
+    #[prost(bool, tag = "12")]
+    pub marks_only: bool,
 }
 /// One global op of a rank's dispatch stream.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -178,6 +184,9 @@ pub struct HeartbeatReply {
     /// Ops that the service wants to know of, because another rank's hash differs: sent with a heartbeat at once.
     #[prost(message, optional, tag = "1")]
     pub ask: ::core::option::Option<Interval>,
+    /// What to add to this host's clock to have node 0's, in nanoseconds; 0 on node 0 and before it is known.
+    #[prost(sint64, tag = "2")]
+    pub clock_offset_ns: i64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {
@@ -224,6 +233,298 @@ pub struct LeaveRequest {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaveReply {}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FromNode {
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<Up>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct FromRoot {
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<Down>,
+}
+/// From a node to the root. A ticket is the node's number for a call of one of its ranks; the answer carries it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Up {
+    #[prost(oneof = "up::Item", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
+    pub item: ::core::option::Option<up::Item>,
+}
+/// Nested message and enum types in `Up`.
+pub mod up {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Item {
+        /// The first item of a stream, and only that.
+        #[prost(message, tag = "1")]
+        Hello(super::NodeHello),
+        /// What the first rank of the node that joins says of itself; the node compares the others with it.
+        #[prost(message, tag = "2")]
+        Join(super::NodeJoin),
+        #[prost(message, tag = "3")]
+        Put(super::NodePut),
+        #[prost(message, tag = "4")]
+        Get(super::NodeGet),
+        #[prost(message, tag = "5")]
+        CompareAndSet(super::NodeCompareAndSet),
+        #[prost(message, tag = "6")]
+        Arrive(super::NodeArrive),
+        #[prost(message, tag = "7")]
+        Cancel(super::NodeCancel),
+        #[prost(message, tag = "8")]
+        Fail(super::NodeFail),
+        /// A rank has said goodbye.
+        #[prost(uint32, tag = "9")]
+        Left(u32),
+        /// A rank's process has ended.
+        #[prost(uint32, tag = "10")]
+        Gone(u32),
+        #[prost(message, tag = "11")]
+        Report(super::SubmitReportRequest),
+        #[prost(message, tag = "12")]
+        Beat(super::NodeBeat),
+        #[prost(message, tag = "13")]
+        Event(super::NodeEvent),
+        /// All ranks of the node have ended, with this exit code of the node.
+        #[prost(uint32, tag = "14")]
+        Done(u32),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeHello {
+    /// Version of the oflow library.
+    #[prost(string, tag = "1")]
+    pub version: ::prost::alloc::string::String,
+    /// Name of the host, for messages.
+    #[prost(string, tag = "2")]
+    pub host: ::prost::alloc::string::String,
+    /// Number of ranks there.
+    #[prost(uint32, tag = "3")]
+    pub nproc: u32,
+    /// The number that the node is to have; absent: as they come.
+    #[prost(uint32, optional, tag = "4")]
+    pub node_rank: ::core::option::Option<u32>,
+    /// Hash of the contents of the program; 0: not known.
+    #[prost(fixed64, tag = "5")]
+    pub program: u64,
+    /// How many nodes the job may have, as this node was told.
+    #[prost(uint32, tag = "6")]
+    pub min_nodes: u32,
+    #[prost(uint32, tag = "7")]
+    pub max_nodes: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeJoin {
+    #[prost(uint64, tag = "1")]
+    pub ticket: u64,
+    #[prost(message, optional, tag = "2")]
+    pub hello: ::core::option::Option<JoinRequest>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodePut {
+    #[prost(uint64, tag = "1")]
+    pub ticket: u64,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(bytes = "vec", tag = "3")]
+    pub value: ::prost::alloc::vec::Vec<u8>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeGet {
+    #[prost(uint64, tag = "1")]
+    pub ticket: u64,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    /// Whether to answer only once the key is set.
+    #[prost(bool, tag = "3")]
+    pub wait: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeCompareAndSet {
+    #[prost(uint64, tag = "1")]
+    pub ticket: u64,
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub expected: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+    #[prost(bytes = "vec", tag = "4")]
+    pub value: ::prost::alloc::vec::Vec<u8>,
+}
+/// Ranks of the node have come to a meeting.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NodeArrive {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "2")]
+    pub participants: u32,
+    #[prost(message, repeated, tag = "3")]
+    pub arrivals: ::prost::alloc::vec::Vec<Arrival>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Arrival {
+    #[prost(uint64, tag = "1")]
+    pub ticket: u64,
+    #[prost(uint32, tag = "2")]
+    pub rank: u32,
+    #[prost(bytes = "vec", tag = "3")]
+    pub value: ::prost::alloc::vec::Vec<u8>,
+}
+/// A call is no longer waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeCancel {
+    #[prost(uint64, tag = "1")]
+    pub ticket: u64,
+    /// Present: the time is up, after so long; the answer says who is missing.
+    #[prost(uint64, optional, tag = "2")]
+    pub waited_ms: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeFail {
+    /// A failure as JSON.
+    #[prost(bytes = "vec", tag = "1")]
+    pub failure: ::prost::alloc::vec::Vec<u8>,
+    /// The exit code of the job, if this is what ends it.
+    #[prost(uint32, optional, tag = "2")]
+    pub code: ::core::option::Option<u32>,
+    /// Whether the job ends whatever restarts are left: somebody wants it to end.
+    #[prost(bool, tag = "3")]
+    pub r#final: bool,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct NodeBeat {
+    /// The node's clock, in nanoseconds; comes back in the answer.
+    #[prost(fixed64, tag = "1")]
+    pub sent_ns: u64,
+    /// Marks and waits of the node's ranks since the last beat.
+    #[prost(message, repeated, tag = "2")]
+    pub ranks: ::prost::alloc::vec::Vec<HeartbeatRequest>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeEvent {
+    /// The rank that tells; absent: the agent.
+    #[prost(uint32, optional, tag = "1")]
+    pub rank: ::core::option::Option<u32>,
+    /// What it is about, as `metric` or `warning`.
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+}
+/// From the root to a node.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Down {
+    #[prost(oneof = "down::Item", tags = "1, 2, 3, 4, 5, 6")]
+    pub item: ::core::option::Option<down::Item>,
+}
+/// Nested message and enum types in `Down`.
+pub mod down {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Item {
+        #[prost(message, tag = "1")]
+        Begin(super::Begin),
+        #[prost(message, tag = "2")]
+        Answer(super::Answer),
+        /// The job has failed; the ranks are to end.
+        #[prost(message, tag = "3")]
+        Failed(super::Failed),
+        #[prost(message, tag = "4")]
+        Pong(super::Pong),
+        /// All nodes are done: the exit code of the job.
+        #[prost(uint32, tag = "5")]
+        Over(u32),
+        #[prost(message, tag = "6")]
+        Ask(super::Ask),
+    }
+}
+/// The node's part in the job that starts now, or starts again.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Begin {
+    #[prost(uint32, tag = "1")]
+    pub restart: u32,
+    #[prost(uint32, tag = "2")]
+    pub node: u32,
+    #[prost(uint32, tag = "3")]
+    pub nodes: u32,
+    #[prost(uint32, tag = "4")]
+    pub first_rank: u32,
+    #[prost(uint32, tag = "5")]
+    pub nproc: u32,
+    #[prost(uint32, tag = "6")]
+    pub world: u32,
+    #[prost(bytes = "vec", tag = "7")]
+    pub cost_model: ::prost::alloc::vec::Vec<u8>,
+}
+/// The answer to calls.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Answer {
+    #[prost(uint64, repeated, tag = "1")]
+    pub tickets: ::prost::alloc::vec::Vec<u64>,
+    #[prost(oneof = "answer::Answer", tags = "2, 3, 4, 5, 6")]
+    pub answer: ::core::option::Option<answer::Answer>,
+}
+/// Nested message and enum types in `Answer`.
+pub mod answer {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Answer {
+        /// Done.
+        #[prost(bool, tag = "2")]
+        Done(bool),
+        #[prost(message, tag = "3")]
+        Value(super::GetReply),
+        #[prost(message, tag = "4")]
+        CompareAndSet(super::CompareAndSetReply),
+        /// An encoded MeetReply: the same bytes for every node.
+        #[prost(bytes, tag = "5")]
+        Met(::prost::alloc::vec::Vec<u8>),
+        #[prost(message, tag = "6")]
+        Refused(super::Refused),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Refused {
+    /// A gRPC status code.
+    #[prost(uint32, tag = "1")]
+    pub code: u32,
+    #[prost(string, tag = "2")]
+    pub message: ::prost::alloc::string::String,
+}
+/// A rank of the node is to tell, in the answer to its next heartbeat.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Ask {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    #[prost(message, optional, tag = "2")]
+    pub interval: ::core::option::Option<Interval>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Failed {
+    #[prost(bytes = "vec", tag = "1")]
+    pub failure: ::prost::alloc::vec::Vec<u8>,
+    #[prost(uint32, optional, tag = "2")]
+    pub code: ::core::option::Option<u32>,
+    /// Whether the ranks are started again afterwards.
+    #[prost(bool, tag = "3")]
+    pub restarts: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Pong {
+    /// The node's own time of the beat that this answers.
+    #[prost(fixed64, tag = "1")]
+    pub sent_ns: u64,
+    /// The root's clock, in nanoseconds.
+    #[prost(fixed64, tag = "2")]
+    pub root_ns: u64,
+}
+/// Something a rank wants to be known at node 0: a metric, an event.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PublishRequest {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    #[prost(string, tag = "2")]
+    pub topic: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub text: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PublishReply {}
 /// Generated client implementations.
 pub mod control_client {
     #![allow(
@@ -235,7 +536,7 @@ pub mod control_client {
     )]
     use tonic::codegen::*;
     use tonic::codegen::http::Uri;
-    /// Hosted by the launcher of node 0, called by every rank.
+    /// Hosted by the agent of each node, called by the ranks there.
     #[derive(Debug, Clone)]
     pub struct ControlClient<T> {
         inner: tonic::client::Grpc<T>,
@@ -516,6 +817,28 @@ pub mod control_client {
                 .insert(GrpcMethod::new("oflow.control.v1.Control", "SubmitReport"));
             self.inner.unary(req, path, codec).await
         }
+        /// Tells node 0's launcher something, which keeps it in its log of events.
+        pub async fn publish(
+            &mut self,
+            request: impl tonic::IntoRequest<super::PublishRequest>,
+        ) -> std::result::Result<tonic::Response<super::PublishReply>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/oflow.control.v1.Control/Publish",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("oflow.control.v1.Control", "Publish"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The rank is done and expects nothing more.
         pub async fn leave(
             &mut self,
@@ -614,13 +937,18 @@ pub mod control_server {
             tonic::Response<super::SubmitReportReply>,
             tonic::Status,
         >;
+        /// Tells node 0's launcher something, which keeps it in its log of events.
+        async fn publish(
+            &self,
+            request: tonic::Request<super::PublishRequest>,
+        ) -> std::result::Result<tonic::Response<super::PublishReply>, tonic::Status>;
         /// The rank is done and expects nothing more.
         async fn leave(
             &self,
             request: tonic::Request<super::LeaveRequest>,
         ) -> std::result::Result<tonic::Response<super::LeaveReply>, tonic::Status>;
     }
-    /// Hosted by the launcher of node 0, called by every rank.
+    /// Hosted by the agent of each node, called by the ranks there.
     #[derive(Debug)]
     pub struct ControlServer<T> {
         inner: Arc<T>,
@@ -1093,6 +1421,49 @@ pub mod control_server {
                     };
                     Box::pin(fut)
                 }
+                "/oflow.control.v1.Control/Publish" => {
+                    #[allow(non_camel_case_types)]
+                    struct PublishSvc<T: Control>(pub Arc<T>);
+                    impl<T: Control> tonic::server::UnaryService<super::PublishRequest>
+                    for PublishSvc<T> {
+                        type Response = super::PublishReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::PublishRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Control>::publish(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = PublishSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 "/oflow.control.v1.Control/Leave" => {
                     #[allow(non_camel_case_types)]
                     struct LeaveSvc<T: Control>(pub Arc<T>);
@@ -1173,6 +1544,300 @@ pub mod control_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "oflow.control.v1.Control";
     impl<T> tonic::server::NamedService for ControlServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod nodes_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Hosted by the agent of node 0, called by the agents of the other nodes: one stream each for as long as the job lives. Messages
+    /// carry what has gathered since the last one, so the root's work grows with nodes rather than ranks. Order is kept.
+    #[derive(Debug, Clone)]
+    pub struct NodesClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> NodesClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> NodesClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            NodesClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        pub async fn attach(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::FromNode>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::FromRoot>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/oflow.control.v1.Nodes/Attach",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("oflow.control.v1.Nodes", "Attach"));
+            self.inner.streaming(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod nodes_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with NodesServer.
+    #[async_trait]
+    pub trait Nodes: std::marker::Send + std::marker::Sync + 'static {
+        /// Server streaming response type for the Attach method.
+        type AttachStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::FromRoot, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        async fn attach(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::FromNode>>,
+        ) -> std::result::Result<tonic::Response<Self::AttachStream>, tonic::Status>;
+    }
+    /// Hosted by the agent of node 0, called by the agents of the other nodes: one stream each for as long as the job lives. Messages
+    /// carry what has gathered since the last one, so the root's work grows with nodes rather than ranks. Order is kept.
+    #[derive(Debug)]
+    pub struct NodesServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> NodesServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for NodesServer<T>
+    where
+        T: Nodes,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/oflow.control.v1.Nodes/Attach" => {
+                    #[allow(non_camel_case_types)]
+                    struct AttachSvc<T: Nodes>(pub Arc<T>);
+                    impl<T: Nodes> tonic::server::StreamingService<super::FromNode>
+                    for AttachSvc<T> {
+                        type Response = super::FromRoot;
+                        type ResponseStream = T::AttachStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<tonic::Streaming<super::FromNode>>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Nodes>::attach(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = AttachSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for NodesServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "oflow.control.v1.Nodes";
+    impl<T> tonic::server::NamedService for NodesServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

@@ -272,21 +272,23 @@ mod tests {
         // As JSON it is the same.
         assert_eq!(Flight::save_all(folder.path()).unwrap(), 1);
         assert!(!path.exists());
-        assert_eq!(Flight::read(&path.with_extension("json")).unwrap(), flight);
+        let read = Flight::read(&path.with_extension("json")).unwrap();
+        let hashes = |f: &Flight| f.ops.iter().map(|o| (o.ordinal, o.hash, o.line)).collect::<Vec<_>>();
+        assert!(hashes(&read) == hashes(&flight) && read.calls.len() == 2 && read.calls[1].end.is_none());
     }
 
     #[test]
     fn texts_that_fall_out_are_written_again() {
         let recorder = Recorder::new(0, 1, None);
-        let old = OpText::new("old".into());
+        let old = OpText::new("relu(old)".into());
         recorder.next("relu", 0, site(1), Some(&old));
         for i in 0..5000 {
-            recorder.next("relu", 0, site(1), Some(&OpText::new(format!("call {i}"))));
+            recorder.next("relu", 0, site(1), Some(&OpText::new(format!("relu({i})"))));
         }
         let last = recorder.last().unwrap();
-        assert_eq!((last.call.as_str(), last.op.as_str(), last.file.as_str()), ("call 4999", "relu", "train.rs"));
+        assert_eq!((last.call.as_str(), last.op.as_str(), last.file.as_str()), ("relu(4999)", "relu", "train.rs"));
         recorder.next("relu", 0, site(1), Some(&old));
-        assert_eq!(recorder.last().unwrap().call, "old");
+        assert_eq!(recorder.last().unwrap().call, "relu(old)");
         assert_eq!(recorder.ops(0, 10, 100), []);
         assert_eq!(recorder.ops(4990, u64::MAX, 3).iter().map(|o| o.ordinal).collect::<Vec<_>>(), [5000, 5001, 5002]);
         // The hash of a stream does not depend on which names came before.

@@ -1,0 +1,126 @@
+//! The event log: one JSON object a line, for programs that watch over jobs.
+//!
+//! Every event has `time` (seconds since 1970) and `event`; [`EVENTS`] says which there are and what else they carry.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use oflow::control::Failure;
+use serde_json::{Map, Value, json};
+
+use crate::Failed;
+
+/// Every event with its fields, for the documentation.
+pub const EVENTS: &[(&str, &str)] = &[
+    ("start", "the job begins: `program`, `args`, `world`, `first_rank`, `nproc`, `node`, `nodes`, `restart`"),
+    ("rank-started", "`rank`, `pid`"),
+    ("rank-ended", "`rank`, `pid`, `code` (128 and the signal's number after a signal), `message`"),
+    ("failure", "why the job ends before its time: `rank` or null, `kind`, `message`, `places`"),
+    ("warning", "`message`, and `rank` where it is about one"),
+    ("restart", "all ranks are started again: `restart`, `world`"),
+    ("end", "`code`: the exit code of oflaunch"),
+];
+
+/// Where events go. Clones write to the same files.
+#[derive(Clone, Debug, Default)]
+pub struct Events(Option<Arc<Mutex<Files>>>);
+
+#[derive(Debug)]
+struct Files {
+    open: Vec<(PathBuf, File)>,
+}
+
+impl Events {
+    /// Appends to those files, which are made if need be; to none, if there are none.
+    pub fn to(paths: &[PathBuf]) -> Result<Events, Failed> {
+        let open = |path: &PathBuf| -> Result<(PathBuf, File), Failed> {
+            append(path)
+                .map(|file| (path.clone(), file))
+                .map_err(|e| Failed::new(format!("cannot write events to {}: {e}", path.display())))
+        };
+        let open = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        Ok(Events((!open.is_empty()).then(|| Arc::new(Mutex::new(Files { open })))))
+    }
+
+    /// Writes an event; `fields` is an object.
+    pub fn tell(&self, event: &str, fields: Value) {
+        let Some(files) = &self.0 else { return };
+        let line = line(SystemTime::now(), event, fields);
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.open.retain_mut(|(path, file)| match file.write_all(line.as_bytes()) {
+            Ok(()) => true,
+            Err(e) => {
+                // A log that cannot be written must not end a job that can go on.
+                eprintln!("oflaunch: no more events go to {}: {e}", path.display());
+                false
+            }
+        });
+    }
+
+    /// The job has failed.
+    pub fn failure(&self, failure: &Failure) {
+        self.tell("failure", serde_json::to_value(failure).unwrap_or_default());
+    }
+
+    /// Something that a person should know of, about a rank or the job.
+    pub fn warning(&self, rank: Option<usize>, message: &str) {
+        self.tell("warning", json!({ "rank": rank, "message": message }));
+    }
+}
+
+/// One line, written at once: readers never see half an event of a job that lives.
+fn line(now: SystemTime, event: &str, fields: Value) -> String {
+    let mut object = Map::new();
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64 / 1e6;
+    object.insert("time".into(), json!(seconds));
+    object.insert("event".into(), json!(event));
+    if let Value::Object(fields) = fields {
+        object.extend(fields);
+    }
+    format!("{}\n", Value::Object(object))
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oflow::control::FailureKind;
+    use std::time::Duration;
+
+    #[test]
+    fn an_event_is_a_line_of_json() {
+        let at = UNIX_EPOCH + Duration::from_micros(1_795_204_689_662_496);
+        let text = line(at, "warning", json!({ "message": "two\nlines" }));
+        assert_eq!(text, "{\"event\":\"warning\",\"message\":\"two\\nlines\",\"time\":1795204689.662496}\n");
+    }
+
+    #[test]
+    fn events_are_appended_to_every_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join("a"), folder.path().join("b")];
+        for restart in 0..2 {
+            let events = Events::to(&paths).unwrap();
+            events.tell("start", json!({ "restart": restart }));
+            events.clone().failure(&Failure::of_rank(1, FailureKind::Killed, "rank 1 was killed"));
+        }
+        let text = std::fs::read_to_string(&paths[0]).unwrap();
+        assert_eq!(text, std::fs::read_to_string(&paths[1]).unwrap());
+        let read: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        assert_eq!(read.len(), 4);
+        assert_eq!(read[2]["restart"], 1);
+        assert_eq!((&read[3]["rank"], &read[3]["kind"]), (&json!(1), &json!("killed")));
+        assert!(read.iter().all(|e| EVENTS.iter().any(|(name, _)| e["event"] == **name)));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_is_named() {
+        let error = Events::to(&["/nowhere/at/all".into()]).unwrap_err();
+        assert!(error.message.contains("cannot write events to /nowhere/at/all"), "{error}");
+    }
+}

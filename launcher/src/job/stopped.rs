@@ -1,0 +1,75 @@
+//! Ranks whose process has been stopped (SIGSTOP): it lives and does nothing, so nothing but the system's word tells it from
+//! one that is starved.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A process that is stopped for so long will not go on by itself: a shell's or a debugger's stops are shorter.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Looks that must have seen it, so that a launcher that was itself stopped does not misjudge.
+const LOOKS: u32 = 3;
+
+/// Since when which ranks have been seen stopped.
+#[derive(Default)]
+pub struct Stopped(BTreeMap<usize, (Instant, u32)>);
+
+impl Stopped {
+    /// One look at a rank. Whether it counts as stopped for good.
+    pub fn look(&mut self, rank: usize, state: Option<char>, now: Instant) -> bool {
+        if state != Some('T') {
+            self.0.remove(&rank);
+            return false;
+        }
+        let (since, looks) = self.0.entry(rank).or_insert((now, 0));
+        *looks += 1;
+        *looks >= LOOKS && now.saturating_duration_since(*since) >= PATIENCE
+    }
+}
+
+/// The state of a process as the kernel says: R runs or wants to, S and D wait, T is stopped, t is traced by a debugger.
+pub fn state_of(pid: i32) -> Option<char> {
+    read_state(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name in brackets may have brackets and spaces itself.
+fn read_state(stat: &str) -> Option<char> {
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// How often the kernel has killed a process of our control group because memory had run out; 0 where that is not told.
+pub fn kills_for_memory() -> u64 {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = groups.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/");
+    let events = std::fs::read_to_string(format!("/sys/fs/cgroup{path}/memory.events"))
+        .or_else(|_| std::fs::read_to_string("/sys/fs/cgroup/memory.events"))
+        .unwrap_or_default();
+    events.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lasting_stop_counts() {
+        let (start, mut stopped) = (Instant::now(), Stopped::default());
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        assert!(!stopped.look(1, Some('T'), start) && !stopped.look(1, Some('T'), at(500)));
+        assert!(!stopped.look(1, Some('T'), at(1900)));
+        assert!(stopped.look(1, Some('T'), at(2000)));
+        // It went on for a moment.
+        assert!(!stopped.look(1, Some('R'), at(2100)) && !stopped.look(1, Some('T'), at(9000)));
+        // We were stopped ourselves: two looks far apart are not enough.
+        assert!(!stopped.look(1, Some('T'), at(90_000)));
+        for state in [Some('R'), Some('S'), Some('D'), Some('t'), None] {
+            assert!((0..9).all(|i| !stopped.look(2, state, at(i * 1000))), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn the_state_stands_after_the_name() {
+        assert_eq!(read_state("12 (a) b) T 1 2"), Some('T'));
+        assert_eq!(read_state(""), None);
+        assert!(matches!(state_of(std::process::id() as i32), Some('R' | 'S')));
+    }
+}

@@ -1,0 +1,44 @@
+//! `oflow postmortem DIR`: one page of the flight records of all ranks and the log of events: what happened first, where streams
+//! differ, who waits for whom, who never arrived, what each rank did last.
+//!
+//! `story.rs` reads and concludes, `text.rs` and `html.rs` say it.
+
+mod html;
+mod story;
+mod text;
+
+use std::path::PathBuf;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+
+use crate::Failed;
+pub use story::Story;
+
+/// Adds the arguments.
+pub fn arguments(command: Command) -> Command {
+    command
+        .arg(
+            Arg::new("dir").value_name("DIR").required(true).num_args(1..).value_parser(value_parser!(PathBuf)).help(
+                "Folders with flight records: the job's --log-dir, or the one that oflaunch named; one of each host",
+            ),
+        )
+        .arg(Arg::new("html").long("html").action(ArgAction::SetTrue).help("Write a page for a browser"))
+        .arg(
+            Arg::new("last")
+                .long("last")
+                .value_name("N")
+                .default_value("8")
+                .value_parser(value_parser!(usize))
+                .help("Ops of each rank in the timeline"),
+        )
+        .after_help("Example:\n  oflow postmortem logs --html >postmortem.html")
+}
+
+/// Prints the page.
+pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
+    let folders: Vec<&PathBuf> = matches.get_many("dir").into_iter().flatten().collect();
+    let last = matches.get_one::<usize>("last").copied().unwrap_or(8).max(1);
+    let story = Story::read(&folders, last)?;
+    print!("{}", if matches.get_flag("html") { html::page(&story) } else { text::page(&story) });
+    Ok(0)
+}

@@ -1,0 +1,297 @@
+//! What the records of a job tell, as data.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use oflow::control::flight::{CallRecord, Flight, OpRecord};
+use serde_json::Value;
+
+use crate::Failed;
+
+/// What is known of one rank at the end.
+pub struct Rank {
+    /// Its record.
+    pub flight: Flight,
+    /// One sentence.
+    pub state: String,
+    /// Those that it waited for and that had not come.
+    pub missing: Vec<usize>,
+}
+
+/// One line of the timeline.
+pub struct Moment {
+    /// Seconds since 1970.
+    pub time: f64,
+    /// Who; none: the launcher.
+    pub rank: Option<usize>,
+    /// What.
+    pub text: String,
+}
+
+/// A page's contents.
+pub struct Story {
+    /// Number of ranks in the job.
+    pub world: usize,
+    /// What happened first, where the log of events tells it.
+    pub first: Option<String>,
+    /// Where streams differ.
+    pub divergence: Vec<String>,
+    /// Who waits for whom.
+    pub waits: Vec<String>,
+    /// Ranks that others waited for and that did not come to the call.
+    pub absent: Vec<usize>,
+    /// The ranks that left a record.
+    pub ranks: BTreeMap<usize, Rank>,
+    /// Ranks that left none.
+    pub unknown: Vec<usize>,
+    /// The last ops and collectives, and the events, in order of time.
+    pub timeline: Vec<Moment>,
+}
+
+impl Story {
+    /// Reads folders; `last` ops of each rank go into the timeline.
+    pub fn read(folders: &[&PathBuf], last: usize) -> Result<Story, Failed> {
+        let (mut flights, mut events) = (BTreeMap::new(), Vec::new());
+        for folder in folders {
+            let cannot = |e: std::io::Error| Failed::new(format!("cannot read {}: {e}", folder.display()));
+            let mut paths: Vec<PathBuf> = fs::read_dir(folder)
+                .map_err(cannot)?
+                .map(|e| e.map(|e| e.path()))
+                .collect::<Result<_, _>>()
+                .map_err(cannot)?;
+            paths.sort();
+            for path in paths {
+                let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+                if name.starts_with("flight-") && (name.ends_with(".json") || name.ends_with(".ring")) {
+                    match Flight::read(&path) {
+                        Ok(flight) => {
+                            flights.insert(flight.rank, flight);
+                        }
+                        Err(e) if name.ends_with(".json") => return Err(Failed::new(e.to_string())),
+                        // A rank that had not begun when it died.
+                        Err(_) => {}
+                    }
+                } else if name == "events.jsonl" {
+                    events.extend(read_events(&path));
+                }
+            }
+        }
+        if flights.is_empty() {
+            let names: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
+            return Err(Failed::new(format!(
+                "there is no flight record (flight-N.json) in {}; give the job's --log-dir, or the folder that oflaunch named \
+                 when the job failed",
+                names.join(", ")
+            )));
+        }
+        Ok(Story::of(flights, &events, last))
+    }
+
+    /// Concludes.
+    pub fn of(flights: BTreeMap<usize, Flight>, events: &[Value], last: usize) -> Story {
+        let world = flights.values().map(|f| f.world).max().unwrap_or(0);
+        let unknown = (0..world).filter(|r| !flights.contains_key(r)).collect();
+        let timeline = timeline(&flights, events, last);
+        let divergence = divergence(&flights);
+        let ranks: BTreeMap<usize, Rank> = flights
+            .iter()
+            .map(|(r, f)| (*r, Rank { flight: f.clone(), state: state(f), missing: missing(f, &flights) }))
+            .collect();
+        let absent: BTreeSet<usize> = ranks.values().flat_map(|r| r.missing.iter().copied()).collect();
+        let waits = ranks.values().filter_map(waits).collect();
+        let first =
+            events.iter().find(|e| e["event"] == "failure").and_then(|e| e["message"].as_str()).map(String::from);
+        Story { world, first, divergence, waits, absent: absent.into_iter().collect(), ranks, unknown, timeline }
+    }
+}
+
+fn read_events(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    // The last line of a launcher that was killed may be cut.
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// The collective that a rank did not come out of: under way, or failed.
+fn last_stop(f: &Flight) -> Option<&CallRecord> {
+    f.calls.last().filter(|c| c.end.is_none() || c.failed)
+}
+
+/// Members of the rank's last collective that never came to it.
+fn missing(f: &Flight, all: &BTreeMap<usize, Flight>) -> Vec<usize> {
+    let Some(call) = last_stop(f) else { return Vec::new() };
+    let came = |rank: usize| {
+        let same = |c: &CallRecord| c.ordinal == call.ordinal && c.kind == call.kind && c.op == call.op;
+        all.get(&rank).is_some_and(|f| f.calls.iter().any(same))
+    };
+    call.ranks.iter().copied().filter(|r| *r != f.rank && !came(*r)).collect()
+}
+
+fn waits(rank: &Rank) -> Option<String> {
+    let call = last_stop(&rank.flight)?;
+    let me = rank.flight.rank;
+    if rank.missing.is_empty() {
+        return None;
+    }
+    let how = if call.failed { "waited" } else { "waits" };
+    Some(format!("rank {me} {how} for {} in {}", list(&rank.missing), describe(call)))
+}
+
+fn state(f: &Flight) -> String {
+    let Some(op) = f.ops.last() else { return "issued no op".into() };
+    let issued = format!("issued {} ops, the last one {}", f.issued, describe_op(op));
+    match f.calls.last() {
+        Some(c) if c.end.is_none() => format!("{issued}; in {} and not out of it", describe(c)),
+        Some(c) if c.failed => format!("{issued}; {} failed", describe(c)),
+        Some(c) => format!("{issued}; out of its last collective, {}", describe(c)),
+        None => format!("{issued}; no collective"),
+    }
+}
+
+/// `all_reduce of 'sum' #5 (train.rs:10)`.
+pub fn describe(c: &CallRecord) -> String {
+    format!("{} of '{}' #{} ({}:{})", c.kind, c.op, c.ordinal, c.file, c.line)
+}
+
+/// `add(f32[4] [S(0)]) #5 (train.rs:10)`.
+pub fn describe_op(o: &OpRecord) -> String {
+    let name = if o.call.is_empty() { format!("'{}'", o.op) } else { o.call.clone() };
+    format!("{name} #{} ({}:{})", o.ordinal, o.file, o.line)
+}
+
+/// `rank 1`, `ranks 1, 2 and 5`.
+pub fn list(ranks: &[usize]) -> String {
+    let names: Vec<String> = ranks.iter().map(|r| r.to_string()).collect();
+    match names.as_slice() {
+        [one] => format!("rank {one}"),
+        [init @ .., last] => format!("ranks {} and {last}", init.join(", ")),
+        [] => "nobody".into(),
+    }
+}
+
+/// The first op that differs among the records, with one line for each version of it.
+fn divergence(flights: &BTreeMap<usize, Flight>) -> Vec<String> {
+    let mut by_ordinal: BTreeMap<u64, BTreeMap<u64, (Vec<usize>, &OpRecord)>> = BTreeMap::new();
+    for (rank, flight) in flights {
+        for op in &flight.ops {
+            by_ordinal.entry(op.ordinal).or_default().entry(op.hash).or_insert((Vec::new(), op)).0.push(*rank);
+        }
+    }
+    let Some((ordinal, versions)) = by_ordinal.iter().find(|(_, versions)| versions.len() > 1) else {
+        return Vec::new();
+    };
+    // Hashes cover all that came before: if nothing before is known to be equal it may have been earlier.
+    let known = *ordinal == 1 || by_ordinal.get(&(ordinal - 1)).is_some_and(|v| v.len() == 1);
+    let head = if known {
+        format!("the ranks agree up to op #{}; then", ordinal - 1)
+    } else {
+        format!("the ranks differ at op #{ordinal} or before; the records begin there")
+    };
+    let mut lines = vec![head];
+    let mut versions: Vec<_> = versions.values().collect();
+    versions.sort_by_key(|(ranks, _)| ranks[0]);
+    lines.extend(versions.into_iter().map(|(ranks, op)| format!("  {} issued {}", list(ranks), describe_op(op))));
+    lines
+}
+
+fn timeline(flights: &BTreeMap<usize, Flight>, events: &[Value], last: usize) -> Vec<Moment> {
+    let mut all = Vec::new();
+    for (rank, flight) in flights {
+        let rank = Some(*rank);
+        let ops = &flight.ops[flight.ops.len().saturating_sub(last)..];
+        all.extend(ops.iter().map(|o| Moment { time: o.time, rank, text: format!("issues {}", describe_op(o)) }));
+        let from = ops.first().map_or(0, |o| o.ordinal);
+        for call in flight.calls.iter().filter(|c| c.ordinal >= from) {
+            let end = match call.end {
+                None => ": never out of it".to_string(),
+                Some(end) if call.failed => format!(": fails after {:.3} s", end - call.start),
+                Some(end) => format!(": {:.3} ms", (end - call.start) * 1e3),
+            };
+            all.push(Moment { time: call.start, rank, text: format!("comes to {}{end}", describe(call)) });
+        }
+    }
+    for event in events {
+        let (Some(time), Some(name)) = (event["time"].as_f64(), event["event"].as_str()) else { continue };
+        if name == "start" || name == "rank-started" {
+            continue;
+        }
+        let rank = event["rank"].as_u64().map(|r| format!(" of rank {r}")).unwrap_or_default();
+        let text = event["message"].as_str().or(event["text"].as_str()).unwrap_or_default();
+        let text = text.lines().next().unwrap_or_default();
+        all.push(Moment { time, rank: None, text: format!("{name}{rank}: {text}") });
+    }
+    all.sort_by(|a, b| a.time.total_cmp(&b.time));
+    all
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub fn op(ordinal: u64, hash: u64, line: u32, time: f64) -> OpRecord {
+        let call = format!("relu(f32[{line}] [B])");
+        OpRecord { ordinal, hash, op: "relu".into(), call, file: "train.rs".into(), line, time }
+    }
+
+    pub fn call(ordinal: u64, start: f64, end: Option<f64>) -> CallRecord {
+        CallRecord {
+            number: ordinal,
+            ordinal,
+            kind: "all_reduce".into(),
+            op: "sum".into(),
+            file: "train.rs".into(),
+            line: 9,
+            members: 3,
+            ranks: vec![0, 1, 2],
+            start,
+            end,
+            failed: false,
+        }
+    }
+
+    pub fn flights() -> BTreeMap<usize, Flight> {
+        let flight = |rank: usize, ops: Vec<OpRecord>, calls| {
+            let issued = ops.len() as u64;
+            (rank, Flight { rank, world: 4, pid: 7, issued, ops, calls })
+        };
+        BTreeMap::from([
+            flight(0, vec![op(1, 5, 3, 1.0), op(2, 6, 4, 2.0)], vec![call(2, 2.0, None)]),
+            flight(1, vec![op(1, 5, 3, 1.0), op(2, 7, 8, 2.1)], vec![]),
+            flight(2, vec![op(1, 5, 3, 1.0), op(2, 6, 4, 2.0)], vec![call(2, 2.5, None)]),
+        ])
+    }
+
+    #[test]
+    fn concludes() {
+        let failure =
+            serde_json::json!({"time": 3.0, "event": "failure", "rank": 1, "message": "rank 1 stalls\n  more"});
+        let story = Story::of(flights(), &[failure], 1);
+        assert_eq!(story.first.as_deref(), Some("rank 1 stalls\n  more"));
+        assert_eq!(
+            story.divergence,
+            [
+                "the ranks agree up to op #1; then",
+                "  ranks 0 and 2 issued relu(f32[4] [B]) #2 (train.rs:4)",
+                "  rank 1 issued relu(f32[8] [B]) #2 (train.rs:8)"
+            ]
+        );
+        assert_eq!(story.absent, [1]);
+        assert_eq!(story.unknown, [3]);
+        assert_eq!(story.waits[0], "rank 0 waits for rank 1 in all_reduce of 'sum' #2 (train.rs:9)");
+        assert_eq!(story.waits.len(), 2);
+        let lines: Vec<&str> = story.timeline.iter().map(|m| m.text.as_str()).collect();
+        assert_eq!(lines.last(), Some(&"failure of rank 1: rank 1 stalls"));
+        assert_eq!(lines.len(), 6, "{lines:?}");
+    }
+
+    #[test]
+    fn a_folder_without_records_is_refused_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().to_path_buf();
+        let error = Story::read(&[&path], 3).err().unwrap().to_string();
+        assert!(
+            error.starts_with("there is no flight record (flight-N.json) in ") && error.contains("--log-dir"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,375 @@
+//! Several oflaunch processes on one machine as the hosts of one job: shell scripts as ranks, so what is tested is who starts
+//! and ends when, who is named, and with which code every host ends.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::*;
+use rustix::process::Signal;
+
+/// How soon all of a job have to end after a failure.
+const SOON: Duration = Duration::from_secs(5);
+const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// A port that nobody uses now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// The hosts of a job, which meet at one address.
+struct Hosts {
+    folder: Folder,
+    rdzv: String,
+    nodes: String,
+    options: Vec<String>,
+}
+
+impl Hosts {
+    fn new(nodes: &str) -> Hosts {
+        let rdzv = format!("127.0.0.1:{}", free_port());
+        Hosts { folder: Folder::new(), rdzv, nodes: nodes.to_string(), options: vec![] }
+    }
+
+    fn with(mut self, options: &[&str]) -> Hosts {
+        self.options.extend(options.iter().map(|o| o.to_string()));
+        self
+    }
+
+    fn command(&self, nproc: usize, program: &str) -> Command {
+        let mut command = oflaunch(&self.folder);
+        command
+            .args(["--nnodes", &self.nodes, "--rdzv", &self.rdzv, "--threads", "1", "-n", &nproc.to_string()])
+            .args(&self.options)
+            .arg(program)
+            .env("OFLOW_TOKEN", TOKEN);
+        command
+    }
+
+    /// Starts the host of that number.
+    fn start(&self, node: usize, nproc: usize, program: &str) -> Running {
+        let mut command = self.command(nproc, program);
+        command.args(["--node-rank", &node.to_string()]);
+        Running::of(&mut command)
+    }
+
+    /// The process group of a rank.
+    fn pid(&self, rank: usize) -> i32 {
+        let path = self.folder.path().join(format!("pid{rank}"));
+        wait_for("pid file", LONG, || std::fs::read_to_string(&path).ok()?.trim().parse().ok())
+    }
+}
+
+/// A rank that tells its process id and then runs on.
+fn endless(hosts: &Hosts) {
+    hosts.folder.sh("run", &format!("{TELL_PID}; while :; do sleep 0.2; done"));
+}
+
+fn reports(text: &str) -> Vec<&str> {
+    text.lines().filter_map(|l| l.strip_prefix("oflaunch: ")).collect()
+}
+
+#[test]
+fn hosts_meet_in_any_order_and_ranks_are_numbered_through() {
+    let hosts = Hosts::new("3");
+    hosts
+        .folder
+        .sh("env", "echo \"$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $NODE_RANK $NNODES $OFLOW_RESTART\"");
+    // Node 0 last: the others wait for it.
+    let outputs: Vec<_> = [(2, 1), (1, 3), (0, 2)].map(|(node, n)| hosts.start(node, n, "./env")).into();
+    let mut lines: Vec<String> = Vec::new();
+    for running in outputs {
+        let (status, out, err) = running.finish_all();
+        assert_eq!(status.code(), Some(0), "{err}");
+        assert_eq!(err, "");
+        lines.extend(out.lines().map(|l| l.split_once("] ").unwrap().1.to_string()));
+    }
+    lines.sort();
+    assert_eq!(
+        lines,
+        ["0 0 6 2 0 3 0", "1 1 6 2 0 3 0", "2 0 6 3 1 3 0", "3 1 6 3 1 3 0", "4 2 6 3 1 3 0", "5 0 6 1 2 3 0"]
+    );
+}
+
+#[test]
+fn without_numbers_the_first_that_comes_hosts() {
+    let hosts = Hosts::new("2");
+    hosts.folder.sh("env", "echo \"$RANK of $WORLD_SIZE on $NODE_RANK\"");
+    let both = [1, 2].map(|nproc| Running::of(&mut hosts.command(nproc, "./env")));
+    let mut lines = Vec::new();
+    for running in both {
+        let (status, out, err) = running.finish_all();
+        assert_eq!((status.code(), err.as_str()), (Some(0), ""));
+        lines.extend(out.lines().map(|l| l.split_once("] ").unwrap().1.to_string()));
+    }
+    lines.sort();
+    let first_has_one = ["0 of 3 on 0", "1 of 3 on 1", "2 of 3 on 1"];
+    let first_has_two = ["0 of 3 on 0", "1 of 3 on 0", "2 of 3 on 1"];
+    assert!(lines == first_has_one || lines == first_has_two, "{lines:?}");
+}
+
+#[test]
+fn the_first_failure_ends_every_host_with_its_code() {
+    let hosts = Hosts::new("3");
+    hosts.folder.sh(
+        "fail",
+        &format!("{TELL_PID}; if [ $RANK = 3 ]; then while [ ! -e pid5 -o ! -e pid0 ]; do sleep 0.02; done; exit 7; fi; while :; do sleep 0.2; done"),
+    );
+    let all: Vec<_> = (0..3).map(|node| hosts.start(node, 2, "./fail")).collect();
+    let pids: Vec<i32> = (0..6).map(|rank| hosts.pid(rank)).collect();
+    let start = Instant::now();
+    for running in all {
+        let (status, text) = running.finish();
+        assert_eq!(status.code(), Some(7), "{text}");
+        let told = reports(&text);
+        assert_eq!(told.len(), 1, "{text}");
+        assert_eq!(told[0], format!("rank 3 (pid {}) exited with code 7", pids[3]));
+    }
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert_gone(&pids);
+}
+
+#[test]
+fn a_killed_rank_is_named_on_every_host() {
+    let hosts = Hosts::new("2");
+    endless(&hosts);
+    let all: Vec<_> = (0..2).map(|node| hosts.start(node, 2, "./run")).collect();
+    let pids: Vec<i32> = (0..4).map(|rank| hosts.pid(rank)).collect();
+    let start = Instant::now();
+    kill(pids[1], Signal::KILL);
+    for running in all {
+        let (status, text) = running.finish();
+        assert_eq!(status.code(), Some(137), "{text}");
+        assert!(reports(&text)[0].starts_with(&format!("rank 1 (pid {}) was killed by signal 9", pids[1])), "{text}");
+    }
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    assert_gone(&pids);
+}
+
+#[test]
+fn a_killed_agent_is_a_lost_node() {
+    // Node 0's, which hosts the root, is no exception.
+    for killed in [1, 0] {
+        let hosts = Hosts::new("3");
+        endless(&hosts);
+        let mut all: Vec<_> = (0..3).map(|node| hosts.start(node, 1, "./run")).collect();
+        let pids: Vec<i32> = (0..3).map(|rank| hosts.pid(rank)).collect();
+        let start = Instant::now();
+        all[killed].signal(Signal::KILL);
+        drop(all.remove(killed));
+        for running in all {
+            let (status, text) = running.finish();
+            assert_eq!(status.code(), Some(1), "{text}");
+            let told = reports(&text);
+            assert!(told[0].starts_with(&format!("node {killed} (")), "{text}");
+            assert!(told[0].contains(") is lost: ") && told[0].contains("its oflaunch"), "{text}");
+        }
+        assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+        assert_gone(&pids);
+    }
+}
+
+#[test]
+fn a_stopped_agent_is_a_lost_node() {
+    let hosts = Hosts::new("2").with(&["--timeout", "0.5"]);
+    endless(&hosts);
+    let all: Vec<_> = (0..2).map(|node| hosts.start(node, 1, "./run")).collect();
+    let pids: Vec<i32> = (0..2).map(|rank| hosts.pid(rank)).collect();
+    let [zero, one] = <[Running; 2]>::try_from(all).ok().unwrap();
+    let start = Instant::now();
+    one.signal(Signal::STOP);
+    let (status, text) = zero.finish();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(reports(&text)[0].contains(") is lost: nothing heard from it for 3 s"), "{text}");
+    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    drop(one);
+    assert_gone(&pids);
+}
+
+#[test]
+fn an_interrupt_on_one_host_ends_all() {
+    let hosts = Hosts::new("2");
+    endless(&hosts);
+    let all: Vec<_> = (0..2).map(|node| hosts.start(node, 1, "./run")).collect();
+    let pids: Vec<i32> = (0..2).map(|rank| hosts.pid(rank)).collect();
+    all[1].signal(Signal::TERM);
+    for running in all {
+        let (status, text) = running.finish();
+        assert_eq!(status.code(), Some(143), "{text}");
+    }
+    assert_gone(&pids);
+}
+
+#[test]
+fn all_ranks_start_again() {
+    let hosts = Hosts::new("2").with(&["--max-restarts", "2"]);
+    // Fails twice, then is well.
+    hosts.folder.sh(
+        "again",
+        "echo \"start $OFLOW_RESTART of $RANK\"; [ $RANK = 2 -a $OFLOW_RESTART -lt 2 ] && exit 5; [ $OFLOW_RESTART = 2 ] && exit 0; sleep 60",
+    );
+    let all: Vec<_> = (0..2).map(|node| hosts.start(node, 2, "./again")).collect();
+    for (node, running) in all.into_iter().enumerate() {
+        let (status, out, err) = running.finish_all();
+        assert_eq!(status.code(), Some(0), "{err}");
+        for (restart, rank) in (0..3).flat_map(|s| [(s, 2 * node), (s, 2 * node + 1)]) {
+            assert!(out.contains(&format!("start {restart} of {rank}\n")), "{out}");
+        }
+        assert!(err.contains("exited with code 5; all ranks will be started again"), "{err}");
+        assert!(err.contains("oflaunch: start 3 of at most 3: 4 ranks"), "{err}");
+    }
+}
+
+#[test]
+fn a_job_goes_on_with_fewer_hosts() {
+    let hosts = Hosts::new("1:2").with(&["--max-restarts", "1"]);
+    hosts.folder.sh(
+        "fewer",
+        &format!("{TELL_PID}; echo \"$RANK of $WORLD_SIZE, start $OFLOW_RESTART\"; [ $OFLOW_RESTART = 1 ] && exit 0; while :; do sleep 0.2; done"),
+    );
+    let zero = hosts.start(0, 1, "./fewer");
+    let one = hosts.start(1, 2, "./fewer");
+    hosts.pid(0);
+    hosts.pid(2);
+    one.signal(Signal::KILL);
+    drop(one);
+    let (status, out, err) = zero.finish_all();
+    assert_eq!(status.code(), Some(0), "{err}");
+    assert!(out.contains("0 of 3, start 0") && out.contains("0 of 1, start 1"), "{out}");
+    assert!(err.contains("node 1 (") && err.contains("all ranks will be started again"), "{err}");
+    assert!(err.contains("start 2 of at most 2: 1 ranks on 1 hosts"), "{err}");
+}
+
+#[test]
+fn one_host_alone_restarts_too() {
+    let folder = Folder::new();
+    folder.sh("again", "[ $OFLOW_RESTART = 0 -a $RANK = 1 ] && exit 4; exit 0");
+    let output = run(&folder, &["-n", "2", "--max-restarts", "3", "./again"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("start 2 of at most 4: 2 ranks"), "{}", stderr(&output));
+    folder.sh("never", "[ $RANK = 1 ] && exit 4; exit 0");
+    let output = run(&folder, &["-n", "2", "--max-restarts", "1", "./never"]);
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+}
+
+#[test]
+fn a_token_is_made_and_told_once() {
+    let hosts = Hosts::new("2");
+    hosts.folder.sh("ok", "exit 0");
+    let mut zero = hosts.command(1, "./ok");
+    zero.env_remove("OFLOW_TOKEN").args(["--node-rank", "0"]);
+    let mut zero: Child = zero.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(zero.stderr.take().unwrap()).lines();
+    let first = lines.next().unwrap().unwrap();
+    assert_eq!(first, "oflaunch: whoever has the job's token may join; on each other host run");
+    let command = lines.next().unwrap().unwrap();
+    let mut other = Command::new("sh");
+    other
+        .args(["-c", &command])
+        .current_dir(hosts.folder.path())
+        .env("OFLOW_MODEL", "default")
+        .env_remove("OFLOW_TOKEN");
+    let output = other.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(zero.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn who_does_not_belong_is_refused_with_a_reason() {
+    let hosts = Hosts::new("2");
+    endless(&hosts);
+    let zero = hosts.start(0, 1, "./run");
+    // Without a token, with another one, for another number of hosts, as a node that there is, with another program.
+    let refused = |change: &dyn Fn(&mut Command), wanted: &str| {
+        let mut command = hosts.command(1, "./run");
+        change(&mut command);
+        let output = command.output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(code(&output), 1, "{text}");
+        assert!(text.contains(wanted), "{text}");
+    };
+    let one = |c: &mut Command| {
+        c.args(["--node-rank", "1"]);
+    };
+    refused(
+        &|c| {
+            one(c);
+            c.env_remove("OFLOW_TOKEN");
+        },
+        "this host needs the token of the job it joins",
+    );
+    refused(
+        &|c| {
+            one(c);
+            c.env("OFLOW_TOKEN", "f".repeat(64));
+        },
+        "does not know this job token",
+    );
+    refused(
+        &|c| {
+            c.env("OFLOW_TOKEN", "secret");
+        },
+        "environment variable OFLOW_TOKEN is malformed: a job token is 64 hexadecimal digits",
+    );
+    let other = Hosts { nodes: "3".into(), folder: Folder::new(), rdzv: hosts.rdzv.clone(), options: vec![] };
+    endless(&other);
+    let output = other.command(1, "./run").args(["--node-rank", "1"]).output().unwrap();
+    assert!(stderr(&output).contains("give all the same --nnodes"), "{}", stderr(&output));
+    let other = Hosts { nodes: "2".into(), ..other };
+    other.folder.sh("run", "exit 0");
+    let output = other.command(1, "./run").args(["--node-rank", "1"]).output().unwrap();
+    assert!(stderr(&output).contains("they are different builds of the program"), "{}", stderr(&output));
+    // The job is none the worse.
+    let one = hosts.start(1, 1, "./run");
+    let pids = [hosts.pid(0), hosts.pid(1)];
+    kill(pids[0], Signal::TERM);
+    let (status, text) = zero.finish();
+    assert_eq!(status.code(), Some(143), "{text}");
+    assert!(text.contains("oflaunch: control service: refused 1 calls"), "{text}");
+    drop(one.finish());
+}
+
+#[test]
+fn idle_connections_do_no_harm() {
+    let hosts = Hosts::new("2");
+    hosts.folder.sh("ok", "exit 0");
+    let zero = hosts.start(0, 1, "./ok");
+    wait_for("node 0 to listen", LONG, || TcpStream::connect(&hosts.rdzv).ok());
+    // More than may be there at once; nobody says a word.
+    let mut idle = Vec::new();
+    for _ in 0..1500 {
+        idle.extend(TcpStream::connect(&hosts.rdzv));
+    }
+    let start = Instant::now();
+    let one = hosts.start(1, 1, "./ok");
+    let (status, text) = one.finish();
+    assert_eq!(status.code(), Some(0), "{text}");
+    let (status, text) = zero.finish();
+    assert_eq!(status.code(), Some(0), "{text}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    assert!(text.contains("connections without the job token were closed, more than 512 at once"), "{text}");
+}
+
+#[test]
+fn contradictions_are_told_before_anything_starts() {
+    let folder = Folder::new();
+    folder.sh("ok", "exit 0");
+    let output = run(&folder, &["--nnodes", "2", "./ok"]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("--nnodes 2 needs --rdzv HOST:PORT"), "{}", stderr(&output));
+    let output = run(&folder, &["--nnodes", "2", "--rdzv", "192.0.2.1:5", "--node-rank", "0", "./ok"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("cannot listen at 192.0.2.1:5"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_dry_run_tells_of_the_hosts() {
+    let hosts = Hosts::new("1:4");
+    hosts.folder.sh("ok", "exit 0");
+    let output = hosts.command(2, "./ok").args(["--dry-run", "--node-rank", "3"]).output().unwrap();
+    let text = stdout(&output);
+    assert!(text.contains(&format!("hosts: 1:4, which meet at {}; number of this one: 3", hosts.rdzv)), "{text}");
+}

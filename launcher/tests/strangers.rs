@@ -1,0 +1,305 @@
+//! The control plane under attack: noise, replayed and damaged conversations, messages that are too large. What is sent is
+//! recorded from a real conversation and then changed at random. Afterwards the job works as before.
+//!
+//! `OFLOW_FUZZ_SECONDS` makes the noise last longer.
+
+mod common;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use common::{LONG, wait_for};
+use oflow::control::service::{Agent, AgentOptions, Assignment, Rendezvous};
+use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
+use oflow_proto::TOKEN_KEY;
+use oflow_proto::control as pb;
+use oflow_proto::control::control_client::ControlClient as RawControl;
+use oflow_proto::control::nodes_client::NodesClient;
+use tokio::runtime::Runtime;
+use tonic::Code;
+use tonic::codegen::tokio_stream;
+use tonic::transport::Endpoint;
+
+/// Small random numbers, the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+}
+
+/// Passes a connection on and remembers what the client said.
+struct Tap {
+    address: SocketAddr,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Tap {
+    fn before(server: SocketAddr) -> Tap {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let said: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let heard = said.clone();
+        // The threads end with the connections.
+        std::thread::spawn(move || {
+            while let Ok((mut client, _)) = listener.accept() {
+                let Ok(mut server) = TcpStream::connect(server) else { return };
+                let (mut back, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+                std::thread::spawn(move || std::io::copy(&mut back, &mut to));
+                let heard = heard.clone();
+                std::thread::spawn(move || {
+                    let mut buffer = [0; 4096];
+                    while let Ok(n @ 1..) = client.read(&mut buffer) {
+                        heard.lock().unwrap().extend_from_slice(&buffer[..n]);
+                        if server.write_all(&buffer[..n]).is_err() {
+                            return;
+                        }
+                    }
+                    let _gone = server.shutdown(std::net::Shutdown::Write);
+                });
+            }
+        });
+        Tap { address, said }
+    }
+
+    fn said(&self) -> Vec<u8> {
+        self.said.lock().unwrap().clone()
+    }
+}
+
+/// A job of two hosts in this process, each with one rank.
+struct Job {
+    runtime: Runtime,
+    token: Token,
+    agents: Vec<(Agent, Assignment)>,
+    tap: Tap,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+impl Job {
+    fn start() -> Job {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let token = Token::random().unwrap();
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let options = |rendezvous| {
+            let log = log.clone();
+            AgentOptions {
+                rendezvous,
+                nodes: 2..=2,
+                log: Arc::new(move |line| log.lock().unwrap().push(line.to_string())),
+                ..AgentOptions::alone(1, token.clone())
+            }
+        };
+        let (agents, tap) = runtime.block_on(async {
+            let zero = Agent::start(options(Rendezvous::Host("127.0.0.1:0".into()))).await.unwrap();
+            let tap = Tap::before(zero.root_address().unwrap());
+            let one = Agent::start(options(Rendezvous::Join(tap.address.to_string()))).await.unwrap();
+            let mut agents = Vec::new();
+            for agent in [zero, one] {
+                let part = agent.assigned().await.unwrap();
+                agents.push((agent, part));
+            }
+            (agents, tap)
+        });
+        Job { runtime, token, agents, tap, log }
+    }
+
+    fn root(&self) -> SocketAddr {
+        self.agents[0].0.root_address().unwrap()
+    }
+
+    fn env(&self, host: usize, port: u16) -> LaunchEnv {
+        let part = self.agents[host].1;
+        LaunchEnv {
+            rank: part.first_rank,
+            local_rank: 0,
+            world: part.world,
+            local_world: part.nproc,
+            node: part.node,
+            nodes: part.nodes,
+            master_addr: "127.0.0.1".into(),
+            master_port: port,
+            token: self.token.clone(),
+            shm_fd: None,
+            report: false,
+            threads: None,
+        }
+    }
+
+    fn client(&self, host: usize, port: u16) -> ControlClient {
+        let hello = Hello { version: "1".into(), registry_hash: 1, program_hash: host as u64 };
+        ControlClient::connect(&self.env(host, port), hello).unwrap()
+    }
+
+    /// The ranks of both hosts meet and tell each other something.
+    fn works(&self, clients: &[ControlClient]) {
+        std::thread::scope(|s| {
+            for client in clients {
+                s.spawn(move || {
+                    for round in 0..5u8 {
+                        let all = client.meet("check", 2, &[client.rank() as u8, round], LONG).unwrap();
+                        assert_eq!(all, [vec![0, round], vec![1, round]]);
+                    }
+                });
+            }
+        });
+        assert!(self.agents.iter().all(|(agent, _)| agent.failure().is_none()));
+    }
+
+    fn logged(&self, what: &str) -> bool {
+        self.log.lock().unwrap().iter().any(|line| line.contains(what))
+    }
+}
+
+/// Says something to a port and reads until the other side is done with us, or for a moment.
+fn say(to: SocketAddr, bytes: &[u8]) {
+    let Ok(mut stream) = TcpStream::connect(to) else { return };
+    stream.set_read_timeout(Some(Duration::from_millis(30))).unwrap();
+    // The other side may have had enough before the end.
+    let _refused = stream.write_all(bytes);
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(1..) => {}
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            _ => return,
+        }
+    }
+}
+
+fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for _ in 0..1 + random.below(8) {
+        let at = random.below(bytes.len());
+        match random.below(5) {
+            0 => bytes[at] = random.next() as u8,
+            1 => bytes[at] ^= 1 << random.below(8),
+            2 => bytes.truncate(at + 1),
+            3 => bytes.insert(at, random.next() as u8),
+            _ => {
+                let end = (at + random.below(64)).min(bytes.len());
+                let piece = bytes[at..end].to_vec();
+                let to = random.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+        }
+    }
+    bytes
+}
+
+/// Throws noise and damaged conversations at ports, from several threads.
+fn noise(ports: [SocketAddr; 2], recorded: &[Vec<u8>]) -> Vec<JoinHandle<usize>> {
+    let seconds = std::env::var("OFLOW_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2.0);
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    (1..=4u64)
+        .map(|seed| {
+            let recorded = recorded.to_vec();
+            std::thread::spawn(move || {
+                let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let mut tries = 0;
+                while Instant::now() < end {
+                    let to = ports[random.below(2)];
+                    let bytes = match random.below(4) {
+                        0 => (0..random.below(2000)).map(|_| random.next() as u8).collect(),
+                        1 => {
+                            let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+                            bytes.extend((0..random.below(500)).map(|_| random.next() as u8));
+                            bytes
+                        }
+                        _ => damage(&recorded[random.below(recorded.len())], &mut random),
+                    };
+                    say(to, &bytes);
+                    tries += 1;
+                }
+                tries
+            })
+        })
+        .collect()
+}
+
+#[test]
+fn noise_and_damaged_conversations_do_no_harm() {
+    let job = Job::start();
+    let ports: Vec<u16> = job.agents.iter().map(|(agent, _)| agent.address().port()).collect();
+    let clients = [job.client(0, ports[0]), job.client(1, ports[1])];
+    clients[1].put("key", b"value").unwrap();
+    job.works(&clients);
+    // Conversations of another job, whose token this one does not know. (Members are believed: who has the token may speak
+    // for any rank, and end the job.)
+    let other = Job::start();
+    let tap = Tap::before(other.agents[1].0.address());
+    let others = [other.client(0, other.agents[0].0.address().port()), other.client(1, tap.address.port())];
+    other.works(&others);
+    let recorded = [other.tap.said(), tap.said()];
+    assert!(recorded.iter().all(|r| r.len() > 100));
+    let threads = noise([job.root(), control], &recorded);
+    while threads.iter().any(|t| !t.is_finished()) {
+        job.works(&clients);
+    }
+    let tries: usize = threads.into_iter().map(|t| t.join().unwrap()).sum();
+    println!("{tries} conversations");
+    assert!(tries > 20, "{tries}");
+    job.works(&clients);
+    assert_eq!(clients[0].get("key").unwrap(), Some(b"value".to_vec()));
+}
+
+#[test]
+fn a_replayed_host_is_refused() {
+    let job = Job::start();
+    let ports: Vec<u16> = job.agents.iter().map(|(agent, _)| agent.address().port()).collect();
+    let clients = [job.client(0, ports[0]), job.client(1, ports[1])];
+    job.works(&clients);
+    let recorded = job.tap.said();
+    for _ in 0..5 {
+        say(job.root(), &recorded);
+    }
+    wait_for("the refusal in the log", LONG, || job.logged("the job runs already, with 2 hosts").then_some(()));
+    job.works(&clients);
+}
+
+#[test]
+fn what_is_too_large_or_has_no_token_is_refused() {
+    let job = Job::start();
+    let ports: Vec<u16> = job.agents.iter().map(|(agent, _)| agent.address().port()).collect();
+    let clients = [job.client(0, ports[0]), job.client(1, ports[1])];
+    job.works(&clients);
+    let (root, control) = (job.root(), job.agents[0].0.address());
+    job.runtime.block_on(async {
+        let connect =
+            async |to: SocketAddr| Endpoint::from_shared(format!("http://{to}")).unwrap().connect().await.unwrap();
+        let attach = async |token: Option<&str>, message: pb::FromNode| {
+            let mut request = tonic::Request::new(tokio_stream::iter([message]));
+            if let Some(token) = token {
+                request.metadata_mut().insert(TOKEN_KEY, token.parse().unwrap());
+            }
+            NodesClient::new(connect(root).await).attach(request).await.err().unwrap().code()
+        };
+        let secret = job.token.expose();
+        let hello = pb::Up { item: Some(pb::up::Item::Hello(pb::NodeHello { nproc: 1, ..Default::default() })) };
+        assert_eq!(attach(None, pb::FromNode { items: vec![hello.clone()] }).await, Code::Unauthenticated);
+        let wrong = "0".repeat(64);
+        assert_eq!(attach(Some(&wrong), pb::FromNode { items: vec![hello] }).await, Code::Unauthenticated);
+        // A member that says nonsense.
+        assert_eq!(attach(Some(secret), pb::FromNode { items: vec![] }).await, Code::InvalidArgument);
+        let put = pb::NodePut { value: vec![0; 5 << 20], ..Default::default() };
+        let large = pb::FromNode { items: vec![pb::Up { item: Some(pb::up::Item::Put(put)) }] };
+        assert_eq!(attach(Some(secret), large).await, Code::OutOfRange);
+        let mut request = tonic::Request::new(pb::PutRequest { key: "k".into(), value: vec![0; 5 << 20] });
+        request.metadata_mut().insert(TOKEN_KEY, secret.parse().unwrap());
+        let refused = RawControl::new(connect(control).await).put(request).await.unwrap_err();
+        assert_eq!(refused.code(), Code::OutOfRange, "{refused}");
+    });
+    assert!(job.logged("control service: refused 1 calls, the last from 127.0.0.1 with no job token"));
+    job.works(&clients);
+}

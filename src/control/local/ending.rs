@@ -1,0 +1,52 @@
+//! Ends a rank that goes on although its job has failed: what oflaunch does for its ranks.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+
+/// From SIGTERM to SIGKILL.
+const TERMINATE: Duration = Duration::from_secs(1);
+
+pub(super) struct Ending {
+    rank: usize,
+    grace: Duration,
+    cancelled: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Ending {
+    pub(super) fn new(rank: usize, grace: Duration) -> Ending {
+        Ending { rank, grace, cancelled: Mutex::new(false), wake: Condvar::new() }
+    }
+
+    /// The job has failed: if this rank has not left when the time is up it gets SIGTERM, and then SIGKILL. Does not block.
+    pub(super) fn begin(self: &Arc<Self>, why: &str) {
+        let (ending, why) = (self.clone(), why.to_string());
+        let wait = move || {
+            if ending.left_within(ending.grace) {
+                return;
+            }
+            eprintln!("oflow: rank {} goes on although its job has failed ({why}); ending it", ending.rank);
+            // A signal to ourselves can only fail where nothing could be done about it.
+            let _sent = kill_process(getpid(), Signal::TERM);
+            if !ending.left_within(TERMINATE) {
+                let _sent = kill_process(getpid(), Signal::KILL);
+            }
+        };
+        if let Err(e) = std::thread::Builder::new().name("oflow-ending".into()).spawn(wait) {
+            tracing::error!("cannot start the thread that ends this rank: {e}");
+        }
+    }
+
+    /// The rank leaves by itself.
+    pub(super) fn cancel(&self) {
+        *self.cancelled.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake.notify_all();
+    }
+
+    fn left_within(&self, limit: Duration) -> bool {
+        let cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+        *self.wake.wait_timeout_while(cancelled, limit, |c| !*c).unwrap_or_else(PoisonError::into_inner).0
+    }
+}

@@ -1,0 +1,190 @@
+//! The stream from an agent to the root on another host.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use oflow_proto::control as pb;
+use oflow_proto::control::nodes_client::NodesClient;
+use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
+use pb::up::Item;
+use tokio::sync::{Notify, mpsc};
+use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status, Streaming};
+
+use super::agent::{Core, End, now_ns};
+use super::host::{FRAME_BYTES, cut};
+use super::root::LOST_AFTER;
+use super::tls;
+
+const RETRY: Duration = Duration::from_millis(100);
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// When to say that the root is not there yet.
+const PATIENCE: Duration = Duration::from_secs(5);
+const SAY_AGAIN: Duration = Duration::from_secs(60);
+const BEAT: Duration = Duration::from_millis(500);
+/// How often ranks that wait for the rest of their host are told of.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Where the root is, and what to say there.
+pub(super) struct Way {
+    pub(super) address: String,
+    pub(super) hello: pb::NodeHello,
+    pub(super) tls: Option<PathBuf>,
+    /// How long the root may take to be there.
+    pub(super) limit: Duration,
+    /// Told when there is something to send.
+    pub(super) more: Arc<Notify>,
+}
+
+/// Why a try did not end in a connection.
+enum Trouble {
+    /// The root may be there later.
+    Later(String),
+    /// It will not have us.
+    Never { message: String, help: String },
+}
+
+/// Attaches to the root and stays until the job is over.
+pub(super) async fn run(core: Arc<Core>, way: Way) {
+    let start = Instant::now();
+    let mut say_at = PATIENCE;
+    loop {
+        let why = match attach(&core, &way).await {
+            Ok((ups, downs)) => {
+                let why = carry(&core, &way, ups, downs).await;
+                if core.is_assigned() {
+                    let host = &way.address;
+                    core.lost_root(&format!("node 0 ({host}) is lost: {why}"));
+                    return;
+                }
+                why
+            }
+            Err(Trouble::Never { message, help }) => {
+                core.finish(End::Refused { message, help });
+                return;
+            }
+            Err(Trouble::Later(why)) => why,
+        };
+        let elapsed = start.elapsed();
+        if elapsed > way.limit {
+            let (address, seconds) = (&way.address, way.limit.as_secs_f64());
+            core.finish(End::Refused {
+                message: format!("node 0 is not at {address} after {seconds:.0} s: {why}"),
+                help: "start oflaunch there, with the same --rdzv; --rdzv names node 0".into(),
+            });
+            return;
+        }
+        if elapsed > say_at {
+            say_at = elapsed + SAY_AGAIN;
+            (core.log)(&format!(
+                "waiting for node 0 at {} ({why}); start oflaunch there, or check --rdzv",
+                way.address
+            ));
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, Streaming<pb::FromRoot>), Trouble> {
+    let never = |message: String, help: &str| Trouble::Never { message, help: help.to_string() };
+    let (address, folder) = (&way.address, way.tls.as_deref());
+    let endpoint = Endpoint::from_shared(format!("{}://{address}", tls::scheme(folder)))
+        .map_err(|_| never(format!("{address:?} is no address"), "--rdzv is HOST:PORT"))?
+        .connect_timeout(CONNECT_LIMIT)
+        .tcp_nodelay(true);
+    let endpoint = tls::client(endpoint, folder).map_err(|e| never(e.to_string(), ""))?;
+    let channel: Channel = endpoint.connect().await.map_err(|e| Trouble::Later(innermost(&e)))?;
+    let token: MetadataValue<Ascii> =
+        core.token.expose().parse().map_err(|_| never("the job token is not printable text".into(), ""))?;
+    let (ups, stream) = mpsc::channel(16);
+    let hello = pb::Up { item: Some(Item::Hello(way.hello.clone())) };
+    // There is room for it.
+    let _sent = ups.send(pb::FromNode { items: vec![hello] }).await;
+    let mut request = Request::new(ReceiverStream::new(stream));
+    request.metadata_mut().insert(TOKEN_KEY, token);
+    let mut stub = NodesClient::new(channel)
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES);
+    match tokio::time::timeout(LOST_AFTER, stub.attach(request)).await {
+        Err(_) => Err(Trouble::Later("it does not answer".into())),
+        Ok(Ok(reply)) => Ok((ups, reply.into_inner())),
+        Ok(Err(status)) => Err(refusal(address, &status)),
+    }
+}
+
+fn refusal(address: &str, status: &Status) -> Trouble {
+    let (message, help) = match status.code() {
+        Code::Unauthenticated => (
+            format!("node 0 at {address} does not know this job token"),
+            "give all hosts the same token: --token-file or OFLOW_TOKEN",
+        ),
+        Code::FailedPrecondition | Code::InvalidArgument => (status.message().to_string(), ""),
+        Code::Unimplemented => {
+            (format!("what listens at {address} is no node 0 of this version of oflow"), "check --rdzv")
+        }
+        _ => return Trouble::Later(status.message().to_string()),
+    };
+    Trouble::Never { message: format!("node 0 refuses this host: {message}"), help: help.into() }
+}
+
+/// The reason at the bottom of an error of the transport, which says only `transport error` itself.
+fn innermost(error: &tonic::transport::Error) -> String {
+    let mut error: &dyn std::error::Error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}
+
+/// Carries items both ways; returns why that has ended.
+async fn carry(
+    core: &Arc<Core>,
+    way: &Way,
+    ups: mpsc::Sender<pb::FromNode>,
+    mut downs: Streaming<pb::FromRoot>,
+) -> String {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let (mut heard, mut ticked, mut beat) = (Instant::now(), Instant::now(), None::<Instant>);
+    loop {
+        let mut items = Vec::new();
+        tokio::select! {
+            message = downs.message() => match message {
+                Ok(Some(message)) => {
+                    heard = Instant::now();
+                    message.items.into_iter().filter_map(|d| d.item).for_each(|item| core.down(item));
+                }
+                Ok(None) => return "its oflaunch has ended".into(),
+                Err(status) if status.code() == Code::InvalidArgument => return status.message().to_string(),
+                Err(_) => return "its connection has ended; its oflaunch was killed, or the network is cut".into(),
+            },
+            () = way.more.notified() => {}
+            _ = ticks.tick() => {
+                let now = Instant::now();
+                // If we have slept, silence says nothing about node 0.
+                if now - ticked > Duration::from_secs(1) {
+                    heard = (heard + (now - ticked)).min(now);
+                }
+                ticked = now;
+                if now - heard > LOST_AFTER {
+                    return format!("nothing heard from it for {:.0} s", LOST_AFTER.as_secs_f64());
+                }
+                core.tick();
+                if beat.is_none_or(|beat| now - beat >= BEAT) {
+                    beat = Some(now);
+                    let beat = pb::NodeBeat { sent_ns: now_ns(), ranks: Vec::new() };
+                    items.push(pb::Up { item: Some(Item::Beat(beat)) });
+                }
+            }
+        }
+        items.extend(core.take_up());
+        for items in cut(items, FRAME_BYTES) {
+            if ups.send(pb::FromNode { items }).await.is_err() {
+                break;
+            }
+        }
+    }
+}

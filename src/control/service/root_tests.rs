@@ -1,0 +1,343 @@
+use super::*;
+
+fn hello(host: &str, nproc: u32, nodes: RangeInclusive<usize>) -> pb::NodeHello {
+    pb::NodeHello {
+        version: "1.0".into(),
+        host: host.into(),
+        nproc,
+        node_rank: None,
+        program: 7,
+        min_nodes: *nodes.start() as u32,
+        max_nodes: *nodes.end() as u32,
+    }
+}
+
+/// A job and its clock.
+struct Job {
+    root: RootState,
+    now: Instant,
+    nodes: RangeInclusive<usize>,
+}
+
+impl Job {
+    fn new(nodes: RangeInclusive<usize>, max_restarts: u32) -> Job {
+        let plan = Plan {
+            nodes: nodes.clone(),
+            max_restarts,
+            cost_model: b"m".to_vec(),
+            settle: Duration::from_secs(5),
+            stall: Duration::from_secs(300),
+        };
+        let now = Instant::now();
+        let own = pb::NodeHello { node_rank: Some(0), ..hello("a", 2, nodes.clone()) };
+        Job { root: RootState::new(plan, own, now), now, nodes }
+    }
+
+    /// With hosts a, b and c of 2, 1 and 3 ranks.
+    fn of_three(max_restarts: u32, least: usize) -> Job {
+        let mut job = Job::new(least..=3, max_restarts);
+        job.come(1, "b", 1).unwrap();
+        job.come(2, "c", 3).unwrap();
+        job.out();
+        job
+    }
+
+    fn come(&mut self, id: u64, host: &str, nproc: u32) -> Result<(), Status> {
+        self.root.arrive(id, hello(host, nproc, self.nodes.clone()), self.now)
+    }
+
+    fn out(&mut self) -> Vec<(u64, Down)> {
+        self.root.take_out().into_iter().filter_map(|(id, down)| Some((id, down.item?))).collect()
+    }
+
+    fn up(&mut self, id: u64, item: Up) {
+        self.root.handle(id, item, self.now).unwrap();
+    }
+
+    fn fail(&mut self, id: u64, rank: usize, kind: FailureKind, code: u32) {
+        let failure = Failure::of_rank(rank, kind, format!("rank {rank} failed")).to_json().into_bytes();
+        self.up(id, Up::Fail(pb::NodeFail { failure, code: Some(code), r#final: false }));
+    }
+
+    fn pass(&mut self, time: Duration) {
+        // In steps, as the clock does; the others are heard meanwhile.
+        let until = self.now + time;
+        while self.now < until {
+            self.now += Duration::from_millis(50);
+            self.root.nodes.values_mut().for_each(|n| n.heard = self.now);
+            self.root.tick(self.now);
+        }
+    }
+
+    /// The message of the failure that all were told of, and to whom.
+    fn failed(&mut self) -> Option<(String, bool, Vec<u64>)> {
+        let mut told: Option<(String, bool, Vec<u64>)> = None;
+        for (id, item) in self.out() {
+            if let Down::Failed(failed) = item {
+                let failure: Failure = serde_json::from_slice(&failed.failure).unwrap();
+                told.get_or_insert((failure.message, failed.restarts, vec![])).2.push(id);
+            }
+        }
+        told
+    }
+
+    fn over(&mut self) -> Option<u32> {
+        self.out().into_iter().find_map(|(_, item)| if let Down::Over(code) = item { Some(code) } else { None })
+    }
+}
+
+fn parts(out: Vec<(u64, Down)>) -> Vec<(u64, u32, u32, u32)> {
+    out.into_iter()
+        .filter_map(|(id, item)| match item {
+            Down::Begin(b) => Some((id, b.node, b.first_rank, b.world)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn message(result: Result<(), Status>) -> String {
+    result.unwrap_err().message().to_string()
+}
+
+#[test]
+fn the_job_begins_when_all_hosts_are_there_in_any_order() {
+    let mut job = Job::new(3..=3, 0);
+    let wanting = pb::NodeHello { node_rank: Some(1), ..hello("late", 4, 3..=3) };
+    job.come(1, "b", 1).unwrap();
+    assert!(job.out().is_empty());
+    job.root.arrive(2, wanting, job.now).unwrap();
+    assert_eq!(parts(job.out()), [(0, 0, 0, 7), (2, 1, 2, 7), (1, 2, 6, 7)]);
+    assert_eq!(message(job.come(3, "d", 1)), "the job runs already, with 3 hosts");
+    let mut alone = Job::new(1..=1, 0);
+    assert_eq!(parts(alone.out()), [(0, 0, 0, 2)]);
+}
+
+#[test]
+fn a_host_that_does_not_fit_is_refused_and_both_are_named() {
+    let mut job = Job::new(3..=3, 0);
+    let good = hello("b", 1, 3..=3);
+    for (other, text) in [
+        (pb::NodeHello { version: "1.1".into(), ..good.clone() }, "node 0 (a) runs oflow 1.0, b runs oflow 1.1"),
+        (
+            pb::NodeHello { program: 8, ..good.clone() },
+            "node 0 (a) has program 0000000000000007, b has 0000000000000008: they are different builds of the program",
+        ),
+        (hello("b", 1, 2..=3), "node 0 (a) was started for 3 hosts, b for 2:3: give all the same --nnodes"),
+        (
+            pb::NodeHello { node_rank: Some(3), ..good.clone() },
+            "b was started as node 3, but the job has 3 hosts, from 0",
+        ),
+        (pb::NodeHello { node_rank: Some(0), ..good.clone() }, "a is node 0 already; b was started as that too"),
+        (hello("b", 0, 3..=3), "b brings 0 ranks; a job has 1 to 1048576"),
+    ] {
+        assert_eq!(message(job.root.arrive(9, other, job.now)), text);
+    }
+    job.root.arrive(1, good, job.now).unwrap();
+}
+
+#[test]
+fn with_a_range_it_begins_with_fewer_after_a_while() {
+    let mut job = Job::new(2..=4, 0);
+    job.pass(Duration::from_secs(20));
+    assert!(job.out().is_empty(), "one is not enough");
+    job.come(1, "b", 1).unwrap();
+    job.pass(Duration::from_secs(4));
+    job.come(2, "c", 1).unwrap();
+    job.pass(Duration::from_secs(4));
+    assert!(job.out().is_empty(), "one more may come");
+    job.pass(Duration::from_secs(1));
+    assert_eq!(parts(job.out()).len(), 3);
+}
+
+#[test]
+fn ranks_of_different_registries_fail_the_job() {
+    let mut job = Job::of_three(0, 3);
+    let join = |rank, registry_hash| {
+        let hello = pb::JoinRequest { rank, version: "1".into(), registry_hash, program_hash: u64::from(rank) };
+        Up::Join(pb::NodeJoin { ticket: 1, hello: Some(hello) })
+    };
+    job.up(0, join(0, 1));
+    // The program's hash is of one host's file; the agents have compared contents.
+    job.up(1, join(2, 1));
+    assert!(job.out().iter().all(|(_, i)| matches!(i, Down::Answer(a) if a.answer == Some(Answer::Done(true)))));
+    job.up(2, join(3, 2));
+    let (text, _, told) = job.failed().unwrap();
+    assert!(text.starts_with("rank 0 has op registry 0000000000000001, rank 3 has 0000000000000002"), "{text}");
+    assert_eq!(told, [0, 1, 2]);
+}
+
+#[test]
+fn the_cause_wins_over_its_consequences() {
+    // The kill is told after what it caused, by another host.
+    let mut job = Job::of_three(0, 3);
+    job.fail(2, 4, FailureKind::LinkLost, 1);
+    job.fail(1, 2, FailureKind::Error, 1);
+    job.fail(0, 1, FailureKind::Killed, 137);
+    assert_eq!(job.failed(), None, "not decided yet");
+    job.pass(Duration::from_millis(150));
+    assert_eq!(job.failed().unwrap(), ("rank 1 failed".into(), false, vec![0, 1, 2]));
+    // Of two that failed by themselves the one that said goodbye first, although it was told later.
+    let mut job = Job::of_three(0, 3);
+    job.up(0, Up::Left(1));
+    job.up(1, Up::Left(2));
+    job.fail(1, 2, FailureKind::Error, 1);
+    job.pass(Duration::from_millis(300));
+    assert_eq!(job.failed(), None, "rank 1 said goodbye first and has not ended yet");
+    job.fail(0, 1, FailureKind::Error, 3);
+    job.pass(Duration::from_millis(100));
+    assert_eq!(job.failed().unwrap().0, "rank 1 failed");
+    for id in 0..3 {
+        job.up(id, Up::Done(1));
+    }
+    assert_eq!(job.over(), Some(3));
+}
+
+#[test]
+fn the_code_may_come_with_the_end() {
+    let mut job = Job::of_three(0, 3);
+    let failure = Failure::of_rank(2, FailureKind::Error, "told").to_json().into_bytes();
+    job.up(1, Up::Fail(pb::NodeFail { failure, code: None, r#final: false }));
+    job.pass(Duration::from_millis(150));
+    assert_eq!(job.failed().unwrap().0, "told");
+    job.up(0, Up::Done(1));
+    job.up(1, Up::Done(9));
+    assert_eq!(job.over(), None);
+    job.up(2, Up::Done(143));
+    assert_eq!(job.over(), Some(9));
+}
+
+#[test]
+fn a_lost_host_is_named_and_ends_the_job() {
+    let mut job = Job::of_three(0, 3);
+    job.root.lost(2, "its connection has ended", job.now);
+    job.pass(Duration::from_millis(150));
+    assert_eq!(job.failed().unwrap(), ("node 2 (c) is lost: its connection has ended".into(), false, vec![0, 1]));
+    job.up(0, Up::Done(143));
+    job.up(1, Up::Done(143));
+    assert_eq!(job.over(), Some(1));
+    // Silence is a loss, too, unless we have slept ourselves.
+    let mut job = Job::of_three(0, 3);
+    job.now += Duration::from_secs(60);
+    job.root.tick(job.now);
+    assert_eq!(job.failed(), None);
+    for _ in 0..80 {
+        job.now += Duration::from_millis(50);
+        job.up(1, Up::Beat(pb::NodeBeat::default()));
+        job.root.tick(job.now);
+    }
+    assert_eq!(job.failed().unwrap().0, "node 2 (c) is lost: nothing heard from it for 3 s");
+}
+
+#[test]
+fn a_job_that_is_over_is_over_for_all() {
+    let mut job = Job::of_three(0, 3);
+    job.up(0, Up::Done(0));
+    job.up(2, Up::Done(0));
+    assert_eq!(job.over(), None);
+    job.up(1, Up::Done(0));
+    assert_eq!(job.over(), Some(0));
+    job.root.lost(1, "it ended", job.now);
+    job.pass(Duration::from_secs(1));
+    assert_eq!(job.failed(), None, "it may");
+}
+
+#[test]
+fn all_start_again_with_everything_fresh() {
+    let mut job = Job::of_three(1, 3);
+    job.up(1, Up::Put(pb::NodePut { ticket: 1, key: "k".into(), value: vec![] }));
+    job.fail(1, 2, FailureKind::Killed, 137);
+    job.pass(Duration::from_millis(150));
+    assert!(job.failed().unwrap().1, "restarts");
+    for id in 0..3 {
+        job.up(id, Up::Done(137));
+    }
+    let out = job.out();
+    assert!(out.iter().all(|(_, i)| matches!(i, Down::Begin(b) if b.restart == 1)), "{out:?}");
+    assert_eq!(parts(out).len(), 3);
+    assert_eq!(job.root.value("k"), None);
+    // No more of them.
+    job.fail(1, 2, FailureKind::Killed, 137);
+    job.pass(Duration::from_millis(150));
+    assert!(!job.failed().unwrap().1);
+    for id in 0..3 {
+        job.up(id, Up::Done(1));
+    }
+    assert_eq!(job.over(), Some(137));
+}
+
+#[test]
+fn fewer_hosts_go_on_where_that_is_allowed() {
+    let mut job = Job::of_three(1, 2);
+    job.root.lost(1, "gone", job.now);
+    job.pass(Duration::from_millis(150));
+    assert!(job.failed().unwrap().1);
+    job.up(0, Up::Done(143));
+    job.up(2, Up::Done(143));
+    job.pass(Duration::from_secs(4));
+    assert!(job.out().is_empty(), "another may come in its place");
+    job.pass(Duration::from_secs(2));
+    assert_eq!(parts(job.out()), [(0, 0, 0, 5), (2, 1, 2, 5)]);
+    // Where all are needed, a lost one is the end.
+    let mut job = Job::of_three(1, 3);
+    job.root.lost(1, "gone", job.now);
+    job.pass(Duration::from_millis(150));
+    assert!(!job.failed().unwrap().1);
+    // Unless another waits for its place.
+    let mut job = Job::of_three(1, 3);
+    job.come(7, "d", 1).unwrap();
+    job.root.lost(1, "gone", job.now);
+    job.pass(Duration::from_millis(150));
+    assert!(job.failed().unwrap().1);
+    job.up(0, Up::Done(143));
+    job.up(2, Up::Done(143));
+    assert_eq!(parts(job.out()).iter().map(|p| p.0).collect::<Vec<_>>(), [0, 2, 7]);
+}
+
+#[test]
+fn who_interrupts_wants_the_end() {
+    let mut job = Job::of_three(5, 3);
+    let failure = Failure::of_job(FailureKind::Interrupted, "node 1 was ended").to_json().into_bytes();
+    job.up(1, Up::Fail(pb::NodeFail { failure, code: Some(130), r#final: true }));
+    job.pass(Duration::from_millis(150));
+    assert!(!job.failed().unwrap().1);
+    for id in 0..3 {
+        job.up(id, Up::Done(130));
+    }
+    assert_eq!(job.over(), Some(130));
+}
+
+#[test]
+fn a_host_speaks_for_its_own_ranks_only() {
+    let mut job = Job::of_three(0, 3);
+    for item in [
+        Up::Left(0),
+        Up::Gone(6),
+        Up::Arrive(pb::NodeArrive {
+            name: "b".into(),
+            participants: 6,
+            arrivals: vec![pb::Arrival { ticket: 1, rank: 0, value: vec![] }],
+        }),
+    ] {
+        let text = message(job.root.handle(1, item, job.now));
+        assert!(text.starts_with("b sent something of rank "), "{text}");
+    }
+    assert_eq!(message(job.root.handle(1, Up::Hello(hello("b", 1, 3..=3)), job.now)), "b said hello twice");
+    let nonsense = Up::Fail(pb::NodeFail { failure: vec![0xff], code: None, r#final: false });
+    assert!(message(job.root.handle(1, nonsense, job.now)).starts_with("b sent a failure that cannot be read"));
+    assert_eq!(job.failed(), None);
+}
+
+#[test]
+fn answers_go_to_each_host_in_one_item() {
+    let mut job = Job::of_three(0, 3);
+    for (id, ranks) in [(0, 0..2), (1, 2..3), (2, 3..6)] {
+        let arrivals = ranks.map(|rank| pb::Arrival { ticket: rank.into(), rank, value: vec![rank as u8] }).collect();
+        job.up(id, Up::Arrive(pb::NodeArrive { name: "b".into(), participants: 6, arrivals }));
+    }
+    let out = job.out();
+    let tickets: Vec<(u64, Vec<u64>)> = out
+        .iter()
+        .map(|(id, i)| (*id, if let Down::Answer(a) = i { a.tickets.clone() } else { panic!("{i:?}") }))
+        .collect();
+    assert_eq!(tickets, [(0, vec![0, 1]), (1, vec![2]), (2, vec![3, 4, 5])]);
+}
