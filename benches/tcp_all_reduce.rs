@@ -1,1 +1,169 @@
-fn main() {}
+//! All-reduce (f32, sum) over TCP on the loopback interface between two processes, beside gloo and beside raw sockets that
+//! move the same bytes.
+//!
+//! `PYTHON=/path/to/python/with/torch cargo bench --bench tcp_all_reduce`; without PYTHON gloo is left out.
+
+use oflow::comm::hosts::{ALONE_CAPACITY, HostsTransport};
+use oflow::comm::shm::ShmOptions;
+use oflow::comm::tcp::{Alarm, Listener, MeshOptions};
+use oflow::comm::{Collectives, Communicator, DType, Group, ReduceOp, Tag};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+const CHILD: &str = "OFLOW_BENCH_CHILD";
+/// Bytes and repetitions of one sample.
+const SIZES: [(usize, u32); 8] = [
+    (4 << 10, 1000),
+    (16 << 10, 500),
+    (64 << 10, 200),
+    (256 << 10, 100),
+    (1 << 20, 40),
+    (4 << 20, 12),
+    (16 << 20, 4),
+    (64 << 20, 2),
+];
+const SAMPLES: usize = 7;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Best time of a call by size, of a function that runs a sample.
+fn times(mut sample: impl FnMut(usize, u32) -> Outcome<Duration>) -> Outcome<Vec<f64>> {
+    let mut best = Vec::new();
+    for (bytes, n) in SIZES {
+        sample(bytes, n.div_ceil(4))?;
+        let mut least = f64::MAX;
+        for _ in 0..SAMPLES {
+            least = least.min(sample(bytes, n)?.as_secs_f64() / f64::from(n) * 1e6);
+        }
+        best.push(least);
+    }
+    Ok(best)
+}
+
+fn oflow(comm: &impl Communicator) -> Outcome<Vec<f64>> {
+    let group = Group { ranks: vec![0, 1], me: comm.rank() };
+    let mut ordinal = 0;
+    times(|bytes, n| {
+        let mut buf = vec![0u8; bytes];
+        let start = Instant::now();
+        for _ in 0..n {
+            ordinal += 1;
+            let tag = Tag { ordinal, hash: ordinal, op: "bench", file: file!(), line: line!() };
+            comm.all_reduce(&group, &tag, &mut buf, DType::F32, ReduceOp::Sum)?;
+        }
+        Ok(start.elapsed())
+    })
+}
+
+/// Both processes send as many bytes as an all-reduce between two moves each way, at once and in pieces that stay in the
+/// cache, and do nothing with them.
+fn raw(mut stream: TcpStream) -> Outcome<Vec<f64>> {
+    stream.set_nodelay(true)?;
+    let mut out = stream.try_clone()?;
+    let piece = vec![1u8; 256 << 10];
+    let mut into = vec![0u8; 256 << 10];
+    times(|bytes, n| {
+        let start = Instant::now();
+        for _ in 0..n {
+            if bytes <= 256 << 10 {
+                out.write_all(&piece[..bytes])?;
+                stream.read_exact(&mut into[..bytes])?;
+                continue;
+            }
+            // More than the sockets' buffers may hold: written and read as it goes.
+            stream.set_nonblocking(true)?;
+            let (mut sent, mut got) = (0, 0);
+            while sent < bytes || got < bytes {
+                let mut idle = true;
+                if sent < bytes {
+                    match out.write(&piece[..piece.len().min(bytes - sent)]) {
+                        Ok(n) => (sent, idle) = (sent + n, false),
+                        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                        Err(e) => return Err(e.into()),
+                    }
+                }
+                if got < bytes {
+                    let most = into.len().min(bytes - got);
+                    match stream.read(&mut into[..most]) {
+                        Ok(0) => return Err("the other end has closed".into()),
+                        Ok(n) => (got, idle) = (got + n, false),
+                        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+                        Err(e) => return Err(e.into()),
+                    }
+                }
+                if idle {
+                    std::hint::spin_loop();
+                }
+            }
+            stream.set_nonblocking(false)?;
+        }
+        Ok(start.elapsed())
+    })
+}
+
+fn comm(rank: usize, listener: Listener, addresses: &[SocketAddr]) -> Outcome<impl Communicator> {
+    let own_core = std::thread::available_parallelism()?.get() >= 2;
+    let options = MeshOptions::new(ALONE_CAPACITY, own_core);
+    let names = ["a".to_string(), "b".to_string()];
+    let links = listener.connect(rank, &[0, 1], &names, addresses, b"bench", Alarm::new()?, &options)?;
+    let shm = ShmOptions::for_host(1, 2);
+    Ok(Collectives::new(HostsTransport::new(rank, vec![0, 1], None, shm, links, ALONE_CAPACITY)?))
+}
+
+fn line(from: &mut impl BufRead) -> Outcome<String> {
+    let mut text = String::new();
+    from.read_line(&mut text)?;
+    Ok(text.trim().to_string())
+}
+
+fn gloo(python: &str) -> Outcome<Vec<f64>> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/all_reduce_gloo.py");
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port().to_string();
+    let sizes: Vec<String> = SIZES.iter().map(|(b, n)| format!("{b}:{n}")).collect();
+    let start =
+        |rank: &str| Command::new(python).args([script, rank, &port, &sizes.join(",")]).stdout(Stdio::piped()).spawn();
+    let (zero, mut one) = (start("0")?, start("1")?);
+    let out = zero.wait_with_output()?;
+    one.wait()?;
+    let text = String::from_utf8(out.stdout)?;
+    Ok(text.split_whitespace().map(str::parse).collect::<Result<_, _>>()?)
+}
+
+fn main() -> Outcome<()> {
+    let listener = Listener::bind(Ipv4Addr::LOCALHOST.into())?;
+    if let Some(first) = std::env::var_os(CHILD) {
+        let first = first.to_string_lossy().into_owned();
+        let mut parts = first.split(' ');
+        let (peer, sink) = (parts.next().unwrap_or("").parse()?, parts.next().unwrap_or("").to_string());
+        println!("{}", listener.address());
+        let own = listener.address();
+        oflow(&comm(1, listener, &[peer, own])?)?;
+        raw(TcpStream::connect(sink)?)?;
+        return Ok(());
+    }
+    let sink = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let told = format!("{} {}", listener.address(), sink.local_addr()?);
+    let mut child = Command::new(std::env::current_exe()?).env(CHILD, told).stdout(Stdio::piped()).spawn()?;
+    let mut said = BufReader::new(child.stdout.take().ok_or("the child says nothing")?);
+    let peer: SocketAddr = line(&mut said)?.parse()?;
+    let own = listener.address();
+    let ours = oflow(&comm(0, listener, &[own, peer])?)?;
+    let bare = raw(sink.accept()?.0)?;
+    child.wait()?;
+    let peers: BTreeMap<&str, Vec<f64>> = match std::env::var("PYTHON") {
+        Ok(python) => BTreeMap::from([("gloo", gloo(&python)?)]),
+        Err(_) => BTreeMap::new(),
+    };
+    println!("    bytes    oflow us      raw us   raw/oflow     gloo us  gloo/oflow");
+    for (i, (bytes, _)) in SIZES.iter().enumerate() {
+        let gloo = peers.get("gloo").and_then(|g| g.get(i));
+        let (time, ratio) =
+            gloo.map_or(("-".into(), "-".into()), |g| (format!("{g:.1}"), format!("{:.2}", g / ours[i])));
+        println!("{bytes:>9} {:>11.1} {:>11.1} {:>11.2} {time:>11} {ratio:>11}", ours[i], bare[i], bare[i] / ours[i]);
+    }
+    Ok(())
+}

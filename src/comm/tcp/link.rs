@@ -291,6 +291,10 @@ impl Link {
 
     /// Makes posts of what is in the stage, as far as there is room.
     fn parse(&mut self, pool: &mut Pool) -> Result<(), &'static str> {
+        if self.over.is_some() {
+            // What follows a goodbye or a spoilt frame is none.
+            return Ok(());
+        }
         if self.begun && !self.complete()? {
             return Ok(());
         }
@@ -308,7 +312,10 @@ impl Link {
             let file = &rest[..frame.file_len as usize];
             match frame.kind {
                 Kind::Alive => {}
-                Kind::Goodbye => self.over = Some(End::Left),
+                Kind::Goodbye => {
+                    self.over = Some(End::Left);
+                    return Ok(());
+                }
                 Kind::Reject => self.rejected = Some(text(&frame, op, file, frame.line)),
                 Kind::Post => {
                     let at = (self.first + self.held) % SLOTS;
@@ -363,12 +370,15 @@ impl Link {
         post.filled += n;
         self.start += n;
         self.begun = !post.is_whole();
-        match post.frame.and_then(|f| f.checksum) {
-            Some(sum) if !self.begun && crc32fast::hash(post.bytes()) != sum => {
-                Err("the checksum of a payload is wrong")
-            }
-            _ => Ok(!self.begun),
+        if let Some(sum) = post.frame.and_then(|f| f.checksum)
+            && !self.begun
+            && crc32fast::hash(post.bytes()) != sum
+        {
+            // Nobody may get it.
+            self.held -= 1;
+            return Err("the checksum of a payload is wrong");
         }
+        Ok(!self.begun)
     }
 
     /// The next post, if it is there as a whole.
@@ -403,7 +413,15 @@ impl Link {
     /// Throws away what came in, at the end.
     pub(super) fn discard(&mut self) {
         let mut bytes = [0; 4096];
-        while let Ok(Did::Bytes(_)) = socket::receive(&self.stream, &mut [IoSliceMut::new(&mut bytes)]) {}
+        loop {
+            match socket::receive(&self.stream, &mut [IoSliceMut::new(&mut bytes)]) {
+                Ok(Did::Bytes(_)) => {}
+                Ok(Did::Nothing) => return,
+                // Who has closed takes nothing more.
+                Ok(Did::Closed) => return drop(self.over.replace(End::Closed)),
+                Err(e) => return drop(self.over.replace(End::Failed(e))),
+            }
+        }
     }
 
     /// Names the call of the next post.

@@ -22,4 +22,6 @@ pub use links::{Alarm, Links, News};
 pub use mesh::{Listener, MeshOptions, local_address};
 
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-const TOKEN: &[u8] = b"a token of the job";
+pub(super) const TOKEN: &[u8] = b"a token of the job";
 const SHORT: Duration = Duration::from_secs(60);
 
 /// How a test's world is built.
@@ -89,13 +89,13 @@ fn overlapping_groups_in_one_order_agree_with_the_oracle() {
 #[test]
 fn the_smallest_socket_buffers_do_not_deadlock() {
     // Little data: what the kernel does with such buffers takes its time.
-    for hosts in [&[1, 1][..], &[2, 1], &[1, 1, 1]] {
-        run(world(hosts, 8 << 10, Some(1)), |_, comm| {
-            let mut buf = vec![comm.rank() as u8; 60_000];
+    for (hosts, buffer) in [(&[1, 1][..], 1), (&[2, 1], 8 << 10), (&[1, 1, 1], 8 << 10)] {
+        run(world(hosts, 8 << 10, Some(buffer)), |_, comm| {
+            let mut buf = vec![comm.rank() as u8; if buffer == 1 { 20_000 } else { 200_000 }];
             let sum = (0..comm.world()).sum::<usize>() as u8;
             comm.all_reduce(&all(&comm), &tag(1, "sum"), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
             assert!(buf.iter().all(|b| *b == sum));
-            let (n, world) = (20_000, comm.world());
+            let (n, world) = (buf.len() / 4, comm.world());
             let (send, mut recv) = (vec![comm.rank() as u8; n * world], vec![0; n * world]);
             let counts = vec![n; world];
             comm.all_to_all(&all(&comm), &tag(2, "swap"), &send, &counts, &mut recv, &counts).unwrap();

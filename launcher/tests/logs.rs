@@ -1,0 +1,88 @@
+//! Logs and events of real oflaunch runs.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::fs;
+
+fn events(text: &str) -> Vec<Value> {
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+fn names(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|e| e["event"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_rank_has_a_log_and_the_job_its_events() {
+    let folder = Folder::new();
+    folder.sh("talk", "echo out $RANK; echo err $RANK >&2; printf open");
+    let output = run(&folder, &["-n", "2", "--log-dir", "logs", "--events", "more.jsonl", "./talk"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    for rank in 0..2 {
+        let text = fs::read_to_string(folder.path().join(format!("logs/rank-{rank}.log"))).unwrap();
+        let mut lines: Vec<&str> = text.lines().map(|l| l.split_once("Z ").expect("a time").1).collect();
+        lines.sort_unstable();
+        let [err, open, out] = &lines[..] else { panic!("{text}") };
+        assert_eq!(*err, format!("rank {rank} err: err {rank}"));
+        assert_eq!(*open, format!("rank {rank} out: open"));
+        assert_eq!(*out, format!("rank {rank} out: out {rank}"));
+    }
+    let text = fs::read_to_string(folder.path().join("logs/events.jsonl")).unwrap();
+    assert_eq!(text, fs::read_to_string(folder.path().join("more.jsonl")).unwrap());
+    let events = events(&text);
+    assert_eq!(names(&events), ["start", "rank-started", "rank-started", "rank-ended", "rank-ended", "end"]);
+    assert_eq!((&events[0]["world"], &events[0]["nproc"], &events[0]["restart"]), (&2.into(), &2.into(), &0.into()));
+    assert!(events[1]["pid"].as_i64().unwrap() > 1);
+    assert_eq!(events[5]["code"], 0);
+    assert!(events.windows(2).all(|w| w[0]["time"].as_f64().unwrap() <= w[1]["time"].as_f64().unwrap()));
+}
+
+#[test]
+fn a_failure_is_an_event() {
+    let folder = Folder::new();
+    folder.sh("fail", "test $RANK = 0 || exit 7; sleep 60");
+    let output = run(&folder, &["-n", "2", "--timeout", "0", "--events", "e", "./fail"]);
+    assert_eq!(code(&output), 7);
+    let events = events(&fs::read_to_string(folder.path().join("e")).unwrap());
+    let failures: Vec<&Value> = events.iter().filter(|e| e["event"] == "failure").collect();
+    let [failure] = failures[..] else { panic!("{events:?}") };
+    assert_eq!((&failure["rank"], &failure["kind"]), (&1.into(), &"exited".into()));
+    assert!(failure["message"].as_str().unwrap().contains("exited with code 7"), "{failure}");
+    let ended = events.iter().find(|e| e["event"] == "rank-ended" && e["rank"] == 1).unwrap();
+    assert_eq!(ended["code"], 7);
+    assert_eq!(events.last().unwrap()["code"], 7);
+}
+
+#[test]
+fn what_cannot_be_written_is_said_before_anything_runs() {
+    let folder = Folder::new();
+    folder.sh("never", "touch ran");
+    for option in [["--events", "/nowhere/e"], ["--log-dir", "/proc/logs"]] {
+        let output = run(&folder, &[&["-n", "1"], &option[..], &["./never"]].concat());
+        assert_eq!(code(&output), 1);
+        assert!(stderr(&output).contains(option[1]), "{}", stderr(&output));
+    }
+    assert!(!folder.path().join("ran").exists());
+}
+
+#[test]
+fn a_dry_run_shows_where_things_would_go() {
+    let folder = Folder::new();
+    folder.sh("never", "touch ran");
+    let args =
+        ["-n", "1", "--dry-run", "--log-dir", "logs", "--events", "e", "--stall", "60", "--bind", "none", "./never"];
+    let output = run(&folder, &args);
+    let text = stdout(&output);
+    for line in [
+        "ends:  3 s after a failure, 60 s after a stall",
+        "logs:  logs",
+        "event: logs/events.jsonl",
+        "event: e",
+        "rank 0: all cores",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
