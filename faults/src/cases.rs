@@ -13,6 +13,10 @@ pub enum Act {
     StopRank,
     /// The `oflaunch` of that host is killed at a random moment.
     KillAgent(usize),
+    /// A random rank is killed at a random moment while checkpoints are written all the time.
+    KillSaving,
+    /// Checkpoints are written to a disk that is too small.
+    FillDisk,
     /// The program commits the fault; the address space of the rank is limited.
     LimitMemory,
 }
@@ -93,6 +97,8 @@ const CASES: &[Case] = &[
         codes: &[134, 137, 1],
         ..PLAIN
     },
+    Case { name: "kill-while-saving", act: Act::KillSaving, kinds: &["killed"], codes: &[137], ..PLAIN },
+    Case { name: "disk-full", act: Act::FillDisk, kinds: &["storage"], names_rank: false, codes: &[1], ..PLAIN },
     diverging("skips-an-op", &[("mul_scalar", "after")], &[("relu", "skipped")]),
     diverging("calls-another-op", &[("tanh", "other")], &[("sigmoid", "usual")]),
     diverging("other-shape", &[("full", "batch")], &[("full", "batch")]),

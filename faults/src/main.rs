@@ -76,7 +76,7 @@ fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
 fn build() -> Result<PathBuf, Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(root).args(["build", "-q", "--bin", "oflaunch"]);
+    cargo.current_dir(root).args(["build", "-q", "--bin", "oflaunch", "--bin", "oflow"]);
     if !cfg!(debug_assertions) {
         cargo.arg("--release");
     }
@@ -101,11 +101,12 @@ fn matrix(setup: Setup, o: &Options) -> Result<(), Box<dyn Error>> {
     println!("| case | runs | passed | worst report, s | worst end, s |\n|---|---|---|---|---|");
     let mut failed = 0;
     for case in chosen {
-        let (mut passed, mut report, mut end) = (0, Duration::ZERO, Duration::ZERO);
+        let (mut passed, mut skipped, mut report, mut end) = (0, 0, Duration::ZERO, Duration::ZERO);
         let mut wrong = vec![];
         for seed in o.seed..o.seed + o.times {
             match matrix.once(case, seed) {
-                Ok(Outcome { report: r, end: e, wrong: w, folder }) => {
+                Ok(Outcome { skipped: true, .. }) => skipped += 1,
+                Ok(Outcome { report: r, end: e, wrong: w, folder, .. }) => {
                     report = report.max(r.unwrap_or_default());
                     end = end.max(e.unwrap_or_default());
                     passed += u64::from(w.is_empty());
@@ -117,7 +118,7 @@ fn matrix(setup: Setup, o: &Options) -> Result<(), Box<dyn Error>> {
             }
         }
         let seconds = |d: Duration| format!("{:.2}", d.as_secs_f64());
-        println!("| {} | {} | {passed} | {} | {} |", case.title(), o.times, seconds(report), seconds(end));
+        println!("| {} | {} | {passed} | {} | {} |", case.title(), o.times - skipped, seconds(report), seconds(end));
         for w in &wrong {
             eprintln!("  {}: {w}", case.title());
         }
