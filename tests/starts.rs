@@ -14,7 +14,13 @@ use std::time::{Duration, Instant};
 /// What a process that a test has started does.
 const MODE: &str = "OFLOW_TEST_START";
 /// Variables by which a process would take itself for a rank; whoever runs the tests may have them.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 18] = [
+    "NODE_RANK",
+    "GROUP_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "OFLOW_TOKEN_FILE",
+    "OFLOW_ADDR",
     "RANK",
     "WORLD_SIZE",
     "LOCAL_RANK",
@@ -283,6 +289,47 @@ fn a_panic_is_told_to_the_others() {
         let (status, text) = process.end();
         assert!(!status.success(), "rank {rank}: {text}");
         assert!(text.contains(if rank == 0 { "rank 1 panicked" } else { "no more" }), "rank {rank}: {text}");
+    }
+}
+
+/// Rank of 4, on two hosts that are both this machine.
+fn on_two_hosts(port: u16, rank: usize) -> Vec<(&'static str, String)> {
+    let mut variables = by_hand(port, rank, 4);
+    variables.extend([
+        ("LOCAL_RANK", (rank % 2).to_string()),
+        ("LOCAL_WORLD_SIZE", "2".into()),
+        ("NODE_RANK", (rank / 2).to_string()),
+        ("NNODES", "2".into()),
+        ("OFLOW_TOKEN", "5a".repeat(32)),
+    ]);
+    variables
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn several_hosts_find_each_other() {
+    let folder = Folder::new();
+    let port = free_port();
+    all_well((0..4).map(|r| Rank::start(&folder, "sum", &on_two_hosts(port, r))).collect());
+    assert_eq!(folder.left(), [""; 0]);
+}
+
+#[test]
+fn a_rank_that_dies_on_one_host_ends_all() {
+    let folder = Folder::new();
+    let port = free_port();
+    let mut ranks: Vec<Rank> = (0..4).map(|r| Rank::start(&folder, "sums", &on_two_hosts(port, r))).collect();
+    ranks.iter_mut().for_each(Rank::goes);
+    ranks[3].child.kill().unwrap();
+    let killed = Instant::now();
+    for (rank, process) in ranks.into_iter().take(3).enumerate() {
+        let (status, text) = process.end();
+        assert!(!status.success(), "rank {rank}: {text}");
+        assert!(text.contains("rank 3"), "rank {rank}: {text}");
+        assert!(killed.elapsed() < Duration::from_secs(5), "rank {rank} took {:?}", killed.elapsed());
     }
 }
 

@@ -9,10 +9,16 @@ use serde_json::json;
 
 use crate::{Failed, cli};
 
+const SOURCE: &str = "A checkpoint, or a folder of them (the latest); a .safetensors file, or a folder with \
+                      model.safetensors or model.safetensors.index.json";
+
+const VERIFY_HELP: &str = "Exit code 0 if all are whole, 1 if any is damaged. Safetensors files have no checksums: of \
+                           them the headers and lengths are checked.";
+
 /// Adds the subcommands.
 pub fn arguments(command: Command) -> Command {
-    let path = |name: &'static str, shown: &'static str, help: &'static str| {
-        Arg::new(name).required(true).value_name(shown).value_parser(clap::value_parser!(PathBuf)).help(help)
+    let path = |name: &'static str, title: &'static str, help: &'static str| {
+        Arg::new(name).required(true).value_name(title).value_parser(clap::value_parser!(PathBuf)).help(help)
     };
     let json = || Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON");
     command
@@ -28,12 +34,12 @@ pub fn arguments(command: Command) -> Command {
             Command::new("verify")
                 .about("Read every byte and compare it with its checksum")
                 .arg(path("dir", "DIR", "Folder of a CheckpointManager (all its checkpoints) or one checkpoint"))
-                .after_help("Exit code 0 if all are whole, 1 if any is damaged. Safetensors files have no checksums: of them the headers and lengths are checked."),
+                .after_help(VERIFY_HELP),
         )
         .subcommand(
             Command::new("convert")
                 .about("Convert to and from safetensors files in the layout of Hugging Face")
-                .arg(path("src", "SRC", "A checkpoint, or a folder of them (the latest); a .safetensors file, or a folder with model.safetensors or model.safetensors.index.json"))
+                .arg(path("src", "SRC", SOURCE))
                 .arg(path("dst", "DST", "NAME.safetensors for one file; otherwise a folder that is not there yet"))
                 .arg(
                     Arg::new("section")

@@ -438,7 +438,8 @@ impl Place {
         };
         Ok(Found {
             starter: starter.name,
-            job: format!("{}-{:016x}", kind_name(starter.kind), digest(&job)),
+            // With the host: a test may play several on one machine.
+            job: format!("{}-{:016x}-{node}", kind_name(starter.kind), digest(&job)),
             rank,
             world,
             local_rank,

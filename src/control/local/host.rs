@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 
 /// A connection that says nothing is given up after this.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How long the other hosts of a failed job get to hear of this one's end.
+const FAREWELL: Duration = Duration::from_secs(2);
 /// An earlier job of the same name that is about to end is waited for.
 const NAMESAKE: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(20);
@@ -190,6 +192,7 @@ struct Work {
 impl Hosting {
     fn start(found: &Found, token: Token, limit: Duration) -> Result<Hosting> {
         let mut options = AgentOptions::alone(found.local_world, token);
+        options.join_limit = limit;
         if found.nodes > 1 {
             let (host, port) = found.need_root()?;
             let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };
@@ -345,5 +348,12 @@ async fn serve(agent: &Agent, work: Work) {
                 }
             }
         }
+    }
+    // The other hosts need this one until they are done, too: the first has the root, and one that went would be a lost one.
+    let failed = agent.failure().is_some();
+    let finished = agent.finish(u8::from(failed));
+    let over = if failed { tokio::time::timeout(FAREWELL, finished).await.ok() } else { Some(finished.await) };
+    if let Some(Err(error)) = over {
+        tracing::debug!("at the end of the job: {error}");
     }
 }
