@@ -174,7 +174,7 @@ fn a_killed_agent_is_a_lost_node() {
 
 #[test]
 fn a_stopped_agent_is_a_lost_node() {
-    let hosts = Hosts::new("2");
+    let hosts = Hosts::new("2").with(&["--timeout", "0.5"]);
     endless(&hosts);
     let all: Vec<_> = (0..2).map(|node| hosts.start(node, 1, "./run")).collect();
     let pids: Vec<i32> = (0..2).map(|rank| hosts.pid(rank)).collect();
@@ -291,7 +291,9 @@ fn who_does_not_belong_is_refused_with_a_reason() {
         assert_eq!(code(&output), 1, "{text}");
         assert!(text.contains(wanted), "{text}");
     };
-    let one = |c: &mut Command| drop(c.args(["--node-rank", "1"]));
+    let one = |c: &mut Command| {
+        c.args(["--node-rank", "1"]);
+    };
     refused(
         &|c| {
             one(c);

@@ -409,7 +409,7 @@ impl Watch<'_> {
             if self.ended.contains(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
                 continue;
             }
-            let for_it = format!("waits for rank {local} ");
+            let for_it = format!("waits for rank {rank} ");
             let waits = (0..self.part.nproc).find_map(|other| {
                 let status = self.arena.status(other).filter(|s| s.starts_with(&for_it))?;
                 let call = status.split_once(", in ").map_or(String::new(), |(_, call)| format!(", in {call}"));

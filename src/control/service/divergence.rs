@@ -236,11 +236,10 @@ impl Streams {
     /// Names the rank that stands alone against the others; of two the higher one, because somebody must be ended first.
     fn of_minority(&self, mut failure: Failure, pair: [usize; 2]) -> Failure {
         let [a, b] = pair;
-        let by = self.differ(a, b);
-        let hash = |r: usize| by.and_then(|o| self.ranks.get(&r).and_then(|s| s.marks.get(o)));
-        let votes =
-            |r: usize| hash(r).map_or(0, |h| self.ranks.keys().filter(|other| hash(**other) == Some(h)).count());
-        failure.rank = Some(if votes(a) < votes(b) { a } else { b });
+        let agrees =
+            |r: usize, with: usize, not: usize| self.differ(r, not).is_some() && self.differ(r, with).is_none();
+        let votes = |with: usize, not: usize| self.ranks.keys().filter(|r| agrees(**r, with, not)).count();
+        failure.rank = Some(if votes(a, b) < votes(b, a) { a } else { b });
         failure
     }
 }

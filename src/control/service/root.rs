@@ -348,7 +348,8 @@ impl RootState {
         self.board.forget(id);
         if let (Some(part), false) = (node.part, matches!(self.phase, Phase::Over)) {
             let (number, host) = (part.number, node.hello.host);
-            if part.done.is_none() || self.verdict.is_none() {
+            // One whose ranks have all ended well has nothing left to do.
+            if part.done.is_none() {
                 let message = format!("node {number} ({host}) is lost: {why}");
                 let failure = Failure::of_job(FailureKind::NodeLost, message);
                 self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
