@@ -14,6 +14,8 @@ mod model;
 mod options;
 #[path = "common/progress.rs"]
 mod progress;
+#[path = "common/saving.rs"]
+mod saving;
 
 use losses::Losses;
 use meter::Meter;
@@ -22,8 +24,10 @@ use oflow::data::Loader;
 use oflow::nn::Module;
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, Schedule, clip_grad_norm};
 use oflow::prelude::*;
+use oflow::state::Stateful;
 use options::{Options, Parallel};
 use progress::Progress;
+use saving::{History, Saving};
 
 const USAGE: &str = "\
 Trains a byte-level GPT and prints a sample.
@@ -52,6 +56,10 @@ Options:
   --dtype T        f32 or f64: of weights and activations  [default: f32]
   --warmup N       first steps that the speed leaves out  [default: 3]
   --log N          reads the loss every N steps; between, the host does not wait for the device  [default: 1]
+  --checkpoint DIR saves weights, optimizer, place in the data and random numbers there, while training goes on
+  --save-every N   every N steps  [default: 100]
+  --keep K         keeps the last K checkpoints; 0 keeps all  [default: 3]
+  --resume         goes on from the latest checkpoint there, if there is one; also on other ranks or split otherwise
   --losses FILE    writes the losses that were read, one a line
   --compare FILE   compares them with those of another run
   --tolerance X    by how much they may differ (relative above 1)  [default: 0.0001]
@@ -153,6 +161,7 @@ fn main() -> Result<()> {
     let (temperature, warmup, log) = (o.or("--temperature", 0.7)?, o.or("--warmup", 3)?, o.count("--log", 1)?);
     let (dtype, reports, json) = (o.dtype()?, o.flag("--report"), o.flag("--json"));
     let checks = Losses::from_options(&mut o)?;
+    let mut saving = Saving::from_options(&mut o)?;
     o.done()?;
     let speaks = world.rank() == 0;
 
@@ -180,13 +189,17 @@ fn main() -> Result<()> {
     let mut scaler = (precision == Autocast::F16).then(|| GradScaler::new(GradScalerOptions::default()));
     let schedule = Schedule::WarmupCosine { warmup: steps / 15, total: steps, floor: 0.1 };
     let mut bar = Progress::new(steps, speaks && !json);
-    let (mut meter, mut losses) = (Meter::new(warmup.min(steps - 1)), vec![]);
-    meter.mark(0);
+    let (mut batches, mut losses) = (train.stream(), History(vec![]));
+    let mut kept: Vec<(&str, &mut dyn Stateful)> =
+        vec![("model", &mut model), ("opt", &mut opt), ("data", &mut batches), ("losses", &mut losses)];
+    kept.extend(scaler.as_mut().map(|s| ("scaler", s as &mut dyn Stateful)));
+    let first = saving.load(&mut kept)?;
+    let mut meter = Meter::new((first + warmup).min(steps - 1));
+    meter.mark(first);
     // The first step makes all plans; of the others as many as the receipts last for.
     let reported = steps.saturating_sub(1).clamp(1, 20);
-    let batches = (0u64..).flat_map(|epoch| train.epoch(epoch)).take(steps);
-    for (step, b) in batches.enumerate() {
-        let b = b?;
+    for step in first..steps {
+        let b = batches.next()?;
         if step == steps - reported {
             oflow::take_receipts();
         }
@@ -214,19 +227,25 @@ fn main() -> Result<()> {
             None => opt.step()?,
         }
         let last = step + 1 == steps;
-        if (step + 1) % log == 0 || last || step + 1 == warmup {
+        if (step + 1) % log == 0 || last || step + 1 == first + warmup {
             let loss = loss.item()?;
             // The loss is there before the step has ended.
             oflow::synchronize(device)?;
             let each = meter.mark(step + 1);
-            losses.push(loss);
+            losses.0.push(loss);
             bar.at(step + 1, || format!("loss {loss:.4}"));
             if json && speaks {
                 let ms = if each.is_nan() { "null".into() } else { format!("{:.3}", each * 1e3) };
                 println!("{{\"step\": {step}, \"loss\": {loss}, \"ms\": {ms}}}");
             }
         }
+        let mut kept: Vec<(&str, &dyn Stateful)> =
+            vec![("model", &model), ("opt", &opt), ("data", &batches), ("losses", &losses)];
+        kept.extend(scaler.as_ref().map(|s| ("scaler", s as &dyn Stateful)));
+        saving.after(step + 1, &kept)?;
     }
+    saving.finish()?;
+    let losses = losses.0;
     let report = oflow::report();
     if reports && speaks && json {
         println!("{{\"reported_steps\": {reported}, \"report\": {}}}", report.to_json());

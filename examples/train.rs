@@ -12,6 +12,8 @@ mod meter;
 mod options;
 #[path = "common/progress.rs"]
 mod progress;
+#[path = "common/saving.rs"]
+mod saving;
 
 use losses::Losses;
 use meter::Meter;
@@ -19,8 +21,10 @@ use oflow::data::Loader;
 use oflow::nn::{Dropout, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, Schedule};
 use oflow::prelude::*;
+use oflow::state::Stateful;
 use options::{Options, Parallel};
 use progress::Progress;
+use saving::{History, Saving};
 use std::time::Instant;
 
 const USAGE: &str = "\
@@ -39,6 +43,10 @@ Options:
   --seed N         seed of weights, dropout and order  [default: 0]
   --dtype T        f32 or f64  [default: f32]
   --warmup N       first steps that the speed leaves out  [default: 3]
+  --checkpoint DIR saves weights, optimizer, place in the data and random numbers there, while training goes on
+  --save-every N   every N steps  [default: 100]
+  --keep K         keeps the last K checkpoints; 0 keeps all  [default: 3]
+  --resume         goes on from the latest checkpoint there, if there is one; also on other ranks or split otherwise
   --losses FILE    writes the loss of every step, one a line
   --compare FILE   compares them with those of another run
   --tolerance X    by how much they may differ (relative above 1)  [default: 0.0001]
@@ -106,6 +114,7 @@ fn main() -> Result<()> {
     let (lr, dropout, seed) = (o.or("--lr", 0.004)?, o.or("--dropout", 0.1)?, o.or("--seed", 0u64)?);
     let (dtype, warmup, json) = (o.dtype()?, o.or("--warmup", 3)?, o.flag("--json"));
     let checks = Losses::from_options(&mut o)?;
+    let mut saving = Saving::from_options(&mut o)?;
     o.done()?;
     let speaks = world.rank() == 0;
 
@@ -136,40 +145,53 @@ fn main() -> Result<()> {
     let mut bar = Progress::new(total, speaks && !json);
     let began = Instant::now();
     let mut scaler = (precision == Autocast::F16).then(|| GradScaler::new(GradScalerOptions::default()));
-    let (mut step, mut losses, mut meter) = (0, vec![], Meter::new(warmup.min(total.saturating_sub(1))));
-    meter.mark(0);
-    for epoch in 0..epochs {
-        let (mut sum, mut count) = (0.0, 0);
-        for b in train.epoch(epoch as u64).take(total - step) {
-            let [x, y] = &b?[..] else { continue };
-            let loss = {
-                let _amp = autocast(precision);
-                model.forward(&x.cast(dtype)?)?.cross_entropy(y)?
-            };
-            opt.zero_grad();
-            opt.set_lr(lr * schedule.at(step));
-            match &mut scaler {
-                Some(s) => {
-                    s.scale(&loss)?.backward()?;
-                    s.step(&mut opt)?;
-                    s.update();
-                }
-                None => {
-                    loss.backward()?;
-                    opt.step()?;
-                }
+    let (mut batches, mut losses) = (train.stream(), History(vec![]));
+    let mut kept: Vec<(&str, &mut dyn Stateful)> =
+        vec![("model", &mut model), ("opt", &mut opt), ("data", &mut batches), ("losses", &mut losses)];
+    kept.extend(scaler.as_mut().map(|s| ("scaler", s as &mut dyn Stateful)));
+    let first = saving.load(&mut kept)?;
+    let mut meter = Meter::new((first + warmup).min(total.saturating_sub(1)));
+    meter.mark(first);
+    let (mut sum, mut count) = (0.0, 0);
+    for step in first..total {
+        let [x, y] = &batches.next()?[..] else { continue };
+        let loss = {
+            let _amp = autocast(precision);
+            model.forward(&x.cast(dtype)?)?.cross_entropy(y)?
+        };
+        opt.zero_grad();
+        opt.set_lr(lr * schedule.at(step));
+        match &mut scaler {
+            Some(s) => {
+                s.scale(&loss)?.backward()?;
+                s.step(&mut opt)?;
+                s.update();
             }
-            let loss_now = loss.item()?;
-            oflow::synchronize(device)?;
-            losses.push(loss_now);
-            (sum, count, step) = (sum + loss_now, count + 1, step + 1);
-            meter.mark(step);
-            bar.at(step, || format!("loss {loss_now:.4}"));
+            None => {
+                loss.backward()?;
+                opt.step()?;
+            }
         }
-        if json && speaks && count > 0 {
-            println!("{{\"epoch\": {epoch}, \"step\": {step}, \"loss\": {}}}", sum / f64::from(count));
+        let loss_now = loss.item()?;
+        oflow::synchronize(device)?;
+        losses.0.push(loss_now);
+        (sum, count) = (sum + loss_now, count + 1);
+        meter.mark(step + 1);
+        bar.at(step + 1, || format!("loss {loss_now:.4}"));
+        if batches.at_end_of_epoch() || step + 1 == total {
+            if json && speaks {
+                let (epoch, loss) = (batches.epoch(), sum / f64::from(count));
+                println!("{{\"epoch\": {epoch}, \"step\": {}, \"loss\": {loss}}}", step + 1);
+            }
+            (sum, count) = (0.0, 0);
         }
+        let mut kept: Vec<(&str, &dyn Stateful)> =
+            vec![("model", &model), ("opt", &opt), ("data", &batches), ("losses", &losses)];
+        kept.extend(scaler.as_ref().map(|s| ("scaler", s as &dyn Stateful)));
+        saving.after(step + 1, &kept)?;
     }
+    saving.finish()?;
+    let (step, losses) = (total, losses.0);
     let seconds = began.elapsed().as_secs_f64();
     model.train(false);
     let accuracy = accuracy(&model, &test, dtype)?;

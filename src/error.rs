@@ -91,6 +91,8 @@ pub enum ErrorKind {
     Memory,
     /// File or socket. Local.
     Io,
+    /// A checkpoint cannot be written or read. Ranks agree on it: when one fails, all get it.
+    Storage,
     /// The device failed. Local.
     Device,
     /// Communication with other ranks failed. Local.
@@ -167,6 +169,8 @@ constructors! {
     memory => Memory;
     /// File or socket.
     io => Io;
+    /// A checkpoint cannot be written or read.
+    storage => Storage;
     /// The device failed.
     device => Device;
     /// Communication failed.

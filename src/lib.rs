@@ -20,6 +20,7 @@
 //! [`ops`] (how an op is declared) or [`interpreter`] (how a call runs).
 
 pub mod boxing;
+pub mod checkpoint;
 pub mod comm;
 pub mod context;
 pub mod control;
@@ -35,9 +36,11 @@ pub mod optim;
 pub mod placement;
 pub mod prelude;
 pub mod sbp;
+pub mod state;
 pub mod tensor;
 pub mod vm;
 
+pub use checkpoint::{load_file, save_file};
 pub use context::{
     EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, memory_stats, no_grad, no_sync,
     pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
@@ -62,3 +65,7 @@ pub struct BoxingGradientsPage;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/cuda.md")]
 pub struct CudaPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/checkpoints.md")]
+pub struct CheckpointsPage;

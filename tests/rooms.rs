@@ -19,9 +19,11 @@ const ROOMS: &[&str] = &[
     "tensor",
     "interpreter",
     "functional",
+    "state",
     "data",
     "nn",
     "optim",
+    "checkpoint",
     "prelude",
 ];
 

@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use oflow::control::Token;
 
-use crate::{Failed, ask, calibrate, doctor, postmortem};
+use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem};
 
 /// One subcommand.
 pub struct Subcommand {
@@ -36,6 +36,12 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Show how a tensor gets from one layout to another, and what that sends",
         arguments: ask::boxing::arguments,
         run: ask::boxing::run,
+    },
+    Subcommand {
+        name: "ckpt",
+        about: "List, verify and convert checkpoints",
+        arguments: ckpt::arguments,
+        run: ckpt::run,
     },
     Subcommand {
         name: "calibrate",

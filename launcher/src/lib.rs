@@ -8,6 +8,7 @@
 
 pub mod ask;
 pub mod calibrate;
+pub mod ckpt;
 pub mod cli;
 pub mod commands;
 pub mod cores;

@@ -18,6 +18,9 @@
 //! | exchange | exchange | messages of the busiest rank | messages sent; messages received | 0 |
 //! | exchange without messages | – | 0 | 0 | the result, once per contribution |
 //!
+//! Between hosts with several members a long all-reduce goes along a [chain](Chain); it is priced as two phases, which is
+//! more than it takes, and its bytes are told as they are.
+//!
 //! Packing around a collective is part of its bandwidth: every transport copies anyway. An exchange costs a little more
 //! latency than a collective or a slice, so these are preferred where they do the same. An exchange of more than
 //! [`EXACT_MESSAGES`] possible messages is priced with the average sender instead of the busiest one, and with the number of
@@ -27,6 +30,7 @@
 //! so a program's SBPs do not depend on where it runs. Measured constants (`oflow calibrate`) steer which steps carry out a
 //! boxing, and what is predicted.
 
+use super::chain::Chain;
 use super::step::StepOp;
 use crate::placement::{Device, Placement, shard_range};
 use serde::{Deserialize, Serialize};
@@ -230,6 +234,11 @@ impl Model {
             (true, Device::Cuda) => LinkKind::NvLink,
             (true, _) => LinkKind::SameHost,
         }
+    }
+
+    /// The chain of hosts by which ranks all-reduce that many bytes, where they take one.
+    pub fn chain(&self, ranks: &[usize], bytes: u64) -> Option<Chain> {
+        if self.ranks_per_host == 0 { None } else { Chain::of(ranks.len(), bytes, |i| self.host(ranks[i])) }
     }
 
     /// The slowest link within a group of a mesh along one axis.

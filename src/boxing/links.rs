@@ -1,5 +1,6 @@
 //! Which kinds of links the bytes of a plan cross. Worked out when somebody asks, never while a boxing runs.
 
+use super::chain::partial_bytes;
 use super::cost::{LinkKind, one_phase_bytes};
 use super::plan::BoxingPlan;
 use super::program::{Members, RankProgram, RankStep};
@@ -65,8 +66,15 @@ impl BoxingPlan {
                 RankStep::Slice { size, .. } | RankStep::Identity { size, .. } | RankStep::Pad { size, .. } => {
                     shard = size
                 }
-                RankStep::AllReduce { members, .. } => {
+                RankStep::AllReduce { members, op } => {
                     let (n, k) = (count(&shard), members.ranks.len());
+                    let device = self.src.placement.device();
+                    let chain = self.model.chain(&members.ranks, (n * element) as u64);
+                    if let Some(chain) = chain.filter(|_| device == Device::Cpu) {
+                        let sizes = (element as u64, partial_bytes(self.dtype, op) as u64);
+                        chain.received(members.me, n, sizes, |from, bytes| tell(members.ranks[from], bytes));
+                        continue;
+                    }
                     let chunk = |i: usize| shard_range(n, k, i).len();
                     let one_phase = n * element <= one_phase_bytes(k);
                     from_peers(&members, &|i| if one_phase { n } else { chunk(members.me) + chunk(i) });

@@ -13,11 +13,13 @@
 //!
 //! **The same bits.** Elements are reduced in member order whatever lies beside them.
 
+use super::chain::partial_bytes;
 use super::cost::{Algorithm, Model, all_reduce_sent, one_phase_bytes};
 use super::memory::largest_box;
 use super::plan::BoxingPlan;
 use super::program::{RankProgram, RankStep};
 use super::step::{AxisSet, BoxingStep, StepOp};
+use crate::placement::Device;
 use oflow_kernels::DType;
 use std::ops::Range;
 use std::sync::Arc;
@@ -160,9 +162,16 @@ pub fn bytes_sent_together(plans: &[Arc<BoxingPlan>], rank: usize) -> u64 {
         let programs: Vec<_> = plans.iter().map(|p| (p.dtype, p.program(rank))).collect();
         for (number, wave) in waves(&programs).into_iter().enumerate() {
             for bucket in wave.buckets {
-                let RankStep::AllReduce { members, .. } = &programs[bucket[0]].1.steps[number] else { continue };
-                let element = programs[bucket[0]].0.size() as u64;
-                let sent = |elements| all_reduce_sent(elements, members.ranks.len(), members.me, element) * element;
+                let RankStep::AllReduce { members, op } = &programs[bucket[0]].1.steps[number] else { continue };
+                let dtype = programs[bucket[0]].0;
+                let element = dtype.size() as u64;
+                let (model, cpu) = (&plans[0].model, plans[0].src.placement.device() == Device::Cpu);
+                let sent = |elements| {
+                    let chain = model.chain(&members.ranks, elements as u64 * element).filter(|_| cpu);
+                    let flat = || all_reduce_sent(elements, members.ranks.len(), members.me, element) * element;
+                    let sizes = (element, partial_bytes(dtype, *op) as u64);
+                    chain.map_or_else(flat, |c| c.sent(members.me, elements, sizes))
+                };
                 let sizes = || bucket.iter().map(|i| programs[*i].1.len_before(number));
                 sum = sum + sent(sizes().sum()) - sizes().map(sent).sum::<u64>();
             }

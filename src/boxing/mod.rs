@@ -12,6 +12,7 @@
 
 mod bound;
 mod boxes;
+pub mod chain;
 mod choice;
 pub mod cost;
 mod dry;

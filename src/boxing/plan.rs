@@ -1,15 +1,16 @@
 //! Plans and the table that remembers them.
 
 use super::bound::least;
+use super::chain::partial_bytes;
 use super::cost::{Model, all_reduce_sent, broadcast_children};
 use super::exchange::{Exchange, Own, volume};
 use super::memory::extra_memory;
-use super::program::RankProgram;
+use super::program::{RankProgram, members as members_of};
 use super::search::{self, Found};
 use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::error::Result;
 use crate::intern::{FixedHasher, FixedMap};
-use crate::placement::Placement;
+use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
 use oflow_kernels::{DType, Dims};
@@ -137,8 +138,16 @@ impl BoxingPlan {
         let me = |axes: AxisSet| axes.iter().fold(0, |m, a| m * mesh.dims()[a] + coord[a]);
         let elements = match step.op {
             StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } | StepOp::Exchange { .. } => 0,
-            StepOp::AllReduce { axes, .. } => {
-                all_reduce_sent(count(&size(&step.before)), members(axes), me(axes), element) as usize
+            StepOp::AllReduce { axes, op } => {
+                let n = count(&size(&step.before));
+                // Only where hosts count is the group's list of ranks worth making.
+                if self.model.ranks_per_host > 0 && mesh.device() == Device::Cpu {
+                    let group = members_of(mesh, position, axes);
+                    if let Some(chain) = self.model.chain(&group.ranks, n as u64 * element) {
+                        return chain.sent(group.me, n, (element, partial_bytes(self.dtype, op) as u64));
+                    }
+                }
+                all_reduce_sent(n, members(axes), me(axes), element) as usize
             }
             StepOp::AllGather { axes, .. } => (members(axes) - 1) * count(&size(&step.before)),
             StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),

@@ -226,7 +226,7 @@ fn step(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
     }
 }
 
-fn members(mesh: &Placement, position: usize, axes: AxisSet) -> Members {
+pub(super) fn members(mesh: &Placement, position: usize, axes: AxisSet) -> Members {
     let (group, me) = mesh.group_along(position, axes.iter());
     Members { ranks: group.into_iter().map(|p| mesh.ranks()[p]).collect(), me }
 }

@@ -6,6 +6,7 @@
 //! | broadcast | a binomial tree from the root: everyone reads from its parent and posts to its children | n for each child |
 //! | all_reduce, n ≤ [`one_phase_bytes`]`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
 //! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
+//! | all_reduce, large, on hosts with several members | a chain of hosts (`across`) | each byte crosses the network once |
 //! | all_gather | everyone posts its part to everyone | (m - 1) own |
 //! | reduce_scatter | everyone posts to each the part that it reduces | n - own |
 //! | all_to_all, exchange | everyone posts to each its message | what it sends to others |
@@ -20,6 +21,7 @@
 
 use super::transport::{Call, Outbox, Part, Piece, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
+use crate::boxing::chain::Chain;
 use crate::error::{CallSite, Error, Result};
 use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
@@ -32,7 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::transport::SLOTS;
 
 /// Parts of an outbox start at multiples of this, so that they are aligned for every dtype and share no cache line.
-const ALIGN: usize = 64;
+pub(super) const ALIGN: usize = 64;
 
 /// An all-reduce of at most this many bytes has one phase: everyone sends everything. Above, two phases send and compute
 /// less but wait twice. A cost model that wants the bytes on the wire asks here.
@@ -120,23 +122,23 @@ impl<T: Transport> Collectives<T> {
 }
 
 /// One call on one transport.
-struct Session<'a, T> {
-    link: &'a T,
+pub(super) struct Session<'a, T> {
+    pub(super) link: &'a T,
     call: Call<'a>,
     sent: Cell<u64>,
 }
 
-type Parts = SmallVec<[Part; 8]>;
+pub(super) type Parts = SmallVec<[Part; 8]>;
 type Pieces<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
 
 impl<'a, T: Transport> Session<'a, T> {
-    fn outbox(&self) -> Result<Outbox<'a, T>> {
+    pub(super) fn outbox(&self) -> Result<Outbox<'a, T>> {
         Outbox::acquire(self.link, &self.call)
     }
-    fn receive(&self, from: usize, total: usize) -> Result<Piece<'a, T>> {
+    pub(super) fn receive(&self, from: usize, total: usize) -> Result<Piece<'a, T>> {
         Piece::receive(self.link, &self.call, from, total)
     }
-    fn publish(&self, outbox: Outbox<'a, T>, parts: &[Part]) {
+    pub(super) fn publish(&self, outbox: Outbox<'a, T>, parts: &[Part]) {
         let bytes: usize = parts.iter().map(|p| p.len).sum();
         self.sent.set(self.sent.get() + bytes as u64);
         outbox.publish(&self.call, parts);
@@ -267,13 +269,18 @@ impl<'a, T: Transport> Session<'a, T> {
         Ok(())
     }
 
-    fn fits(&self, piece: &[u8], expected: usize, from: usize) -> Result<()> {
+    pub(super) fn fits(&self, piece: &[u8], expected: usize, from: usize) -> Result<()> {
         if piece.len() == expected {
             return Ok(());
         }
         let (got, what) = (piece.len(), self.call.describe());
         Err(Error::comm(format!("rank {from} sent {got} bytes where {expected} were expected, in {what}")))
     }
+}
+
+/// The chain of hosts for an all-reduce, where there is one.
+fn chain_of(hosts: &[usize], group: &Group, bytes: usize) -> Option<Chain> {
+    if hosts.is_empty() { None } else { Chain::of(group.ranks.len(), bytes as u64, |i| hosts[group.ranks[i]]) }
 }
 
 /// The other members as (member, world rank).
@@ -385,6 +392,8 @@ impl<T: Transport> Communicator for Collectives<T> {
                 Ok(())
             } else if buf.len() <= one_phase_bytes(m).min(s.link.capacity()) {
                 s.one_phase(group, buf, scratch, (dtype, op))
+            } else if let Some(chain) = chain_of(s.link.hosts(), group, buf.len()) {
+                s.chain(group, &chain, buf, scratch, (dtype, op))
             } else {
                 s.two_phases(group, buf, (dtype, op))
             }

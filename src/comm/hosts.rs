@@ -37,6 +37,8 @@ pub struct HostsTransport {
     memory: Memory,
     links: Links,
     pulse: Arc<HostsPulse>,
+    /// Payload bytes posted to ranks of other hosts.
+    sent: Cell<u64>,
 }
 
 enum Memory {
@@ -120,7 +122,14 @@ impl HostsTransport {
             Memory::Own(_) => None,
         };
         let pulse = HostsPulse { shm, alarm: links.alarm().clone(), news: links.news().clone(), local: local.clone() };
-        Ok(HostsTransport { rank, hosts, local, capacity, memory, links, pulse: Arc::new(pulse) })
+        Ok(HostsTransport { rank, hosts, local, capacity, memory, links, pulse: Arc::new(pulse), sent: Cell::new(0) })
+    }
+}
+
+impl HostsTransport {
+    /// Payload bytes posted so far to ranks of other hosts.
+    pub fn sent_to_other_hosts(&self) -> u64 {
+        self.sent.get()
     }
 }
 
@@ -193,6 +202,7 @@ unsafe impl Transport for HostsTransport {
         };
         for p in parts.iter().filter(|p| !self.local.contains(&p.reader)) {
             let bytes = (buffer.wrapping_add(p.offset).cast_const(), p.len);
+            self.sent.set(self.sent.get() + p.len as u64);
             // SAFETY: the buffer is written again only after `acquire`, which waits for `written`.
             unsafe { self.links.post(call, p.reader, p.total, bytes, slot) };
         }

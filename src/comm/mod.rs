@@ -6,6 +6,7 @@
 //! transports, and so is `mpi` (cargo feature). [`nccl`] moves what lies on GPUs, and finds its members
 //! through one of them.
 
+mod across;
 mod clock;
 pub mod collectives;
 pub mod hosts;

@@ -236,6 +236,19 @@ impl RankCtx {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
 
+    /// State of the local generator, which is this rank's own.
+    pub fn local_generator(&self) -> Generator {
+        *self.local_rng.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Restores the local generator.
+    pub fn set_local_generator(&self, g: Generator) {
+        *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
+    }
+    /// The local generator that this rank has under a seed: where a checkpoint has none of this rank.
+    pub fn local_generator_of(&self, seed: u64) -> Generator {
+        Generator::new(local_seed(seed, self.rank))
+    }
+
     pub(crate) fn interpreter_slot(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {
         &self.interpreter
     }

@@ -1,6 +1,7 @@
 //! Batches from rows in memory.
 
 use super::order::permutation;
+use super::stream::Stream;
 use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::from_bytes;
@@ -119,6 +120,14 @@ impl Loader {
         };
         Batches { loader: self, order, next: 0 }
     }
+    /// All batches of all epochs from the first on, without end, and with a position that can be saved.
+    pub fn stream(&self) -> Stream<'_> {
+        Stream::new(self)
+    }
+    /// What decides the order of rows.
+    pub(super) fn order(&self) -> (usize, Option<u64>, usize) {
+        (self.rows(), self.seed, self.batch)
+    }
     /// One column of the batch with those rows.
     fn tensor(&self, column: &Column, rows: &[usize]) -> Result<Tensor> {
         let ctx = current_rank()?;
@@ -142,8 +151,21 @@ pub struct Batches<'a> {
     next: usize,
 }
 
+impl Batches<'_> {
+    /// Leaves out that many batches without making them.
+    pub(super) fn leave_out(&mut self, n: usize) {
+        self.next = self.next.saturating_add(n).min(self.loader.batches());
+    }
+}
+
 impl Iterator for Batches<'_> {
     type Item = Result<Vec<Tensor>>;
+
+    /// Leaves out batches without making them.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.leave_out(n);
+        self.next()
+    }
 
     fn next(&mut self) -> Option<Self::Item> {
         let l = self.loader;

@@ -4,6 +4,8 @@
 
 mod loader;
 mod order;
+mod stream;
 
 pub use loader::{Batches, Loader};
 pub use order::permutation;
+pub use stream::Stream;

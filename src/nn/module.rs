@@ -4,6 +4,7 @@ use super::sharding;
 use crate::error::Result;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
+use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 
 /// Something a module can be made of: a parameter, a module, an option or a list of those.
@@ -100,6 +101,18 @@ pub trait Module: Part {
     /// Drops all gradients.
     fn zero_grad(&self) {
         self.visit("", &mut |_, t| t.set_grad(None));
+    }
+}
+
+/// Parameters by their dotted names. One that stands in two places is saved and filled under its first name.
+impl<M: Module> Stateful for M {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        self.named_parameters().iter().for_each(|(name, t)| to.tensor(name, t));
+        Ok(())
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        self.named_parameters().iter().for_each(|(name, t)| from.fill(name, t));
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
+use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -95,5 +96,36 @@ impl Optimizer for AdamW {
     }
     fn set_lr(&mut self, lr: f64) {
         self.options.lr = lr;
+    }
+}
+
+/// Learning rate, and by number of the parameter: `3.mean`, `3.square`, `3.master`, steps.
+impl Stateful for AdamW {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        for (i, m) in self.moments.iter().enumerate() {
+            let Some(m) = m else { continue };
+            to.tensor(&format!("{i}.mean"), &m.mean);
+            to.tensor(&format!("{i}.square"), &m.square);
+        }
+        self.masters.save(to);
+        to.value("steps", self.moments.iter().map(|m| m.as_ref().map_or(0, |m| m.steps)).collect::<Vec<_>>())?;
+        to.value("lr", self.options.lr)
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        let _quiet = no_grad();
+        let steps: Vec<i64> = from.value("steps")?.unwrap_or_default();
+        self.options.lr = from.value("lr")?.unwrap_or(self.options.lr);
+        self.masters.load(&self.parameters, from)?;
+        for (i, p) in self.parameters.iter().enumerate() {
+            self.moments[i] = None;
+            if !from.has(&format!("{i}.mean")) {
+                continue;
+            }
+            let steps = steps.get(i).copied().unwrap_or(0);
+            let m = self.moments[i].insert(Moments { mean: state_like(p)?, square: state_like(p)?, steps });
+            from.fill(&format!("{i}.mean"), &m.mean);
+            from.fill(&format!("{i}.square"), &m.square);
+        }
+        Ok(())
     }
 }

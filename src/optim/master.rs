@@ -4,6 +4,7 @@
 //! therefore steps an f32 copy that it keeps, and the parameter becomes that, rounded.
 
 use crate::error::Result;
+use crate::state::{LoadState, SaveState};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 
@@ -31,6 +32,22 @@ impl Masters {
     /// Parameter `i` becomes what its master is now. Under `no_grad`.
     pub fn store(&self, i: usize, p: &Tensor) -> Result<()> {
         self.copies[i].as_ref().map_or(Ok(()), |m| p.copy_(m).map(drop))
+    }
+    /// Names the masters that there are: `3.master`.
+    pub fn save(&self, to: &mut SaveState) {
+        let there = self.copies.iter().enumerate().filter_map(|(i, m)| Some((i, m.as_ref()?)));
+        there.for_each(|(i, m)| to.tensor(&format!("{i}.master"), m));
+    }
+    /// Asks for the masters that were saved. The others are made of their parameters again.
+    pub fn load(&mut self, parameters: &[Tensor], from: &mut LoadState<'_>) -> Result<()> {
+        for (i, p) in parameters.iter().enumerate() {
+            let name = format!("{i}.master");
+            self.copies[i] = None;
+            if from.has(&name) && self.on && p.dtype().is_half() {
+                from.fill(&name, &self.of(i, p)?);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -15,6 +15,7 @@ use crate::context::no_grad;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{full, invoke, op};
 use crate::sbp::NdSbp;
+use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use smallvec::smallvec;
@@ -167,6 +168,23 @@ impl GradScaler {
 
     fn squares(&self, opt: &dyn Optimizer) -> Option<&Tensor> {
         self.unscaled.iter().find(|(k, _)| *k == key(opt)).map(|(_, f)| f)
+    }
+}
+
+/// The scale, how long it has been good, and how many steps were left out.
+impl Stateful for GradScaler {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        to.value("scale", self.scale)?;
+        to.value("good", self.good)?;
+        to.value("skipped", self.skipped)
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        self.scale = from.value("scale")?.unwrap_or(self.scale);
+        self.good = from.value("good")?.unwrap_or(self.good);
+        self.skipped = from.value("skipped")?.unwrap_or(self.skipped);
+        self.unscaled.clear();
+        self.found = None;
+        Ok(())
     }
 }
 

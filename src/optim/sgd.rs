@@ -6,6 +6,7 @@ use super::master::{Masters, state_like};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
+use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -87,5 +88,28 @@ impl Optimizer for Sgd {
     }
     fn set_lr(&mut self, lr: f64) {
         self.options.lr = lr;
+    }
+}
+
+/// Learning rate, and by number of the parameter: `3.momentum`, `3.master`.
+impl Stateful for Sgd {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        let there = self.momentum.iter().enumerate().filter_map(|(i, m)| Some((i, m.as_ref()?)));
+        there.for_each(|(i, m)| to.tensor(&format!("{i}.momentum"), m));
+        self.masters.save(to);
+        to.value("lr", self.options.lr)
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        let _quiet = no_grad();
+        self.options.lr = from.value("lr")?.unwrap_or(self.options.lr);
+        self.masters.load(&self.parameters, from)?;
+        for (i, p) in self.parameters.iter().enumerate() {
+            let name = format!("{i}.momentum");
+            self.momentum[i] = if from.has(&name) { Some(state_like(p)?) } else { None };
+            if let Some(m) = &self.momentum[i] {
+                from.fill(&name, m);
+            }
+        }
+        Ok(())
     }
 }

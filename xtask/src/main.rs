@@ -1,7 +1,9 @@
 //! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
-//! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler.
+//! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
+//! jobs; `cargo xtask fuzz` sends nonsense.
 
 mod cuda_kernels;
+mod fuzz;
 
 use std::error::Error;
 use std::fs;
@@ -12,7 +14,13 @@ use std::process::ExitCode;
 const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
 
 const USAGE: &str = "usage: cargo xtask codegen                   remake proto/src/gen from proto/*.proto
-       cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too";
+       cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too
+       cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
+                                             plant each fault so many times in real jobs and judge the reports; --load: on an
+                                             overloaded machine
+       cargo xtask faults --false-alarms MINUTES [--seed S] [--hosts 2]
+                                             healthy jobs on an overloaded machine: nothing may be reported
+       cargo xtask fuzz MINUTES [SEED]       malformed input for everything that is decoded from a socket or a file";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +29,8 @@ fn main() -> ExitCode {
         ["codegen"] => codegen(),
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
+        ["faults", rest @ ..] => faults(rest),
+        ["fuzz", minutes, seed @ ..] if seed.len() < 2 => fuzz(minutes, seed.first()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -33,6 +43,21 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn fuzz(minutes: &str, seed: Option<&&str>) -> Result<(), Box<dyn Error>> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
+    fuzz::run(minutes.parse()?, seed.map_or(Ok(now), |s| s.parse())?)
+}
+
+/// Runs the program of the fault matrix, which is a crate of its own.
+fn faults(args: &[&str]) -> Result<(), Box<dyn Error>> {
+    let mut cargo = std::process::Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).args(["run", "-q", "-p", "oflow-faults"]);
+    if !cfg!(debug_assertions) {
+        cargo.arg("--release");
+    }
+    if cargo.arg("--").args(args).status()?.success() { Ok(()) } else { Err("the fault matrix has failed".into()) }
 }
 
 fn proto_dir() -> PathBuf {

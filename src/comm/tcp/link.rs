@@ -418,8 +418,10 @@ impl Link {
                 Ok(Did::Bytes(_)) => {}
                 Ok(Did::Nothing) => return,
                 // Who has closed takes nothing more.
-                Ok(Did::Closed) => return drop(self.over.replace(End::Closed)),
-                Err(e) => return drop(self.over.replace(End::Failed(e))),
+                end => {
+                    self.over = Some(end.err().map_or(End::Closed, End::Failed));
+                    return;
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 use super::*;
+use crate::boxing::chain::{Chain, partial_bytes};
 use crate::comm::hosts::{HostsComm, HostsTransport};
-use crate::comm::oracle::{check_overlapping, check_world, tag};
+use crate::comm::oracle::{check_overlapping, check_world, data, reduced, tag};
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::{Collectives, Communicator, DType, Group, ReduceOp, run_team};
 use crate::error::{Error, ErrorKind};
@@ -83,6 +84,50 @@ fn collectives_agree_with_the_oracle() {
 fn overlapping_groups_in_one_order_agree_with_the_oracle() {
     for hosts in LAYOUTS {
         run(world(hosts, 4096, None), |_, comm| check_overlapping(&comm, 100, 4096));
+    }
+}
+
+#[test]
+fn a_long_all_reduce_crosses_the_network_once() {
+    for hosts in [&[2, 2][..], &[3, 1, 2], &[1, 4], &[2, 2, 2]] {
+        let sent = run(world(hosts, 4096, None), |rank, comm| {
+            let mut sums = Vec::new();
+            for (seed, dtype) in [DType::F32, DType::F16, DType::BF16, DType::I64].into_iter().enumerate() {
+                // Over two hosts and more, from the second rank on too.
+                for from in [0, 1] {
+                    let ranks: Vec<usize> = (from..comm.world()).collect();
+                    let Some(me) = ranks.iter().position(|r| *r == rank) else { continue };
+                    let n = 50_001;
+                    let mut buf = data(dtype, seed as u64, rank, n);
+                    let expected = reduced(dtype, ReduceOp::Sum, seed as u64, &ranks, n);
+                    let group = Group { ranks, me };
+                    let before = comm.with_transport(|t| t.sent_to_other_hosts());
+                    comm.all_reduce(&group, &tag(1, "sum"), &mut buf, dtype, ReduceOp::Sum).unwrap();
+                    assert!(buf == expected, "{dtype} {hosts:?} from {from}");
+                    let network = comm.with_transport(|t| t.sent_to_other_hosts()) - before;
+                    sums.push((dtype, from, n, network));
+                }
+            }
+            sums
+        });
+        let each = |from: usize, dtype: DType| -> u64 {
+            sent.iter().flatten().filter(|(d, f, ..)| (*d, *f) == (dtype, from)).map(|(.., bytes)| bytes).sum()
+        };
+        let table = table(hosts);
+        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I64] {
+            for from in [0, 1] {
+                let bytes = 50_001 * dtype.size() as u64;
+                let there = table[from..].to_vec();
+                let Some(c) = Chain::of(there.len(), bytes, |i| there[i]) else { continue };
+                let partial = partial_bytes(dtype, ReduceOp::Sum) as u64;
+                let links = c.hosts.len() as u64 - 1;
+                assert_eq!(
+                    each(from, dtype),
+                    links * 50_001 * (dtype.size() as u64 + partial),
+                    "{dtype} {hosts:?} {from}"
+                );
+            }
+        }
     }
 }
 

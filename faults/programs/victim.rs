@@ -1,0 +1,205 @@
+//! The victim of the fault matrix: trains a small net by global ops and, if told to, commits one fault at one step on one
+//! rank. The lines that the reports must name carry a mark, `// @name`; the matrix looks their numbers up here.
+//!
+//! ```text
+//! victim --dir FOLDER [--steps N] [--until FILE] [--fault KIND --rank R --step N]
+//! ```
+//!
+//! It ends after that many steps, or once rank 0 sees the file.
+
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use oflow::World;
+use oflow::prelude::*;
+
+/// Rows of a rank's batch, and widths of the net.
+const ROWS: usize = 8;
+const WIDTH: usize = 16;
+
+/// What is to go wrong, where and when.
+struct Plan {
+    fault: String,
+    rank: usize,
+    step: usize,
+    steps: usize,
+    until: Option<String>,
+    /// Where ranks tell their process ids and the time of the fault.
+    folder: String,
+}
+
+impl Plan {
+    fn read() -> Plan {
+        let args: Vec<String> = std::env::args().collect();
+        let value = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
+        let number = |name: &str| value(name).map(|v| v.parse().expect("a number"));
+        Plan {
+            fault: value("--fault").unwrap_or_default(),
+            rank: number("--rank").unwrap_or(usize::MAX),
+            step: number("--step").unwrap_or(usize::MAX),
+            steps: number("--steps").unwrap_or(usize::MAX),
+            until: value("--until"),
+            folder: value("--dir").unwrap_or_default(),
+        }
+    }
+
+    /// Whether this is the place, rank and step of that fault; then it notes the time.
+    fn here(&self, fault: &str, world: &World, step: usize) -> bool {
+        let here = self.fault == fault && self.rank == world.rank() && self.step == step;
+        if here {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
+            self.tell("fault", &format!("{now:.6}"));
+        }
+        here
+    }
+
+    /// Writes a file that is there whole or not at all.
+    fn tell(&self, name: &str, text: &str) {
+        if self.folder.is_empty() {
+            return;
+        }
+        let path = format!("{}/{name}", self.folder);
+        let new = format!("{path}.new");
+        std::fs::File::create(&new).and_then(|mut f| f.write_all(text.as_bytes())).expect("the folder is there");
+        std::fs::rename(new, path).expect("the folder is there");
+    }
+}
+
+fn main() -> Result<()> {
+    let plan = Plan::read();
+    let world = oflow::init()?;
+    let all = Placement::all(Device::Cpu)?;
+    manual_seed(1);
+    let rows = ROWS * world.size();
+    let w1 = randn([WIDTH, WIDTH], (&all, sbp![B]).dtype(DType::F64))?;
+    let w2 = randn([WIDTH, 1], (&all, sbp![B]).dtype(DType::F64))?;
+    let (w1, w2) = (w1.mul(0.1)?.requires_grad_(true)?, w2.mul(0.1)?.requires_grad_(true)?);
+    for step in 0..plan.steps {
+        if plan.here("exits-early", &world, step) {
+            return Ok(());
+        }
+        if plan.here("exits-with-7", &world, step) {
+            std::process::exit(7);
+        }
+        if plan.here("error", &world, step) {
+            std::fs::read("there is no such file")?;
+        }
+        if plan.here("loops", &world, step) {
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        if plan.here("runs-out-of-memory", &world, step) {
+            runs_out_of_memory();
+        }
+        let extent = if plan.here("other-shape", &world, step) { rows + world.size() } else { rows };
+        let x = full([extent, WIDTH], 0.5, (&all, sbp![S(0)]).dtype(DType::F64))?; // @batch
+        let h = x.matmul(&w1)?;
+        let h = if plan.here("skips-an-op", &world, step) {
+            h
+        } else {
+            h.relu()? // @skipped
+        };
+        let h = h.mul(2.0)?; // @after
+        let h = if plan.here("calls-another-op", &world, step) {
+            h.tanh()? // @other
+        } else {
+            h.sigmoid()? // @usual
+        };
+        if plan.fault == "diverges-quietly" && step == plan.step {
+            quiet(&plan, &world, &h)?;
+        }
+        if plan.here("panics", &world, step) {
+            panic!("there is no data"); // @panic
+        }
+        let loss = h.matmul(&w2)?.square()?.mean(())?;
+        loss.backward()?;
+        if plan.here("reads-alone", &world, step) {
+            loss.item()?; // @alone
+        }
+        for w in [&w1, &w2] {
+            let grad = w.grad().expect("a gradient");
+            let _quiet = no_grad();
+            w.sub_(&grad.mul(0.01)?)?; // @update
+            w.set_grad(None);
+        }
+        let loss = loss.item()?; // @loss
+        // What is no fault: nothing may be said of it but, after a while, that others wait.
+        if plan.fault == "slow-rank" && plan.rank == world.rank() {
+            busy(Duration::from_millis(50));
+        }
+        if plan.here("computes-long", &world, step) {
+            busy(Duration::from_secs(7));
+        }
+        if plan.here("sleeps-long", &world, step) {
+            std::thread::sleep(Duration::from_secs(7));
+        }
+        if plan.fault == "boxes" {
+            boxes(&all, rows, step)?;
+        }
+        if step == 0 {
+            plan.tell(&format!("pid{}", world.rank()), &std::process::id().to_string());
+        }
+        let seen = plan.until.as_ref().map(|f| world.rank() == 0 && std::path::Path::new(f).exists());
+        let over = match seen {
+            Some(seen) => any(&all, seen)?,
+            None => step + 1 == plan.steps,
+        };
+        if over {
+            if world.rank() == 0 {
+                println!("{loss}");
+            }
+            break;
+        }
+    }
+    world.barrier()
+}
+
+/// Whether it is so on any rank: all get the same answer.
+fn any(all: &Placement, here: bool) -> Result<bool> {
+    let mine = from_vec(vec![f64::from(u8::from(here))], [1], Device::Cpu)?;
+    Ok(mine.to_global((all, sbp![P]))?.sum(())?.item()? > 0.0)
+}
+
+/// From here on nothing is communicated for a long time: what only heartbeats can see.
+fn quiet(plan: &Plan, world: &World, h: &Tensor) -> Result<()> {
+    let began = Instant::now();
+    let mut h = h.detach();
+    let mut first = true;
+    while began.elapsed() < Duration::from_secs(30) {
+        let fault = first && plan.here("diverges-quietly", world, plan.step);
+        first = false;
+        h = if fault {
+            h.tanh()? // @quiet-other
+        } else {
+            h.sigmoid()? // @quiet-usual
+        };
+        busy(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// There and back between layouts, with values that tell.
+fn boxes(all: &Placement, rows: usize, step: usize) -> Result<()> {
+    let n = (rows * 64) as i64;
+    let x = arange(n, (all, sbp![S(0)]))?.add(step as i64)?.reshape([rows as i64, 64])?;
+    let there = x.to_global((all, sbp![S(1)]))?;
+    let back = there.to_global((all, sbp![B]))?.to_global((all, sbp![S(0)]))?;
+    assert_eq!(back.ne(&x)?.cast(DType::F64)?.sum(())?.item()?, 0.0);
+    Ok(())
+}
+
+fn busy(time: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Takes memory until there is none. It is not written to, so that this is quick.
+fn runs_out_of_memory() {
+    let mut taken = vec![];
+    loop {
+        taken.push(std::hint::black_box(Vec::<u8>::with_capacity(64 << 20)));
+    }
+}

@@ -1,0 +1,152 @@
+//! The fault matrix as data: what is done to a job, and what must be said of it.
+
+use std::time::Duration;
+
+/// What is done to the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// The program commits the fault itself, at a random step on a random rank.
+    Planted,
+    /// A random rank is killed at a random moment.
+    KillRank,
+    /// A random rank is stopped at a random moment.
+    StopRank,
+    /// The `oflaunch` of that host is killed at a random moment.
+    KillAgent(usize),
+    /// The program commits the fault; the address space of the rank is limited.
+    LimitMemory,
+}
+
+/// One row of the matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its name, for `--case` and, where the program commits the fault, for the program.
+    pub name: &'static str,
+    /// What is done.
+    pub act: Act,
+    /// Number of hosts: agents on this machine.
+    pub hosts: usize,
+    /// Further options of `oflaunch`.
+    pub options: &'static [&'static str],
+    /// The kinds that a report may have; nothing: nobody is left to report.
+    pub kinds: &'static [&'static str],
+    /// Whether the report must name the rank at fault, and no other.
+    pub names_rank: bool,
+    /// What the report must say of the rank at fault: op and marks of lines in the program, any of them.
+    pub at_fault: &'static [(&'static str, &'static str)],
+    /// What it must say of another rank.
+    pub elsewhere: &'static [(&'static str, &'static str)],
+    /// What the message must contain.
+    pub says: &'static str,
+    /// The exit codes that are right; nothing: any but 0.
+    pub codes: &'static [i32],
+    /// From the fault to the report.
+    pub report_within: Duration,
+    /// From the fault to the end of the last process.
+    pub end_within: Duration,
+}
+
+const PLAIN: Case = Case {
+    name: "",
+    act: Act::Planted,
+    hosts: 1,
+    options: &[],
+    kinds: &[],
+    names_rank: true,
+    at_fault: &[],
+    elsewhere: &[],
+    says: "",
+    codes: &[],
+    report_within: Duration::from_secs(5),
+    end_within: Duration::from_secs(5),
+};
+
+/// What happens to rank and node processes, with what only divergence has filled in by [`diverging`].
+const CASES: &[Case] = &[
+    Case { name: "kill-rank", act: Act::KillRank, kinds: &["killed"], codes: &[137], ..PLAIN },
+    Case {
+        name: "stop-rank",
+        act: Act::StopRank,
+        kinds: &["stopped"],
+        // The stopped rank cannot end by itself: the others' grace (`--timeout`) must pass before it is killed.
+        options: &["--timeout", "1"],
+        ..PLAIN
+    },
+    Case { name: "kill-launcher", act: Act::KillAgent(0), names_rank: false, codes: &[137], ..PLAIN },
+    Case { name: "panics", kinds: &["panicked"], says: "there is no data", codes: &[101], ..PLAIN },
+    Case { name: "error", kinds: &["error"], says: "No such file or directory", codes: &[1], ..PLAIN },
+    Case { name: "exits-early", kinds: &["exited", "error"], ..PLAIN },
+    Case { name: "exits-with-7", kinds: &["exited"], codes: &[7], ..PLAIN },
+    Case {
+        name: "loops",
+        kinds: &["stalled"],
+        options: &["--stall", "2", "--timeout", "1"],
+        // Two seconds more: so long it may do nothing.
+        report_within: Duration::from_secs(7),
+        end_within: Duration::from_secs(9),
+        ..PLAIN
+    },
+    Case {
+        name: "runs-out-of-memory",
+        act: Act::LimitMemory,
+        kinds: &["out-of-memory", "killed"],
+        codes: &[134, 137, 1],
+        ..PLAIN
+    },
+    diverging("skips-an-op", &[("mul_scalar", "after")], &[("relu", "skipped")]),
+    diverging("calls-another-op", &[("tanh", "other")], &[("sigmoid", "usual")]),
+    diverging("other-shape", &[("full", "batch")], &[("full", "batch")]),
+    diverging("reads-alone", &[("", "alone")], &[("", "update")]),
+    diverging("diverges-quietly", &[("tanh", "quiet-other")], &[("sigmoid", "quiet-usual")]),
+    Case { name: "kill-rank-of-2-hosts", hosts: 2, act: Act::KillRank, kinds: &["killed"], codes: &[137], ..PLAIN },
+    Case { name: "kill-agent", hosts: 2, act: Act::KillAgent(1), kinds: &["node-lost"], names_rank: false, ..PLAIN },
+    Case { name: "kill-node-0", hosts: 2, act: Act::KillAgent(0), kinds: &["node-lost"], names_rank: false, ..PLAIN },
+    Case {
+        name: "stop-rank-of-2-hosts",
+        hosts: 2,
+        act: Act::StopRank,
+        kinds: &["stopped"],
+        options: &["--timeout", "1"],
+        ..PLAIN
+    },
+    Case { hosts: 2, ..diverging("calls-another-op", &[("tanh", "other")], &[("sigmoid", "usual")]) },
+];
+
+const fn diverging(
+    name: &'static str,
+    at_fault: &'static [(&'static str, &'static str)],
+    elsewhere: &'static [(&'static str, &'static str)],
+) -> Case {
+    Case {
+        name,
+        kinds: &["diverged"],
+        // Which of two ranks that differ is wrong nobody can know.
+        names_rank: false,
+        at_fault,
+        elsewhere,
+        codes: &[1],
+        report_within: Duration::from_secs(2),
+        ..PLAIN
+    }
+}
+
+/// The matrix.
+pub fn cases() -> &'static [Case] {
+    CASES
+}
+
+impl Case {
+    /// The name with the number of hosts where that is not in it.
+    pub fn title(&self) -> String {
+        if self.hosts > 1 && !self.name.contains("host") {
+            format!("{} ({} hosts)", self.name, self.hosts)
+        } else {
+            self.name.into()
+        }
+    }
+
+    /// The fault that the program is told to commit.
+    pub fn planted(&self) -> bool {
+        matches!(self.act, Act::Planted | Act::LimitMemory)
+    }
+}

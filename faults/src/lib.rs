@@ -1,0 +1,18 @@
+//! Plants faults in real jobs and judges them: what was reported, how fast, with which exit code, and what was left behind.
+//!
+//! `cargo xtask faults` runs the whole matrix, `launcher/tests/faults.rs` one run of each case. Knows `oflaunch` from
+//! outside only: its command line, its events, its processes. Start at [`cases`], then [`matrix::once`].
+
+pub mod attack;
+pub mod calm;
+mod cases;
+mod events;
+pub mod job;
+pub mod leftovers;
+pub mod matrix;
+mod random;
+
+pub use cases::{Case, cases};
+pub use events::{Event, Place, Report};
+pub use job::Setup;
+pub use random::Random;

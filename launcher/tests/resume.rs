@@ -1,0 +1,255 @@
+//! Real jobs that are killed and go on from their last checkpoint, and `oflow ckpt` on what they left.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use common::*;
+use oflow::checkpoint::{Checkpoint, list};
+use rustix::process::Signal;
+
+/// The GPT example's executable; the first test that asks builds it.
+fn gpt() -> &'static str {
+    static BUILT: OnceLock<String> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/gpt.rs").canonicalize().unwrap();
+        let (folder, script) = (Folder::new(), script.to_str().unwrap().to_string());
+        let output = run(&folder, &["-n", "1", &script, "--", "--help"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let plan = stdout(&run(&folder, &["-n", "1", "--dry-run", &script]));
+        plan.lines().find_map(|l| l.strip_prefix("run:")).unwrap().trim().to_string()
+    })
+}
+
+const STEPS: usize = 12;
+
+fn sizes() -> Vec<&'static str> {
+    "--synthetic --vocab 256 --layers 2 --dim 32 --heads 4 --seq 16 --batch 4 --dropout 0.1 --steps 12 --sample 0 --json \
+     --checkpoint c --save-every 2 --resume --losses losses"
+        .split(' ')
+        .collect()
+}
+
+/// Runs it to its end in a folder.
+fn train(folder: &Folder, ranks: &str, more: &[&str]) -> Vec<f64> {
+    let output = run(folder, &[&["-n", ranks, gpt(), "--"], &sizes()[..], more].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = fs::read_to_string(folder.path().join("losses")).unwrap();
+    text.lines().map(|l| l.parse().unwrap()).collect()
+}
+
+/// Runs it, and kills one of its ranks when that many losses have been printed.
+fn killed(folder: &Folder, ranks: usize, more: &[&str], after: usize, victim: usize) {
+    let script = format!("echo $$ >pid$RANK.new && mv pid$RANK.new pid$RANK; exec '{}' \"$@\"", gpt());
+    folder.sh("start", &script);
+    let mut child = oflaunch(folder)
+        .args(["-n", &ranks.to_string(), "./start", "--"])
+        .args(sizes())
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let seen = lines.map_while(Result::ok).filter(|l| l.contains("\"step\": ")).take(after).count();
+    let pids = folder.pids(ranks);
+    if seen == after {
+        kill(pids[victim], Signal::KILL);
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_ne!(code(&output), 0, "it ended before it was killed");
+    assert_gone(&pids);
+}
+
+/// A number below `n`, another one in each run; it is printed so that a failure can be had again.
+fn random(n: usize) -> usize {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+    let chosen = (now / 7) as usize % n;
+    eprintln!("random: {chosen} of {n}");
+    chosen
+}
+
+#[test]
+fn a_killed_run_goes_on_with_the_bits_of_one_that_was_not() {
+    let (whole, cut) = (Folder::new(), Folder::new());
+    let way = ["--parallel", "2d"];
+    let want = train(&whole, "4", &way);
+    assert_eq!(want.len(), STEPS);
+    // Killed twice: at a random step, maybe while it saves, and again after it went on.
+    for _ in 0..2 {
+        killed(&cut, 4, &way, 1 + random(4), random(4));
+        // What is there is whole, or it is not there.
+        for f in list(&cut.path().join("c")).unwrap() {
+            Checkpoint::open(&f.path).unwrap().verify().unwrap();
+        }
+    }
+    assert_eq!(train(&cut, "4", &way), want);
+    let names: Vec<String> = fs::read_dir(cut.path().join("c"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .filter(|n| !n.starts_with("step-0000"))
+        .collect();
+    assert!(names.iter().all(|n| n == "latest" || n == ".lock"), "half checkpoints are left: {names:?}");
+    assert_eq!(list(&cut.path().join("c")).unwrap().len(), 3);
+}
+
+#[test]
+fn another_world_goes_on_with_the_same_numbers() {
+    let (whole, cut) = (Folder::new(), Folder::new());
+    let want = train(&whole, "4", &["--parallel", "dp", "--dtype", "f64"]);
+    killed(&cut, 4, &["--parallel", "dp", "--dtype", "f64"], 5, 3);
+    let got = train(&cut, "2", &["--parallel", "tp", "--dtype", "f64"]);
+    let from = list(&cut.path().join("c")).unwrap();
+    assert!(from.iter().any(|f| Checkpoint::open(&f.path).unwrap().world() == 2));
+    assert_eq!(got.len(), STEPS);
+    assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-9), "{got:?}\n{want:?}");
+}
+
+/// Kills a rank while the files of a checkpoint are being written: what counts is the checkpoint before.
+#[test]
+fn a_job_that_is_killed_while_it_saves_leaves_the_checkpoint_before() {
+    let folder = Folder::new();
+    let larger = ["--dim", "192", "--parallel", "dp"];
+    let output = {
+        let args = [&["-n", "2", gpt(), "--"], &sizes()[..], &["--steps", "2"], &larger].concat();
+        // An option that is given twice is an error: the later ones take the place of the first.
+        run(&folder, &dedup(&args))
+    };
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let c = folder.path().join("c");
+    let halves = || {
+        let names = fs::read_dir(&c).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+        names.filter(|n| n.starts_with(".saving-")).collect::<Vec<_>>()
+    };
+    folder.sh("start", &format!("echo $$ >pid$RANK.new && mv pid$RANK.new pid$RANK; exec '{}' \"$@\"", gpt()));
+    let mut caught = false;
+    for _ in 0..8 {
+        let args = [&["-n", "2", "./start", "--"], &sizes()[..], &["--steps", "400"], &larger].concat();
+        let mut child =
+            oflaunch(&folder).args(dedup(&args)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_for("a save that is under way", LONG, || (!halves().is_empty()).then_some(()));
+        let pids = folder.pids(2);
+        kill(pids[1], Signal::KILL);
+        assert_ne!(child.wait().unwrap().code(), Some(0));
+        assert_gone(&pids);
+        let whole = list(&c).unwrap();
+        whole.iter().for_each(|f| Checkpoint::open(&f.path).unwrap().verify().unwrap());
+        assert!(!whole.is_empty());
+        caught = !halves().is_empty();
+        if caught {
+            break;
+        }
+    }
+    assert!(caught, "every save was whole before its rank was dead");
+    // The next run goes on from what is whole, and its first save removes the half one.
+    let last = list(&c).unwrap().last().unwrap().step;
+    let steps = (last + 2).to_string();
+    let args = [&["-n", "2", gpt(), "--"], &sizes()[..], &["--steps", &steps], &larger].concat();
+    let output = run(&folder, &dedup(&args));
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(halves().is_empty());
+    assert_eq!(list(&c).unwrap().last().unwrap().step, last + 2);
+}
+
+/// Options that come again replace the ones before.
+fn dedup<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let mut kept: Vec<&str> = vec![];
+    let mut rest = args.iter().copied().peekable();
+    while let Some(a) = rest.next() {
+        if !a.starts_with("--") || a == "--" {
+            kept.push(a);
+            continue;
+        }
+        let value = rest.next_if(|v| !v.starts_with("--"));
+        match (kept.iter().position(|k| *k == a), value) {
+            (Some(at), Some(v)) => kept[at + 1] = v,
+            (None, v) => kept.extend([Some(a), v].into_iter().flatten()),
+            (Some(_), None) => {}
+        }
+    }
+    kept
+}
+
+/// Saves with so little room for files that the first save fails on the ranks that have the limit.
+#[test]
+fn a_save_that_fails_on_one_rank_ends_the_job_with_a_clear_error() {
+    let folder = Folder::new();
+    let limit = "if [ $RANK = 1 ]; then trap '' XFSZ; ulimit -f 8; fi";
+    folder.sh("start", &format!("{limit}; exec '{}' \"$@\"", gpt()));
+    let mut args = vec!["-n", "2", "./start", "--"];
+    args.extend(sizes().into_iter().filter(|a| !["--losses", "losses"].contains(a)));
+    let output = run(&folder, &args);
+    assert_eq!(code(&output), 1);
+    let text = stderr(&output);
+    assert!(text.contains("the checkpoint of step 2 was not written: rank 1: cannot write"), "{text}");
+    assert!(text.contains("File too large") && text.contains("ulimit -f"), "{text}");
+    assert!(list(&folder.path().join("c")).unwrap().is_empty());
+    let left: Vec<_> = fs::read_dir(folder.path().join("c")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, [".lock"], "no half checkpoint");
+}
+
+fn oflow(folder: &Folder, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_oflow")).arg("ckpt").args(args).current_dir(folder.path()).output().unwrap()
+}
+
+#[test]
+fn the_command_lists_verifies_and_converts() {
+    let folder = Folder::new();
+    train(&folder, "2", &["--parallel", "tp"]);
+    let list = stdout(&oflow(&folder, &["ls", "c"]));
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines.len(), 3, "{list}");
+    assert!(
+        lines[0].starts_with("step-000008  ") && lines[2].contains(" 2 ranks") && lines[2].ends_with("latest"),
+        "{list}"
+    );
+    let json: serde_json::Value = serde_json::from_str(&stdout(&oflow(&folder, &["ls", "--json", "c"]))).unwrap();
+    assert_eq!((json[2]["step"].as_u64(), json[2]["latest"].as_bool()), (Some(12), Some(true)));
+    let one = stdout(&oflow(&folder, &["ls", "c/step-000012"]));
+    assert!(one.starts_with("step 12, written by 2 ranks: ") && one.contains("model.h.0.attn.q.weight"), "{one}");
+    assert!(one.contains("[B, S(0)] on cpu[dp=1, tp=2]  2 pieces") && one.contains("opt.lr"), "{one}");
+
+    let output = oflow(&folder, &["verify", "c"]);
+    assert_eq!((code(&output), stdout(&output).lines().count()), (0, 3));
+    let output = oflow(&folder, &["convert", "c", "model.safetensors"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stdout(&output).contains(" tensors, ") && stdout(&output).ends_with("in 1 file\n"));
+    let output = oflow(&folder, &["convert", "c", "hf", "--shard-size", "20K"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let output = oflow(&folder, &["convert", "hf", "again.safetensors"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(read("model.safetensors") == read("again.safetensors"));
+    assert_eq!(code(&oflow(&folder, &["convert", "hf", "back/step-000000"])), 0);
+    assert_eq!(code(&oflow(&folder, &["verify", "back"])), 0);
+
+    // A changed byte, and what cannot be done.
+    let file = folder.path().join("c/step-000010/rank-00001.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let output = oflow(&folder, &["verify", "c"]);
+    assert_eq!((code(&output), stdout(&output).lines().count()), (1, 2));
+    assert!(
+        stderr(&output).contains("step-000010 is damaged in 1 place: c/step-000010/rank-00001.safetensors is damaged")
+    );
+    let refused = |args: &[&str], text: &str| {
+        let output = oflow(&folder, args);
+        assert!(code(&output) != 0 && stderr(&output).contains(text), "{args:?}: {}", stderr(&output));
+    };
+    refused(&["ls", "nothing"], "cannot open nothing");
+    refused(&["convert", "c", "hf"], "hf is there already");
+    refused(&["convert", "c", "x.safetensors", "--section", "modell"], "its sections are: model, opt");
+    refused(&["convert", "c", "x", "--shard-size", "much"], "is not a size");
+    refused(&["turn"], "unrecognized subcommand");
+    let help = stdout(&oflow(&folder, &["convert", "--help"]));
+    assert!(
+        help.contains("oflow ckpt convert checkpoints model.safetensors") && help.contains("--shard-size"),
+        "{help}"
+    );
+}

@@ -1,0 +1,225 @@
+//! Checkpoints to safetensors files in the layout of Hugging Face, and back, a few MiB at a time.
+
+use super::file::{dtype_name, header};
+use super::folder::{self, io_error};
+use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, VERSION};
+use super::saved::{Checkpoint, INDEX};
+use super::single::Output;
+use super::write::file_name;
+use crate::error::{Error, Result};
+use oflow_kernels::{DType, ShardBox};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Bytes that are read and written at once.
+const CHUNK: usize = 8 << 20;
+
+/// What to convert.
+#[derive(Clone, Debug)]
+pub struct ConvertOptions {
+    /// The section whose tensors are taken out of a checkpoint, without their prefix, or into which they come; empty: all, with
+    /// the names that they have.
+    pub section: String,
+    /// Largest file when a model is written into a folder.
+    pub shard_bytes: u64,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> ConvertOptions {
+        ConvertOptions { section: "model".into(), shard_bytes: 5 << 30 }
+    }
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// Number of tensors.
+    pub tensors: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Files with tensors.
+    pub files: Vec<PathBuf>,
+}
+
+/// A tensor on its way: its name in the source and in the destination.
+struct Item<'a> {
+    from: &'a str,
+    to: String,
+    shape: &'a [usize],
+    dtype: DType,
+}
+
+impl Item<'_> {
+    fn bytes(&self) -> u64 {
+        self.shape.iter().product::<usize>() as u64 * self.dtype.size() as u64
+    }
+}
+
+/// Converts. A destination that ends in `.safetensors` is one file. Otherwise it is a folder that must not be there yet: of a
+/// checkpoint it becomes a model (`model.safetensors.index.json` and its files), of files it becomes a checkpoint.
+///
+/// # Errors
+/// When the source cannot be read, has no such section, or the destination cannot be written. Then nothing is left of it.
+pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Converted> {
+    let saved = Checkpoint::open(from)?;
+    let ours = saved.manifest().version != 0;
+    if to.extension().is_some_and(|e| e == "safetensors") {
+        let items = outgoing(&saved, options, ours)?;
+        let done = write_file(&saved, &items, to, &[("format", "pt".into())])?;
+        return Ok(Converted { tensors: items.len(), bytes: done.iter().map(|d| d.len).sum(), files: vec![to.into()] });
+    }
+    if to.exists() {
+        return Err(Error::argument(format!("{} is there already", to.display()))
+            .help("name a folder that is not there yet, or a file that ends in .safetensors"));
+    }
+    // Everything under another name first.
+    let mut part = to.as_os_str().to_owned();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let make = || -> Result<Converted> {
+        std::fs::create_dir_all(&part).map_err(|e| io_error(format!("cannot make {}", part.display()), e))?;
+        let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
+        folder::sync_dir(&part)?;
+        std::fs::rename(&part, to).map_err(|e| io_error(format!("cannot make {}", to.display()), e))?;
+        Ok(Converted { files: done.files.iter().filter_map(|f| Some(to.join(f.file_name()?))).collect(), ..done })
+    };
+    let outcome = make();
+    if outcome.is_err() {
+        let _may_not_be_there = std::fs::remove_dir_all(&part);
+    }
+    outcome
+}
+
+/// What goes out of a checkpoint or a file, large items first, then by name.
+fn outgoing<'a>(saved: &'a Checkpoint, options: &ConvertOptions, ours: bool) -> Result<Vec<Item<'a>>> {
+    let prefix = if ours && !options.section.is_empty() { format!("{}.", options.section) } else { String::new() };
+    let mut items = vec![];
+    for name in saved.tensors().keys() {
+        let Some(to) = name.strip_prefix(&prefix) else { continue };
+        let (t, dtype) = saved.find(name)?;
+        items.push(Item { from: name, to: to.to_string(), shape: &t.shape, dtype });
+    }
+    if items.is_empty() && !prefix.is_empty() {
+        let sections: std::collections::BTreeSet<&str> =
+            saved.tensors().keys().filter_map(|n| Some(n.split_once('.')?.0)).collect();
+        return Err(Error::argument(format!("{} has no section '{}'", saved.path().display(), options.section))
+            .help(format!("its sections are: {}", sections.into_iter().collect::<Vec<_>>().join(", "))));
+    }
+    items.sort_by_key(|i| std::cmp::Reverse(i.dtype.size()));
+    Ok(items)
+}
+
+/// Where a tensor came to lie, and its checksum.
+struct Placed {
+    start: u64,
+    len: u64,
+    crc32: u32,
+}
+
+/// Writes one file; says where each tensor lies.
+fn write_file(saved: &Checkpoint, items: &[Item<'_>], path: &Path, metadata: &[(&str, String)]) -> Result<Vec<Placed>> {
+    let mut out = Output::new(path);
+    let head = header(items.iter().map(|i| (i.to.as_str(), i.dtype, i.shape)), metadata);
+    out.write(&head);
+    let (mut placed, mut at) = (vec![], head.len() as u64);
+    let copied = items.iter().try_for_each(|i| {
+        let mut hasher = crc32fast::Hasher::new();
+        stream(saved, i, &mut |bytes| {
+            hasher.update(bytes);
+            out.write(bytes);
+        })?;
+        placed.push(Placed { start: at, len: i.bytes(), crc32: hasher.finalize() });
+        at += i.bytes();
+        Ok(())
+    });
+    match copied {
+        Ok(()) => out.finish().map(|()| placed),
+        Err(e) => {
+            out.abandon();
+            Err(e)
+        }
+    }
+}
+
+/// A tensor's bytes, some rows at a time.
+fn stream(saved: &Checkpoint, item: &Item<'_>, sink: &mut dyn FnMut(&[u8])) -> Result<()> {
+    let whole = ShardBox::whole(item.shape);
+    let elements: usize = item.shape.iter().product();
+    let step = (CHUNK / item.dtype.size()).max(1);
+    let mut buffer = vec![];
+    for from in (0..elements).step_by(step) {
+        for b in super::plan::boxes_of_run(&whole, from..(from + step).min(elements)) {
+            buffer.resize(super::plan::volume(&b) * item.dtype.size(), 0);
+            saved.bytes(item.from, &b, &mut buffer)?;
+            sink(&buffer);
+        }
+    }
+    Ok(())
+}
+
+fn to_model(saved: &Checkpoint, dir: &Path, options: &ConvertOptions) -> Result<Converted> {
+    let items = outgoing(saved, options, true)?;
+    // In order, a new file where the next tensor would make one too large.
+    let mut shards: Vec<Vec<Item<'_>>> = vec![];
+    let mut room = 0u64;
+    for i in items {
+        match shards.last_mut() {
+            Some(last) if i.bytes() <= room => {
+                room -= i.bytes();
+                last.push(i);
+            }
+            _ => {
+                room = options.shard_bytes.saturating_sub(i.bytes());
+                shards.push(vec![i]);
+            }
+        }
+    }
+    let (mut map, mut total, mut files) = (BTreeMap::new(), 0, vec![]);
+    for (n, shard) in shards.iter().enumerate() {
+        let name = format!("model-{:05}-of-{:05}.safetensors", n + 1, shards.len());
+        write_file(saved, shard, &dir.join(&name), &[("format", "pt".into())])?;
+        for i in shard {
+            map.insert(i.to.clone(), name.clone());
+            total += i.bytes();
+        }
+        files.push(dir.join(name));
+    }
+    let tensors = map.len();
+    let index = json!({ "metadata": { "total_size": total }, "weight_map": map });
+    folder::write_new(&dir.join(INDEX), &format!("{index:#}\n"))?;
+    Ok(Converted { tensors, bytes: total, files })
+}
+
+fn to_checkpoint(saved: &Checkpoint, dir: &Path, to: &Path, options: &ConvertOptions) -> Result<Converted> {
+    let mut items = outgoing(saved, options, false)?;
+    if !options.section.is_empty() {
+        items.iter_mut().for_each(|i| i.to = format!("{}.{}", options.section, i.to));
+    }
+    let path = dir.join(file_name(0));
+    let placed = write_file(saved, &items, &path, &[("format", "pt".into())])?;
+    let len = path.metadata().map_err(|e| io_error(format!("cannot read {}", path.display()), e))?.len();
+    let mut m = Manifest {
+        version: VERSION,
+        oflow: env!("CARGO_PKG_VERSION").into(),
+        world: 1,
+        step: to.file_name().and_then(|n| folder::step_of(n.to_str()?)).unwrap_or(0),
+        files: vec![SavedFile { name: file_name(0), len }],
+        ..Manifest::default()
+    };
+    for (i, p) in items.iter().zip(&placed) {
+        let piece = SavedPiece {
+            file: 0,
+            bytes: (p.start, p.start + p.len),
+            offset: vec![0; i.shape.len()],
+            size: i.shape.to_vec(),
+            crc32: Some(format!("{:08x}", p.crc32)),
+        };
+        let pieces = if p.len == 0 { vec![] } else { vec![piece] };
+        let (dtype, shape) = (dtype_name(i.dtype).to_string(), i.shape.to_vec());
+        m.tensors.insert(i.to.clone(), SavedTensor { dtype, shape, layout: String::new(), pieces });
+    }
+    m.check().map_err(Error::storage)?;
+    folder::write_new(&dir.join(MANIFEST), &m.to_text()?)?;
+    Ok(Converted { tensors: items.len(), bytes: placed.iter().map(|p| p.len).sum(), files: vec![path] })
+}

@@ -1,0 +1,165 @@
+//! One safetensors file: eight bytes of length, a JSON header, the tensors' bytes one after another without gaps.
+//!
+//! Headers are read by the crate `safetensors`, which checks that offsets, shapes and dtypes agree; they are written here,
+//! because files are written in pieces, and bytes that are on their way cannot be handed over as slices.
+
+use crate::error::{Error, Result};
+use oflow_kernels::DType;
+use safetensors::tensor::Metadata;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Longest header that is read; the format's own limit.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// A tensor in a file.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    /// The format's name of its dtype.
+    pub dtype: String,
+    /// Sizes.
+    pub shape: Vec<usize>,
+    /// Where its bytes are, from the start of the file.
+    pub bytes: Range<u64>,
+}
+
+/// What a header says.
+#[derive(Debug)]
+pub struct Header {
+    /// In the order of their bytes.
+    pub entries: Vec<Entry>,
+    /// Texts that belong to the file as a whole.
+    pub metadata: BTreeMap<String, String>,
+    /// Bytes of the file.
+    pub len: u64,
+}
+
+/// The format's name of a dtype.
+pub fn dtype_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "BOOL",
+        DType::U8 => "U8",
+        DType::I8 => "I8",
+        DType::I32 => "I32",
+        DType::I64 => "I64",
+        DType::F16 => "F16",
+        DType::BF16 => "BF16",
+        DType::F32 => "F32",
+        _ => "F64",
+    }
+}
+
+/// The dtype of that name, if oflow has it.
+pub fn dtype_of(name: &str) -> Option<DType> {
+    DType::ALL.into_iter().find(|d| dtype_name(*d) == name)
+}
+
+/// A header for tensors (name, dtype, sizes) whose bytes follow in that order, padded so that the first starts aligned.
+pub fn header<'a>(
+    tensors: impl IntoIterator<Item = (&'a str, DType, &'a [usize])>,
+    metadata: &[(&str, String)],
+) -> Vec<u8> {
+    let quoted = |s: &str| serde_json::Value::from(s).to_string();
+    let texts: Vec<String> = metadata.iter().map(|(k, v)| format!("{}:{}", quoted(k), quoted(v))).collect();
+    let mut json = format!("{{\"__metadata__\":{{{}}}", texts.join(","));
+    let mut at = 0;
+    for (name, dtype, shape) in tensors {
+        let end = at + shape.iter().product::<usize>() * dtype.size();
+        json += &format!(
+            ",{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{at},{end}]}}",
+            quoted(name),
+            dtype_name(dtype),
+            format!("{shape:?}").replace(' ', "")
+        );
+        at = end;
+    }
+    json.push('}');
+    let padded = json.len().next_multiple_of(8);
+    let mut bytes = (padded as u64).to_le_bytes().to_vec();
+    bytes.extend(json.bytes().chain(std::iter::repeat(b' ')).take(padded));
+    bytes
+}
+
+/// Reads the header of a file and checks that the file has as many bytes as it says.
+///
+/// # Errors
+/// When the file cannot be read, is no safetensors file, or is cut short.
+pub fn read_header(file: &File, path: &Path) -> Result<Header> {
+    let shown = path.display();
+    let io = |e: std::io::Error| Error::storage(format!("cannot read {shown}")).because(e);
+    let broken = |why: String| Error::storage(format!("{shown} is not a whole safetensors file: {why}"));
+    let len = file.metadata().map_err(io)?.len();
+    if len < 8 {
+        return Err(broken(format!("it has {len} bytes")));
+    }
+    let mut prefix = [0; 8];
+    file.read_exact_at(&mut prefix, 0).map_err(io)?;
+    let header = u64::from_le_bytes(prefix);
+    if header > LONGEST_HEADER.min(len - 8) {
+        return Err(broken(format!("its header would have {header} bytes, the file has {len}")));
+    }
+    let mut text = vec![0; header as usize];
+    file.read_exact_at(&mut text, 8).map_err(io)?;
+    let parsed: Metadata = serde_json::from_slice(&text).map_err(|e| broken(format!("its header is broken: {e}")))?;
+    let start = 8 + header;
+    if start + parsed.data_len() as u64 != len {
+        return Err(broken(format!("it has {len} bytes, its header speaks of {}", start + parsed.data_len() as u64)));
+    }
+    let metadata = parsed.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let entries = parsed.offset_keys().into_iter().filter_map(|name| {
+        let info = parsed.info(&name)?;
+        Some(Entry {
+            dtype: info.dtype.to_string(),
+            shape: info.shape.clone(),
+            bytes: start + info.data_offsets.0 as u64..start + info.data_offsets.1 as u64,
+            name,
+        })
+    });
+    Ok(Header { entries: entries.collect(), metadata, len })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_those_of_the_format() {
+        let shapes: [(&str, DType, &[usize]); 3] =
+            [("a\"b", DType::F32, &[2, 1]), ("empty", DType::BF16, &[0, 3]), ("one", DType::Bool, &[])];
+        let mut bytes = header(shapes, &[("format", "pt".to_string())]);
+        assert_eq!(bytes.len() % 8, 0);
+        bytes.extend([0, 0, 128, 63, 0, 0, 0, 64, 1]);
+        let read = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        assert_eq!(read.tensor("a\"b").unwrap().data(), [0, 0, 128, 63, 0, 0, 0, 64]);
+        assert_eq!(read.tensor("one").unwrap().shape(), [0usize; 0]);
+        assert_eq!(read.tensor("empty").unwrap().shape(), [0, 3]);
+    }
+
+    #[test]
+    fn names_of_dtypes_are_the_crates() {
+        for d in DType::ALL {
+            let name: safetensors::Dtype = serde_json::from_value(dtype_name(d).into()).unwrap();
+            assert_eq!((name.bitsize(), dtype_of(&name.to_string())), (8 * d.size(), Some(d)));
+        }
+    }
+
+    #[test]
+    fn broken_files_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x");
+        let whole = [header([("a", DType::U8, &[3][..])], &[]), vec![1, 2, 3]].concat();
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            read_header(&File::open(&path).unwrap(), &path).unwrap_err().to_string()
+        };
+        assert!(refused(&whole[..5]).contains("is not a whole safetensors file: it has 5 bytes"));
+        assert!(refused(&whole[..whole.len() - 1]).contains("its header speaks of"));
+        assert!(refused(&[0xff; 64]).contains("its header would have 18446744073709551615 bytes"));
+        assert!(refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is broken"));
+    }
+}

@@ -1,0 +1,272 @@
+//! A folder of checkpoints: names, what is whole, which is the latest, and what may go.
+//!
+//! ```text
+//! checkpoints/
+//!   step-000100/            a checkpoint: it has a manifest
+//!     rank-00000.safetensors …
+//!     manifest.json
+//!   .saving-step-000200/    one that is being written, or was when its job ended; the next save removes it
+//!   latest                  the name of the one that was written last
+//!   .lock                   held by the job that writes here
+//! ```
+//!
+//! A checkpoint is written under another name, its files first, then its manifest, each made durable; the renaming of the
+//! folder is what makes it exist. So at every moment it is there whole or not at all.
+
+use super::manifest::MANIFEST;
+use crate::error::{Error, Result};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+const SAVING: &str = ".saving-";
+const DELETING: &str = ".deleting-";
+const LATEST: &str = "latest";
+
+/// The name of a step's folder.
+pub fn name_of(step: u64) -> String {
+    format!("step-{step:06}")
+}
+
+/// The step of a folder's name.
+pub fn step_of(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("step-")?;
+    digits.parse().ok().filter(|s| name_of(*s) == name)
+}
+
+/// Where a step is written before it exists.
+pub fn saving(dir: &Path, step: u64) -> PathBuf {
+    dir.join(format!("{SAVING}{}", name_of(step)))
+}
+
+fn failed(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+    let text = format!("cannot {what} {}", path.display());
+    move |e| io_error(text, e)
+}
+
+/// An error of the file system as one of oflow, with the way out where one is known.
+pub fn io_error(what: String, e: std::io::Error) -> Error {
+    use std::io::ErrorKind as K;
+    let help = match e.kind() {
+        K::StorageFull | K::QuotaExceeded => {
+            Some("free some space, or keep fewer checkpoints (`CheckpointOptions::keep`)")
+        }
+        K::PermissionDenied | K::ReadOnlyFilesystem => Some("name a folder that this user may write to"),
+        K::FileTooLarge => Some("raise the limit of file sizes (`ulimit -f`)"),
+        _ => None,
+    };
+    let e = Error::storage(what).because(e);
+    match help {
+        Some(h) => e.help(h),
+        None => e,
+    }
+}
+
+/// Makes the names in a folder durable.
+pub fn sync_dir(dir: &Path) -> Result<()> {
+    File::open(dir).and_then(|f| f.sync_all()).map_err(failed("make durable", dir))
+}
+
+/// Writes a file whole, durably; it must not be there.
+pub fn write_new(path: &Path, text: &str) -> Result<()> {
+    let write = || {
+        let mut f = File::create_new(path)?;
+        f.write_all(text.as_bytes())?;
+        f.sync_all()
+    };
+    write().map_err(failed("write", path))
+}
+
+/// A checkpoint that is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Its step.
+    pub step: u64,
+    /// When its manifest was written.
+    pub written: SystemTime,
+}
+
+/// The whole checkpoints of a folder, in the order in which they were written. None where there is no such folder.
+pub fn list(dir: &Path) -> Result<Vec<Found>> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(e) => return Err(failed("list", dir)(e)),
+    };
+    let mut found: Vec<Found> = entries
+        .flatten()
+        .filter_map(|e| {
+            let (path, step) = (e.path(), step_of(e.file_name().to_str()?)?);
+            let written = path.join(MANIFEST).metadata().ok()?.modified().ok()?;
+            Some(Found { path, step, written })
+        })
+        .collect();
+    found.sort_by_key(|f| (f.written, f.step));
+    Ok(found)
+}
+
+/// The checkpoint that was written last: the one that `latest` names, or without it the newest.
+pub fn latest(dir: &Path) -> Result<Option<Found>> {
+    let named = std::fs::read_to_string(dir.join(LATEST)).ok();
+    let all = list(dir)?;
+    let named = named.and_then(|n| all.iter().find(|f| f.path.file_name().is_some_and(|x| *x == *n.trim())).cloned());
+    Ok(named.or_else(|| all.last().cloned()))
+}
+
+/// Takes the folder for this process alone, until what is returned is dropped.
+pub fn lock(dir: &Path) -> Result<File> {
+    std::fs::create_dir_all(dir).map_err(failed("make the folder", dir))?;
+    let path = dir.join(".lock");
+    let file = File::options().create(true).append(true).open(&path).map_err(failed("open", &path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
+                .help("give each job a folder of its own, or end the other job"))
+        }
+        Err(e) => Err(failed("lock", &path)(e.into())),
+    }
+}
+
+/// Removes what jobs that ended while saving have left, and makes the folder for a step. Under the lock.
+pub fn begin(dir: &Path, step: u64) -> Result<()> {
+    remove_halves(dir)?;
+    let path = saving(dir, step);
+    std::fs::create_dir(&path).map_err(failed("make the folder", &path))
+}
+
+/// Removes checkpoints that are not whole. Under the lock.
+pub fn remove_halves(dir: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(dir).map_err(failed("list", dir))?.flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        let half = step_of(&name).is_some() && path.is_dir() && !path.join(MANIFEST).exists();
+        if half || name.starts_with(SAVING) || name.starts_with(DELETING) {
+            std::fs::remove_dir_all(&path).map_err(failed("remove the half checkpoint", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives a checkpoint that is written its name: from now on it exists. One of the same step is replaced.
+pub fn commit(dir: &Path, step: u64) -> Result<()> {
+    let (from, to) = (saving(dir, step), dir.join(name_of(step)));
+    sync_dir(&from)?;
+    if to.exists() {
+        renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE).map_err(|e| failed("replace", &to)(e.into()))?;
+        sync_dir(dir)?;
+        // The old one is what now has the other name.
+        std::fs::remove_dir_all(&from).map_err(failed("remove", &from))?;
+    } else {
+        std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
+        sync_dir(dir)?;
+    }
+    let (new, pointer) = (dir.join(".latest.new"), dir.join(LATEST));
+    let _may_not_exist = std::fs::remove_file(&new);
+    write_new(&new, &format!("{}\n", name_of(step)))?;
+    std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))?;
+    sync_dir(dir)
+}
+
+/// Removes all but the `keep` that were written last. One that somebody reads stays until the next time.
+pub fn retain(dir: &Path, keep: usize) -> Result<()> {
+    let all = list(dir)?;
+    for old in &all[..all.len().saturating_sub(keep.max(1))] {
+        let manifest = old.path.join(MANIFEST);
+        let Ok(file) = File::open(&manifest) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            tracing::info!("{} is being read; it is kept for now", old.path.display());
+            continue;
+        }
+        // Under a name that is not a checkpoint's, because removing takes its time.
+        let gone = dir.join(format!("{DELETING}{}", name_of(old.step)));
+        rustix::fs::renameat(CWD, &old.path, CWD, &gone).map_err(|e| failed("remove", &old.path)(e.into()))?;
+        std::fs::remove_dir_all(&gone).map_err(failed("remove", &gone))?;
+    }
+    Ok(())
+}
+
+/// Keeps a checkpoint from being removed while it is read, until what is returned is dropped.
+pub fn reading(manifest: &Path) -> Result<File> {
+    let file = File::open(manifest).map_err(failed("open", manifest))?;
+    // Some network file systems have no locks; a reader there relies on the number of checkpoints that are kept.
+    let _no_lock = flock(&file, FlockOperation::NonBlockingLockShared);
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(dir: &Path, step: u64) {
+        begin(dir, step).unwrap();
+        write_new(&saving(dir, step).join(MANIFEST), "{}").unwrap();
+        commit(dir, step).unwrap();
+    }
+
+    fn steps(dir: &Path) -> Vec<u64> {
+        list(dir).unwrap().iter().map(|f| f.step).collect()
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!((name_of(7).as_str(), name_of(12_345_678).as_str()), ("step-000007", "step-12345678"));
+        assert_eq!(["step-000007", "step-7", "step-", "latest"].map(step_of), [Some(7), None, None, None]);
+    }
+
+    #[test]
+    fn the_last_ones_are_kept_and_one_that_is_read_stays() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path();
+        assert_eq!((list(&dir.join("none")).unwrap(), latest(dir).unwrap()), (vec![], None));
+        let _lock = lock(dir).unwrap();
+        // Step 30 was written before the job went back to step 10: what counts is the order of writing.
+        for step in [30, 10, 20] {
+            put(dir, step);
+        }
+        assert_eq!(latest(dir).unwrap().unwrap().step, 20);
+        let reader = reading(&dir.join("step-000030").join(MANIFEST)).unwrap();
+        retain(dir, 1).unwrap();
+        assert_eq!(latest(dir).unwrap().unwrap().step, 20);
+        assert_eq!(steps(dir).len(), 2, "one is read, one is the newest");
+        drop(reader);
+        retain(dir, 0).unwrap();
+        assert_eq!(steps(dir), [20], "the newest is never removed");
+        // The pointer is lost, or names what is no more.
+        for text in ["step-000010\n", "../x\n", ""] {
+            std::fs::write(dir.join(LATEST), text).unwrap();
+            assert_eq!(latest(dir).unwrap().unwrap().step, 20);
+        }
+    }
+
+    #[test]
+    fn a_step_is_replaced_as_a_whole_and_halves_are_removed() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path();
+        put(dir, 5);
+        std::fs::write(dir.join("step-000005/old"), "").unwrap();
+        std::fs::create_dir(dir.join("step-000009")).unwrap();
+        begin(dir, 6).unwrap();
+        assert_eq!(steps(dir), [5]);
+        put(dir, 5);
+        let mut names: Vec<String> =
+            std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, ["latest", "step-000005"]);
+        assert!(!dir.join("step-000005/old").exists());
+    }
+
+    #[test]
+    fn one_job_writes() {
+        let tmp = tempfile::tempdir().unwrap();
+        let first = lock(tmp.path()).unwrap();
+        let e = lock(tmp.path()).unwrap_err().to_string();
+        assert!(e.contains("another job writes checkpoints to") && e.contains("a folder of its own"), "{e}");
+        drop(first);
+        lock(tmp.path()).unwrap();
+    }
+}

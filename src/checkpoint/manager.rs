@@ -1,0 +1,451 @@
+//! Saving, at once or behind training, and going on from what was saved.
+
+use super::file::read_header;
+use super::folder;
+use super::manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedTensor, VERSION};
+use super::meet::Meeting;
+use super::plan::{TensorSpec, whole_layout};
+use super::saved::{Checkpoint, check_sections};
+use super::write::{Live, Part, Snapshot, Source, file_name};
+use crate::context::{Generator, RankCtx, current, no_grad};
+use crate::error::{CallSite, Error, Result};
+use crate::placement::Placement;
+use crate::sbp::NdSbp;
+use crate::state::{SaveState, Stateful};
+use crate::tensor::Tensor;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// How checkpoints are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckpointOptions {
+    /// How many to keep; older ones are removed when a newer one is whole. 0 keeps all.
+    pub keep: usize,
+}
+
+impl Default for CheckpointOptions {
+    fn default() -> CheckpointOptions {
+        CheckpointOptions { keep: 3 }
+    }
+}
+
+/// Saves into one folder and loads from it. All ranks make one and issue the same calls.
+///
+/// ```
+/// use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
+/// use oflow::nn::{Linear, Module};
+/// use oflow::optim::{AdamW, AdamWOptions, Optimizer};
+/// use oflow::prelude::*;
+/// # let tmp = tempfile::tempdir()?;
+/// # let dir = tmp.path().join("checkpoints");
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let mut model = Linear::new(8, 4, (&mesh, sbp![B]))?;
+/// let mut opt = AdamW::new(model.parameters(), AdamWOptions::default());
+/// let mut manager = CheckpointManager::new(&dir, CheckpointOptions::default());
+///
+/// // Where a former run stopped, if there was one.
+/// let first = manager.load_latest(&mut [("model", &mut model), ("opt", &mut opt)])?.unwrap_or(0);
+/// for step in first..4 {
+///     opt.zero_grad();
+///     model.forward(&randn([2, 8], (&mesh, sbp![B]))?)?.square()?.mean(())?.backward()?;
+///     opt.step()?;
+///     if (step + 1) % 2 == 0 {
+///         manager.save_async(step + 1, &[("model", &model), ("opt", &opt)])?;
+///     }
+/// }
+/// manager.finish()?; // waits for the last one, and says what became of it
+/// assert!(dir.join("step-000004/manifest.json").exists());
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// A save is of sections: names with something [`Stateful`] each. The random generators come with them. The call itself
+/// returns an error if the save before it, behind training, came to nothing; so do [`wait`](CheckpointManager::wait),
+/// [`finish`](CheckpointManager::finish) and loading. A save that fails on one rank is an error on all; the checkpoints before
+/// it are as they were.
+pub struct CheckpointManager {
+    dir: PathBuf,
+    options: CheckpointOptions,
+    pending: Option<Pending>,
+    /// Memory of the last snapshot, for the next.
+    spare: Snapshot,
+    /// Held by rank 0 from its first save on.
+    lock: Option<File>,
+}
+
+/// A save behind training.
+struct Pending {
+    thread: JoinHandle<(Result<()>, Snapshot)>,
+    /// Where there is no control plane to meet on from another thread, the ranks meet when they next come here.
+    commit: Option<Arc<Job>>,
+}
+
+/// What one rank does for one save.
+struct Job {
+    dir: PathBuf,
+    step: u64,
+    rank: usize,
+    keep: usize,
+    part: Part,
+    /// What rank 0 needs to write the manifest.
+    lead: Option<Lead>,
+}
+
+struct Lead {
+    specs: Vec<TensorSpec>,
+    values: BTreeMap<String, Value>,
+    generator: Generator,
+    world: usize,
+}
+
+impl CheckpointManager {
+    /// Of that folder; it is made by the first save.
+    pub fn new(dir: impl AsRef<Path>, options: CheckpointOptions) -> CheckpointManager {
+        let dir = dir.as_ref().to_path_buf();
+        CheckpointManager { dir, options, pending: None, spare: Snapshot::default(), lock: None }
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Saves, and returns when the checkpoint is whole and durable on every rank. A collective of the world.
+    ///
+    /// # Errors
+    /// When the save before this one failed; when any rank cannot write its part.
+    #[track_caller]
+    pub fn save(&mut self, step: u64, state: &[(&str, &dyn Stateful)]) -> Result<()> {
+        let site = CallSite::here();
+        self.wait_at(site)?;
+        let ctx = current();
+        let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
+        let written = Live::new(&ctx, &tensors).and_then(|live| job.write(&mut Source::Live(live)));
+        job.commit(&Meeting::here(&ctx, site), written).map_err(|e| e.at(site))
+    }
+
+    /// Copies what is to be saved and returns; a thread writes it while training goes on. A collective of the world for the
+    /// moment of the call.
+    ///
+    /// # Errors
+    /// When the save before this one failed.
+    #[track_caller]
+    pub fn save_async(&mut self, step: u64, state: &[(&str, &dyn Stateful)]) -> Result<()> {
+        let site = CallSite::here();
+        self.wait_at(site)?;
+        let ctx = current();
+        let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
+        let mut snapshot = std::mem::take(&mut self.spare);
+        let taken = Live::new(&ctx, &tensors).and_then(|mut live| snapshot.take(&job.part, &mut live));
+        let meeting = match ctx.control() {
+            // The number of the op that began this save: the same on all ranks, and no other save has it.
+            Some(control) if ctx.world() > 1 => Some(Meeting::Control(control.clone(), ctx.ops_issued())),
+            _ if ctx.world() == 1 => Some(Meeting::Alone),
+            _ => None,
+        };
+        let job = Arc::new(job);
+        let behind = job.clone();
+        let alone = meeting.is_none();
+        let run = move || {
+            let written = taken.and_then(|()| behind.write(&mut Source::Copy(&snapshot)));
+            let outcome = match &meeting {
+                Some(m) => behind.commit(m, written),
+                None => written,
+            };
+            drop(behind);
+            (outcome, snapshot)
+        };
+        let thread = std::thread::Builder::new()
+            .name("oflow-checkpoint".into())
+            .spawn(run)
+            .map_err(|e| Error::storage("cannot start the thread that writes checkpoints").because(e).at(site))?;
+        self.pending = Some(Pending { thread, commit: if alone { Some(job) } else { None } });
+        Ok(())
+    }
+
+    /// Waits until the save that is under way, if any, has ended.
+    ///
+    /// # Errors
+    /// When it failed, on this rank or another: the same on all.
+    #[track_caller]
+    pub fn wait(&mut self) -> Result<()> {
+        self.wait_at(CallSite::here())
+    }
+
+    /// [`wait`](CheckpointManager::wait) for the last time. A manager that is dropped waits too, but can only print what went
+    /// wrong.
+    #[track_caller]
+    pub fn finish(mut self) -> Result<()> {
+        self.wait_at(CallSite::here())
+    }
+
+    fn wait_at(&mut self, site: CallSite) -> Result<()> {
+        let Some(pending) = self.pending.take() else { return Ok(()) };
+        let outcome = match pending.thread.join() {
+            Ok((outcome, snapshot)) => {
+                self.spare = snapshot;
+                outcome
+            }
+            Err(_) => Err(Error::storage("the thread that writes checkpoints panicked")),
+        };
+        match pending.commit {
+            Some(job) => job.commit(&Meeting::here(&current(), site), outcome),
+            None => outcome,
+        }
+        .map_err(|e| e.at(site))
+    }
+
+    /// Loads the checkpoint that was written last and returns its step; none, and nothing changes, where there is none. The
+    /// random generators go on from where they were. A collective of the world.
+    ///
+    /// # Errors
+    /// When the save under way failed, and as [`Checkpoint::load`].
+    #[track_caller]
+    pub fn load_latest(&mut self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<Option<u64>> {
+        let site = CallSite::here();
+        self.wait_at(site)?;
+        let ctx = current();
+        let mine = match ctx.rank() {
+            // Rank 0 decides: the others may see an older list of a network folder.
+            0 => folder::latest(&self.dir).map(|f| f.map_or(String::new(), |f| folder::name_of(f.step))),
+            _ => Ok(String::new()),
+        };
+        let names = Meeting::here(&ctx, site).agree("find_checkpoint", mine).map_err(|e| e.at(site))?;
+        match names[0].as_str() {
+            "" => Ok(None),
+            name => self.go_on_from(&ctx, &self.dir.join(name), state, site).map(Some).map_err(|e| e.at(site)),
+        }
+    }
+
+    /// Loads the checkpoint of a step, as [`load_latest`](CheckpointManager::load_latest).
+    ///
+    /// # Errors
+    /// When there is none, and as [`Checkpoint::load`].
+    #[track_caller]
+    pub fn load_step(&mut self, step: u64, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
+        let site = CallSite::here();
+        self.wait_at(site)?;
+        let path = self.dir.join(folder::name_of(step));
+        self.go_on_from(&current(), &path, state, site).map(drop).map_err(|e| e.at(site))
+    }
+
+    fn go_on_from(
+        &self,
+        ctx: &Arc<RankCtx>,
+        path: &Path,
+        state: &mut [(&str, &mut dyn Stateful)],
+        site: CallSite,
+    ) -> Result<u64> {
+        let meeting = Meeting::here(ctx, site);
+        let opened = match Checkpoint::open(path) {
+            Ok(c) => meeting.agree("open_checkpoint", Ok(String::new())).map(|_| c),
+            Err(e) => match meeting.agree("open_checkpoint", Err(e)) {
+                Err(e) => Err(e),
+                Ok(_) => Err(Error::storage(format!("cannot open {}", path.display()))),
+            },
+        };
+        opened.and_then(|c| {
+            c.load(state)?;
+            let m = c.manifest();
+            if let Some(g) = m.generator {
+                ctx.set_generator(g.into());
+                // A rank that was not there then begins a stream of its own.
+                let mine = m.local_generators.get(ctx.rank()).copied();
+                ctx.set_local_generator(mine.map_or_else(|| ctx.local_generator_of(g.seed), Generator::from));
+            }
+            Ok(c.step())
+        })
+    }
+
+    /// Plans a save and makes room for it. The tensors are as they are written: without P.
+    fn begin(
+        &mut self,
+        ctx: &Arc<RankCtx>,
+        step: u64,
+        state: &[(&str, &dyn Stateful)],
+        site: CallSite,
+    ) -> Result<(Job, Vec<Tensor>)> {
+        check_sections(&state.iter().map(|(s, _)| *s).collect::<Vec<_>>())?;
+        let mut to = SaveState::new();
+        for (section, s) in state {
+            to.section(section);
+            s.save_state(&mut to)?;
+        }
+        let (named, values) = to.into_parts();
+        let generators = (ctx.generator(), ctx.local_generator());
+        let (mut specs, mut tensors) = (Vec::with_capacity(named.len()), Vec::with_capacity(named.len()));
+        let _quiet = no_grad();
+        for (name, t) in named {
+            let (spec, t) = spec_of(ctx, name, &t)?;
+            specs.push(spec);
+            tensors.push(t);
+        }
+        let part = Part::new(&specs, ctx.rank(), generators.1)?;
+        let print = fingerprint(step, &specs);
+        let mine = if ctx.rank() == 0 { self.make_room(step).map(|()| print.clone()) } else { Ok(print.clone()) };
+        let prints = Meeting::here(ctx, site).agree("begin_checkpoint", mine).map_err(|e| explain(step, e))?;
+        if let Some(rank) = prints.iter().position(|p| *p != prints[0]) {
+            return Err(Error::argument(format!(
+                "ranks 0 and {rank} save different things or steps (step {step} here)"
+            ))
+            .help("all ranks save the same step, with the same sections, names, shapes and layouts"));
+        }
+        let lead = (ctx.rank() == 0).then(|| Lead { specs, values, generator: generators.0, world: ctx.world() });
+        let (dir, keep) = (self.dir.clone(), self.options.keep);
+        Ok((Job { dir, step, rank: ctx.rank(), keep, part, lead }, tensors))
+    }
+
+    fn make_room(&mut self, step: u64) -> Result<()> {
+        if self.lock.is_none() {
+            self.lock = Some(folder::lock(&self.dir)?);
+        }
+        folder::begin(&self.dir, step)
+    }
+}
+
+impl Drop for CheckpointManager {
+    fn drop(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        let outcome = pending.thread.join();
+        // Without a place to meet from here the checkpoint stays unwritten: in simulated worlds alone.
+        if let Ok((Err(e), _)) = outcome {
+            eprintln!("oflow: {e}");
+        }
+    }
+}
+
+/// A tensor as it is written.
+fn spec_of(ctx: &RankCtx, name: String, t: &Tensor) -> Result<(TensorSpec, Tensor)> {
+    let (placement, sbp) = match t.global() {
+        Some(g) => (g.placement.clone(), g.sbp.clone()),
+        None if ctx.world() == 1 => (Placement::of_world(t.device(), 1)?, NdSbp::broadcast(1)),
+        None => {
+            return Err(Error::argument(format!(
+                "'{name}' is a local tensor: in a world of {} nobody knows which rank's is meant",
+                ctx.world()
+            ))
+            .help("make it global with `to_global((&placement, sbp))`"));
+        }
+    };
+    let whole = whole_layout(t.shape(), &sbp);
+    let t = if whole == sbp { t.detach() } else { t.detach().to_global(&whole)? };
+    Ok((TensorSpec { name, shape: t.shape().into(), dtype: t.dtype(), placement, sbp: whole }, t))
+}
+
+/// A short text that differs where ranks do not save the same.
+fn fingerprint(step: u64, specs: &[TensorSpec]) -> String {
+    let mut hasher = crc32fast::Hasher::new();
+    for s in specs {
+        hasher.update(format!("{} {}{:?} {} {}\n", s.name, s.dtype, s.shape, s.sbp, s.placement).as_bytes());
+    }
+    format!("{step} {} {:08x}", specs.len(), hasher.finalize())
+}
+
+fn explain(step: u64, e: Error) -> Error {
+    if e.kind() != crate::ErrorKind::Storage {
+        return e;
+    }
+    let text = format!("the checkpoint of step {step} was not written: {}", e.message());
+    match e.help_text() {
+        Some(help) => Error::storage(text).help(help),
+        None => Error::storage(text),
+    }
+}
+
+impl Job {
+    fn write(&self, source: &mut Source<'_>) -> Result<()> {
+        self.part.write(&folder::saving(&self.dir, self.step).join(file_name(self.rank)), source)
+    }
+
+    /// Meets when all have written; then rank 0 makes it a checkpoint, and all hear of that.
+    fn commit(&self, meeting: &Meeting, written: Result<()>) -> Result<()> {
+        let all = meeting.agree("write_checkpoint", written.map(|()| String::new()));
+        let made = match (&all, &self.lead) {
+            (Ok(_), Some(lead)) => self.make(lead),
+            _ => Ok(()),
+        };
+        let outcome = match all {
+            Ok(_) => meeting.agree("commit_checkpoint", made.map(|()| String::new())).map(drop),
+            Err(e) => Err(e),
+        };
+        if outcome.is_err() && self.lead.is_some() {
+            // All have ended writing. What cannot be removed now the next save removes.
+            let _best_effort = std::fs::remove_dir_all(folder::saving(&self.dir, self.step));
+        }
+        outcome.map_err(|e| explain(self.step, e))
+    }
+
+    fn make(&self, lead: &Lead) -> Result<()> {
+        let dir = folder::saving(&self.dir, self.step);
+        let manifest = manifest_of(&dir, self.step, lead)?;
+        folder::write_new(&dir.join(MANIFEST), &manifest.to_text()?)?;
+        folder::commit(&self.dir, self.step)?;
+        if self.keep > 0
+            && let Err(e) = folder::retain(&self.dir, self.keep)
+        {
+            tracing::warn!("old checkpoints stay: {e}");
+        }
+        Ok(())
+    }
+}
+
+/// The manifest: which pieces are where follows from the shapes, their checksums stand in the headers of the files.
+fn manifest_of(dir: &Path, step: u64, lead: &Lead) -> Result<Manifest> {
+    let saved = |s: &TensorSpec| SavedTensor {
+        dtype: super::file::dtype_name(s.dtype).into(),
+        shape: s.shape.to_vec(),
+        layout: format!("{} on {}", s.sbp, s.placement),
+        pieces: vec![],
+    };
+    let mut m = Manifest {
+        version: VERSION,
+        oflow: env!("CARGO_PKG_VERSION").into(),
+        world: lead.world,
+        step,
+        tensors: lead.specs.iter().map(|s| (s.name.clone(), saved(s))).collect(),
+        values: lead.values.clone(),
+        generator: Some(lead.generator.into()),
+        ..Manifest::default()
+    };
+    if m.tensors.len() != lead.specs.len() {
+        return Err(Error::storage("two tensors of the checkpoint have one name").help("names must differ"));
+    }
+    for rank in 0..lead.world {
+        let (name, path) = (file_name(rank), dir.join(file_name(rank)));
+        let wrong = |why: &str| Error::storage(format!("{}: {why}", path.display()));
+        let file = File::open(&path).map_err(|e| {
+            Error::storage(format!("rank 0 does not see what rank {rank} wrote, {}", path.display()))
+                .because(e)
+                .help("checkpoints need a folder that all hosts share")
+        })?;
+        let header = read_header(&file, &path)?;
+        let text = |key: &str| header.metadata.get(key).map_or("", String::as_str);
+        let mut numbers = text("oflow.local_generator").split(',').map(str::parse::<u64>);
+        let (Some(Ok(seed)), Some(Ok(ordinal))) = (numbers.next(), numbers.next()) else {
+            return Err(wrong("it has no generator"));
+        };
+        m.local_generators.push(SavedGenerator { seed, ordinal });
+        let part = Part::new(&lead.specs, rank, lead.generator)?;
+        let mut sums = text("oflow.crc32").split(',');
+        let mut entries = header.entries.into_iter();
+        for (tensor, at) in part.boxes() {
+            let (Some(e), Some(sum)) = (entries.next(), sums.next()) else { return Err(wrong("a piece is missing")) };
+            let t = m.tensors.get_mut(&lead.specs[tensor].name).filter(|_| e.shape[..] == at.size[..]);
+            let t = t.ok_or_else(|| wrong("it is not what the plan says"))?;
+            t.pieces.push(SavedPiece {
+                file: rank,
+                bytes: (e.bytes.start, e.bytes.end),
+                offset: at.offset.to_vec(),
+                size: at.size.to_vec(),
+                crc32: Some(sum.to_string()),
+            });
+        }
+        m.files.push(SavedFile { name, len: header.len });
+    }
+    m.check().map_err(Error::storage)?;
+    Ok(m)
+}

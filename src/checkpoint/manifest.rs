@@ -1,0 +1,266 @@
+//! What a checkpoint holds: `manifest.json`, written last. Where it is missing there is no checkpoint.
+
+use super::file::dtype_of;
+use crate::context::Generator;
+use crate::error::{Error, Result};
+use oflow_kernels::DType;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Name of the file.
+pub const MANIFEST: &str = "manifest.json";
+/// Version of the format that is written; others are refused.
+pub const VERSION: u32 = 1;
+/// What stands in the place of the manifest's own checksum while it is taken.
+const NO_SUM: &str = "\"crc32\":\"--------\"";
+
+/// A box of a tensor in a file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedPiece {
+    /// Number of the file.
+    pub file: usize,
+    /// Where its bytes start and end in the file.
+    pub bytes: (u64, u64),
+    /// Where the box starts in the tensor.
+    pub offset: Vec<usize>,
+    /// Sizes of the box.
+    pub size: Vec<usize>,
+    /// CRC-32 of its bytes, in hex; none in files that oflow has not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc32: Option<String>,
+}
+
+/// A tensor of a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedTensor {
+    /// The safetensors name of its dtype.
+    pub dtype: String,
+    /// Logical sizes.
+    pub shape: Vec<usize>,
+    /// The layout that it had, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub layout: String,
+    /// Boxes that together make it, without overlap.
+    pub pieces: Vec<SavedPiece>,
+}
+
+impl SavedTensor {
+    /// Its dtype, if oflow has it.
+    pub fn dtype(&self) -> Option<DType> {
+        dtype_of(&self.dtype)
+    }
+    /// Bytes.
+    pub fn bytes(&self) -> u64 {
+        self.pieces.iter().map(|p| p.bytes.1 - p.bytes.0).sum()
+    }
+}
+
+/// A file of a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedFile {
+    /// Its name in the folder.
+    pub name: String,
+    /// How long it is.
+    pub len: u64,
+}
+
+/// A random generator.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct SavedGenerator {
+    /// Seed.
+    pub seed: u64,
+    /// Ordinal of the next random op.
+    pub ordinal: u64,
+}
+
+impl From<Generator> for SavedGenerator {
+    fn from(g: Generator) -> SavedGenerator {
+        SavedGenerator { seed: g.seed, ordinal: g.ordinal }
+    }
+}
+
+impl From<SavedGenerator> for Generator {
+    fn from(g: SavedGenerator) -> Generator {
+        Generator { seed: g.seed, ordinal: g.ordinal }
+    }
+}
+
+/// Everything that `manifest.json` says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Version of the library that wrote it.
+    pub oflow: String,
+    /// Number of ranks that wrote it.
+    pub world: usize,
+    /// The step that it belongs to.
+    pub step: u64,
+    /// Files.
+    pub files: Vec<SavedFile>,
+    /// Tensors by name.
+    pub tensors: BTreeMap<String, SavedTensor>,
+    /// Plain values by name.
+    pub values: BTreeMap<String, Value>,
+    /// The generator of global random ops.
+    pub generator: Option<SavedGenerator>,
+    /// The generators of local random ops, by rank.
+    pub local_generators: Vec<SavedGenerator>,
+}
+
+impl Manifest {
+    /// The text of the file, with its own checksum.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn to_text(&self) -> Result<String> {
+        let json = serde_json::to_string(self)
+            .map_err(|e| Error::argument("the manifest cannot be written as JSON").because(e))?;
+        // A line a tensor, so that people can read and compare it: quotes in strings are escaped, so this is no string's.
+        let json = json.replace("\":{\"dtype\":", "\":\n{\"dtype\":");
+        let open = json.strip_suffix('}').unwrap_or(&json);
+        let text = format!("{open},\n{NO_SUM}}}\n");
+        Ok(text.replace(NO_SUM, &sum_of(&text)))
+    }
+
+    /// Reads and checks the text of a file.
+    ///
+    /// # Errors
+    /// When it is not whole, of another version, or says what cannot be.
+    pub fn parse(text: &str, path: &Path) -> Result<Manifest> {
+        let broken = |why: String| {
+            Error::storage(format!("{} is broken: {why}", path.display()))
+                .help("use another checkpoint: `oflow ckpt ls` lists those that there are")
+        };
+        // The version first: another one may look altogether different.
+        let version = |text: &str| serde_json::from_str::<Value>(text).ok()?.get("version")?.as_u64();
+        match version(text) {
+            None => return Err(broken("it is not the JSON of a manifest".into())),
+            Some(v) if v != u64::from(VERSION) => {
+                return Err(Error::storage(format!("{} is of version {v} of the format", path.display()))
+                    .help(format!("this oflow reads version {VERSION}: load it with the oflow that wrote it")));
+            }
+            Some(_) => {}
+        }
+        let at = text.rfind("\"crc32\":\"").ok_or_else(|| broken("it has no checksum".into()))?;
+        let sum = text.get(at..at + NO_SUM.len()).ok_or_else(|| broken("its checksum is cut".into()))?;
+        let plain = format!("{}{NO_SUM}{}", &text[..at], &text[at + NO_SUM.len()..]);
+        if sum_of(&plain) != sum {
+            return Err(broken("its checksum is not that of its text".into()));
+        }
+        let m: Manifest = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
+        m.check().map_err(broken)?;
+        Ok(m)
+    }
+
+    /// What must hold whoever wrote it: names stay in the folder, boxes in tensors and files, and boxes make the tensor.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        if let Some(f) = self.files.iter().find(|f| !is_plain(&f.name)) {
+            return Err(format!("'{}' is not the name of a file in the folder", f.name));
+        }
+        self.tensors.iter().try_for_each(|(name, t)| check_tensor(t, &self.files).map_err(|e| format!("'{name}': {e}")))
+    }
+}
+
+fn check_tensor(t: &SavedTensor, files: &[SavedFile]) -> std::result::Result<(), String> {
+    let elements = product(&t.shape).ok_or("its sizes overflow")?;
+    let mut covered = 0u64;
+    for p in &t.pieces {
+        let inside = |d: usize| p.offset[d].checked_add(p.size[d]).is_some_and(|end| end <= t.shape[d]);
+        if p.offset.len() != t.shape.len() || p.size.len() != t.shape.len() || !(0..t.shape.len()).all(inside) {
+            return Err(format!("a piece of sizes {:?} at {:?} is not in {:?}", p.size, p.offset, t.shape));
+        }
+        let volume = product(&p.size).ok_or("a piece's sizes overflow")?;
+        let file = files.get(p.file).ok_or("a piece is in a file that is not listed")?;
+        if p.bytes.0 > p.bytes.1 || p.bytes.1 > file.len {
+            return Err(format!("a piece is outside of {}", file.name));
+        }
+        if let Some(dtype) = t.dtype()
+            && volume.checked_mul(dtype.size() as u64) != Some(p.bytes.1 - p.bytes.0)
+        {
+            return Err("a piece has not the bytes of its sizes".into());
+        }
+        covered += volume;
+    }
+    if covered == elements { Ok(()) } else { Err(format!("pieces hold {covered} of {elements} elements")) }
+}
+
+/// Number of elements, unless it overflows.
+fn product(sizes: &[usize]) -> Option<u64> {
+    sizes.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64)).filter(|n| *n < 1 << 60)
+}
+
+/// A name that leads nowhere but to a file of the folder.
+pub fn is_plain(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "." && name != ".."
+}
+
+fn sum_of(text: &str) -> String {
+    format!("\"crc32\":\"{:08x}\"", crc32fast::hash(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Manifest {
+        let piece = |offset: usize, size: usize, from: u64| SavedPiece {
+            file: 0,
+            bytes: (from, from + 4 * size as u64),
+            offset: vec![offset],
+            size: vec![size],
+            crc32: Some("00000000".into()),
+        };
+        let w = SavedTensor {
+            dtype: "F32".into(),
+            shape: vec![5],
+            layout: "[B]".into(),
+            pieces: vec![piece(0, 3, 100), piece(3, 2, 112)],
+        };
+        Manifest {
+            version: VERSION,
+            world: 1,
+            step: 7,
+            files: vec![SavedFile { name: "rank-00000.safetensors".into(), len: 120 }],
+            tensors: BTreeMap::from([("w".to_string(), w)]),
+            values: BTreeMap::from([("user.text".to_string(), Value::from("\":{\"dtype\": \"crc32\":\"deadbeef\""))]),
+            ..Manifest::default()
+        }
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let text = sample().to_text().unwrap();
+        let path = Path::new("m.json");
+        let read = Manifest::parse(&text, path).unwrap();
+        assert_eq!((read.step, read.values), (7, sample().values));
+        for i in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[i] ^= 1;
+            if let Ok(changed) = String::from_utf8(bytes) {
+                assert!(Manifest::parse(&changed, path).is_err(), "byte {i} of {text}");
+            }
+            assert!(Manifest::parse(&text[..i], path).is_err(), "cut at {i}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let refused = |change: &dyn Fn(&mut Manifest)| {
+            let mut m = sample();
+            change(&mut m);
+            Manifest::parse(&m.to_text().unwrap(), Path::new("m.json")).unwrap_err().to_string()
+        };
+        let of_w = |m: &mut Manifest, f: &dyn Fn(&mut SavedTensor)| m.tensors.values_mut().for_each(f);
+        assert!(refused(&|m| m.version = 2).contains("version 2 of the format\n  help: this oflow reads version 1"));
+        assert!(refused(&|m| m.files[0].name = "../x".into()).contains("'../x' is not the name of a file"));
+        assert!(refused(&|m| m.files[0].len = 119).contains("'w': a piece is outside of rank-00000"));
+        assert!(refused(&|m| of_w(m, &|t| t.shape = vec![6])).contains("'w': pieces hold 5 of 6 elements"));
+        assert!(refused(&|m| of_w(m, &|t| t.shape = vec![usize::MAX, 2])).contains("overflow"));
+        assert!(refused(&|m| of_w(m, &|t| t.pieces[1].file = 1)).contains("a file that is not listed"));
+        assert!(refused(&|m| of_w(m, &|t| t.pieces[1].offset[0] = 4)).contains("is not in [5]"));
+        assert!(refused(&|m| of_w(m, &|t| t.dtype = "F64".into())).contains("not the bytes of its sizes"));
+    }
+}

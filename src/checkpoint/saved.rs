@@ -1,0 +1,420 @@
+//! A checkpoint that is there, and loading from it.
+
+use super::file::read_header;
+use super::folder::{self, latest};
+use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, is_plain};
+use super::meet::Meeting;
+use super::read::Files;
+use crate::context::{RankCtx, current, no_grad};
+use crate::error::{CallSite, Error, Result};
+use crate::functional::IntoTarget;
+use crate::interpreter::{Target, from_bytes};
+use crate::ops::TensorType;
+use crate::placement::{Device, Placement};
+use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
+use crate::state::{LoadState, Stateful};
+use crate::tensor::{Tensor, intern_global};
+use oflow_kernels::{DType, ShardBox};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The index of a model in several files, as Hugging Face writes it.
+pub(super) const INDEX: &str = "model.safetensors.index.json";
+
+/// How to load.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Whether names that are missing, or that nobody asked for, are errors.
+    pub strict: bool,
+}
+
+impl Default for LoadOptions {
+    fn default() -> LoadOptions {
+        LoadOptions { strict: true }
+    }
+}
+
+/// What was not loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Names that were asked for and are not there.
+    pub missing: Vec<String>,
+    /// Names of the sections that are there and that nobody asked for.
+    pub unexpected: Vec<String>,
+}
+
+/// A checkpoint on disk: one of oflow's, or safetensors files of any origin.
+///
+/// ```
+/// use oflow::checkpoint::Checkpoint;
+/// use oflow::nn::Linear;
+/// use oflow::prelude::*;
+/// # let tmp = tempfile::tempdir()?;
+/// # let path = tmp.path().join("model.safetensors");
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let w = randn([4, 3], (&mesh, sbp![S(0)]))?;
+/// oflow::save_file(&path, &[("weight", &w)])?;
+///
+/// let saved = Checkpoint::open(&path)?;
+/// assert_eq!(saved.tensors()["weight"].shape, [4, 3]);
+/// // In another layout, reading only what each rank needs of it.
+/// let v = saved.tensor("weight", (&mesh, sbp![S(1)]))?;
+/// assert_eq!(v.to_vec::<f32>()?, w.to_vec::<f32>()?);
+/// // Into a module whose parameters have these names.
+/// let mut fc = Linear::without_bias(3, 4, (&mesh, sbp![B]))?;
+/// saved.load(&mut [("", &mut fc)])?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub struct Checkpoint {
+    path: PathBuf,
+    manifest: Manifest,
+    files: Files,
+    /// Keeps it from being removed.
+    _reading: Option<File>,
+}
+
+impl Checkpoint {
+    /// Opens the folder of a checkpoint, or of a manager (then its latest one), a `.safetensors` file, or a folder with
+    /// `model.safetensors` or `model.safetensors.index.json`.
+    ///
+    /// # Errors
+    /// When nothing of this is there, or what is there is damaged or cut.
+    pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint> {
+        let path = path.as_ref();
+        let open = |manifest: Manifest, dir: &Path, reading: Option<File>| {
+            let files = Files::new(dir, &manifest);
+            files.check()?;
+            Ok(Checkpoint { path: path.to_path_buf(), manifest, files, _reading: reading })
+        };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        if path.is_dir() {
+            let manifest = path.join(MANIFEST);
+            if manifest.is_file() {
+                let reading = folder::reading(&manifest)?;
+                return open(Manifest::parse(&text_of(&manifest)?, &manifest)?, path, Some(reading));
+            }
+            for name in [INDEX, "model.safetensors"] {
+                if path.join(name).is_file() {
+                    return Checkpoint::open(path.join(name));
+                }
+            }
+            return match latest(path)? {
+                Some(found) => Checkpoint::open(found.path),
+                None => Err(Error::storage(format!("there is no checkpoint in {}", path.display()))
+                    .help("a checkpoint that was not written to its end has no manifest.json and cannot be used")),
+            };
+        }
+        match path.file_name().and_then(|n| n.to_str()) {
+            Some(name) if name.ends_with(".index.json") => open(from_index(path)?, parent, None),
+            Some(name) => open(from_files(parent, &[name.to_string()])?, parent, None),
+            None => Err(Error::storage(format!("{} is no file and no folder", path.display()))),
+        }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// The step that it was saved at; 0 for files that oflow has not written.
+    pub fn step(&self) -> u64 {
+        self.manifest.step
+    }
+    /// Number of ranks that wrote it.
+    pub fn world(&self) -> usize {
+        self.manifest.world
+    }
+    /// Everything that it says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+    /// Its tensors by name.
+    pub fn tensors(&self) -> &BTreeMap<String, SavedTensor> {
+        &self.manifest.tensors
+    }
+    /// Its plain values by name.
+    pub fn values(&self) -> &BTreeMap<String, Value> {
+        &self.manifest.values
+    }
+
+    /// Loads sections: everything that is asked for is there, and everything that is there in these sections is asked for.
+    /// Tensors are filled in place, in the layouts that they have. A collective of the world.
+    ///
+    /// # Errors
+    /// When names, shapes or dtypes do not fit: then no tensor has changed. When bytes cannot be read or are damaged on any
+    /// rank: then on all of them, and what was to be filled is undefined.
+    #[track_caller]
+    pub fn load(&self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
+        self.load_with(state, LoadOptions::default()).map(drop)
+    }
+
+    /// [`Checkpoint::load`], and with `strict: false` of what fits by name; says what did not.
+    #[track_caller]
+    pub fn load_with(&self, state: &mut [(&str, &mut dyn Stateful)], options: LoadOptions) -> Result<Loaded> {
+        let site = CallSite::here();
+        let names: Vec<&str> = state.iter().map(|(s, _)| *s).collect();
+        check_sections(&names).map_err(|e| e.at(site))?;
+        let mut from = LoadState::new(self.manifest.tensors.keys().map(String::as_str), &self.manifest.values);
+        for (section, s) in state.iter_mut() {
+            from.section(section);
+            s.load_state(&mut from).map_err(|e| e.at(site))?;
+        }
+        let asked = from.into_asked();
+        let of_sections =
+            |n: &&String| names.iter().any(|s| s.is_empty() || n.strip_prefix(s).is_some_and(|r| r.starts_with('.')));
+        let there = self.manifest.tensors.keys().chain(self.manifest.values.keys());
+        let unexpected = there.filter(of_sections).filter(|n| !asked.used.contains(*n)).cloned().collect();
+        let loaded = Loaded { missing: asked.missing, unexpected };
+        self.check_fit(&loaded, &asked.fills, options).map_err(|e| e.at(site))?;
+        self.fill(&asked.fills, site).map_err(|e| e.at(site))?;
+        Ok(loaded)
+    }
+
+    /// Fills tensors in place.
+    fn fill(&self, fills: &[(String, Tensor)], site: CallSite) -> Result<()> {
+        let (ctx, _quiet) = (current(), no_grad());
+        let mut failure = None;
+        for (name, tensor) in fills {
+            let layout = tensor.global().map(|g| (&g.placement, &g.sbp));
+            // A rank that failed issues the same ops as the others, and all hear of it in the end.
+            let new = self.read(&ctx, name, tensor.dtype(), layout, tensor.device(), &mut failure)?;
+            tensor.copy_(&new)?;
+        }
+        settle(&ctx, site, failure)
+    }
+
+    /// One tensor, of the saved dtype, on a device or in any layout. A collective of the world if that is a layout.
+    ///
+    /// # Errors
+    /// When there is none of that name, another dtype is asked for, or it cannot be read.
+    #[track_caller]
+    pub fn tensor(&self, name: &str, target: impl IntoTarget) -> Result<Tensor> {
+        let (site, spec, ctx) = (CallSite::here(), target.into_target(), current());
+        let (saved, dtype) = self.find(name).map_err(|e| e.at(site))?;
+        if spec.dtype_or(dtype) != dtype {
+            return Err(Error::dtype(format!("'{name}' was saved as {dtype}, not as {}", spec.dtype_or(dtype)))
+                .at(site)
+                .help("load it as it is and convert it with `.cast(dtype)`"));
+        }
+        let mut failure = None;
+        let (layout, device) = match spec.target() {
+            Target::Local(device) => (None, *device),
+            Target::Global(p, s) => {
+                check_layout(&saved.shape, dtype, p, s).map_err(|e| e.at(site))?;
+                (Some((p, s)), p.device())
+            }
+        };
+        let t = self.read(&ctx, name, dtype, layout, device, &mut failure).map_err(|e| e.at(site))?;
+        match layout {
+            Some(_) => settle(&ctx, site, failure),
+            None => failure.map_or(Ok(()), Err),
+        }
+        .map_err(|e| e.at(site))?;
+        Ok(t)
+    }
+
+    pub(super) fn find(&self, name: &str) -> Result<(&SavedTensor, DType)> {
+        let saved = self.manifest.tensors.get(name).ok_or_else(|| {
+            Error::argument(format!("{} has no tensor '{name}'", self.path.display()))
+                .help(format!("it has {}", listed(self.manifest.tensors.keys())))
+        })?;
+        let dtype = saved.dtype().ok_or_else(|| {
+            Error::unsupported(format!("'{name}' was saved as {}, which oflow has no dtype for", saved.dtype))
+        })?;
+        Ok((saved, dtype))
+    }
+
+    /// Reads this rank's shard. What fails is noted, and the rest goes on with zeros.
+    fn read(
+        &self,
+        ctx: &Arc<RankCtx>,
+        name: &str,
+        dtype: DType,
+        layout: Option<(&Placement, &NdSbp)>,
+        device: Device,
+        failure: &mut Option<Error>,
+    ) -> Result<Tensor> {
+        let (saved, _) = self.find(name)?;
+        // A partial layout has its value as B has it; making it partial moves nothing.
+        let whole = layout.map(|(p, s)| (p, s.map(|x| if x.is_partial() { Sbp::Broadcast } else { x })));
+        let want = match &whole {
+            None => Some(ShardBox::whole(&saved.shape)),
+            Some((p, s)) => p.position(ctx.rank()).map(|at| shard_box(&saved.shape, p, s, at)),
+        };
+        let local = match want {
+            None => None,
+            Some(want) => {
+                let mut bytes = vec![0; want.size.iter().product::<usize>() * dtype.size()];
+                if failure.is_none() {
+                    *failure = self.files.read_box(name, saved, dtype.size(), &want, &mut bytes).err();
+                }
+                Some(from_bytes(ctx, &bytes, &want.size, dtype, device)?)
+            }
+        };
+        match (whole, layout, local) {
+            (Some((p, s)), Some((_, asked)), local) => {
+                let ty = intern_global(TensorType::new(&saved.shape, dtype), p, &s);
+                let shard = local.map(|l| l.shard()).transpose()?.flatten();
+                let t = Tensor::from_shard(ty, shard);
+                if s == *asked { Ok(t) } else { t.to_global(asked) }
+            }
+            (_, _, Some(local)) => Ok(local),
+            _ => Err(Error::placement("no shard")),
+        }
+    }
+
+    /// Bytes of a box of a tensor.
+    pub(super) fn bytes(&self, name: &str, want: &ShardBox, out: &mut [u8]) -> Result<()> {
+        let (saved, dtype) = self.find(name)?;
+        self.files.read_box(name, saved, dtype.size(), want, out)
+    }
+
+    /// Reads every byte and compares it with its checksum.
+    ///
+    /// # Errors
+    /// All that is wrong, by file and tensor.
+    pub fn verify(&self) -> Result<()> {
+        let mut wrong: Vec<String> = vec![];
+        for (i, f) in self.manifest.files.iter().enumerate() {
+            if let Err(e) = self.files.check_header(i) {
+                wrong.push(format!("{}: {}", f.name, first_line(&e)));
+            }
+        }
+        for (name, t) in &self.manifest.tensors {
+            wrong.extend(t.pieces.iter().filter_map(|p| Some(first_line(&self.files.verify(name, p).err()?))));
+        }
+        match wrong.len() {
+            0 => Ok(()),
+            n => Err(Error::storage(format!(
+                "{} is damaged in {n} place{}: {}",
+                self.path.display(),
+                if n == 1 { "" } else { "s" },
+                listed(wrong.iter())
+            ))
+            .help("use another checkpoint: `oflow ckpt ls` lists those that there are")),
+        }
+    }
+
+    fn check_fit(&self, loaded: &Loaded, fills: &[(String, Tensor)], options: LoadOptions) -> Result<()> {
+        let mut misfits = vec![];
+        for (name, t) in fills {
+            let saved = &self.manifest.tensors[name];
+            if saved.shape != t.shape() || saved.dtype() != Some(t.dtype()) {
+                let there = match saved.dtype() {
+                    Some(d) => TensorType::new(&saved.shape, d).to_string(),
+                    None => format!("{}{:?}", saved.dtype, saved.shape),
+                };
+                misfits.push(format!("{name} is {} here, {there} there", t.ty()));
+            }
+        }
+        let mut problems = vec![];
+        let mut add = |what: &str, names: &[String]| {
+            if !names.is_empty() {
+                problems.push(format!("{what} ({}): {}", names.len(), listed(names.iter())));
+            }
+        };
+        if options.strict {
+            add("missing there", &loaded.missing);
+            add("not asked for", &loaded.unexpected);
+        }
+        add("of another shape or dtype", &misfits);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let help = if misfits.is_empty() {
+            "load what fits by name with `load_with(.., LoadOptions { strict: false })`"
+        } else {
+            "make the model as it was when the checkpoint was written, or load single tensors with `Checkpoint::tensor`"
+        };
+        let text = format!("the checkpoint {} does not fit: {}", self.path.display(), problems.join("; "));
+        Err(Error::argument(text).help(help))
+    }
+}
+
+/// All ranks hear whether any failed.
+fn settle(ctx: &Arc<RankCtx>, site: CallSite, failure: Option<Error>) -> Result<()> {
+    let meeting = Meeting::here(ctx, site);
+    meeting.agree("load_checkpoint", failure.map_or(Ok(String::new()), Err)).map(drop)
+}
+
+/// Names of sections: distinct, and without the dot that separates them from what is in them.
+pub(super) fn check_sections(names: &[&str]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for n in names {
+        if n.contains('.') || !seen.insert(*n) || (n.is_empty() && names.len() > 1) {
+            return Err(Error::argument(format!("'{n}' cannot be a section of a checkpoint beside {names:?}"))
+                .help("give each section a name of its own without dots; a single one may have none"));
+        }
+    }
+    Ok(())
+}
+
+/// The first names of a list, and how many there are more.
+fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let text = names.take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if more == 0 { text } else { format!("{text} and {more} more") }
+}
+
+fn first_line(e: &Error) -> String {
+    e.to_string().lines().next().unwrap_or_default().to_string()
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|e| Error::storage(format!("cannot read {}", path.display())).because(e))
+}
+
+/// The manifest of safetensors files: what their headers say.
+fn from_files(dir: &Path, names: &[String]) -> Result<Manifest> {
+    let mut m = Manifest { world: 1, ..Manifest::default() };
+    for (number, name) in names.iter().enumerate() {
+        let path = dir.join(name);
+        let file =
+            File::open(&path).map_err(|e| Error::storage(format!("cannot open {}", path.display())).because(e))?;
+        let header = read_header(&file, &path)?;
+        for e in header.entries {
+            let piece = SavedPiece {
+                file: number,
+                bytes: (e.bytes.start, e.bytes.end),
+                offset: vec![0; e.shape.len()],
+                size: e.shape.clone(),
+                crc32: None,
+            };
+            let empty = e.bytes.is_empty();
+            let t = SavedTensor {
+                dtype: e.dtype,
+                shape: e.shape,
+                layout: String::new(),
+                pieces: if empty { vec![] } else { vec![piece] },
+            };
+            if m.tensors.insert(e.name.clone(), t).is_some() {
+                return Err(Error::storage(format!("'{}' is in two files of {}", e.name, dir.display())));
+            }
+        }
+        m.files.push(SavedFile { name: name.clone(), len: header.len });
+    }
+    Ok(m)
+}
+
+/// The manifest of a model in several files.
+fn from_index(path: &Path) -> Result<Manifest> {
+    let broken = |why: &str| Error::storage(format!("{} is broken: {why}", path.display()));
+    let index: Value = serde_json::from_str(&text_of(path)?).map_err(|e| broken(&e.to_string()))?;
+    let map = index.get("weight_map").and_then(Value::as_object).ok_or_else(|| broken("it has no weight_map"))?;
+    let names: BTreeSet<&str> = map.values().filter_map(Value::as_str).collect();
+    if let Some(n) = names.iter().find(|n| !is_plain(n)) {
+        return Err(broken(&format!("'{n}' is not the name of a file beside it")));
+    }
+    let names: Vec<String> = names.into_iter().map(str::to_string).collect();
+    let mut m = from_files(path.parent().unwrap_or(Path::new("")), &names)?;
+    // Files may hold more than the index speaks of; that is not part of the model.
+    m.tensors.retain(|name, _| map.contains_key(name));
+    match map.keys().find(|name| !m.tensors.contains_key(*name)) {
+        Some(name) => Err(broken(&format!("it speaks of '{name}', which no file has"))),
+        None => Ok(m),
+    }
+}

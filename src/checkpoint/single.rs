@@ -1,0 +1,121 @@
+//! One safetensors file of tensors: what others read and write.
+
+use super::file::header;
+use super::folder::io_error;
+use super::meet::Meeting;
+use super::saved::Checkpoint;
+use crate::context::{current, no_grad};
+use crate::error::{CallSite, Error, Result};
+use crate::functional::IntoTarget;
+use crate::interpreter::logical_bytes;
+use crate::tensor::Tensor;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Writes tensors into one `.safetensors` file, which Python's `safetensors` and Hugging Face's libraries read. If any is global
+/// this is a collective of the world; rank 0 writes, one tensor after another, and all hear whether it could. The
+/// file appears whole or not at all.
+///
+/// ```
+/// use oflow::prelude::*;
+/// # let tmp = tempfile::tempdir()?;
+/// # let path = tmp.path().join("model.safetensors");
+/// let w = arange(6, Device::Cpu)?;
+/// oflow::save_file(&path, &[("w", &w)])?;
+/// let all = oflow::load_file(&path, Device::Cpu)?;
+/// assert_eq!(all[0].0, "w");
+/// assert_eq!(all[0].1.to_vec::<i64>()?, [0, 1, 2, 3, 4, 5]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When two tensors have one name, or the file cannot be written.
+#[track_caller]
+pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
+    let (site, ctx, _quiet) = (CallSite::here(), current(), no_grad());
+    let mut names = BTreeSet::new();
+    if let Some((name, _)) = tensors.iter().find(|(n, _)| !names.insert(*n)) {
+        return Err(Error::argument(format!("two tensors have the name '{name}'")).at(site));
+    }
+    let mut tensors = tensors.to_vec();
+    // Large items first: all are aligned.
+    tensors.sort_by_key(|(_, t)| std::cmp::Reverse(t.dtype().size()));
+    let together = tensors.iter().any(|(_, t)| t.is_global());
+    let mut out = if !together || ctx.rank() == 0 { Some(Output::new(path.as_ref())) } else { None };
+    let head = header(tensors.iter().map(|(n, t)| (*n, t.dtype(), t.shape())), &[("format", "pt".to_string())]);
+    if let Some(out) = &mut out {
+        out.write(&head);
+    }
+    for (_, t) in &tensors {
+        // The others take part though they write nothing, and though writing may have failed.
+        let bytes = logical_bytes(t, site).map_err(|e| e.at(site))?;
+        if let Some(out) = &mut out {
+            out.write(&bytes);
+        }
+    }
+    let outcome = out.map_or(Ok(()), Output::finish);
+    match together {
+        true => Meeting::here(&ctx, site).agree("save_file", outcome.map(|()| String::new())).map(drop),
+        false => outcome,
+    }
+    .map_err(|e| e.at(site))
+}
+
+/// All tensors of a `.safetensors` file or a model's folder (or a checkpoint), by name, each with that target: on a device, or
+/// in one layout, of which each rank reads its part.
+///
+/// # Errors
+/// When it cannot be read, or a tensor cannot have that layout.
+#[track_caller]
+pub fn load_file(path: impl AsRef<Path>, target: impl IntoTarget) -> Result<Vec<(String, Tensor)>> {
+    let (site, target) = (CallSite::here(), target.into_target());
+    let saved = Checkpoint::open(path).map_err(|e| e.at(site))?;
+    saved.tensors().keys().map(|n| Ok((n.clone(), saved.tensor(n, &target).map_err(|e| e.at(site))?))).collect()
+}
+
+/// A file that gets its name when it is whole. After an error it takes no more.
+pub(super) struct Output {
+    path: PathBuf,
+    part: PathBuf,
+    file: Result<File>,
+}
+
+impl Output {
+    /// Of that name.
+    pub fn new(path: &Path) -> Output {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part).map_err(|e| io_error(format!("cannot write {}", path.display()), e));
+        Output { path: path.to_path_buf(), part, file }
+    }
+    /// Adds bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
+        if let Ok(f) = &mut self.file
+            && let Err(e) = f.write_all(bytes)
+        {
+            self.file = Err(io_error(format!("cannot write {}", self.path.display()), e));
+        }
+    }
+    /// Leaves nothing.
+    pub fn abandon(self) {
+        drop(self.file);
+        let _may_not_be_there = std::fs::remove_file(&self.part);
+    }
+    /// Makes it durable and gives it its name.
+    ///
+    /// # Errors
+    /// The first thing that went wrong; then nothing is left.
+    pub fn finish(self) -> Result<()> {
+        let outcome = self.file.and_then(|f| {
+            let named = f.sync_all().and_then(|()| std::fs::rename(&self.part, &self.path));
+            named.map_err(|e| io_error(format!("cannot write {}", self.path.display()), e))
+        });
+        if outcome.is_err() {
+            let _may_not_be_there = std::fs::remove_file(&self.part);
+        }
+        outcome
+    }
+}

@@ -1,0 +1,168 @@
+//! Batches without end, with a place that a checkpoint keeps.
+
+use super::loader::{Batches, Loader};
+use crate::error::{Error, Result};
+use crate::state::{LoadState, SaveState, Stateful};
+use crate::tensor::Tensor;
+
+/// The batches of a [`Loader`], epoch after epoch. Its state is how many rows of which epoch it has given: after loading it goes
+/// on with the next one, on any number of ranks.
+///
+/// ```
+/// use oflow::data::Loader;
+/// use oflow::prelude::*;
+/// let _world = oflow::init()?;
+/// let mesh = Placement::all(Device::Cpu)?;
+/// let loader = Loader::new(&mesh, 2).column((0..6i64).collect(), &[])?;
+/// let mut batches = loader.stream();
+/// let firsts: Vec<f64> = (0..4).map(|_| Ok(batches.next()?[0].to_f64_vec()?[0])).collect::<Result<_>>()?;
+/// assert_eq!(firsts, [0.0, 2.0, 4.0, 0.0]);
+/// assert_eq!((batches.epoch(), batches.batch()), (1, 1));
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub struct Stream<'a> {
+    loader: &'a Loader,
+    epoch: u64,
+    batch: usize,
+    /// The rest of the epoch, once one of its batches has been asked for.
+    rest: Option<Batches<'a>>,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(loader: &'a Loader) -> Stream<'a> {
+        Stream { loader, epoch: 0, batch: 0, rest: None }
+    }
+    /// The epoch of the batch that was given last; after its last batch still that one.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+    /// Batches of the epoch that were given.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+    /// Whether the epoch is at its end.
+    pub fn at_end_of_epoch(&self) -> bool {
+        self.batch == self.loader.batches()
+    }
+    /// The next batch.
+    ///
+    /// # Errors
+    /// When the loader has no batch at all, or a batch cannot be made.
+    #[allow(clippy::should_implement_trait, reason = "it never ends: the `Option` of an iterator would be in the way")]
+    pub fn next(&mut self) -> Result<Vec<Tensor>> {
+        if self.loader.batches() == 0 {
+            return Err(
+                Error::argument("the loader has no batch to give").help("give it more rows, or smaller batches")
+            );
+        }
+        if self.at_end_of_epoch() {
+            (self.epoch, self.batch, self.rest) = (self.epoch + 1, 0, None);
+        }
+        let rest = self.rest.get_or_insert_with(|| {
+            let mut rest = self.loader.epoch(self.epoch);
+            rest.leave_out(self.batch);
+            rest
+        });
+        let batch = rest.next().ok_or_else(|| Error::argument("the loader has no batch to give"))??;
+        self.batch += 1;
+        Ok(batch)
+    }
+}
+
+impl Stateful for Stream<'_> {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        let (rows, seed, size) = self.loader.order();
+        to.value("epoch", self.epoch)?;
+        to.value("row", if self.at_end_of_epoch() { rows } else { self.batch * size })?;
+        to.value("order", (rows, seed))
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        let (rows, seed, size) = self.loader.order();
+        let Some(epoch) = from.value("epoch")? else { return Ok(()) };
+        let row: usize = from.value("row")?.unwrap_or(0);
+        let (was_rows, was_seed): (usize, Option<u64>) = from.value("order")?.unwrap_or((rows, seed));
+        let way_out = "load without the data, to begin at its start, or give the loader what it was given";
+        if (was_rows, was_seed) != (rows, seed) {
+            let show = |rows: usize, seed: Option<u64>| match seed {
+                Some(s) => format!("{rows} rows shuffled by seed {s}"),
+                None => format!("{rows} rows in their order"),
+            };
+            let (was, is) = (show(was_rows, was_seed), show(rows, seed));
+            return Err(
+                Error::argument(format!("the place in the data was saved for {was}; here are {is}")).help(way_out)
+            );
+        }
+        let batch = if row >= rows || self.loader.batches() * size <= row {
+            self.loader.batches()
+        } else if row.is_multiple_of(size) {
+            row / size
+        } else {
+            return Err(Error::argument(format!("the data stood at row {row}, where no batch of {size} rows begins"))
+                .help(way_out));
+        };
+        (self.epoch, self.batch, self.rest) = (epoch, batch, None);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::{Device, Placement};
+    use std::collections::BTreeMap;
+
+    fn loader(batch: usize, seed: u64) -> Result<Loader> {
+        let mesh = Placement::of_world(Device::Cpu, 1)?;
+        Ok(Loader::new(&mesh, batch).column((0..11i64).collect(), &[])?.shuffled(seed))
+    }
+
+    fn saved(s: &Stream<'_>) -> Result<BTreeMap<String, serde_json::Value>> {
+        let mut to = SaveState::new();
+        s.save_state(&mut to)?;
+        Ok(to.into_parts().1)
+    }
+
+    #[test]
+    fn a_stream_goes_on_where_it_was() {
+        crate::run_ranks(1, |_| {
+            let l = loader(4, 3)?;
+            let mut all = l.stream();
+            let want: Vec<Vec<f64>> = (0..9).map(|_| all.next()?[0].to_f64_vec()).collect::<Result<_>>()?;
+            for stop in 0..9 {
+                let mut first = l.stream();
+                for _ in 0..stop {
+                    first.next()?;
+                }
+                let values = saved(&first)?;
+                let mut second = l.stream();
+                second.load_state(&mut LoadState::new([], &values))?;
+                let rest: Vec<Vec<f64>> = (stop..9).map(|_| second.next()?[0].to_f64_vec()).collect::<Result<_>>()?;
+                assert_eq!(rest, want[stop..]);
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn other_data_is_refused() {
+        crate::run_ranks(1, |_| {
+            let l = loader(4, 3)?;
+            let mut s = l.stream();
+            s.next()?;
+            let values = saved(&s)?;
+            let refused = |l: Loader| l.stream().load_state(&mut LoadState::new([], &values)).unwrap_err().to_string();
+            assert!(
+                refused(loader(4, 5)?)
+                    .contains("saved for 11 rows shuffled by seed 3; here are 11 rows shuffled by seed 5")
+            );
+            assert!(refused(loader(3, 3)?).contains("at row 4, where no batch of 3 rows begins"));
+            let half = loader(2, 3)?;
+            let mut s = half.stream();
+            s.load_state(&mut LoadState::new([], &values))?;
+            assert_eq!(s.batch(), 2, "half as large batches fit");
+            Ok(())
+        })
+        .unwrap();
+    }
+}

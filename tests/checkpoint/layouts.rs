@@ -1,0 +1,157 @@
+//! From N ranks to M, from any layout to any other, bit for bit.
+
+use super::plan::{layout, meshes};
+use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions};
+use oflow::prelude::*;
+use oflow::run_ranks;
+use oflow::state::{LoadState, SaveState, Stateful};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+/// Tensors by number.
+struct Bag(Vec<Tensor>);
+
+impl Stateful for Bag {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        self.0.iter().enumerate().for_each(|(i, t)| to.tensor(&i.to_string(), t));
+        Ok(())
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        self.0.iter().enumerate().for_each(|(i, t)| from.fill(&i.to_string(), t));
+        Ok(())
+    }
+}
+
+/// Shape, dtype and two numbers that choose the layouts.
+type Case = (Vec<usize>, usize, u64, u64);
+
+/// A mesh of some of the ranks, and a layout on it.
+fn lie(world: usize, n: u64, shape: &[usize], dtype: DType) -> Result<(Placement, NdSbp)> {
+    let members = world - (n >> 40) as usize % world.div_ceil(2);
+    let all = meshes(members);
+    let dims = &all[(n >> 20) as usize % all.len()];
+    let skip = (n >> 50) as usize % (world - members + 1);
+    let ranks: Vec<usize> = (0..members).map(|r| skip + (r + (n >> 55) as usize) % members).collect();
+    let partial: &[Sbp] = match dtype {
+        DType::Bool => &[Sbp::Partial(oflow::comm::ReduceOp::Max)],
+        _ => &[Sbp::PARTIAL_SUM, Sbp::Partial(oflow::comm::ReduceOp::Max), Sbp::Partial(oflow::comm::ReduceOp::Min)],
+    };
+    Ok((Placement::new(Device::Cpu, &ranks, dims)?, layout(n, dims.len(), shape.len(), partial)))
+}
+
+fn value(case: usize, shape: &[usize], dtype: DType) -> Result<Tensor> {
+    let numbers = (0..shape.iter().product::<usize>() as i64).map(|i| (i * 7 + case as i64) % 61).collect();
+    from_vec::<i64>(numbers, shape, Device::Cpu)?.cast(dtype)
+}
+
+fn there_and_back(from: usize, to: usize, cases: &[Case]) -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    run_ranks(from, |_| {
+        let mut tensors = vec![];
+        for (i, (shape, dtype, n, _)) in cases.iter().enumerate() {
+            let dtype = DType::ALL[*dtype];
+            let (placement, sbp) = lie(from, *n, shape, dtype)?;
+            let whole = NdSbp::broadcast(placement.axes());
+            tensors.push(distribute(&value(i, shape, dtype)?, (&placement, whole))?.to_global(&sbp)?);
+        }
+        let mut manager = CheckpointManager::new(dir.path(), CheckpointOptions::default());
+        manager.save(1, &[("x", &Bag(tensors))])
+    })?;
+    Checkpoint::open(dir.path())?.verify()?;
+    run_ranks(to, |_| {
+        let saved = Checkpoint::open(dir.path())?;
+        let mut bag = Bag(vec![]);
+        for (i, (shape, dtype, _, n)) in cases.iter().enumerate() {
+            let dtype = DType::ALL[*dtype];
+            let (placement, sbp) = lie(to, *n, shape, dtype)?;
+            let t = saved.tensor(&format!("x.{i}"), (&placement, sbp.clone()))?;
+            assert_eq!((t.dtype(), t.shape(), t.sbp()?), (dtype, &shape[..], &sbp));
+            let want = value(i, shape, dtype)?.to_f64_vec()?;
+            assert_eq!(t.to_f64_vec()?, want, "{t}");
+            // And in place, into what had other values.
+            let whole = NdSbp::broadcast(placement.axes());
+            let old = distribute(&value(i + 5, shape, dtype)?, (&placement, whole))?.to_global(&sbp)?;
+            bag.0.push(old);
+        }
+        saved.load(&mut [("x", &mut bag)])?;
+        for (i, t) in bag.0.iter().enumerate() {
+            let (shape, dtype, ..) = &cases[i];
+            assert_eq!(t.to_f64_vec()?, value(i, shape, DType::ALL[*dtype])?.to_f64_vec()?, "in place: {t}");
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+#[test]
+fn every_world_to_every_other() {
+    let shape = prop::collection::vec(prop_oneof![1 => Just(0usize), 8 => 1usize..8, 1 => 40usize..90], 0..4);
+    let cases = prop::collection::vec((shape, 0..DType::ALL.len(), any::<u64>(), any::<u64>()), 1..7);
+    for from in 1..=8 {
+        for to in 1..=8 {
+            let mut runner = TestRunner::new(ProptestConfig {
+                cases: 2,
+                max_shrink_iters: 200,
+                failure_persistence: None,
+                ..ProptestConfig::default()
+            });
+            runner
+                .run(&cases, |cases| {
+                    there_and_back(from, to, &cases).map_err(|e| TestCaseError::fail(format!("{from} to {to}: {e}")))
+                })
+                .unwrap();
+        }
+    }
+}
+
+#[test]
+fn large_tensors_are_cut_and_read_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let shape = [700, 1031];
+    run_ranks(3, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = arange(700 * 1031, (&mesh, sbp![B]))?.reshape(shape)?;
+        let y = x.transpose(0, 1)?;
+        let mut m = CheckpointManager::new(dir.path(), CheckpointOptions::default());
+        m.save(1, &[("x", &Bag(vec![x, y]))])
+    })
+    .unwrap();
+    let saved = Checkpoint::open(dir.path()).unwrap();
+    assert!(saved.tensors()["x.0"].pieces.len() > 1, "cut");
+    let sizes: Vec<u64> = saved.manifest().files.iter().map(|f| f.len).collect();
+    assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() < 200_000, "{sizes:?}");
+    for layout in [sbp![S(0), B], sbp![S(1), S(0)], sbp![S(1), S(1)], sbp![B, B]] {
+        run_ranks(4, |_| {
+            let mesh = Placement::new(Device::Cpu, &[0, 1, 2, 3], &[2, 2])?;
+            let saved = Checkpoint::open(dir.path())?;
+            let want: Vec<i64> = (0..700 * 1031).collect();
+            assert_eq!(saved.tensor("x.0", (&mesh, layout.clone()))?.to_vec::<i64>()?, want);
+            assert_eq!(saved.tensor("x.1", (&mesh, layout.clone()))?.transpose(0, 1)?.to_vec::<i64>()?, want);
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
+#[test]
+fn a_gpu_like_device_is_saved_after_its_work_is_done() {
+    let dir = tempfile::tempdir().unwrap();
+    run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Async)?;
+        let mut m = CheckpointManager::new(dir.path(), CheckpointOptions::default());
+        let x = ones([64, 64], (&mesh, sbp![S(0)]))?;
+        for _ in 0..5 {
+            x.add_(1.0)?;
+        }
+        let bag = Bag(vec![x.clone()]);
+        m.save_async(5, &[("x", &bag)])?;
+        // Training goes on in the same memory.
+        x.add_(100.0)?;
+        m.wait()?;
+        let mut bag = Bag(vec![zeros([64, 64], (&mesh, sbp![S(1)]))?]);
+        assert_eq!(m.load_latest(&mut [("x", &mut bag)])?, Some(5));
+        assert_eq!(bag.0[0].to_vec::<f32>()?, vec![6.0; 64 * 64]);
+        Ok(())
+    })
+    .unwrap();
+}
