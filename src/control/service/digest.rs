@@ -10,7 +10,7 @@ use crate::control::flight::Marks;
 /// A rank that has issued nothing for so long may be one that others wait for.
 const QUIET_MS: u64 = 1000;
 /// Of a rank without trouble every so many-th beat goes on, from which the root sees who is slow.
-const SAMPLE: u32 = 16;
+const SAMPLE: u32 = 32;
 
 /// The ranks of one host.
 #[derive(Default)]
