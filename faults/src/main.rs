@@ -21,11 +21,22 @@ struct Options {
     false_alarms: Option<f64>,
     /// A launcher that has been built already.
     oflaunch: Option<PathBuf>,
+    /// A victim that has been built already.
+    victim: Option<PathBuf>,
 }
 
 fn options(args: &[&str]) -> Result<Options, Box<dyn Error>> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
-    let mut o = Options { times: 20, case: None, seed: now, load: false, hosts: 2, false_alarms: None, oflaunch: None };
+    let mut o = Options {
+        times: 20,
+        case: None,
+        seed: now,
+        load: false,
+        hosts: 2,
+        false_alarms: None,
+        oflaunch: None,
+        victim: None,
+    };
     let mut args = args.iter();
     while let Some(name) = args.next() {
         if *name == "--load" {
@@ -39,6 +50,7 @@ fn options(args: &[&str]) -> Result<Options, Box<dyn Error>> {
             "--seed" => o.seed = value.parse()?,
             "--hosts" => o.hosts = value.parse()?,
             "--oflaunch" => o.oflaunch = Some(PathBuf::from(value).canonicalize()?),
+            "--victim" => o.victim = Some(PathBuf::from(value).canonicalize()?),
             "--false-alarms" => o.false_alarms = Some(value.parse()?),
             _ => return Err(format!("there is no option {name}").into()),
         }
@@ -96,7 +108,7 @@ fn matrix(setup: Setup, o: &Options) -> Result<(), Box<dyn Error>> {
         return Err(format!("there is no such case; there are {}", names.join(", ")).into());
     }
     let logs = setup.work.clone();
-    let matrix = Matrix::new(setup)?;
+    let matrix = Matrix::new(setup, o.victim.clone())?.patience(if o.load { 4 } else { 1 });
     let _hogs = o.load.then(Hogs::start);
     println!("| case | runs | passed | worst report, s | worst end, s |\n|---|---|---|---|---|");
     let mut failed = 0;
@@ -148,7 +160,7 @@ fn false_alarms(setup: &Setup, minutes: f64, o: &Options) -> Result<(), Box<dyn 
     if calm.alarms.is_empty() { Ok(()) } else { Err("there were false alarms".into()) }
 }
 
-/// Threads that compute for nothing, four for each core.
+/// Threads that compute for nothing, four for each core. All limits are four times as long then.
 struct Hogs(Arc<AtomicBool>);
 
 impl Hogs {

@@ -48,10 +48,10 @@ pub struct Outcome {
 }
 
 impl Matrix {
-    /// Builds the victim.
-    pub fn new(setup: Setup) -> Result<Matrix, String> {
+    /// Builds the victim, if it has not been built already.
+    pub fn new(setup: Setup, victim: Option<PathBuf>) -> Result<Matrix, String> {
         let source = job::victim();
-        let victim = job::build(&setup, &source)?;
+        let victim = victim.map_or_else(|| job::build(&setup, &source), Ok)?;
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         let mark = |(i, line): (usize, &str)| Some((line.rsplit_once("// @")?.1.trim().to_string(), i as u32 + 1));
         let lines = text.lines().enumerate().filter_map(mark).collect();

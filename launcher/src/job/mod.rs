@@ -235,6 +235,7 @@ async fn run_ranks(
                     && job_code != 0
                     && let Some(failure) = agent.failure()
                 {
+                    job.events.failure(&failure);
                     output.say(&failure.message).await;
                 }
                 break Ok(job_code);
