@@ -13,6 +13,11 @@ fn answered(state: &mut NodeState, tickets: &[u64], answer: Wire) {
     state.answered(pb::Answer { tickets: tickets.to_vec(), answer: Some(answer) });
 }
 
+/// The answers since the last time, all of which were granted.
+fn granted(state: &mut NodeState) -> Vec<(u64, Answer)> {
+    state.take_answers().into_iter().map(|(ticket, outcome)| (ticket, outcome.unwrap())).collect()
+}
+
 /// Ranks 2 and 3 of a world of 4, which have joined.
 fn joined(gathers: bool) -> NodeState {
     let mut state = NodeState::new(2..4, 4, gathers);
