@@ -216,8 +216,9 @@ fn what_was_recorded_cannot_be_played_again() {
         let first = send(port, &[], PATIENCE);
         let second = send(port, &first, PATIENCE);
         send(port, &[first.clone(), second.clone()].concat(), PATIENCE);
-        // A challenge that is the same twice could be answered with an old answer.
-        assert!(first.len() < 8 || first != send(port, &[], PATIENCE), "port {port} greets all alike: {first:?}");
+        // HTTP/2 greets everybody alike; a challenge that is the same twice could be answered with an old answer.
+        let http = first.get(3) == Some(&4);
+        assert!(http || first.len() < 8 || first != send(port, &[], PATIENCE), "port {port} greets alike: {first:?}");
     }
     target.unharmed();
 }
