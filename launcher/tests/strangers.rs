@@ -130,6 +130,7 @@ impl Job {
             nodes: part.nodes,
             master_addr: "127.0.0.1".into(),
             master_port: port,
+            address: None,
             token: self.token.clone(),
             shm_fd: None,
             report: false,
@@ -243,7 +244,7 @@ fn noise_and_damaged_conversations_do_no_harm() {
     other.works(&others);
     let recorded = [other.tap.said(), tap.said()];
     assert!(recorded.iter().all(|r| r.len() > 100));
-    let threads = noise([job.root(), control], &recorded);
+    let threads = noise([job.root(), job.agents[0].0.address()], &recorded);
     while threads.iter().any(|t| !t.is_finished()) {
         job.works(&clients);
     }

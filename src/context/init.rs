@@ -23,13 +23,13 @@ pub struct World {
     /// Worker threads of the compute thread; they end with it.
     _pool: Option<Pool>,
     /// The other ranks of the host where oflaunch has not started them; left after everything else has ended.
-    _local: Option<Local>,
+    local: Option<Local>,
 }
 
 impl Drop for World {
     fn drop(&mut self) {
         // Under oflaunch the exit code tells; elsewhere nobody who would tell the others looks at it.
-        if self._local.is_some()
+        if self.local.is_some()
             && std::thread::panicking()
             && let Some(control) = self.ctx.control()
         {
@@ -107,7 +107,7 @@ pub fn init() -> Result<World> {
             RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?
         }
     };
-    Ok(World { _entered: ctx.enter(), ctx, _pool: pool, _local: local })
+    Ok(World { _entered: ctx.enter(), ctx, _pool: pool, local })
 }
 
 fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
@@ -259,7 +259,7 @@ pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> R
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
-        let world = World { _entered: ctx.enter(), ctx, _pool: None, _local: None };
+        let world = World { _entered: ctx.enter(), ctx, _pool: None, local: None };
         let out = f(&world);
         world.ctx.quiesce()?;
         out

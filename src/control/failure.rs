@@ -113,7 +113,14 @@ impl Failure {
 
     /// What a rank's own error means for its job.
     pub fn of_error(rank: usize, error: &Error) -> Failure {
-        Failure::of_rank(rank, kind_of(error), error.to_string()).in_places(error.places().iter().cloned())
+        let kind = kind_of(error);
+        let message = match (kind, error.help_text()) {
+            // It names the places of both ranks; that of one more would be in the way.
+            (FailureKind::Diverged, Some(help)) => format!("{}\n  help: {help}", error.message()),
+            (FailureKind::Diverged, None) => error.message().to_string(),
+            _ => error.to_string(),
+        };
+        Failure::of_rank(rank, kind, message).in_places(error.places().iter().cloned())
     }
 
     /// As it travels.

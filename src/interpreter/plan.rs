@@ -100,7 +100,11 @@ pub fn build_global(
         out_global,
         after,
         stream_key: stream_key(call, placement, &outs, &sig, asked),
-        text: OpText::new(call.short()),
+        text: OpText::new(match (call.target, outs.first()) {
+            // A call that makes a tensor has nothing else that says which.
+            (Some(Target::Global(_, sbp)), Some(out)) => format!("{}({out}) on {placement} as {sbp}", call.op.name()),
+            _ => call.short(),
+        }),
     };
     if let Some(pos) = placement.position(rank) {
         let boxes_in: Vec<Option<ShardBox>> = ins

@@ -8,7 +8,9 @@ use oflow_proto::control as pb;
 use crate::control::flight::Marks;
 
 /// A rank that has issued nothing for so long may be one that others wait for.
-const QUIET_MS: u64 = 2000;
+const QUIET_MS: u64 = 1000;
+/// Of a rank without trouble every so many-th beat goes on, from which the root sees who is slow.
+const SAMPLE: u32 = 32;
 
 /// The ranks of one host.
 #[derive(Default)]
@@ -20,6 +22,7 @@ pub struct Digest {
     exposed: BTreeSet<usize>,
     /// Ranks whose last beat the root has as one of a rank that waits or does not move.
     troubled: BTreeSet<usize>,
+    beats: BTreeMap<usize, u32>,
 }
 
 impl Digest {
@@ -44,8 +47,11 @@ impl Digest {
         }
         let trouble = beat.wait.is_some() || beat.last_ms >= QUIET_MS;
         let before = if trouble { !self.troubled.insert(rank) } else { self.troubled.remove(&rank) };
+        let count = self.beats.entry(rank).or_default();
+        *count = (*count + 1) % SAMPLE;
+        let sample = *count == 0;
         let sees_marks = rank == voice || self.exposed.contains(&rank);
-        if trouble || before || sees_marks {
+        if trouble || before || sees_marks || sample {
             let marks = if sees_marks { beat.marks.clone() } else { Vec::new() };
             told.push(pb::HeartbeatRequest { marks, ..beat });
         }

@@ -166,7 +166,9 @@ impl Streams {
         let late = now.saturating_duration_since(s.since) >= PATIENCE;
         if let Some(found) = self.first_difference(s.pair) {
             let [a, b] = s.pair.map(|r| self.op(r, found));
-            let exact = found == 1 || self.agreed(s.pair, found) + 1 == found;
+            let [before_a, before_b] = s.pair.map(|r| self.op(r, found - 1).map(|op| op.hash));
+            let known_before = before_a.is_some() && before_a == before_b;
+            let exact = found == 1 || known_before || self.agreed(s.pair, found) + 1 == found;
             if exact || late {
                 let after = self.agreed(s.pair, found);
                 return Some(self.name(s, a?, b?, (!exact).then_some(after)));

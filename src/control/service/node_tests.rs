@@ -1,11 +1,6 @@
 use super::*;
 use pb::answer::Answer as Wire;
 
-/// The answers since the last time, all of which were granted.
-fn granted(state: &mut NodeState) -> Vec<(u64, Answer)> {
-    state.take_answers().into_iter().map(|(ticket, outcome)| (ticket, outcome.unwrap())).collect()
-}
-
 fn hello(rank: u32) -> pb::JoinRequest {
     pb::JoinRequest { rank, version: "1.0".into(), registry_hash: 1, program_hash: 2 }
 }
@@ -18,7 +13,7 @@ fn answered(state: &mut NodeState, tickets: &[u64], answer: Wire) {
     state.answered(pb::Answer { tickets: tickets.to_vec(), answer: Some(answer) });
 }
 
-/// The answers, none of which refuses.
+/// The answers since the last time, all of which were granted.
 fn granted(state: &mut NodeState) -> Vec<(u64, Answer)> {
     state.take_answers().into_iter().map(|(ticket, outcome)| (ticket, outcome.unwrap())).collect()
 }

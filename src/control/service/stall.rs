@@ -69,11 +69,12 @@ impl Stalls {
     /// What a rank tells.
     pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
         let rank = beat.rank as usize;
+        let issued = now.checked_sub(Duration::from_millis(beat.last_ms)).unwrap_or(now);
         let view = self.ranks.entry(rank).or_insert_with(|| View {
             heard: now,
-            progress: 0,
-            calls: 0,
-            moved: now,
+            progress: beat.progress,
+            calls: beat.calls,
+            moved: issued,
             cpu_ms: [beat.cpu_ms; 2],
             queued_ms: [beat.queued_ms; 2],
             last: None,
@@ -83,7 +84,9 @@ impl Stalls {
             waited_ms: beat.waited_ms,
         });
         if (view.progress, view.calls) != (beat.progress, beat.calls) {
-            (view.progress, view.calls, view.moved) = (beat.progress, beat.calls, now);
+            // A collective of an older op ended just now at the latest.
+            view.moved = if view.progress == beat.progress { now } else { issued.max(view.moved) };
+            (view.progress, view.calls) = (beat.progress, beat.calls);
             (view.cpu_ms, view.queued_ms) = ([beat.cpu_ms; 2], [beat.queued_ms; 2]);
             self.warned.remove(&rank);
         }
@@ -151,7 +154,7 @@ impl Stalls {
         for (culprit, waiters) in by_culprit {
             found.extend(self.stalled(culprit, &waiters, now));
         }
-        found.extend(self.slow(now));
+        found.extend(self.slow());
         found
     }
 
@@ -172,7 +175,7 @@ impl Stalls {
                 Failure::of_rank(culprit, FailureKind::Stalled, format!("rank {culprit} stalls the job: {text}"));
             return Some(Finding::Failure(failure.in_places(places.into_iter().flatten())));
         }
-        self.warned.insert(culprit).then(|| Finding::Warning(text))
+        self.warned.insert(culprit).then_some(Finding::Warning(text))
     }
 
     fn waited(&self, rank: usize, now: Instant) -> Duration {
@@ -235,16 +238,16 @@ impl Stalls {
             let places = ranks.iter().filter_map(|r| self.place(*r));
             return Some(Finding::Failure(Failure::of_rank(ranks[0], FailureKind::Stalled, text).in_places(places)));
         }
-        self.warned.insert(ranks[0]).then(|| Finding::Warning(text))
+        self.warned.insert(ranks[0]).then_some(Finding::Warning(text))
     }
 
     /// A rank that moves, but for which the others wait most of the time.
-    fn slow(&mut self, now: Instant) -> Option<Finding> {
+    fn slow(&mut self) -> Option<Finding> {
         let shares: Vec<(usize, f64)> = self
             .ranks
             .iter()
             .filter_map(|(r, v)| {
-                let took = now.saturating_duration_since(v.window.0);
+                let took = v.heard.saturating_duration_since(v.window.0);
                 let moves = v.calls > v.window.2 + 3;
                 let share = (v.waited_ms - v.window.1.min(v.waited_ms)) as f64 / took.as_millis() as f64;
                 (took >= WINDOW && moves).then_some((*r, share))
@@ -254,7 +257,7 @@ impl Stalls {
             return None;
         }
         for view in self.ranks.values_mut() {
-            view.window = (now, view.waited_ms, view.calls);
+            view.window = (view.heard, view.waited_ms, view.calls);
         }
         let (slow, own) = shares.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1))?;
         let others: Vec<f64> = shares.iter().filter(|(r, _)| *r != slow).map(|(_, s)| *s).collect();
