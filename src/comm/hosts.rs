@@ -126,10 +126,10 @@ impl HostsTransport {
     }
 }
 
-impl HostsTransport {
-    /// Payload bytes posted so far to ranks of other hosts.
+impl HostsComm {
+    /// Payload bytes sent so far to ranks of other hosts.
     pub fn sent_to_other_hosts(&self) -> u64 {
-        self.sent.get()
+        self.with_transport(|t| t.sent.get())
     }
 }
 

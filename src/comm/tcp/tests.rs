@@ -101,10 +101,10 @@ fn a_long_all_reduce_crosses_the_network_once() {
                     let mut buf = data(dtype, seed as u64, rank, n);
                     let expected = reduced(dtype, ReduceOp::Sum, seed as u64, &ranks, n);
                     let group = Group { ranks, me };
-                    let before = comm.with_transport(|t| t.sent_to_other_hosts());
+                    let before = comm.sent_to_other_hosts();
                     comm.all_reduce(&group, &tag(1, "sum"), &mut buf, dtype, ReduceOp::Sum).unwrap();
                     assert!(buf == expected, "{dtype} {hosts:?} from {from}");
-                    let network = comm.with_transport(|t| t.sent_to_other_hosts()) - before;
+                    let network = comm.sent_to_other_hosts() - before;
                     sums.push((dtype, from, n, network));
                 }
             }
