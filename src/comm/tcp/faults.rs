@@ -184,7 +184,7 @@ fn beside(strangers: impl FnOnce(SocketAddr) -> Vec<TcpStream>, token: [&[u8]; 2
 fn strangers_do_no_harm() {
     let garbage = |to: SocketAddr| {
         let mut rng = Lcg(5);
-        let mut knock = |bytes: Vec<u8>| {
+        let knock = |bytes: Vec<u8>| {
             let mut s = TcpStream::connect(to).unwrap();
             // It may have been refused in the middle.
             let _ = s.write_all(&bytes);
