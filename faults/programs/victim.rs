@@ -2,7 +2,7 @@
 //! rank. The lines that the reports must name carry a mark, `// @name`; the matrix looks their numbers up here.
 //!
 //! ```text
-//! victim --dir FOLDER [--steps N] [--until FILE] [--fault KIND --rank R --step N]
+//! victim --dir FOLDER [--steps N] [--until FILE] [--save FOLDER] [--fault KIND --rank R --step N]
 //! ```
 //!
 //! It ends after that many steps, or once rank 0 sees the file.
@@ -11,8 +11,12 @@ use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use oflow::World;
+use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
 use oflow::prelude::*;
+use oflow::state::{LoadState, SaveState, Stateful};
 
+/// Elements of what is saved besides the weights, so that saving takes a while and fills small disks.
+const BALLAST: usize = 96 << 10;
 /// Rows of a rank's batch, and widths of the net.
 const ROWS: usize = 8;
 const WIDTH: usize = 16;
@@ -24,6 +28,7 @@ struct Plan {
     step: usize,
     steps: usize,
     until: Option<String>,
+    save: Option<String>,
     /// Where ranks tell their process ids and the time of the fault.
     folder: String,
 }
@@ -39,6 +44,7 @@ impl Plan {
             step: number("--step").unwrap_or(usize::MAX),
             steps: number("--steps").unwrap_or(usize::MAX),
             until: value("--until"),
+            save: value("--save"),
             folder: value("--dir").unwrap_or_default(),
         }
     }
@@ -47,10 +53,15 @@ impl Plan {
     fn here(&self, fault: &str, world: &World, step: usize) -> bool {
         let here = self.fault == fault && self.rank == world.rank() && self.step == step;
         if here {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
-            self.tell("fault", &format!("{now:.6}"));
+            self.tell_fault();
         }
         here
+    }
+
+    /// Notes the time.
+    fn tell_fault(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
+        self.tell("fault", &format!("{now:.6}"));
     }
 
     /// Writes a file that is there whole or not at all.
@@ -65,6 +76,20 @@ impl Plan {
     }
 }
 
+/// What is saved.
+struct State<'a>(&'a [(&'a str, &'a Tensor)]);
+
+impl Stateful for State<'_> {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        self.0.iter().for_each(|(name, tensor)| to.tensor(name, tensor));
+        Ok(())
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        self.0.iter().for_each(|(name, tensor)| from.fill(name, tensor));
+        Ok(())
+    }
+}
+
 fn main() -> Result<()> {
     let plan = Plan::read();
     let world = oflow::init()?;
@@ -74,7 +99,14 @@ fn main() -> Result<()> {
     let w1 = randn([WIDTH, WIDTH], (&all, sbp![B]).dtype(DType::F64))?;
     let w2 = randn([WIDTH, 1], (&all, sbp![B]).dtype(DType::F64))?;
     let (w1, w2) = (w1.mul(0.1)?.requires_grad_(true)?, w2.mul(0.1)?.requires_grad_(true)?);
+    let ballast = full([BALLAST], 1.0, (&all, sbp![S(0)]).dtype(DType::F64))?;
+    let mut manager = plan.save.as_ref().map(|dir| CheckpointManager::new(dir, CheckpointOptions::default()));
     for step in 0..plan.steps {
+        if let Some(manager) = &mut manager {
+            let state = State(&[("w1", &w1), ("w2", &w2), ("ballast", &ballast)]);
+            // Not the fault, but the moment at which it shows.
+            manager.save_async(step as u64, &[("net", &state)]).inspect_err(|_| plan.tell_fault())?; // @save
+        }
         if plan.here("exits-early", &world, step) {
             return Ok(());
         }
@@ -151,6 +183,9 @@ fn main() -> Result<()> {
             }
             break;
         }
+    }
+    if let Some(manager) = manager {
+        manager.finish()?;
     }
     world.barrier()
 }

@@ -145,7 +145,7 @@ pub fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
         let at = random.within(0..out.len() + 1);
         match random.within(0..6) {
             0 if at < out.len() => out[at] ^= 1 << random.within(0..8),
-            1 if at < out.len() => out[at] = random.next() as u8,
+            1 if at < out.len() => out[at] = random.draw() as u8,
             2 => out.truncate(at),
             3 => {
                 // A length or a count that promises too much.
@@ -158,7 +158,7 @@ pub fn mutate(bytes: &[u8], random: &mut Random) -> Vec<u8> {
                 out.splice(at..at, part);
             }
             _ => {
-                let noise: Vec<u8> = (0..random.within(1..17)).map(|_| random.next() as u8).collect();
+                let noise: Vec<u8> = (0..random.within(1..17)).map(|_| random.draw() as u8).collect();
                 out.splice(at..at, noise);
             }
         }
@@ -178,11 +178,11 @@ pub fn message(random: &mut Random, depth: usize) -> Vec<u8> {
             }
             2 => {
                 out.push(number << 3 | 1);
-                out.extend(random.next().to_le_bytes());
+                out.extend(random.draw().to_le_bytes());
             }
             3 => {
                 out.push(number << 3 | 5);
-                out.extend((random.next() as u32).to_le_bytes());
+                out.extend((random.draw() as u32).to_le_bytes());
             }
             kind => {
                 let body = match kind {
@@ -207,7 +207,7 @@ fn interesting(random: &mut Random) -> u64 {
         2 => u64::from(u32::MAX),
         3 => u64::MAX,
         4 => 1 << 63,
-        5 => random.next(),
+        5 => random.draw(),
         _ => random.within(0..6) as u64,
     }
 }
@@ -249,7 +249,7 @@ pub fn json(random: &mut Random, depth: usize) -> String {
 
 /// Bytes without any meaning.
 pub fn noise(length: usize, random: &mut Random) -> Vec<u8> {
-    (0..length).map(|_| random.next() as u8).collect()
+    (0..length).map(|_| random.draw() as u8).collect()
 }
 
 /// Everything that is wrong without a token: what is sent to a port, by name.

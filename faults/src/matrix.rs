@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -40,15 +41,17 @@ pub struct Outcome {
     pub end: Option<Duration>,
     /// What is wrong; nothing: passed.
     pub wrong: Vec<String>,
+    /// Whether the case cannot be run here: nothing may be mounted, for instance.
+    pub skipped: bool,
     /// Where its logs are.
     pub folder: PathBuf,
 }
 
 impl Matrix {
-    /// Builds the victim.
-    pub fn new(setup: Setup) -> Result<Matrix, String> {
+    /// Builds the victim, if it has not been built already.
+    pub fn new(setup: Setup, victim: Option<PathBuf>) -> Result<Matrix, String> {
         let source = job::victim();
-        let victim = job::build(&setup, &source)?;
+        let victim = victim.map_or_else(|| job::build(&setup, &source), Ok)?;
         let text = fs::read_to_string(&source).map_err(|e| format!("{}: {e}", source.display()))?;
         let mark = |(i, line): (usize, &str)| Some((line.rsplit_once("// @")?.1.trim().to_string(), i as u32 + 1));
         let lines = text.lines().enumerate().filter_map(mark).collect();
@@ -84,7 +87,19 @@ impl Matrix {
         if case.act == Act::LimitMemory {
             order.program = limited(&self.setup.work, &self.victim, rank)?;
         }
+        let saves = matches!(case.act, Act::KillSaving | Act::FillDisk);
+        let checkpoints = self.setup.work.join(format!("{name}-checkpoints"));
+        if saves {
+            order.args.extend(["--save".into(), checkpoints.display().to_string()]);
+        }
         let told = |e: std::io::Error| format!("{name}: {e}");
+        let _disk = match case.act {
+            Act::FillDisk => match SmallDisk::mount(&checkpoints)? {
+                Some(disk) => Some(disk),
+                None => return Ok(Outcome { report: None, end: None, wrong: vec![], skipped: true, folder }),
+            },
+            _ => None,
+        };
         let mut job = self.setup.start(&name, &order).map_err(told)?;
         let fault = match strike(&mut job, case, world, rank, moment) {
             Ok(fault) => fault,
@@ -107,6 +122,11 @@ impl Matrix {
         if gone {
             wrong.extend(job.leftovers());
         }
+        if saves {
+            wrong.extend(self.damaged(&checkpoints)?);
+            // Of a disk that is taken away the files go with it.
+            let _may_stay = fs::remove_dir_all(&checkpoints);
+        }
         if !wrong.is_empty() {
             wrong.push(format!(
                 "planted: rank {rank} of {world} on {} hosts, step {step}, moment {moment:?}",
@@ -118,7 +138,19 @@ impl Matrix {
             // What cannot be removed lies in the work folder, which the caller removes.
             let _may_stay = fs::remove_dir_all(&folder);
         }
-        Ok(Outcome { report, end, wrong, folder })
+        Ok(Outcome { report, end, wrong, skipped: false, folder })
+    }
+
+    /// What is wrong with the checkpoints of a folder: each that is there must be whole.
+    fn damaged(&self, checkpoints: &Path) -> Result<Option<String>, String> {
+        let there = fs::read_dir(checkpoints).into_iter().flatten().flatten();
+        if !there.into_iter().any(|e| e.file_name().to_string_lossy().starts_with("step-")) {
+            return Ok(None);
+        }
+        let mut oflow = Command::new(self.setup.oflaunch.with_file_name("oflow"));
+        let output = oflow.args(["ckpt", "verify"]).arg(checkpoints).output().map_err(|e| format!("oflow: {e}"))?;
+        let text = || String::from_utf8_lossy(&[output.stdout.clone(), output.stderr.clone()].concat()).into_owned();
+        Ok((!output.status.success()).then(|| format!("half a checkpoint is left: {}", text())))
     }
 
     /// Compares what was reported with what was done. Returns how long the report took.
@@ -183,7 +215,7 @@ impl Matrix {
 fn strike(job: &mut Started, case: &Case, world: usize, rank: usize, moment: Duration) -> Result<f64, String> {
     let folder = job.folder.clone();
     let number = |name: String| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<f64>().ok();
-    if case.planted() {
+    if case.planted() || case.act == Act::FillDisk {
         return until(job, "the fault", || number("fault".into()));
     }
     let mut pids = vec![];
@@ -198,10 +230,10 @@ fn strike(job: &mut Started, case: &Case, world: usize, rank: usize, moment: Dur
         None => Err("a process id of 0".to_string()),
     };
     match case.act {
-        Act::KillRank => signal(Signal::KILL)?,
+        Act::KillRank | Act::KillSaving => signal(Signal::KILL)?,
         Act::StopRank => signal(Signal::STOP)?,
         Act::KillAgent(host) => job.signal_agent(host, Signal::KILL).map_err(|e| e.to_string())?,
-        Act::Planted | Act::LimitMemory => {}
+        Act::Planted | Act::LimitMemory | Act::FillDisk => {}
     }
     Ok(fault)
 }
@@ -220,6 +252,27 @@ fn until<T>(job: &mut Started, what: &str, mut ready: impl FnMut() -> Option<T>)
             return Err(format!("waited for {what} in vain"));
         }
         std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A file system in memory with room for two or three checkpoints, for as long as this lives.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Nothing where one may not mount.
+    fn mount(at: &Path) -> Result<Option<SmallDisk>, String> {
+        fs::create_dir_all(at).map_err(|e| format!("{}: {e}", at.display()))?;
+        let mut mount = Command::new("mount");
+        let output = mount.args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(at).output();
+        Ok(output.is_ok_and(|o| o.status.success()).then(|| SmallDisk(at.to_path_buf())))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // A process that is left in it holds it; it is reported as left.
+        let _busy = Command::new("umount").arg(&self.0).output();
+        let _busy_too = fs::remove_dir(&self.0);
     }
 }
 

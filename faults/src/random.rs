@@ -14,7 +14,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,12 +24,12 @@ impl Random {
 
     /// One of the range, which must not be empty.
     pub fn within(&mut self, range: Range<usize>) -> usize {
-        range.start + (self.next() % (range.end - range.start) as u64) as usize
+        range.start + (self.draw() % (range.end - range.start) as u64) as usize
     }
 
     /// Between nothing and `most`.
     pub fn moment(&mut self, most: Duration) -> Duration {
-        Duration::from_micros(self.next() % (most.as_micros() as u64 + 1))
+        Duration::from_micros(self.draw() % (most.as_micros() as u64 + 1))
     }
 }
 
@@ -45,6 +45,6 @@ mod tests {
             assert!((2..5).contains(&n));
             assert_eq!(n, b.within(2..5));
         }
-        assert_ne!(Random::new(1).next(), Random::new(2).next());
+        assert_ne!(Random::new(1).draw(), Random::new(2).draw());
     }
 }

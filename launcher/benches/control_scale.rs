@@ -171,10 +171,12 @@ fn ranks(port: u16, own: std::ops::Range<usize>, world: usize) -> Outcome<()> {
                     nodes: 1,
                     master_addr: "127.0.0.1".into(),
                     master_port: port,
+                    address: None,
                     token,
                     shm_fd: None,
                     report: false,
                     threads: None,
+                    address: None,
                 };
                 ready.wait();
                 let client = ControlClient::connect(&env, hello())?;

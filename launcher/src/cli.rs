@@ -140,7 +140,8 @@ pub struct Hosts {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Folder with ca.pem, cert.pem and key.pem: hosts speak TLS with each other and know each other by certificates too
+    /// Folder with ca.pem, cert.pem and key.pem: hosts speak TLS with each other and know each other by
+    /// certificates too. Needs an oflaunch built with `--features tls`
     #[arg(long, value_name = "DIR")]
     pub tls_dir: Option<PathBuf>,
 }

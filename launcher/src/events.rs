@@ -20,6 +20,7 @@ pub const EVENTS: &[(&str, &str)] = &[
     ("rank-ended", "`rank`, `pid`, `code` (128 and the signal's number after a signal), `message`"),
     ("failure", "why the job ends before its time: `rank` or null, `kind`, `message`, `places`"),
     ("warning", "`message`, and `rank` where it is about one"),
+    ("published", "what a rank told with `ControlClient::publish`, on node 0: `rank`, `topic`, `text`"),
     ("restart", "all ranks are started again: `restart`, `world`"),
     ("end", "`code`: the exit code of oflaunch"),
 ];

@@ -65,6 +65,11 @@ impl Ended {
 
     /// What it means for the job.
     pub fn failure(&self) -> Failure {
+        // Who fails because another is gone is not to blame, if nothing is known against that one but that it is gone.
+        if let (None, 1, Some(gone)) = (self.status.signal(), self.code(), gone_early(&self.tail)) {
+            let message = format!("rank {gone} ended while others needed it: {}", self.describe());
+            return Failure::of_rank(gone, FailureKind::Exited, message);
+        }
         let kind = match (self.status.signal(), self.code()) {
             // Others kill too, but where a limit on memory has just been met it is that.
             (Some(9), _) if self.out_of_memory => FailureKind::OutOfMemory,
@@ -104,6 +109,13 @@ impl Ended {
             },
         }
     }
+}
+
+/// The rank that had ended while the one with this output still waited for it.
+fn gone_early(tail: &[String]) -> Option<usize> {
+    let message = error_message(tail)?;
+    let (rank, rest) = message.strip_prefix("rank ")?.split_once(' ')?;
+    rest.starts_with("has ended while ").then(|| rank.parse().ok())?
 }
 
 /// What the system says where a file cannot grow.
@@ -190,6 +202,16 @@ mod tests {
         let starved = Ended { out_of_memory: true, ..ended(9, &[]) };
         assert_eq!(kinds(&starved), FailureKind::OutOfMemory);
         assert!(starved.describe().ends_with("signal 9 (SIGKILL) because its memory had run out"));
+        let waited = ended(
+            1 << 8,
+            &["Error: rank 5 has ended while rank 2 waits for rank 5 to send, in barrier of 'x' #8 (t.rs:9)"],
+        );
+        let failure = waited.failure();
+        assert_eq!((failure.rank, failure.kind), (Some(5), FailureKind::Exited));
+        assert!(
+            failure.message.starts_with("rank 5 ended while others needed it: rank 2 (pid 123) failed: rank 5 has")
+        );
+        assert_eq!(ended(1 << 8, &["Error: rank 5 has other shapes"]).failure().rank, Some(2));
         let killed = ended(9, &[]).describe();
         assert!(killed.starts_with("rank 2 (pid 123) was killed by signal 9 (SIGKILL)"), "{killed}");
         assert!(ended(0, &[]).success());

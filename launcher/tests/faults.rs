@@ -13,7 +13,7 @@ fn matrix() -> &'static Matrix {
         let work = Path::new(env!("CARGO_TARGET_TMPDIR")).join("faults");
         std::fs::create_dir_all(&work).unwrap();
         let oflaunch = PathBuf::from(env!("CARGO_BIN_EXE_oflaunch"));
-        let matrix = Matrix::new(Setup { oflaunch, work }).unwrap_or_else(|e| panic!("{e}"));
+        let matrix = Matrix::new(Setup { oflaunch, work }, None).unwrap_or_else(|e| panic!("{e}"));
         // Other tests may run beside.
         matrix.patience(3)
     })

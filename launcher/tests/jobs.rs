@@ -76,6 +76,50 @@ fn global_tensors_on_1_2_4_and_8_ranks() {
     }
 }
 
+/// Starts the job on several hosts, each an oflaunch of its own, with so many ranks.
+fn hosts(folder: &Folder, sizes: &[usize], mode: &[&str]) -> Vec<Running> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let start = |(node, nproc): (usize, &usize)| {
+        let mut command = oflaunch(folder);
+        command
+            .args(["--nnodes", &sizes.len().to_string(), "--node-rank", &node.to_string()])
+            .args(["--rdzv", &format!("127.0.0.1:{port}"), "-n", &nproc.to_string(), "--threads", "1", job(), "--"])
+            .args(mode)
+            .env("OFLOW_TOKEN", "ab".repeat(32));
+        Running::of(&mut command)
+    };
+    sizes.iter().enumerate().map(start).collect()
+}
+
+#[test]
+fn several_hosts_compute_what_one_does() {
+    for sizes in [&[2, 2][..], &[1, 3, 2]] {
+        let folder = Folder::new();
+        let n: usize = sizes.iter().sum();
+        let total: usize = (0..12 * n).sum();
+        for (node, running) in hosts(&folder, sizes, &["arithmetic"]).into_iter().enumerate() {
+            let (status, out, err) = running.finish_all();
+            assert_eq!((status.code(), err.as_str()), (Some(0), ""));
+            assert_eq!(out, if node == 0 { format!("[rank 0] {n} ranks: {total}\n") } else { String::new() });
+        }
+    }
+}
+
+#[test]
+fn a_killed_launcher_ends_the_ranks_of_other_hosts() {
+    let folder = Folder::new();
+    let mut all = hosts(&folder, &[2, 1], &["forever", folder.path().to_str().unwrap()]);
+    let pids = folder.pids(3);
+    let start = Instant::now();
+    drop(all.remove(1));
+    let (status, text) = all.remove(0).finish();
+    let took = start.elapsed();
+    assert_eq!(status.code(), Some(1), "{text}");
+    assert!(took < Duration::from_secs(5), "took {took:?}");
+    assert!(text.contains("oflaunch: node 1 (") && text.contains(") is lost: "), "{text}");
+    assert_gone(&pids);
+}
+
 #[test]
 fn every_rank_plans_under_the_launchers_cost_model() {
     let folder = Folder::new();

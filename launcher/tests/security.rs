@@ -146,6 +146,9 @@ fn without_the_token_every_call_is_refused() {
             assert!(!status.message().contains(&target.token), "{status}");
         }
     }
+    // It is logged, though not once for each.
+    let refused = "oflaunch: control service: refused ";
+    wait_for("the refusal in the log", LONG, || target.job.stderr(0).contains(refused).then_some(()));
     target.unharmed();
 }
 

@@ -130,6 +130,7 @@ impl Job {
             nodes: part.nodes,
             master_addr: "127.0.0.1".into(),
             master_port: port,
+            address: None,
             token: self.token.clone(),
             shm_fd: None,
             report: false,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -56,6 +56,8 @@ pub(super) struct Shared {
     pub(super) vitals: OnceLock<Vitals>,
     /// Heartbeats that are wanted at once.
     pub(super) beat: Notify,
+    /// What to add to this host's clock to have node 0's, in nanoseconds.
+    pub(super) clock_offset: AtomicI64,
     failed: AtomicBool,
     news: Mutex<News>,
 }
@@ -261,6 +263,22 @@ impl ControlClient {
         if let Err(e) = self.report_failure(&Failure::of_error(self.rank, error)) {
             tracing::debug!("could not tell of a divergence: {e}");
         }
+    }
+
+    /// What to add to this host's clock to have node 0's, in nanoseconds: to put times of several hosts in one order. 0 on
+    /// node 0, and for the first second elsewhere.
+    pub fn clock_offset(&self) -> i64 {
+        self.shared.clock_offset.load(Ordering::Relaxed)
+    }
+
+    /// Tells node 0's launcher something for its log of events (`oflaunch --events`): a metric, for instance.
+    ///
+    /// # Errors
+    /// The service cannot be reached.
+    pub fn publish(&self, topic: &str, text: &str) -> Result<()> {
+        let request = pb::PublishRequest { rank: self.rank as u32, topic: topic.into(), text: text.into() };
+        let mut stub = self.stub.clone();
+        self.call(async move { stub.publish(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
     /// Whether the job is known to have failed. Costs one load.

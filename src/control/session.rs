@@ -1,5 +1,6 @@
 //! What runs on the client's thread: connecting, joining, heartbeats, and listening for the news of a failure.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -147,8 +148,10 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
         let carries = told.with(&beat);
         match stub.heartbeat(timed(beat, LOST_AFTER)).await {
             Ok(reply) => {
+                let reply = reply.into_inner();
+                shared.clock_offset.store(reply.clock_offset_ns, Ordering::Relaxed);
                 told = carries;
-                told.ask = reply.into_inner().ask;
+                told.ask = reply.ask;
                 if told.ask.is_some() {
                     shared.beat.notify_one();
                 }

@@ -46,7 +46,7 @@ fn every_changed_byte_is_found() {
             fs::write(&path, bytes).unwrap();
             let e = Checkpoint::open(&dir).unwrap().verify().unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Storage);
-            assert!(e.to_string().contains(&format!("{name}")), "{e}");
+            assert!(e.to_string().contains(name), "{e}");
             if i >= header && i % 16 == 0 {
                 let e = loaded(tmp.path(), 2).unwrap_err().to_string();
                 assert!(e.contains("is damaged: bytes") && e.contains("of 'model."), "{e}");

@@ -17,14 +17,14 @@ use std::time::Duration;
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
 use oflow::comm::tcp::local_address;
-use oflow::control::service::{Agent, Assignment, Next};
+use oflow::control::service::{Agent, Assignment, Next, NodeEvent};
 use oflow::control::{
     ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token,
 };
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 use crate::cli::{Cli, Hosts, Profile, Way, describe};
 use crate::events::Events;
@@ -176,6 +176,9 @@ async fn run_ranks(
     if let Some(line) = meeting.invitation {
         output.say(&line).await;
     }
+    if let Some(told) = agent.events() {
+        tokio::spawn(keep(told, job.events.clone()));
+    }
     // Until all hosts are there nothing runs, and a signal may end us.
     let mut part = agent.assigned().await.map_err(|e| Failed::new(e.to_string()))?;
     // Before the first rank exists: from here on a Ctrl-C must not end us without it.
@@ -243,6 +246,7 @@ async fn run_ranks(
                     && job_code != 0
                     && let Some(failure) = agent.failure()
                 {
+                    job.events.failure(&failure);
                     output.say(&failure.message).await;
                 }
                 break Ok(job_code);
@@ -275,6 +279,15 @@ async fn run_ranks(
 }
 
 #[allow(clippy::too_many_arguments)]
+/// Writes what ranks have published into the log of events. Warnings of the service are there already.
+async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
+    while let Some(NodeEvent { rank, topic, text }) = told.recv().await {
+        if rank.is_some() {
+            events.tell("published", json!({ "rank": rank, "topic": topic, "text": text }));
+        }
+    }
+}
+
 fn recipe(
     job: &Job,
     part: Assignment,

@@ -104,6 +104,16 @@ fn poison_ends_waits_at_once_and_names_the_dead() {
 }
 
 #[test]
+fn the_dead_rank_of_a_host_that_is_not_the_first_has_its_number_in_the_job() {
+    let (arena, _fd) = ShmArena::create(2, 4096).unwrap();
+    let options = ShmOptions { spins: 0, timeout: Duration::from_secs(10), first: 4 };
+    let comm = arena.comm(0, options).unwrap();
+    arena.poison(1, 137);
+    let text = comm.barrier(&Group { ranks: vec![0, 1], me: 0 }, &tag(8, "step")).unwrap_err().to_string();
+    assert!(text.starts_with("rank 5 died with code 137 while rank 4 waits for rank 5"), "{text}");
+}
+
+#[test]
 fn a_rank_that_ends_is_named() {
     let e = woken(|c| c.barrier(&all(c), &tag(8, "step")).unwrap_err(), |_, comm| drop(comm));
     assert_eq!(e.kind(), ErrorKind::Peer);

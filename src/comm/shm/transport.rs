@@ -113,6 +113,7 @@ impl ShmTransport {
     fn alarm(&self, call: &Call, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
         let (me, name) = (self.first + self.rank, self.first + on);
         if let Some((rank, code)) = self.arena.poisoned() {
+            let rank = self.first + rank;
             return Some(Error::peer(format!("rank {rank} died with code {code} while rank {me} {}", line())));
         }
         if self.arena.link(self.rank, on).rejected() {

@@ -13,7 +13,7 @@ fn answered(state: &mut NodeState, tickets: &[u64], answer: Wire) {
     state.answered(pb::Answer { tickets: tickets.to_vec(), answer: Some(answer) });
 }
 
-/// The answers, none of which refuses.
+/// The answers since the last time, all of which were granted.
 fn granted(state: &mut NodeState) -> Vec<(u64, Answer)> {
     state.take_answers().into_iter().map(|(ticket, outcome)| (ticket, outcome.unwrap())).collect()
 }

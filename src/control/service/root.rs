@@ -488,7 +488,7 @@ impl RootState {
         let json = failure.to_json().into_bytes();
         self.verdict = Some(Verdict { failure, code, restarts });
         let message = pb::Failed { failure: json, code: code.map(u32::from), restarts };
-        self.to_all(|_| Down::Failed(message.clone()));
+        self.tell_all(|_| Down::Failed(message.clone()));
         if matches!(self.phase, Phase::Gathering(_)) {
             self.over(code.unwrap_or(1));
         }
@@ -527,7 +527,7 @@ impl RootState {
 
     fn over(&mut self, code: u8) {
         self.phase = Phase::Over;
-        self.to_all(|_| Down::Over(u32::from(code)));
+        self.tell_all(|_| Down::Over(u32::from(code)));
     }
 
     fn begin_if_all_are_there(&mut self, now: Instant) {
@@ -593,7 +593,7 @@ impl RootState {
         self.out.push((node, pb::Down { item: Some(item) }));
     }
 
-    fn to_all(&mut self, item: impl Fn(&Node) -> Down) {
+    fn tell_all(&mut self, item: impl Fn(&Node) -> Down) {
         let items: Vec<(u64, Down)> = self.nodes.iter().map(|(id, node)| (*id, item(node))).collect();
         items.into_iter().for_each(|(id, item)| self.send(id, item));
     }

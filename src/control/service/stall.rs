@@ -175,7 +175,7 @@ impl Stalls {
                 Failure::of_rank(culprit, FailureKind::Stalled, format!("rank {culprit} stalls the job: {text}"));
             return Some(Finding::Failure(failure.in_places(places.into_iter().flatten())));
         }
-        self.warned.insert(culprit).then(|| Finding::Warning(text))
+        self.warned.insert(culprit).then_some(Finding::Warning(text))
     }
 
     fn waited(&self, rank: usize, now: Instant) -> Duration {
@@ -238,7 +238,7 @@ impl Stalls {
             let places = ranks.iter().filter_map(|r| self.place(*r));
             return Some(Finding::Failure(Failure::of_rank(ranks[0], FailureKind::Stalled, text).in_places(places)));
         }
-        self.warned.insert(ranks[0]).then(|| Finding::Warning(text))
+        self.warned.insert(ranks[0]).then_some(Finding::Warning(text))
     }
 
     /// A rank that moves, but for which the others wait most of the time.
