@@ -176,7 +176,6 @@ fn ranks(port: u16, own: std::ops::Range<usize>, world: usize) -> Outcome<()> {
                     shm_fd: None,
                     report: false,
                     threads: None,
-                    address: None,
                 };
                 ready.wait();
                 let client = ControlClient::connect(&env, hello())?;

@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(show(Bind::Numa, 3, 2), "0,2,4,6 | 1,3 | 5,7");
         assert_eq!(show(Bind::Numa, 2, 5), "0,2,4,6 | 1,3,5,7");
         assert_eq!(show(Bind::Numa, 1, 4), "1,3,5,7");
-        let one = bind(Bind::Numa, &cores, &[cores.clone()], 2, 4).unwrap();
+        let one = bind(Bind::Numa, &cores, std::slice::from_ref(&cores), 2, 4).unwrap();
         assert_eq!(one, bind(Bind::Cores, &cores, &[], 2, 4).unwrap());
     }
 

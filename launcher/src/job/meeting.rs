@@ -105,8 +105,11 @@ fn invitation(token: &Token, args: impl Iterator<Item = String>) -> String {
         ours &= word != "--";
         if ours && word == "--node-rank" {
             skip = true;
-        } else if !std::mem::take(&mut skip) && !(ours && word.starts_with("--node-rank=")) {
-            words.push(quote(&word));
+        } else {
+            let number = std::mem::take(&mut skip) || (ours && word.starts_with("--node-rank="));
+            if !number {
+                words.push(quote(&word));
+            }
         }
     }
     format!("whoever has the job's token may join; on each other host run\n  {}", words.join(" "))

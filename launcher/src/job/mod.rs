@@ -197,20 +197,9 @@ async fn run_ranks(
         let arena = ShmArena::create(job.nproc, ARENA_BYTES_PER_RANK).map_err(|e| Failed::new(e.to_string()));
         let ended = match arena {
             Ok((arena, fd)) => {
-                let recipes = (0..job.nproc)
-                    .map(|local| {
-                        recipe(
-                            job,
-                            part,
-                            local,
-                            &agent,
-                            &meeting.token,
-                            fd.as_raw_fd(),
-                            farm.as_ref(),
-                            flights.as_ref(),
-                        )
-                    })
-                    .collect();
+                let (farm, flights) = (farm.as_ref(), flights.as_ref());
+                let given = Given { token: &meeting.token, arena: fd.as_raw_fd(), farm, flights };
+                let recipes = (0..job.nproc).map(|local| recipe(job, part, local, &agent, &given)).collect();
                 let (output, signals) = (output.clone(), &mut signals);
                 let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
                 // The descriptor is open until every rank has been started.
@@ -288,16 +277,16 @@ async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
     }
 }
 
-fn recipe(
-    job: &Job,
-    part: Assignment,
-    local: usize,
-    agent: &Agent,
-    token: &Token,
+/// What every rank of this host is given alike.
+struct Given<'a> {
+    token: &'a Token,
     arena: RawFd,
-    farm: Option<&Farm>,
-    flights: Option<&Flights>,
-) -> Recipe {
+    farm: Option<&'a Farm>,
+    flights: Option<&'a Flights>,
+}
+
+fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Given) -> Recipe {
+    let Given { token, arena, farm, flights } = given;
     let address = agent.address();
     let env = LaunchEnv {
         rank: part.first_rank + local,
@@ -308,8 +297,8 @@ fn recipe(
         nodes: part.nodes,
         master_addr: address.ip().to_string(),
         master_port: address.port(),
-        token: token.clone(),
-        shm_fd: Some(arena),
+        token: (*token).clone(),
+        shm_fd: Some(*arena),
         // What the user has set the ranks inherit.
         address: match &job.hosts.rdzv {
             Some(rdzv) if std::env::var_os(ADDRESS_VARIABLE).is_none() => local_address(rdzv.as_str()).ok(),
