@@ -244,7 +244,7 @@ fn noise_and_damaged_conversations_do_no_harm() {
     other.works(&others);
     let recorded = [other.tap.said(), tap.said()];
     assert!(recorded.iter().all(|r| r.len() > 100));
-    let threads = noise([job.root(), job.agents[1].0.address()], &recorded);
+    let threads = noise([job.root(), job.agents[0].0.address()], &recorded);
     while threads.iter().any(|t| !t.is_finished()) {
         job.works(&clients);
     }

@@ -153,6 +153,7 @@ fn kind_of(error: &Error) -> FailureKind {
         ErrorKind::Diverged => FailureKind::Diverged,
         ErrorKind::Memory => FailureKind::OutOfMemory,
         ErrorKind::Link => FailureKind::LinkLost,
+        ErrorKind::Storage => FailureKind::Storage,
         ErrorKind::Io if cannot_store(error) => FailureKind::Storage,
         _ => FailureKind::Error,
     }
@@ -205,6 +206,7 @@ mod tests {
             (Error::memory("x"), FailureKind::OutOfMemory),
             (Error::link("x"), FailureKind::LinkLost),
             (io(std::io::ErrorKind::StorageFull), FailureKind::Storage),
+            (Error::storage("a checkpoint was not written"), FailureKind::Storage),
             (io(std::io::ErrorKind::NotFound), FailureKind::Error),
             (Error::shape("x"), FailureKind::Error),
         ] {

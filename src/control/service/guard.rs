@@ -172,19 +172,30 @@ impl Told {
     }
 }
 
+/// The connection of a call. Under TLS it stands inside what the call knows of that.
+fn peer_of(request: &Request<()>) -> Option<Peer> {
+    let plain = request.extensions().get::<Peer>().cloned();
+    #[cfg(feature = "tls")]
+    let plain = plain.or_else(|| {
+        let tls = request.extensions().get::<tonic::transport::server::TlsConnectInfo<Peer>>();
+        tls.map(|info| info.get_ref().clone())
+    });
+    plain
+}
+
 /// Lets calls with the token pass, and with them their connection.
 pub fn check_token(token: Token, log: Log) -> impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone {
     let told: Arc<std::sync::Mutex<Told>> = Arc::default();
     move |request: Request<()>| {
-        let peer = request.extensions().get::<Peer>();
+        let peer = peer_of(&request);
         let given = request.metadata().get(TOKEN_KEY);
         if given.is_some_and(|given| token.matches(given.as_bytes())) {
-            if let Some(peer) = peer {
+            if let Some(peer) = &peer {
                 peer.member.store(true, Ordering::Relaxed);
             }
             return Ok(request);
         }
-        let from = peer.map_or("somebody".to_string(), |p| p.address.ip().to_string());
+        let from = peer.as_ref().map_or("somebody".to_string(), |p| p.address.ip().to_string());
         let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         told.count += 1;
         if told.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
