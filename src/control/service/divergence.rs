@@ -2,8 +2,9 @@
 //!
 //! Streams are compared by the marks that heartbeats carry: hashes of everything that a rank has issued, at ordinals that
 //! ranks at different positions have in common. Equal hashes at one ordinal mean equal streams up to there, so a difference is
-//! never a false alarm, however far apart the ranks are. Of two ranks that differ the records of the interval in question
-//! are asked for, and the first op that differs is named; where a record has been overwritten, the shortest interval known.
+//! never a false alarm, however far apart the ranks are. (A difference in the very last ops of a rank that stands still far
+//! behind the others shows when it goes on.) Of two ranks that differ the records of the interval in question are asked for,
+//! and the first op that differs is named; where a record has been overwritten, the shortest interval known.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
