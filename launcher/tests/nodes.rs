@@ -184,7 +184,8 @@ fn a_stopped_agent_is_a_lost_node() {
     let (status, text) = zero.finish();
     assert_eq!(status.code(), Some(1), "{text}");
     assert!(reports(&text)[0].contains(") is lost: nothing heard from it for 3 s"), "{text}");
-    assert!(start.elapsed() < SOON, "{:?}", start.elapsed());
+    // The report comes within 5 s; then the ranks, which do not hear, have half a second, and one more after SIGTERM.
+    assert!(start.elapsed() < SOON + Duration::from_millis(1500), "{:?}", start.elapsed());
     drop(one);
     assert_gone(&pids);
 }

@@ -268,7 +268,7 @@ fn a_dry_run_runs_nothing() {
     let output = run(&folder, &["-n", "2", "-t", "1", "--dry-run", "./touch", "--", "a b"]);
     assert_eq!(code(&output), 0);
     let text = stdout(&output);
-    assert!(text.starts_with("run:   ./touch 'a b'\nranks: 2, 1 compute threads each\ncosts: default constants (OFLOW_MODEL=default)\nrank 0: "), "{text}");
+    assert!(text.starts_with("run:   ./touch 'a b'\nranks: 2, 1 compute threads each\ncosts: default constants (OFLOW_MODEL=default)\nends:  3 s after a failure, 300 s after a stall\nrank 0: "), "{text}");
     assert!(!folder.path().join("ran").exists());
 }
 

@@ -40,7 +40,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use oflow::comm::shm::{ShmArena, ShmOptions};
 use oflow::comm::{Communicator, Group, Tag};
-use oflow::control::{ControlClient, Hello, LaunchEnv};
+use oflow::control::{ControlClient, Failure, FailureKind, Hello, LaunchEnv};
 
 fn main() -> oflow::Result<()> {
     let long = Duration::from_secs(20);
@@ -60,7 +60,7 @@ fn main() -> oflow::Result<()> {
         }
         1 if std::env::args().nth(1).unwrap() == "die" => std::process::abort(),
         1 => {
-            client.report_failure("disk full")?;
+            client.report_failure(&Failure::of_rank(1, FailureKind::Storage, "rank 1 reported: disk full"))?;
             std::process::exit(9);
         }
         _ => eprintln!("control: {}", client.barrier("never", env.world, long).unwrap_err()),

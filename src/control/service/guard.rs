@@ -200,7 +200,11 @@ pub fn check_token(token: Token, log: Log) -> impl FnMut(Request<()>) -> Result<
         told.count += 1;
         if told.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
             let what = if given.is_some() { "a wrong job token" } else { "no job token" };
-            log(&format!("control service: refused {} calls, the last from {from} with {what}", told.count));
+            let text = match told.count {
+                1 => format!("a call from {from} had {what} and was refused"),
+                n => format!("{n} calls were refused, the last from {from}, which had {what}"),
+            };
+            log(&format!("control service: {text}"));
             *told = Told { last: Some(Instant::now()), count: 0 };
         }
         Err(Status::unauthenticated("wrong or missing job token"))
