@@ -26,7 +26,7 @@ use oflow_proto::TOKEN_KEY;
 
 /// How long a connection may do without the token.
 const STRANGER_LIMIT: Duration = Duration::from_secs(5);
-/// How many connections without the token there may be at once.
+/// How many connections without the token there may be at once, beside two for each member: all members may come at once.
 const STRANGERS: usize = 512;
 /// Accepted connections that the server has not taken up yet.
 const QUEUE: usize = 64;
@@ -113,9 +113,10 @@ impl Connected for Guarded {
     }
 }
 
-/// The connections of a listener. Ends when the stream is dropped.
-pub fn incoming(listener: TcpListener, log: Log) -> ReceiverStream<io::Result<Guarded>> {
+/// The connections of a listener for so many members. Ends when the stream is dropped.
+pub fn incoming(listener: TcpListener, members: usize, log: Log) -> ReceiverStream<io::Result<Guarded>> {
     let (accepted, stream) = mpsc::channel(QUEUE);
+    let room = STRANGERS + 2 * members;
     tokio::spawn(async move {
         let mut strangers: VecDeque<(Peer, oneshot::Sender<()>)> = VecDeque::new();
         let mut told = Told::default();
@@ -131,13 +132,13 @@ pub fn incoming(listener: TcpListener, log: Log) -> ReceiverStream<io::Result<Gu
             };
             // Small answers at once.
             let _as_it_is = stream.set_nodelay(true);
-            if strangers.len() >= STRANGERS {
+            if strangers.len() >= room {
                 strangers.retain(|(peer, place)| !place.is_closed() && !peer.member.load(Ordering::Relaxed));
             }
-            if strangers.len() >= STRANGERS
+            if strangers.len() >= room
                 && let Some((peer, _place)) = strangers.pop_front()
             {
-                told.tell(&log, peer.address);
+                told.tell(&log, room, peer.address);
             }
             let peer = Peer { address, member: Arc::default() };
             let (place, told_to_go) = oneshot::channel();
@@ -159,11 +160,11 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, log: &Log, address: SocketAddr) {
+    fn tell(&mut self, log: &Log, room: usize, address: SocketAddr) {
         self.count += 1;
         if self.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
             log(&format!(
-                "control service: {} connections without the job token were closed, more than {STRANGERS} at once; the last was from {}",
+                "control service: {} connections without the job token were closed, more than {room} at once; the last was from {}",
                 self.count,
                 address.ip()
             ));

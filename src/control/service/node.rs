@@ -108,6 +108,11 @@ impl NodeState {
         }
     }
 
+    /// How many ranks the host has.
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
+
     /// What is to go to the root, in order.
     pub fn take_up(&mut self) -> Vec<pb::Up> {
         std::mem::take(&mut self.up)

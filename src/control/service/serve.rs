@@ -77,6 +77,7 @@ impl Ranks {
         let address = listener.local_addr().map_err(cannot)?;
         let _runtime = core.runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
+        let incoming = guard::incoming(listener, state.members(), core.log.clone());
         let (shutdown, over) = oneshot::channel::<()>();
         let ranks = Arc::new(Ranks {
             inner: Mutex::new(Inner { state, waiting: BTreeMap::new() }),
@@ -93,7 +94,7 @@ impl Ranks {
         let serving = tonic::transport::Server::builder()
             .max_concurrent_streams(MAX_STREAMS)
             .http2_max_header_list_size(MAX_HEADERS)
-            .serve_with_incoming_shutdown(service, guard::incoming(listener, core.log.clone()), async move {
+            .serve_with_incoming_shutdown(service, incoming, async move {
                 // Resolves when the handle is dropped.
                 let _dropped = over.await;
             });
