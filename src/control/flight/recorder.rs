@@ -156,6 +156,11 @@ impl Recorder {
         }
     }
 
+    /// The present on the clock of the records, which no setting of the system's clock moves; 0 where there are none.
+    pub fn now(&self) -> f64 {
+        self.lock().ring.as_ref().map_or(0.0, |ring| ring.time(now_ns()))
+    }
+
     /// Number of global ops issued so far.
     pub fn issued(&self) -> u64 {
         self.lock().ordinal
