@@ -70,6 +70,8 @@ impl Recorder {
     pub fn new(rank: usize, world: usize, folder: Option<&Path>) -> Recorder {
         let file = folder.and_then(|folder| {
             let path = folder.join(Flight::ring_name(rank));
+            // Another process may have the old file mapped: cut short, its next access would be a SIGBUS.
+            let _there_may_be_none = std::fs::remove_file(&path);
             let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
             opened.inspect_err(|e| tracing::warn!("no flight record in {}: {e}", path.display())).ok()
         });
