@@ -253,6 +253,10 @@ async fn run_ranks(
                     if again.nodes == part.nodes { String::new() } else { format!(" on {} hosts", again.nodes) };
                 output.say(&format!("{what}: {} ranks{hosts}", again.world)).await;
                 job.events.tell("restart", json!({ "restart": again.restart, "world": again.world }));
+                // With fewer ranks some records of this start would stay among those of the next.
+                if let Some(flights) = &flights {
+                    flights.remove_rings();
+                }
                 part = again;
             }
             Err(e) => break Err(Failed::new(e.to_string())),
@@ -274,7 +278,6 @@ async fn run_ranks(
     Ok((outcome?, key.and_then(|k| agent.value(k))))
 }
 
-#[allow(clippy::too_many_arguments)]
 /// Writes what ranks have published into the log of events. Warnings of the service are there already.
 async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
     while let Some(NodeEvent { rank, topic, text }) = told.recv().await {
