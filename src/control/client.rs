@@ -321,7 +321,7 @@ impl ControlClient {
         Ok(self.call(async move { stub.get(timed(request, limit)).await })?.value)
     }
 
-    fn say_goodbye(&self) -> Result<()> {
+    pub(super) fn say_goodbye(&self) -> Result<()> {
         let make = self.report.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(make) = make {
             let request = pb::SubmitReportRequest { rank: self.rank as u32, report: make() };

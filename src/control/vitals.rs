@@ -1,7 +1,7 @@
 //! What a rank tells of itself with each heartbeat. Read on the control thread: the rank's own thread may hang.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use oflow_proto::control as pb;
 use rustix::time::{ClockId, clock_gettime};
@@ -63,8 +63,8 @@ impl Vitals {
             if seen.ordinal != progress {
                 *seen = Seen { ordinal: progress, since: Instant::now() };
             }
-            // The clock of the record knows better when it was issued; the look at it knows that time does not run back.
-            let by_record = last.as_ref().map_or(0, |o| ((now() - o.time).max(0.0) * 1e3) as u64);
+            // The record knows better when it was issued than the look at it.
+            let by_record = last.as_ref().map_or(0, |o| ((self.recorder.now() - o.time).max(0.0) * 1e3) as u64);
             by_record.max(seen.since.elapsed().as_millis() as u64)
         };
         let interval =
@@ -92,7 +92,7 @@ impl Vitals {
 
     /// Whom the rank waits for in the collective that it is in.
     fn wait(&self, call: &CallRecord) -> Option<pb::Wait> {
-        let since = Duration::try_from_secs_f64(now() - call.start).unwrap_or_default();
+        let since = Duration::try_from_secs_f64(self.recorder.now() - call.start).unwrap_or_default();
         if since < WAITING {
             return None;
         }
@@ -108,10 +108,6 @@ impl Vitals {
 
 fn op(o: OpRecord) -> pb::OpRecord {
     pb::OpRecord { ordinal: o.ordinal, hash: o.hash, op: o.op, file: o.file, line: o.line, call: o.call }
-}
-
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64())
 }
 
 /// How long the main thread has stood in the queue for a processor; 0 where the system does not tell.

@@ -50,7 +50,7 @@ impl Meeting {
             }
             None => {
                 let token = Token::random().map_err(fail)?;
-                let line = invitation(&token, std::env::args());
+                let line = invitation(&token, std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
                 (token, Some(line))
             }
         };

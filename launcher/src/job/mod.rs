@@ -39,7 +39,7 @@ use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
 use flights::Flights;
 use meeting::Meeting;
-use supervise::{Scene, Signals};
+use supervise::{Outcome, Scene, Signals};
 
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
@@ -207,8 +207,8 @@ async fn run_ranks(
             }
             Err(e) => Err(e),
         };
-        let code = match ended {
-            Ok(code) => code,
+        let Outcome { code, interrupted } = match ended {
+            Ok(outcome) => outcome,
             Err(failed) => {
                 let text = format!("node {}: {}", part.node, failed.message);
                 agent.end(Failure::of_job(FailureKind::Error, text), failed.code);
@@ -240,12 +240,23 @@ async fn run_ranks(
                 }
                 break Ok(job_code);
             }
+            // Somebody wanted an end after a failure had been told, from which all start again.
+            Ok(Next::Again(_)) if interrupted => {
+                let text = format!("node {} was ended by a signal", part.node);
+                agent.end(Failure::of_job(FailureKind::Interrupted, text), code);
+                let _told = tokio::time::timeout(FAREWELL, agent.finish(code)).await;
+                break Ok(code);
+            }
             Ok(Next::Again(again)) => {
                 let what = format!("start {} of at most {}", again.restart + 1, job.max_restarts + 1);
                 let hosts =
                     if again.nodes == part.nodes { String::new() } else { format!(" on {} hosts", again.nodes) };
                 output.say(&format!("{what}: {} ranks{hosts}", again.world)).await;
                 job.events.tell("restart", json!({ "restart": again.restart, "world": again.world }));
+                // With fewer ranks some records of this start would stay among those of the next.
+                if let Some(flights) = &flights {
+                    flights.remove_rings();
+                }
                 part = again;
             }
             Err(e) => break Err(Failed::new(e.to_string())),
@@ -267,7 +278,6 @@ async fn run_ranks(
     Ok((outcome?, key.and_then(|k| agent.value(k))))
 }
 
-#[allow(clippy::too_many_arguments)]
 /// Writes what ranks have published into the log of events. Warnings of the service are there already.
 async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
     while let Some(NodeEvent { rank, topic, text }) = told.recv().await {

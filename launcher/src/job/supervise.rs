@@ -79,12 +79,20 @@ pub(super) struct Scene<'a> {
     pub(super) signals: &'a mut Signals,
 }
 
-/// Starts the ranks and waits for their end. Returns the exit code of this host's part of the job.
+/// How the ranks of this host have ended.
+pub(super) struct Outcome {
+    /// The exit code of this host's part of the job.
+    pub(super) code: u8,
+    /// Whether somebody has sent us a signal: then nothing is started again here.
+    pub(super) interrupted: bool,
+}
+
+/// Starts the ranks and waits for their end.
 pub(super) async fn run(
     scene: Scene<'_>,
     recipes: Vec<Recipe>,
     build: &mut Option<script::Built>,
-) -> Result<u8, Failed> {
+) -> Result<Outcome, Failed> {
     let Scene { job, agent, part, arena, output, closed, signals } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
@@ -98,6 +106,7 @@ pub(super) async fn run(
         alive: 0,
         silent: Vec::new(),
         stopped: Stopped::default(),
+        interrupted: false,
         ending: None,
     };
     job.events.tell(
@@ -145,7 +154,7 @@ pub(super) async fn run(
             }
         }
     }
-    Ok(watch.ending.map_or(0, |e| e.code))
+    Ok(Outcome { code: watch.ending.map_or(0, |e| e.code), interrupted: watch.interrupted })
 }
 
 /// The end of a job that has begun.
@@ -180,6 +189,8 @@ struct Watch<'a> {
     /// Ranks that have been warned of.
     silent: Vec<usize>,
     stopped: Stopped,
+    /// Whether a signal to us has come.
+    interrupted: bool,
     ending: Option<Ending>,
 }
 
@@ -349,6 +360,7 @@ impl Watch<'_> {
     /// A signal to oflaunch: the first one is passed on, the second one kills.
     async fn signalled(&mut self, signal: Signal) {
         let name = signal_name(signal.as_raw());
+        self.interrupted = true;
         if let Some(ending) = &mut self.ending {
             ending.step = Step::Killed;
             self.output.say(&format!("{name}: killing the ranks")).await;

@@ -333,6 +333,11 @@ impl Links {
             if link.over.is_none() {
                 self.look(&mut link);
             }
+            // Nothing can be written, and there is no room to read why.
+            let stuck = link.over.is_none() && !link.wants_input();
+            if let Some(e) = link.deaf.filter(|_| stuck) {
+                link.over = Some(End::Failed(e));
+            }
             (link.over.clone(), link.deaf)
         };
         let Some(end) = over else { return Ok(()) };

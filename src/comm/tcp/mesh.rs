@@ -337,8 +337,13 @@ impl Mesh<'_> {
     /// Moves this rank's own connections on.
     fn follow(&mut self) {
         for d in &mut self.dials {
-            match d.step(self.token) {
-                Ok(false) if d.stream.is_some() && d.since.elapsed() > PATIENCE => d.fail("it does not answer".into()),
+            let step = d.step(self.token);
+            // Who has our proof may have taken us and listen no more: it is not left any more, however slow it is.
+            let proven = matches!(d.state, Call::Welcome(_));
+            match step {
+                Ok(false) if d.stream.is_some() && !proven && d.since.elapsed() > PATIENCE => {
+                    d.fail("it does not answer".into());
+                }
                 Ok(false) => {}
                 Ok(true) => self.streams[d.rank] = d.stream.take(),
                 Err(why) => d.fail(why),

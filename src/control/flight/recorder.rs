@@ -70,6 +70,8 @@ impl Recorder {
     pub fn new(rank: usize, world: usize, folder: Option<&Path>) -> Recorder {
         let file = folder.and_then(|folder| {
             let path = folder.join(Flight::ring_name(rank));
+            // Another process may have the old file mapped: cut short, its next access would be a SIGBUS.
+            let _there_may_be_none = std::fs::remove_file(&path);
             let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
             opened.inspect_err(|e| tracing::warn!("no flight record in {}: {e}", path.display())).ok()
         });
@@ -154,6 +156,11 @@ impl Recorder {
         if let Some(ring) = &self.lock().ring {
             ring.end_call(number, now_ns(), failed);
         }
+    }
+
+    /// The present on the clock of the records, which no setting of the system's clock moves; 0 where there are none.
+    pub fn now(&self) -> f64 {
+        self.lock().ring.as_ref().map_or(0.0, |ring| ring.time(now_ns()))
     }
 
     /// Number of global ops issued so far.

@@ -214,7 +214,7 @@ impl Ring {
     }
 
     /// Seconds since 1970 of a reading of the monotonic clock.
-    fn time(&self, ns: u64) -> f64 {
+    pub(super) fn time(&self, ns: u64) -> f64 {
         let at = |i| self.word(i).load(Ordering::Relaxed) as i128;
         (at(head::UNIX) + ns as i128 - at(head::MONOTONIC)) as f64 / 1e9
     }

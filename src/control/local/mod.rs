@@ -23,8 +23,8 @@ mod wire;
 
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -51,6 +51,7 @@ pub struct Local {
     role: Role,
     /// Whether this rank has come to its work.
     watching: bool,
+    control: Weak<ControlClient>,
     ending: Arc<Ending>,
 }
 
@@ -112,7 +113,7 @@ impl Local {
             let (env, peer) = Peer::connect(found, &folder, limits)?;
             (env, Role::Peer(peer))
         };
-        Ok(Local { env, role, watching: false, ending })
+        Ok(Local { env, role, watching: false, control: Weak::new(), ending })
     }
 
     /// What `oflaunch` would have told this rank.
@@ -131,6 +132,7 @@ impl Local {
         if let Role::Peer(peer) = &mut self.role {
             peer.watch(&self.env, control)?;
         }
+        self.control = Arc::downgrade(control);
         self.watching = true;
         Ok(())
     }
@@ -138,6 +140,13 @@ impl Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
+        // A thread that still has the rank's context keeps the client, and with it the goodbye, without which the end of the
+        // connection would be taken for a death.
+        if let Some(control) = self.control.upgrade()
+            && let Err(error) = control.say_goodbye()
+        {
+            tracing::debug!("could not leave the job: {error}");
+        }
         match &mut self.role {
             Role::Host(host) => host.wait_for_others(self.watching),
             Role::Peer(peer) => peer.leave(),

@@ -1,5 +1,6 @@
 //! The stream from an agent to the root on another host.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -149,6 +150,8 @@ async fn carry(
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let (mut heard, mut ticked, mut beat) = (Instant::now(), Instant::now(), None::<Instant>);
+    // What waits for room on the way. It is not waited for: the clock must go on where the way is cut.
+    let mut unsent: VecDeque<Vec<pb::Up>> = VecDeque::new();
     loop {
         let mut items = Vec::new();
         tokio::select! {
@@ -162,6 +165,11 @@ async fn carry(
                 Err(_) => return "its connection has ended; its oflaunch was killed, or the network is cut".into(),
             },
             () = way.more.notified() => {}
+            room = ups.reserve(), if !unsent.is_empty() => match (room, unsent.pop_front()) {
+                (Ok(room), Some(items)) => room.send(pb::FromNode { items }),
+                // The end of the other direction says why.
+                _ => unsent.clear(),
+            },
             _ = ticks.tick() => {
                 let now = Instant::now();
                 // If we have slept, silence says nothing about node 0.
@@ -181,10 +189,6 @@ async fn carry(
             }
         }
         items.extend(core.take_up());
-        for items in cut(items, FRAME_BYTES) {
-            if ups.send(pb::FromNode { items }).await.is_err() {
-                break;
-            }
-        }
+        unsent.extend(cut(items, FRAME_BYTES));
     }
 }
