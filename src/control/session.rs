@@ -22,6 +22,8 @@ use super::{Failure, FailureKind, LaunchEnv, Token};
 use crate::error::{Error, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A thousand ranks may join at once on a few cores.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_RETRY: Duration = Duration::from_millis(50);
 /// Ranks that never talk to each other are found to differ after two or three of these.
 const HEARTBEAT: Duration = Duration::from_millis(250);
@@ -94,7 +96,7 @@ async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
         registry_hash: hello.registry_hash,
         program_hash: hello.program_hash,
     };
-    let reply = stub.join(timed(request, CONNECT_TIMEOUT)).await.map_err(|status| explain(&status))?.into_inner();
+    let reply = stub.join(timed(request, JOIN_TIMEOUT)).await.map_err(|status| explain(&status))?.into_inner();
     let world = reply.world_size as usize;
     if world != env.world {
         return Err(Error::comm(format!(

@@ -28,6 +28,8 @@ use oflow_proto::TOKEN_KEY;
 const STRANGER_LIMIT: Duration = Duration::from_secs(5);
 /// How many connections without the token there may be at once, beside two for each member: all members may come at once.
 const STRANGERS: usize = 512;
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 4096;
 /// Accepted connections that the server has not taken up yet.
 const QUEUE: usize = 64;
 /// At most one line about strangers in this time.
@@ -117,6 +119,8 @@ impl Connected for Guarded {
 pub fn incoming(listener: TcpListener, members: usize, log: Log) -> ReceiverStream<io::Result<Guarded>> {
     let (accepted, stream) = mpsc::channel(QUEUE);
     let room = STRANGERS + 2 * members;
+    // All members may knock in the same millisecond; who finds no room comes again after a whole second. Only a wish.
+    let _as_many_as_the_system_lets = rustix::net::listen(&listener, BACKLOG);
     tokio::spawn(async move {
         let mut strangers: VecDeque<(Peer, oneshot::Sender<()>)> = VecDeque::new();
         let mut told = Told::default();
