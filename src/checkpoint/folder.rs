@@ -16,6 +16,7 @@
 use super::manifest::MANIFEST;
 use crate::error::{Error, Result};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -124,10 +125,8 @@ pub fn lock(dir: &Path) -> Result<File> {
     let file = File::options().create(true).append(true).open(&path).map_err(failed("open", &path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
-                .help("give each job a folder of its own, or end the other job"))
-        }
+        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
+            .help("give each job a folder of its own, or end the other job")),
         Err(e) => Err(failed("lock", &path)(e.into())),
     }
 }
@@ -174,17 +173,26 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
 
 /// Removes all but the `keep` that were written last. One that somebody reads stays until the next time.
 pub fn retain(dir: &Path, keep: usize) -> Result<()> {
-    let all = list(dir)?;
+    let mut all = list(dir)?;
+    // Clocks go back, and those of hosts differ: what `latest` names is the newest whatever its time says.
+    if let Some(newest) = latest(dir)? {
+        all.retain(|f| f.path != newest.path);
+        all.push(newest);
+    }
     for old in &all[..all.len().saturating_sub(keep.max(1))] {
         let manifest = old.path.join(MANIFEST);
-        let Ok(file) = File::open(&manifest) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // For writing, because NFS gives nobody else an exclusive lock.
+        let Ok(file) = File::options().read(true).write(true).open(&manifest) else { continue };
+        // Any other error: there are no locks here, so nobody says that he reads.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             tracing::info!("{} is being read; it is kept for now", old.path.display());
             continue;
         }
         // Under a name that is not a checkpoint's, because removing takes its time.
         let gone = dir.join(format!("{DELETING}{}", name_of(old.step)));
         rustix::fs::renameat(CWD, &old.path, CWD, &gone).map_err(|e| failed("remove", &old.path)(e.into()))?;
+        // NFS keeps a folder with a file that is open.
+        drop(file);
         std::fs::remove_dir_all(&gone).map_err(failed("remove", &gone))?;
     }
     Ok(())
@@ -236,10 +244,16 @@ mod tests {
         drop(reader);
         retain(dir, 0).unwrap();
         assert_eq!(steps(dir), [20], "the newest is never removed");
+        // Nor where its clock was behind that of the one before.
+        put(dir, 40);
+        let manifest = File::options().write(true).open(dir.join("step-000040").join(MANIFEST)).unwrap();
+        manifest.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        retain(dir, 1).unwrap();
+        assert_eq!((steps(dir), latest(dir).unwrap().unwrap().step), (vec![40], 40));
         // The pointer is lost, or names what is no more.
         for text in ["step-000010\n", "../x\n", ""] {
             std::fs::write(dir.join(LATEST), text).unwrap();
-            assert_eq!(latest(dir).unwrap().unwrap().step, 20);
+            assert_eq!(latest(dir).unwrap().unwrap().step, 40);
         }
     }
 
