@@ -156,7 +156,17 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
     let (from, to) = (saving(dir, step), dir.join(name_of(step)));
     sync_dir(&from)?;
     if to.exists() {
-        renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE).map_err(|e| failed("replace", &to)(e.into()))?;
+        match renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // NFS and others cannot exchange names: there the step is missing for a moment.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let old = dir.join(format!("{DELETING}{}", name_of(step)));
+                std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
+                std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
+                std::fs::rename(&old, &from).map_err(failed("remove", &old))?;
+            }
+            Err(e) => return Err(failed("replace", &to)(e.into())),
+        }
         sync_dir(dir)?;
         // The old one is what now has the other name.
         std::fs::remove_dir_all(&from).map_err(failed("remove", &from))?;
