@@ -72,7 +72,7 @@ pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<
 pub fn load_file(path: impl AsRef<Path>, target: impl IntoTarget) -> Result<Vec<(String, Tensor)>> {
     let (site, target) = (CallSite::here(), target.into_target());
     let saved = Checkpoint::open(path).map_err(|e| e.at(site))?;
-    saved.tensors().keys().map(|n| Ok((n.clone(), saved.tensor(n, &target).map_err(|e| e.at(site))?))).collect()
+    saved.tensors().keys().map(|n| Ok((n.clone(), saved.tensor_at(n, &target, site)?))).collect()
 }
 
 /// A file that gets its name when it is whole. After an error it takes no more.
