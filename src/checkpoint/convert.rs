@@ -82,6 +82,7 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
         folder::sync_dir(&part)?;
         std::fs::rename(&part, to).map_err(|e| io_error(format!("cannot make {}", to.display()), e))?;
+        folder::sync_name(to)?;
         Ok(Converted { files: done.files.iter().filter_map(|f| Some(to.join(f.file_name()?))).collect(), ..done })
     };
     let outcome = make();

@@ -70,6 +70,11 @@ pub fn sync_dir(dir: &Path) -> Result<()> {
     File::open(dir).and_then(|f| f.sync_all()).map_err(failed("make durable", dir))
 }
 
+/// Makes the name of a file or folder durable.
+pub fn sync_name(path: &Path) -> Result<()> {
+    sync_dir(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+}
+
 /// Writes a file whole, durably; it must not be there.
 pub fn write_new(path: &Path, text: &str) -> Result<()> {
     let write = || {

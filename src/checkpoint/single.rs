@@ -1,7 +1,7 @@
 //! One safetensors file of tensors: what others read and write.
 
 use super::file::header;
-use super::folder::io_error;
+use super::folder::{io_error, sync_name};
 use super::meet::Meeting;
 use super::saved::Checkpoint;
 use crate::context::{current, no_grad};
@@ -111,7 +111,8 @@ impl Output {
     pub fn finish(self) -> Result<()> {
         let outcome = self.file.and_then(|f| {
             let named = f.sync_all().and_then(|()| std::fs::rename(&self.part, &self.path));
-            named.map_err(|e| io_error(format!("cannot write {}", self.path.display()), e))
+            named.map_err(|e| io_error(format!("cannot write {}", self.path.display()), e))?;
+            sync_name(&self.path)
         });
         if outcome.is_err() {
             let _may_not_be_there = std::fs::remove_file(&self.part);
