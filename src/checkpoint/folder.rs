@@ -138,18 +138,22 @@ pub fn lock(dir: &Path) -> Result<File> {
 
 /// Removes what jobs that ended while saving have left, and makes the folder for a step. Under the lock.
 pub fn begin(dir: &Path, step: u64) -> Result<()> {
+    let there = dir.join(name_of(step));
+    if there.exists() && !there.join(MANIFEST).exists() {
+        return Err(Error::storage(format!("{} is there and is no checkpoint: it has no {MANIFEST}", there.display()))
+            .help("move it away, or save into another folder"));
+    }
     remove_halves(dir)?;
     let path = saving(dir, step);
     std::fs::create_dir(&path).map_err(failed("make the folder", &path))
 }
 
-/// Removes checkpoints that are not whole. Under the lock.
+/// Removes checkpoints that are not whole. Under the lock. A step's folder without a manifest is none of ours: it stays.
 pub fn remove_halves(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(failed("list", dir))?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.to_string_lossy();
-        let half = step_of(&name).is_some() && path.is_dir() && !path.join(MANIFEST).exists();
-        if half || name.starts_with(SAVING) || name.starts_with(DELETING) {
+        if name.starts_with(SAVING) || name.starts_with(DELETING) {
             std::fs::remove_dir_all(&path).map_err(failed("remove the half checkpoint", &path))?;
         }
     }
@@ -285,7 +289,9 @@ mod tests {
         let mut names: Vec<String> =
             std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
-        assert_eq!(names, ["latest", "step-000005"]);
+        assert_eq!(names, ["latest", "step-000005", "step-000009"], "what we have not written stays");
+        let e = begin(dir, 9).unwrap_err().to_string();
+        assert!(e.contains("step-000009 is there and is no checkpoint"), "{e}");
         assert!(!dir.join("step-000005/old").exists());
     }
 
