@@ -77,8 +77,15 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
+    if let Some(parent) = part.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| io_error(format!("cannot make {}", parent.display()), e))?;
+    }
+    // What an earlier conversion left when it was killed is not mixed with this one.
+    std::fs::create_dir(&part).map_err(|e| {
+        io_error(format!("cannot make {}", part.display()), e)
+            .help("if it is left of a conversion that was cut, remove it")
+    })?;
     let make = || -> Result<Converted> {
-        std::fs::create_dir_all(&part).map_err(|e| io_error(format!("cannot make {}", part.display()), e))?;
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
         folder::sync_dir(&part)?;
         std::fs::rename(&part, to).map_err(|e| io_error(format!("cannot make {}", to.display()), e))?;
