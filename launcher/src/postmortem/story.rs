@@ -100,8 +100,9 @@ impl Story {
             .collect();
         let absent: BTreeSet<usize> = ranks.values().flat_map(|r| r.missing.iter().copied()).collect();
         let waits = ranks.values().filter_map(waits).collect();
-        let first =
-            events.iter().find(|e| e["event"] == "failure").and_then(|e| e["message"].as_str()).map(String::from);
+        // Each start of a job has one; the records are those of the last start that failed.
+        let failure = events.iter().rev().find(|e| e["event"] == "failure");
+        let first = failure.and_then(|e| e["message"].as_str()).map(String::from);
         Story { world, first, divergence, waits, absent: absent.into_iter().collect(), ranks, unknown, timeline }
     }
 }
