@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz MINUTES`: malformed input for everything that is decoded from a socket or a file. Nothing may panic,
-//! and between the attacks who means well must be served.
+//! `cargo xtask fuzz MINUTES`: malformed input for the control plane: from members, from strangers, and as JSON. Nothing may
+//! panic, and between the attacks who means well must be served.
 
 use std::error::Error;
 use std::panic;
