@@ -246,6 +246,7 @@ async fn run_ranks(
                     if again.nodes == part.nodes { String::new() } else { format!(" on {} hosts", again.nodes) };
                 output.say(&format!("{what}: {} ranks{hosts}", again.world)).await;
                 job.events.tell("restart", json!({ "restart": again.restart, "world": again.world }));
+                flights.iter().for_each(Flights::remove_rings);
                 part = again;
             }
             Err(e) => break Err(Failed::new(e.to_string())),
