@@ -168,30 +168,35 @@ pub fn remove_halves(dir: &Path) -> Result<()> {
 pub fn commit(dir: &Path, step: u64) -> Result<()> {
     let (from, to) = (saving(dir, step), dir.join(name_of(step)));
     sync_dir(&from)?;
-    if to.exists() {
-        match renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE) {
-            Ok(()) => {}
-            // NFS and others cannot exchange names: there the step is missing for a moment.
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                let old = dir.join(format!("{DELETING}{}", name_of(step)));
-                std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
-                std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
-                std::fs::rename(&old, &from).map_err(failed("remove", &old))?;
-            }
-            Err(e) => return Err(failed("replace", &to)(e.into())),
-        }
-        sync_dir(dir)?;
-        // The old one is what now has the other name.
-        std::fs::remove_dir_all(&from).map_err(failed("remove", &from))?;
-    } else {
+    if !to.exists() {
+        // The pointer first: while it names nothing the newest counts, and what fails here leaves no checkpoint.
+        point(dir, step)?;
         std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
-        sync_dir(dir)?;
+        return sync_dir(dir);
     }
+    match renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE) {
+        Ok(()) => {}
+        // NFS and others cannot exchange names: there the step is missing for a moment.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let old = dir.join(format!("{DELETING}{}", name_of(step)));
+            std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
+            std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
+            std::fs::rename(&old, &from).map_err(failed("remove", &old))?;
+        }
+        Err(e) => return Err(failed("replace", &to)(e.into())),
+    }
+    point(dir, step)?;
+    sync_dir(dir)?;
+    // The old one is what now has the other name.
+    std::fs::remove_dir_all(&from).map_err(failed("remove", &from))
+}
+
+/// Makes `latest` name a step.
+fn point(dir: &Path, step: u64) -> Result<()> {
     let (new, pointer) = (dir.join(".latest.new"), dir.join(LATEST));
     let _may_not_exist = std::fs::remove_file(&new);
     write_new(&new, &format!("{}\n", name_of(step)))?;
-    std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))?;
-    sync_dir(dir)
+    std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))
 }
 
 /// Removes all but the `keep` that were written last. One that somebody reads stays until the next time.
