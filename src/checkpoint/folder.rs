@@ -180,7 +180,10 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
         Err(Errno::INVAL | Errno::NOSYS) => {
             let old = dir.join(format!("{DELETING}{}", name_of(step)));
             std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
-            std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
+            if let Err(e) = std::fs::rename(&from, &to) {
+                let _best_effort = std::fs::rename(&old, &to);
+                return Err(failed("rename to", &to)(e));
+            }
             std::fs::rename(&old, &from).map_err(failed("remove", &old))?;
         }
         Err(e) => return Err(failed("replace", &to)(e.into())),
