@@ -223,7 +223,7 @@ fn the_command_lists_verifies_and_converts() {
     let one = stdout(&oflow(&folder, &["ls", "model.safetensors"]));
     assert!(one.starts_with("safetensors: ") && one.contains("h.0.attn.q.weight"), "{one}");
     assert_eq!(code(&oflow(&folder, &["verify", "model.safetensors"])), 0);
-    let output = oflow(&folder, &["convert", "c", "hf", "--shard-size", "20K"]);
+    let output = oflow(&folder, &["convert", "c", "hf/", "--shard-size", "20K"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let output = oflow(&folder, &["convert", "hf", "again.safetensors"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));

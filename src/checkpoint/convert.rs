@@ -64,6 +64,9 @@ impl Item<'_> {
 pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Converted> {
     let saved = Checkpoint::open(from)?;
     let ours = saved.manifest().version != 0;
+    // Without a slash at its end: the name of the part is made of it.
+    let to: PathBuf = to.components().collect();
+    let to = to.as_path();
     if to.extension().is_some_and(|e| e == "safetensors") {
         let items = outgoing(&saved, options, ours)?;
         let done = write_file(&saved, &items, to, &[("format", "pt".into())])?;
