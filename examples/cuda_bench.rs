@@ -233,8 +233,8 @@ fn gpt2(b: &Bencher) -> Result<()> {
 }
 
 fn main() -> Result<()> {
-    let _world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
+    let _world = oflow::init()?;
     let device = o.device(Device::Cuda)?;
     let only: Option<String> = o.get("--only")?;
     let (batch, steps, tiny) = (o.count("--batch", 8)?, o.count("--steps", 20)?, o.flag("--tiny"));

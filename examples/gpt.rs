@@ -133,8 +133,8 @@ fn sample(model: &Gpt, mesh: &Placement, c: &Config, prompt: &str, count: usize,
 }
 
 fn main() -> Result<()> {
-    let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
+    let world = oflow::init()?;
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
     let (device, precision) = (o.device(Device::Cpu)?, o.autocast()?);
     // Vocabulary, layers, heads, width, tokens, batch.

@@ -105,8 +105,8 @@ fn accuracy(model: &Mlp, test: &Loader, dtype: DType) -> Result<f64> {
 }
 
 fn main() -> Result<()> {
-    let world = oflow::init()?;
     let mut o = Options::from_args(USAGE);
+    let world = oflow::init()?;
     let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
     let (device, precision) = (o.device(Device::Cpu)?, o.autocast()?);
     let (epochs, steps) = (o.count("--epochs", 40)?, o.count("--steps", usize::MAX)?);

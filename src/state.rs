@@ -144,7 +144,9 @@ impl<'a> LoadState<'a> {
             return Ok(None);
         };
         let read = T::deserialize(value).map_err(|e| {
-            Error::argument(format!("the saved value '{name}' is {value}, which is not what is expected")).because(e)
+            // It may be a list of all losses.
+            let shown: String = value.to_string().chars().take(80).collect();
+            Error::argument(format!("the saved value '{name}' is {shown}, which is not what is expected")).because(e)
         })?;
         self.asked.used.insert(name);
         Ok(Some(read))

@@ -61,7 +61,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the command line; prints the help and ends if it is asked for.
+    /// Reads the command line; prints the help and ends if it is asked for. Called before `oflow::init`, because a rank that
+    /// exits from its job counts as lost.
     pub fn from_args(usage: &'static str) -> Options {
         let rest: Vec<String> = std::env::args().skip(1).collect();
         if rest.iter().any(|a| a == "--help" || a == "-h") {

@@ -52,7 +52,9 @@ impl Stateful for History {
         to.value("losses", &self.0)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.0 = from.value("losses")?.unwrap_or_default();
+        // JSON has no number for a loss that is none: it is null there.
+        let saved: Vec<Option<f64>> = from.value("losses")?.unwrap_or_default();
+        self.0 = saved.into_iter().map(|l| l.unwrap_or(f64::NAN)).collect();
         Ok(())
     }
 }

@@ -70,7 +70,8 @@ impl Plan {
             return;
         }
         let path = format!("{}/{name}", self.folder);
-        let new = format!("{path}.new");
+        // Ranks may tell the same at once.
+        let new = format!("{path}.{}.new", std::process::id());
         std::fs::File::create(&new).and_then(|mut f| f.write_all(text.as_bytes())).expect("the folder is there");
         std::fs::rename(new, path).expect("the folder is there");
     }

@@ -33,7 +33,7 @@ pub fn arguments(command: Command) -> Command {
         .subcommand(
             Command::new("verify")
                 .about("Read every byte and compare it with its checksum")
-                .arg(path("dir", "DIR", "Folder of a CheckpointManager (all its checkpoints) or one checkpoint"))
+                .arg(path("dir", "DIR", "Folder of a CheckpointManager (all its checkpoints), one checkpoint, or safetensors files"))
                 .after_help(VERIFY_HELP),
         )
         .subcommand(
@@ -107,7 +107,7 @@ fn refused(e: oflow::Error) -> Failed {
 
 /// The checkpoints of a folder, if it is one of a manager.
 fn of_folder(dir: &Path) -> Result<Vec<Found>, Failed> {
-    if dir.join(MANIFEST).exists() { Ok(vec![]) } else { list(dir).map_err(refused) }
+    if !dir.is_dir() || dir.join(MANIFEST).exists() { Ok(vec![]) } else { list(dir).map_err(refused) }
 }
 
 fn ls(dir: &Path, as_json: bool) -> Result<u8, Failed> {

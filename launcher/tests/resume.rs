@@ -220,7 +220,10 @@ fn the_command_lists_verifies_and_converts() {
     let output = oflow(&folder, &["convert", "c", "model.safetensors"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(stdout(&output).contains(" tensors, ") && stdout(&output).ends_with("in 1 file\n"));
-    let output = oflow(&folder, &["convert", "c", "hf", "--shard-size", "20K"]);
+    let one = stdout(&oflow(&folder, &["ls", "model.safetensors"]));
+    assert!(one.starts_with("safetensors: ") && one.contains("h.0.attn.q.weight"), "{one}");
+    assert_eq!(code(&oflow(&folder, &["verify", "model.safetensors"])), 0);
+    let output = oflow(&folder, &["convert", "c", "hf/", "--shard-size", "20K"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let output = oflow(&folder, &["convert", "hf", "again.safetensors"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));

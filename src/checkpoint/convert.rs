@@ -64,6 +64,9 @@ impl Item<'_> {
 pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Converted> {
     let saved = Checkpoint::open(from)?;
     let ours = saved.manifest().version != 0;
+    // Without a slash at its end: the name of the part is made of it.
+    let to: PathBuf = to.components().collect();
+    let to = to.as_path();
     if to.extension().is_some_and(|e| e == "safetensors") {
         let items = outgoing(&saved, options, ours)?;
         let done = write_file(&saved, &items, to, &[("format", "pt".into())])?;
@@ -77,11 +80,19 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     let mut part = to.as_os_str().to_owned();
     part.push(".part");
     let part = PathBuf::from(part);
+    if let Some(parent) = part.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| io_error(format!("cannot make {}", parent.display()), e))?;
+    }
+    // What an earlier conversion left when it was killed is not mixed with this one.
+    std::fs::create_dir(&part).map_err(|e| {
+        io_error(format!("cannot make {}", part.display()), e)
+            .help("if it is left of a conversion that was cut, remove it")
+    })?;
     let make = || -> Result<Converted> {
-        std::fs::create_dir_all(&part).map_err(|e| io_error(format!("cannot make {}", part.display()), e))?;
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
         folder::sync_dir(&part)?;
         std::fs::rename(&part, to).map_err(|e| io_error(format!("cannot make {}", to.display()), e))?;
+        folder::sync_name(to)?;
         Ok(Converted { files: done.files.iter().filter_map(|f| Some(to.join(f.file_name()?))).collect(), ..done })
     };
     let outcome = make();

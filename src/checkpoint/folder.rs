@@ -16,6 +16,7 @@
 use super::manifest::MANIFEST;
 use crate::error::{Error, Result};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -67,6 +68,11 @@ pub fn io_error(what: String, e: std::io::Error) -> Error {
 /// Makes the names in a folder durable.
 pub fn sync_dir(dir: &Path) -> Result<()> {
     File::open(dir).and_then(|f| f.sync_all()).map_err(failed("make durable", dir))
+}
+
+/// Makes the name of a file or folder durable.
+pub fn sync_name(path: &Path) -> Result<()> {
+    sync_dir(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
 /// Writes a file whole, durably; it must not be there.
@@ -124,9 +130,11 @@ pub fn lock(dir: &Path) -> Result<File> {
     let file = File::options().create(true).append(true).open(&path).map_err(failed("open", &path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
-            Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
-                .help("give each job a folder of its own, or end the other job"))
+        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
+            .help("give each job a folder of its own, or end the other job")),
+        Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
+            tracing::warn!("{} is on a file system without locks: see to it that one job writes there", dir.display());
+            Ok(file)
         }
         Err(e) => Err(failed("lock", &path)(e.into())),
     }
@@ -134,18 +142,22 @@ pub fn lock(dir: &Path) -> Result<File> {
 
 /// Removes what jobs that ended while saving have left, and makes the folder for a step. Under the lock.
 pub fn begin(dir: &Path, step: u64) -> Result<()> {
+    let there = dir.join(name_of(step));
+    if there.exists() && !there.join(MANIFEST).exists() {
+        return Err(Error::storage(format!("{} is there and is no checkpoint: it has no {MANIFEST}", there.display()))
+            .help("move it away, or save into another folder"));
+    }
     remove_halves(dir)?;
     let path = saving(dir, step);
     std::fs::create_dir(&path).map_err(failed("make the folder", &path))
 }
 
-/// Removes checkpoints that are not whole. Under the lock.
+/// Removes checkpoints that are not whole. Under the lock. A step's folder without a manifest is none of ours: it stays.
 pub fn remove_halves(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(failed("list", dir))?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.to_string_lossy();
-        let half = step_of(&name).is_some() && path.is_dir() && !path.join(MANIFEST).exists();
-        if half || name.starts_with(SAVING) || name.starts_with(DELETING) {
+        if name.starts_with(SAVING) || name.starts_with(DELETING) {
             std::fs::remove_dir_all(&path).map_err(failed("remove the half checkpoint", &path))?;
         }
     }
@@ -156,35 +168,62 @@ pub fn remove_halves(dir: &Path) -> Result<()> {
 pub fn commit(dir: &Path, step: u64) -> Result<()> {
     let (from, to) = (saving(dir, step), dir.join(name_of(step)));
     sync_dir(&from)?;
-    if to.exists() {
-        renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE).map_err(|e| failed("replace", &to)(e.into()))?;
-        sync_dir(dir)?;
-        // The old one is what now has the other name.
-        std::fs::remove_dir_all(&from).map_err(failed("remove", &from))?;
-    } else {
+    if !to.exists() {
+        // The pointer first: while it names nothing the newest counts, and what fails here leaves no checkpoint.
+        point(dir, step)?;
         std::fs::rename(&from, &to).map_err(failed("rename to", &to))?;
-        sync_dir(dir)?;
+        return sync_dir(dir);
     }
+    match renameat_with(CWD, &from, CWD, &to, RenameFlags::EXCHANGE) {
+        Ok(()) => {}
+        // NFS and others cannot exchange names: there the step is missing for a moment.
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            let old = dir.join(format!("{DELETING}{}", name_of(step)));
+            std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
+            if let Err(e) = std::fs::rename(&from, &to) {
+                let _best_effort = std::fs::rename(&old, &to);
+                return Err(failed("rename to", &to)(e));
+            }
+            std::fs::rename(&old, &from).map_err(failed("remove", &old))?;
+        }
+        Err(e) => return Err(failed("replace", &to)(e.into())),
+    }
+    point(dir, step)?;
+    sync_dir(dir)?;
+    // The old one is what now has the other name.
+    std::fs::remove_dir_all(&from).map_err(failed("remove", &from))
+}
+
+/// Makes `latest` name a step.
+fn point(dir: &Path, step: u64) -> Result<()> {
     let (new, pointer) = (dir.join(".latest.new"), dir.join(LATEST));
     let _may_not_exist = std::fs::remove_file(&new);
     write_new(&new, &format!("{}\n", name_of(step)))?;
-    std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))?;
-    sync_dir(dir)
+    std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))
 }
 
 /// Removes all but the `keep` that were written last. One that somebody reads stays until the next time.
 pub fn retain(dir: &Path, keep: usize) -> Result<()> {
-    let all = list(dir)?;
+    let mut all = list(dir)?;
+    // Clocks go back, and those of hosts differ: what `latest` names is the newest whatever its time says.
+    if let Some(newest) = latest(dir)? {
+        all.retain(|f| f.path != newest.path);
+        all.push(newest);
+    }
     for old in &all[..all.len().saturating_sub(keep.max(1))] {
         let manifest = old.path.join(MANIFEST);
-        let Ok(file) = File::open(&manifest) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // For writing, because NFS gives nobody else an exclusive lock.
+        let Ok(file) = File::options().read(true).write(true).open(&manifest) else { continue };
+        // Any other error: there are no locks here, so nobody says that he reads.
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             tracing::info!("{} is being read; it is kept for now", old.path.display());
             continue;
         }
         // Under a name that is not a checkpoint's, because removing takes its time.
         let gone = dir.join(format!("{DELETING}{}", name_of(old.step)));
         rustix::fs::renameat(CWD, &old.path, CWD, &gone).map_err(|e| failed("remove", &old.path)(e.into()))?;
+        // NFS keeps a folder with a file that is open.
+        drop(file);
         std::fs::remove_dir_all(&gone).map_err(failed("remove", &gone))?;
     }
     Ok(())
@@ -236,10 +275,16 @@ mod tests {
         drop(reader);
         retain(dir, 0).unwrap();
         assert_eq!(steps(dir), [20], "the newest is never removed");
+        // Nor where its clock was behind that of the one before.
+        put(dir, 40);
+        let manifest = File::options().write(true).open(dir.join("step-000040").join(MANIFEST)).unwrap();
+        manifest.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        retain(dir, 1).unwrap();
+        assert_eq!((steps(dir), latest(dir).unwrap().unwrap().step), (vec![40], 40));
         // The pointer is lost, or names what is no more.
         for text in ["step-000010\n", "../x\n", ""] {
             std::fs::write(dir.join(LATEST), text).unwrap();
-            assert_eq!(latest(dir).unwrap().unwrap().step, 20);
+            assert_eq!(latest(dir).unwrap().unwrap().step, 40);
         }
     }
 
@@ -256,7 +301,9 @@ mod tests {
         let mut names: Vec<String> =
             std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
-        assert_eq!(names, ["latest", "step-000005"]);
+        assert_eq!(names, ["latest", "step-000005", "step-000009"], "what we have not written stays");
+        let e = begin(dir, 9).unwrap_err().to_string();
+        assert!(e.contains("step-000009 is there and is no checkpoint"), "{e}");
         assert!(!dir.join("step-000005/old").exists());
     }
 

@@ -5,7 +5,7 @@ use super::folder;
 use super::manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedTensor, VERSION};
 use super::meet::Meeting;
 use super::plan::{TensorSpec, whole_layout};
-use super::saved::{Checkpoint, check_sections};
+use super::saved::{Checkpoint, LoadOptions, check_sections};
 use super::write::{Live, Part, Snapshot, Source, file_name};
 use crate::context::{Generator, RankCtx, current, no_grad};
 use crate::error::{CallSite, Error, Result};
@@ -249,7 +249,7 @@ impl CheckpointManager {
             },
         };
         opened.and_then(|c| {
-            c.load(state)?;
+            c.load_at(state, LoadOptions::default(), site)?;
             let m = c.manifest();
             if let Some(g) = m.generator {
                 ctx.set_generator(g.into());

@@ -155,7 +155,8 @@ impl Manifest {
         Ok(m)
     }
 
-    /// What must hold whoever wrote it: names stay in the folder, boxes in tensors and files, and boxes make the tensor.
+    /// What must hold whoever wrote it: names stay in the folder, boxes in tensors and files, and boxes have as many elements as
+    /// the tensor.
     pub fn check(&self) -> std::result::Result<(), String> {
         if let Some(f) = self.files.iter().find(|f| !is_plain(&f.name)) {
             return Err(format!("'{}' is not the name of a file in the folder", f.name));
@@ -182,7 +183,7 @@ fn check_tensor(t: &SavedTensor, files: &[SavedFile]) -> std::result::Result<(),
         {
             return Err("a piece has not the bytes of its sizes".into());
         }
-        covered += volume;
+        covered = covered.saturating_add(volume);
     }
     if covered == elements { Ok(()) } else { Err(format!("pieces hold {covered} of {elements} elements")) }
 }

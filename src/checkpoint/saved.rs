@@ -148,13 +148,22 @@ impl Checkpoint {
     /// rank: then on all of them, and what was to be filled is undefined.
     #[track_caller]
     pub fn load(&self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
-        self.load_with(state, LoadOptions::default()).map(drop)
+        self.load_at(state, LoadOptions::default(), CallSite::here()).map(drop)
     }
 
     /// [`Checkpoint::load`], and with `strict: false` of what fits by name; says what did not.
     #[track_caller]
     pub fn load_with(&self, state: &mut [(&str, &mut dyn Stateful)], options: LoadOptions) -> Result<Loaded> {
-        let site = CallSite::here();
+        self.load_at(state, options, CallSite::here())
+    }
+
+    /// [`Checkpoint::load_with`] for that line of the program.
+    pub(super) fn load_at(
+        &self,
+        state: &mut [(&str, &mut dyn Stateful)],
+        options: LoadOptions,
+        site: CallSite,
+    ) -> Result<Loaded> {
         let names: Vec<&str> = state.iter().map(|(s, _)| *s).collect();
         check_sections(&names).map_err(|e| e.at(site))?;
         let mut from = LoadState::new(self.manifest.tensors.keys().map(String::as_str), &self.manifest.values);
@@ -192,7 +201,12 @@ impl Checkpoint {
     /// When there is none of that name, another dtype is asked for, or it cannot be read.
     #[track_caller]
     pub fn tensor(&self, name: &str, target: impl IntoTarget) -> Result<Tensor> {
-        let (site, spec, ctx) = (CallSite::here(), target.into_target(), current());
+        self.tensor_at(name, target, CallSite::here())
+    }
+
+    /// [`Checkpoint::tensor`] for that line of the program.
+    pub(super) fn tensor_at(&self, name: &str, target: impl IntoTarget, site: CallSite) -> Result<Tensor> {
+        let (spec, ctx) = (target.into_target(), current());
         let (saved, dtype) = self.find(name).map_err(|e| e.at(site))?;
         if spec.dtype_or(dtype) != dtype {
             return Err(Error::dtype(format!("'{name}' was saved as {dtype}, not as {}", spec.dtype_or(dtype)))

@@ -1,7 +1,7 @@
 //! One safetensors file of tensors: what others read and write.
 
 use super::file::header;
-use super::folder::io_error;
+use super::folder::{io_error, sync_name};
 use super::meet::Meeting;
 use super::saved::Checkpoint;
 use crate::context::{current, no_grad};
@@ -72,7 +72,7 @@ pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<
 pub fn load_file(path: impl AsRef<Path>, target: impl IntoTarget) -> Result<Vec<(String, Tensor)>> {
     let (site, target) = (CallSite::here(), target.into_target());
     let saved = Checkpoint::open(path).map_err(|e| e.at(site))?;
-    saved.tensors().keys().map(|n| Ok((n.clone(), saved.tensor(n, &target).map_err(|e| e.at(site))?))).collect()
+    saved.tensors().keys().map(|n| Ok((n.clone(), saved.tensor_at(n, &target, site)?))).collect()
 }
 
 /// A file that gets its name when it is whole. After an error it takes no more.
@@ -111,7 +111,8 @@ impl Output {
     pub fn finish(self) -> Result<()> {
         let outcome = self.file.and_then(|f| {
             let named = f.sync_all().and_then(|()| std::fs::rename(&self.part, &self.path));
-            named.map_err(|e| io_error(format!("cannot write {}", self.path.display()), e))
+            named.map_err(|e| io_error(format!("cannot write {}", self.path.display()), e))?;
+            sync_name(&self.path)
         });
         if outcome.is_err() {
             let _may_not_be_there = std::fs::remove_file(&self.part);

@@ -20,7 +20,7 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake proto/s
                                              overloaded machine
        cargo xtask faults --false-alarms MINUTES [--seed S] [--hosts 2]
                                              healthy jobs on an overloaded machine: nothing may be reported
-       cargo xtask fuzz MINUTES [SEED]       malformed input for everything that is decoded from a socket or a file";
+       cargo xtask fuzz MINUTES [SEED]       malformed input for the control plane: of members, of strangers, as JSON";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -50,7 +50,7 @@ impl Flights {
         None
     }
 
-    /// Forgets what the ranks have left so far.
+    /// Forgets what the ranks have done so far: when they are started again some may get other numbers.
     pub fn remove_rings(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.path().extension().is_some_and(|e| e == "ring") {

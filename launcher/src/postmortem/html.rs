@@ -1,7 +1,6 @@
 //! The page for a browser: one file without anything from elsewhere.
 
 use super::Story;
-use super::story::list;
 
 const HEAD: &str = "<!doctype html>
 <meta charset=\"utf-8\">
@@ -19,23 +18,9 @@ td:first-child { text-align: right; color: #777 } .bad { color: #b00020 }
 /// The page.
 pub fn page(story: &Story) -> String {
     let mut out = String::from(HEAD);
-    let mut section = |title: &str, lines: &[String]| {
-        if !lines.is_empty() {
-            out += &format!("<h2>{}</h2>\n<pre>{}</pre>\n", escape(title), escape(&lines.join("\n")));
-        }
-    };
-    section("What happened first", story.first.as_slice());
-    section("First divergence", &story.divergence);
-    section("Who waits for whom", &story.waits);
-    if !story.absent.is_empty() {
-        section("Who never arrived", &[list(&story.absent)]);
+    for (title, lines) in story.sections() {
+        out += &format!("<h2>{}</h2>\n<pre>{}</pre>\n", escape(&title), escape(&lines.join("\n")));
     }
-    let mut states: Vec<String> =
-        story.ranks.iter().map(|(rank, r)| format!("rank {rank} (pid {}) {}", r.flight.pid, r.state)).collect();
-    if !story.unknown.is_empty() {
-        states.push(format!("{} left no record", list(&story.unknown)));
-    }
-    section(&format!("The {} ranks", story.world), &states);
     let begin = story.timeline.first().map_or(0.0, |m| m.time);
     out += "<h2>Timeline</h2>\n<table>\n";
     for m in &story.timeline {

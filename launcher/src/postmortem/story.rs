@@ -100,9 +100,28 @@ impl Story {
             .collect();
         let absent: BTreeSet<usize> = ranks.values().flat_map(|r| r.missing.iter().copied()).collect();
         let waits = ranks.values().filter_map(waits).collect();
-        let first =
-            events.iter().find(|e| e["event"] == "failure").and_then(|e| e["message"].as_str()).map(String::from);
+        // Each start of a job has one; the records are those of the last start that failed.
+        let failure = events.iter().rev().find(|e| e["event"] == "failure");
+        let first = failure.and_then(|e| e["message"].as_str()).map(String::from);
         Story { world, first, divergence, waits, absent: absent.into_iter().collect(), ranks, unknown, timeline }
+    }
+
+    /// The sections before the timeline that have something to tell: title and lines.
+    pub fn sections(&self) -> Vec<(String, Vec<String>)> {
+        let mut states: Vec<String> =
+            self.ranks.iter().map(|(rank, r)| format!("rank {rank} (pid {}) {}", r.flight.pid, r.state)).collect();
+        if !self.unknown.is_empty() {
+            states.push(format!("{} left no record", list(&self.unknown)));
+        }
+        let absent = if self.absent.is_empty() { vec![] } else { vec![list(&self.absent)] };
+        let all: [(String, Vec<String>); 5] = [
+            ("What happened first".into(), self.first.iter().cloned().collect()),
+            ("First divergence".into(), self.divergence.clone()),
+            ("Who waits for whom".into(), self.waits.clone()),
+            ("Who never arrived".into(), absent),
+            (format!("The {} ranks", self.world), states),
+        ];
+        all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::Story;
-use super::story::list;
 
 /// The page.
 pub fn page(story: &Story) -> String {
@@ -15,18 +14,7 @@ pub fn page(story: &Story) -> String {
             out.push('\n');
         }
     };
-    section("What happened first", story.first.as_slice());
-    section("First divergence", &story.divergence);
-    section("Who waits for whom", &story.waits);
-    if !story.absent.is_empty() {
-        section("Who never arrived", &[list(&story.absent)]);
-    }
-    let mut states: Vec<String> =
-        story.ranks.iter().map(|(rank, r)| format!("rank {rank} (pid {}) {}", r.flight.pid, r.state)).collect();
-    if !story.unknown.is_empty() {
-        states.push(format!("{} left no record", list(&story.unknown)));
-    }
-    section(&format!("The {} ranks", story.world), &states);
+    story.sections().iter().for_each(|(title, lines)| section(title, lines));
     let begin = story.timeline.first().map_or(0.0, |m| m.time);
     let lines: Vec<String> = story
         .timeline
