@@ -60,7 +60,7 @@ fn main() -> oflow::Result<()> {
         }
         1 if std::env::args().nth(1).unwrap() == "die" => std::process::abort(),
         1 => {
-            client.report_failure(&Failure::of_rank(1, FailureKind::Storage, "rank 1 reported: disk full"))?;
+            client.report_failure(&Failure::of_rank(1, FailureKind::Storage, "disk full"))?;
             std::process::exit(9);
         }
         _ => eprintln!("control: {}", client.barrier("never", env.world, long).unwrap_err()),

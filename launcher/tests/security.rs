@@ -147,8 +147,9 @@ fn without_the_token_every_call_is_refused() {
         }
     }
     // It is logged, though not once for each.
-    let refused = "oflaunch: control service: refused ";
-    wait_for("the refusal in the log", LONG, || target.job.stderr(0).contains(refused).then_some(()));
+    let refused =
+        |line: &str| line.starts_with("oflaunch: control service: ") && line.ends_with(" job token and was refused");
+    wait_for("the refusal in the log", LONG, || target.job.stderr(0).lines().any(refused).then_some(()));
     target.unharmed();
 }
 

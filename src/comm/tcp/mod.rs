@@ -3,13 +3,13 @@
 //! Ranks exchange the addresses at which they listen ([`Listener`]) over the control plane; then every pair of ranks on
 //! different hosts has one connection ([`mesh`](Listener::connect)), opened by the lower rank and proven on both sides by
 //! the job's token (`handshake`). What goes over it are frames (`frame`): posts of the collectives, signs of life, the
-//! rejection of a post, a goodbye. There is no thread: whoever waits reads and writes ([`links`]). Start reading at `frame`,
+//! rejection of a post, a goodbye. There is no thread: whoever waits reads and writes (`links`). Start reading at `frame`,
 //! then `link` (one connection), then `links`.
 //!
 //! **Back-pressure**: a rank takes at most [`SLOTS`](super::transport::SLOTS) posts of a peer off the socket before it has
 //! released them; the rest stays in the sockets' buffers, which the kernels bound, and then in the sender's outbox, which it
 //! waits for. **Dead or slow**: a peer whose kernel answers is alive, however long it computes; one whose kernel is silent
-//! for [`DEAD_AFTER`](links::DEAD_AFTER) is reported.
+//! for `links::DEAD_AFTER` is reported.
 
 mod frame;
 mod handshake;

@@ -167,8 +167,9 @@ impl Told {
     fn tell(&mut self, log: &Log, room: usize, address: SocketAddr) {
         self.count += 1;
         if self.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
+            let connections = if self.count == 1 { "connection" } else { "connections" };
             log(&format!(
-                "control service: {} connections without the job token were closed, more than {room} at once; the last was from {}",
+                "control service: {} {connections} without the job token: closed, more than {room} at once; the last was from {}",
                 self.count,
                 address.ip()
             ));
