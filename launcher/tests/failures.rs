@@ -16,18 +16,10 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/job.rs")
 }
 
-/// The job's executable, built as any script is.
+/// The job's executable.
 fn job() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let folder = Folder::new();
-        let script = source();
-        let script = script.to_str().unwrap();
-        let output = run(&folder, &["-n", "1", script]);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let plan = stdout(&run(&folder, &["-n", "1", "--dry-run", script]));
-        plan.lines().find_map(|l| l.strip_prefix("run:")).unwrap().trim().to_string()
-    })
+    BUILT.get_or_init(|| built(&source(), &[]))
 }
 
 /// Runs a mode of the job to its end, and tells how long that took.

@@ -18,11 +18,7 @@ fn gpt() -> &'static str {
     static BUILT: OnceLock<String> = OnceLock::new();
     BUILT.get_or_init(|| {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/gpt.rs").canonicalize().unwrap();
-        let (folder, script) = (Folder::new(), script.to_str().unwrap().to_string());
-        let output = run(&folder, &["-n", "1", &script, "--", "--help"]);
-        assert_eq!(code(&output), 0, "{}", stderr(&output));
-        let plan = stdout(&run(&folder, &["-n", "1", "--dry-run", &script]));
-        plan.lines().find_map(|l| l.strip_prefix("run:")).unwrap().trim().to_string()
+        built(&script, &["--", "--help"])
     })
 }
 

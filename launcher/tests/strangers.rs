@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use common::{LONG, wait_for};
 use oflow::control::service::{Agent, AgentOptions, Assignment, Rendezvous};
 use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
+use oflow_faults::Random;
+use oflow_faults::attack::{mutate, noise as noise_of};
 use oflow_proto::TOKEN_KEY;
 use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as RawControl;
@@ -22,22 +24,6 @@ use tokio::runtime::Runtime;
 use tonic::Code;
 use tonic::codegen::tokio_stream;
 use tonic::transport::Endpoint;
-
-/// Small random numbers, the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
 
 /// Passes a connection on and remembers what the client said.
 struct Tap {
@@ -179,26 +165,6 @@ fn say(to: SocketAddr, bytes: &[u8]) {
     }
 }
 
-fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    for _ in 0..1 + random.below(8) {
-        let at = random.below(bytes.len());
-        match random.below(5) {
-            0 => bytes[at] = random.next() as u8,
-            1 => bytes[at] ^= 1 << random.below(8),
-            2 => bytes.truncate(at + 1),
-            3 => bytes.insert(at, random.next() as u8),
-            _ => {
-                let end = (at + random.below(64)).min(bytes.len());
-                let piece = bytes[at..end].to_vec();
-                let to = random.below(bytes.len());
-                bytes.splice(to..to, piece);
-            }
-        }
-    }
-    bytes
-}
-
 /// Throws noise and damaged conversations at ports, from several threads.
 fn noise(ports: [SocketAddr; 2], recorded: &[Vec<u8>]) -> Vec<JoinHandle<usize>> {
     let seconds = std::env::var("OFLOW_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(2.0);
@@ -207,18 +173,18 @@ fn noise(ports: [SocketAddr; 2], recorded: &[Vec<u8>]) -> Vec<JoinHandle<usize>>
         .map(|seed| {
             let recorded = recorded.to_vec();
             std::thread::spawn(move || {
-                let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                let mut random = Random::new(seed);
                 let mut tries = 0;
                 while Instant::now() < end {
-                    let to = ports[random.below(2)];
-                    let bytes = match random.below(4) {
-                        0 => (0..random.below(2000)).map(|_| random.next() as u8).collect(),
+                    let to = ports[random.within(0..2)];
+                    let bytes = match random.within(0..4) {
+                        0 => noise_of(random.within(0..2000), &mut random),
                         1 => {
                             let mut bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-                            bytes.extend((0..random.below(500)).map(|_| random.next() as u8));
+                            bytes.extend(noise_of(random.within(0..500), &mut random));
                             bytes
                         }
-                        _ => damage(&recorded[random.below(recorded.len())], &mut random),
+                        _ => mutate(&recorded[random.within(0..recorded.len())], &mut random),
                     };
                     say(to, &bytes);
                     tries += 1;

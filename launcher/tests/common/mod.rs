@@ -84,6 +84,17 @@ pub fn oflaunch(folder: &Folder) -> Command {
     command
 }
 
+/// The executable of a script of this repository, built as any script is, by a run of one rank with these arguments. That may
+/// take minutes where the library has not been built for scripts yet, so a test file asks once.
+pub fn built(script: &Path, args: &[&str]) -> String {
+    let folder = Folder::new();
+    let script = script.to_str().unwrap();
+    let output = run(&folder, &[&["-n", "1", script], args].concat());
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let plan = stdout(&run(&folder, &["-n", "1", "--dry-run", script]));
+    plan.lines().find_map(|l| l.strip_prefix("run:")).unwrap().trim().to_string()
+}
+
 /// Runs oflaunch to its end.
 pub fn run(folder: &Folder, args: &[&str]) -> Output {
     oflaunch(folder).args(args).output().unwrap()
