@@ -3,7 +3,7 @@
 //! ```text
 //!  0 magic "oflw"   4 kind   5 collective   6 flags   7 length of the op's name   8 length of the file's name   9 zero
 //! 12 line          16 ordinal              24 hash                32 total        40 age
-//! 48 length        52 checksum of the payload, if flag 1 is set   56 posts taken  60 checksum of bytes 0..60
+//! 48 length        52 checksum of the payload, if flag 1 is set   56 zero         60 checksum of bytes 0..60
 //! ```
 //!
 //! A post whose names are those of the post before it leaves them out (flag 2). `age` is how long before the sending the
@@ -50,8 +50,6 @@ pub(super) struct Frame {
     pub(super) len: u32,
     /// CRC-32 of the payload, where the sender made one.
     pub(super) checksum: Option<u32>,
-    /// Posts of the receiver that the sender has taken off the socket by now.
-    pub(super) taken: u32,
 }
 
 /// The names that follow a header.
@@ -64,7 +62,7 @@ pub(super) struct Names {
 
 impl Frame {
     /// A frame without names or payload.
-    pub(super) fn bare(kind: Kind, taken: u32) -> Frame {
+    pub(super) fn bare(kind: Kind) -> Frame {
         Frame {
             kind,
             collective: 0,
@@ -78,12 +76,11 @@ impl Frame {
             age: 0,
             len: 0,
             checksum: None,
-            taken,
         }
     }
 
     /// A frame that names a call.
-    pub(super) fn of_call(kind: Kind, call: &Call, taken: u32) -> Frame {
+    pub(super) fn of_call(kind: Kind, call: &Call) -> Frame {
         let tag = call.tag;
         Frame {
             collective: call.kind as u8,
@@ -92,7 +89,7 @@ impl Frame {
             line: tag.line,
             ordinal: tag.ordinal,
             hash: tag.hash,
-            ..Frame::bare(kind, taken)
+            ..Frame::bare(kind)
         }
     }
 
@@ -106,7 +103,7 @@ impl Frame {
         for (at, word) in [(16, self.ordinal), (24, self.hash), (32, self.total), (40, self.age)] {
             b[at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
-        for (at, word) in [(48, self.len), (52, self.checksum.unwrap_or(0)), (56, self.taken)] {
+        for (at, word) in [(48, self.len), (52, self.checksum.unwrap_or(0))] {
             b[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         let sum = crc32fast::hash(&b[..60]);
@@ -148,7 +145,6 @@ impl Frame {
             age: long(40),
             len: word(48),
             checksum: (flags & CHECKED != 0).then(|| word(52)),
-            taken: word(56),
         };
         if frame.len as usize > most || (frame.len > 0 && kind != Kind::Post) {
             return Err("a frame announces more bytes than a post may have");

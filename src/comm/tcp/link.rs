@@ -89,8 +89,6 @@ pub(super) struct Link {
     stage: Vec<u8>,
     start: usize,
     end: usize,
-    /// Posts taken off the socket.
-    taken: u32,
     pub(super) over: Option<End>,
     /// Why nothing can be written any more. What the peer had to say before may still be there to read.
     pub(super) deaf: Option<Errno>,
@@ -119,7 +117,6 @@ impl Link {
             stage: Vec::new(),
             start: 0,
             end: 0,
-            taken: 0,
             over: None,
             deaf: None,
             unanswered: None,
@@ -151,7 +148,7 @@ impl Link {
         let tag = call.tag;
         let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
         let same = std::mem::replace(&mut self.named, names) == names;
-        let mut frame = Frame::of_call(Kind::Post, call, self.taken);
+        let mut frame = Frame::of_call(Kind::Post, call);
         if same {
             (frame.same_names, frame.op_len, frame.file_len) = (true, 0, 0);
         }
@@ -169,8 +166,8 @@ impl Link {
     /// Queues a frame that has no payload.
     pub(super) fn tell(&mut self, kind: Kind, call: Option<&Call>) {
         let frame = match call {
-            Some(call) => Frame::of_call(kind, call, self.taken),
-            None => Frame::bare(kind, self.taken),
+            Some(call) => Frame::of_call(kind, call),
+            None => Frame::bare(kind),
         };
         let names = call.map(|c| (c.tag.op, c.tag.file));
         self.push(&frame, names, (std::ptr::null(), 0), None);
@@ -347,7 +344,6 @@ impl Link {
                     }
                     (post.frame, post.read_at, post.filled) = (Some(frame), now_ns(), 0);
                     self.held += 1;
-                    self.taken = self.taken.wrapping_add(1);
                 }
             }
             self.start += HEADER + frame.names();
