@@ -10,6 +10,7 @@ mod across;
 mod clock;
 pub mod collectives;
 pub mod hosts;
+pub mod lent;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod nccl;
