@@ -182,7 +182,15 @@ async fn run_ranks(
         tokio::spawn(keep(told, job.events.clone()));
     }
     // Until all hosts are there nothing runs, and a signal may end us.
-    let mut part = agent.assigned().await.map_err(|e| Failed::new(e.to_string()))?;
+    let mut part = match agent.assigned().await.map_err(|e| Failed::new(e.to_string()))? {
+        Next::Again(part) => part,
+        Next::Over(code) => {
+            output.say("the job has ended without a part for this host").await;
+            drop(output);
+            let _lines_may_be_cut = tokio::task::spawn_blocking(move || writer.join()).await;
+            return Ok((code, None));
+        }
+    };
     // Before the first rank exists: from here on a Ctrl-C must not end us without it.
     let mut signals = Signals::listen()?;
     // Holds the links until the last rank has ended.
