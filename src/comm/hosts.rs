@@ -8,7 +8,7 @@ use super::lent::{Lent, Room};
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
 use super::tcp::{Alarm, Links, News};
 use super::transport::{Arrived, Call, Head, Part, SLOTS, Transport};
-use super::{Collectives, Pulse};
+use super::{Collectives, LinkEnd, Pulse};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -291,5 +291,8 @@ impl Pulse for HostsPulse {
     }
     fn waits_for(&self) -> Option<usize> {
         self.news.waits_for().or_else(|| self.shm.as_ref()?.waits_for())
+    }
+    fn link(&self, rank: usize) -> Option<LinkEnd> {
+        self.news.link(rank)
     }
 }

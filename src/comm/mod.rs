@@ -25,7 +25,7 @@ mod oracle;
 
 pub use clock::now_ns;
 pub use collectives::Collectives;
-pub use nccl::Pulse;
+pub use nccl::{LinkEnd, Pulse};
 pub use oflow_kernels::{DType, ReduceOp};
 pub use team::run_team;
 

@@ -27,3 +27,4 @@ pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};
 pub use token::Token;
+pub use vitals::moved;

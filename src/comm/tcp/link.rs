@@ -2,12 +2,14 @@
 
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
+use super::tally::Tally;
 use crate::comm::transport::{Call, SLOTS, describe};
 use crate::comm::{Collective, now_ns};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
+use std::sync::Arc;
 
 /// Bytes that are read at once beside a payload that has a place already.
 const STAGE: usize = 32 << 10;
@@ -143,6 +145,8 @@ pub(super) struct Link {
     pub(super) rejected: Option<String>,
     /// Bytes read so far, to see whether something moves.
     pub(super) received: u64,
+    /// What other threads may know.
+    pub(super) tally: Arc<Tally>,
     most: usize,
 }
 
@@ -169,6 +173,7 @@ impl Link {
             unanswered: None,
             rejected: None,
             received: 0,
+            tally: Arc::default(),
             most,
         }
     }
@@ -255,7 +260,10 @@ impl Link {
                 std::slice::from_raw_parts(from, o.len - done)
             };
             match socket::send(&self.stream, &[IoSlice::new(head), IoSlice::new(data)]) {
-                Ok(Did::Bytes(n)) => o.written += n,
+                Ok(Did::Bytes(n)) => {
+                    o.written += n;
+                    self.tally.sent(n);
+                }
                 Ok(_) => return,
                 Err(e) => {
                     self.deaf = Some(e);
@@ -279,6 +287,7 @@ impl Link {
                 Ok((Did::Bytes(n), full)) => {
                     any = true;
                     self.received += n as u64;
+                    self.tally.came(n);
                     if let Err(why) = self.parse(pool) {
                         self.over = Some(End::Garbled(why));
                     }

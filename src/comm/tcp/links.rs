@@ -3,9 +3,10 @@
 use super::frame::Kind;
 use super::link::{End, Link, MEMORY, Offer, Pool, Post};
 use super::socket;
+use super::tally::Tally;
 use crate::comm::lent::{Lent, Room};
-use crate::comm::now_ns;
 use crate::comm::transport::{Arrived, Call, Head, diverged};
+use crate::comm::{LinkEnd, now_ns};
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use smallvec::SmallVec;
@@ -69,6 +70,8 @@ pub(super) fn timespec(d: Duration) -> Timespec {
 /// What other threads may know of a rank's links.
 pub struct News {
     gone: Vec<AtomicBool>,
+    /// By rank; none for ranks of this host.
+    tallies: Vec<Option<Arc<Tally>>>,
     /// 0, or the rank that is waited for and 1.
     awaited: AtomicUsize,
 }
@@ -81,6 +84,10 @@ impl News {
     /// The rank that is waited for.
     pub fn waits_for(&self) -> Option<usize> {
         self.awaited.load(Ordering::Relaxed).checked_sub(1)
+    }
+    /// This rank's end of the link to a rank.
+    pub fn link(&self, rank: usize) -> Option<LinkEnd> {
+        self.tallies.get(rank)?.as_ref().map(|t| t.end())
     }
 }
 
@@ -96,6 +103,8 @@ pub struct Links {
     pool: RefCell<Pool>,
     /// Posts from each outbox buffer and from callers' memory that the kernel has not taken.
     unwritten: [Cell<usize>; MEMORY + 1],
+    /// When the links were last looked at for news.
+    looked: Cell<Instant>,
     alarm: Arc<Alarm>,
     news: Arc<News>,
     spins: u32,
@@ -113,10 +122,12 @@ impl Links {
     ) -> Links {
         let remote = (0..peers.len()).filter(|r| peers[*r].is_some()).collect();
         let gone = peers.iter().map(|_| AtomicBool::new(false)).collect();
-        let news = Arc::new(News { gone, awaited: AtomicUsize::new(0) });
+        let tallies = peers.iter().map(|l| l.as_ref().map(|l| l.tally.clone())).collect();
+        let news = Arc::new(News { gone, tallies, awaited: AtomicUsize::new(0) });
         let peers = peers.into_iter().map(|l| l.map(RefCell::new)).collect();
         let (pool, unwritten) = Default::default();
-        Links { me, peers, remote, names, pool, unwritten, alarm, news, spins, timeout }
+        let looked = Cell::new(Instant::now());
+        Links { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout }
     }
 
     /// The news of failures that these links listen to.
@@ -259,6 +270,7 @@ impl Links {
     pub fn progress(&self, limit: Duration) -> bool {
         let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
         let mut ready: SmallVec<[PollFlags; 16]> = SmallVec::new();
+        let mut reads: SmallVec<[bool; 16]> = SmallVec::new();
         {
             let links: SmallVec<[_; 16]> =
                 self.remote.iter().filter_map(|r| Some((*r, self.peers[*r].as_ref()?.borrow()))).collect();
@@ -269,12 +281,23 @@ impl Links {
                 flags.set(PollFlags::OUT, link.has_output() && link.deaf.is_none());
                 if !flags.is_empty() {
                     ranks.push(*rank);
+                    reads.push(link.wants_input());
                     fds.push(PollFd::from_borrowed_fd(link.stream.as_fd(), flags));
                 }
             }
             fds.extend(self.alarm.fd());
-            // An interrupted poll is one that found nothing.
-            if rustix::event::poll(&mut fds, Some(&timespec(limit))).unwrap_or(0) == 0 {
+            // An interrupted poll is one that found nothing, but not one that has looked.
+            let found = rustix::event::poll(&mut fds, Some(&timespec(limit)));
+            let now = Instant::now();
+            if found.is_ok() && now - self.looked.get() >= LOOK {
+                self.looked.set(now);
+                for ((rank, reads), fd) in ranks.iter().zip(&reads).zip(&fds) {
+                    if *reads && !fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                        self.news.tallies[*rank].iter().for_each(|t| t.looked());
+                    }
+                }
+            }
+            if found.unwrap_or(0) == 0 {
                 return false;
             }
             ready.extend(fds.iter().map(PollFd::revents));

@@ -17,6 +17,7 @@ mod link;
 mod links;
 mod mesh;
 mod socket;
+mod tally;
 
 pub use links::{Alarm, Links, News};
 pub use mesh::{Listener, MeshOptions, local_address};
