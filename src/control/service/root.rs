@@ -19,7 +19,7 @@ use super::board::{Board, Caller};
 use super::divergence::Streams;
 use super::limits::{difference, refused};
 use super::stall::{Finding, Stalls};
-use crate::control::{Failure, FailureKind};
+use crate::control::{Failure, FailureKind, MAX_WORLD};
 
 /// The node that the root itself is on.
 pub const OWN: u64 = 0;
@@ -31,8 +31,6 @@ const VERDICT: Duration = Duration::from_millis(100);
 const GOODBYE: Duration = Duration::from_millis(600);
 /// If we have not been woken for so long, silence of others says nothing about them.
 const OVERSLEPT: Duration = Duration::from_millis(1000);
-/// Most ranks of a job.
-const MAX_WORLD: usize = 1 << 20;
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
 
