@@ -141,7 +141,7 @@ pub struct Hosts {
     pub token_file: Option<PathBuf>,
 
     /// Folder with ca.pem, cert.pem and key.pem: hosts speak TLS with each other and know each other by
-    /// certificates too. Needs an oflaunch built with `--features tls`
+    /// certificates too
     #[arg(long, value_name = "DIR")]
     pub tls_dir: Option<PathBuf>,
 

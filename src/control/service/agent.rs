@@ -19,7 +19,7 @@ use super::node::{NodeState, Silence};
 use super::root::Plan;
 use super::serve::{Ranks, Verdict};
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
-use crate::control::{Failure, FailureKind, Token};
+use crate::control::{Failure, FailureKind, MAX_WORLD, Token};
 use crate::error::{Error, Result};
 
 /// How long node 0 stays after the end for the others to hear of it.
@@ -45,6 +45,8 @@ pub(super) struct Core {
     pub(super) token: Token,
     pub(super) log: Log,
     pub(super) runtime: Handle,
+    /// Ranks of this host.
+    nproc: usize,
     ranks: Mutex<Option<Arc<Ranks>>>,
     assigned: watch::Sender<Option<Assignment>>,
     end: watch::Sender<Option<End>>,
@@ -54,9 +56,47 @@ pub(super) struct Core {
 
 /// How far this host's clock is from node 0's.
 #[derive(Default)]
-struct Clock {
+pub(super) struct Clock {
     offset_ns: i64,
     round_trip_ns: Option<u64>,
+}
+
+impl Clock {
+    /// Node 0 has answered a beat.
+    pub(super) fn heard(&mut self, pong: &pb::Pong, now_ns: u64) {
+        let round_trip = now_ns.saturating_sub(pong.sent_ns);
+        // The quickest answer tells most; with time an old one counts less, because clocks drift.
+        let best = self.round_trip_ns.map_or(u64::MAX, |b| b.saturating_add(b / 16 + 1000));
+        if round_trip <= best {
+            let middle = pong.sent_ns.saturating_add(round_trip / 2);
+            *self = Clock {
+                offset_ns: i64::try_from(i128::from(pong.root_ns) - i128::from(middle)).unwrap_or(0),
+                round_trip_ns: Some(round_trip),
+            };
+        } else {
+            self.round_trip_ns = Some(best);
+        }
+    }
+}
+
+/// A host's part as node 0 tells it, which must be one for its `nproc` ranks.
+pub(super) fn part(begin: &pb::Begin, nproc: usize) -> std::result::Result<Assignment, String> {
+    let part = Assignment {
+        node: begin.node as usize,
+        nodes: begin.nodes as usize,
+        first_rank: begin.first_rank as usize,
+        nproc: begin.nproc as usize,
+        world: begin.world as usize,
+        restart: begin.restart,
+    };
+    if part.nproc != nproc || part.first_rank + nproc > part.world || part.node >= part.nodes || part.world > MAX_WORLD
+    {
+        return Err(format!(
+            "node 0 gives this host of {nproc} ranks a part that it cannot have: {} ranks from {} on in a world of {}, as node {} of {}",
+            part.nproc, part.first_rank, part.world, part.node, part.nodes
+        ));
+    }
+    Ok(part)
 }
 
 impl Core {
@@ -114,13 +154,9 @@ impl Core {
     }
 
     fn begin(self: &Arc<Self>, begin: pb::Begin) {
-        let assignment = Assignment {
-            node: begin.node as usize,
-            nodes: begin.nodes as usize,
-            first_rank: begin.first_rank as usize,
-            nproc: begin.nproc as usize,
-            world: begin.world as usize,
-            restart: begin.restart,
+        let assignment = match part(&begin, self.nproc) {
+            Ok(assignment) => assignment,
+            Err(message) => return self.finish(End::Refused { message, help: String::new() }),
         };
         let own = assignment.first_rank..assignment.first_rank + assignment.nproc;
         let gathers = matches!(self.uplink, Uplink::Link(_));
@@ -176,20 +212,7 @@ impl Core {
     }
 
     fn pong(&self, pong: &pb::Pong) {
-        let now = now_ns();
-        let round_trip = now.saturating_sub(pong.sent_ns);
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-        // The quickest answer tells most; with time an old one counts less, because clocks drift.
-        let best = clock.round_trip_ns.map_or(u64::MAX, |b| b + b / 16 + 1000);
-        if round_trip <= best {
-            let middle = pong.sent_ns + round_trip / 2;
-            *clock = Clock {
-                offset_ns: i64::try_from(i128::from(pong.root_ns) - i128::from(middle)).unwrap_or(0),
-                round_trip_ns: Some(round_trip),
-            };
-        } else {
-            clock.round_trip_ns = Some(best);
-        }
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).heard(pong, now_ns());
     }
 
     pub(super) fn clock_offset(&self) -> i64 {
@@ -247,6 +270,7 @@ impl Agent {
             token: options.token.clone(),
             log: options.log.clone(),
             runtime: Handle::current(),
+            nproc: options.nproc,
             ranks: Mutex::default(),
             assigned: watch::Sender::new(None),
             end: watch::Sender::new(None),

@@ -12,6 +12,8 @@ mod agent;
 mod board;
 mod digest;
 mod divergence;
+#[doc(hidden)]
+pub mod fuzz;
 mod guard;
 mod host;
 mod limits;

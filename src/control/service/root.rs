@@ -20,7 +20,7 @@ use super::divergence::Streams;
 use super::limits::{difference, refused};
 use super::stall::{Finding, Stalls};
 use super::transit::Transit;
-use crate::control::{Failure, FailureKind};
+use crate::control::{Failure, FailureKind, MAX_WORLD};
 
 /// The node that the root itself is on.
 pub const OWN: u64 = 0;
@@ -32,8 +32,6 @@ const VERDICT: Duration = Duration::from_millis(100);
 const GOODBYE: Duration = Duration::from_millis(600);
 /// If we have not been woken for so long, silence of others says nothing about them.
 const OVERSLEPT: Duration = Duration::from_millis(1000);
-/// Most ranks of a job.
-const MAX_WORLD: usize = 1 << 20;
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
 

@@ -77,7 +77,7 @@ impl Ranks {
         let address = listener.local_addr().map_err(cannot)?;
         let _runtime = core.runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        let incoming = guard::incoming(listener, state.members(), core.log.clone());
+        let incoming = guard::incoming(listener, state.members(), false, core.log.clone());
         let (shutdown, over) = oneshot::channel::<()>();
         let ranks = Arc::new(Ranks {
             inner: Mutex::new(Inner { state, waiting: BTreeMap::new() }),
