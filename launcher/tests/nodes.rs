@@ -4,64 +4,16 @@
 mod common;
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::hosts::Hosts;
 use common::*;
 use rustix::process::Signal;
 
 /// How soon all of a job have to end after a failure.
 const SOON: Duration = Duration::from_secs(5);
-const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-/// A port that nobody uses now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// The hosts of a job, which meet at one address.
-struct Hosts {
-    folder: Folder,
-    rdzv: String,
-    nodes: String,
-    options: Vec<String>,
-}
-
-impl Hosts {
-    fn new(nodes: &str) -> Hosts {
-        let rdzv = format!("127.0.0.1:{}", free_port());
-        Hosts { folder: Folder::new(), rdzv, nodes: nodes.to_string(), options: vec![] }
-    }
-
-    fn with(mut self, options: &[&str]) -> Hosts {
-        self.options.extend(options.iter().map(|o| o.to_string()));
-        self
-    }
-
-    fn command(&self, nproc: usize, program: &str) -> Command {
-        let mut command = oflaunch(&self.folder);
-        command
-            .args(["--nnodes", &self.nodes, "--rdzv", &self.rdzv, "--threads", "1", "-n", &nproc.to_string()])
-            .args(&self.options)
-            .arg(program)
-            .env("OFLOW_TOKEN", TOKEN);
-        command
-    }
-
-    /// Starts the host of that number.
-    fn start(&self, node: usize, nproc: usize, program: &str) -> Running {
-        let mut command = self.command(nproc, program);
-        command.args(["--node-rank", &node.to_string()]);
-        Running::of(&mut command)
-    }
-
-    /// The process group of a rank.
-    fn pid(&self, rank: usize) -> i32 {
-        let path = self.folder.path().join(format!("pid{rank}"));
-        wait_for("pid file", LONG, || std::fs::read_to_string(&path).ok()?.trim().parse().ok())
-    }
-}
 
 /// A rank that tells its process id and then runs on.
 fn endless(hosts: &Hosts) {

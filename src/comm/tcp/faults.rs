@@ -352,7 +352,7 @@ fn a_link_takes_any_stream_of_bytes() {
             if at == stream.len() {
                 out.shutdown(Shutdown::Write).unwrap();
             }
-            link.read(&mut pool);
+            link.read(true, &mut pool);
             while let Some(post) = link.next() {
                 assert_eq!(post.len, lens[got]);
                 // SAFETY: the post is there until its release.

@@ -1,10 +1,11 @@
 //! All connections of one rank: posting, waiting, and telling a dead link from a slow peer.
 
 use super::frame::Kind;
-use super::link::{End, Link, Pool, Post};
+use super::link::{End, Link, MEMORY, Offer, Pool, Post};
 use super::socket;
 use super::tally::Tally;
-use crate::comm::transport::{Arrived, Call, Head, SLOTS, diverged};
+use crate::comm::lent::{Lent, Room};
+use crate::comm::transport::{Arrived, Call, Head, diverged};
 use crate::comm::{LinkEnd, now_ns};
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
@@ -100,8 +101,8 @@ pub struct Links {
     /// Name of each rank's host, for messages.
     names: Vec<String>,
     pool: RefCell<Pool>,
-    /// Posts from each outbox buffer that the kernel has not taken.
-    unwritten: [Cell<usize>; SLOTS],
+    /// Posts from each outbox buffer and from callers' memory that the kernel has not taken.
+    unwritten: [Cell<usize>; MEMORY + 1],
     /// When the links were last looked at for news.
     looked: Cell<Instant>,
     alarm: Arc<Alarm>,
@@ -151,6 +152,15 @@ impl Links {
         }
     }
 
+    /// Posts bytes of a caller's memory to a rank, at once as far as the socket takes them.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
+    pub unsafe fn post_from(&self, call: &Call, to: usize, total: u64, bytes: Lent) {
+        // SAFETY: handed on.
+        unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
+    }
+
     /// Posts bytes of an outbox buffer to a rank, at once as far as the socket takes them.
     ///
     /// # Safety
@@ -171,8 +181,8 @@ impl Links {
         link.write(|slot| self.unwritten[slot].set(self.unwritten[slot].get() - 1));
     }
 
-    fn read(&self, rank: usize, link: &mut Link) {
-        link.read(&mut self.pool.borrow_mut());
+    fn read(&self, rank: usize, link: &mut Link, beyond: bool) {
+        link.read(beyond, &mut self.pool.borrow_mut());
         if link.over.is_some() {
             self.news.gone[rank].store(true, Ordering::Release);
         }
@@ -196,7 +206,16 @@ impl Links {
 
     /// Waits until the kernel has taken everything.
     pub fn flush(&self, call: &Call) -> Result<()> {
-        (0..SLOTS).try_for_each(|slot| self.written(call, slot))
+        (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
+    }
+
+    /// Ends a call that has failed: nothing points to its caller's memory any more. What has begun to be written still is.
+    pub fn abandon(&self) {
+        for rank in &self.remote {
+            if let Ok(mut link) = self.link(*rank) {
+                link.keep();
+            }
+        }
     }
 
     /// Waits for the next post from a rank.
@@ -211,6 +230,20 @@ impl Links {
         let Post { frame: f, arrived, data, len } = post;
         let head = Head { ordinal: f.ordinal, hash: f.hash, kind: f.collective, total: f.total, arrived };
         Ok(Arrived { head, data, len })
+    }
+
+    /// As [`receive`](Self::receive); a post of this call, of a message of `total` bytes, lies at `room` if it was not whole
+    /// before and is no longer than that.
+    pub fn receive_into(&self, call: &Call, from: usize, total: u64, room: &Room) -> Result<Arrived> {
+        let (ordinal, hash) = (call.tag.ordinal, call.tag.hash);
+        let offer = Offer { data: room.data, len: room.len, ordinal, hash, collective: call.kind as u8, total };
+        // SAFETY: writable and ours as long as `room` is borrowed; it is released or retracted before.
+        unsafe { self.link(from)?.offer(offer, &mut self.pool.borrow_mut()) };
+        let arrived = self.receive(call, from);
+        if arrived.is_err() {
+            self.link(from)?.retract(&mut self.pool.borrow_mut());
+        }
+        arrived
     }
 
     /// Gives the received post back.
@@ -275,7 +308,7 @@ impl Links {
                 self.write(&mut link);
             }
             if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                self.read(rank, &mut link);
+                self.read(rank, &mut link, true);
             }
         }
         true
@@ -289,7 +322,7 @@ impl Links {
                 if link.has_output() {
                     self.write(&mut link);
                 }
-                self.read(on, &mut link);
+                self.read(on, &mut link, false);
             }
             if done()? {
                 return Ok(());

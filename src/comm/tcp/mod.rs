@@ -25,4 +25,6 @@ pub use mesh::{Listener, MeshOptions, local_address};
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod memory_tests;
+#[cfg(test)]
 mod tests;
