@@ -197,6 +197,51 @@ fn a_job_goes_on_with_fewer_hosts() {
 }
 
 #[test]
+fn hosts_that_do_not_come_are_not_waited_for_for_ever() {
+    let hosts = Hosts::new("3").with(&["--join-timeout", "2"]);
+    hosts.folder.sh("ok", "exit 0");
+    let all = [0, 1].map(|node| hosts.start(node, 1, "./ok"));
+    for running in all {
+        let (status, text) = running.finish();
+        assert_eq!(status.code(), Some(1), "{text}");
+        assert!(text.contains("after 2 s the job cannot start: 2 of at least 3 hosts there ("), "{text}");
+    }
+}
+
+#[test]
+fn a_spare_host_says_what_it_waits_for_and_ends_with_the_job() {
+    let hosts = Hosts::new("1:2").with(&["--max-restarts", "1"]);
+    hosts.folder.sh("until", &format!("{TELL_PID}; while [ ! -e over ]; do sleep 0.05; done"));
+    let zero = hosts.start(0, 1, "./until");
+    let one = hosts.start(1, 1, "./until");
+    hosts.pid(1);
+    let spare = {
+        let mut command = hosts.command(1, "./until");
+        command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut spare = Spare(spare);
+    let mut lines = BufReader::new(spare.0.stderr.take().unwrap()).lines();
+    let text = lines.next().unwrap().unwrap();
+    assert!(text.contains("the job runs on 2 hosts already; this one waits and takes part when"), "{text}");
+    hosts.folder.write("over", "");
+    assert_eq!(zero.finish().0.code(), Some(0));
+    assert_eq!(one.finish().0.code(), Some(0));
+    let text = lines.next().unwrap().unwrap();
+    assert!(text.contains("the job has ended without a part for this host"), "{text}");
+    assert_eq!(spare.0.wait().unwrap().code(), Some(0));
+}
+
+/// A child that does not outlive the test.
+struct Spare(Child);
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        let _may_have_ended = self.0.kill();
+        let _may_be_reaped = self.0.wait();
+    }
+}
+
+#[test]
 fn one_host_alone_restarts_too() {
     let folder = Folder::new();
     folder.sh("again", "[ $OFLOW_RESTART = 0 -a $RANK = 1 ] && exit 4; exit 0");

@@ -10,6 +10,7 @@ mod across;
 mod clock;
 pub mod collectives;
 pub mod hosts;
+pub mod lent;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod nccl;
@@ -24,7 +25,7 @@ mod oracle;
 
 pub use clock::now_ns;
 pub use collectives::Collectives;
-pub use nccl::Pulse;
+pub use nccl::{LinkEnd, Pulse};
 pub use oflow_kernels::{DType, ReduceOp};
 pub use team::run_team;
 

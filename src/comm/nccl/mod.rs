@@ -36,6 +36,23 @@ pub trait Pulse: Send + Sync {
     fn waits_for(&self) -> Option<usize> {
         None
     }
+    /// This rank's end of the connection with a rank of another host, where there is one.
+    fn link(&self, _rank: usize) -> Option<LinkEnd> {
+        None
+    }
+}
+
+/// What one end of a connection has seen of it. Counts are of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkEnd {
+    /// Taken by this end's kernel on the way to the other.
+    pub sent: u64,
+    /// For how long nothing more has been sent.
+    pub quiet: Duration,
+    /// Read from the other end.
+    pub received: u64,
+    /// How often this end has looked since it last read something, a few times a second, and found nothing.
+    pub looks: u64,
 }
 
 /// What the members of a communicator find each other by.

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::ring::Ring;
+use crate::control::MAX_WORLD;
 use crate::error::{Error, Place, Result};
 
 /// One global op that a rank has issued.
@@ -103,10 +104,24 @@ impl Flight {
         let cannot = |what: String| Error::io(format!("cannot read the flight record {}: {what}", path.display()));
         if path.extension().is_some_and(|e| e == "json") {
             let text = std::fs::read(path).map_err(|e| cannot(e.to_string()))?;
-            return serde_json::from_slice(&text).map_err(|e| cannot(e.to_string()));
+            let flight: Flight = serde_json::from_slice(&text).map_err(|e| cannot(e.to_string()))?;
+            return flight.check().map_err(cannot);
         }
         let file = File::open(path).map_err(|e| cannot(e.to_string()))?;
-        Ring::open(&file).map_err(|e| cannot(e.message().to_string())).map(|ring| ring.flight())
+        let ring = Ring::open(&file).map_err(|e| cannot(e.message().to_string()))?;
+        ring.flight().check().map_err(cannot)
+    }
+
+    /// Readers count ranks and ops: what cannot be is refused here.
+    fn check(self) -> std::result::Result<Flight, String> {
+        let Flight { rank, world, .. } = self;
+        if world > MAX_WORLD || rank >= world {
+            return Err(format!("it is of rank {rank} in a world of {world}"));
+        }
+        if self.ops.iter().any(|op| op.ordinal == 0) {
+            return Err("it has an op of number 0; they count from 1".into());
+        }
+        Ok(self)
     }
 
     /// Name of a rank's memory file in its folder.

@@ -183,7 +183,7 @@ impl Recorder {
         let s = self.lock();
         let Some(ring) = &s.ring else { return Vec::new() };
         let to = to.min(s.ordinal);
-        let first = (after + 1).max(to.saturating_sub(most as u64 - 1)).max(1);
+        let first = after.saturating_add(1).max(to.saturating_sub(most as u64 - 1)).max(1);
         (first..=to).filter_map(|o| ring.read_op(o)).collect()
     }
 
@@ -346,6 +346,8 @@ mod tests {
         recorder.next("relu", 0, site(1), Some(&old));
         assert_eq!(recorder.last().unwrap().call, "relu(old)");
         assert_eq!(recorder.ops(0, 10, 100), []);
+        // Whoever asks may say anything.
+        assert_eq!(recorder.ops(u64::MAX, u64::MAX, 3), []);
         assert_eq!(recorder.ops(4990, u64::MAX, 3).iter().map(|o| o.ordinal).collect::<Vec<_>>(), [5000, 5001, 5002]);
         // The hash of a stream does not depend on which names came before.
         assert_eq!(recorder.marks_after(5001).len(), 1);
@@ -388,6 +390,18 @@ mod tests {
         assert!(error.contains("flight-0.ring: it has 5 bytes, not "), "{error}");
         std::fs::write(path.with_extension("json"), b"{").unwrap();
         assert!(Flight::read(&path.with_extension("json")).is_err());
+        let op = r#"{"ordinal":0,"hash":1,"op":"add","file":"t.rs","line":1,"time":1.0}"#;
+        for (world, ops, why) in [
+            (u64::MAX, "", "it is of rank 1 in a world of 18446744073709551615"),
+            (1, "", "rank 1 in a world of 1"),
+            (2, op, "number 0"),
+        ] {
+            let json = format!(r#"{{"rank":1,"world":{world},"pid":1,"issued":1,"ops":[{ops}],"calls":[]}}"#);
+            std::fs::write(path.with_extension("json"), json).unwrap();
+            let error = Flight::read(&path.with_extension("json")).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        std::fs::remove_file(path.with_extension("json")).unwrap();
         // A rank that died before its first op leaves an empty file.
         assert_eq!(Flight::save_all(folder.path()).unwrap(), 0);
     }

@@ -28,6 +28,13 @@ const TEXT_WORDS: usize = 24;
 pub(super) const TEXT_BYTES: usize = (TEXT_WORDS - 2) * 8;
 const HEAD_WORDS: usize = 64;
 const TOTAL_WORDS: usize = HEAD_WORDS + RECORDS * (OP_WORDS + CALL_WORDS) + TEXTS * TEXT_WORDS;
+/// Where head, ops, collectives and texts lie, and how long they are, in bytes.
+pub(super) const SECTIONS: [(usize, usize); 4] = {
+    let ops = HEAD_WORDS * 8;
+    let calls = ops + RECORDS * OP_WORDS * 8;
+    let texts = calls + RECORDS * CALL_WORDS * 8;
+    [(0, ops), (ops, calls - ops), (calls, texts - calls), (texts, TOTAL_WORDS * 8 - texts)]
+};
 const MAGIC: u64 = u64::from_le_bytes(*b"oflowfl3");
 /// Members of a collective that a record names.
 const NAMED: usize = 32;
