@@ -38,7 +38,12 @@ pub fn answers(input: &[u8]) -> Result<bool, String> {
 
 /// Answers of each kind.
 pub fn recorded_answers() -> Vec<Vec<u8>> {
-    let ask = pb::HeartbeatReply { ask: Some(pb::Interval { after: 1, to: 3 }), clock_offset_ns: -5 };
+    let ask = pb::HeartbeatReply {
+        ask: Some(pb::Interval { after: 1, to: 3 }),
+        clock_offset_ns: -5,
+        links: vec![1],
+        asked: 2,
+    };
     let place = Place { rank: 1, op: "relu".into(), ordinal: 3, file: "t.rs".into(), line: 4 };
     let failure = Failure::of_job(super::FailureKind::Diverged, "m").in_places([place]);
     let event = pb::WatchEvent { rank: Some(1), message: "m".into(), detail: failure.to_json() };

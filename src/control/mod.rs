@@ -29,6 +29,7 @@ pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};
 pub use token::Token;
+pub use vitals::moved;
 
 /// Most ranks of a job.
 const MAX_WORLD: usize = 1 << 20;

@@ -21,12 +21,15 @@ mod link;
 mod links;
 mod mesh;
 mod socket;
+mod tally;
 
 pub use links::{Alarm, Links, News};
 pub use mesh::{Listener, MeshOptions, local_address};
 
 #[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod memory_tests;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]

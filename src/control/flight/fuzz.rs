@@ -56,8 +56,9 @@ pub fn recorded(file: &File) -> Result<Vec<u8>> {
             ordinal,
             &CallWords {
                 ordinal,
-                hash: ordinal * 7,
                 kind: Collective::AllReduce,
+                bytes: 64,
+                queued: ordinal == 6,
                 start_ns: ordinal,
                 op: texts[3],
                 file: texts[2],

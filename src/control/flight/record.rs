@@ -55,13 +55,27 @@ pub struct CallRecord {
     pub members: usize,
     /// World ranks of the first of them.
     pub ranks: Vec<usize>,
-    /// When the rank came to it, in seconds since 1970.
+    /// Bytes that went into it or came out of it on this rank, whichever are more.
+    #[serde(default)]
+    pub bytes: u64,
+    /// When the rank came to it, in seconds since 1970. Between GPUs: when it was noticed that the rank's GPU had come to it, or
+    /// if that was not, when it was put on the GPU's stream; as its end, to within some 50 ms.
     pub start: f64,
+    /// Whether it is on the stream of a GPU that has not come to it.
+    #[serde(default)]
+    pub queued: bool,
     /// When its part was done; absent while it is under way.
     pub end: Option<f64>,
     /// Whether it failed.
     #[serde(default)]
     pub failed: bool,
+}
+
+impl CallRecord {
+    /// Whether the rank has come to it and not out of it.
+    pub fn is_open(&self) -> bool {
+        self.end.is_none() && !self.queued
+    }
 }
 
 /// The last ops and collectives of one rank.
@@ -139,10 +153,5 @@ impl Flight {
             std::fs::remove_file(&path)?;
         }
         Ok(saved)
-    }
-
-    /// The collective that the rank has not come out of.
-    pub fn open_call(&self) -> Option<&CallRecord> {
-        self.calls.last().filter(|c| c.end.is_none())
     }
 }

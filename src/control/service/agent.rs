@@ -134,14 +134,15 @@ impl Core {
                     Failure::of_job(FailureKind::Error, format!("a failure that cannot be read was told: {e}"))
                 });
                 let code = failed.code.map(|c| u8::try_from(c).unwrap_or(1));
-                self.failed(Verdict { failure, code, restarts: failed.restarts });
-            }
-            Item::Pong(pong) => self.pong(&pong),
-            Item::Ask(ask) => {
-                if let Some(interval) = ask.interval {
-                    self.on_ranks(|ranks| ranks.apply(|s| s.ask(ask.rank as usize, interval)));
+                let message = failure.message.clone();
+                // Of no start: hosts that were waited for have not come.
+                if !self.failed(Verdict { failure, code, restarts: failed.restarts }) && !self.is_ending() {
+                    self.finish(End::Refused { message, help: String::new() });
                 }
             }
+            Item::Pong(pong) => self.pong(&pong),
+            Item::Ask(ask) => self.on_ranks(|ranks| ranks.apply(|s| s.ask(ask))),
+            Item::Note(text) => (self.log)(&text),
             Item::Over(code) => self.finish(End::Code(u8::try_from(code).unwrap_or(1))),
         }
     }
@@ -168,13 +169,20 @@ impl Core {
         }
     }
 
-    /// The first failure is known. Later ones are its consequences.
-    fn failed(&self, verdict: Verdict) {
-        self.on_ranks(|ranks| {
-            if ranks.apply(|s| s.failed(verdict.failure.clone())) {
+    /// Whether the present start is the last one and has failed.
+    fn is_ending(&self) -> bool {
+        self.ranks().is_some_and(|ranks| ranks.verdict.borrow().as_ref().is_some_and(|v| !v.restarts))
+    }
+
+    /// The first failure of a start is known. Later ones are its consequences. Whether it was news.
+    fn failed(&self, verdict: Verdict) -> bool {
+        self.ranks().is_some_and(|ranks| {
+            let news = ranks.apply(|s| s.failed(verdict.failure.clone()));
+            if news {
                 ranks.verdict.send_replace(Some(verdict));
             }
-        });
+            news
+        })
     }
 
     /// The connection to the root has ended: unless the job has, that is a failure, and nobody is left to decide.
@@ -251,6 +259,7 @@ impl Agent {
                 max_restarts: options.max_restarts,
                 cost_model: options.cost_model.clone(),
                 settle: options.settle,
+                gather: options.join_limit,
                 stall: options.stall,
             };
             Uplink::Host(Arc::new(Host::new(plan, hello.clone(), tell)))
@@ -293,15 +302,14 @@ impl Agent {
         Ok(Agent { core, host, tasks, events: Mutex::new(Some(events)) })
     }
 
-    /// Waits until all hosts are there; tells this host's part.
+    /// Waits until all hosts are there; tells this host's part, or that the job is over without one.
     ///
     /// # Errors
     /// The root refuses this host, or they did not come in time.
-    pub async fn assigned(&self) -> Result<Assignment> {
-        match self.next(None).await? {
-            Next::Again(assignment) => Ok(assignment),
-            Next::Over(code) => Err(Error::comm(format!("the job was over (code {code}) before this host had a part"))),
-        }
+    pub async fn assigned(&self) -> Result<Next> {
+        let next = self.next(None).await;
+        self.farewell(&next).await;
+        next
     }
 
     async fn next(&self, after: Option<u32>) -> Result<Next> {
@@ -334,13 +342,17 @@ impl Agent {
             ranks.change(|s| s.done(code));
         }
         let next = self.next(restart).await;
-        if matches!(next, Ok(Next::Over(_)))
+        self.farewell(&next).await;
+        next
+    }
+
+    /// If it was the last word, gives the others time to hear it before the port closes; one that does not is not waited for.
+    async fn farewell(&self, next: &Result<Next>) {
+        if !matches!(next, Ok(Next::Again(_)))
             && let Some(host) = &self.host
         {
-            // The others are to hear of it before the port closes; one that does not is not waited for.
             let _heard = tokio::time::timeout(FAREWELL, host.others_have_left()).await;
         }
-        next
     }
 
     /// Where the ranks of this host find their service. Nowhere (port 0) before this host has been assigned its part; with
@@ -415,13 +427,7 @@ impl Agent {
         self.look(|s| s.silent(Instant::now(), limit))
     }
 
-    /// Tells node 0's launcher something for its log of events.
-    pub fn publish(&self, topic: &str, text: &str) {
-        let event = pb::NodeEvent { rank: None, topic: topic.into(), text: text.into() };
-        self.change(|s| s.publish(event));
-    }
-
-    /// What agents and ranks have published, on node 0. Can be taken once; what nobody takes is dropped.
+    /// What ranks have published and the root warns of, on node 0. Can be taken once; what nobody takes is dropped.
     pub fn events(&self) -> Option<mpsc::Receiver<pb::NodeEvent>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -124,6 +124,7 @@ impl Host {
                 }
             }
         }
+        root.take_closed().into_iter().for_each(|id| self.close(id));
         for event in root.take_events() {
             if event.topic == WARNING && event.rank.is_none() {
                 (core.log)(&format!("warning: {}", event.text));

@@ -173,7 +173,6 @@ async fn carry(
                     message.items.into_iter().filter_map(|d| d.item).for_each(|item| core.down(item));
                 }
                 Ok(None) => return "its oflaunch has ended".into(),
-                Err(status) if status.code() == Code::InvalidArgument => return status.message().to_string(),
                 Err(_) => return "its connection has ended; its oflaunch was killed, or the network is cut".into(),
             },
             () = way.more.notified() => {}
