@@ -21,7 +21,7 @@ pub(super) struct Mismatch {
 mod with {
     use super::*;
     use crate::error::Error;
-    use rustls::{AlertDescription as Alert, CertificateError as Wrong};
+    use rustls::CertificateError as Wrong;
     use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
     const TOGETHER: &str = "all hosts of a job need certificates of one authority, valid now, in their --tls-dir";
@@ -62,8 +62,8 @@ mod with {
 
     /// What the error of a connection to node 0 says of TLS, if that is what it is about.
     pub(in super::super) fn mismatch(error: &(dyn std::error::Error + 'static), host: &str) -> Option<Mismatch> {
-        let (message, help) = match cause(error)? {
-            rustls::Error::InvalidCertificate(wrong) => match wrong {
+        let (message, help) = match cause(error) {
+            Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
                 Wrong::Expired
                 | Wrong::ExpiredContext { .. }
                 | Wrong::NotValidYet
@@ -79,17 +79,29 @@ mod with {
                 ),
                 other => (format!("node 0's certificate is not accepted: {other}"), TOGETHER),
             },
-            rustls::Error::AlertReceived(alert) => match alert {
-                Alert::CertificateExpired => ("node 0 says that this host's certificate has expired".into(), TOGETHER),
-                Alert::UnknownCA => ("node 0 does not know the authority of this host's certificate".into(), TOGETHER),
-                other => (format!("node 0 refuses this host's certificate: TLS alert {other:?}"), TOGETHER),
-            },
-            rustls::Error::InvalidMessage(_) => {
+            Some(rustls::Error::InvalidMessage(_)) => {
                 ("node 0 does not speak TLS".into(), "start it with --tls-dir, or this host without")
             }
-            other => (format!("TLS with node 0 fails: {other}"), TOGETHER),
+            Some(rustls::Error::AlertReceived(alert)) => (refused(&format!("{alert:?}")), TOGETHER),
+            Some(other) => (format!("TLS with node 0 fails: {other}"), TOGETHER),
+            // Node 0 looks at this host's certificate when the connection is there already; then HTTP/2 has the alert, as text.
+            None => (refused(alert(&format!("{error:?}"))?), TOGETHER),
         };
         Some(Mismatch { message, help })
+    }
+
+    fn refused(alert: &str) -> String {
+        match alert {
+            "CertificateExpired" => "node 0 says that this host's certificate has expired".into(),
+            "UnknownCA" => "node 0 does not know the authority of this host's certificate".into(),
+            other => format!("node 0 refuses this host's certificate: TLS alert {other}"),
+        }
+    }
+
+    /// The name of the alert that a text speaks of.
+    fn alert(text: &str) -> Option<&str> {
+        let after = ["received fatal alert: ", "AlertReceived("].iter().find_map(|t| text.split_once(t))?.1;
+        after.split(|c: char| !c.is_alphanumeric()).next()
     }
 
     /// The error of TLS at the bottom of another one.
