@@ -4,7 +4,7 @@ use super::frame::Kind;
 use super::link::{End, Link, Pool, Post};
 use super::socket;
 use crate::comm::now_ns;
-use crate::comm::transport::{Arrived, Call, Head, SLOTS, diverged};
+use crate::comm::transport::{Arrived, Call, Head, LONGER_WAITS, SLOTS, diverged};
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use smallvec::SmallVec;
@@ -296,7 +296,8 @@ impl Links {
                     "{} is missing: after {seconds} s rank {me} {}",
                     self.name(on),
                     line()
-                )));
+                ))
+                .help(LONGER_WAITS));
             }
             if now - beat >= BEAT {
                 beat = now;
