@@ -1,7 +1,7 @@
 //! All-reduce (f32, sum) over TCP on the loopback interface between two processes, beside gloo and beside raw sockets that
-//! move the same bytes.
+//! move the same bytes: from one tensor to another of the same size, and through one small buffer that stays in the cache.
 //!
-//! `PYTHON=/path/to/python/with/torch cargo bench --bench tcp_all_reduce`; without PYTHON gloo is left out.
+//! `PYTHON=/path/to/python/with/torch cargo bench --bench tcp_all_reduce [-- BYTES…]`; without PYTHON gloo is left out.
 
 use oflow::comm::hosts::{ALONE_CAPACITY, HostsTransport};
 use oflow::comm::shm::ShmOptions;
@@ -27,13 +27,21 @@ const SIZES: [(usize, u32); 8] = [
     (64 << 20, 2),
 ];
 const SAMPLES: usize = 7;
+/// Bytes of a buffer that stays in a core's cache.
+const CACHED: usize = 256 << 10;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// The sizes asked for, or all.
+fn sizes() -> Vec<(usize, u32)> {
+    let asked: Vec<usize> = std::env::args().filter_map(|a| a.parse().ok()).collect();
+    SIZES.into_iter().filter(|(bytes, _)| asked.is_empty() || asked.contains(bytes)).collect()
+}
 
 /// Best time of a call by size, of a function that runs a sample.
 fn times(mut sample: impl FnMut(usize, u32) -> Outcome<Duration>) -> Outcome<Vec<f64>> {
     let mut best = Vec::new();
-    for (bytes, n) in SIZES {
+    for (bytes, n) in sizes() {
         sample(bytes, n.div_ceil(4))?;
         let mut least = f64::MAX;
         for _ in 0..SAMPLES {
@@ -47,8 +55,10 @@ fn times(mut sample: impl FnMut(usize, u32) -> Outcome<Duration>) -> Outcome<Vec
 fn oflow(comm: &impl Communicator) -> Outcome<Vec<f64>> {
     let group = Group { ranks: vec![0, 1], me: comm.rank() };
     let mut ordinal = 0;
+    let mut buf = Vec::new();
     times(|bytes, n| {
-        let mut buf = vec![0u8; bytes];
+        // Made once a size, as gloo's tensor is: the warm-up meets its new pages.
+        buf.resize(bytes, 0u8);
         let start = Instant::now();
         for _ in 0..n {
             ordinal += 1;
@@ -59,19 +69,20 @@ fn oflow(comm: &impl Communicator) -> Outcome<Vec<f64>> {
     })
 }
 
-/// Both processes send as many bytes as an all-reduce between two moves each way, at once and in pieces that stay in the
-/// cache, and do nothing with them.
-fn raw(mut stream: TcpStream) -> Outcome<Vec<f64>> {
+/// Both processes send as many bytes as an all-reduce between two moves each way, at once, and do nothing with them: from a
+/// buffer of `most` bytes at most, again and again, and into another.
+fn raw(stream: &mut TcpStream, most: usize) -> Outcome<Vec<f64>> {
     stream.set_nodelay(true)?;
     let mut out = stream.try_clone()?;
-    let piece = vec![1u8; 256 << 10];
-    let mut into = vec![0u8; 256 << 10];
+    let (mut from, mut into) = (Vec::new(), Vec::new());
     times(|bytes, n| {
+        from.resize(bytes.min(most), 1u8);
+        into.resize(bytes.min(most), 0u8);
         let start = Instant::now();
         for _ in 0..n {
-            if bytes <= 256 << 10 {
-                out.write_all(&piece[..bytes])?;
-                stream.read_exact(&mut into[..bytes])?;
+            if bytes <= CACHED {
+                out.write_all(&from)?;
+                stream.read_exact(&mut into)?;
                 continue;
             }
             // More than the sockets' buffers may hold: written and read as it goes.
@@ -80,15 +91,17 @@ fn raw(mut stream: TcpStream) -> Outcome<Vec<f64>> {
             while sent < bytes || got < bytes {
                 let mut idle = true;
                 if sent < bytes {
-                    match out.write(&piece[..piece.len().min(bytes - sent)]) {
+                    let at = sent % from.len();
+                    match out.write(&from[at..from.len().min(at + CACHED)]) {
                         Ok(n) => (sent, idle) = (sent + n, false),
                         Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
                         Err(e) => return Err(e.into()),
                     }
                 }
                 if got < bytes {
-                    let most = into.len().min(bytes - got);
-                    match stream.read(&mut into[..most]) {
+                    let at = got % into.len();
+                    let end = into.len().min(at + CACHED);
+                    match stream.read(&mut into[at..end]) {
                         Ok(0) => return Err("the other end has closed".into()),
                         Ok(n) => (got, idle) = (got + n, false),
                         Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
@@ -123,7 +136,7 @@ fn line(from: &mut impl BufRead) -> Outcome<String> {
 fn gloo(python: &str) -> Outcome<Vec<f64>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/all_reduce_gloo.py");
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port().to_string();
-    let sizes: Vec<String> = SIZES.iter().map(|(b, n)| format!("{b}:{n}")).collect();
+    let sizes: Vec<String> = sizes().iter().map(|(b, n)| format!("{b}:{n}")).collect();
     let start =
         |rank: &str| Command::new(python).args([script, rank, &port, &sizes.join(",")]).stdout(Stdio::piped()).spawn();
     let (zero, mut one) = (start("0")?, start("1")?);
@@ -142,28 +155,40 @@ fn main() -> Outcome<()> {
         println!("{}", listener.address());
         let own = listener.address();
         oflow(&comm(1, listener, &[peer, own])?)?;
-        raw(TcpStream::connect(sink)?)?;
+        let mut stream = TcpStream::connect(sink)?;
+        raw(&mut stream, usize::MAX)?;
+        raw(&mut stream, CACHED)?;
         return Ok(());
     }
     let sink = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let told = format!("{} {}", listener.address(), sink.local_addr()?);
-    let mut child = Command::new(std::env::current_exe()?).env(CHILD, told).stdout(Stdio::piped()).spawn()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(std::env::args().skip(1))
+        .env(CHILD, told)
+        .stdout(Stdio::piped())
+        .spawn()?;
     let mut said = BufReader::new(child.stdout.take().ok_or("the child says nothing")?);
     let peer: SocketAddr = line(&mut said)?.parse()?;
     let own = listener.address();
     let ours = oflow(&comm(0, listener, &[own, peer])?)?;
-    let bare = raw(sink.accept()?.0)?;
+    let mut stream = sink.accept()?.0;
+    let (bare, cached) = (raw(&mut stream, usize::MAX)?, raw(&mut stream, CACHED)?);
     child.wait()?;
     let peers: BTreeMap<&str, Vec<f64>> = match std::env::var("PYTHON") {
         Ok(python) => BTreeMap::from([("gloo", gloo(&python)?)]),
         Err(_) => BTreeMap::new(),
     };
-    println!("    bytes    oflow us      raw us   raw/oflow     gloo us  gloo/oflow");
-    for (i, (bytes, _)) in SIZES.iter().enumerate() {
+    println!("    bytes    oflow us      raw us   raw/oflow   cached us  cached/oflow     gloo us  gloo/oflow");
+    for (i, (bytes, _)) in sizes().into_iter().enumerate() {
         let gloo = peers.get("gloo").and_then(|g| g.get(i));
         let (time, ratio) =
             gloo.map_or(("-".into(), "-".into()), |g| (format!("{g:.1}"), format!("{:.2}", g / ours[i])));
-        println!("{bytes:>9} {:>11.1} {:>11.1} {:>11.2} {time:>11} {ratio:>11}", ours[i], bare[i], bare[i] / ours[i]);
+        let (us, raw, in_cache) = (ours[i], bare[i], cached[i]);
+        println!(
+            "{bytes:>9} {us:>11.1} {raw:>11.1} {:>11.2} {in_cache:>11.1} {:>13.2} {time:>11} {ratio:>11}",
+            raw / us,
+            in_cache / us
+        );
     }
     Ok(())
 }

@@ -226,15 +226,18 @@ fn main() -> Result<()> {
             }
             None => opt.step()?,
         }
-        let last = step + 1 == steps;
-        if (step + 1) % log == 0 || last || step + 1 == first + warmup {
+        let logs = (step + 1) % log == 0 || step + 1 == steps;
+        if logs || step + 1 == first + warmup {
             let loss = loss.item()?;
             // The loss is there before the step has ended.
             oflow::synchronize(device)?;
             let each = meter.mark(step + 1);
-            losses.0.push(loss);
-            bar.at(step + 1, || format!("loss {loss:.4}"));
-            if json && speaks {
+            // Where the speed begins to count is no matter of the losses: it depends on where this run began.
+            if logs {
+                losses.0.push(loss);
+                bar.at(step + 1, || format!("loss {loss:.4}"));
+            }
+            if logs && json && speaks {
                 let ms = if each.is_nan() { "null".into() } else { format!("{:.3}", each * 1e3) };
                 println!("{{\"step\": {step}, \"loss\": {loss}, \"ms\": {ms}}}");
             }

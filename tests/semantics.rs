@@ -50,6 +50,12 @@ fn i13_three_ways_in_are_never_confused() {
         let value = from_vec(arange_f64(7), [7], Device::Cpu)?;
         let x = distribute(&value, (&mesh, sbp![S(0)]))?;
         assert_eq!(x.to_vec::<f64>()?, arange_f64(7));
+        // It lies where the result is to lie.
+        let e = distribute(&value, (&mesh.on(Device::Async), sbp![S(0)])).unwrap_err().to_string();
+        assert!(
+            e.contains("the value is on cpu, the placement on ") && e.contains("help: move it with `to_device`"),
+            "{e}"
+        );
         // Shards: rank 0 holds 3 rows, the others 2.
         let mine = if w.rank() == 0 {
             vec![0.0, 1.0, 2.0]

@@ -141,15 +141,20 @@ pub struct Hosts {
     pub token_file: Option<PathBuf>,
 
     /// Folder with ca.pem, cert.pem and key.pem: hosts speak TLS with each other and know each other by
-    /// certificates too. Needs an oflaunch built with `--features tls`
+    /// certificates too
     #[arg(long, value_name = "DIR")]
     pub tls_dir: Option<PathBuf>,
+
+    /// Seconds that hosts wait for each other before the job is given up, at the start and at every further one
+    #[arg(long, value_name = "S", default_value = "600", value_parser = seconds)]
+    pub join_timeout: Duration,
 }
 
 impl Hosts {
     /// This host alone.
     pub fn alone() -> Hosts {
-        Hosts { nnodes: 1..=1, node_rank: None, rdzv: None, token_file: None, tls_dir: None }
+        let join_timeout = Duration::from_secs(600);
+        Hosts { nnodes: 1..=1, node_rank: None, rdzv: None, token_file: None, tls_dir: None, join_timeout }
     }
 
     /// What is wrong with the options taken together, as a sentence.

@@ -38,7 +38,7 @@ pub struct Ended {
     pub status: ExitStatus,
     /// The last lines it printed to stderr.
     pub tail: Vec<String>,
-    /// Whether the kernel counted a kill for want of memory while the rank ended.
+    /// Whether the kernel killed it because memory had run out.
     pub out_of_memory: bool,
 }
 
@@ -71,7 +71,6 @@ impl Ended {
             return Failure::of_rank(gone, FailureKind::Exited, message);
         }
         let kind = match (self.status.signal(), self.code()) {
-            // Others kill too, but where a limit on memory has just been met it is that.
             (Some(9), _) if self.out_of_memory => FailureKind::OutOfMemory,
             (Some(6), _) | (None, 134) if no_memory(&self.tail) => FailureKind::OutOfMemory,
             (Some(_), _) => FailureKind::Killed,

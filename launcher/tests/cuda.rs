@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use oflow::World;
+use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions, list};
 use oflow::nn::{Linear, Module};
-use oflow::optim::{Optimizer, Sgd, SgdOptions};
+use oflow::optim::{AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
 use oflow::prelude::*;
 use rustix::process::Signal;
 
@@ -25,10 +26,20 @@ fn libraries() -> Option<PathBuf> {
 
 /// A job of ranks that have so many emulated GPUs, and exchange in that way if one is given.
 fn job(folder: &Folder, ranks: usize, gpus: usize, way: &str, task: &str) -> Option<Command> {
+    job_with(folder, &[], ranks, gpus, way, task)
+}
+
+fn job_with(folder: &Folder, options: &[&str], ranks: usize, gpus: usize, way: &str, task: &str) -> Option<Command> {
     let libraries = libraries()?;
     let mut command = oflaunch(folder);
     let program = std::env::current_exe().unwrap();
-    command.args(["-n", &ranks.to_string()]).arg(program).args(["--", "--exact", "rank", "--ignored", "--nocapture"]);
+    command.args(options).args(["-n", &ranks.to_string()]).arg(program).args([
+        "--",
+        "--exact",
+        "rank",
+        "--ignored",
+        "--nocapture",
+    ]);
     command.env(TASK, task).env("OFLOW_COMM", way).env("OFLOW_EMULATOR_GPUS", gpus.to_string());
     command.env("LD_LIBRARY_PATH", libraries);
     Some(command)
@@ -42,6 +53,9 @@ fn rank() {
     match task.as_str() {
         "train-cpu" => train(&world, Device::Cpu, 6).unwrap(),
         "train-cuda" => train(&world, Device::Cuda, 6).unwrap(),
+        "save-cpu" => go_on(&world, Device::Cpu).unwrap(),
+        "save-cuda" => go_on(&world, Device::Cuda).unwrap(),
+        "late" => late(&world).unwrap(),
         folder => {
             train(&world, Device::Cuda, 1).unwrap();
             let path = Path::new(folder).join(format!("pid{}", world.rank()));
@@ -72,6 +86,50 @@ fn train(world: &World, device: Device, steps: usize) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Trains six steps more, from where the checkpoints of the current folder end, and saves each while training goes on.
+fn go_on(world: &World, device: Device) -> Result<()> {
+    let all = Placement::all(device)?;
+    manual_seed(3);
+    let at = |s: NdSbp| (&all, s).dtype(DType::F64);
+    let mut layer = Linear::new(8, 5, at(sbp![B]))?;
+    if world.size() == 2 {
+        layer.to_global(&all, &[("weight", sbp![S(0)])])?;
+    }
+    let x = randn([24, 8], at(sbp![S(0)]))?;
+    let y = randn([24, 5], at(sbp![S(0)]))?;
+    let mut opt = AdamW::new(layer.parameters(), AdamWOptions { lr: 0.03, ..Default::default() });
+    let mut manager = CheckpointManager::new("c", CheckpointOptions { keep: 2 });
+    let first = manager.load_latest(&mut [("layer", &mut layer), ("opt", &mut opt)])?.unwrap_or(0);
+    for step in first..first + 6 {
+        let error = layer.forward(&x)?.sub(&y)?;
+        let loss = error.mul(&error)?.mean(())?;
+        opt.zero_grad();
+        loss.backward()?;
+        opt.step()?;
+        manager.save_async(step + 1, &[("layer", &layer), ("opt", &opt)])?;
+        let loss = loss.item()?;
+        if world.rank() == 0 {
+            println!("loss {loss}");
+        }
+    }
+    manager.finish()
+}
+
+/// Rank 1 loops while the others wait for it on their GPUs.
+fn late(world: &World) -> Result<()> {
+    let all = Placement::all(Device::Cuda)?;
+    let x = ones([12, 8], (&all, sbp![S(0)]))?;
+    // The links of the group are there, and each rank has been in a collective.
+    assert_eq!(x.sum(())?.item()?, 96.0);
+    let y = x.add(&x)?;
+    while world.rank() == 1 {
+        std::hint::black_box(&y);
+    }
+    let all_of_it = y.to_global(sbp![B])?; // the one that rank 1 does not come to
+    let behind = x.add(&y)?.to_global(sbp![B])?;
+    behind.add(&all_of_it)?.sum(())?.item().map(drop)
 }
 
 fn losses(mut job: Command) -> Vec<f64> {
@@ -116,5 +174,56 @@ fn a_rank_that_is_killed_ends_those_that_wait_for_its_gpu() {
         assert!(report.contains(&expected), "{report}");
         assert!(took < Duration::from_secs(10), "{took:?}: {report}");
         assert_gone(&pids);
+    }
+}
+
+#[test]
+fn what_gpus_have_saved_any_device_goes_on_from() {
+    let (whole, cut) = (Folder::new(), Folder::new());
+    let run = |folder: &Folder, ranks, gpus, way, task| Some(losses(job(folder, ranks, gpus, way, task)?));
+    let want: Vec<f64> = (0..4).flat_map(|_| run(&whole, 1, 1, "", "save-cpu").unwrap_or_default()).collect();
+    let mut have = vec![];
+    // GPUs of their own, one GPU for all, the host, and GPUs again.
+    for (ranks, gpus, way, task) in
+        [(2, 2, "nccl", "save-cuda"), (3, 1, "", "save-cuda"), (2, 1, "", "save-cpu"), (1, 1, "", "save-cuda")]
+    {
+        let Some(more) = run(&cut, ranks, gpus, way, task) else { return };
+        have.extend(more);
+        let found = list(&cut.path().join("c")).unwrap();
+        let steps: Vec<usize> = found.iter().map(|f| f.step as usize).collect();
+        assert_eq!(steps, [have.len() - 1, have.len()], "two are kept");
+        found.iter().for_each(|f| Checkpoint::open(&f.path).unwrap().verify().unwrap());
+    }
+    assert_eq!(have.len(), 24);
+    assert!(have.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-9), "{have:?}\n{want:?}");
+}
+
+#[test]
+fn the_records_tell_who_never_came_to_a_collective_of_gpus() {
+    let line =
+        include_str!("cuda.rs").lines().position(|l| l.ends_with("// the one that rank 1 does not come to")).unwrap()
+            + 1;
+    for (gpus, way) in [(3, "nccl"), (1, "")] {
+        let folder = Folder::new();
+        let options = ["--stall", "3", "--timeout", "0.5"];
+        let Some(mut job) = job_with(&folder, &options, 3, gpus, way, "late") else { return };
+        let output = job.output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(code(&output), 1, "{text}");
+        assert!(text.contains("rank 1 stalls the job: rank ") && text.contains(&format!("cuda.rs:{line}")), "{text}");
+        let kept = text.lines().find_map(|l| l.split_once("`oflow postmortem ")?.1.split_once('`')).unwrap().0;
+        let page = Command::new(env!("CARGO_BIN_EXE_oflow")).args(["postmortem", kept]).output().unwrap();
+        let page = stdout(&page);
+        for rank in [0, 2] {
+            let waits = format!("rank {rank} waits for rank 1 in all_gather of 'to_global' #");
+            let waited = waits.replace("waits", "waited");
+            assert!(page.contains(&waits) || page.contains(&waited), "{page}");
+        }
+        assert!(page.contains("Who never arrived\n  rank 1\n"), "{page}");
+        // 12 x 8 numbers of four bytes, the whole of what is gathered.
+        assert!(page.contains(&format!("cuda.rs:{line}), 384 B")), "{page}");
+        if way == "nccl" {
+            assert!(page.contains("; its GPU has not come to "), "what is behind it on the stream: {page}");
+        }
     }
 }

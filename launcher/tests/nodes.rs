@@ -4,64 +4,16 @@
 mod common;
 
 use std::io::{BufRead, BufReader};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use common::hosts::Hosts;
 use common::*;
 use rustix::process::Signal;
 
 /// How soon all of a job have to end after a failure.
 const SOON: Duration = Duration::from_secs(5);
-const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-/// A port that nobody uses now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// The hosts of a job, which meet at one address.
-struct Hosts {
-    folder: Folder,
-    rdzv: String,
-    nodes: String,
-    options: Vec<String>,
-}
-
-impl Hosts {
-    fn new(nodes: &str) -> Hosts {
-        let rdzv = format!("127.0.0.1:{}", free_port());
-        Hosts { folder: Folder::new(), rdzv, nodes: nodes.to_string(), options: vec![] }
-    }
-
-    fn with(mut self, options: &[&str]) -> Hosts {
-        self.options.extend(options.iter().map(|o| o.to_string()));
-        self
-    }
-
-    fn command(&self, nproc: usize, program: &str) -> Command {
-        let mut command = oflaunch(&self.folder);
-        command
-            .args(["--nnodes", &self.nodes, "--rdzv", &self.rdzv, "--threads", "1", "-n", &nproc.to_string()])
-            .args(&self.options)
-            .arg(program)
-            .env("OFLOW_TOKEN", TOKEN);
-        command
-    }
-
-    /// Starts the host of that number.
-    fn start(&self, node: usize, nproc: usize, program: &str) -> Running {
-        let mut command = self.command(nproc, program);
-        command.args(["--node-rank", &node.to_string()]);
-        Running::of(&mut command)
-    }
-
-    /// The process group of a rank.
-    fn pid(&self, rank: usize) -> i32 {
-        let path = self.folder.path().join(format!("pid{rank}"));
-        wait_for("pid file", LONG, || std::fs::read_to_string(&path).ok()?.trim().parse().ok())
-    }
-}
 
 /// A rank that tells its process id and then runs on.
 fn endless(hosts: &Hosts) {
@@ -242,6 +194,51 @@ fn a_job_goes_on_with_fewer_hosts() {
     assert!(out.contains("0 of 3, start 0") && out.contains("0 of 1, start 1"), "{out}");
     assert!(err.contains("node 1 (") && err.contains("all ranks will be started again"), "{err}");
     assert!(err.contains("start 2 of at most 2: 1 ranks on 1 hosts"), "{err}");
+}
+
+#[test]
+fn hosts_that_do_not_come_are_not_waited_for_for_ever() {
+    let hosts = Hosts::new("3").with(&["--join-timeout", "2"]);
+    hosts.folder.sh("ok", "exit 0");
+    let all = [0, 1].map(|node| hosts.start(node, 1, "./ok"));
+    for running in all {
+        let (status, text) = running.finish();
+        assert_eq!(status.code(), Some(1), "{text}");
+        assert!(text.contains("after 2 s the job cannot start: 2 of at least 3 hosts there ("), "{text}");
+    }
+}
+
+#[test]
+fn a_spare_host_says_what_it_waits_for_and_ends_with_the_job() {
+    let hosts = Hosts::new("1:2").with(&["--max-restarts", "1"]);
+    hosts.folder.sh("until", &format!("{TELL_PID}; while [ ! -e over ]; do sleep 0.05; done"));
+    let zero = hosts.start(0, 1, "./until");
+    let one = hosts.start(1, 1, "./until");
+    hosts.pid(1);
+    let spare = {
+        let mut command = hosts.command(1, "./until");
+        command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut spare = Spare(spare);
+    let mut lines = BufReader::new(spare.0.stderr.take().unwrap()).lines();
+    let text = lines.next().unwrap().unwrap();
+    assert!(text.contains("the job runs on 2 hosts already; this one waits and takes part when"), "{text}");
+    hosts.folder.write("over", "");
+    assert_eq!(zero.finish().0.code(), Some(0));
+    assert_eq!(one.finish().0.code(), Some(0));
+    let text = lines.next().unwrap().unwrap();
+    assert!(text.contains("the job has ended without a part for this host"), "{text}");
+    assert_eq!(spare.0.wait().unwrap().code(), Some(0));
+}
+
+/// A child that does not outlive the test.
+struct Spare(Child);
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        let _may_have_ended = self.0.kill();
+        let _may_be_reaped = self.0.wait();
+    }
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! The tables of `docs/running.md` are what the programs say of themselves. `UPDATE_EXPECT=1` writes them anew.
 
+#[path = "../../tests/common/page.rs"]
+mod tables;
+
 use oflaunch::{EXIT_CODES, cli, events::EVENTS};
 use oflow::control::{FailureKind, STARTERS, SetBy, VARIABLES};
+use tables::compare;
 
 /// A cell: a bar would end it.
 fn cell(text: &str) -> String {
@@ -68,8 +72,6 @@ fn starters() -> String {
 #[test]
 fn the_tables_of_the_page_are_what_the_programs_say() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/running.md");
-    let page = std::fs::read_to_string(path).unwrap();
-    let mut new = page.clone();
     let pairs = |rows: &[(&str, &str)], tick: bool| {
         let name = |n: &str| if tick { format!("`{n}`") } else { n.to_string() };
         rows.iter().map(|(n, m)| vec![name(n), m.to_string()]).collect::<Vec<_>>().into_iter()
@@ -81,18 +83,8 @@ fn the_tables_of_the_page_are_what_the_programs_say() {
         ("starters", starters()),
         ("events", table("event | it tells", pairs(EVENTS, true))),
     ];
-    for (name, text) in tables {
-        let (begin, end) = (format!("<!-- table {name} -->\n"), "<!-- end -->");
-        let (head, rest) = new.split_once(&begin).unwrap_or_else(|| panic!("the page has no table {name}"));
-        let (_, tail) = rest.split_once(end).expect("a table has an end");
-        new = format!("{head}{begin}{text}{end}{tail}");
-    }
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(path, &new).unwrap();
-    } else {
-        assert!(page == new, "docs/running.md is not what the programs say: run with UPDATE_EXPECT=1");
-    }
+    let page = compare(path, &tables);
     for kind in FailureKind::ALL {
-        assert!(new.contains(&format!("`{kind}`")), "docs/running.md does not name the kind {kind}");
+        assert!(page.contains(&format!("`{kind}`")), "docs/running.md does not name the kind {kind}");
     }
 }

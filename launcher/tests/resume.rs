@@ -4,13 +4,14 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use common::hosts::Hosts;
 use common::*;
-use oflow::checkpoint::{Checkpoint, list};
+use oflow::checkpoint::{Checkpoint, list, name_of};
 use rustix::process::Signal;
 
 /// The GPT example's executable; the first test that asks builds it.
@@ -35,8 +36,26 @@ fn sizes() -> Vec<&'static str> {
 fn train(folder: &Folder, ranks: &str, more: &[&str]) -> Vec<f64> {
     let output = run(folder, &[&["-n", ranks, gpt(), "--"], &sizes()[..], more].concat());
     assert_eq!(code(&output), 0, "{}", stderr(&output));
+    losses(folder)
+}
+
+/// The losses that a run has written in the end.
+fn losses(folder: &Folder) -> Vec<f64> {
     let text = fs::read_to_string(folder.path().join("losses")).unwrap();
     text.lines().map(|l| l.parse().unwrap()).collect()
+}
+
+/// The checkpoints in the folder of a run.
+fn found(folder: &Folder) -> Vec<PathBuf> {
+    list(&folder.path().join("c")).unwrap().into_iter().map(|f| f.path).collect()
+}
+
+/// Three checkpoints and no half one.
+fn only_whole(dir: &Path) {
+    let names = fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let names: Vec<String> = names.filter(|n| !n.starts_with("step-0000")).collect();
+    assert!(names.iter().all(|n| n == "latest" || n == ".lock"), "half checkpoints are left: {names:?}");
+    assert_eq!(list(dir).unwrap().len(), 3);
 }
 
 /// Runs it, and kills one of its ranks when that many losses have been printed.
@@ -85,13 +104,7 @@ fn a_killed_run_goes_on_with_the_bits_of_one_that_was_not() {
         }
     }
     assert_eq!(train(&cut, "4", &way), want);
-    let names: Vec<String> = fs::read_dir(cut.path().join("c"))
-        .unwrap()
-        .map(|e| e.unwrap().file_name().into_string().unwrap())
-        .filter(|n| !n.starts_with("step-0000"))
-        .collect();
-    assert!(names.iter().all(|n| n == "latest" || n == ".lock"), "half checkpoints are left: {names:?}");
-    assert_eq!(list(&cut.path().join("c")).unwrap().len(), 3);
+    only_whole(&cut.path().join("c"));
 }
 
 #[test]
@@ -104,6 +117,152 @@ fn another_world_goes_on_with_the_same_numbers() {
     assert!(from.iter().any(|f| Checkpoint::open(&f.path).unwrap().world() == 2));
     assert_eq!(got.len(), STEPS);
     assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-9), "{got:?}\n{want:?}");
+}
+
+/// A program that tells its process id in `pidRANK.START`, and then is the example.
+fn telling(folder: &Folder) {
+    let tell = "echo $$ >pid$RANK.new && mv pid$RANK.new pid$RANK.$OFLOW_RESTART";
+    folder.sh("start", &format!("{tell}; exec '{}' \"$@\"", gpt()));
+}
+
+/// The process ids of a start, when all ranks have told theirs.
+fn pids_of(folder: &Folder, ranks: usize, start: usize) -> Vec<i32> {
+    let pid = |rank| fs::read_to_string(folder.path().join(format!("pid{rank}.{start}"))).ok()?.trim().parse().ok();
+    wait_for("the ranks of a start", LONG, || (0..ranks).map(pid).collect())
+}
+
+/// Reads on until that many losses have been printed by ranks of that start. Those of the start before may still be coming.
+fn read_losses(lines: &mut impl Iterator<Item = String>, folder: &Folder, start: usize, count: usize) -> Vec<usize> {
+    let mut steps = vec![];
+    let begun = || folder.path().join(format!("pid0.{start}")).exists();
+    let mut seen = 0;
+    while seen < count {
+        let line = lines.next().expect("the job ended before it was killed");
+        let Some((_, rest)) = line.split_once("\"step\": ") else { continue };
+        steps.push(rest.split(',').next().unwrap().parse().unwrap());
+        seen += usize::from(begun());
+    }
+    steps
+}
+
+#[test]
+fn a_job_that_starts_again_goes_on_with_its_bits() {
+    let (whole, cut) = (Folder::new(), Folder::new());
+    let way = ["--parallel", "2d"];
+    let want = train(&whole, "4", &way);
+    telling(&cut);
+    let args = [&["-n", "4", "--max-restarts", "2", "./start", "--"], &sizes()[..], &way].concat();
+    let mut job = Running::start(&cut, &args);
+    let mut lines = BufReader::new(job.stdout()).lines().map_while(Result::ok);
+    // Killed twice, at random steps: when a checkpoint is there for certain, and soon after it has gone on.
+    let mut steps = vec![];
+    for (start, after) in [5 + random(3), 1 + random(3)].into_iter().enumerate() {
+        steps.extend(read_losses(&mut lines, &cut, start, after));
+        let pids = pids_of(&cut, 4, start);
+        kill(pids[random(4)], Signal::KILL);
+        assert_gone(&pids);
+    }
+    steps.extend(lines.filter_map(|l| l.split_once("\"step\": ")?.1.split(',').next()?.parse::<usize>().ok()));
+    let (status, text) = job.finish_within(LONG);
+    assert_eq!(status.code(), Some(0), "{text}");
+    assert!(text.contains("start 2 of at most 3: 4 ranks") && text.contains("start 3 of at most 3: 4 ranks"), "{text}");
+    assert_eq!(steps.iter().filter(|s| **s == 0).count(), 1, "it began anew: {steps:?}");
+    assert!(steps.windows(2).filter(|w| w[1] <= w[0]).count() <= 2, "{steps:?}");
+    assert_eq!(losses(&cut), want);
+    assert_gone(&pids_of(&cut, 4, 2));
+    only_whole(&cut.path().join("c"));
+}
+
+#[test]
+fn hosts_that_start_again_go_on_with_its_bits() {
+    let whole = Folder::new();
+    let way = ["--parallel", "dp"];
+    let want = train(&whole, "4", &way);
+    let hosts = Hosts::new("2").with(&["--max-restarts", "1"]);
+    telling(&hosts.folder);
+    let start = |node| hosts.start_with(node, 2, "./start", &[&sizes()[..], &way].concat());
+    let (mut zero, one) = (start(0), start(1));
+    let mut lines = BufReader::new(zero.stdout()).lines().map_while(Result::ok);
+    read_losses(&mut lines, &hosts.folder, 0, 4 + random(4));
+    kill(pids_of(&hosts.folder, 4, 0)[random(4)], Signal::KILL);
+    lines.for_each(drop);
+    for host in [zero, one] {
+        let (status, text) = host.finish_within(LONG);
+        assert_eq!(status.code(), Some(0), "{text}");
+        assert!(text.contains("start 2 of at most 2: 4 ranks"), "{text}");
+    }
+    assert_eq!(losses(&hosts.folder), want);
+    for start in 0..2 {
+        assert_gone(&pids_of(&hosts.folder, 4, start));
+    }
+    only_whole(&hosts.folder.path().join("c"));
+}
+
+#[test]
+fn fewer_hosts_go_on_with_the_same_numbers() {
+    let whole = Folder::new();
+    let way = ["--parallel", "dp", "--dtype", "f64"];
+    let want = train(&whole, "4", &way);
+    let hosts = Hosts::new("1:2").with(&["--max-restarts", "1"]);
+    telling(&hosts.folder);
+    let start = |node| hosts.start_with(node, 2, "./start", &[&sizes()[..], &way].concat());
+    let (mut zero, one) = (start(0), start(1));
+    let mut lines = BufReader::new(zero.stdout()).lines().map_while(Result::ok);
+    read_losses(&mut lines, &hosts.folder, 0, 4 + random(4));
+    let pids = pids_of(&hosts.folder, 4, 0);
+    one.signal(Signal::KILL);
+    drop(one);
+    lines.for_each(drop);
+    let (status, text) = zero.finish_within(LONG);
+    assert_eq!(status.code(), Some(0), "{text}");
+    assert!(text.contains("start 2 of at most 2: 2 ranks on 1 hosts"), "{text}");
+    assert_gone(&pids);
+    let got = losses(&hosts.folder);
+    assert_eq!(got.len(), STEPS);
+    assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() <= 1e-9), "{got:?}\n{want:?}");
+    let worlds: Vec<usize> = found(&hosts.folder).iter().map(|f| Checkpoint::open(f).unwrap().world()).collect();
+    assert!(worlds.contains(&2), "{worlds:?}");
+    only_whole(&hosts.folder.path().join("c"));
+}
+
+/// Hosts whose folders have the same name and are not the same folder.
+#[test]
+fn hosts_without_a_shared_folder_are_told_at_the_first_save() {
+    let hosts = Hosts::new("2");
+    let other = hosts.folder.path().join("other");
+    // The second host has one too, from an earlier attempt.
+    fs::create_dir_all(other.join("c/.saving-step-000002")).unwrap();
+    let args: Vec<&str> = sizes().into_iter().filter(|a| !["--losses", "losses"].contains(a)).collect();
+    let zero = hosts.start_with(0, 2, gpt(), &args);
+    let mut one = hosts.command(2, gpt());
+    one.args(["--node-rank", "1", "--"]).args(&args).current_dir(&other);
+    let one = Running::of(&mut one);
+    for host in [zero, one] {
+        let (status, text) = host.finish_within(LONG);
+        assert_eq!(status.code(), Some(1), "{text}");
+        let wanted = "the checkpoint of step 2 was not written: c on ";
+        assert!(text.contains(wanted) && text.contains(" (rank 0) is not the folder of that name on "), "{text}");
+        assert!(text.contains(" (ranks 2, 3)") && text.contains("name a folder that all hosts share"), "{text}");
+    }
+    let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(names(&hosts.folder.path().join("c")), [".lock"], "no half checkpoint");
+    assert_eq!(names(&other.join("c/.saving-step-000002")), Vec::<std::ffi::OsString>::new());
+}
+
+/// What is read between is the same wherever the run was cut.
+#[test]
+fn losses_that_are_read_now_and_then_are_those_of_the_whole_run() {
+    let folder = Folder::new();
+    let way = ["--log", "5", "--keep", "0"];
+    let want = train(&folder, "1", &way);
+    assert_eq!(want.len(), 3, "of steps 5, 10 and 12");
+    let c = folder.path().join("c");
+    for step in [8, 10, 12] {
+        fs::remove_dir_all(c.join(name_of(step))).unwrap();
+    }
+    // Goes on at step 6: its first steps, which the speed leaves out, end at 9.
+    assert_eq!(train(&folder, "1", &way), want);
+    assert_eq!(found(&folder).len(), 6);
 }
 
 /// Kills a rank while the files of a checkpoint are being written: what counts is the checkpoint before.

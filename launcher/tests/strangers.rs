@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::{LONG, wait_for};
-use oflow::control::service::{Agent, AgentOptions, Assignment, Rendezvous};
+use oflow::control::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
 use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
 use oflow_faults::Random;
 use oflow_faults::attack::{mutate, noise as noise_of};
@@ -93,7 +93,7 @@ impl Job {
             let one = Agent::start(options(Rendezvous::Join(tap.address.to_string()))).await.unwrap();
             let mut agents = Vec::new();
             for agent in [zero, one] {
-                let part = agent.assigned().await.unwrap();
+                let Next::Again(part) = agent.assigned().await.unwrap() else { panic!("the job is over") };
                 agents.push((agent, part));
             }
             (agents, tap)
@@ -120,6 +120,7 @@ impl Job {
             token: self.token.clone(),
             shm_fd: None,
             report: false,
+            stall: None,
             threads: None,
         }
     }

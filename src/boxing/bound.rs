@@ -181,7 +181,11 @@ impl Floor {
 
     /// Of any steps.
     pub(super) fn steps(&self, need: Need, element: u64) -> u64 {
-        if need.communicates { self.start + per_kib(need.elements * element, self.per_kib) } else { self.local }
+        if need.communicates {
+            self.start.saturating_add(per_kib(need.elements * element, self.per_kib))
+        } else {
+            self.local
+        }
     }
 
     /// Of one exchange, given the corners of both: of the source at coordinate 0 of the axes that become partial.
@@ -200,7 +204,10 @@ impl Floor {
         let messages = (contributions * spans.product::<usize>() as u64).saturating_sub(1).max(1);
         match received.unwrap_or(0) {
             0 => self.exchange_local,
-            n => self.exchange_start + messages * self.exchange_per_peer + per_kib(n * element, self.exchange_per_kib),
+            n => self
+                .exchange_start
+                .saturating_add(messages.saturating_mul(self.exchange_per_peer))
+                .saturating_add(per_kib(n * element, self.exchange_per_kib)),
         }
     }
 }

@@ -122,7 +122,7 @@ impl Rate {
 
     /// The part of the price that is bandwidth.
     pub fn bytes(&self, wire_bytes: u64) -> u64 {
-        let beyond = wire_bytes.saturating_sub(self.extra_beyond_kib << 10);
+        let beyond = wire_bytes.saturating_sub(self.extra_beyond_kib.saturating_mul(1024));
         per_kib(wire_bytes, self.per_kib_ps).saturating_add(per_kib(beyond, self.extra_per_kib_ps))
     }
 }
@@ -258,7 +258,7 @@ impl Model {
 
     /// The time to copy that many bytes on a rank.
     pub fn copied(&self, bytes: u64) -> u64 {
-        let beyond = bytes.saturating_sub(self.extra_copied_beyond_kib << 10);
+        let beyond = bytes.saturating_sub(self.extra_copied_beyond_kib.saturating_mul(1024));
         per_kib(bytes, self.per_kib_copied_ps).saturating_add(per_kib(beyond, self.extra_per_kib_copied_ps))
     }
 }
@@ -454,6 +454,45 @@ mod tests {
         for k in 1..70 {
             assert_eq!((0..k).map(|i| broadcast_children(k, i)).sum::<usize>(), k - 1);
             assert_eq!(broadcast_children(k, 0), k.next_power_of_two().trailing_zeros() as usize);
+        }
+    }
+
+    #[test]
+    fn a_model_of_any_numbers_has_prices() {
+        use crate::boxing::{Layout, Planner};
+        let most = Rate {
+            latency_ps: u64::MAX,
+            per_peer_ps: u64::MAX,
+            per_kib_ps: u64::MAX,
+            extra_beyond_kib: u64::MAX,
+            extra_per_kib_ps: u64::MAX,
+        };
+        let link = Link { rates: [most; 7] };
+        for ranks_per_host in [0, 2, usize::MAX] {
+            let model = Model {
+                local_ps: u64::MAX,
+                local_exchange_ps: u64::MAX,
+                per_kib_copied_ps: u64::MAX,
+                extra_copied_beyond_kib: u64::MAX,
+                extra_per_kib_copied_ps: u64::MAX,
+                nvlink: link,
+                same_host: link,
+                network: link,
+                hosts: ranks_per_host.into(),
+                extra_memory: Some(0),
+            };
+            let mesh = Placement::of_world(Device::Cpu, 4).unwrap().mesh(&[("dp", 2), ("tp", 2)]).unwrap();
+            let other = Placement::of_world(Device::Cpu, 4).unwrap();
+            let layout = |p: &Placement, sbp: &str| Layout::new(p, sbp.parse::<crate::sbp::NdSbp>().unwrap());
+            let planner = Planner::new(model);
+            for (from, to) in [("[S(0), S(0)]", "[B, B]"), ("[P, S(0)]", "[S(1), B]"), ("[S(1), S(0)]", "[S(0), S(1)]")]
+            {
+                let plan = planner.plan(&[64, 48], oflow_kernels::DType::F32, &layout(&mesh, from), &layout(&mesh, to));
+                assert!(plan.unwrap().cost_ps > 0);
+                let plan =
+                    planner.plan(&[64, 48], oflow_kernels::DType::F32, &layout(&mesh, from), &layout(&other, "[S(0)]"));
+                assert!(plan.unwrap().cost_ps > 0);
+            }
         }
     }
 

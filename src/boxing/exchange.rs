@@ -401,7 +401,7 @@ impl<'a> Exchange<'a> {
             .product();
         let partners = cells * self.contributions() as u64;
         let hosts = self.model.hosts.several();
-        let local = || self.model.local_exchange_ps + self.model.copied(self.copied() * element);
+        let local = || self.model.local_exchange_ps.saturating_add(self.model.copied(self.copied() * element));
         let exact = self.to.len() as u64 * partners <= EXACT_MESSAGES;
         if exact && !hosts && matches!(self.own, Own::Same) {
             let most = busiest(self.shape, self.from.dims(), self.from_sbp, self.to_sbp, self.kept);
@@ -445,7 +445,8 @@ impl<'a> Exchange<'a> {
         let far = self.rate(LinkKind::Network);
         let near = self.rate(self.near());
         let slow = if busiest.far > 0 { far } else { near };
-        slow.price(busiest.messages, 0) + near.bytes(busiest.near * element) + far.bytes(busiest.far * element)
+        let start = slow.price(busiest.messages, 0);
+        start.saturating_add(near.bytes(busiest.near * element)).saturating_add(far.bytes(busiest.far * element))
     }
 }
 

@@ -51,7 +51,9 @@ impl TryFrom<Written> for Hosts {
         match written {
             Written::Each(n) => Ok(n.into()),
             Written::Sizes(sizes) if sizes.contains(&0) => Err(format!("hosts of {sizes:?} ranks: one has none")),
-            Written::Sizes(sizes) => Ok(Hosts::of_sizes(&sizes)),
+            Written::Sizes(sizes) => {
+                Hosts::of_sizes(&sizes).ok_or_else(|| format!("hosts of {sizes:?} ranks are more than can be"))
+            }
         }
     }
 }
@@ -61,19 +63,22 @@ impl Hosts {
     /// own.
     pub fn of(table: &[usize]) -> Hosts {
         let sizes: Vec<usize> = table.chunk_by(|a, b| a == b).map(<[usize]>::len).collect();
-        if table.is_sorted() { Hosts::of_sizes(&sizes) } else { 1.into() }
+        let known = if table.is_sorted() { Hosts::of_sizes(&sizes) } else { None };
+        known.unwrap_or(1.into())
     }
 
-    fn of_sizes(sizes: &[usize]) -> Hosts {
-        match sizes {
+    /// None if these are more ranks than there can be.
+    fn of_sizes(sizes: &[usize]) -> Option<Hosts> {
+        let mut ends: Vec<usize> = Vec::with_capacity(sizes.len());
+        for n in sizes {
+            ends.push(ends.last().copied().unwrap_or(0).checked_add(*n)?);
+        }
+        Some(match sizes {
             [] | [_] => Hosts::default(),
             // The last may have fewer.
             [first, middle @ .., last] if middle.iter().all(|n| n == first) && last <= first => (*first).into(),
-            _ => {
-                let ends: Vec<usize> = sizes.iter().scan(0, |at, n| Some(*at += n).map(|()| *at)).collect();
-                Hosts(Ends::Uneven(kept(ends)))
-            }
-        }
+            _ => Hosts(Ends::Uneven(kept(ends))),
+        })
     }
 
     /// The host of a rank.
@@ -129,7 +134,12 @@ mod tests {
             assert_eq!(serde_json::to_string(&hosts).unwrap(), text);
             assert_eq!(serde_json::from_str::<Hosts>(text).unwrap(), hosts);
         }
-        let error = serde_json::from_str::<Hosts>("[2,0]").unwrap_err().to_string();
-        assert!(error.contains("hosts of [2, 0] ranks: one has none"), "{error}");
+        for (text, told) in [
+            ("[2,0]", "hosts of [2, 0] ranks: one has none".to_string()),
+            ("[1,18446744073709551615]", format!("hosts of [1, {}] ranks are more than can be", u64::MAX)),
+        ] {
+            let error = serde_json::from_str::<Hosts>(text).unwrap_err().to_string();
+            assert!(error.contains(&told), "{error}");
+        }
     }
 }

@@ -118,7 +118,8 @@ pub fn predicted_together(plans: &[Arc<BoxingPlan>]) -> Vec<u64> {
                 let start = starting(&plan.model, &plan.shape, plan.dtype, step);
                 let kind = (number, start, std::mem::discriminant(&step.op), step.before.placement.id(), plan.dtype);
                 let shared = start.is_some() && started.contains(&kind);
-                sum += step.cost_ps.saturating_sub(if shared { start.map_or(0, |s| s.0) } else { 0 });
+                let own = step.cost_ps.saturating_sub(if shared { start.map_or(0, |s| s.0) } else { 0 });
+                sum = u64::saturating_add(sum, own);
                 started.push(kind);
             }
             all.push(sum);

@@ -25,6 +25,7 @@ use std::time::SystemTime;
 const SAVING: &str = ".saving-";
 const DELETING: &str = ".deleting-";
 const LATEST: &str = "latest";
+const LOCK: &str = ".lock";
 
 /// The name of a step's folder.
 pub fn name_of(step: u64) -> String {
@@ -103,30 +104,42 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),
         Err(e) => return Err(failed("list", dir)(e)),
     };
-    let mut found: Vec<Found> = entries
-        .flatten()
-        .filter_map(|e| {
-            let (path, step) = (e.path(), step_of(e.file_name().to_str()?)?);
-            let written = path.join(MANIFEST).metadata().ok()?.modified().ok()?;
-            Some(Found { path, step, written })
-        })
-        .collect();
-    found.sort_by_key(|f| (f.written, f.step));
-    Ok(found)
+    let mut all: Vec<Found> = entries.flatten().filter_map(|e| found(dir, e.file_name().to_str()?)).collect();
+    all.sort_by_key(|f| (f.written, f.step));
+    Ok(all)
 }
 
 /// The checkpoint that was written last: the one that `latest` names, or without it the newest.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
-    let named = std::fs::read_to_string(dir.join(LATEST)).ok();
-    let all = list(dir)?;
-    let named = named.and_then(|n| all.iter().find(|f| f.path.file_name().is_some_and(|x| *x == *n.trim())).cloned());
-    Ok(named.or_else(|| all.last().cloned()))
+    let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
+    let mut named = pointer();
+    loop {
+        if let Some(found) = named.as_ref().and_then(|name| found(dir, name.trim())) {
+            return Ok(Some(found));
+        }
+        if let Some(last) = list(dir)?.pop() {
+            return Ok(Some(last));
+        }
+        // All may have been removed for one that was written after the folder had been read.
+        let now = pointer();
+        if now == named {
+            return Ok(None);
+        }
+        named = now;
+    }
+}
+
+/// The checkpoint of that name, if it is one.
+fn found(dir: &Path, name: &str) -> Option<Found> {
+    let (step, path) = (step_of(name)?, dir.join(name));
+    let written = path.join(MANIFEST).metadata().ok()?.modified().ok()?;
+    Some(Found { path, step, written })
 }
 
 /// Takes the folder for this process alone, until what is returned is dropped.
 pub fn lock(dir: &Path) -> Result<File> {
     std::fs::create_dir_all(dir).map_err(failed("make the folder", dir))?;
-    let path = dir.join(".lock");
+    let path = dir.join(LOCK);
     let file = File::options().create(true).append(true).open(&path).map_err(failed("open", &path))?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(file),
@@ -138,6 +151,21 @@ pub fn lock(dir: &Path) -> Result<File> {
         }
         Err(e) => Err(failed("lock", &path)(e.into())),
     }
+}
+
+/// Leaves a mark in the file of the lock, by which others who look at the folder know that it is the same one. Under the lock.
+pub fn leave_mark(dir: &Path, lock: &File, mark: &str) -> Result<()> {
+    let write = || {
+        lock.set_len(0)?;
+        (&mut &*lock).write_all(mark.as_bytes())?;
+        lock.sync_all()
+    };
+    write().map_err(failed("write", &dir.join(LOCK)))
+}
+
+/// Whether the folder has that mark.
+pub fn has_mark(dir: &Path, mark: &str) -> bool {
+    std::fs::read_to_string(dir.join(LOCK)).is_ok_and(|found| found == mark)
 }
 
 /// Removes what jobs that ended while saving have left, and makes the folder for a step. Under the lock.
@@ -230,11 +258,16 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
 }
 
 /// Keeps a checkpoint from being removed while it is read, until what is returned is dropped.
+///
+/// # Errors
+/// When it is being removed, and what the file system reports.
 pub fn reading(manifest: &Path) -> Result<File> {
     let file = File::open(manifest).map_err(failed("open", manifest))?;
-    // Some network file systems have no locks; a reader there relies on the number of checkpoints that are kept.
-    let _no_lock = flock(&file, FlockOperation::NonBlockingLockShared);
-    Ok(file)
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("{} is being removed", manifest.display()))),
+        // Some network file systems have no locks; a reader there relies on the number of checkpoints that are kept.
+        _ => Ok(file),
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +301,13 @@ mod tests {
             put(dir, step);
         }
         assert_eq!(latest(dir).unwrap().unwrap().step, 20);
-        let reader = reading(&dir.join("step-000030").join(MANIFEST)).unwrap();
+        let manifest = dir.join("step-000030").join(MANIFEST);
+        let removing = File::options().read(true).write(true).open(&manifest).unwrap();
+        flock(&removing, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let e = reading(&manifest).unwrap_err().to_string();
+        assert!(e.ends_with("manifest.json is being removed"), "{e}");
+        drop(removing);
+        let reader = reading(&manifest).unwrap();
         retain(dir, 1).unwrap();
         assert_eq!(latest(dir).unwrap().unwrap().step, 20);
         assert_eq!(steps(dir).len(), 2, "one is read, one is the newest");

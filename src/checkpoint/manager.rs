@@ -3,12 +3,13 @@
 use super::file::read_header;
 use super::folder;
 use super::manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedTensor, VERSION};
-use super::meet::Meeting;
+use super::meet::{Meeting, guarded};
 use super::plan::{TensorSpec, whole_layout};
 use super::saved::{Checkpoint, LoadOptions, check_sections};
+use super::shared;
 use super::write::{Live, Part, Snapshot, Source, file_name};
 use crate::context::{Generator, RankCtx, current, no_grad};
-use crate::error::{CallSite, Error, Result};
+use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::state::{SaveState, Stateful};
@@ -75,6 +76,8 @@ pub struct CheckpointManager {
     spare: Snapshot,
     /// Held by rank 0 from its first save on.
     lock: Option<File>,
+    /// Whether all ranks are known to see the same folder.
+    shared: bool,
 }
 
 /// A save behind training.
@@ -106,7 +109,7 @@ impl CheckpointManager {
     /// Of that folder; it is made by the first save.
     pub fn new(dir: impl AsRef<Path>, options: CheckpointOptions) -> CheckpointManager {
         let dir = dir.as_ref().to_path_buf();
-        CheckpointManager { dir, options, pending: None, spare: Snapshot::default(), lock: None }
+        CheckpointManager { dir, options, pending: None, spare: Snapshot::default(), lock: None, shared: false }
     }
 
     /// The folder.
@@ -209,16 +212,29 @@ impl CheckpointManager {
         let site = CallSite::here();
         self.wait_at(site)?;
         let ctx = current();
+        let Some(mut name) = self.find(&ctx, site).map_err(|e| e.at(site))? else { return Ok(None) };
+        let opened = loop {
+            match self.open(&ctx, &self.dir.join(&name), site) {
+                // Another job may save here and have removed it: then there is a newer one.
+                Err(e) if e.kind() == ErrorKind::Storage => match self.find(&ctx, site).map_err(|e| e.at(site))? {
+                    Some(newer) if newer != name => name = newer,
+                    _ => break Err(e),
+                },
+                opened => break opened,
+            }
+        };
+        opened.and_then(|c| go_on_from(&ctx, &c, state, site)).map(Some).map_err(|e| e.at(site))
+    }
+
+    /// The name of the checkpoint that was written last.
+    fn find(&self, ctx: &Arc<RankCtx>, site: CallSite) -> Result<Option<String>> {
         let mine = match ctx.rank() {
             // Rank 0 decides: the others may see an older list of a network folder.
             0 => folder::latest(&self.dir).map(|f| f.map_or(String::new(), |f| folder::name_of(f.step))),
             _ => Ok(String::new()),
         };
-        let names = Meeting::here(&ctx, site).agree("find_checkpoint", mine).map_err(|e| e.at(site))?;
-        match names[0].as_str() {
-            "" => Ok(None),
-            name => self.go_on_from(&ctx, &self.dir.join(name), state, site).map(Some).map_err(|e| e.at(site)),
-        }
+        let names = Meeting::here(ctx, site).agree("find_checkpoint", mine)?;
+        Ok(names.into_iter().next().filter(|name| !name.is_empty()))
     }
 
     /// Loads the checkpoint of a step, as [`load_latest`](CheckpointManager::load_latest).
@@ -229,36 +245,25 @@ impl CheckpointManager {
     pub fn load_step(&mut self, step: u64, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
         let site = CallSite::here();
         self.wait_at(site)?;
-        let path = self.dir.join(folder::name_of(step));
-        self.go_on_from(&current(), &path, state, site).map(drop).map_err(|e| e.at(site))
+        let (ctx, path) = (current(), self.dir.join(folder::name_of(step)));
+        let opened = self.open(&ctx, &path, site);
+        opened.and_then(|c| go_on_from(&ctx, &c, state, site)).map(drop).map_err(|e| e.at(site))
     }
 
-    fn go_on_from(
-        &self,
-        ctx: &Arc<RankCtx>,
-        path: &Path,
-        state: &mut [(&str, &mut dyn Stateful)],
-        site: CallSite,
-    ) -> Result<u64> {
+    /// Opens a checkpoint on all ranks, or on none.
+    fn open(&self, ctx: &Arc<RankCtx>, path: &Path, site: CallSite) -> Result<Checkpoint> {
         let meeting = Meeting::here(ctx, site);
-        let opened = match Checkpoint::open(path) {
+        let none = || {
+            Error::storage(format!("there is no checkpoint {}", path.display()))
+                .help("`oflow ckpt ls` lists those that there are; every host of a job must see the folder")
+        };
+        match if path.is_dir() { Checkpoint::open(path) } else { Err(none()) } {
             Ok(c) => meeting.agree("open_checkpoint", Ok(String::new())).map(|_| c),
             Err(e) => match meeting.agree("open_checkpoint", Err(e)) {
                 Err(e) => Err(e),
                 Ok(_) => Err(Error::storage(format!("cannot open {}", path.display()))),
             },
-        };
-        opened.and_then(|c| {
-            c.load_at(state, LoadOptions::default(), site)?;
-            let m = c.manifest();
-            if let Some(g) = m.generator {
-                ctx.set_generator(g.into());
-                // A rank that was not there then begins a stream of its own.
-                let mine = m.local_generators.get(ctx.rank()).copied();
-                ctx.set_local_generator(mine.map_or_else(|| ctx.local_generator_of(g.seed), Generator::from));
-            }
-            Ok(c.step())
-        })
+        }
     }
 
     /// Plans a save and makes room for it. The tensors are as they are written: without P.
@@ -285,9 +290,11 @@ impl CheckpointManager {
             tensors.push(t);
         }
         let part = Part::new(&specs, ctx.rank(), generators.1)?;
+        let meeting = Meeting::here(ctx, site);
+        self.check_shared(ctx, &meeting).map_err(|e| explain(step, e))?;
         let print = fingerprint(step, &specs);
         let mine = if ctx.rank() == 0 { self.make_room(step).map(|()| print.clone()) } else { Ok(print.clone()) };
-        let prints = Meeting::here(ctx, site).agree("begin_checkpoint", mine).map_err(|e| explain(step, e))?;
+        let prints = meeting.agree("begin_checkpoint", mine).map_err(|e| explain(step, e))?;
         if let Some(rank) = prints.iter().position(|p| *p != prints[0]) {
             return Err(Error::argument(format!(
                 "ranks 0 and {rank} save different things or steps (step {step} here)"
@@ -299,12 +306,46 @@ impl CheckpointManager {
         Ok((Job { dir, step, rank: ctx.rank(), keep, part, lead }, tensors))
     }
 
-    fn make_room(&mut self, step: u64) -> Result<()> {
-        if self.lock.is_none() {
-            self.lock = Some(folder::lock(&self.dir)?);
+    /// Before the first save.
+    fn check_shared(&mut self, ctx: &Arc<RankCtx>, meeting: &Meeting) -> Result<()> {
+        if self.shared || ctx.world() == 1 {
+            return Ok(());
         }
+        let mark = match ctx.rank() {
+            0 => self.take().and_then(|lock| shared::mark(&self.dir, self.lock.insert(lock))),
+            _ => Ok(String::new()),
+        };
+        shared::check(&self.dir, mark, meeting)?;
+        self.shared = true;
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<File> {
+        self.lock.take().map_or_else(|| folder::lock(&self.dir), Ok)
+    }
+
+    fn make_room(&mut self, step: u64) -> Result<()> {
+        self.lock = Some(self.take()?);
         folder::begin(&self.dir, step)
     }
+}
+
+/// The generators and the state as the checkpoint has them; returns its step.
+fn go_on_from(
+    ctx: &Arc<RankCtx>,
+    c: &Checkpoint,
+    state: &mut [(&str, &mut dyn Stateful)],
+    site: CallSite,
+) -> Result<u64> {
+    c.load_at(state, LoadOptions::default(), site)?;
+    let m = c.manifest();
+    if let Some(g) = m.generator {
+        ctx.set_generator(g.into());
+        // A rank that was not there then begins a stream of its own.
+        let mine = m.local_generators.get(ctx.rank()).copied();
+        ctx.set_local_generator(mine.map_or_else(|| ctx.local_generator_of(g.seed), Generator::from));
+    }
+    Ok(c.step())
 }
 
 impl Drop for CheckpointManager {
@@ -346,7 +387,7 @@ fn fingerprint(step: u64, specs: &[TensorSpec]) -> String {
 }
 
 fn explain(step: u64, e: Error) -> Error {
-    if e.kind() != crate::ErrorKind::Storage {
+    if e.kind() != ErrorKind::Storage {
         return e;
     }
     let text = format!("the checkpoint of step {step} was not written: {}", e.message());
@@ -358,14 +399,15 @@ fn explain(step: u64, e: Error) -> Error {
 
 impl Job {
     fn write(&self, source: &mut Source<'_>) -> Result<()> {
-        self.part.write(&folder::saving(&self.dir, self.step).join(file_name(self.rank)), source)
+        let path = folder::saving(&self.dir, self.step).join(file_name(self.rank));
+        guarded(|| self.part.write(&path, source))
     }
 
     /// Meets when all have written; then rank 0 makes it a checkpoint, and all hear of that.
     fn commit(&self, meeting: &Meeting, written: Result<()>) -> Result<()> {
         let all = meeting.agree("write_checkpoint", written.map(|()| String::new()));
         let made = match (&all, &self.lead) {
-            (Ok(_), Some(lead)) => self.make(lead),
+            (Ok(_), Some(lead)) => guarded(|| self.make(lead)),
             _ => Ok(()),
         };
         let outcome = match all {
@@ -448,4 +490,40 @@ fn manifest_of(dir: &Path, step: u64, lead: &Lead) -> Result<Manifest> {
     }
     m.check().map_err(Error::storage)?;
     Ok(m)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nn::Linear;
+    use crate::placement::Device;
+    use crate::sbp;
+
+    /// The thread that writes must neither leave the others waiting nor pass for one that has written.
+    #[test]
+    fn a_panic_while_writing_is_an_error_on_every_rank() {
+        let tmp = tempfile::tempdir().unwrap();
+        crate::run_ranks(3, |w| {
+            let ctx = w.ctx();
+            let model = Linear::new(6, 6, (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+            let state: [(&str, &dyn Stateful); 1] = [("model", &model)];
+            let mut m = CheckpointManager::new(tmp.path(), CheckpointOptions::default());
+            m.save(1, &state)?;
+            let (job, tensors) = m.begin(ctx, 2, &state, CallSite::here())?;
+            let written = match w.rank() {
+                // Nothing was copied: what is to be written is not there.
+                1 => job.write(&mut Source::Copy(&Snapshot::default())),
+                _ => job.write(&mut Source::Live(Live::new(ctx, &tensors)?)),
+            };
+            let e = job.commit(&Meeting::here(ctx, CallSite::here()), written).unwrap_err();
+            assert_eq!(e.kind(), ErrorKind::Storage);
+            let text = e.to_string();
+            assert!(text.starts_with("the checkpoint of step 2 was not written: rank 1: writing panicked: "), "{text}");
+            assert!(text.contains("the checkpoints before are whole"), "{text}");
+            m.save(3, &state)
+        })
+        .unwrap();
+        let steps: Vec<u64> = folder::list(tmp.path()).unwrap().iter().map(|f| f.step).collect();
+        assert_eq!(steps, [1, 3]);
+    }
 }

@@ -1,5 +1,6 @@
 //! What a checkpoint holds: `manifest.json`, written last. Where it is missing there is no checkpoint.
 
+use super::cover::covers;
 use super::file::dtype_of;
 use crate::context::Generator;
 use crate::error::{Error, Result};
@@ -155,8 +156,8 @@ impl Manifest {
         Ok(m)
     }
 
-    /// What must hold whoever wrote it: names stay in the folder, boxes in tensors and files, and boxes have as many elements as
-    /// the tensor.
+    /// What must hold whoever wrote it: names stay in the folder, boxes in tensors and files, and every element of a tensor is in
+    /// one box.
     pub fn check(&self) -> std::result::Result<(), String> {
         if let Some(f) = self.files.iter().find(|f| !is_plain(&f.name)) {
             return Err(format!("'{}' is not the name of a file in the folder", f.name));
@@ -185,7 +186,11 @@ fn check_tensor(t: &SavedTensor, files: &[SavedFile]) -> std::result::Result<(),
         }
         covered = covered.saturating_add(volume);
     }
-    if covered == elements { Ok(()) } else { Err(format!("pieces hold {covered} of {elements} elements")) }
+    if covered < elements {
+        return Err(format!("pieces hold {covered} of {elements} elements"));
+    }
+    covers(&t.shape, t.pieces.iter().map(|p| (&p.offset[..], &p.size[..])))
+        .map_err(|at| format!("pieces overlap: from {at:?} on they are not what makes up {:?}", t.shape))
 }
 
 /// Number of elements, unless it overflows.
@@ -262,6 +267,11 @@ mod tests {
         assert!(refused(&|m| of_w(m, &|t| t.shape = vec![usize::MAX, 2])).contains("overflow"));
         assert!(refused(&|m| of_w(m, &|t| t.pieces[1].file = 1)).contains("a file that is not listed"));
         assert!(refused(&|m| of_w(m, &|t| t.pieces[1].offset[0] = 4)).contains("is not in [5]"));
+        let overlapping = "'w': pieces overlap: from [2] on they are not what makes up [5]";
+        assert!(refused(&|m| of_w(m, &|t| t.pieces[1].offset[0] = 2)).contains(overlapping));
+        assert!(
+            refused(&|m| of_w(m, &|t| t.pieces.push(t.pieces[1].clone()))).contains("'w': pieces overlap: from [3]")
+        );
         assert!(refused(&|m| of_w(m, &|t| t.dtype = "F64".into())).contains("not the bytes of its sizes"));
     }
 }

@@ -5,6 +5,7 @@ use crate::comm::Group;
 use crate::context::RankCtx;
 use crate::control::ControlClient;
 use crate::error::{CallSite, Error, Result};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,6 +66,16 @@ impl Meeting {
         let e = Error::storage(format!("rank {rank}{others}: {why}"));
         Err(if help.is_empty() { e } else { e.help(help) })
     }
+}
+
+/// Runs a part of a save. A panic in it is an error of this rank, of which the others hear in time.
+pub fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
+    let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
+    caught.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
+        Err(Error::storage(format!("writing panicked: {}", text.unwrap_or("without a text")))
+            .help("this is a mistake in oflow; the checkpoints before are whole"))
+    })
 }
 
 /// Between an error and its way out.

@@ -6,6 +6,7 @@
 //! know what became of it. Loading reads the boxes that a rank needs, whoever wrote them. Start at [`CheckpointManager`].
 
 mod convert;
+mod cover;
 mod file;
 mod folder;
 mod manager;
@@ -14,6 +15,7 @@ mod meet;
 mod plan;
 mod read;
 mod saved;
+mod shared;
 mod single;
 mod write;
 

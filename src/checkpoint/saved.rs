@@ -102,16 +102,27 @@ impl Checkpoint {
                     return Checkpoint::open(path.join(name));
                 }
             }
-            return match latest(path)? {
-                Some(found) => Checkpoint::open(found.path),
-                None => Err(Error::storage(format!("there is no checkpoint in {}", path.display()))
-                    .help("a checkpoint that was not written to its end has no manifest.json and cannot be used")),
-            };
+            return Checkpoint::open_latest(path);
         }
         match path.file_name().and_then(|n| n.to_str()) {
             Some(name) if name.ends_with(".index.json") => open(from_index(path)?, parent, None),
             Some(name) => open(from_files(parent, &[name.to_string()])?, parent, None),
             None => Err(Error::storage(format!("{} is no file and no folder", path.display()))),
+        }
+    }
+
+    /// Opens what was written last. A job that saves beside may remove it meanwhile: then there is a newer one.
+    fn open_latest(dir: &Path) -> Result<Checkpoint> {
+        let none = || {
+            Error::storage(format!("there is no checkpoint in {}", dir.display()))
+                .help("a checkpoint that was not written to its end has no manifest.json and cannot be used")
+        };
+        let mut found = latest(dir)?.ok_or_else(none)?;
+        loop {
+            match (Checkpoint::open(&found.path), latest(dir)?) {
+                (Err(_), Some(newer)) if newer != found => found = newer,
+                (opened, _) => return opened,
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use super::file::header;
 use super::folder::io_error;
 use super::plan::{TensorSpec, boxes_of_run, shares, volume};
 use crate::context::{Generator, RankCtx};
+use crate::control::moved;
 use crate::error::{Error, Result};
 use crate::interpreter::local_bytes;
 use crate::tensor::{LocalTensor, Tensor};
@@ -124,6 +125,8 @@ impl Part {
                 hasher.update(bytes);
                 file.write_all_at(bytes, at).map_err(failed)?;
                 at += bytes.len() as u64;
+                // The other ranks may have less to write, and wait.
+                moved();
             }
             sums[i] = format!("{:08x}", hasher.finalize());
         }

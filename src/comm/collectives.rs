@@ -13,6 +13,8 @@
 //!
 //! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
 //! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
+//! Where all readers of a post are on other hosts it leaves from the caller's memory, which an all-reduce writes again only
+//! with the reader's answer; and what such ranks send arrives in the caller's memory.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
 //! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits
@@ -20,13 +22,15 @@
 //! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
 
 use super::across::spread_of;
+use super::lent::{Lent, LentMut};
 use super::transport::{Call, Outbox, Part, Piece, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use crate::boxing::spread::{Kind, Width};
 use crate::error::{CallSite, Error, Result};
-use oflow_kernels::cpu::accumulate::reduce_slices;
+use oflow_kernels::cpu::accumulate::{reduce_in_place, reduce_slices};
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,11 +87,12 @@ impl<T: Transport> Collectives<T> {
         f(&self.state.lock().unwrap_or_else(PoisonError::into_inner).link)
     }
 
-    fn call(
+    /// Runs one call. `'d` is the life of the caller's buffers: longer than the call, so that posts may leave from them.
+    fn call<'d>(
         &self,
         tag: &Tag,
         kind: Collective,
-        body: impl FnOnce(&Session<T>, &mut Vec<u8>) -> Result<()>,
+        body: impl FnOnce(&Session<'_, 'd, T>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { link, scratch, failed } = &mut *state;
@@ -97,8 +102,9 @@ impl<T: Transport> Collectives<T> {
         }
         let start = now_ns();
         let arrived = Cell::new(start);
-        let session = Session { link, call: Call { tag, kind, arrived: &arrived }, sent: Cell::new(0) };
-        let result = body(&session, scratch).and_then(|()| session.link.finish(&session.call));
+        let call = Call { tag, kind, arrived: &arrived };
+        let session = Session { link, call, sent: Cell::new(0), ended: Cell::new(false), lent: PhantomData };
+        let result = body(&session, scratch).and_then(|()| session.finish());
         self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
         self.between_hosts.store(session.link.sent_to_other_hosts(), Relaxed);
         // Changed only under the lock; atomics only because others read them.
@@ -125,17 +131,43 @@ impl<T: Transport> Collectives<T> {
     }
 }
 
-/// One call on one transport.
-pub(super) struct Session<'a, T> {
+/// One call on one transport, with the caller's buffers of life `'d`.
+pub(super) struct Session<'a, 'd, T: Transport> {
     pub(super) link: &'a T,
     call: Call<'a>,
     sent: Cell<u64>,
+    /// The transport has let go of the caller's buffers.
+    ended: Cell<bool>,
+    lent: PhantomData<Lent<'d>>,
+}
+
+impl<T: Transport> Drop for Session<'_, '_, T> {
+    fn drop(&mut self) {
+        if !self.ended.get() {
+            self.link.abandon();
+        }
+    }
 }
 
 pub(super) type Parts = SmallVec<[Part; 8]>;
-type Pieces<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
+type Received<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
+type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
 
-impl<'a, T: Transport> Session<'a, T> {
+/// Bytes for one reader.
+#[derive(Clone, Copy)]
+pub(super) struct Outgoing<'d> {
+    pub(super) reader: usize,
+    pub(super) bytes: Lent<'d>,
+    /// Length of the whole message, see [`Part::total`].
+    pub(super) total: usize,
+}
+
+impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
+    fn finish(&self) -> Result<()> {
+        self.link.finish(&self.call)?;
+        self.ended.set(true);
+        Ok(())
+    }
     pub(super) fn outbox(&self) -> Result<Outbox<'a, T>> {
         Outbox::acquire(self.link, &self.call)
     }
@@ -143,42 +175,73 @@ impl<'a, T: Transport> Session<'a, T> {
         Piece::receive(self.link, &self.call, from, total)
     }
     pub(super) fn publish(&self, outbox: Outbox<'a, T>, parts: &[Part]) {
-        let bytes: usize = parts.iter().map(|p| p.len).sum();
-        self.sent.set(self.sent.get() + bytes as u64);
+        self.count(parts.iter().map(|p| p.len).sum());
         outbox.publish(&self.call, parts);
     }
-    /// Posts the same bytes to all other members.
-    fn post_to_all(&self, group: &Group, bytes: &[u8], total: usize) -> Result<()> {
+    fn count(&self, sent: usize) {
+        self.sent.set(self.sent.get() + sent as u64);
+    }
+    /// Posts bytes of the caller's memory, at most one piece a reader: from where they lie if the transport can, otherwise
+    /// from the outbox, which has room for them together; readers of the same bytes share them.
+    pub(super) fn post(&self, pieces: &[Outgoing<'d>]) -> Result<()> {
+        if pieces.iter().all(|p| self.link.sends_from_memory(p.reader)) {
+            self.count(pieces.iter().map(|p| p.bytes.len()).sum());
+            for p in pieces {
+                // SAFETY: the memory lives longer than this session, which does not end before `finish` or `abandon`.
+                unsafe { self.link.post_from(&self.call, p.reader, p.bytes, p.total as u64) };
+            }
+            return Ok(());
+        }
         let mut outbox = self.outbox()?;
-        outbox[..bytes.len()].copy_from_slice(bytes);
-        self.publish_to_all(group, outbox, bytes.len(), total);
+        let (mut parts, mut end) = (Parts::new(), 0);
+        let mut last: Option<(Lent, usize)> = None;
+        for &Outgoing { reader, bytes, total } in pieces {
+            let offset = match last {
+                Some((same, at)) if same == bytes => at,
+                _ => {
+                    bytes.copy_to(&mut outbox[end..end + bytes.len()]);
+                    let at = end;
+                    last = Some((bytes, at));
+                    end = (at + bytes.len()).next_multiple_of(ALIGN);
+                    at
+                }
+            };
+            parts.push(Part { reader, offset, len: bytes.len(), total: total as u64 });
+        }
+        self.publish(outbox, &parts);
         Ok(())
     }
-    fn publish_to_all(&self, group: &Group, outbox: Outbox<'a, T>, len: usize, total: usize) {
-        let parts: Parts =
-            others(group).map(|(_, reader)| Part { reader, offset: 0, len, total: total as u64 }).collect();
-        self.publish(outbox, &parts);
+    /// Posts the same bytes to all other members.
+    fn post_to_all(&self, group: &Group, bytes: Lent<'d>, total: usize) -> Result<()> {
+        let piece = |(_, reader)| Outgoing { reader, bytes, total };
+        self.post(&others(group).map(piece).collect::<Pieces>())
     }
     /// Posts to each other member its own range of `bytes`; none for members that `range` leaves out.
     fn post_to_each(
         &self,
         group: &Group,
-        bytes: &[u8],
+        bytes: Lent<'d>,
         range: impl Fn(usize) -> Option<Range<usize>>,
         total: impl Fn(usize) -> usize,
     ) -> Result<()> {
-        let mut outbox = self.outbox()?;
-        let (mut parts, mut offset) = (Parts::new(), 0);
-        for (j, reader) in others(group) {
-            if let Some(range) = range(j) {
-                let len = range.len();
-                outbox[offset..offset + len].copy_from_slice(&bytes[range]);
-                parts.push(Part { reader, offset, len, total: total(j) as u64 });
-                offset += len.next_multiple_of(ALIGN);
-            }
+        let piece = |(j, reader)| Some(Outgoing { reader, bytes: bytes.part(range(j)?), total: total(j) });
+        self.post(&others(group).filter_map(piece).collect::<Pieces>())
+    }
+    /// Waits for a post that fills a range of `to`.
+    pub(super) fn take(&self, from: usize, total: usize, to: &mut LentMut, range: Range<usize>) -> Result<()> {
+        let expected = range.len();
+        let got = Piece::receive_into(self.link, &self.call, from, total, &to.room(range))?;
+        self.is_as_long(got, expected, from)
+    }
+    /// Waits for a post from every other member.
+    fn receive_from_all(&self, group: &Group, total: usize, len: usize) -> Result<Received<'a, T>> {
+        let mut pieces = Received::new();
+        for (_, from) in others(group) {
+            let piece = self.receive(from, total)?;
+            self.is_as_long(piece.len(), len, from)?;
+            pieces.push(piece);
         }
-        self.publish(outbox, &parts);
-        Ok(())
+        Ok(pieces)
     }
     /// Waits for a post from every other member and reduces them with `mine` in member order.
     fn reduce_from_all(
@@ -188,25 +251,24 @@ impl<'a, T: Transport> Session<'a, T> {
         (mine, dst): (&[u8], &mut [u8]),
         (dtype, op): (DType, ReduceOp),
     ) -> Result<()> {
-        let mut pieces: Pieces<T> = SmallVec::new();
-        for (_, from) in others(group) {
-            let piece = self.receive(from, total)?;
-            self.fits(&piece, dst.len(), from)?;
-            pieces.push(piece);
-        }
+        let pieces = self.receive_from_all(group, total, dst.len())?;
         let mut sources: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();
         sources.insert(group.me, mine);
         Ok(reduce_slices(dst, &sources, dtype, op)?)
     }
 
     fn one_phase(&self, group: &Group, buf: &mut [u8], scratch: &mut Vec<u8>, how: (DType, ReduceOp)) -> Result<()> {
-        self.post_to_all(group, buf, buf.len())?;
+        // The buffer receives the result while the post may still be on its way.
+        let mut outbox = self.outbox()?;
+        outbox[..buf.len()].copy_from_slice(buf);
+        let part = |(_, reader)| Part { reader, offset: 0, len: buf.len(), total: buf.len() as u64 };
+        self.publish(outbox, &others(group).map(part).collect::<Parts>());
         scratch.clear();
         scratch.extend_from_slice(buf);
         self.reduce_from_all(group, buf.len(), (scratch, buf), how)
     }
 
-    fn two_phases(&self, group: &Group, buf: &mut [u8], how: (DType, ReduceOp)) -> Result<()> {
+    fn two_phases(&self, group: &Group, buf: &'d mut [u8], (dtype, op): (DType, ReduceOp)) -> Result<()> {
         let (m, me, n) = (group.ranks.len(), group.me, buf.len());
         let chunk = scatter_chunk(self.link.capacity(), m) * m;
         // Member j's part of the chunk that starts at `at`.
@@ -215,55 +277,50 @@ impl<'a, T: Transport> Session<'a, T> {
             let step = len.div_ceil(m).next_multiple_of(ALIGN);
             at + (j * step).min(len)..at + ((j + 1) * step).min(len)
         };
-        let scatter = |at: usize, buf: &[u8]| self.post_to_each(group, buf, |j| Some(part_of(at, j)), |_| n);
-        scatter(0, buf)?;
+        let mut buf = LentMut::from(buf);
+        let scatter =
+            |at: usize, buf: &LentMut<'d>| self.post_to_each(group, buf.part(0..n), |j| Some(part_of(at, j)), |_| n);
+        scatter(0, &buf)?;
         for at in (0..n).step_by(chunk) {
             let mine = part_of(at, me);
-            let mut outbox = self.outbox()?;
-            self.reduce_from_all(group, n, (&buf[mine.clone()], &mut outbox[..mine.len()]), how)?;
-            buf[mine.clone()].copy_from_slice(&outbox[..mine.len()]);
-            self.publish_to_all(group, outbox, mine.len(), n);
-            if at + chunk < n {
-                scatter(at + chunk, buf)?;
+            {
+                let pieces = self.receive_from_all(group, n, mine.len())?;
+                let values: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();
+                reduce_in_place(buf.slice(mine.clone()), me, &values, dtype, op)?;
             }
+            self.post_to_all(group, buf.part(mine), n)?;
+            if at + chunk < n {
+                scatter(at + chunk, &buf)?;
+            }
+            // A member sends its result after it has taken what was scattered to it from the same place.
             for (i, from) in others(group) {
-                let piece = self.receive(from, n)?;
-                let to = part_of(at, i);
-                self.fits(&piece, to.len(), from)?;
-                buf[to].copy_from_slice(&piece);
+                self.take(from, n, &mut buf, part_of(at, i))?;
             }
         }
         Ok(())
     }
 
     /// All sends and receives of one rank, in rounds of chunks. The peers are distinct on each side.
-    fn swap(&self, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
+    fn swap(&self, sends: &[(usize, &'d [u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
         let chunk = scatter_chunk(self.link.capacity(), sends.len() + 1);
         let rounds_to_send = sends.iter().map(|(_, b)| rounds(b.len(), chunk)).max().unwrap_or(0);
         let mut done: SmallVec<[Option<usize>; 8]> = SmallVec::from_elem(None, recvs.len());
         for round in 0.. {
             if round < rounds_to_send {
-                let mut outbox = self.outbox()?;
-                let (mut parts, mut offset) = (Parts::new(), 0);
-                for &(reader, bytes) in sends.iter().filter(|(_, b)| round < rounds(b.len(), chunk)) {
-                    let piece = &bytes[round_range(bytes.len(), chunk, round)];
-                    outbox[offset..offset + piece.len()].copy_from_slice(piece);
-                    parts.push(Part { reader, offset, len: piece.len(), total: bytes.len() as u64 });
-                    offset += piece.len().next_multiple_of(ALIGN);
-                }
-                self.publish(outbox, &parts);
+                let now = sends.iter().filter(|(_, b)| round < rounds(b.len(), chunk)).map(|&(reader, b)| {
+                    let bytes = Lent::from(b).part(round_range(b.len(), chunk, round));
+                    Outgoing { reader, bytes, total: b.len() }
+                });
+                self.post(&now.collect::<Pieces>())?;
             }
             let mut waiting = false;
             for ((from, bytes), done) in recvs.iter_mut().zip(&mut done) {
-                let at = done.unwrap_or(0);
-                if done.is_none() || at < bytes.len() {
-                    let piece = self.receive(*from, bytes.len())?;
-                    let Some(to) = bytes.get_mut(at..at + piece.len()) else {
-                        return Err(Error::comm(format!("rank {from} sent more bytes than it had announced")));
-                    };
-                    to.copy_from_slice(&piece);
-                    *done = Some(at + piece.len());
-                    waiting |= at + piece.len() < bytes.len();
+                let (at, total) = (done.unwrap_or(0), bytes.len());
+                if done.is_none() || at < total {
+                    let mut to = LentMut::from(&mut **bytes);
+                    let got = Piece::receive_into(self.link, &self.call, *from, total, &to.room(at..total))?;
+                    *done = Some(at + got);
+                    waiting |= at + got < total;
                 }
             }
             if round + 1 >= rounds_to_send && !waiting {
@@ -274,10 +331,14 @@ impl<'a, T: Transport> Session<'a, T> {
     }
 
     pub(super) fn fits(&self, piece: &[u8], expected: usize, from: usize) -> Result<()> {
-        if piece.len() == expected {
+        self.is_as_long(piece.len(), expected, from)
+    }
+
+    fn is_as_long(&self, got: usize, expected: usize, from: usize) -> Result<()> {
+        if got == expected {
             return Ok(());
         }
-        let (got, what) = (piece.len(), self.call.describe());
+        let what = self.call.describe();
         Err(Error::comm(format!("rank {from} sent {got} bytes where {expected} were expected, in {what}")))
     }
 }
@@ -344,7 +405,7 @@ impl<T: Transport> Communicator for Collectives<T> {
         self.check(group)?;
         self.call(tag, Collective::Barrier, |s, _| {
             if group.ranks.len() > 1 {
-                s.post_to_all(group, &[], 0)?;
+                s.post_to_all(group, Lent::from(&[][..]), 0)?;
             }
             others(group).try_for_each(|(_, from)| s.receive(from, 0).map(drop))
         })
@@ -366,19 +427,15 @@ impl<T: Transport> Communicator for Collectives<T> {
             let lowest = if me == 0 { m.next_power_of_two() } else { me & me.wrapping_neg() };
             let bits = (0..lowest.trailing_zeros()).rev().map(|b| 1 << b);
             let children: SmallVec<[usize; 8]> = bits.filter(|b| me + b < m).map(|b| rank(me + b)).collect();
+            let mut buf = LentMut::from(buf);
             for round in 0..rounds(n, chunk) {
                 let range = round_range(n, chunk, round);
                 if me != 0 {
-                    let parent = rank(me - lowest);
-                    let piece = s.receive(parent, n)?;
-                    s.fits(&piece, range.len(), parent)?;
-                    buf[range.clone()].copy_from_slice(&piece);
+                    s.take(rank(me - lowest), n, &mut buf, range.clone())?;
                 }
                 if !children.is_empty() {
-                    let mut outbox = s.outbox()?;
-                    outbox[..range.len()].copy_from_slice(&buf[range.clone()]);
-                    let part = |&reader| Part { reader, offset: 0, len: range.len(), total: n as u64 };
-                    s.publish(outbox, &children.iter().map(part).collect::<Parts>());
+                    let piece = |&reader| Outgoing { reader, bytes: buf.part(range.clone()), total: n };
+                    s.post(&children.iter().map(piece).collect::<Pieces>())?;
                 }
             }
             Ok(())
@@ -421,13 +478,12 @@ impl<T: Transport> Communicator for Collectives<T> {
             let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
             for round in 0..last {
                 if round < rounds(send.len(), chunk) {
-                    s.post_to_all(group, &send[round_range(send.len(), chunk, round)], send.len())?;
+                    let piece = Lent::from(send).part(round_range(send.len(), chunk, round));
+                    s.post_to_all(group, piece, send.len())?;
                 }
                 for (i, from) in others(group).filter(|(i, _)| round < rounds(counts[*i], chunk)) {
-                    let piece = s.receive(from, counts[i])?;
                     let range = round_range(counts[i], chunk, round);
-                    s.fits(&piece, range.len(), from)?;
-                    to[i][range].copy_from_slice(&piece);
+                    s.take(from, counts[i], &mut LentMut::from(&mut *to[i]), range)?;
                 }
             }
             Ok(())
@@ -475,7 +531,7 @@ impl<T: Transport> Communicator for Collectives<T> {
             let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
             for round in 0..last {
                 if others(group).any(|(j, _)| in_round(j, round).is_some()) {
-                    s.post_to_each(group, send, |j| in_round(j, round), |j| counts[j])?;
+                    s.post_to_each(group, send.into(), |j| in_round(j, round), |j| counts[j])?;
                 }
                 if let Some(range) = in_round(group.me, round) {
                     let dst = &mut recv[range.start - mine.start..range.end - mine.start];

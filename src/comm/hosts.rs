@@ -4,10 +4,11 @@
 //! in place, what goes to others is written to their sockets from where it lies. Whoever waits for a rank of its own host
 //! keeps the connections moving meanwhile.
 
+use super::lent::{Lent, Room};
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
 use super::tcp::{Alarm, Links, News};
 use super::transport::{Arrived, Call, Head, Part, SLOTS, Transport};
-use super::{Collectives, Pulse};
+use super::{Collectives, LinkEnd, Pulse};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -201,6 +202,24 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
+    fn sends_from_memory(&self, reader: usize) -> bool {
+        !self.local.contains(&reader)
+    }
+
+    unsafe fn post_from(&self, call: &Call, reader: usize, bytes: Lent, total: u64) {
+        self.sent.set(self.sent.get() + bytes.len() as u64);
+        // SAFETY: readable until the call ends, with `flush` or `abandon`.
+        unsafe { self.links.post_from(call, reader, total, bytes) };
+    }
+
+    fn receive_into(&self, call: &Call, from: usize, total: u64, room: &Room) -> Result<Arrived> {
+        if self.local.contains(&from) {
+            self.receive(call, from)
+        } else {
+            self.links.receive_into(call, from, total, room)
+        }
+    }
+
     fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
         match &self.memory {
             Memory::Shared(shm) if self.local.contains(&from) => {
@@ -240,6 +259,10 @@ unsafe impl Transport for HostsTransport {
         self.sent.get()
     }
 
+    fn abandon(&self) {
+        self.links.abandon();
+    }
+
     fn pulse(&self) -> Arc<dyn Pulse> {
         self.pulse.clone()
     }
@@ -265,5 +288,8 @@ impl Pulse for HostsPulse {
     }
     fn waits_for(&self) -> Option<usize> {
         self.news.waits_for().or_else(|| self.shm.as_ref()?.waits_for())
+    }
+    fn link(&self, rank: usize) -> Option<LinkEnd> {
+        self.news.link(rank)
     }
 }

@@ -10,6 +10,7 @@ mod across;
 mod clock;
 pub mod collectives;
 pub mod hosts;
+pub mod lent;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod nccl;
@@ -24,7 +25,7 @@ mod oracle;
 
 pub use clock::now_ns;
 pub use collectives::Collectives;
-pub use nccl::Pulse;
+pub use nccl::{LinkEnd, Pulse};
 pub use oflow_kernels::{DType, ReduceOp};
 pub use team::run_team;
 
@@ -156,4 +157,20 @@ pub trait Communicator: Send + Sync {
     fn count_sent(&self, bytes: u64);
     /// Tells whether the world is well, on any thread, while collectives run.
     fn pulse(&self) -> Arc<dyn Pulse>;
+    /// Where collectives between GPUs are written down, if anywhere.
+    fn log(&self) -> Option<Arc<dyn CallLog>> {
+        None
+    }
+}
+
+/// What a rank writes down of collectives that go another way than through its [`Communicator`]: they are put on a stream of a
+/// GPU, which comes to them later.
+pub trait CallLog: Send + Sync {
+    /// One has been put on a stream. Of exchanges the ranks are the other ends, in order, and this one; the bytes are those
+    /// that go in or those that come out, whichever are more. Returns its number.
+    fn queued(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64;
+    /// The stream has come to the one of that number.
+    fn arrived(&self, number: u64);
+    /// It has ended.
+    fn ended(&self, number: u64, failed: bool);
 }

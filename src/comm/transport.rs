@@ -3,8 +3,10 @@
 //! A rank *acquires* the next of its outbox buffers (waiting until everyone has read what was in it), fills it, and
 //! *publishes* ranges of it to readers. Posts from one rank to another arrive in order. A reader *receives* the next post
 //! of a peer, reads the bytes where they lie, and *releases* it. Nothing else is needed: every collective is written once
-//! over these four steps, in [`super::collectives`].
+//! over these four steps, in [`super::collectives`]. A transport that copies anyway may spare the outbox: posts leave from
+//! the caller's memory ([`Transport::post_from`]) and arrive in it ([`Transport::receive_into`]).
 
+use super::lent::{Lent, Room};
 use super::{Collective, Pulse, Tag};
 use crate::error::{Error, Place, Result};
 use smallvec::SmallVec;
@@ -122,7 +124,9 @@ pub struct Arrived {
 /// The collectives read and write through the pointers that an implementation hands out, so it promises: the pointer of
 /// [`acquire`](Self::acquire) is valid for reads and writes of [`capacity`](Self::capacity) initialised bytes, aligned to
 /// 64, and nobody else touches these bytes until `publish`; the pointer of [`receive`](Self::receive) is valid for reads
-/// of `len` initialised bytes that nobody writes until [`release`](Self::release).
+/// of `len` initialised bytes that nobody writes until [`release`](Self::release). Memory passed to
+/// [`post_from`](Self::post_from) is not touched any more after [`finish`](Self::finish) has succeeded or
+/// [`abandon`](Self::abandon) has returned, that passed to [`receive_into`](Self::receive_into) not after its return.
 pub unsafe trait Transport: Send {
     /// This rank.
     fn rank(&self) -> usize;
@@ -145,6 +149,23 @@ pub unsafe trait Transport: Send {
     fn reject(&self, call: &Call, from: usize);
     /// Ends a call. A rendezvous transport waits here until all posts have been read.
     fn finish(&self, call: &Call) -> Result<()>;
+    /// Whether posts to this rank may leave from the caller's memory.
+    fn sends_from_memory(&self, _reader: usize) -> bool {
+        false
+    }
+    /// Posts bytes that stay as they are until the reader has them, a piece of a message of `total` bytes. Never blocks. Only
+    /// for readers of whom [`sends_from_memory`](Self::sends_from_memory) is true.
+    ///
+    /// # Safety
+    /// The memory is readable until the call has ended: with [`finish`](Self::finish) or [`abandon`](Self::abandon).
+    unsafe fn post_from(&self, _call: &Call, _reader: usize, _bytes: Lent, _total: u64) {}
+    /// As [`receive`](Self::receive), and the bytes may be put where they belong: then they lie there. A post that is not
+    /// of this call or not of a message of `total` bytes, or too long for the room, lies elsewhere.
+    fn receive_into(&self, call: &Call, from: usize, _total: u64, _room: &Room) -> Result<Arrived> {
+        self.receive(call, from)
+    }
+    /// Ends a call that has failed, at any point.
+    fn abandon(&self) {}
     /// The host of each rank; empty where all ranks are on one. Ranks of a host follow each other.
     fn hosts(&self) -> &[usize] {
         &[]
@@ -213,6 +234,27 @@ impl<'a, T: Transport> Piece<'a, T> {
     /// Waits for the next post of `from` and checks that it belongs to this call and to a message of `total` bytes.
     pub(super) fn receive(link: &'a T, call: &Call, from: usize, total: usize) -> Result<Self> {
         let arrived = link.receive(call, from)?;
+        Self::check(link, call, from, total, arrived)
+    }
+
+    /// Waits for the next post of `from`, checks it, and has it copied to the start of `room`. Its length.
+    pub(super) fn receive_into(link: &'a T, call: &Call, from: usize, total: usize, room: &Room) -> Result<usize> {
+        let arrived = link.receive_into(call, from, total as u64, room)?;
+        let piece = Self::check(link, call, from, total, arrived)?;
+        if piece.len() > room.len {
+            return Err(Error::comm(format!(
+                "rank {from} sent {} bytes where at most {} are expected, in {call}",
+                piece.len(),
+                room.len
+            )));
+        }
+        if !std::ptr::eq(arrived.data, room.data) {
+            room.fill(&piece);
+        }
+        Ok(piece.len())
+    }
+
+    fn check(link: &'a T, call: &Call, from: usize, total: usize, arrived: Arrived) -> Result<Self> {
         let (head, tag) = (arrived.head, call.tag);
         if head.ordinal != tag.ordinal || head.hash != tag.hash || head.kind != call.kind as u8 {
             let theirs = link.describe_post(from, &head);

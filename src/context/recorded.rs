@@ -1,7 +1,8 @@
 //! The rank's communicator as the rest of the rank sees it: each call leaves a record of when it began and ended, and a
-//! divergence is told to the control service before the program hears of it.
+//! divergence is told to the control service before the program hears of it. Collectives between GPUs go past it: they are
+//! given the recorder as their log.
 
-use crate::comm::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic};
+use crate::comm::{CallLog, Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic};
 use crate::control::ControlClient;
 use crate::control::flight::Recorder;
 use crate::error::{ErrorKind, Result};
@@ -25,8 +26,15 @@ impl Recorded {
         Recorded { inner, recorder, control: control.map(Arc::downgrade) }
     }
 
-    fn call(&self, kind: Collective, tag: &Tag, ranks: &[usize], run: impl FnOnce() -> Result<()>) -> Result<()> {
-        let number = self.recorder.begin(kind, tag, ranks);
+    fn call(
+        &self,
+        kind: Collective,
+        tag: &Tag,
+        ranks: &[usize],
+        bytes: usize,
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let number = self.recorder.begin(kind, tag, ranks, bytes);
         let result = run();
         self.recorder.end(number, result.is_err());
         if let Err(error) = &result
@@ -47,16 +55,20 @@ impl Communicator for Recorded {
         self.inner.world()
     }
     fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
-        self.call(Collective::Barrier, tag, &group.ranks, || self.inner.barrier(group, tag))
+        self.call(Collective::Barrier, tag, &group.ranks, 0, || self.inner.barrier(group, tag))
     }
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()> {
-        self.call(Collective::Broadcast, tag, &group.ranks, || self.inner.broadcast(group, tag, root, buf))
+        self.call(Collective::Broadcast, tag, &group.ranks, buf.len(), || self.inner.broadcast(group, tag, root, buf))
     }
     fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
-        self.call(Collective::AllReduce, tag, &group.ranks, || self.inner.all_reduce(group, tag, buf, dtype, op))
+        self.call(Collective::AllReduce, tag, &group.ranks, buf.len(), || {
+            self.inner.all_reduce(group, tag, buf, dtype, op)
+        })
     }
     fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()> {
-        self.call(Collective::AllGather, tag, &group.ranks, || self.inner.all_gather(group, tag, send, recv, counts))
+        self.call(Collective::AllGather, tag, &group.ranks, recv.len(), || {
+            self.inner.all_gather(group, tag, send, recv, counts)
+        })
     }
     fn reduce_scatter(
         &self,
@@ -68,7 +80,7 @@ impl Communicator for Recorded {
         dtype: DType,
         op: ReduceOp,
     ) -> Result<()> {
-        self.call(Collective::ReduceScatter, tag, &group.ranks, || {
+        self.call(Collective::ReduceScatter, tag, &group.ranks, send.len(), || {
             self.inner.reduce_scatter(group, tag, send, recv, counts, dtype, op)
         })
     }
@@ -81,7 +93,7 @@ impl Communicator for Recorded {
         recv: &mut [u8],
         recv_counts: &[usize],
     ) -> Result<()> {
-        self.call(Collective::AllToAll, tag, &group.ranks, || {
+        self.call(Collective::AllToAll, tag, &group.ranks, send.len().max(recv.len()), || {
             self.inner.all_to_all(group, tag, send, send_counts, recv, recv_counts)
         })
     }
@@ -91,7 +103,9 @@ impl Communicator for Recorded {
         ranks.extend(sends.iter().map(|(r, _)| *r).chain(recvs.iter().map(|(r, _)| *r)));
         ranks.sort_unstable();
         ranks.dedup();
-        self.call(Collective::Exchange, tag, &ranks, || self.inner.exchange(tag, sends, recvs))
+        let out: usize = sends.iter().map(|s| s.1.len()).sum();
+        let back: usize = recvs.iter().map(|r| r.1.len()).sum();
+        self.call(Collective::Exchange, tag, &ranks, out.max(back), || self.inner.exchange(tag, sends, recvs))
     }
     fn traffic(&self) -> Traffic {
         self.inner.traffic()
@@ -101,5 +115,8 @@ impl Communicator for Recorded {
     }
     fn pulse(&self) -> Arc<dyn Pulse> {
         self.inner.pulse()
+    }
+    fn log(&self) -> Option<Arc<dyn CallLog>> {
+        Some(self.recorder.clone())
     }
 }

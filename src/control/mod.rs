@@ -7,6 +7,8 @@ mod client;
 mod env;
 mod failure;
 pub mod flight;
+#[doc(hidden)]
+pub mod fuzz;
 mod local;
 pub mod service;
 mod session;
@@ -27,3 +29,7 @@ pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use starter::{Found, STARTERS, Starter};
 pub use token::Token;
+pub use vitals::moved;
+
+/// Most ranks of a job.
+const MAX_WORLD: usize = 1 << 20;

@@ -139,27 +139,29 @@ async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
 async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut told = Told::default();
+    let (mut told, mut asked) = (Told::default(), false);
     loop {
-        let asked_to = tokio::select! {
-            _ = beats.tick() => false,
-            () = shared.beat.notified() => true,
-        };
-        let mut beat = shared.vitals.get().map(|v| v.beat(&told, asked_to)).unwrap_or_default();
+        // What the service has asked for it gets at once; what this rank wants it to know goes with its last ops.
+        let urgent = !asked
+            && tokio::select! {
+                _ = beats.tick() => false,
+                () = shared.beat.notified() => true,
+            };
+        let mut beat = shared.vitals.get().map(|v| v.beat(&told, urgent)).unwrap_or_default();
         beat.rank = rank;
         let carries = told.with(&beat);
         match stub.heartbeat(timed(beat, LOST_AFTER)).await {
             Ok(reply) => {
-                let reply = reply.into_inner();
+                let mut reply = reply.into_inner();
                 shared.clock_offset.store(reply.clock_offset_ns, Ordering::Relaxed);
                 told = carries;
-                told.ask = reply.ask;
-                if told.ask.is_some() {
-                    shared.beat.notify_one();
-                }
+                asked = told.hear(&mut reply);
             }
             // The marks go with the next one.
-            Err(status) => tracing::debug!("heartbeat: {status}"),
+            Err(status) => {
+                asked = false;
+                tracing::debug!("heartbeat: {status}");
+            }
         }
     }
 }

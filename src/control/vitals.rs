@@ -1,5 +1,7 @@
 //! What a rank tells of itself with each heartbeat. Read on the control thread: the rank's own thread may hang.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -7,7 +9,7 @@ use oflow_proto::control as pb;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::flight::{CallRecord, OpRecord, Recorder};
-use crate::comm::{Communicator, Pulse};
+use crate::comm::{Communicator, LinkEnd, Pulse};
 
 /// Ops that are sent at most when the service asks, or when this rank has met another in a different op.
 const MOST_RECORDS: usize = 1000;
@@ -16,6 +18,16 @@ const RECENT: u64 = 64;
 /// A wait that is shorter is none.
 const WAITING: Duration = Duration::from_millis(200);
 
+/// What has moved on beside the dispatch stream. Of the process, which is one rank: who does such work need not know the
+/// client.
+static MOVED: AtomicU64 = AtomicU64::new(0);
+
+/// Says that this rank moves on although it issues no ops: it writes a file, reads data, compiles. Ranks that wait for it are
+/// told so, and it does not count as stalled (`oflaunch --stall`) as long as it goes on saying it. Costs one atomic addition.
+pub fn moved() {
+    MOVED.fetch_add(1, Ordering::Relaxed);
+}
+
 /// What the heartbeats up to now have carried.
 #[derive(Clone, Default)]
 pub(super) struct Told {
@@ -23,12 +35,24 @@ pub(super) struct Told {
     marks: u64,
     /// What the service has asked for.
     pub(super) ask: Option<pb::Interval>,
+    /// Ranks whose connections it has asked about, and the number of that question.
+    pub(super) links: Vec<u32>,
+    pub(super) asked: u64,
 }
 
 impl Told {
     /// What will have been told when that beat has arrived.
     pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> Told {
-        Told { marks: beat.marks.last().map_or(self.marks, |m| m.ordinal), ask: None }
+        let marks = beat.marks.last().map_or(self.marks, |m| m.ordinal);
+        Told { marks, ask: None, links: Vec::new(), asked: self.asked }
+    }
+
+    /// What the answer to a heartbeat asks for. Whether that is anything.
+    pub(super) fn hear(&mut self, reply: &mut pb::HeartbeatReply) -> bool {
+        self.ask = reply.ask.take();
+        self.links = std::mem::take(&mut reply.links);
+        self.asked = self.asked.max(reply.asked);
+        self.ask.is_some() || !self.links.is_empty()
     }
 }
 
@@ -74,11 +98,14 @@ impl Vitals {
             ops: self.recorder.ops(of.after, of.to, MOST_RECORDS).into_iter().map(op).collect(),
         });
         let open = self.recorder.open_call();
+        let wait = open.as_ref().and_then(|call| self.wait(call));
+        let awaited = wait.as_ref().and_then(|_| self.pulse.waits_for()).map(|r| r as u32);
+        let peers: BTreeSet<u32> = awaited.into_iter().chain(told.links.iter().copied()).collect();
         pb::HeartbeatRequest {
             rank: 0,
             progress,
             marks: marks.into_iter().map(|(ordinal, hash)| pb::Mark { ordinal, hash }).collect(),
-            wait: open.as_ref().and_then(|call| self.wait(call)),
+            wait,
             last: last.map(op),
             last_ms,
             records,
@@ -87,7 +114,16 @@ impl Vitals {
             queued_ms: queued_ms(),
             marks_only: false,
             calls: self.comm.upgrade().map_or(0, |c| c.traffic().calls),
+            links: peers.into_iter().filter_map(|peer| self.link(peer)).collect(),
+            asked: told.asked,
+            moved: MOVED.load(Ordering::Relaxed),
         }
+    }
+
+    /// This rank's end of a connection.
+    fn link(&self, peer: u32) -> Option<pb::LinkEnd> {
+        let LinkEnd { sent, quiet, received, looks } = self.pulse.link(peer as usize)?;
+        Some(pb::LinkEnd { peer, sent, sent_ms: quiet.as_millis() as u64, received, looks })
     }
 
     /// Whom the rank waits for in the collective that it is in.

@@ -275,17 +275,8 @@ fn shard_to_global_inner(
     check_layout(&logical, dtype, placement, sbp)?;
     let ty = intern_global(TensorType::new(&logical, dtype), placement, sbp);
     let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
-    let shard = match local.ty.device == placement.device() {
-        true => local.clone(),
-        false => {
-            return Err(Error::placement(format!(
-                "the shard is on {}, the placement on {}",
-                local.ty.device,
-                placement.device()
-            ))
-            .help("move it with `to_device`"));
-        }
-    };
+    check_device("shard", local, placement)?;
+    let shard = local.clone();
     // B axes: everyone takes the bytes of coordinate 0.
     let b_axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a].is_broadcast() && placement.dims()[*a] > 1).collect();
     if b_axes.is_empty() {
@@ -344,6 +335,7 @@ fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSb
         );
     };
     check_layout(local.dims(), local.dtype(), placement, sbp)?;
+    check_device("value", local, placement)?;
     let ty = intern_global(t.ty().clone(), placement, sbp);
     let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
     let b = shard_box(local.dims(), placement, sbp, pos);
@@ -358,6 +350,15 @@ fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSb
         own = zeros_like(ctx, &own)?;
     }
     Ok(Tensor::from_shard(ty, Some(own)))
+}
+
+/// What becomes part of a global tensor lies where that does.
+fn check_device(what: &str, local: &LocalTensor, placement: &Placement) -> Result<()> {
+    let (here, there) = (local.ty.device, placement.device());
+    if here == there {
+        return Ok(());
+    }
+    Err(Error::placement(format!("the {what} is on {here}, the placement on {there}")).help("move it with `to_device`"))
 }
 
 fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {

@@ -11,7 +11,7 @@
 
 use super::cuda_boxing::{Boxings, Counted};
 use super::instruction::{Instruction, StreamKind, Work};
-use super::pinned::{PIECE, PinnedPool};
+use super::pinned::{Buffer, PIECE, PinnedPool, READ_AHEAD, READ_PIECE};
 use super::waits::{Ticket, Waits};
 use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -37,6 +37,13 @@ const NAMES: usize = 1024;
 struct Mark {
     seq: u64,
     event: Event,
+}
+
+/// A piece of memory that is being read.
+struct Coming<'a> {
+    ticket: Ticket,
+    buffer: Buffer,
+    to: &'a mut [u8],
 }
 
 /// What is known of one stream.
@@ -253,22 +260,52 @@ impl CudaStreams {
     }
 
     fn read_pieces(&self, state: &mut State, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        let mut coming = VecDeque::new();
+        let run = self.read_ahead(state, storage, offset, to, &mut coming);
+        // Some copies may be under way after an error: the pool keeps the memory until they are done.
+        coming.into_iter().try_for_each(|c| state.pinned.give(c.buffer, &self.streams[COPY]))?;
+        run
+    }
+
+    /// While the host takes one piece out of pinned memory the next ones are on their way there.
+    fn read_ahead<'a>(
+        &self,
+        state: &mut State,
+        storage: &Storage,
+        offset: usize,
+        to: &'a mut [u8],
+        coming: &mut VecDeque<Coming<'a>>,
+    ) -> Result<()> {
         let reads = std::slice::from_ref(storage);
-        for (k, piece) in to.chunks_mut(PIECE).enumerate() {
-            let ticket = self.begin(state, COPY, reads, &[], "read", CallSite::here())?;
-            let (buffer, event) = state.pinned.take(&self.gpu, piece.len())?;
-            let from = storage.ptr().wrapping_add(offset + k * PIECE);
-            self.host_copies.fetch_add(1, Ordering::Relaxed);
-            // SAFETY: inside the storage (the caller checked), which lives until the copy is waited for below, as does the
-            // buffer of at least that many bytes.
-            unsafe { self.streams[COPY].copy_to_host(buffer.data(), from, piece.len()) }?;
-            state.pinned.give((buffer, event), &self.streams[COPY])?;
-            self.sync_to(state, ticket)?;
-            if let Some(done) = state.pinned.last() {
-                // SAFETY: the buffer just given back, whose copy is done and which nobody uses while the lock is held.
-                unsafe { std::ptr::copy_nonoverlapping(done.data(), piece.as_mut_ptr(), piece.len()) };
+        for (k, to) in to.chunks_mut(READ_PIECE).enumerate() {
+            if coming.len() == READ_AHEAD {
+                self.arrived(state, coming)?;
             }
+            let ticket = self.begin(state, COPY, reads, &[], "read", CallSite::here())?;
+            let buffer = state.pinned.take(&self.gpu, to.len())?;
+            let (at, len) = (buffer.0.data(), to.len());
+            let from = storage.ptr().wrapping_add(offset + k * READ_PIECE);
+            self.host_copies.fetch_add(1, Ordering::Relaxed);
+            coming.push_back(Coming { ticket, buffer, to });
+            // SAFETY: inside the storage (the caller checked), which the caller keeps until all copies are done or something has
+            // failed; a buffer of at least that many bytes, which goes back to the pool only with an event after the copy.
+            unsafe { self.streams[COPY].copy_to_host(at, from, len) }?;
+            self.mark(state, COPY)?;
         }
+        while !coming.is_empty() {
+            self.arrived(state, coming)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest piece and takes it.
+    fn arrived(&self, state: &mut State, coming: &mut VecDeque<Coming<'_>>) -> Result<()> {
+        let Some(first) = coming.front() else { return Ok(()) };
+        self.sync_to(state, first.ticket)?;
+        let Some(Coming { buffer, to, .. }) = coming.pop_front() else { return Ok(()) };
+        // SAFETY: the buffer has at least that many bytes, the copy to it is done, and nobody else has it.
+        unsafe { std::ptr::copy_nonoverlapping(buffer.0.data(), to.as_mut_ptr(), to.len()) };
+        state.pinned.give_idle(buffer);
         Ok(())
     }
 

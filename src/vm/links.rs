@@ -130,7 +130,7 @@ impl Links {
                 if id == [0; 128] {
                     return Err(Error::comm(format!("rank {} could not start NCCL", ranks[0])));
                 }
-                let joined = NcclComm::join(&self.gpu, &id, ranks, me, comm.pulse())?;
+                let joined = NcclComm::join(&self.gpu, &id, ranks, me, (comm, tag))?;
                 guard.watch(&joined)?;
                 Link::Nccl(joined)
             }

@@ -6,18 +6,23 @@ use std::sync::Arc;
 
 /// Larger copies are cut into pieces of this size, so that pinned memory stays bounded.
 pub(super) const PIECE: usize = 32 << 20;
+/// Reads wait for each piece, so theirs are smaller, and a few are under way at once.
+pub(super) const READ_PIECE: usize = 4 << 20;
+pub(super) const READ_AHEAD: usize = 3;
+
+/// A buffer with the event of its last copy.
+pub(super) type Buffer = (PinnedMemory, Event);
 
 /// Buffers of one stream's copies.
 #[derive(Default)]
 pub(super) struct PinnedPool {
-    /// Each with the event of its last copy.
-    buffers: Vec<(PinnedMemory, Event)>,
+    buffers: Vec<Buffer>,
 }
 
 impl PinnedPool {
     /// A buffer of at least that many bytes (at most [`PIECE`]) whose last copy is done. Prefers one that is idle to making
     /// another, and making another to waiting, up to four of a size.
-    pub(super) fn take(&mut self, gpu: &Arc<Gpu>, bytes: usize) -> Result<(PinnedMemory, Event)> {
+    pub(super) fn take(&mut self, gpu: &Arc<Gpu>, bytes: usize) -> Result<Buffer> {
         let size = bytes.next_power_of_two().max(4096);
         let mut same = 0;
         for i in 0..self.buffers.len() {
@@ -39,14 +44,14 @@ impl PinnedPool {
     }
 
     /// Gives a buffer back when its copy has been put on the stream.
-    pub(super) fn give(&mut self, (buffer, event): (PinnedMemory, Event), stream: &Stream) -> Result<()> {
+    pub(super) fn give(&mut self, (buffer, event): Buffer, stream: &Stream) -> Result<()> {
         event.record(stream)?;
         self.buffers.push((buffer, event));
         Ok(())
     }
 
-    /// The buffer given back last.
-    pub(super) fn last(&self) -> Option<&PinnedMemory> {
-        self.buffers.last().map(|(b, _)| b)
+    /// Gives a buffer back whose copy is done.
+    pub(super) fn give_idle(&mut self, buffer: Buffer) {
+        self.buffers.push(buffer);
     }
 }

@@ -109,7 +109,7 @@ impl OnGpu<'_> {
         }
         self.comm.count_sent(out.iter().map(|m| m.2 as u64).sum());
         // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
-        unsafe { nccl.exchange(self.stream(), &out, &back) }
+        unsafe { nccl.exchange(self.stream(), &out, &back, self.tag) }
     }
 
     /// What members send each other, as messages.
@@ -252,7 +252,7 @@ impl Place for OnGpu<'_> {
                 let children = broadcast_children(members.ranks.len(), members.me);
                 self.comm.count_sent((bytes.len * children) as u64);
                 // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.broadcast(self.stream(), bytes.ptr, bytes.len, 0) }
+                unsafe { nccl.broadcast(self.stream(), bytes.ptr, bytes.len, 0, self.tag) }
             }
             Link::Staged => {
                 // The host's call has one buffer: member 0 sends from its own.
@@ -281,7 +281,7 @@ impl Place for OnGpu<'_> {
                 let sent = all_reduce_sent(n, members.ranks.len(), members.me, dtype.size() as u64);
                 self.comm.count_sent(sent * dtype.size() as u64);
                 // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.all_reduce(self.stream(), bytes.ptr, bytes.ptr, n, (dtype, op)) }
+                unsafe { nccl.all_reduce(self.stream(), bytes.ptr, bytes.ptr, n, (dtype, op), self.tag) }
             }
             Link::Nccl(nccl) => {
                 let k = members.ranks.len();
@@ -310,7 +310,7 @@ impl Place for OnGpu<'_> {
             Link::Nccl(nccl) if equal(counts) => {
                 self.comm.count_sent((send.len * (counts.len() - 1)) as u64);
                 // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.all_gather(self.stream(), send.ptr, receive.ptr, send.len) }
+                unsafe { nccl.all_gather(self.stream(), send.ptr, receive.ptr, send.len, self.tag) }
             }
             // Padding would send more.
             Link::Nccl(nccl) => {
@@ -339,7 +339,7 @@ impl Place for OnGpu<'_> {
                 self.comm.count_sent((send.len - receive.len) as u64);
                 let n = receive.len / dtype.size();
                 // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.reduce_scatter(self.stream(), send.ptr, receive.ptr, n, (dtype, op)) }
+                unsafe { nccl.reduce_scatter(self.stream(), send.ptr, receive.ptr, n, (dtype, op), self.tag) }
             }
             Link::Nccl(nccl) => {
                 let parts = Self::by_member(members, send, counts);

@@ -9,6 +9,8 @@ mod models;
 mod optimal;
 mod oracle;
 mod page;
+#[path = "../common/page.rs"]
+mod page_tables;
 mod processes;
 mod ranks;
 mod rendezvous;

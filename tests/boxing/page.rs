@@ -1,6 +1,7 @@
 //! The tables of `docs/boxing.md` are what the planner says. `UPDATE_EXPECT=1` writes them anew.
 
 use super::oracle::mesh_of;
+use super::page_tables::compare;
 use oflow::boxing::{BoxingPlan, Layout, StepOp, plan};
 use oflow::kernels::DType;
 use oflow::sbp::{NdSbp, Sbp};
@@ -55,19 +56,8 @@ fn table(dims: &[usize], layouts: &[NdSbp]) -> String {
 #[test]
 fn the_tables_of_the_page_are_what_the_planner_says() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/boxing.md");
-    let page = std::fs::read_to_string(path).unwrap();
     let line: Vec<NdSbp> = SBPS.iter().map(|s| NdSbp::new(&[*s])).collect();
     let plane: Vec<NdSbp> = SBPS.iter().flat_map(|a| SBPS.iter().map(|b| NdSbp::new(&[*a, *b]))).collect();
-    let mut new = page.clone();
-    for (name, text) in [("[4]", table(&[4], &line)), ("[2, 2]", table(&[2, 2], &plane))] {
-        let (begin, end) = (format!("<!-- table {name} -->\n"), "<!-- end -->");
-        let (head, rest) = new.split_once(&begin).unwrap_or_else(|| panic!("the page has no table {name}"));
-        let (_, tail) = rest.split_once(end).expect("a table has an end");
-        new = format!("{head}{begin}{text}{end}{tail}");
-    }
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        std::fs::write(path, &new).unwrap();
-    } else {
-        assert!(page == new, "docs/boxing.md is not what the planner says: run with UPDATE_EXPECT=1");
-    }
+    let tables = [("[4]", table(&[4], &line)), ("[2, 2]", table(&[2, 2], &plane))];
+    compare(path, &tables);
 }

@@ -1,26 +1,13 @@
 //! Disks that are full, limits, and folders that are not to be written: an error on every rank, no half checkpoint, and the
 //! one before as it was.
 
+use super::bag::Bag;
 use oflow::ErrorKind;
 use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions};
 use oflow::prelude::*;
 use oflow::run_ranks;
-use oflow::state::{LoadState, SaveState, Stateful};
 use std::path::Path;
 use std::process::Command;
-
-struct One(Tensor);
-
-impl Stateful for One {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        to.tensor("x", &self.0);
-        Ok(())
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        from.fill("x", &self.0);
-        Ok(())
-    }
-}
 
 /// Names of what is in a folder.
 fn names(dir: &Path) -> Vec<String> {
@@ -36,9 +23,9 @@ fn save_too_much(dir: &Path, want: &str, behind: bool) {
         let mut m = CheckpointManager::new(dir, CheckpointOptions::default());
         let all = Placement::all(Device::Cpu)?;
         let one = Placement::new(Device::Cpu, &[1], &[1])?;
-        let small = One(full([64], 7.0, (&all, sbp![B]))?);
+        let small = Bag(vec![full([64], 7.0, (&all, sbp![B]))?]);
         m.save(1, &[("x", &small)])?;
-        let big = One(zeros([4 << 20], (&one, sbp![B]))?);
+        let big = Bag(vec![zeros([4 << 20], (&one, sbp![B]))?]);
         let e = match behind {
             true => {
                 m.save_async(2, &[("x", &big)])?;
@@ -51,9 +38,9 @@ fn save_too_much(dir: &Path, want: &str, behind: bool) {
         assert!(text.starts_with("the checkpoint of step 2 was not written: rank 1: cannot write"), "{text}");
         assert!(text.contains(want), "{text}");
         // The one before is there, and the next one can be saved.
-        let mut back = One(zeros([64], (&all, sbp![S(0)]))?);
+        let mut back = Bag(vec![zeros([64], (&all, sbp![S(0)]))?]);
         assert_eq!(m.load_latest(&mut [("x", &mut back)])?, Some(1));
-        assert_eq!(back.0.to_vec::<f32>()?, vec![7.0; 64]);
+        assert_eq!(back.0[0].to_vec::<f32>()?, vec![7.0; 64]);
         m.save(3, &[("x", &small)])
     })
     .unwrap();
@@ -108,7 +95,7 @@ fn a_folder_that_cannot_be_made() {
     let file = tmp.path().join("file");
     std::fs::write(&file, "").unwrap();
     run_ranks(2, |_| {
-        let x = One(zeros([4], (&Placement::all(Device::Cpu)?, sbp![B]))?);
+        let x = Bag(vec![zeros([4], (&Placement::all(Device::Cpu)?, sbp![B]))?]);
         let mut m = CheckpointManager::new(file.join("in"), CheckpointOptions::default());
         let e = m.save(1, &[("x", &x)]).unwrap_err().to_string();
         assert!(e.starts_with("the checkpoint of step 1 was not written: rank 0: cannot make the folder"), "{e}");

@@ -1,32 +1,21 @@
 //! From N ranks to M, from any layout to any other, bit for bit.
 
+use super::bag::Bag;
 use super::plan::{layout, meshes};
 use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions};
 use oflow::prelude::*;
 use oflow::run_ranks;
-use oflow::state::{LoadState, SaveState, Stateful};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-
-/// Tensors by number.
-struct Bag(Vec<Tensor>);
-
-impl Stateful for Bag {
-    fn save_state(&self, to: &mut SaveState) -> Result<()> {
-        self.0.iter().enumerate().for_each(|(i, t)| to.tensor(&i.to_string(), t));
-        Ok(())
-    }
-    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        self.0.iter().enumerate().for_each(|(i, t)| from.fill(&i.to_string(), t));
-        Ok(())
-    }
-}
 
 /// Shape, dtype and two numbers that choose the layouts.
 type Case = (Vec<usize>, usize, u64, u64);
 
+/// Number of ranks, and where their tensors lie.
+type World = (usize, Device);
+
 /// A mesh of some of the ranks, and a layout on it.
-fn lie(world: usize, n: u64, shape: &[usize], dtype: DType) -> Result<(Placement, NdSbp)> {
+fn lie((world, device): World, n: u64, shape: &[usize], dtype: DType) -> Result<(Placement, NdSbp)> {
     let members = world - (n >> 40) as usize % world.div_ceil(2);
     let all = meshes(members);
     let dims = &all[(n >> 20) as usize % all.len()];
@@ -36,7 +25,7 @@ fn lie(world: usize, n: u64, shape: &[usize], dtype: DType) -> Result<(Placement
         DType::Bool => &[Sbp::Partial(oflow::comm::ReduceOp::Max)],
         _ => &[Sbp::PARTIAL_SUM, Sbp::Partial(oflow::comm::ReduceOp::Max), Sbp::Partial(oflow::comm::ReduceOp::Min)],
     };
-    Ok((Placement::new(Device::Cpu, &ranks, dims)?, layout(n, dims.len(), shape.len(), partial)))
+    Ok((Placement::new(device, &ranks, dims)?, layout(n, dims.len(), shape.len(), partial)))
 }
 
 fn value(case: usize, shape: &[usize], dtype: DType) -> Result<Tensor> {
@@ -44,21 +33,22 @@ fn value(case: usize, shape: &[usize], dtype: DType) -> Result<Tensor> {
     from_vec::<i64>(numbers, shape, Device::Cpu)?.cast(dtype)
 }
 
-fn there_and_back(from: usize, to: usize, cases: &[Case]) -> Result<()> {
+fn there_and_back(from: World, to: World, cases: &[Case]) -> Result<()> {
     let dir = tempfile::tempdir()?;
-    run_ranks(from, |_| {
+    run_ranks(from.0, |_| {
         let mut tensors = vec![];
         for (i, (shape, dtype, n, _)) in cases.iter().enumerate() {
             let dtype = DType::ALL[*dtype];
             let (placement, sbp) = lie(from, *n, shape, dtype)?;
             let whole = NdSbp::broadcast(placement.axes());
-            tensors.push(distribute(&value(i, shape, dtype)?, (&placement, whole))?.to_global(&sbp)?);
+            tensors
+                .push(distribute(&value(i, shape, dtype)?.to_device(from.1)?, (&placement, whole))?.to_global(&sbp)?);
         }
         let mut manager = CheckpointManager::new(dir.path(), CheckpointOptions::default());
         manager.save(1, &[("x", &Bag(tensors))])
     })?;
     Checkpoint::open(dir.path())?.verify()?;
-    run_ranks(to, |_| {
+    run_ranks(to.0, |_| {
         let saved = Checkpoint::open(dir.path())?;
         let mut bag = Bag(vec![]);
         for (i, (shape, dtype, _, n)) in cases.iter().enumerate() {
@@ -70,7 +60,8 @@ fn there_and_back(from: usize, to: usize, cases: &[Case]) -> Result<()> {
             assert_eq!(t.to_f64_vec()?, want, "{t}");
             // And in place, into what had other values.
             let whole = NdSbp::broadcast(placement.axes());
-            let old = distribute(&value(i + 5, shape, dtype)?, (&placement, whole))?.to_global(&sbp)?;
+            let old =
+                distribute(&value(i + 5, shape, dtype)?.to_device(to.1)?, (&placement, whole))?.to_global(&sbp)?;
             bag.0.push(old);
         }
         saved.load(&mut [("x", &mut bag)])?;
@@ -83,23 +74,27 @@ fn there_and_back(from: usize, to: usize, cases: &[Case]) -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn every_world_to_every_other() {
+/// Random tensors, saved by some ranks in random layouts and loaded by some others in other ones.
+pub fn random(from: World, to: World, tries: u32) {
     let shape = prop::collection::vec(prop_oneof![1 => Just(0usize), 8 => 1usize..8, 1 => 40usize..90], 0..4);
     let cases = prop::collection::vec((shape, 0..DType::ALL.len(), any::<u64>(), any::<u64>()), 1..7);
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: tries,
+        max_shrink_iters: 200,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let run = |cases: Vec<Case>| {
+        there_and_back(from, to, &cases).map_err(|e| TestCaseError::fail(format!("{from:?} to {to:?}: {e}")))
+    };
+    runner.run(&cases, run).unwrap();
+}
+
+#[test]
+fn every_world_to_every_other() {
     for from in 1..=8 {
         for to in 1..=8 {
-            let mut runner = TestRunner::new(ProptestConfig {
-                cases: 2,
-                max_shrink_iters: 200,
-                failure_persistence: None,
-                ..ProptestConfig::default()
-            });
-            runner
-                .run(&cases, |cases| {
-                    there_and_back(from, to, &cases).map_err(|e| TestCaseError::fail(format!("{from} to {to}: {e}")))
-                })
-                .unwrap();
+            random((from, Device::Cpu), (to, Device::Cpu), 2);
         }
     }
 }

@@ -1,7 +1,12 @@
 //! Checkpoints: any layout to any other, plans for thousands of ranks, what is damaged, what fails, what is kept.
 
+#[path = "../common/bag.rs"]
+mod bag;
+mod cuda;
 mod damage;
 mod full;
+#[path = "../common/gpus.rs"]
+mod gpus;
 mod layouts;
 mod plan;
 mod python;

@@ -1,12 +1,14 @@
 //! Training that stops and goes on: the same numbers as without the stop.
 
-use oflow::checkpoint::{CheckpointManager, CheckpointOptions, list};
+use super::bag::Bag;
+use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions, latest, list};
 use oflow::data::Loader;
 use oflow::nn::{Dropout, Linear, Module};
 use oflow::optim::{AdamW, AdamWOptions, GradScaler, GradScalerOptions, Optimizer, Sgd, SgdOptions};
 use oflow::prelude::*;
 use oflow::state::Stateful;
-use oflow::{run_ranks, run_ranks_with, vm::VmMode};
+use oflow::{World, run_ranks, run_ranks_with, vm::VmMode};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 struct Net {
@@ -21,17 +23,18 @@ impl<T: Optimizer + Stateful> Both for T {}
 
 /// How a run is spread and what it trains with.
 #[derive(Clone)]
-struct Way {
-    ranks: usize,
-    mesh: [usize; 2],
-    split: bool,
-    dtype: DType,
-    adam: bool,
+pub struct Way {
+    pub device: Device,
+    pub ranks: usize,
+    pub mesh: [usize; 2],
+    pub split: bool,
+    pub dtype: DType,
+    pub adam: bool,
 }
 
 /// Trains from where the folder says, up to `end` steps, saving every third; returns the losses of the whole run.
 fn train(dir: &Path, way: &Way, end: u64, behind: bool) -> Result<Vec<f64>> {
-    let mesh = Placement::new(Device::Cpu, &(0..way.ranks).collect::<Vec<_>>(), &way.mesh)?
+    let mesh = Placement::new(way.device, &(0..way.ranks).collect::<Vec<_>>(), &way.mesh)?
         .mesh(&[("dp", way.mesh[0]), ("tp", way.mesh[1])])?;
     manual_seed(5);
     let t = (&mesh, sbp![B, B]).dtype(way.dtype);
@@ -79,14 +82,14 @@ fn train(dir: &Path, way: &Way, end: u64, behind: bool) -> Result<Vec<f64>> {
     Ok(losses.as_array().unwrap().iter().map(|l| l.as_f64().unwrap()).collect())
 }
 
-fn run(dir: &Path, way: &Way, end: u64, behind: bool) -> Vec<f64> {
+pub fn run(dir: &Path, way: &Way, end: u64, behind: bool) -> Vec<f64> {
     run_ranks(way.ranks, |_| train(dir, way, end, behind)).unwrap().remove(0)
 }
 
 #[test]
 fn a_run_that_stops_and_goes_on_has_the_bits_of_one_that_does_not() {
     for (dtype, adam) in [(DType::F32, true), (DType::F32, false), (DType::BF16, true), (DType::BF16, false)] {
-        let way = Way { ranks: 4, mesh: [2, 2], split: true, dtype, adam };
+        let way = Way { device: Device::Cpu, ranks: 4, mesh: [2, 2], split: true, dtype, adam };
         let (whole, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let want = run(whole.path(), &way, 14, false);
         // Stops between two saves: what came after the last one is done again.
@@ -101,7 +104,7 @@ fn a_run_that_stops_and_goes_on_has_the_bits_of_one_that_does_not() {
 
 #[test]
 fn another_world_goes_on_with_the_same_numbers() {
-    let on = |ranks, mesh, split| Way { ranks, mesh, split, dtype: DType::F64, adam: true };
+    let on = |ranks, mesh, split| Way { device: Device::Cpu, ranks, mesh, split, dtype: DType::F64, adam: true };
     let whole = tempfile::tempdir().unwrap();
     let want = run(whole.path(), &on(1, [1, 1], false), 15, false);
     let dir = tempfile::tempdir().unwrap();
@@ -143,9 +146,49 @@ fn an_empty_folder_has_nothing_to_go_on_from() {
         let mut m = CheckpointManager::new(tmp.path().join("none"), CheckpointOptions::default());
         assert_eq!(m.load_latest(&mut [("model", &mut fc)])?, None);
         let e = m.load_step(7, &mut [("model", &mut fc)]).unwrap_err().to_string();
-        assert!(e.contains("step-000007"), "{e}");
+        assert!(e.contains("there is no checkpoint ") && e.contains("step-000007"), "{e}");
+        assert!(e.contains("help: `oflow ckpt ls` lists those that there are; every host of a job"), "{e}");
         Ok(())
     })
     .unwrap();
     assert!(!tmp.path().join("none").exists());
+}
+
+/// Reads beside a job that keeps one checkpoint: what was the latest a moment ago may be gone.
+#[test]
+fn a_reader_beside_a_job_that_saves_finds_a_whole_checkpoint() {
+    let tmp = tempfile::tempdir().unwrap();
+    let full_of = |n: u64| -> Result<Bag> {
+        let mesh = Placement::all(Device::Cpu)?;
+        Ok(Bag((0..3).map(|_| full([50, 4], n as f64, (&mesh, sbp![S(0)]))).collect::<Result<_>>()?))
+    };
+    let save = || {
+        run_ranks(2, |_| {
+            let mut m = CheckpointManager::new(tmp.path(), CheckpointOptions { keep: 1 });
+            (1..=40).try_for_each(|step| m.save(step, &[("x", &full_of(step)?)]))
+        })
+        .unwrap();
+    };
+    let mut seen = BTreeSet::new();
+    std::thread::scope(|s| {
+        let saving = s.spawn(save);
+        while !saving.is_finished() {
+            if latest(tmp.path()).unwrap().is_none() {
+                std::thread::yield_now();
+                continue;
+            }
+            Checkpoint::open(tmp.path()).unwrap().verify().unwrap();
+            let read = |_: &World| {
+                let mut bag = full_of(0)?;
+                let mut m = CheckpointManager::new(tmp.path(), CheckpointOptions::default());
+                let step = m.load_latest(&mut [("x", &mut bag)])?.unwrap();
+                for t in &bag.0 {
+                    assert_eq!(t.to_vec::<f32>()?, vec![step as f32; 200]);
+                }
+                Ok(step)
+            };
+            seen.extend(run_ranks(3, read).unwrap());
+        }
+    });
+    assert!(seen.len() > 1, "{seen:?}");
 }

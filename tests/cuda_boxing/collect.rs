@@ -1,6 +1,6 @@
 //! `from_boxes`, `box_many`, conversions and reading on GPUs as a program calls them.
 
-use super::rig::{cuda, gpus};
+use super::gpus::{cuda, gpus};
 use oflow::prelude::*;
 use oflow::{box_many, from_boxes, run_ranks};
 

@@ -1,8 +1,9 @@
 //! A rank that leaves while others wait for it on their GPUs ends their waits, with an error that names it.
 
+use super::gpus::{cuda, gpus};
 use super::oracle::{mesh_of, shard_size};
 use super::ranks::tag;
-use super::rig::{Rig, Shard, cuda, gpus};
+use super::rig::{Rig, Shard};
 use oflow::ErrorKind;
 use oflow::boxing::{BoxingPlan, Layout, plan};
 use oflow::comm::sim;

@@ -11,6 +11,8 @@ mod ranks;
 
 mod collect;
 mod failure;
+#[path = "../common/gpus.rs"]
+mod gpus;
 mod random;
 mod rig;
 mod training;

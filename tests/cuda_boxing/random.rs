@@ -1,8 +1,9 @@
 //! Values and bytes of boxings drawn at random.
 
+use super::gpus::{cuda, gpus};
 use super::oracle::{mesh_of, nd_sbps};
 use super::ranks::{Boxing, Rng};
-use super::rig::{Case, check, cuda, gpus, on};
+use super::rig::{Case, check, on};
 use oflow::boxing::Layout;
 use oflow::kernels::DType;
 use oflow::placement::Device;

@@ -5,36 +5,12 @@ use super::ranks::{Memory, tag, view};
 use oflow::boxing::{BoxingPlan, Layout, plan};
 use oflow::comm::{Communicator, Tag, sim};
 use oflow::kernels::cuda::Gpu;
-use oflow::kernels::cuda::probe::probe;
 use oflow::kernels::{DType, View, view::contiguous_strides};
 use oflow::memory::{Allocator, AllocatorOptions, Storage};
 use oflow::placement::Device;
 use oflow::vm::{BoxManyWork, BoxWork, Instruction, Stopwatch, StreamKind, Vm, VmMode, Work};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-
-/// Makes CUDA with four GPUs available to this process, or says why not: the test is then skipped.
-pub fn cuda() -> bool {
-    static THERE: OnceLock<Result<(), String>> = OnceLock::new();
-    let there = THERE.get_or_init(|| match std::env::var("OFLOW_TEST_GPU").as_deref() {
-        Ok("1") => probe().check().map(|_| ()).map_err(|e| e.to_string()),
-        _ => {
-            // SAFETY: before anything else runs: every test comes here first, and waits for the one that is here.
-            unsafe { std::env::set_var("OFLOW_EMULATOR_GPUS", "4") };
-            oflow_emulator::activate()
-        }
-    });
-    if let Err(e) = there {
-        assert!(std::env::var_os("OFLOW_TEST_GPU").is_none(), "OFLOW_TEST_GPU is set, but {e}");
-        println!("skipped: {e}");
-    }
-    there.is_ok()
-}
-
-/// How many GPUs there are.
-pub fn gpus() -> usize {
-    probe().gpus.as_ref().map_or(0, Vec::len)
-}
 
 /// Counts the boxings that it was told the time of.
 #[derive(Default)]

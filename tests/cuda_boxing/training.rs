@@ -1,7 +1,7 @@
 //! A sharded network trained on the GPUs of four ranks gives what it gives on hosts: kernels and collectives wait for each
 //! other. `OFLOW_EMULATOR_DELAY_US` makes it harder.
 
-use super::rig::{cuda, gpus};
+use super::gpus::{cuda, gpus};
 use oflow::prelude::*;
 use oflow::run_ranks;
 

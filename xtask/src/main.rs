@@ -1,6 +1,6 @@
 //! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
-//! jobs; `cargo xtask fuzz` sends nonsense.
+//! jobs; `cargo xtask fuzz` sends nonsense to decoders.
 
 mod cuda_kernels;
 mod fuzz;
@@ -13,6 +13,10 @@ use std::process::ExitCode;
 /// The `.proto` files, each with the file its package is generated into. Paths are relative to `proto/`.
 const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
 
+/// So that the fuzzer knows what an input costs.
+#[global_allocator]
+static ALLOCATOR: fuzz::Counting = fuzz::Counting;
+
 const USAGE: &str = "usage: cargo xtask codegen                   remake proto/src/gen from proto/*.proto
        cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too
        cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
@@ -20,7 +24,11 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake proto/s
                                              overloaded machine
        cargo xtask faults --false-alarms MINUTES [--seed S] [--hosts 2]
                                              healthy jobs on an overloaded machine: nothing may be reported
-       cargo xtask fuzz MINUTES [SEED]       malformed input for the control plane: of members, of strangers, as JSON";
+       cargo xtask fuzz MINUTES [SEED] [--only WORD]
+                                             malformed input for everything that reads what strangers, peers or damaged
+                                             disks wrote (of the targets with WORD in their names)
+       cargo xtask fuzz --again FILE [--only WORD]
+                                             an input that was found once more";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +38,10 @@ fn main() -> ExitCode {
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
         ["faults", rest @ ..] => faults(rest),
-        ["fuzz", minutes, seed @ ..] if seed.len() < 2 => fuzz(minutes, seed.first()),
+        ["fuzz", "--again", file, rest @ ..] if rest.is_empty() || rest.len() == 2 && rest[0] == "--only" => {
+            fuzz::again(Path::new(file), rest.get(1).copied().unwrap_or_default())
+        }
+        ["fuzz", minutes, rest @ ..] => fuzz(minutes, rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -45,9 +56,17 @@ fn main() -> ExitCode {
     }
 }
 
-fn fuzz(minutes: &str, seed: Option<&&str>) -> Result<(), Box<dyn Error>> {
+fn fuzz(minutes: &str, rest: &[&str]) -> Result<(), Box<dyn Error>> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_secs();
-    fuzz::run(minutes.parse()?, seed.map_or(Ok(now), |s| s.parse())?)
+    let (seed, only) = match rest {
+        [] => (now, ""),
+        [seed] => (seed.parse()?, ""),
+        ["--only", word] => (now, *word),
+        [seed, "--only", word] => (seed.parse()?, *word),
+        _ => return Err(USAGE.into()),
+    };
+    let time = std::time::Duration::try_from_secs_f64(minutes.parse::<f64>()? * 60.0)?;
+    fuzz::run(time, seed, only)
 }
 
 /// Runs the program of the fault matrix, which is a crate of its own.

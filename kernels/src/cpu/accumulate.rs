@@ -22,10 +22,23 @@ impl From<ReduceOp> for Reduce {
 /// # Errors
 /// Where the lengths differ or are not whole elements.
 pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Result<()> {
-    check(dst, &[src], dtype)?;
+    reduce_in_place(dst, 0, &[src], dtype, op)
+}
+
+/// As [`reduce_slices`] of `others` with `dst` itself between them, at position `at`.
+///
+/// # Errors
+/// Where the lengths differ or are not whole elements.
+///
+/// # Panics
+/// Where `at` is beyond the others.
+pub fn reduce_in_place(dst: &mut [u8], at: usize, others: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
+    check(dst, others, dtype)?;
+    let mut pointers: smallvec::SmallVec<[*const u8; 16]> = others.iter().map(|s| s.as_ptr()).collect();
     let p = dst.as_mut_ptr();
+    pointers.insert(at, p);
     // SAFETY: the lengths are checked; blocks are read before they are written, so `dst` may be a source.
-    unsafe { combine(op, dtype, p, dst.len(), &[p, src.as_ptr()]) };
+    unsafe { combine(op, dtype, p, dst.len(), &pointers) };
     Ok(())
 }
 
@@ -206,6 +219,10 @@ mod tests {
                     accumulate(&mut step[1..], slices[1], d, op).unwrap();
                     accumulate(&mut step[1..], slices[2], d, op).unwrap();
                     assert_eq!(values(d, &step[1..]), want, "{d} {op} {n}");
+                    // A source in the middle becomes the result.
+                    let mut middle = shifted[1].clone();
+                    reduce_in_place(&mut middle[1..], 1, &[slices[0], slices[2]], d, op).unwrap();
+                    assert_eq!(values(d, &middle[1..]), want, "{d} {op} {n}");
                     // The identity changes nothing.
                     let mut identity = vec![9u8; n * d.size()];
                     fill_identity(&mut identity, d, op).unwrap();

@@ -168,7 +168,7 @@ fn microseconds(ps: u64) -> String {
 }
 
 /// A number of bytes for people: exact up to 9,999, then with a unit.
-fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = n as f64;
     let mut unit = "B";

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use oflow::control::flight::Flight;
 
@@ -16,10 +17,19 @@ pub struct Flights {
 impl Flights {
     /// The user's folder, or one of our own. Records are a help, so a system that has no room for them is no obstacle: then
     /// there are none.
-    pub fn prepare(log_dir: Option<&Path>) -> Option<Flights> {
+    ///
+    /// In the user's folder there may be records of an earlier job, which `oflow postmortem` would take for those of this one:
+    /// what is older than `began`, when this launcher started, goes. Ranks of this job, also those of other hosts that write to
+    /// the same folder, start later.
+    pub fn prepare(log_dir: Option<&Path>, began: SystemTime) -> Option<Flights> {
         match log_dir {
             Some(folder) => {
-                fs::create_dir_all(folder).ok().map(|()| Flights { folder: folder.into(), temporary: false })
+                fs::create_dir_all(folder).ok()?;
+                remove(folder, |name, changed| {
+                    let record = name.starts_with("flight-") && (name.ends_with(".json") || name.ends_with(".ring"));
+                    record && changed.is_some_and(|at| at < began)
+                });
+                Some(Flights { folder: folder.into(), temporary: false })
             }
             None => {
                 let base = std::env::temp_dir();
@@ -52,10 +62,16 @@ impl Flights {
 
     /// Forgets what the ranks have done so far: when they are started again some may get other numbers.
     pub fn remove_rings(&self) {
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            if entry.path().extension().is_some_and(|e| e == "ring") {
-                let _may_be_gone = fs::remove_file(entry.path());
-            }
+        remove(&self.folder, |name, _| name.ends_with(".ring"));
+    }
+}
+
+/// Removes the files of a folder of which that is so, by name and time of the last change.
+fn remove(folder: &Path, which: impl Fn(&str, Option<SystemTime>) -> bool) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|m| m.modified()).ok();
+        if which(&entry.file_name().to_string_lossy(), changed) {
+            let _may_be_gone = fs::remove_file(entry.path());
         }
     }
 }
@@ -73,14 +89,34 @@ mod tests {
     #[test]
     fn records_stay_after_a_failure_only() {
         let given = tempfile::tempdir().unwrap();
-        let flights = Flights::prepare(Some(given.path())).unwrap();
+        let began = SystemTime::now();
+        let flights = Flights::prepare(Some(given.path()), began).unwrap();
         fs::write(given.path().join("flight-0.ring"), b"").unwrap();
         assert_eq!(flights.finish(false), None);
         assert_eq!(fs::read_dir(given.path()).unwrap().count(), 0);
-        let own = Flights::prepare(None).unwrap();
+        let own = Flights::prepare(None, began).unwrap();
         let folder = own.folder().to_path_buf();
         assert!(folder.is_dir());
         assert_eq!(own.finish(true), None, "no rank left anything");
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn records_of_an_earlier_job_in_the_folder_go_and_nothing_else() {
+        let given = tempfile::tempdir().unwrap();
+        let write = |name: &str| fs::write(given.path().join(name), b"").unwrap();
+        ["flight-0.json", "flight-7.ring", "flight-plan.txt", "rank-0.log", "events.jsonl"].into_iter().for_each(write);
+        let names = || {
+            let all = fs::read_dir(given.path()).unwrap();
+            let mut names: Vec<String> = all.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let old = SystemTime::now() - std::time::Duration::from_secs(3600);
+        Flights::prepare(Some(given.path()), old).unwrap();
+        assert_eq!(names().len(), 5, "what has come since stays: it may be another host's of this job");
+        let later = SystemTime::now() + std::time::Duration::from_secs(3600);
+        Flights::prepare(Some(given.path()), later).unwrap();
+        assert_eq!(names(), ["events.jsonl", "flight-plan.txt", "rank-0.log"]);
     }
 }

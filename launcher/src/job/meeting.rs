@@ -65,6 +65,7 @@ impl Meeting {
             program,
             tls: hosts.tls_dir.clone(),
             stall: job.stall,
+            join_limit: hosts.join_timeout,
             log: log(job, output),
             ..AgentOptions::alone(job.nproc, token.clone())
         };

@@ -2,6 +2,7 @@
 
 mod flights;
 mod meeting;
+mod memory;
 mod stopped;
 mod supervise;
 
@@ -12,7 +13,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
@@ -165,6 +166,7 @@ async fn run_ranks(
     mut build: Option<script::Built>,
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
+    let began = SystemTime::now();
     allow_descriptors(job.nproc);
     let closed = Arc::new(Notify::new());
     let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder)).transpose()?;
@@ -180,7 +182,15 @@ async fn run_ranks(
         tokio::spawn(keep(told, job.events.clone()));
     }
     // Until all hosts are there nothing runs, and a signal may end us.
-    let mut part = agent.assigned().await.map_err(|e| Failed::new(e.to_string()))?;
+    let mut part = match agent.assigned().await.map_err(|e| Failed::new(e.to_string()))? {
+        Next::Again(part) => part,
+        Next::Over(code) => {
+            output.say("the job has ended without a part for this host").await;
+            drop(output);
+            let _lines_may_be_cut = tokio::task::spawn_blocking(move || writer.join()).await;
+            return Ok((code, None));
+        }
+    };
     // Before the first rank exists: from here on a Ctrl-C must not end us without it.
     let mut signals = Signals::listen()?;
     // Holds the links until the last rank has ended.
@@ -189,7 +199,7 @@ async fn run_ranks(
         let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
-    let flights = Flights::prepare(job.log_dir.as_deref());
+    let flights = Flights::prepare(job.log_dir.as_deref(), began);
     let outcome = loop {
         if job.verbose {
             output.say(&format!("control service at {}", agent.address())).await;

@@ -36,16 +36,6 @@ fn read_state(stat: &str) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
-/// How often the kernel has killed a process of our control group because memory had run out; 0 where that is not told.
-pub fn kills_for_memory() -> u64 {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let path = groups.lines().find_map(|l| l.strip_prefix("0::")).unwrap_or("/");
-    let events = std::fs::read_to_string(format!("/sys/fs/cgroup{path}/memory.events"))
-        .or_else(|_| std::fs::read_to_string("/sys/fs/cgroup/memory.events"))
-        .unwrap_or_default();
-    events.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

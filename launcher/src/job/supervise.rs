@@ -21,7 +21,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
-use super::stopped::{Stopped, kills_for_memory, state_of};
+use super::memory::MemoryKills;
+use super::stopped::{Stopped, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
@@ -106,6 +107,7 @@ pub(super) async fn run(
         alive: 0,
         silent: Vec::new(),
         stopped: Stopped::default(),
+        memory_kills: MemoryKills::new(),
         interrupted: false,
         ending: None,
     };
@@ -149,6 +151,7 @@ pub(super) async fn run(
             () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
             _ = look.tick() => {
+                watch.memory_kills.look(std::time::Instant::now());
                 watch.look_for_stopped().await;
                 watch.look_for_silence().await;
             }
@@ -189,6 +192,7 @@ struct Watch<'a> {
     /// Ranks that have been warned of.
     silent: Vec<usize>,
     stopped: Stopped,
+    memory_kills: MemoryKills,
     /// Whether a signal to us has come.
     interrupted: bool,
     ending: Option<Ending>,
@@ -255,6 +259,13 @@ impl Watch<'_> {
             {
                 ends.push(end);
             }
+        }
+        self.memory_kills.look(std::time::Instant::now());
+        // Once the job ends it is we who kill.
+        let by_kill = |e: &&mut Ended| e.status.signal() == Some(Signal::KILL.as_raw());
+        let killed = ends.iter_mut().filter(by_kill).count();
+        if self.ending.is_none() && self.memory_kills.explain(killed) {
+            ends.iter_mut().filter(by_kill).for_each(|e| e.out_of_memory = true);
         }
         self.alive -= ends.len();
         for end in &ends {
@@ -471,7 +482,6 @@ async fn reap(
     tail: Arc<Tail>,
     ended: mpsc::UnboundedSender<Ended>,
 ) {
-    let killed_before = kills_for_memory();
     // Should this fail, the wait below blocks until the rank ends: late, but right.
     let _readable = pidfd.readable().await;
     group.close();
@@ -484,8 +494,8 @@ async fn reap(
     // Nobody else waits for our children; should it happen, the end counts as a failure.
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
-    let (tail, out_of_memory) = (tail.lines(), kills_for_memory() > killed_before);
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory });
+    let tail = tail.lines();
+    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.

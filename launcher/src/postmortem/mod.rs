@@ -38,7 +38,15 @@ pub fn arguments(command: Command) -> Command {
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let folders: Vec<&PathBuf> = matches.get_many("dir").into_iter().flatten().collect();
     let last = matches.get_one::<usize>("last").copied().unwrap_or(8).max(1);
-    let story = Story::read(&folders, last)?;
-    print!("{}", if matches.get_flag("html") { html::page(&story) } else { text::page(&story) });
+    print!("{}", page(&folders, last, matches.get_flag("html"))?);
     Ok(0)
+}
+
+/// The page of some folders, with the last ops of each rank.
+///
+/// # Errors
+/// There is nothing to tell in them, or it cannot be read.
+pub fn page(folders: &[&PathBuf], last: usize, as_html: bool) -> Result<String, Failed> {
+    let story = Story::read(folders, last)?;
+    Ok(if as_html { html::page(&story) } else { text::page(&story) })
 }

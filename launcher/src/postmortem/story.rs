@@ -131,9 +131,11 @@ fn read_events(path: &Path) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The collective that a rank did not come out of: under way, or failed.
+/// The collective that a rank did not come out of: under way, or failed. Those after it on the stream of a GPU are there too, and
+/// what was tried after a failure has failed as well.
 fn last_stop(f: &Flight) -> Option<&CallRecord> {
-    f.calls.last().filter(|c| c.end.is_none() || c.failed)
+    let failed = || f.calls.iter().rev().filter(|c| !c.queued).take_while(|c| c.failed).last();
+    f.calls.iter().find(|c| c.is_open()).or_else(failed)
 }
 
 /// Members of the rank's last collective that never came to it.
@@ -141,7 +143,7 @@ fn missing(f: &Flight, all: &BTreeMap<usize, Flight>) -> Vec<usize> {
     let Some(call) = last_stop(f) else { return Vec::new() };
     let came = |rank: usize| {
         let same = |c: &CallRecord| c.ordinal == call.ordinal && c.kind == call.kind && c.op == call.op;
-        all.get(&rank).is_some_and(|f| f.calls.iter().any(same))
+        all.get(&rank).is_some_and(|f| f.calls.iter().any(|c| same(c) && !c.queued))
     };
     call.ranks.iter().copied().filter(|r| *r != f.rank && !came(*r)).collect()
 }
@@ -159,12 +161,24 @@ fn waits(rank: &Rank) -> Option<String> {
 fn state(f: &Flight) -> String {
     let Some(op) = f.ops.last() else { return "issued no op".into() };
     let issued = format!("issued {} ops, the last one {}", f.issued, describe_op(op));
-    match f.calls.last() {
-        Some(c) if c.end.is_none() => format!("{issued}; in {} and not out of it", describe(c)),
-        Some(c) if c.failed => format!("{issued}; {} failed", describe(c)),
-        Some(c) => format!("{issued}; out of its last collective, {}", describe(c)),
-        None => format!("{issued}; no collective"),
-    }
+    let mut queued = f.calls.iter().filter(|c| c.queued);
+    let later = match (queued.next(), queued.count()) {
+        (None, _) => String::new(),
+        (Some(c), 0) => format!("; its GPU has not come to {}", describe(c)),
+        (Some(c), n) => format!("; its GPU has not come to {} and {n} more", describe(c)),
+    };
+    let stop = match (last_stop(f), f.calls.iter().rev().find(|c| !c.queued)) {
+        (Some(c), _) if c.failed => format!("{}, {} failed", describe(c), size(c)),
+        (Some(c), _) => format!("in {}, {} and not out of it", describe(c), size(c)),
+        (None, Some(c)) => format!("out of its last collective, {}", describe(c)),
+        (None, None) => "no collective".into(),
+    };
+    format!("{issued}; {stop}{later}")
+}
+
+/// Bytes that it is about.
+fn size(c: &CallRecord) -> String {
+    crate::ask::bytes(c.bytes)
 }
 
 /// `all_reduce of 'sum' #5 (train.rs:10)`.
@@ -222,11 +236,20 @@ fn timeline(flights: &BTreeMap<usize, Flight>, events: &[Value], last: usize) ->
         let from = ops.first().map_or(0, |o| o.ordinal);
         for call in flight.calls.iter().filter(|c| c.ordinal >= from) {
             let end = match call.end {
+                None if call.queued => {
+                    let text = format!("queues {}, {}: its GPU never came to it", describe(call), size(call));
+                    all.push(Moment { time: call.start, rank, text });
+                    continue;
+                }
                 None => ": never out of it".to_string(),
                 Some(end) if call.failed => format!(": fails after {:.3} s", end - call.start),
                 Some(end) => format!(": {:.3} ms", (end - call.start) * 1e3),
             };
-            all.push(Moment { time: call.start, rank, text: format!("comes to {}{end}", describe(call)) });
+            all.push(Moment {
+                time: call.start,
+                rank,
+                text: format!("comes to {}, {}{end}", describe(call), size(call)),
+            });
         }
     }
     for event in events {
@@ -262,7 +285,9 @@ pub(super) mod tests {
             line: 9,
             members: 3,
             ranks: vec![0, 1, 2],
+            bytes: 20_480,
             start,
+            queued: false,
             end,
             failed: false,
         }
@@ -301,6 +326,36 @@ pub(super) mod tests {
         let lines: Vec<&str> = story.timeline.iter().map(|m| m.text.as_str()).collect();
         assert_eq!(lines.last(), Some(&"failure of rank 1: rank 1 stalls"));
         assert_eq!(lines.len(), 6, "{lines:?}");
+    }
+
+    #[test]
+    fn who_waits_on_gpus() {
+        let queued = |ordinal, start| CallRecord { queued: true, ..call(ordinal, start, None) };
+        let failed = |ordinal, start| CallRecord { failed: true, ..call(ordinal, start, Some(start + 1.0)) };
+        let mut all = flights();
+        let calls = [
+            // In the first, with more behind it, and the host has been somewhere else meanwhile.
+            vec![call(2, 2.0, None), queued(3, 2.1), queued(4, 2.2), call(5, 2.3, Some(2.4))],
+            // Its GPU is busy with something else.
+            vec![call(1, 1.0, Some(1.5)), queued(2, 2.0)],
+            // It gave up, and then failed in what it tried on the host.
+            vec![call(1, 1.0, Some(1.5)), failed(2, 2.0), queued(3, 2.1), failed(5, 3.5)],
+        ];
+        calls.into_iter().enumerate().for_each(|(r, calls)| all.get_mut(&r).unwrap().calls = calls);
+        let story = Story::of(all, &[], 9);
+        let waits = ["waits", "waited"].map(|w| format!("{w} for rank 1 in all_reduce of 'sum' #2 (train.rs:9)"));
+        assert_eq!(story.waits, [format!("rank 0 {}", waits[0]), format!("rank 2 {}", waits[1])]);
+        assert_eq!(story.absent, [1]);
+        let states: Vec<&str> = story.ranks.values().map(|r| r.state.split_once("; ").unwrap().1).collect();
+        let at = |n: u64| format!("all_reduce of 'sum' #{n} (train.rs:9)");
+        let want = [
+            format!("in {}, 20.0 KiB and not out of it; its GPU has not come to {} and 1 more", at(2), at(3)),
+            format!("out of its last collective, {}; its GPU has not come to {}", at(1), at(2)),
+            format!("{}, 20.0 KiB failed; its GPU has not come to {}", at(2), at(3)),
+        ];
+        assert_eq!(states, want);
+        let never = format!("queues {}, 20.0 KiB: its GPU never came to it", at(4));
+        assert!(story.timeline.iter().any(|m| m.rank == Some(0) && m.text == never));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What the tests share: a folder with shell scripts, oflaunch as a child process, and waiting with a deadline.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod hosts;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
@@ -128,19 +130,29 @@ impl Running {
 
     /// How it ended, what it printed to stdout and to stderr.
     pub fn finish_all(mut self) -> (ExitStatus, String, String) {
-        let mut out = self.child.stdout.take().unwrap();
+        let mut out = self.stdout();
         let (status, err) = self.finish();
         let mut text = String::new();
         std::io::Read::read_to_string(&mut out, &mut text).unwrap();
         (status, text, err)
     }
 
+    /// What it prints to stdout.
+    pub fn stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().unwrap()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    pub fn finish(mut self) -> (ExitStatus, String) {
-        let status = wait_for("oflaunch to end", LONG, || self.child.try_wait().unwrap());
+    pub fn finish(self) -> (ExitStatus, String) {
+        self.finish_within(LONG)
+    }
+
+    /// How it ended and what it printed to stderr, if it ends soon enough.
+    pub fn finish_within(mut self, limit: Duration) -> (ExitStatus, String) {
+        let status = wait_for("oflaunch to end", limit, || self.child.try_wait().unwrap());
         let mut text = String::new();
         std::io::Read::read_to_string(&mut self.child.stderr.take().unwrap(), &mut text).unwrap();
         (status, text)

@@ -122,6 +122,33 @@ pub struct HeartbeatRequest {
     /// Between agents: nothing but the marks counts.
     #[prost(bool, tag = "12")]
     pub marks_only: bool,
+    /// This rank's ends of connections: of the one to the rank that it waits for, and of those that were asked for.
+    #[prost(message, repeated, tag = "13")]
+    pub links: ::prost::alloc::vec::Vec<LinkEnd>,
+    /// Number of the last question about connections that the rank has read before it looked at them.
+    #[prost(uint64, tag = "14")]
+    pub asked: u64,
+    /// Grows whenever work moves on beside the dispatch stream, as the writing of a checkpoint.
+    #[prost(uint64, tag = "15")]
+    pub moved: u64,
+}
+/// One end of the connection between two ranks. Counts are of bytes since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LinkEnd {
+    #[prost(uint32, tag = "1")]
+    pub peer: u32,
+    /// Taken by this end's kernel on the way to the peer.
+    #[prost(uint64, tag = "2")]
+    pub sent: u64,
+    /// Nothing more has been sent for so long.
+    #[prost(uint64, tag = "3")]
+    pub sent_ms: u64,
+    /// Read from the peer.
+    #[prost(uint64, tag = "4")]
+    pub received: u64,
+    /// How often this end has looked since it last read something, at most four times a second, and found nothing.
+    #[prost(uint64, tag = "5")]
+    pub looks: u64,
 }
 /// One global op of a rank's dispatch stream.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -179,7 +206,7 @@ pub struct Wait {
     #[prost(uint64, tag = "3")]
     pub since_ms: u64,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HeartbeatReply {
     /// Ops that the service wants to know of, because another rank's hash differs: sent with a heartbeat at once.
     #[prost(message, optional, tag = "1")]
@@ -187,6 +214,12 @@ pub struct HeartbeatReply {
     /// What to add to this host's clock to have node 0's, in nanoseconds; 0 on node 0 and before it is known.
     #[prost(sint64, tag = "2")]
     pub clock_offset_ns: i64,
+    /// Ranks whose connections with this one the next heartbeat is to tell of, at once.
+    #[prost(uint32, repeated, tag = "3")]
+    pub links: ::prost::alloc::vec::Vec<u32>,
+    /// Number of that question.
+    #[prost(uint64, tag = "4")]
+    pub asked: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WatchRequest {
@@ -310,6 +343,9 @@ pub struct NodeHello {
     pub min_nodes: u32,
     #[prost(uint32, tag = "7")]
     pub max_nodes: u32,
+    /// A number that this run of the agent has made up: a second attempt to attach replaces the first.
+    #[prost(fixed64, tag = "8")]
+    pub instance: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NodeJoin {
@@ -411,7 +447,7 @@ pub struct NodeEvent {
 /// From the root to a node.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Down {
-    #[prost(oneof = "down::Item", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "down::Item", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub item: ::core::option::Option<down::Item>,
 }
 /// Nested message and enum types in `Down`.
@@ -432,6 +468,9 @@ pub mod down {
         Over(u32),
         #[prost(message, tag = "6")]
         Ask(super::Ask),
+        /// What the node, which has no part now, waits for: a line for its user.
+        #[prost(string, tag = "7")]
+        Note(::prost::alloc::string::String),
     }
 }
 /// The node's part in the job that starts now, or starts again.
@@ -487,12 +526,17 @@ pub struct Refused {
     pub message: ::prost::alloc::string::String,
 }
 /// A rank of the node is to tell, in the answer to its next heartbeat.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ask {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
     #[prost(message, optional, tag = "2")]
     pub interval: ::core::option::Option<Interval>,
+    /// Its ends of the connections with these ranks, and the number of this question.
+    #[prost(uint32, repeated, tag = "3")]
+    pub links: ::prost::alloc::vec::Vec<u32>,
+    #[prost(uint64, tag = "4")]
+    pub asked: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Failed {

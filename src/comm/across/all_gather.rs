@@ -7,7 +7,7 @@ use crate::comm::transport::{Part, Transport};
 use crate::error::Result;
 use smallvec::SmallVec;
 
-impl<T: Transport> Session<'_, T> {
+impl<T: Transport> Session<'_, '_, T> {
     /// An all-gather over hosts: `to` is where each member's part goes, `total` their bytes.
     pub(in crate::comm) fn all_gather_across(
         &self,

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 /// Bytes of a stripe's chunk: it is read, folded and sent while it lies in a core's cache.
 const CHUNK: usize = 128 << 10;
 
-impl<T: Transport> Session<'_, T> {
+impl<T: Transport> Session<'_, '_, T> {
     /// An all-reduce over a chain of hosts.
     pub(in crate::comm) fn all_reduce_across(
         &self,

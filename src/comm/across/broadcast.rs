@@ -7,7 +7,7 @@ use crate::comm::collectives::{ALIGN, Parts, Session};
 use crate::comm::transport::{Part, Transport};
 use crate::error::Result;
 
-impl<T: Transport> Session<'_, T> {
+impl<T: Transport> Session<'_, '_, T> {
     /// A broadcast over hosts from member `root`.
     pub(in crate::comm) fn broadcast_across(
         &self,

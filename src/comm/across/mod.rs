@@ -67,7 +67,7 @@ impl Stripes {
     }
 }
 
-impl<T: Transport> Session<'_, T> {
+impl<T: Transport> Session<'_, '_, T> {
     /// Copies the next post of a rank to where it belongs.
     fn fill_from(&self, from: usize, to: &mut [u8], total: usize) -> Result<()> {
         let piece = self.receive(from, total)?;

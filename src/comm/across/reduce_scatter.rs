@@ -30,7 +30,7 @@ fn chunk_of(capacity: usize, parts: usize) -> usize {
     chunk - chunk % if chunk < ALIGN { 16 } else { ALIGN }
 }
 
-impl<T: Transport> Session<'_, T> {
+impl<T: Transport> Session<'_, '_, T> {
     /// A reduce-scatter over a chain of hosts: member j's part of `send` has `counts[j]` bytes.
     pub(in crate::comm) fn reduce_scatter_across(
         &self,

@@ -8,13 +8,13 @@ use super::{Alarm, Listener};
 use crate::comm::hosts::HostsComm;
 use crate::comm::oracle::{Lcg, tag};
 use crate::comm::transport::Call;
-use crate::comm::{Collective, Communicator, DType, ReduceOp, run_team};
+use crate::comm::{Collective, Communicator, DType, LinkEnd, ReduceOp, run_team};
 use crate::error::{Error, ErrorKind};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,7 @@ const CUT: u8 = 1;
 const HALF: u8 = 2;
 const SPOIL: u8 = 3;
 const SLOW: u8 = 4;
+const HOLD: u8 = 5;
 const END: u8 = 9;
 
 impl Proxy {
@@ -87,6 +88,10 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: &AtomicU8, forth: bool) {
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
             Err(_) => return,
         };
+        if fault == HOLD {
+            // Taken, so that the sender's kernel has its answer, and never passed on.
+            continue;
+        }
         if fault == SPOIL && forth && !spoiled && n > 200 {
             bytes[n - 1] ^= 4;
             spoiled = true;
@@ -102,9 +107,9 @@ fn pump(mut from: TcpStream, mut to: TcpStream, fault: &AtomicU8, forth: bool) {
 }
 
 /// Runs two ranks over a proxy: a barrier on a well link, then `fault`, then `f`.
-fn with_fault<R: Send>(fault: u8, f: impl Fn(usize, HostsComm) -> R + Sync) -> Vec<R> {
+fn with_fault<R: Send>(fault: u8, f: impl Fn(usize, HostsComm, &Alarm) -> R + Sync) -> Vec<R> {
     let proxy = std::sync::OnceLock::new();
-    let (comms, _alarms) = world_with(&Layout { hosts: &[1, 1], capacity: 64 << 10, buffer: None }, |me, to, a| {
+    let (comms, alarms) = world_with(&Layout { hosts: &[1, 1], capacity: 64 << 10, buffer: None }, |me, to, a| {
         if (me, to) == (0, 1) { proxy.get_or_init(|| Proxy::new(a)).address } else { a }
     });
     let both = std::sync::Barrier::new(2);
@@ -113,13 +118,13 @@ fn with_fault<R: Send>(fault: u8, f: impl Fn(usize, HostsComm) -> R + Sync) -> V
         both.wait();
         proxy.get().unwrap().set(fault);
         both.wait();
-        f(rank, comm)
+        f(rank, comm, &alarms[rank])
     })
 }
 
 fn fails(fault: u8) -> Vec<Error> {
     let start = Instant::now();
-    let errors = with_fault(fault, |_, comm| {
+    let errors = with_fault(fault, |_, comm, _| {
         let mut buf = vec![1; 300_000];
         (0..100)
             .find_map(|_| comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut buf, DType::U8, ReduceOp::Max).err())
@@ -157,12 +162,42 @@ fn a_spoilt_byte_is_told() {
 
 #[test]
 fn a_slow_link_is_no_error() {
-    let sums = with_fault(SLOW, |rank, comm| {
+    let sums = with_fault(SLOW, |rank, comm, _| {
         let mut buf = vec![rank as u8 + 1; 200_000];
         comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
         buf.iter().all(|b| *b == 3)
     });
     assert_eq!(sums, [true, true]);
+}
+
+#[test]
+fn both_ends_of_a_link_that_holds_bytes_back_can_tell() {
+    let seen = Mutex::new([LinkEnd::default(); 2]);
+    let errors = with_fault(HOLD, |rank, comm, alarm| {
+        let pulse = comm.pulse();
+        std::thread::scope(|s| {
+            // As the heartbeats: on another thread, until each end has looked in vain for what the other has sent.
+            s.spawn(|| {
+                let deadline = Instant::now() + Duration::from_secs(20);
+                loop {
+                    let ends = {
+                        let mut ends = seen.lock().unwrap();
+                        ends[rank] = pulse.link(1 - rank).unwrap();
+                        *ends
+                    };
+                    let stuck = |from: usize, to: usize| ends[from].sent > ends[to].received && ends[to].looks >= 4;
+                    if stuck(0, 1) && stuck(1, 0) || Instant::now() > deadline {
+                        return alarm.raise(format!("{}", stuck(0, 1) && stuck(1, 0)));
+                    }
+                    std::thread::park_timeout(Duration::from_millis(20));
+                }
+            });
+            let mut buf = vec![1; 300_000];
+            comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut buf, DType::U8, ReduceOp::Max).unwrap_err()
+        })
+    });
+    // To the transport all is well: only both ends together show it.
+    assert!(errors.iter().all(|e| e.message() == "the job has failed: true"), "{errors:?}");
 }
 
 /// Connects two ranks while `strangers` are at rank 1's door before rank 0; they are given its address.
@@ -317,7 +352,7 @@ fn a_link_takes_any_stream_of_bytes() {
             if at == stream.len() {
                 out.shutdown(Shutdown::Write).unwrap();
             }
-            link.read(&mut pool);
+            link.read(true, &mut pool);
             while let Some(post) = link.next() {
                 assert_eq!(post.len, lens[got]);
                 // SAFETY: the post is there until its release.

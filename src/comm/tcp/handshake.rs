@@ -12,8 +12,12 @@
 //! back; the session is a hash over the addresses of all ranks, so that a rank of an earlier start of the job is refused. All
 //! messages have a fixed length: there is nothing to overflow.
 
+use super::socket::{self, Did};
+use crate::error::{Error, Result};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
+use std::io::{IoSlice, IoSliceMut, Read};
+use std::net::TcpStream;
 
 /// Version of the handshake and of the frames.
 pub(super) const VERSION: u32 = 1;
@@ -54,7 +58,7 @@ impl Hello {
         b
     }
 
-    pub(super) fn decode(b: &[u8; HELLO]) -> Result<Hello, String> {
+    pub(super) fn decode(b: &[u8; HELLO]) -> std::result::Result<Hello, String> {
         let word = |at: usize| u32::from_le_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]]);
         if b[..8] != MAGIC {
             return Err("it does not speak oflow's protocol".into());
@@ -116,4 +120,46 @@ pub(super) fn split_challenge(b: &[u8; CHALLENGE]) -> (Nonce, &[u8]) {
     let mut nonce = [0; NONCE];
     nonce.copy_from_slice(&b[..NONCE]);
     (nonce, &b[NONCE..])
+}
+
+/// A message of fixed length that comes in piece by piece.
+pub(super) struct Reading<const N: usize> {
+    bytes: [u8; N],
+    have: usize,
+}
+
+impl<const N: usize> Reading<N> {
+    pub(super) fn new() -> Self {
+        Reading { bytes: [0; N], have: 0 }
+    }
+    /// Reads no byte more than the message has. The message, once it is whole.
+    pub(super) fn read(&mut self, stream: &TcpStream) -> std::result::Result<Option<[u8; N]>, String> {
+        while self.have < N {
+            match socket::receive(stream, &mut [IoSliceMut::new(&mut self.bytes[self.have..])]) {
+                Ok(Did::Bytes(n)) => self.have += n,
+                Ok(Did::Nothing) => return Ok(None),
+                Ok(Did::Closed) => return Err("it closed the connection".into()),
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+        Ok(Some(self.bytes))
+    }
+}
+
+/// Sends a short message, for which the buffer of a new connection has room.
+pub(super) fn say(stream: &TcpStream, bytes: &[u8]) -> std::result::Result<(), String> {
+    match socket::send(stream, &[IoSlice::new(bytes)]) {
+        Ok(Did::Bytes(n)) if n == bytes.len() => Ok(()),
+        Ok(_) => Err("it takes no bytes".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// A number that nobody has used before.
+pub(super) fn nonce() -> Result<Nonce> {
+    let mut nonce = Nonce::default();
+    std::fs::File::open("/dev/urandom")
+        .and_then(|mut f| f.read_exact(&mut nonce))
+        .map_err(|e| Error::io("cannot read /dev/urandom").because(e))?;
+    Ok(nonce)
 }

@@ -2,12 +2,14 @@
 
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
+use super::tally::Tally;
 use crate::comm::transport::{Call, SLOTS, describe};
 use crate::comm::{Collective, now_ns};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
+use std::sync::Arc;
 
 /// Bytes that are read at once beside a payload that has a place already.
 const STAGE: usize = 32 << 10;
@@ -29,19 +31,46 @@ pub(super) enum End {
     Silent,
 }
 
-/// A post that is on its way out. The bytes lie in the sender's outbox.
+/// What a post comes from: an outbox buffer by its number, or the caller's memory.
+pub(super) const MEMORY: usize = SLOTS;
+
+/// A post that is on its way out. The bytes lie in the sender's outbox or in its caller's memory.
 struct Outgoing {
     head: [u8; MOST_HEAD],
     head_len: usize,
     data: *const u8,
     len: usize,
     written: usize,
-    /// The outbox buffer, or none for frames without payload.
+    /// The outbox buffer or [`MEMORY`], or none for frames without payload.
     slot: Option<usize>,
+    /// The payload, where the call that it came from has failed.
+    kept: Vec<u8>,
 }
 
-// SAFETY: the pointer is to an outbox of the rank that owns the link; both move to another thread together.
+// SAFETY: the pointer is to an outbox of the rank that owns the link, and both move to another thread together; or to memory
+// of a call, which no other thread enters before the link has let go of it.
 unsafe impl Send for Outgoing {}
+
+/// Room in the caller's memory for the next post, if it is the one that is waited for.
+#[derive(Clone, Copy)]
+pub(super) struct Offer {
+    pub(super) data: *mut u8,
+    pub(super) len: usize,
+    pub(super) ordinal: u64,
+    pub(super) hash: u64,
+    pub(super) collective: u8,
+    pub(super) total: u64,
+}
+
+// SAFETY: as for `Outgoing`: there is an offer only within a call of the rank's thread.
+unsafe impl Send for Offer {}
+
+impl Offer {
+    fn is_for(&self, f: &Frame) -> bool {
+        (f.ordinal, f.hash, f.collective, f.total) == (self.ordinal, self.hash, self.collective, self.total)
+            && f.len as usize <= self.len
+    }
+}
 
 /// Where a post that came in lies.
 #[derive(Default)]
@@ -52,16 +81,33 @@ struct Incoming {
     names: Names,
     small: Vec<u8>,
     large: Vec<u8>,
+    /// Lies in the caller's memory instead.
+    offered: Option<Offer>,
     filled: usize,
 }
 
 impl Incoming {
     fn bytes(&mut self) -> &mut [u8] {
         let len = self.frame.map_or(0, |f| f.len as usize);
+        if let Some(offer) = &self.offered {
+            // SAFETY: the contract of `Link::offer`, which has seen that the payload fits.
+            return unsafe { std::slice::from_raw_parts_mut(offer.data, len) };
+        }
         if len <= SMALL { &mut self.small[..len] } else { &mut self.large[..len] }
     }
     fn is_whole(&self) -> bool {
         self.frame.is_some_and(|f| f.len as usize == self.filled)
+    }
+    /// Makes room in the link for a payload.
+    fn make_room(&mut self, len: usize, pool: &mut Pool) {
+        if len > SMALL {
+            self.large = pool.pop().unwrap_or_default();
+            if self.large.len() < len {
+                self.large.resize(len, 0);
+            }
+        } else if self.small.is_empty() {
+            self.small = vec![0; SMALL];
+        }
     }
 }
 
@@ -86,6 +132,8 @@ pub(super) struct Link {
     held: usize,
     /// The last of them is not whole.
     begun: bool,
+    /// Where the next post may lie.
+    offer: Option<Offer>,
     stage: Vec<u8>,
     start: usize,
     end: usize,
@@ -97,6 +145,8 @@ pub(super) struct Link {
     pub(super) rejected: Option<String>,
     /// Bytes read so far, to see whether something moves.
     pub(super) received: u64,
+    /// What other threads may know.
+    pub(super) tally: Arc<Tally>,
     most: usize,
 }
 
@@ -114,6 +164,7 @@ impl Link {
             first: 0,
             held: 0,
             begun: false,
+            offer: None,
             stage: Vec::new(),
             start: 0,
             end: 0,
@@ -122,6 +173,7 @@ impl Link {
             unanswered: None,
             rejected: None,
             received: 0,
+            tally: Arc::default(),
             most,
         }
     }
@@ -136,8 +188,8 @@ impl Link {
         self.over.is_none() && (self.held < SLOTS || self.begun)
     }
 
-    fn whole(&self, i: usize) -> bool {
-        self.ring[(self.first + i) % SLOTS].is_whole()
+    fn is_next_whole(&self) -> bool {
+        self.held > 0 && self.ring[self.first].is_whole()
     }
 
     /// Queues a post. `written` is told the slots whose bytes the kernel has taken.
@@ -189,7 +241,7 @@ impl Link {
                 head_len += bytes.len();
             }
         }
-        self.out.push_back(Outgoing { head, head_len, data, len, written: 0, slot });
+        self.out.push_back(Outgoing { head, head_len, data, len, written: 0, slot, kept: Vec::new() });
     }
 
     /// Writes what the socket takes; tells the slots that are done with.
@@ -208,7 +260,10 @@ impl Link {
                 std::slice::from_raw_parts(from, o.len - done)
             };
             match socket::send(&self.stream, &[IoSlice::new(head), IoSlice::new(data)]) {
-                Ok(Did::Bytes(n)) => o.written += n,
+                Ok(Did::Bytes(n)) => {
+                    o.written += n;
+                    self.tally.sent(n);
+                }
                 Ok(_) => return,
                 Err(e) => {
                     self.deaf = Some(e);
@@ -224,15 +279,15 @@ impl Link {
         }
     }
 
-    /// Reads what is there and there is room for. Whether anything came.
-    pub(super) fn read(&mut self, pool: &mut Pool) -> bool {
+    /// Reads what is there and there is room for; at most to the end of the next post, or beyond it. Whether anything came.
+    pub(super) fn read(&mut self, beyond: bool, pool: &mut Pool) -> bool {
         let mut any = false;
-        while self.wants_input() {
+        while self.wants_input() && (beyond || !self.is_next_whole()) {
             match self.fill() {
-                Ok(Did::Bytes(n)) => {
+                Ok((Did::Bytes(n), full)) => {
                     any = true;
                     self.received += n as u64;
-                    let full = self.end == STAGE || self.begun;
+                    self.tally.came(n);
                     if let Err(why) = self.parse(pool) {
                         self.over = Some(End::Garbled(why));
                     }
@@ -241,8 +296,8 @@ impl Link {
                         break;
                     }
                 }
-                Ok(Did::Nothing) => break,
-                Ok(Did::Closed) => {
+                Ok((Did::Nothing, _)) => break,
+                Ok((Did::Closed, _)) => {
                     self.over = Some(End::Closed);
                     any = true;
                 }
@@ -255,8 +310,8 @@ impl Link {
         any
     }
 
-    /// One read: the rest of a payload to its place, and what follows it to the stage.
-    fn fill(&mut self) -> Result<Did, Errno> {
+    /// One read: the rest of a payload to its place, and what follows it to the stage. Whether all of the room was filled.
+    fn fill(&mut self) -> Result<(Did, bool), Errno> {
         if self.stage.is_empty() {
             self.stage = vec![0; STAGE];
         }
@@ -267,23 +322,76 @@ impl Link {
             (self.start, self.end) = (0, self.end - self.start);
         }
         if !self.begun {
-            let did = socket::receive(&self.stream, &mut [IoSliceMut::new(&mut self.stage[self.end..])])?;
+            let stage = &mut self.stage[self.end..];
+            let room = stage.len();
+            let did = socket::receive(&self.stream, &mut [IoSliceMut::new(stage)])?;
+            let full = matches!(did, Did::Bytes(n) if n == room);
             if let Did::Bytes(n) = did {
                 self.end += n;
             }
-            return Ok(did);
+            return Ok((did, full));
         }
         let post = &mut self.ring[(self.first + self.held - 1) % SLOTS];
         let filled = post.filled;
         let rest = &mut post.bytes()[filled..];
         let wanted = rest.len();
-        let stage = &mut self.stage[self.end..];
+        // After a long payload only the next header: another long one shall not go through the stage.
+        let most = if wanted > SMALL { MOST_HEAD } else { STAGE };
+        let stage = &mut self.stage[self.end..STAGE.min(self.end + most)];
+        let room = wanted + stage.len();
         let did = socket::receive(&self.stream, &mut [IoSliceMut::new(rest), IoSliceMut::new(stage)])?;
+        let full = matches!(did, Did::Bytes(n) if n == room);
         if let Did::Bytes(n) = did {
             post.filled += n.min(wanted);
             self.end += n.saturating_sub(wanted);
         }
-        Ok(did)
+        Ok((did, full))
+    }
+
+    /// Offers the caller's memory to the next post, if it is the one that is waited for and fits. Where it has begun, it goes
+    /// on there.
+    ///
+    /// # Safety
+    /// The memory is writable, and nobody else touches it, until the post has been released or [`retract`](Self::retract)
+    /// has returned.
+    pub(super) unsafe fn offer(&mut self, offer: Offer, pool: &mut Pool) {
+        if self.held == 0 {
+            self.offer = Some(offer);
+        } else if self.held == 1 && self.begun {
+            let post = &mut self.ring[self.first];
+            if post.frame.is_some_and(|f| offer.is_for(&f)) {
+                let filled = post.filled;
+                // SAFETY: writable by the contract of this function, as long as the payload at least.
+                let to = unsafe { std::slice::from_raw_parts_mut(offer.data, filled) };
+                to.copy_from_slice(&post.bytes()[..filled]);
+                post.offered = Some(offer);
+                if !post.large.is_empty() {
+                    pool.push(std::mem::take(&mut post.large));
+                }
+            }
+        }
+    }
+
+    /// Takes an offer back. A post that lies there, whole or in part, moves to the link.
+    pub(super) fn retract(&mut self, pool: &mut Pool) {
+        self.offer = None;
+        let post = &mut self.ring[self.first];
+        let Some(offer) = post.offered.take() else { return };
+        let len = post.frame.map_or(0, |f| f.len as usize);
+        post.make_room(len, pool);
+        let filled = post.filled;
+        // SAFETY: the contract of `offer`.
+        let from = unsafe { std::slice::from_raw_parts(offer.data.cast_const(), filled) };
+        post.bytes()[..filled].copy_from_slice(from);
+    }
+
+    /// Copies what is still to be written from a caller's memory.
+    pub(super) fn keep(&mut self) {
+        for o in self.out.iter_mut().filter(|o| o.slot == Some(MEMORY) && o.len > 0 && o.kept.is_empty()) {
+            // SAFETY: the contract of `post`: the bytes are there until they are written.
+            o.kept = unsafe { std::slice::from_raw_parts(o.data, o.len) }.to_vec();
+            o.data = o.kept.as_ptr();
+        }
     }
 
     /// Makes posts of what is in the stage, as far as there is room.
@@ -333,14 +441,9 @@ impl Link {
                         to.line = frame.line;
                     }
                     let post = &mut self.ring[at];
-                    let len = frame.len as usize;
-                    if len > SMALL {
-                        post.large = pool.pop().unwrap_or_default();
-                        if post.large.len() < len {
-                            post.large.resize(len, 0);
-                        }
-                    } else if post.small.is_empty() {
-                        post.small = vec![0; SMALL];
+                    post.offered = self.offer.filter(|o| self.held == 0 && o.is_for(&frame));
+                    if post.offered.is_none() {
+                        post.make_room(frame.len as usize, pool);
                     }
                     (post.frame, post.read_at, post.filled) = (Some(frame), now_ns(), 0);
                     self.held += 1;
@@ -379,9 +482,10 @@ impl Link {
 
     /// The next post, if it is there as a whole.
     pub(super) fn next(&mut self) -> Option<Post> {
-        if self.held == 0 || !self.whole(0) {
+        if !self.is_next_whole() {
             return None;
         }
+        self.offer = None;
         let post = &mut self.ring[self.first];
         let frame = post.frame?;
         let arrived = post.read_at.saturating_sub(frame.age);
@@ -392,6 +496,7 @@ impl Link {
     /// Gives the next post back, and makes posts of what had no room before.
     pub(super) fn release(&mut self, pool: &mut Pool) {
         let post = &mut self.ring[self.first];
+        post.offered = None;
         if !post.large.is_empty() {
             pool.push(std::mem::take(&mut post.large));
         }

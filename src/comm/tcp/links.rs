@@ -1,10 +1,12 @@
 //! All connections of one rank: posting, waiting, and telling a dead link from a slow peer.
 
 use super::frame::Kind;
-use super::link::{End, Link, Pool, Post};
+use super::link::{End, Link, MEMORY, Offer, Pool, Post};
 use super::socket;
-use crate::comm::now_ns;
-use crate::comm::transport::{Arrived, Call, Head, LONGER_WAITS, SLOTS, diverged};
+use super::tally::Tally;
+use crate::comm::lent::{Lent, Room};
+use crate::comm::transport::{Arrived, Call, Head, LONGER_WAITS, diverged};
+use crate::comm::{LinkEnd, now_ns};
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use smallvec::SmallVec;
@@ -68,6 +70,8 @@ pub(super) fn timespec(d: Duration) -> Timespec {
 /// What other threads may know of a rank's links.
 pub struct News {
     gone: Vec<AtomicBool>,
+    /// By rank; none for ranks of this host.
+    tallies: Vec<Option<Arc<Tally>>>,
     /// 0, or the rank that is waited for and 1.
     awaited: AtomicUsize,
 }
@@ -81,6 +85,10 @@ impl News {
     pub fn waits_for(&self) -> Option<usize> {
         self.awaited.load(Ordering::Relaxed).checked_sub(1)
     }
+    /// This rank's end of the link to a rank.
+    pub fn link(&self, rank: usize) -> Option<LinkEnd> {
+        self.tallies.get(rank)?.as_ref().map(|t| t.end())
+    }
 }
 
 /// The connections of a rank to all ranks of other hosts. Used by one thread at a time.
@@ -93,8 +101,10 @@ pub struct Links {
     /// Name of each rank's host, for messages.
     names: Vec<String>,
     pool: RefCell<Pool>,
-    /// Posts from each outbox buffer that the kernel has not taken.
-    unwritten: [Cell<usize>; SLOTS],
+    /// Posts from each outbox buffer and from callers' memory that the kernel has not taken.
+    unwritten: [Cell<usize>; MEMORY + 1],
+    /// When the links were last looked at for news.
+    looked: Cell<Instant>,
     alarm: Arc<Alarm>,
     news: Arc<News>,
     spins: u32,
@@ -112,10 +122,12 @@ impl Links {
     ) -> Links {
         let remote = (0..peers.len()).filter(|r| peers[*r].is_some()).collect();
         let gone = peers.iter().map(|_| AtomicBool::new(false)).collect();
-        let news = Arc::new(News { gone, awaited: AtomicUsize::new(0) });
+        let tallies = peers.iter().map(|l| l.as_ref().map(|l| l.tally.clone())).collect();
+        let news = Arc::new(News { gone, tallies, awaited: AtomicUsize::new(0) });
         let peers = peers.into_iter().map(|l| l.map(RefCell::new)).collect();
         let (pool, unwritten) = Default::default();
-        Links { me, peers, remote, names, pool, unwritten, alarm, news, spins, timeout }
+        let looked = Cell::new(Instant::now());
+        Links { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout }
     }
 
     /// The news of failures that these links listen to.
@@ -140,6 +152,15 @@ impl Links {
         }
     }
 
+    /// Posts bytes of a caller's memory to a rank, at once as far as the socket takes them.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
+    pub unsafe fn post_from(&self, call: &Call, to: usize, total: u64, bytes: Lent) {
+        // SAFETY: handed on.
+        unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
+    }
+
     /// Posts bytes of an outbox buffer to a rank, at once as far as the socket takes them.
     ///
     /// # Safety
@@ -160,8 +181,8 @@ impl Links {
         link.write(|slot| self.unwritten[slot].set(self.unwritten[slot].get() - 1));
     }
 
-    fn read(&self, rank: usize, link: &mut Link) {
-        link.read(&mut self.pool.borrow_mut());
+    fn read(&self, rank: usize, link: &mut Link, beyond: bool) {
+        link.read(beyond, &mut self.pool.borrow_mut());
         if link.over.is_some() {
             self.news.gone[rank].store(true, Ordering::Release);
         }
@@ -185,7 +206,16 @@ impl Links {
 
     /// Waits until the kernel has taken everything.
     pub fn flush(&self, call: &Call) -> Result<()> {
-        (0..SLOTS).try_for_each(|slot| self.written(call, slot))
+        (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
+    }
+
+    /// Ends a call that has failed: nothing points to its caller's memory any more. What has begun to be written still is.
+    pub fn abandon(&self) {
+        for rank in &self.remote {
+            if let Ok(mut link) = self.link(*rank) {
+                link.keep();
+            }
+        }
     }
 
     /// Waits for the next post from a rank.
@@ -200,6 +230,20 @@ impl Links {
         let Post { frame: f, arrived, data, len } = post;
         let head = Head { ordinal: f.ordinal, hash: f.hash, kind: f.collective, total: f.total, arrived };
         Ok(Arrived { head, data, len })
+    }
+
+    /// As [`receive`](Self::receive); a post of this call, of a message of `total` bytes, lies at `room` if it was not whole
+    /// before and is no longer than that.
+    pub fn receive_into(&self, call: &Call, from: usize, total: u64, room: &Room) -> Result<Arrived> {
+        let (ordinal, hash) = (call.tag.ordinal, call.tag.hash);
+        let offer = Offer { data: room.data, len: room.len, ordinal, hash, collective: call.kind as u8, total };
+        // SAFETY: writable and ours as long as `room` is borrowed; it is released or retracted before.
+        unsafe { self.link(from)?.offer(offer, &mut self.pool.borrow_mut()) };
+        let arrived = self.receive(call, from);
+        if arrived.is_err() {
+            self.link(from)?.retract(&mut self.pool.borrow_mut());
+        }
+        arrived
     }
 
     /// Gives the received post back.
@@ -226,6 +270,7 @@ impl Links {
     pub fn progress(&self, limit: Duration) -> bool {
         let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
         let mut ready: SmallVec<[PollFlags; 16]> = SmallVec::new();
+        let mut reads: SmallVec<[bool; 16]> = SmallVec::new();
         {
             let links: SmallVec<[_; 16]> =
                 self.remote.iter().filter_map(|r| Some((*r, self.peers[*r].as_ref()?.borrow()))).collect();
@@ -236,12 +281,23 @@ impl Links {
                 flags.set(PollFlags::OUT, link.has_output() && link.deaf.is_none());
                 if !flags.is_empty() {
                     ranks.push(*rank);
+                    reads.push(link.wants_input());
                     fds.push(PollFd::from_borrowed_fd(link.stream.as_fd(), flags));
                 }
             }
             fds.extend(self.alarm.fd());
-            // An interrupted poll is one that found nothing.
-            if rustix::event::poll(&mut fds, Some(&timespec(limit))).unwrap_or(0) == 0 {
+            // An interrupted poll is one that found nothing, but not one that has looked.
+            let found = rustix::event::poll(&mut fds, Some(&timespec(limit)));
+            let now = Instant::now();
+            if found.is_ok() && now - self.looked.get() >= LOOK {
+                self.looked.set(now);
+                for ((rank, reads), fd) in ranks.iter().zip(&reads).zip(&fds) {
+                    if *reads && !fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                        self.news.tallies[*rank].iter().for_each(|t| t.looked());
+                    }
+                }
+            }
+            if found.unwrap_or(0) == 0 {
                 return false;
             }
             ready.extend(fds.iter().map(PollFd::revents));
@@ -252,7 +308,7 @@ impl Links {
                 self.write(&mut link);
             }
             if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
-                self.read(rank, &mut link);
+                self.read(rank, &mut link, true);
             }
         }
         true
@@ -266,7 +322,7 @@ impl Links {
                 if link.has_output() {
                     self.write(&mut link);
                 }
-                self.read(on, &mut link);
+                self.read(on, &mut link, false);
             }
             if done()? {
                 return Ok(());

@@ -1,34 +1,21 @@
 //! Opening the connections: one between every two ranks of different hosts, proven on both sides.
 //!
-//! Until it is proven, a connection may cost only little: a fixed number of bytes, [`PATIENCE`] of time, and one of
-//! [`MOST_UNPROVEN`] places, of which the oldest is given up for a new one. What is refused is logged and harms nothing. When
-//! all links are there the rank stops listening.
+//! The lower rank opens it (`dial`), the higher one lets it in (`door`). When all links are there the rank stops listening.
 
-use super::handshake::{CHALLENGE, Exchange, HELLO, Hello, Nonce, PROOF, VERSION, WELCOME, split_challenge};
+use super::dial::{Dial, RETRY};
+use super::door::Door;
+use super::handshake::Hello;
 use super::link::Link;
 use super::links::{Alarm, Links, timespec};
-use super::socket::{self, Did};
+use super::socket;
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
-use std::collections::VecDeque;
 use std::hash::Hasher;
-use std::io::{IoSlice, IoSliceMut, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Connections that may wait for their proof at a time.
-const MOST_UNPROVEN: usize = 256;
-/// Time that a connection has to prove itself.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A refused or unanswered connection is tried again after so long.
-const RETRY: Duration = Duration::from_millis(100);
-/// Refusals that are told one by one.
-const TOLD: usize = 20;
 
 /// How links are opened and how a rank waits.
 #[derive(Clone, Debug)]
@@ -147,16 +134,11 @@ impl Listener {
         let mut session = FixedHasher::default();
         addresses.iter().for_each(|a| session.write(a.to_string().as_bytes()));
         let mut mesh = Mesh {
-            me,
             addresses: ways,
-            hosts,
             names,
-            token,
-            session: session.finish(),
             streams: (0..world).map(|_| None).collect(),
-            knocks: VecDeque::new(),
+            door: Door::new(me, hosts, token, session.finish()),
             dials: Vec::new(),
-            refused: 0,
         };
         mesh.open(&self.listener, &alarm, options)?;
         let mut links = Vec::with_capacity(world);
@@ -174,106 +156,24 @@ impl Listener {
     }
 }
 
-/// A message of fixed length that comes in piece by piece.
-struct Reading<const N: usize> {
-    bytes: [u8; N],
-    have: usize,
-}
-
-impl<const N: usize> Reading<N> {
-    fn new() -> Self {
-        Reading { bytes: [0; N], have: 0 }
-    }
-    /// Reads no byte more than the message has. The message, once it is whole.
-    fn read(&mut self, stream: &TcpStream) -> Result<Option<[u8; N]>, String> {
-        while self.have < N {
-            match socket::receive(stream, &mut [IoSliceMut::new(&mut self.bytes[self.have..])]) {
-                Ok(Did::Bytes(n)) => self.have += n,
-                Ok(Did::Nothing) => return Ok(None),
-                Ok(Did::Closed) => return Err("it closed the connection".into()),
-                Err(e) => return Err(e.to_string()),
-            }
-        }
-        Ok(Some(self.bytes))
-    }
-}
-
-/// Sends a short message, for which the buffer of a new connection has room.
-fn say(stream: &TcpStream, bytes: &[u8]) -> Result<(), String> {
-    match socket::send(stream, &[IoSlice::new(bytes)]) {
-        Ok(Did::Bytes(n)) if n == bytes.len() => Ok(()),
-        Ok(_) => Err("it takes no bytes".into()),
-        Err(e) => Err(e.to_string()),
-    }
-}
-
-fn nonce() -> Result<Nonce> {
-    let mut nonce = Nonce::default();
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut nonce))
-        .map_err(|e| Error::io("cannot read /dev/urandom").because(e))?;
-    Ok(nonce)
-}
-
-/// A connection that somebody opened to this rank.
-struct Knock {
-    stream: TcpStream,
-    from: SocketAddr,
-    since: Instant,
-    state: Door,
-}
-
-enum Door {
-    Hello(Reading<HELLO>),
-    Proof(Hello, Nonce, Reading<PROOF>),
-}
-
-/// A connection that this rank opens.
-struct Dial {
-    rank: usize,
-    stream: Option<TcpStream>,
-    state: Call,
-    hello: Hello,
-    since: Instant,
-    /// Not before then.
-    again: Instant,
-    last: String,
-}
-
-enum Call {
-    Connecting,
-    Challenge(Reading<CHALLENGE>),
-    Welcome(Reading<{ WELCOME.len() }>),
-}
-
 struct Mesh<'a> {
-    me: usize,
+    /// The ways to the ranks.
     addresses: &'a [SocketAddr],
-    hosts: &'a [usize],
     names: &'a [String],
-    token: &'a [u8],
-    session: u64,
     streams: Vec<Option<TcpStream>>,
-    knocks: VecDeque<Knock>,
+    door: Door<'a>,
     dials: Vec<Dial>,
-    refused: usize,
 }
 
 impl Mesh<'_> {
     fn open(&mut self, listener: &TcpListener, alarm: &Alarm, options: &MeshOptions) -> Result<()> {
-        let start = Instant::now();
-        let remote: Vec<usize> = (0..self.addresses.len()).filter(|r| self.hosts[*r] != self.hosts[self.me]).collect();
-        for &rank in remote.iter().filter(|r| **r > self.me) {
-            let hello = Hello { session: self.session, from: self.me as u32, to: rank as u32, nonce: nonce()? };
-            self.dials.push(Dial {
-                rank,
-                stream: None,
-                state: Call::Connecting,
-                hello,
-                since: start,
-                again: start,
-                last: "it does not answer".into(),
-            });
+        let (start, me) = (Instant::now(), self.door.me);
+        let remote: Vec<usize> =
+            (0..self.addresses.len()).filter(|r| self.door.hosts[*r] != self.door.hosts[me]).collect();
+        for &rank in remote.iter().filter(|r| **r > me) {
+            let hello =
+                Hello { session: self.door.session, from: me as u32, to: rank as u32, nonce: Default::default() };
+            self.dials.push(Dial::new(rank, hello, start));
         }
         while remote.iter().any(|r| self.streams[*r].is_none()) {
             if let Some(e) = alarm.failure() {
@@ -282,231 +182,49 @@ impl Mesh<'_> {
             if start.elapsed() > options.start {
                 return Err(self.missing(&remote, options.start));
             }
-            self.dial(options);
+            let now = Instant::now();
+            self.dials.iter_mut().for_each(|d| d.start(self.addresses[d.rank], options.buffer, now));
             self.sleep(listener, alarm);
-            self.accept(listener)?;
-            self.attend();
-            self.follow();
+            self.door.accept(listener)?;
+            let streams = &mut self.streams;
+            self.door.attend(|rank, stream| streams[rank] = Some(stream));
+            self.dials.iter_mut().for_each(|d| streams[d.rank] = d.follow(self.door.token));
+            self.dials.retain(|d| streams[d.rank].is_none());
         }
         Ok(())
     }
 
     fn missing(&self, remote: &[usize], waited: Duration) -> Error {
+        let me = self.door.me;
         let line = |r: &usize| {
-            let dial = self.dials.iter().find(|d| d.rank == *r);
-            let why = dial.map_or("it has not connected", |d| &d.last);
+            let why = match (self.dials.iter().find(|d| d.rank == *r), self.door.shut()) {
+                (Some(dial), _) => dial.last.clone(),
+                (None, None) => "it has not connected".into(),
+                (None, Some(shut)) => format!("rank {me} cannot accept its connection: {shut}"),
+            };
             format!("rank {r} on {} ({}): {why}", self.names[*r], self.addresses[*r])
         };
         let lines: Vec<String> = remote.iter().filter(|r| self.streams[**r].is_none()).take(8).map(line).collect();
         Error::link(format!(
-            "after {} s rank {} on {} has no link to\n  {}",
+            "after {} s rank {me} on {} has no link to\n  {}",
             waited.as_secs_f64(),
-            self.me,
-            self.names[self.me],
+            self.names[me],
             lines.join("\n  ")
         ))
         .help("the hosts must reach each other's ports; OFLOW_ADDR says which address of a host to use")
     }
 
     fn sleep(&self, listener: &TcpListener, alarm: &Alarm) {
-        let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
-        fds.extend(alarm.fd());
-        fds.extend(self.knocks.iter().map(|k| PollFd::from_borrowed_fd(k.stream.as_fd(), PollFlags::IN)));
-        for d in &self.dials {
-            if let Some(s) = &d.stream {
-                let flags = if matches!(d.state, Call::Connecting) { PollFlags::OUT } else { PollFlags::IN };
-                fds.push(PollFd::from_borrowed_fd(s.as_fd(), flags));
-            }
+        let mut fds: Vec<PollFd> = alarm.fd().into_iter().collect();
+        if self.door.is_open(Instant::now()) {
+            fds.push(PollFd::new(listener, PollFlags::IN));
+        }
+        fds.extend(self.door.sockets().map(|s| PollFd::from_borrowed_fd(s.as_fd(), PollFlags::IN)));
+        for (stream, connecting) in self.dials.iter().filter_map(Dial::socket) {
+            let flags = if connecting { PollFlags::OUT } else { PollFlags::IN };
+            fds.push(PollFd::from_borrowed_fd(stream.as_fd(), flags));
         }
         // Short, because dials are tried again and patience ends.
         let _ = rustix::event::poll(&mut fds, Some(&timespec(RETRY)));
-    }
-
-    /// Starts the connections whose time has come.
-    fn dial(&mut self, options: &MeshOptions) {
-        let now = Instant::now();
-        for d in self.dials.iter_mut().filter(|d| d.stream.is_none() && d.again <= now) {
-            (d.state, d.since) = (Call::Connecting, now);
-            match start_connecting(self.addresses[d.rank], options.buffer) {
-                Ok(stream) => d.stream = Some(stream),
-                Err(e) => d.fail(e.to_string()),
-            }
-        }
-    }
-
-    /// Moves this rank's own connections on.
-    fn follow(&mut self) {
-        for d in &mut self.dials {
-            let step = d.step(self.token);
-            // Who has our proof may have taken us and listen no more: it is not left any more, however slow it is.
-            let proven = matches!(d.state, Call::Welcome(_));
-            match step {
-                Ok(false) if d.stream.is_some() && !proven && d.since.elapsed() > PATIENCE => {
-                    d.fail("it does not answer".into());
-                }
-                Ok(false) => {}
-                Ok(true) => self.streams[d.rank] = d.stream.take(),
-                Err(why) => d.fail(why),
-            }
-        }
-        self.dials.retain(|d| self.streams[d.rank].is_none());
-    }
-
-    fn accept(&mut self, listener: &TcpListener) -> Result<()> {
-        // Bounded, so that nobody can keep this rank at the door.
-        for _ in 0..MOST_UNPROVEN {
-            let (stream, from) = match listener.accept() {
-                Ok(accepted) => accepted,
-                Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => break,
-                Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => continue,
-                // Out of descriptors: the oldest of the unproven has to go.
-                Err(e) => match self.knocks.pop_front() {
-                    Some(oldest) => {
-                        self.refuse(oldest.from, &format!("room was needed ({e})"));
-                        continue;
-                    }
-                    None => return Err(Error::io("cannot accept connections of other hosts").because(e)),
-                },
-            };
-            if let Err(e) = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)) {
-                self.refuse(from, &e.to_string());
-                continue;
-            }
-            if self.knocks.len() == MOST_UNPROVEN
-                && let Some(oldest) = self.knocks.pop_front()
-            {
-                self.refuse(oldest.from, "too many wait to prove themselves");
-            }
-            let state = Door::Hello(Reading::new());
-            self.knocks.push_back(Knock { stream, from, since: Instant::now(), state });
-        }
-        Ok(())
-    }
-
-    /// Moves the connections on that others have opened.
-    fn attend(&mut self) {
-        for _ in 0..self.knocks.len() {
-            let Some(mut k) = self.knocks.pop_front() else { break };
-            match self.step(&mut k) {
-                Ok(None) if k.since.elapsed() > PATIENCE => {
-                    self.refuse(k.from, &format!("it did not prove itself within {} s", PATIENCE.as_secs()));
-                }
-                Ok(None) => self.knocks.push_back(k),
-                Ok(Some(rank)) => self.streams[rank] = Some(k.stream),
-                Err(why) => self.refuse(k.from, &why),
-            }
-        }
-    }
-
-    /// The rank whose connection is proven now.
-    fn step(&self, k: &mut Knock) -> Result<Option<usize>, String> {
-        loop {
-            match &mut k.state {
-                Door::Hello(reading) => {
-                    let Some(bytes) = reading.read(&k.stream)? else { return Ok(None) };
-                    let hello = Hello::decode(&bytes)?;
-                    let from = hello.from as usize;
-                    if hello.session != self.session {
-                        return Err("it belongs to another start of the job".into());
-                    }
-                    if hello.to as usize != self.me || from >= self.me || self.hosts[from] == self.hosts[self.me] {
-                        return Err(format!("it says to be rank {from} and looks for rank {}", hello.to));
-                    }
-                    let challenge = nonce().map_err(|e| e.message().to_owned())?;
-                    say(&k.stream, &Exchange { token: self.token, hello, challenge }.challenge())?;
-                    k.state = Door::Proof(hello, challenge, Reading::new());
-                }
-                Door::Proof(hello, challenge, reading) => {
-                    let Some(bytes) = reading.read(&k.stream)? else { return Ok(None) };
-                    let exchange = Exchange { token: self.token, hello: *hello, challenge: *challenge };
-                    if !exchange.proof_holds(&bytes) {
-                        return Err("it does not know the job's token".into());
-                    }
-                    say(&k.stream, &WELCOME)?;
-                    // A second one of the same rank replaces the first, whose welcome it did not wait for.
-                    return Ok(Some(hello.from as usize));
-                }
-            }
-        }
-    }
-
-    fn refuse(&mut self, from: SocketAddr, why: &str) {
-        self.refused += 1;
-        if self.refused <= TOLD {
-            tracing::warn!("rank {} refused a connection from {from}: {why}", self.me);
-        }
-    }
-}
-
-impl Drop for Mesh<'_> {
-    fn drop(&mut self) {
-        if self.refused > TOLD {
-            tracing::warn!("rank {} refused {} connections in all", self.me, self.refused);
-        }
-    }
-}
-
-impl Dial {
-    fn fail(&mut self, why: String) {
-        self.last = why;
-        self.stream = None;
-        self.again = Instant::now() + RETRY;
-    }
-
-    /// Whether the connection is proven.
-    fn step(&mut self, token: &[u8]) -> Result<bool, String> {
-        let Some(stream) = &self.stream else { return Ok(false) };
-        loop {
-            match &mut self.state {
-                Call::Connecting => {
-                    match rustix::net::sockopt::socket_error(stream) {
-                        Ok(Ok(())) => {}
-                        Ok(Err(e)) | Err(e) => return Err(e.to_string()),
-                    }
-                    if rustix::net::getpeername(stream).is_err() {
-                        return Ok(false);
-                    }
-                    // A fresh nonce for each try.
-                    self.hello.nonce = nonce().map_err(|e| e.message().to_owned())?;
-                    say(stream, &self.hello.encode())?;
-                    self.state = Call::Challenge(Reading::new());
-                }
-                Call::Challenge(reading) => {
-                    let refused = |why| {
-                        format!("{why} after this rank's hello (its oflow may be another version than {VERSION})")
-                    };
-                    let Some(bytes) = reading.read(stream).map_err(refused)? else { return Ok(false) };
-                    let (challenge, mac) = split_challenge(&bytes);
-                    let exchange = Exchange { token, hello: self.hello, challenge };
-                    if !exchange.challenge_holds(mac) {
-                        return Err("who listens there does not know the job's token".into());
-                    }
-                    say(stream, &exchange.proof())?;
-                    self.state = Call::Welcome(Reading::new());
-                }
-                Call::Welcome(reading) => {
-                    return match reading.read(stream)? {
-                        None => Ok(false),
-                        Some(WELCOME) => Ok(true),
-                        Some(_) => Err("its welcome is malformed".into()),
-                    };
-                }
-            }
-        }
-    }
-}
-
-fn start_connecting(to: SocketAddr, buffer: Option<usize>) -> Result<TcpStream, Errno> {
-    let family = if to.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    if let Some(bytes) = buffer {
-        // Before connecting: the window is agreed on then.
-        rustix::net::sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
-    }
-    let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
-    match rustix::net::connect(&socket, &to) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket.into()),
-        Err(e) => Err(e),
     }
 }

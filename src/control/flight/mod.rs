@@ -5,6 +5,8 @@
 //! [`Flight`] is what the launcher, `oflow postmortem` and the heartbeats read from it. Texts are written once for each
 //! place of use, not for each op.
 
+#[doc(hidden)]
+pub mod fuzz;
 mod marks;
 mod record;
 mod recorder;

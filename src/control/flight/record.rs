@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::ring::Ring;
+use crate::control::MAX_WORLD;
 use crate::error::{Error, Place, Result};
 
 /// One global op that a rank has issued.
@@ -54,13 +55,27 @@ pub struct CallRecord {
     pub members: usize,
     /// World ranks of the first of them.
     pub ranks: Vec<usize>,
-    /// When the rank came to it, in seconds since 1970.
+    /// Bytes that went into it or came out of it on this rank, whichever are more.
+    #[serde(default)]
+    pub bytes: u64,
+    /// When the rank came to it, in seconds since 1970. Between GPUs: when it was noticed that the rank's GPU had come to it, or
+    /// if that was not, when it was put on the GPU's stream; as its end, to within some 50 ms.
     pub start: f64,
+    /// Whether it is on the stream of a GPU that has not come to it.
+    #[serde(default)]
+    pub queued: bool,
     /// When its part was done; absent while it is under way.
     pub end: Option<f64>,
     /// Whether it failed.
     #[serde(default)]
     pub failed: bool,
+}
+
+impl CallRecord {
+    /// Whether the rank has come to it and not out of it.
+    pub fn is_open(&self) -> bool {
+        self.end.is_none() && !self.queued
+    }
 }
 
 /// The last ops and collectives of one rank.
@@ -89,10 +104,24 @@ impl Flight {
         let cannot = |what: String| Error::io(format!("cannot read the flight record {}: {what}", path.display()));
         if path.extension().is_some_and(|e| e == "json") {
             let text = std::fs::read(path).map_err(|e| cannot(e.to_string()))?;
-            return serde_json::from_slice(&text).map_err(|e| cannot(e.to_string()));
+            let flight: Flight = serde_json::from_slice(&text).map_err(|e| cannot(e.to_string()))?;
+            return flight.check().map_err(cannot);
         }
         let file = File::open(path).map_err(|e| cannot(e.to_string()))?;
-        Ring::open(&file).map_err(|e| cannot(e.message().to_string())).map(|ring| ring.flight())
+        let ring = Ring::open(&file).map_err(|e| cannot(e.message().to_string()))?;
+        ring.flight().check().map_err(cannot)
+    }
+
+    /// Readers count ranks and ops: what cannot be is refused here.
+    fn check(self) -> std::result::Result<Flight, String> {
+        let Flight { rank, world, .. } = self;
+        if world > MAX_WORLD || rank >= world {
+            return Err(format!("it is of rank {rank} in a world of {world}"));
+        }
+        if self.ops.iter().any(|op| op.ordinal == 0) {
+            return Err("it has an op of number 0; they count from 1".into());
+        }
+        Ok(self)
     }
 
     /// Name of a rank's memory file in its folder.
@@ -124,10 +153,5 @@ impl Flight {
             std::fs::remove_file(&path)?;
         }
         Ok(saved)
-    }
-
-    /// The collective that the rank has not come out of.
-    pub fn open_call(&self) -> Option<&CallRecord> {
-        self.calls.last().filter(|c| c.end.is_none())
     }
 }

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::ring::{CallWords, OpWords, Ring, TextAt};
 use super::{CallRecord, Flight, Marks, OpRecord};
-use crate::comm::{Collective, Tag, now_ns};
+use crate::comm::{CallLog, Collective, Tag, now_ns};
 use crate::error::CallSite;
 use crate::intern::FixedHasher;
 
@@ -137,15 +137,20 @@ impl Recorder {
         tag
     }
 
-    /// A collective begins; returns its number for [`Recorder::end`].
-    pub fn begin(&self, kind: Collective, tag: &Tag, ranks: &[usize]) -> u64 {
+    /// A collective begins; returns its number for [`Recorder::end`]. `bytes`: those that go in or those that come out,
+    /// whichever are more.
+    pub fn begin(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64 {
+        self.note(kind, tag, ranks, bytes, false)
+    }
+
+    fn note(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize, queued: bool) -> u64 {
         let s = &mut *self.lock();
         s.calls += 1;
         let (_, file) = named(&mut s.files, tag.file, s.ring.as_ref(), &mut s.texts);
         let (_, op) = named(&mut s.names, tag.op, s.ring.as_ref(), &mut s.texts);
         if let Some(ring) = &s.ring {
-            let (ordinal, hash, line) = (tag.ordinal, tag.hash, tag.line);
-            let call = CallWords { ordinal, hash, kind, start_ns: now_ns(), op, file, line, ranks };
+            let (ordinal, line) = (tag.ordinal, tag.line);
+            let call = CallWords { ordinal, kind, bytes, start_ns: now_ns(), queued, op, file, line, ranks };
             ring.begin_call(s.calls, &call);
         }
         s.calls
@@ -178,7 +183,7 @@ impl Recorder {
         let s = self.lock();
         let Some(ring) = &s.ring else { return Vec::new() };
         let to = to.min(s.ordinal);
-        let first = (after + 1).max(to.saturating_sub(most as u64 - 1)).max(1);
+        let first = after.saturating_add(1).max(to.saturating_sub(most as u64 - 1)).max(1);
         (first..=to).filter_map(|o| ring.read_op(o)).collect()
     }
 
@@ -191,6 +196,20 @@ impl Recorder {
     /// The collective that the rank is in.
     pub fn open_call(&self) -> Option<CallRecord> {
         self.lock().ring.as_ref()?.open_call()
+    }
+}
+
+impl CallLog for Recorder {
+    fn queued(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64 {
+        self.note(kind, tag, ranks, bytes, true)
+    }
+    fn arrived(&self, number: u64) {
+        if let Some(ring) = &self.lock().ring {
+            ring.arrive_call(number, now_ns());
+        }
+    }
+    fn ended(&self, number: u64, failed: bool) {
+        self.end(number, failed);
     }
 }
 
@@ -260,9 +279,9 @@ mod tests {
             recorder.next("add", 7, site(line), Some(&text));
         }
         let tag = recorder.next("to_vec", 1, site(9), None);
-        let done = recorder.begin(Collective::AllGather, &tag, &[0, 3]);
+        let done = recorder.begin(Collective::AllGather, &tag, &[0, 3], 70);
         recorder.end(done, false);
-        recorder.begin(Collective::AllReduce, &tag, &(0..40).collect::<Vec<_>>());
+        recorder.begin(Collective::AllReduce, &tag, &(0..40).collect::<Vec<_>>(), 5 << 40);
         let path = folder.path().join(Flight::ring_name(3));
         let flight = Flight::read(&path).unwrap();
         assert_eq!((flight.rank, flight.world, flight.pid), (3, 8, std::process::id()));
@@ -272,6 +291,7 @@ mod tests {
         assert_eq!((add.call.as_str(), add.file.as_str()), (text.as_str(), "train.rs"));
         let [first, open] = flight.calls.as_slice() else { panic!("{:?}", flight.calls) };
         assert!(first.end.unwrap() >= first.start && !first.failed && first.ranks == [0, 3]);
+        assert_eq!((first.bytes, open.bytes, open.queued), (70, 5 << 40, false));
         assert_eq!((open.kind.as_str(), open.members, open.ranks.len(), open.end), ("all_reduce", 40, 32, None));
         assert_eq!((open.op.as_str(), open.ordinal, open.line), ("to_vec", 1501, 9));
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
@@ -282,6 +302,35 @@ mod tests {
         let read = Flight::read(&path.with_extension("json")).unwrap();
         let hashes = |f: &Flight| f.ops.iter().map(|o| (o.ordinal, o.hash, o.line)).collect::<Vec<_>>();
         assert!(hashes(&read) == hashes(&flight) && read.calls.len() == 2 && read.calls[1].end.is_none());
+    }
+
+    #[test]
+    fn what_waits_on_a_stream_is_not_what_the_rank_is_in() {
+        let recorder = Recorder::new(0, 2, None);
+        let tag = recorder.next("sum", 1, site(9), None);
+        let queue = || recorder.queued(Collective::AllReduce, &tag, &[0, 1], 8);
+        let (a, b, c) = (queue(), queue(), queue());
+        let open = || recorder.open_call().map(|c| c.number);
+        assert_eq!(open(), None);
+        recorder.arrived(a);
+        assert_eq!(open(), Some(a));
+        // What the host does meanwhile does not hide it.
+        let host = recorder.begin(Collective::Barrier, &tag, &[0, 1], 0);
+        recorder.end(host, false);
+        assert_eq!(open(), Some(a));
+        recorder.ended(a, false);
+        assert_eq!(open(), None);
+        // Nobody saw it begin, only that it is over.
+        recorder.ended(b, true);
+        recorder.arrived(c);
+        assert_eq!(open(), Some(c));
+        let calls = recorder.lock().ring.as_ref().unwrap().flight().calls;
+        let seen: Vec<_> = calls.iter().map(|c| (c.number, c.queued, c.end.is_some(), c.failed)).collect();
+        assert_eq!(
+            seen,
+            [(1, false, true, false), (2, false, true, true), (3, false, false, false), (4, false, true, false)]
+        );
+        assert!(calls.iter().all(|c| c.end.is_none_or(|end| end >= c.start)));
     }
 
     #[test]
@@ -297,6 +346,8 @@ mod tests {
         recorder.next("relu", 0, site(1), Some(&old));
         assert_eq!(recorder.last().unwrap().call, "relu(old)");
         assert_eq!(recorder.ops(0, 10, 100), []);
+        // Whoever asks may say anything.
+        assert_eq!(recorder.ops(u64::MAX, u64::MAX, 3), []);
         assert_eq!(recorder.ops(4990, u64::MAX, 3).iter().map(|o| o.ordinal).collect::<Vec<_>>(), [5000, 5001, 5002]);
         // The hash of a stream does not depend on which names came before.
         assert_eq!(recorder.marks_after(5001).len(), 1);
@@ -339,6 +390,18 @@ mod tests {
         assert!(error.contains("flight-0.ring: it has 5 bytes, not "), "{error}");
         std::fs::write(path.with_extension("json"), b"{").unwrap();
         assert!(Flight::read(&path.with_extension("json")).is_err());
+        let op = r#"{"ordinal":0,"hash":1,"op":"add","file":"t.rs","line":1,"time":1.0}"#;
+        for (world, ops, why) in [
+            (u64::MAX, "", "it is of rank 1 in a world of 18446744073709551615"),
+            (1, "", "rank 1 in a world of 1"),
+            (2, op, "number 0"),
+        ] {
+            let json = format!(r#"{{"rank":1,"world":{world},"pid":1,"issued":1,"ops":[{ops}],"calls":[]}}"#);
+            std::fs::write(path.with_extension("json"), json).unwrap();
+            let error = Flight::read(&path.with_extension("json")).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        std::fs::remove_file(path.with_extension("json")).unwrap();
         // A rank that died before its first op leaves an empty file.
         assert_eq!(Flight::save_all(folder.path()).unwrap(), 0);
     }

@@ -5,6 +5,7 @@
 
 use std::ffi::c_void;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,9 +28,18 @@ const TEXT_WORDS: usize = 24;
 pub(super) const TEXT_BYTES: usize = (TEXT_WORDS - 2) * 8;
 const HEAD_WORDS: usize = 64;
 const TOTAL_WORDS: usize = HEAD_WORDS + RECORDS * (OP_WORDS + CALL_WORDS) + TEXTS * TEXT_WORDS;
-const MAGIC: u64 = u64::from_le_bytes(*b"oflowfl2");
+/// Where head, ops, collectives and texts lie, and how long they are, in bytes.
+pub(super) const SECTIONS: [(usize, usize); 4] = {
+    let ops = HEAD_WORDS * 8;
+    let calls = ops + RECORDS * OP_WORDS * 8;
+    let texts = calls + RECORDS * CALL_WORDS * 8;
+    [(0, ops), (ops, calls - ops), (calls, texts - calls), (texts, TOTAL_WORDS * 8 - texts)]
+};
+const MAGIC: u64 = u64::from_le_bytes(*b"oflowfl3");
 /// Members of a collective that a record names.
 const NAMED: usize = 32;
+/// A bit of the time at which a collective began: it is on a stream that has not come to it.
+const QUEUED: u64 = 1 << 63;
 
 /// The words of the head.
 mod head {
@@ -61,9 +71,11 @@ pub(super) struct OpWords {
 /// What is written of one collective when it begins.
 pub(super) struct CallWords<'a> {
     pub ordinal: u64,
-    pub hash: u64,
     pub kind: Collective,
+    pub bytes: usize,
     pub start_ns: u64,
+    /// A GPU has yet to come to it.
+    pub queued: bool,
     pub op: TextAt,
     pub file: TextAt,
     pub line: u32,
@@ -164,7 +176,8 @@ impl Ring {
     pub(super) fn begin_call(&self, number: u64, c: &CallWords<'_>) {
         let mut body = [0u64; CALL_WORDS - 1];
         let kind = c.kind as u64 | (c.ranks.len() as u64) << 8 | u64::from(c.line) << 32;
-        body[..7].copy_from_slice(&[c.ordinal, c.hash, kind, c.start_ns, 0, c.op, c.file]);
+        let start = c.start_ns | if c.queued { QUEUED } else { 0 };
+        body[..7].copy_from_slice(&[c.ordinal, c.bytes as u64, kind, start, 0, c.op, c.file]);
         for (i, rank) in c.ranks.iter().enumerate().take(NAMED) {
             body[7 + i / 4] |= (*rank as u64 & 0xffff) << (i % 4 * 16);
         }
@@ -172,11 +185,21 @@ impl Ring {
         self.word(head::CALLS).store(number, Ordering::Relaxed);
     }
 
-    /// Notes the end of a collective. The lowest bit says whether it failed.
+    /// Notes that a GPU has come to a collective that was queued.
+    pub(super) fn arrive_call(&self, number: u64, now_ns: u64) {
+        let record = self.call(number);
+        // It may have been overwritten by later ones, here and below.
+        if record[0].load(Ordering::Relaxed) == number {
+            record[4].store(now_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes the end of a collective. The lowest bit says whether it failed. One that was not seen to begin began when it was
+    /// queued.
     pub(super) fn end_call(&self, number: u64, end_ns: u64, failed: bool) {
         let record = self.call(number);
-        // It may have been overwritten by later ones of other threads.
         if record[0].load(Ordering::Relaxed) == number {
+            record[4].store(record[4].load(Ordering::Relaxed) & !QUEUED, Ordering::Relaxed);
             record[5].store(end_ns & !1 | u64::from(failed), Ordering::Relaxed);
         }
     }
@@ -232,14 +255,20 @@ impl Ring {
         Some(OpRecord { ordinal, hash, op, call, file: self.read_text(file), line: line as u32, time: self.time(time) })
     }
 
-    /// The last collective, if the rank is in it.
+    /// The collective that the rank is in: the oldest that has begun and not ended, because a stream holds those after it.
     pub(super) fn open_call(&self) -> Option<CallRecord> {
-        self.read_call(self.word(head::CALLS).load(Ordering::Relaxed)).filter(|c| c.end.is_none())
+        let begun = |n: &u64| {
+            let record = self.call(*n);
+            let [start, end] = [4, 5].map(|i| record[i].load(Ordering::Relaxed));
+            end == 0 && start & QUEUED == 0
+        };
+        let open = last(self.word(head::CALLS).load(Ordering::Relaxed)).find(begun)?;
+        self.read_call(open).filter(CallRecord::is_open)
     }
 
     fn read_call(&self, number: u64) -> Option<CallRecord> {
         let words = read(self.call(number), number)?;
-        let [_, ordinal, _, kind, start, end, op, file, ..] = words;
+        let [_, ordinal, bytes, kind, start, end, op, file, ..] = words;
         let members = (kind >> 8 & 0xff_ffff) as usize;
         let rank = |i: usize| (words[8 + i / 4] >> (i % 4 * 16) & 0xffff) as usize;
         Some(CallRecord {
@@ -251,7 +280,9 @@ impl Ring {
             line: (kind >> 32) as u32,
             members,
             ranks: (0..members.min(NAMED)).map(rank).collect(),
-            start: self.time(start),
+            bytes,
+            start: self.time(start & !QUEUED),
+            queued: start & QUEUED != 0,
             end: (end != 0).then(|| self.time(end)),
             failed: end & 1 == 1,
         })
@@ -260,7 +291,6 @@ impl Ring {
     /// Everything that is there.
     pub(super) fn flight(&self) -> Flight {
         let at = |i| self.word(i).load(Ordering::Relaxed);
-        let last = |n: u64| n.saturating_sub(RECORDS as u64 - 1).max(1)..=n;
         Flight {
             rank: at(head::RANK) as usize,
             world: at(head::WORLD) as usize,
@@ -277,6 +307,11 @@ impl Drop for Ring {
         // SAFETY: the mapping of `map`, and no reference into it outlives the ring.
         let _ = unsafe { rustix::mm::munmap(self.words.cast_mut().cast::<c_void>(), TOTAL_WORDS * 8) };
     }
+}
+
+/// Numbers of the records that are kept when the last one is `n`.
+fn last(n: u64) -> RangeInclusive<u64> {
+    n.saturating_sub(RECORDS as u64 - 1).max(1)..=n
 }
 
 fn write<const N: usize>(record: &[AtomicU64; N], number: u64, body: &[u64]) {

@@ -1,14 +1,17 @@
 //! The private folder in which the ranks of a host meet: who may look into it, what lies there, and that nothing stays.
 //!
 //! A socket appears in one step, already listening, because it is made under another name and then renamed. So one that
-//! refuses a connection has no owner any more, also after `kill -9`, and whoever comes next removes it.
+//! refuses a connection has no owner any more, also after `kill -9`, and whoever comes next removes it. Who looks at names in
+//! order to change them holds the folder's lock meanwhile, so of two that come at once one is first.
 
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, getpid, getuid, test_kill_process};
 
@@ -28,10 +31,14 @@ pub(super) struct Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        // Somebody may have removed it; then there is nothing left to do.
+        // The name is ours as long as we listen: others leave one alone that takes connections. Somebody may have removed it by
+        // hand; then there is nothing left to do.
         let _gone = std::fs::remove_file(&self.path);
     }
 }
+
+/// The folder is ours alone until this is dropped. A process that dies gives it back.
+struct Alone(#[allow(dead_code)] OwnedFd);
 
 impl Folder {
     /// The folder of this user, made if need be.
@@ -61,6 +68,20 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Waits until no other process changes names here.
+    fn alone(&self) -> Result<Alone> {
+        let failed = |e: rustix::io::Errno| Error::io(format!("cannot lock {}", self.0.display())).because(e);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(&self.0, flags, Mode::empty()).map_err(failed)?;
+        loop {
+            match flock(&fd, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Alone(fd)),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(failed(e)),
+            }
+        }
+    }
+
     /// Where the ranks of a job meet.
     pub(super) fn path(&self, job: &str) -> PathBuf {
         self.0.join(format!("{job}{SOCKET}"))
@@ -68,8 +89,11 @@ impl Folder {
 
     /// Listens for the ranks of a job. `None`: somebody else does.
     pub(super) fn listen(&self, job: &str) -> Result<Option<Door>> {
+        use ErrorKind::{ConnectionRefused, NotFound};
         let path = self.path(job);
-        if self.connect(job)?.is_some() {
+        let _alone = self.alone()?;
+        // Only a name that nobody listens at may be taken: one whose queue is full has an owner.
+        if !matches!(UnixStream::connect(&path), Err(e) if matches!(e.kind(), NotFound | ConnectionRefused)) {
             return Ok(None);
         }
         let failed = |e: io::Error| Error::io(format!("cannot listen at {}", path.display())).because(e);
@@ -94,6 +118,8 @@ impl Folder {
 
     /// Removes what killed processes have left.
     fn sweep(&self) {
+        // Without the lock, as where the file system has none, the names stay.
+        let Ok(_alone) = self.alone() else { return };
         let Ok(entries) = std::fs::read_dir(&self.0) else { return };
         for path in entries.filter_map(|e| Some(e.ok()?.path())) {
             let name = path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
@@ -193,6 +219,32 @@ mod tests {
         assert_eq!(own(&stream).unwrap(), std::process::id() as i32);
         drop(door);
         assert_eq!(std::fs::read_dir(&place.0).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn of_many_that_come_at_once_one_is_first() {
+        let place = Temporary::new("first");
+        for round in 0..20 {
+            let folder = Folder::at(place.0.clone()).unwrap();
+            // As after kill -9: all see a name that nobody listens at, and want to take its place.
+            drop(UnixListener::bind(folder.path("job")).unwrap());
+            let start = std::sync::Barrier::new(8);
+            let doors: Vec<Option<Door>> = std::thread::scope(|s| {
+                let all: Vec<_> = (0..8)
+                    .map(|_| {
+                        s.spawn(|| {
+                            start.wait();
+                            Folder::at(place.0.clone()).unwrap().listen("job").unwrap()
+                        })
+                    })
+                    .collect();
+                all.into_iter().map(|t| t.join().unwrap()).collect()
+            });
+            assert_eq!(doors.iter().flatten().count(), 1, "round {round}");
+            assert!(folder.connect("job").unwrap().is_some());
+            drop(doors);
+            assert!(!folder.path("job").exists());
+        }
     }
 
     #[test]

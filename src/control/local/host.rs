@@ -16,7 +16,7 @@ use super::folder::{Door, Folder, own};
 use super::wire::{self, Hello, Place, Welcome, share_threads};
 use super::{ARENA_BYTES_PER_RANK, LOST_CODE, Limits, WARN_AFTER, lost};
 use crate::comm::shm::ShmArena;
-use crate::control::service::{Agent, AgentOptions, Assignment, Rendezvous};
+use crate::control::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
 use crate::control::{Failure, FailureKind, Found, LaunchEnv, Token};
 use crate::error::{Error, Result};
 
@@ -291,6 +291,9 @@ async fn begin(options: AgentOptions, wanted: Assignment, limit: Duration) -> Re
             wanted.nodes - 1
         ))
     })??;
+    let Next::Again(got) = got else {
+        return Err(Error::comm("the job of this host was over before it had a part in it"));
+    };
     if got != wanted {
         return Err(Error::comm(format!(
             "the hosts do not agree on their ranks: by its launcher this one is {wanted:?}, by the others {got:?}"

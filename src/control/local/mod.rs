@@ -18,6 +18,7 @@
 
 mod ending;
 mod folder;
+pub mod fuzz;
 mod host;
 mod wire;
 

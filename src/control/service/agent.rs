@@ -19,7 +19,7 @@ use super::node::{NodeState, Silence};
 use super::root::Plan;
 use super::serve::{Ranks, Verdict};
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
-use crate::control::{Failure, FailureKind, Token};
+use crate::control::{Failure, FailureKind, MAX_WORLD, Token};
 use crate::error::{Error, Result};
 
 /// How long node 0 stays after the end for the others to hear of it.
@@ -45,6 +45,8 @@ pub(super) struct Core {
     pub(super) token: Token,
     pub(super) log: Log,
     pub(super) runtime: Handle,
+    /// Ranks of this host.
+    nproc: usize,
     ranks: Mutex<Option<Arc<Ranks>>>,
     assigned: watch::Sender<Option<Assignment>>,
     end: watch::Sender<Option<End>>,
@@ -54,9 +56,47 @@ pub(super) struct Core {
 
 /// How far this host's clock is from node 0's.
 #[derive(Default)]
-struct Clock {
+pub(super) struct Clock {
     offset_ns: i64,
     round_trip_ns: Option<u64>,
+}
+
+impl Clock {
+    /// Node 0 has answered a beat.
+    pub(super) fn heard(&mut self, pong: &pb::Pong, now_ns: u64) {
+        let round_trip = now_ns.saturating_sub(pong.sent_ns);
+        // The quickest answer tells most; with time an old one counts less, because clocks drift.
+        let best = self.round_trip_ns.map_or(u64::MAX, |b| b.saturating_add(b / 16 + 1000));
+        if round_trip <= best {
+            let middle = pong.sent_ns.saturating_add(round_trip / 2);
+            *self = Clock {
+                offset_ns: i64::try_from(i128::from(pong.root_ns) - i128::from(middle)).unwrap_or(0),
+                round_trip_ns: Some(round_trip),
+            };
+        } else {
+            self.round_trip_ns = Some(best);
+        }
+    }
+}
+
+/// A host's part as node 0 tells it, which must be one for its `nproc` ranks.
+pub(super) fn part(begin: &pb::Begin, nproc: usize) -> std::result::Result<Assignment, String> {
+    let part = Assignment {
+        node: begin.node as usize,
+        nodes: begin.nodes as usize,
+        first_rank: begin.first_rank as usize,
+        nproc: begin.nproc as usize,
+        world: begin.world as usize,
+        restart: begin.restart,
+    };
+    if part.nproc != nproc || part.first_rank + nproc > part.world || part.node >= part.nodes || part.world > MAX_WORLD
+    {
+        return Err(format!(
+            "node 0 gives this host of {nproc} ranks a part that it cannot have: {} ranks from {} on in a world of {}, as node {} of {}",
+            part.nproc, part.first_rank, part.world, part.node, part.nodes
+        ));
+    }
+    Ok(part)
 }
 
 impl Core {
@@ -94,14 +134,15 @@ impl Core {
                     Failure::of_job(FailureKind::Error, format!("a failure that cannot be read was told: {e}"))
                 });
                 let code = failed.code.map(|c| u8::try_from(c).unwrap_or(1));
-                self.failed(Verdict { failure, code, restarts: failed.restarts });
-            }
-            Item::Pong(pong) => self.pong(&pong),
-            Item::Ask(ask) => {
-                if let Some(interval) = ask.interval {
-                    self.on_ranks(|ranks| ranks.apply(|s| s.ask(ask.rank as usize, interval)));
+                let message = failure.message.clone();
+                // Of no start: hosts that were waited for have not come.
+                if !self.failed(Verdict { failure, code, restarts: failed.restarts }) && !self.is_ending() {
+                    self.finish(End::Refused { message, help: String::new() });
                 }
             }
+            Item::Pong(pong) => self.pong(&pong),
+            Item::Ask(ask) => self.on_ranks(|ranks| ranks.apply(|s| s.ask(ask))),
+            Item::Note(text) => (self.log)(&text),
             Item::Over(code) => self.finish(End::Code(u8::try_from(code).unwrap_or(1))),
         }
     }
@@ -113,13 +154,9 @@ impl Core {
     }
 
     fn begin(self: &Arc<Self>, begin: pb::Begin) {
-        let assignment = Assignment {
-            node: begin.node as usize,
-            nodes: begin.nodes as usize,
-            first_rank: begin.first_rank as usize,
-            nproc: begin.nproc as usize,
-            world: begin.world as usize,
-            restart: begin.restart,
+        let assignment = match part(&begin, self.nproc) {
+            Ok(assignment) => assignment,
+            Err(message) => return self.finish(End::Refused { message, help: String::new() }),
         };
         let own = assignment.first_rank..assignment.first_rank + assignment.nproc;
         let gathers = matches!(self.uplink, Uplink::Link(_));
@@ -132,13 +169,20 @@ impl Core {
         }
     }
 
-    /// The first failure is known. Later ones are its consequences.
-    fn failed(&self, verdict: Verdict) {
-        self.on_ranks(|ranks| {
-            if ranks.apply(|s| s.failed(verdict.failure.clone())) {
+    /// Whether the present start is the last one and has failed.
+    fn is_ending(&self) -> bool {
+        self.ranks().is_some_and(|ranks| ranks.verdict.borrow().as_ref().is_some_and(|v| !v.restarts))
+    }
+
+    /// The first failure of a start is known. Later ones are its consequences. Whether it was news.
+    fn failed(&self, verdict: Verdict) -> bool {
+        self.ranks().is_some_and(|ranks| {
+            let news = ranks.apply(|s| s.failed(verdict.failure.clone()));
+            if news {
                 ranks.verdict.send_replace(Some(verdict));
             }
-        });
+            news
+        })
     }
 
     /// The connection to the root has ended: unless the job has, that is a failure, and nobody is left to decide.
@@ -168,20 +212,7 @@ impl Core {
     }
 
     fn pong(&self, pong: &pb::Pong) {
-        let now = now_ns();
-        let round_trip = now.saturating_sub(pong.sent_ns);
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-        // The quickest answer tells most; with time an old one counts less, because clocks drift.
-        let best = clock.round_trip_ns.map_or(u64::MAX, |b| b + b / 16 + 1000);
-        if round_trip <= best {
-            let middle = pong.sent_ns + round_trip / 2;
-            *clock = Clock {
-                offset_ns: i64::try_from(i128::from(pong.root_ns) - i128::from(middle)).unwrap_or(0),
-                round_trip_ns: Some(round_trip),
-            };
-        } else {
-            clock.round_trip_ns = Some(best);
-        }
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).heard(pong, now_ns());
     }
 
     pub(super) fn clock_offset(&self) -> i64 {
@@ -228,6 +259,7 @@ impl Agent {
                 max_restarts: options.max_restarts,
                 cost_model: options.cost_model.clone(),
                 settle: options.settle,
+                gather: options.join_limit,
                 stall: options.stall,
             };
             Uplink::Host(Arc::new(Host::new(plan, hello.clone(), tell)))
@@ -238,6 +270,7 @@ impl Agent {
             token: options.token.clone(),
             log: options.log.clone(),
             runtime: Handle::current(),
+            nproc: options.nproc,
             ranks: Mutex::default(),
             assigned: watch::Sender::new(None),
             end: watch::Sender::new(None),
@@ -269,15 +302,14 @@ impl Agent {
         Ok(Agent { core, host, tasks, events: Mutex::new(Some(events)) })
     }
 
-    /// Waits until all hosts are there; tells this host's part.
+    /// Waits until all hosts are there; tells this host's part, or that the job is over without one.
     ///
     /// # Errors
     /// The root refuses this host, or they did not come in time.
-    pub async fn assigned(&self) -> Result<Assignment> {
-        match self.next(None).await? {
-            Next::Again(assignment) => Ok(assignment),
-            Next::Over(code) => Err(Error::comm(format!("the job was over (code {code}) before this host had a part"))),
-        }
+    pub async fn assigned(&self) -> Result<Next> {
+        let next = self.next(None).await;
+        self.farewell(&next).await;
+        next
     }
 
     async fn next(&self, after: Option<u32>) -> Result<Next> {
@@ -310,13 +342,17 @@ impl Agent {
             ranks.change(|s| s.done(code));
         }
         let next = self.next(restart).await;
-        if matches!(next, Ok(Next::Over(_)))
+        self.farewell(&next).await;
+        next
+    }
+
+    /// If it was the last word, gives the others time to hear it before the port closes; one that does not is not waited for.
+    async fn farewell(&self, next: &Result<Next>) {
+        if !matches!(next, Ok(Next::Again(_)))
             && let Some(host) = &self.host
         {
-            // The others are to hear of it before the port closes; one that does not is not waited for.
             let _heard = tokio::time::timeout(FAREWELL, host.others_have_left()).await;
         }
-        next
     }
 
     /// Where the ranks of this host find their service. Nowhere (port 0) before this host has been assigned its part; with
@@ -391,13 +427,7 @@ impl Agent {
         self.look(|s| s.silent(Instant::now(), limit))
     }
 
-    /// Tells node 0's launcher something for its log of events.
-    pub fn publish(&self, topic: &str, text: &str) {
-        let event = pb::NodeEvent { rank: None, topic: topic.into(), text: text.into() };
-        self.change(|s| s.publish(event));
-    }
-
-    /// What agents and ranks have published, on node 0. Can be taken once; what nobody takes is dropped.
+    /// What ranks have published and the root warns of, on node 0. Can be taken once; what nobody takes is dropped.
     pub fn events(&self) -> Option<mpsc::Receiver<pb::NodeEvent>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

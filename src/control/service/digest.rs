@@ -51,7 +51,8 @@ impl Digest {
         *count = (*count + 1) % SAMPLE;
         let sample = *count == 0;
         let sees_marks = rank == voice || self.exposed.contains(&rank);
-        if trouble || before || sees_marks || sample {
+        let asked = !beat.links.is_empty();
+        if trouble || before || sees_marks || sample || asked {
             let marks = if sees_marks { beat.marks.clone() } else { Vec::new() };
             told.push(pb::HeartbeatRequest { marks, ..beat });
         }

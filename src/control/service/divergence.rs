@@ -60,7 +60,8 @@ impl Streams {
             stream.position = stream.position.max(mark.ordinal);
         }
         if let Some(records) = &beat.records {
-            for op in &records.ops {
+            // Ops count from 1.
+            for op in records.ops.iter().filter(|op| op.ordinal > 0) {
                 stream.records.insert(op.ordinal, op.clone());
                 // A record carries a hash as a mark does.
                 stream.marks.note(op.ordinal, op.hash);

@@ -143,6 +143,21 @@ fn what_ranks_noticed_stands_if_it_is_the_first_difference_and_gives_way_if_not(
 }
 
 #[test]
+fn an_op_before_the_first_is_none() {
+    let mut streams = Streams::default();
+    let now = Instant::now();
+    for rank in 0..2 {
+        let op = pb::OpRecord { ordinal: 0, hash: u64::from(rank), ..Default::default() };
+        let mark = pb::Mark { ordinal: 1, hash: u64::from(rank) };
+        let records = Some(pb::Records { of: None, ops: vec![op] });
+        streams.beat(&pb::HeartbeatRequest { rank, records, marks: vec![mark], ..Default::default() }, now);
+    }
+    assert!(streams.verdict(now).is_none());
+    let failure = streams.verdict(now + PATIENCE).unwrap();
+    assert!(failure.message.contains("their records of it are lost"), "{failure}");
+}
+
+#[test]
 fn calls_that_look_alike_say_so() {
     let mut sims = [Sim::new(0), Sim::new(1)];
     for sim in &mut sims {

@@ -37,6 +37,15 @@ const LOG_EVERY: Duration = Duration::from_secs(5);
 /// Pause when the system has no descriptor for a new connection.
 const NO_DESCRIPTORS: Duration = Duration::from_millis(50);
 
+/// What somebody hears who comes without TLS where hosts speak it: HTTP/2's own words, settings and a farewell that says that the
+/// connection is not safe enough.
+const SPEAK_TLS: [u8; 26] = {
+    let mut frames = [0; 26];
+    // Settings without entries (type 4), then GOAWAY (type 7) of 8 bytes: no stream was taken, INADEQUATE_SECURITY.
+    (frames[3], frames[11], frames[12], frames[25]) = (4, 8, 7, 0xc);
+    frames
+};
+
 /// What requests know of their connection.
 #[derive(Clone)]
 pub struct Peer {
@@ -50,6 +59,16 @@ pub struct Guarded {
     peer: Peer,
     /// Until it has shown the token.
     stranger: Option<Stranger>,
+    /// Until its first byte has come, where that has to be one of TLS.
+    unheard: Option<Arc<Clear>>,
+    /// It does not speak TLS: what it says is dropped.
+    turned_away: bool,
+}
+
+/// Where to say that somebody has come without TLS.
+struct Clear {
+    log: Log,
+    told: std::sync::Mutex<Told>,
 }
 
 struct Stranger {
@@ -76,7 +95,25 @@ impl Guarded {
 impl AsyncRead for Guarded {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.check(cx)?;
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        loop {
+            let before = buf.filled().len();
+            ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+            let Some(first) = buf.filled().get(before).copied() else { return Poll::Ready(Ok(())) };
+            if let Some(clear) = self.unheard.take()
+                // The first letter of every HTTP/2 connection, and of no record of TLS.
+                && first == b'P'
+            {
+                self.turned_away = true;
+                // A new connection has room for it.
+                let _told_in_vain = self.stream.try_write(&SPEAK_TLS);
+                clear.tell(self.peer.address);
+            }
+            if !self.turned_away {
+                return Poll::Ready(Ok(()));
+            }
+            // Read to its end, or its time's: closing with something unread would throw away what it is told.
+            buf.set_filled(before);
+        }
     }
 }
 
@@ -115,8 +152,22 @@ impl Connected for Guarded {
     }
 }
 
-/// The connections of a listener for so many members. Ends when the stream is dropped.
-pub fn incoming(listener: TcpListener, members: usize, log: Log) -> ReceiverStream<io::Result<Guarded>> {
+impl Clear {
+    fn tell(&self, address: SocketAddr) {
+        let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        told.tell(&self.log, |count| {
+            let connections = if count == 1 { "connection" } else { "connections" };
+            format!(
+                "control service: {count} {connections} without TLS: refused; the last was from {}; start that host with --tls-dir",
+                address.ip()
+            )
+        });
+    }
+}
+
+/// The connections of a listener for so many members; `tls`: they have to speak TLS. Ends when the stream is dropped.
+pub fn incoming(listener: TcpListener, members: usize, tls: bool, log: Log) -> ReceiverStream<io::Result<Guarded>> {
+    let clear = tls.then(|| Arc::new(Clear { log: log.clone(), told: Default::default() }));
     let (accepted, stream) = mpsc::channel(QUEUE);
     let room = STRANGERS + 2 * members;
     // All members may knock in the same millisecond; who finds no room comes again after a whole second. Only a wish.
@@ -142,13 +193,21 @@ pub fn incoming(listener: TcpListener, members: usize, log: Log) -> ReceiverStre
             if strangers.len() >= room
                 && let Some((peer, _place)) = strangers.pop_front()
             {
-                told.tell(&log, room, peer.address);
+                told.tell(&log, |count| {
+                    let connections = if count == 1 { "connection" } else { "connections" };
+                    format!(
+                        "control service: {count} {connections} without the job token: closed, more than {room} at once; the last was from {}",
+                        peer.address.ip()
+                    )
+                });
             }
             let peer = Peer { address, member: Arc::default() };
             let (place, told_to_go) = oneshot::channel();
             strangers.push_back((peer.clone(), place));
             let stranger = Stranger { deadline: Box::pin(tokio::time::sleep(STRANGER_LIMIT)), told_to_go };
-            if accepted.send(Ok(Guarded { stream, peer, stranger: Some(stranger) })).await.is_err() {
+            let unheard = clear.clone();
+            let guarded = Guarded { stream, peer, stranger: Some(stranger), unheard, turned_away: false };
+            if accepted.send(Ok(guarded)).await.is_err() {
                 return;
             }
         }
@@ -164,15 +223,10 @@ struct Told {
 }
 
 impl Told {
-    fn tell(&mut self, log: &Log, room: usize, address: SocketAddr) {
+    fn tell(&mut self, log: &Log, line: impl FnOnce(usize) -> String) {
         self.count += 1;
         if self.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
-            let connections = if self.count == 1 { "connection" } else { "connections" };
-            log(&format!(
-                "control service: {} {connections} without the job token: closed, more than {room} at once; the last was from {}",
-                self.count,
-                address.ip()
-            ));
+            log(&line(self.count));
             *self = Told { last: Some(Instant::now()), count: 0 };
         }
     }
@@ -203,16 +257,13 @@ pub fn check_token(token: Token, log: Log) -> impl FnMut(Request<()>) -> Result<
         }
         let from = peer.as_ref().map_or("somebody".to_string(), |p| p.address.ip().to_string());
         let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        told.count += 1;
-        if told.last.is_none_or(|last| last.elapsed() > LOG_EVERY) {
+        told.tell(&log, |count| {
             let what = if given.is_some() { "a wrong job token" } else { "no job token" };
-            let text = match told.count {
-                1 => format!("a call from {from} had {what} and was refused"),
-                n => format!("{n} calls were refused, the last from {from}, which had {what}"),
-            };
-            log(&format!("control service: {text}"));
-            *told = Told { last: Some(Instant::now()), count: 0 };
-        }
+            match count {
+                1 => format!("control service: a call from {from} had {what} and was refused"),
+                n => format!("control service: {n} calls were refused, the last from {from}, which had {what}"),
+            }
+        });
         Err(Status::unauthenticated("wrong or missing job token"))
     }
 }

@@ -124,6 +124,7 @@ impl Host {
                 }
             }
         }
+        root.take_closed().into_iter().for_each(|id| self.close(id));
         for event in root.take_events() {
             if event.topic == WARNING && event.rank.is_none() {
                 (core.log)(&format!("warning: {}", event.text));
@@ -151,7 +152,7 @@ impl Host {
         let builder = tonic::transport::Server::builder()
             .max_concurrent_streams(MAX_STREAMS)
             .http2_max_header_list_size(MAX_HEADERS);
-        let incoming = guard::incoming(listener, *options.nodes.end(), log.clone());
+        let incoming = guard::incoming(listener, *options.nodes.end(), options.tls.is_some(), log.clone());
         let serving = super::tls::server(builder, options.tls.as_deref())?.serve_with_incoming(service, incoming);
         let serving = tokio::spawn(async move {
             if let Err(e) = serving.await {

@@ -15,6 +15,9 @@ pub const MAX_STORE_BYTES: usize = 64 << 20;
 pub const MAX_MEETING_BYTES: usize = oflow_proto::MAX_MESSAGE_BYTES - (256 << 10);
 /// Longest message of a reported failure; more is cut.
 pub const MAX_REPORT_BYTES: usize = 4096;
+/// Longest topic of what is published, and longest text.
+pub const MAX_TOPIC_BYTES: usize = 256;
+pub const MAX_EVENT_BYTES: usize = 64 << 10;
 /// Most places of a reported failure; more are left out.
 pub const MAX_PLACES: usize = 16;
 
@@ -33,6 +36,20 @@ pub fn check_value(name: &str, value: &[u8]) -> Result<(), Status> {
         let length = value.len();
         return Err(Status::resource_exhausted(format!(
             "the value of {name:?} has {length} bytes, more than {MAX_VALUE_BYTES}"
+        )));
+    }
+    Ok(())
+}
+
+pub fn check_event(event: &pb::NodeEvent) -> Result<(), Status> {
+    let (topic, text) = (event.topic.len(), event.text.len());
+    if topic == 0 || topic > MAX_TOPIC_BYTES {
+        return Err(Status::invalid_argument(format!("a topic has 1 to {MAX_TOPIC_BYTES} bytes, not {topic}")));
+    }
+    if text > MAX_EVENT_BYTES {
+        let topic = &event.topic;
+        return Err(Status::resource_exhausted(format!(
+            "what is published as {topic:?} has {text} bytes, more than {MAX_EVENT_BYTES}"
         )));
     }
     Ok(())

@@ -97,7 +97,12 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true);
     let endpoint = tls::client(endpoint, folder).map_err(|e| never(e.to_string(), ""))?;
-    let channel: Channel = endpoint.connect().await.map_err(|e| Trouble::Later(innermost(&e)))?;
+    let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+    let connected = endpoint.connect().await;
+    let channel: Channel = connected.map_err(|e| match tls::mismatch(&e, host) {
+        Some(mismatch) => never(mismatch.message, mismatch.help),
+        None => Trouble::Later(innermost(&e)),
+    })?;
     let token: MetadataValue<Ascii> =
         core.token.expose().parse().map_err(|_| never("the job token is not printable text".into(), ""))?;
     let (ups, stream) = mpsc::channel(16);
@@ -112,7 +117,10 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
     match tokio::time::timeout(LOST_AFTER, stub.attach(request)).await {
         Err(_) => Err(Trouble::Later("it does not answer".into())),
         Ok(Ok(reply)) => Ok((ups, reply.into_inner())),
-        Ok(Err(status)) => Err(refusal(address, &status)),
+        Ok(Err(status)) => Err(match tls::mismatch(&status, host) {
+            Some(mismatch) => never(mismatch.message, mismatch.help),
+            None => refusal(address, &status),
+        }),
     }
 }
 
@@ -122,6 +130,10 @@ fn refusal(address: &str, status: &Status) -> Trouble {
             format!("node 0 at {address} does not know this job token"),
             "give all hosts the same token: --token-file or OFLOW_TOKEN",
         ),
+        // So `guard` turns away who comes without TLS.
+        Code::PermissionDenied => {
+            (format!("node 0 speaks TLS with other hosts ({address})"), "start this host with --tls-dir, too")
+        }
         Code::FailedPrecondition | Code::InvalidArgument => (status.message().to_string(), ""),
         Code::Unimplemented => {
             (format!("what listens at {address} is no node 0 of this version of oflow"), "check --rdzv")
@@ -132,7 +144,7 @@ fn refusal(address: &str, status: &Status) -> Trouble {
 }
 
 /// The reason at the bottom of an error of the transport, which says only `transport error` itself.
-fn innermost(error: &tonic::transport::Error) -> String {
+pub(super) fn innermost(error: &tonic::transport::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {
         error = source;
@@ -161,7 +173,6 @@ async fn carry(
                     message.items.into_iter().filter_map(|d| d.item).for_each(|item| core.down(item));
                 }
                 Ok(None) => return "its oflaunch has ended".into(),
-                Err(status) if status.code() == Code::InvalidArgument => return status.message().to_string(),
                 Err(_) => return "its connection has ended; its oflaunch was killed, or the network is cut".into(),
             },
             () = way.more.notified() => {}

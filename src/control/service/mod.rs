@@ -2,7 +2,7 @@
 //! the agent of node 0 hosts.
 //!
 //! What is known and decided is pure: `node.rs` of the ranks of one host, `root.rs` of the hosts of the job, `board.rs` of keys
-//! and meetings. They take calls and messages, and collect answers and messages until these are taken; time comes in as an
+//! and meetings, `transit.rs` of bytes on their way between hosts. They take calls and messages, and collect answers and messages until these are taken; time comes in as an
 //! argument. The rest carries: `serve.rs` between a host's ranks and its node, `link.rs` and `host.rs` between nodes and root,
 //! `agent.rs` brings it together; `guard.rs` keeps strangers out. A rank's call goes up through its node and the answer comes
 //! down, on node 0 within the call; arrivals at a meeting of all ranks leave a host together, so the root's work grows with
@@ -12,6 +12,8 @@ mod agent;
 mod board;
 mod digest;
 mod divergence;
+#[doc(hidden)]
+pub mod fuzz;
 mod guard;
 mod host;
 mod limits;
@@ -21,6 +23,7 @@ mod root;
 mod serve;
 mod stall;
 mod tls;
+mod transit;
 
 use std::hash::Hasher;
 use std::io::Read;
@@ -76,7 +79,8 @@ pub struct AgentOptions {
     pub program: u64,
     /// This host's name, for messages.
     pub host: String,
-    /// How long node 0 may take to be there.
+    /// How long hosts wait for each other: for node 0 to be there, and node 0 for as many as the job needs. Of the latter
+    /// node 0's counts, at every start.
     pub join_limit: Duration,
     /// How long node 0 waits for more hosts once there are enough.
     pub settle: Duration,
@@ -138,6 +142,7 @@ impl AgentOptions {
             program: self.program,
             min_nodes: u32::try_from(*self.nodes.start()).unwrap_or(u32::MAX),
             max_nodes: u32::try_from(*self.nodes.end()).unwrap_or(u32::MAX),
+            instance: instance(&self.host),
         }
     }
 }
@@ -157,6 +162,16 @@ pub fn program_digest(path: &Path) -> std::io::Result<u64> {
             Err(e) => return Err(e),
         }
     }
+}
+
+/// A number that no other run of an agent has, and never 0.
+fn instance(host: &str) -> u64 {
+    let mut hash = FixedHasher::default();
+    hash.write(host.as_bytes());
+    hash.write_u32(std::process::id());
+    hash.write_u64(agent::now_ns());
+    hash.write_u64(crate::comm::now_ns());
+    hash.finish() | 1
 }
 
 /// The name of this machine.

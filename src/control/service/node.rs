@@ -13,7 +13,7 @@ use prost::Message;
 use tonic::Status;
 
 use super::digest::Digest;
-use super::limits::{MAX_PLACES, MAX_REPORT_BYTES, check_name, check_value, difference, status};
+use super::limits::{MAX_PLACES, MAX_REPORT_BYTES, check_event, check_name, check_value, difference, status};
 use crate::control::{Failure, FailureKind};
 
 /// A rank of which nothing has been heard for a while.
@@ -79,7 +79,7 @@ pub struct NodeState {
     failure: Option<Failure>,
     departures: Vec<usize>,
     reports: BTreeMap<usize, String>,
-    asks: BTreeMap<usize, pb::Interval>,
+    asks: BTreeMap<usize, pb::HeartbeatReply>,
     digest: Digest,
     up: Vec<pb::Up>,
     answers: Vec<(u64, Outcome)>,
@@ -134,7 +134,8 @@ impl NodeState {
         match &self.reference {
             Some(reference) => {
                 if let Some(difference) = difference(reference, &hello, true) {
-                    self.fail(&Failure::of_rank(rank, FailureKind::Diverged, difference.clone()), None, false);
+                    // Another start would bring the same program.
+                    self.fail(&Failure::of_rank(rank, FailureKind::Diverged, difference.clone()), None, true);
                     return Err(Status::failed_precondition(difference));
                 }
             }
@@ -160,6 +161,7 @@ impl NodeState {
     }
 
     pub fn get(&mut self, key: String, wait: bool) -> Result<u64, Status> {
+        check_name(&key)?;
         if wait {
             self.check_failure()?;
         }
@@ -267,11 +269,11 @@ impl NodeState {
     }
 
     /// A sign of life. What the rank is to tell with its next one.
-    pub fn heartbeat(&mut self, request: pb::HeartbeatRequest, now: Instant) -> Result<Option<pb::Interval>, Status> {
+    pub fn heartbeat(&mut self, request: pb::HeartbeatRequest, now: Instant) -> Result<pb::HeartbeatReply, Status> {
         let index = self.known(request.rank)?;
         match &mut self.members[index] {
             // A beat may overtake the goodbye; it does not bring the rank back.
-            Member::Left => return Ok(None),
+            Member::Left => return Ok(pb::HeartbeatReply::default()),
             Member::Absent => return Err(not_joined(request.rank)),
             member => *member = Member::Joined { heard: now, progress: request.progress },
         }
@@ -280,7 +282,7 @@ impl NodeState {
         if !ranks.is_empty() {
             self.send(Item::Beat(pb::NodeBeat { sent_ns: 0, ranks }));
         }
-        Ok(self.asks.remove(&rank))
+        Ok(self.asks.remove(&rank).unwrap_or_default())
     }
 
     /// What a rank has communicated; the last report counts.
@@ -345,9 +347,17 @@ impl NodeState {
         &self.departures
     }
 
-    /// Whether a rank says something to be known at node 0.
-    pub fn publish(&mut self, event: pb::NodeEvent) {
+    /// Somebody says something to be known at node 0.
+    pub fn publish(&mut self, event: pb::NodeEvent) -> Result<(), Status> {
+        if let Some(rank) = event.rank {
+            let index = self.known(rank)?;
+            if matches!(self.members[index], Member::Absent) {
+                return Err(not_joined(rank));
+            }
+        }
+        check_event(&event)?;
         self.send(Item::Event(event));
+        Ok(())
     }
 
     /// All ranks have ended.
@@ -399,9 +409,14 @@ impl NodeState {
         joining.into_iter().for_each(|ticket| self.answer(ticket, outcome.clone()));
     }
 
-    /// A rank is to tell of an interval of its ops.
-    pub fn ask(&mut self, rank: usize, interval: pb::Interval) {
-        self.asks.insert(rank, interval);
+    /// What a rank is to tell, in the answer to its next heartbeat.
+    pub fn ask(&mut self, ask: pb::Ask) {
+        let all = self.asks.entry(ask.rank as usize).or_default();
+        all.ask = ask.interval.or(all.ask.take());
+        all.links.extend(ask.links);
+        all.links.sort_unstable();
+        all.links.dedup();
+        all.asked = all.asked.max(ask.asked);
     }
 
     /// The job has failed: every call that waits ends. Whether that was news.

@@ -67,6 +67,7 @@ fn a_difference_names_both_and_fails_the_job() {
         assert_eq!(text(state.join(request, Instant::now())), message);
         let Some(Item::Fail(fail)) = ups(&mut state).pop() else { panic!("no failure") };
         assert_eq!(serde_json::from_slice::<Failure>(&fail.failure).unwrap().message, message);
+        assert!(fail.r#final, "another start would bring the same programs");
     }
 }
 
@@ -173,11 +174,32 @@ fn silence_is_of_joined_ranks_only() {
 }
 
 #[test]
+fn names_sizes_and_members_are_checked_here() {
+    let mut state = joined(true);
+    assert_eq!(text(state.get(String::new(), true)), "a key or barrier name has 1 to 1024 bytes, not 0");
+    assert!(text(state.get("k".repeat(1025), false)).ends_with("not 1025"));
+    let event = |rank, topic: &str, bytes| pb::NodeEvent { rank, topic: topic.into(), text: "x".repeat(bytes) };
+    assert_eq!(text(state.publish(event(Some(4), "loss", 1))), "there is no rank 4 in a world of 4");
+    assert_eq!(text(state.publish(event(Some(2), "", 1))), "a topic has 1 to 256 bytes, not 0");
+    assert_eq!(
+        text(state.publish(event(Some(2), "loss", 65_537))),
+        "what is published as \"loss\" has 65537 bytes, more than 65536"
+    );
+    assert!(ups(&mut state).is_empty());
+    state.publish(event(Some(2), "loss", 65_536)).unwrap();
+    assert!(matches!(&ups(&mut state)[..], [Item::Event(_)]));
+    let mut absent = NodeState::new(0..2, 2, false);
+    assert_eq!(text(absent.publish(event(Some(1), "loss", 1))), "rank 1 has not joined the job");
+}
+
+#[test]
 fn what_the_root_asks_travels_with_a_heartbeat() {
     let mut state = joined(true);
     let beat = pb::HeartbeatRequest { rank: 3, ..Default::default() };
     let interval = pb::Interval { after: 4, to: 9 };
-    state.ask(3, interval);
-    assert_eq!(state.heartbeat(beat.clone(), Instant::now()).unwrap(), Some(interval));
-    assert_eq!(state.heartbeat(beat, Instant::now()).unwrap(), None);
+    let wanted = pb::HeartbeatReply { ask: Some(interval), links: vec![5, 7], asked: 2, ..Default::default() };
+    state.ask(pb::Ask { rank: 3, interval: Some(interval), links: vec![7], asked: 2 });
+    state.ask(pb::Ask { rank: 3, interval: None, links: vec![5, 7], asked: 1 });
+    assert_eq!(state.heartbeat(beat.clone(), Instant::now()).unwrap(), wanted);
+    assert_eq!(state.heartbeat(beat, Instant::now()).unwrap(), pb::HeartbeatReply::default());
 }

@@ -6,7 +6,7 @@
 //! ranks have ended: well, or because one failed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::time::{Duration, Instant};
 
 use oflow_proto::control as pb;
@@ -19,7 +19,8 @@ use super::board::{Board, Caller};
 use super::divergence::Streams;
 use super::limits::{difference, refused};
 use super::stall::{Finding, Stalls};
-use crate::control::{Failure, FailureKind};
+use super::transit::Transit;
+use crate::control::{Failure, FailureKind, MAX_WORLD};
 
 /// The node that the root itself is on.
 pub const OWN: u64 = 0;
@@ -31,13 +32,14 @@ const VERDICT: Duration = Duration::from_millis(100);
 const GOODBYE: Duration = Duration::from_millis(600);
 /// If we have not been woken for so long, silence of others says nothing about them.
 const OVERSLEPT: Duration = Duration::from_millis(1000);
-/// Most ranks of a job.
-const MAX_WORLD: usize = 1 << 20;
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
 
 /// How often the waits are looked at.
 const LOOK: Duration = Duration::from_millis(500);
+/// When those who wait for hosts are told for whom, at first and then again.
+const SAY_AFTER: Duration = Duration::from_secs(10);
+const SAY_AGAIN: Duration = Duration::from_secs(60);
 /// Topic of an event that is worth a line for the user.
 pub const WARNING: &str = "warning";
 
@@ -52,6 +54,8 @@ pub struct Plan {
     pub cost_model: Vec<u8>,
     /// How long to wait for more hosts once there are enough.
     pub settle: Duration,
+    /// How long to wait for as many hosts as are needed, at every start.
+    pub gather: Duration,
     /// How long ranks may wait for one that does not move.
     pub stall: Duration,
 }
@@ -62,6 +66,14 @@ struct Node {
     heard: Instant,
     /// Its part in the present start; none: it waits for a place.
     part: Option<Part>,
+}
+
+impl Node {
+    /// Its ranks in the present start.
+    fn ranks(&self) -> Option<Range<usize>> {
+        let first = self.part?.first_rank;
+        Some(first..first + self.hello.nproc as usize)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -85,11 +97,25 @@ struct Verdict {
 }
 
 enum Phase {
-    /// Waits for hosts; the last one came then.
-    Gathering(Instant),
+    /// Waits for hosts.
+    Gathering(Gathering),
     /// Until all hosts are done.
     Running,
     Over,
+}
+
+struct Gathering {
+    since: Instant,
+    /// When the last one came.
+    last: Instant,
+    /// When to say next who is missing.
+    say: Instant,
+}
+
+impl Gathering {
+    fn new(now: Instant) -> Phase {
+        Phase::Gathering(Gathering { since: now, last: now, say: now + SAY_AFTER })
+    }
 }
 
 /// The state of a job.
@@ -98,8 +124,8 @@ pub struct RootState {
     nodes: BTreeMap<u64, Node>,
     phase: Phase,
     restart: u32,
-    /// Hosts of the present start when it began.
-    size: usize,
+    /// Names of the hosts of the present start, or of the one before while hosts gather.
+    hosts: Vec<String>,
     /// Of the present start.
     board: Board,
     reference: Option<pb::JoinRequest>,
@@ -113,10 +139,13 @@ pub struct RootState {
     events: Vec<pb::NodeEvent>,
     streams: Streams,
     stalls: Stalls,
+    transit: Transit,
     /// When the waits were last looked at.
     looked: Instant,
     ticked: Instant,
     out: Vec<(u64, pb::Down)>,
+    /// Hosts to which nothing more is to be said.
+    closed: Vec<u64>,
 }
 
 impl RootState {
@@ -126,9 +155,9 @@ impl RootState {
         let mut root = RootState {
             plan,
             nodes: BTreeMap::from([(OWN, Node { hello: own, heard: now, part: None })]),
-            phase: Phase::Gathering(now),
+            phase: Gathering::new(now),
             restart: 0,
-            size: 0,
+            hosts: Vec::new(),
             board: Board::new(0),
             reference: None,
             candidates: Vec::new(),
@@ -140,9 +169,11 @@ impl RootState {
             events: Vec::new(),
             streams: Streams::default(),
             stalls,
+            transit: Transit::default(),
             looked: now,
             ticked: now,
             out: Vec::new(),
+            closed: Vec::new(),
         };
         root.begin_if_all_are_there(now);
         root
@@ -158,6 +189,11 @@ impl RootState {
             }
         }
         std::mem::take(&mut self.out)
+    }
+
+    /// Hosts that count as lost: after the messages that were taken nothing more is for them.
+    pub fn take_closed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.closed)
     }
 
     /// What ranks have told to be known here.
@@ -182,10 +218,17 @@ impl RootState {
 
     /// A host wants to take part.
     pub fn arrive(&mut self, id: u64, hello: pb::NodeHello, now: Instant) -> Result<(), Status> {
+        // It has not heard of its first attempt, which must not keep its place.
+        let again = |(id, n): (&u64, &Node)| (hello.instance != 0 && n.hello.instance == hello.instance).then_some(*id);
+        if let Some(before) = self.nodes.iter().find_map(again) {
+            self.lost(before, "it has attached a second time and does not know its part", now);
+        }
         self.check(&hello)?;
         self.nodes.insert(id, Node { hello, heard: now, part: None });
-        if let Phase::Gathering(last) = &mut self.phase {
-            *last = now;
+        match &mut self.phase {
+            Phase::Gathering(gathering) => gathering.last = now,
+            Phase::Running => self.send(id, Down::Note(self.no_place())),
+            Phase::Over => {}
         }
         self.begin_if_all_are_there(now);
         Ok(())
@@ -253,7 +296,7 @@ impl RootState {
 
     /// An item that a node sent. An error is the end of its stream.
     pub fn handle(&mut self, id: u64, item: Up, now: Instant) -> Result<(), Status> {
-        let Some(node) = self.nodes.get_mut(&id) else { return Ok(()) };
+        let Some(node) = self.nodes.get_mut(&id) else { return Err(Status::aborted("this host counts as lost")) };
         node.heard = now;
         if let Up::Beat(beat) = &item
             && beat.sent_ns != 0
@@ -298,6 +341,7 @@ impl RootState {
                 let rank = own(rank)?;
                 self.departures.push(rank);
                 self.stalls.left(rank);
+                self.transit.left(rank);
                 self.board.leave(rank);
             }
             Up::Gone(rank) => {
@@ -312,10 +356,14 @@ impl RootState {
                     self.streams.beat(&beat, now);
                     if !beat.marks_only {
                         self.stalls.beat(&beat, now);
+                        self.transit.beat(&beat, now);
                     }
                 }
             }
-            Up::Event(event) => self.events.push(event),
+            Up::Event(event) => {
+                event.rank.map(own).transpose()?;
+                self.events.push(event);
+            }
             Up::Done(code) => {
                 if let Some(part) = self.nodes.get_mut(&id).and_then(|n| n.part.as_mut()) {
                     part.done = Some(u8::try_from(code).unwrap_or(1));
@@ -346,17 +394,25 @@ impl RootState {
     pub fn lost(&mut self, id: u64, why: &str, now: Instant) {
         let Some(node) = self.nodes.remove(&id) else { return };
         self.board.forget(id);
+        self.closed.push(id);
+        let host = node.hello.host;
         if let (Some(part), false) = (node.part, matches!(self.phase, Phase::Over)) {
-            let (number, host) = (part.number, node.hello.host);
+            let number = part.number;
             // One whose ranks have all ended well has nothing left to do.
             if part.done.is_none() {
                 let message = format!("node {number} ({host}) is lost: {why}");
                 let failure = Failure::of_job(FailureKind::NodeLost, message);
+                // If it lives and is only not heard it is to know what has become of it.
+                let told = failure.to_json().into_bytes();
+                self.send(id, Down::Failed(pb::Failed { failure: told, code: Some(1), restarts: false }));
                 self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
             }
             // Its ranks will not end any more as far as we will hear.
             self.gone.extend(part.first_rank..part.first_rank + node.hello.nproc as usize);
             self.end_if_all_are_done(now);
+        } else if matches!(self.phase, Phase::Gathering(_)) {
+            let text = format!("{host} has gone again ({why}); {}", self.missing());
+            self.tell_all(|_| Down::Note(text.clone()));
         }
     }
 
@@ -383,12 +439,49 @@ impl RootState {
                 self.decide_now();
             }
         }
-        if let Phase::Gathering(last) = self.phase
-            && self.nodes.len() >= *self.plan.nodes.start()
-            && now.saturating_duration_since(last) >= self.plan.settle
-        {
-            self.begin(now);
+        self.gather(now);
+    }
+
+    /// Begins with fewer hosts than there may be, says who is missing, gives up: what is due.
+    fn gather(&mut self, now: Instant) {
+        let Phase::Gathering(Gathering { since, last, say }) = &mut self.phase else { return };
+        let waited = now.saturating_duration_since(*since);
+        if self.nodes.len() >= *self.plan.nodes.start() {
+            if now.saturating_duration_since(*last) >= self.plan.settle {
+                self.begin(now);
+            }
+        } else if waited >= self.plan.gather {
+            let text = format!("after {:.0} s the job cannot start: {}", waited.as_secs_f64(), self.missing());
+            let failure = Failure::of_job(FailureKind::NodeLost, text);
+            self.decide(Candidate { failure, code: None, is_final: true });
+        } else if now >= *say {
+            *say = now + SAY_AGAIN;
+            let text = format!("waiting for {:.0} s: {}", waited.as_secs_f64(), self.missing());
+            self.tell_all(|_| Down::Note(text.clone()));
         }
+    }
+
+    /// Who is there and who is not, while hosts gather.
+    fn missing(&self) -> String {
+        let (there, least) = (self.nodes.len(), *self.plan.nodes.start());
+        let names: Vec<&str> = self.nodes.values().map(|n| n.hello.host.as_str()).collect();
+        let mut gone = self.hosts.clone();
+        for name in &names {
+            if let Some(i) = gone.iter().position(|g| g == name) {
+                gone.remove(i);
+            }
+        }
+        let gone = match gone.is_empty() {
+            true => String::new(),
+            false => format!("; of those of the last start {} has not come back", gone.join(", ")),
+        };
+        format!("{there} of at least {least} hosts there ({}){gone}", names.join(", "))
+    }
+
+    /// What is said to a host that comes while the job runs.
+    fn no_place(&self) -> String {
+        let hosts = self.parts().count();
+        format!("the job runs on {hosts} hosts already; this one waits and takes part when the ranks are started again")
     }
 
     /// A node tells of a failure. What ranks say of a divergence is held back until the first op that differs is known.
@@ -409,26 +502,36 @@ impl RootState {
             return;
         }
         for (rank, interval) in self.streams.asks() {
-            let nodes = self.nodes.iter().filter_map(|(id, n)| Some((*id, n.part?.first_rank, n.hello.nproc as usize)));
-            let home = nodes.filter(|(_, first, n)| (*first..first + n).contains(&rank)).map(|(id, ..)| id).next();
-            if let Some(id) = home {
-                self.send(id, Down::Ask(pb::Ask { rank: rank as u32, interval: Some(interval) }));
-            }
+            self.ask(pb::Ask { rank: rank as u32, interval: Some(interval), ..Default::default() });
         }
+        let nodes = &self.nodes;
+        let name = |rank| {
+            let host = nodes.values().find(|n| n.ranks().is_some_and(|ranks| ranks.contains(&rank)));
+            format!("rank {rank} on {}", host.map_or("a lost host", |n| n.hello.host.as_str()))
+        };
+        let mut found = self.transit.look(now, name);
+        self.transit.take_asks().into_iter().for_each(|ask| self.ask(ask));
         if let Some(failure) = self.streams.verdict(now) {
             self.fail(Candidate { failure, code: None, is_final: false }, now);
         } else if now.saturating_duration_since(self.looked) >= LOOK {
             self.looked = now;
-            for finding in self.stalls.look(now) {
-                match finding {
-                    Finding::Warning(text) => {
-                        self.events.push(pb::NodeEvent { rank: None, topic: WARNING.into(), text });
-                    }
-                    Finding::Failure(failure) => {
-                        self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
-                    }
+            found.extend(self.stalls.look(now));
+        }
+        for finding in found {
+            match finding {
+                Finding::Warning(text) => {
+                    self.events.push(pb::NodeEvent { rank: None, topic: WARNING.into(), text });
                 }
+                Finding::Failure(failure) => self.fail(Candidate { failure, code: Some(1), is_final: false }, now),
             }
+        }
+    }
+
+    /// Asks a rank something.
+    fn ask(&mut self, ask: pb::Ask) {
+        let here = |n: &Node| n.ranks().is_some_and(|ranks| ranks.contains(&(ask.rank as usize)));
+        if let Some(id) = self.nodes.iter().find_map(|(id, n)| here(n).then_some(*id)) {
+            self.send(id, Down::Ask(ask));
         }
     }
 
@@ -509,9 +612,14 @@ impl RootState {
         if verdict.restarts && enough {
             self.restart += 1;
             self.nodes.values_mut().for_each(|n| n.part = None);
-            self.phase = Phase::Gathering(now);
+            self.phase = Gathering::new(now);
+            self.verdict = None;
             // As before; where one is lost another may come.
-            return if self.nodes.len() >= self.size { self.begin(now) } else { self.begin_if_all_are_there(now) };
+            return if self.nodes.len() >= self.hosts.len() {
+                self.begin(now)
+            } else {
+                self.begin_if_all_are_there(now)
+            };
         }
         // Whose rank it was knows the code best.
         let culprit = verdict.failure.rank;
@@ -562,11 +670,12 @@ impl RootState {
             }
         }
         let world = first_rank;
-        self.size = ids.len();
+        self.hosts = ids.iter().filter_map(|id| Some(self.nodes.get(id)?.hello.host.clone())).collect();
         self.phase = Phase::Running;
         self.board = Board::new(world);
         self.streams = Streams::default();
         self.stalls = Stalls::new(self.plan.stall);
+        self.transit = Transit::default();
         self.reference = None;
         self.candidates.clear();
         self.failing = None;
@@ -586,6 +695,12 @@ impl RootState {
                 cost_model: self.plan.cost_model.clone(),
             };
             self.send(*id, Down::Begin(begin));
+        }
+        // Who has no place may get one in the next start, if there is to be one.
+        let spares: Vec<u64> = self.nodes.keys().copied().filter(|id| !ids.contains(id)).collect();
+        for id in spares {
+            let item = if self.may_restart() { Down::Note(self.no_place()) } else { Down::Over(0) };
+            self.send(id, item);
         }
     }
 

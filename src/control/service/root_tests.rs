@@ -9,6 +9,7 @@ fn hello(host: &str, nproc: u32, nodes: RangeInclusive<usize>) -> pb::NodeHello 
         program: 7,
         min_nodes: *nodes.start() as u32,
         max_nodes: *nodes.end() as u32,
+        instance: 0,
     }
 }
 
@@ -26,6 +27,7 @@ impl Job {
             max_restarts,
             cost_model: b"m".to_vec(),
             settle: Duration::from_secs(5),
+            gather: Duration::from_secs(600),
             stall: Duration::from_secs(300),
         };
         let now = Instant::now();
@@ -73,7 +75,10 @@ impl Job {
     fn failed(&mut self) -> Option<(String, bool, Vec<u64>)> {
         let mut told: Option<(String, bool, Vec<u64>)> = None;
         for (id, item) in self.out() {
-            if let Down::Failed(failed) = item {
+            // What a lost host is told it may never hear.
+            if let Down::Failed(failed) = item
+                && self.root.nodes.contains_key(&id)
+            {
                 let failure: Failure = serde_json::from_slice(&failed.failure).unwrap();
                 told.get_or_insert((failure.message, failed.restarts, vec![])).2.push(id);
             }
@@ -139,7 +144,7 @@ fn a_host_that_does_not_fit_is_refused_and_both_are_named() {
 fn with_a_range_it_begins_with_fewer_after_a_while() {
     let mut job = Job::new(2..=4, 0);
     job.pass(Duration::from_secs(20));
-    assert!(job.out().is_empty(), "one is not enough");
+    assert!(parts(job.out()).is_empty(), "one is not enough");
     job.come(1, "b", 1).unwrap();
     job.pass(Duration::from_secs(4));
     job.come(2, "c", 1).unwrap();
@@ -340,4 +345,151 @@ fn answers_go_to_each_host_in_one_item() {
         .map(|(id, i)| (*id, if let Down::Answer(a) = i { a.tickets.clone() } else { panic!("{i:?}") }))
         .collect();
     assert_eq!(tickets, [(0, vec![0, 1]), (1, vec![2]), (2, vec![3, 4, 5])]);
+}
+
+fn notes(job: &mut Job) -> Vec<(u64, String)> {
+    job.out()
+        .into_iter()
+        .filter_map(|(id, item)| if let Down::Note(text) = item { Some((id, text)) } else { None })
+        .collect()
+}
+
+#[test]
+fn who_waits_for_hosts_hears_for_whom_and_not_for_ever() {
+    let mut job = Job::new(3..=3, 0);
+    job.come(1, "b", 1).unwrap();
+    job.pass(Duration::from_millis(9900));
+    assert_eq!(notes(&mut job), []);
+    job.pass(Duration::from_millis(200));
+    let text = "waiting for 10 s: 2 of at least 3 hosts there (a, b)".to_string();
+    assert_eq!(notes(&mut job), [(0, text.clone()), (1, text)]);
+    job.pass(Duration::from_secs(59));
+    assert_eq!(notes(&mut job), []);
+    job.pass(Duration::from_secs(2));
+    assert_eq!(notes(&mut job)[0].1, "waiting for 70 s: 2 of at least 3 hosts there (a, b)");
+    job.pass(Duration::from_secs(530));
+    let (told, restarts, to) = job.failed().unwrap();
+    assert_eq!((restarts, to), (false, vec![0, 1]));
+    assert_eq!(told, "after 600 s the job cannot start: 2 of at least 3 hosts there (a, b)");
+    assert_eq!(message(job.come(2, "c", 3)), "the job is over");
+}
+
+#[test]
+fn a_restart_that_waits_says_who_has_not_come_back() {
+    let mut job = Job::of_three(1, 2);
+    job.fail(0, 0, FailureKind::Exited, 5);
+    job.pass(Duration::from_secs(1));
+    assert!(job.failed().unwrap().1, "it is to start again");
+    // Two of the three go while the last one still ends its ranks.
+    job.up(0, Up::Done(5));
+    job.up(1, Up::Done(5));
+    job.root.lost(2, "its oflaunch has ended", job.now);
+    assert!(matches!(job.root.phase, Phase::Gathering(_)));
+    job.out();
+    job.root.lost(1, "its oflaunch has ended", job.now);
+    let text = "b has gone again (its oflaunch has ended); 1 of at least 2 hosts there (a); of those of the last start b, c has not come back";
+    assert_eq!(notes(&mut job), [(0, text.to_string())]);
+    job.pass(Duration::from_millis(10_100));
+    assert!(notes(&mut job)[0].1.starts_with("waiting for 10 s: 1 of at least 2 hosts there (a); of those"));
+    job.pass(Duration::from_secs(600));
+    let (told, restarts, to) = job.failed().unwrap();
+    assert!(told.starts_with("after 600 s the job cannot start: ") && !restarts && to == [0], "{told}");
+    // Somebody comes in time in another job.
+    let mut job = Job::of_three(1, 2);
+    job.fail(0, 0, FailureKind::Exited, 5);
+    job.pass(Duration::from_secs(1));
+    job.up(0, Up::Done(5));
+    job.up(1, Up::Done(5));
+    job.root.lost(2, "gone", job.now);
+    job.root.lost(1, "gone", job.now);
+    job.out();
+    job.come(7, "d", 1).unwrap();
+    job.pass(Duration::from_secs(6));
+    assert_eq!(parts(job.out()), [(0, 0, 0, 3), (7, 1, 2, 3)]);
+}
+
+#[test]
+fn a_spare_host_is_told_what_it_waits_for() {
+    let mut job = Job::of_three(1, 3);
+    job.come(3, "d", 1).unwrap();
+    let text = "the job runs on 3 hosts already; this one waits and takes part when the ranks are started again";
+    assert_eq!(notes(&mut job), [(3, text.to_string())]);
+    job.fail(0, 0, FailureKind::Exited, 5);
+    job.pass(Duration::from_secs(1));
+    for id in 0..3 {
+        job.up(id, Up::Done(5));
+    }
+    // There is no further start in which it could take part.
+    let out = job.out();
+    assert!(out.contains(&(3, Down::Over(0))), "{out:?}");
+    assert_eq!(parts(out).len(), 3);
+}
+
+#[test]
+fn a_host_whose_first_attempt_was_lost_on_the_way_keeps_its_number() {
+    let mut job = Job::new(3..=3, 0);
+    let wants = |instance| pb::NodeHello { node_rank: Some(1), instance, ..hello("b", 1, 3..=3) };
+    job.root.arrive(1, wants(77), job.now).unwrap();
+    assert_eq!(message(job.root.arrive(2, wants(78), job.now)), "b is node 1 already; b was started as that too");
+    job.root.arrive(3, wants(77), job.now).unwrap();
+    assert_eq!(job.root.take_closed(), [1]);
+    assert_eq!(job.root.handle(1, Up::Left(2), job.now).unwrap_err().message(), "this host counts as lost");
+    job.come(4, "c", 3).unwrap();
+    assert_eq!(parts(job.out()), [(0, 0, 0, 6), (3, 1, 2, 6), (4, 2, 3, 6)]);
+    // Later it is a host that has lost its part.
+    assert!(job.root.arrive(5, wants(77), job.now).is_err());
+    job.pass(Duration::from_secs(1));
+    let (told, ..) = job.failed().unwrap();
+    assert_eq!(told, "node 1 (b) is lost: it has attached a second time and does not know its part");
+}
+
+#[test]
+fn a_silent_host_that_lives_hears_that_it_counts_as_lost() {
+    let mut job = Job::of_three(0, 3);
+    job.root.nodes.get_mut(&2).unwrap().heard = job.now - LOST_AFTER - Duration::from_millis(1);
+    job.root.tick(job.now);
+    let told = job.out().into_iter().any(|(id, item)| id == 2 && matches!(item, Down::Failed(_)));
+    assert!(told);
+    assert_eq!(job.root.take_closed(), [2]);
+}
+
+#[test]
+fn bytes_that_a_link_holds_back_end_the_job() {
+    let mut job = Job::of_three(0, 3);
+    let mut asked = [0; 3];
+    for step in 0..20 {
+        for (id, rank, peer) in [(0, 0, 2), (1, 2, 0)] {
+            let (sent, received) = if rank == 0 { (1000, 500) } else { (500, 400) };
+            let link = pb::LinkEnd { peer, sent, sent_ms: step * 250, received, looks: step };
+            let call = "all_reduce of 'sum' #5 (train.rs:9)".to_string();
+            let wait = pb::Wait { ranks: vec![peer], call, since_ms: step * 250 };
+            let beat = pb::HeartbeatRequest {
+                rank,
+                wait: Some(wait),
+                links: vec![link],
+                asked: asked[rank as usize],
+                ..Default::default()
+            };
+            job.up(id, Up::Beat(pb::NodeBeat { sent_ns: 0, ranks: vec![beat] }));
+        }
+        job.pass(Duration::from_millis(250));
+        for (id, item) in job.out() {
+            match item {
+                Down::Ask(ask) => {
+                    assert_eq!(id, u64::from(ask.rank / 2));
+                    asked[ask.rank as usize] = ask.asked.max(asked[ask.rank as usize]);
+                }
+                Down::Failed(failed) => {
+                    let failure: Failure = serde_json::from_slice(&failed.failure).unwrap();
+                    assert_eq!(failure.kind, FailureKind::LinkLost);
+                    let start = "the link from rank 0 on a to rank 2 on b is lost: 600 of the bytes";
+                    assert!(failure.message.starts_with(start), "{failure}");
+                    assert!((12..18).contains(&step), "after {step} quarters of a second");
+                    return;
+                }
+                _ => {}
+            }
+        }
+    }
+    panic!("nothing was said");
 }

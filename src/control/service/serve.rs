@@ -77,7 +77,7 @@ impl Ranks {
         let address = listener.local_addr().map_err(cannot)?;
         let _runtime = core.runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        let incoming = guard::incoming(listener, state.members(), core.log.clone());
+        let incoming = guard::incoming(listener, state.members(), false, core.log.clone());
         let (shutdown, over) = oneshot::channel::<()>();
         let ranks = Arc::new(Ranks {
             inner: Mutex::new(Inner { state, waiting: BTreeMap::new() }),
@@ -256,9 +256,9 @@ impl Control for Served {
     async fn heartbeat(&self, request: Request<pb::HeartbeatRequest>) -> Result<Response<pb::HeartbeatReply>, Status> {
         let ranks = self.ranks()?;
         let request = request.into_inner();
-        let ask = ranks.apply(|s| s.heartbeat(request, Instant::now()))?;
+        let asks = ranks.apply(|s| s.heartbeat(request, Instant::now()))?;
         let clock_offset_ns = ranks.core.upgrade().map_or(0, |core| core.clock_offset());
-        Ok(Response::new(pb::HeartbeatReply { ask, clock_offset_ns }))
+        Ok(Response::new(pb::HeartbeatReply { clock_offset_ns, ..asks }))
     }
 
     async fn watch(&self, _request: Request<pb::WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
@@ -304,7 +304,7 @@ impl Control for Served {
 
     async fn publish(&self, request: Request<pb::PublishRequest>) -> Result<Response<pb::PublishReply>, Status> {
         let pb::PublishRequest { rank, topic, text } = request.into_inner();
-        self.ranks()?.change(|s| s.publish(pb::NodeEvent { rank: Some(rank), topic, text }));
+        self.ranks()?.change(|s| s.publish(pb::NodeEvent { rank: Some(rank), topic, text }))?;
         Ok(Response::new(pb::PublishReply {}))
     }
 

@@ -40,7 +40,9 @@ struct View {
     heard: Instant,
     progress: u64,
     calls: u64,
-    /// When progress or calls last changed, and the clocks of the rank then.
+    /// Of work beside the ops.
+    steps: u64,
+    /// When one of these last changed, and the clocks of the rank then.
     moved: Instant,
     cpu_ms: [u64; 2],
     queued_ms: [u64; 2],
@@ -74,6 +76,7 @@ impl Stalls {
             heard: now,
             progress: beat.progress,
             calls: beat.calls,
+            steps: beat.moved,
             moved: issued,
             cpu_ms: [beat.cpu_ms; 2],
             queued_ms: [beat.queued_ms; 2],
@@ -83,10 +86,12 @@ impl Stalls {
             window: (now, beat.waited_ms, beat.calls),
             waited_ms: beat.waited_ms,
         });
-        if (view.progress, view.calls) != (beat.progress, beat.calls) {
-            // A collective of an older op ended just now at the latest.
-            view.moved = if view.progress == beat.progress { now } else { issued.max(view.moved) };
-            (view.progress, view.calls) = (beat.progress, beat.calls);
+        let beside = view.calls != beat.calls || view.steps != beat.moved;
+        if view.progress != beat.progress || beside {
+            // A collective of an older op ended, or a piece of a file was written, just now at the latest.
+            let fresh = view.progress == beat.progress || view.steps != beat.moved;
+            view.moved = if fresh { now } else { issued.max(view.moved) };
+            (view.progress, view.calls, view.steps) = (beat.progress, beat.calls, beat.moved);
             (view.cpu_ms, view.queued_ms) = ([beat.cpu_ms; 2], [beat.queued_ms; 2]);
             self.warned.remove(&rank);
         }
@@ -348,6 +353,24 @@ mod tests {
             stalls.beat(&beat(1, 4 + t, None), now);
             assert_eq!(stalls.look(now), []);
         }
+    }
+
+    #[test]
+    fn who_writes_a_file_for_long_does_not_stall_until_it_hangs() {
+        let (start, mut stalls) = (Instant::now(), Stalls::new(20 * S));
+        let mut all = vec![];
+        for t in 0..200u64 {
+            let now = start + t as u32 * S;
+            let ms = t * 1000;
+            stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
+            // A piece every four seconds, the last one after a hundred.
+            let moved = t.min(100) / 4;
+            stalls.beat(&pb::HeartbeatRequest { moved, last_ms: ms, ..beat(1, 4, None) }, now);
+            all.extend(stalls.look(now).into_iter().map(|f| (t, f)));
+        }
+        let failures: Vec<u64> =
+            all.iter().filter(|(_, f)| matches!(f, Finding::Failure(_))).map(|(t, _)| *t).collect();
+        assert_eq!((failures[0], all[0].0), (120, 105), "{all:?}");
     }
 
     #[test]

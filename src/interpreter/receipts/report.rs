@@ -131,7 +131,7 @@ impl ReportLine {
     /// interrupted would outweigh many.
     fn compared(&self) -> Option<(f64, f64)> {
         let (p, m) = (self.predicted_ps?, self.measured?);
-        Some((p as f64 / 1e3 * m.count as f64 / self.count.max(1) as f64, (m.median_ns * m.count) as f64))
+        Some((p as f64 / 1e3 * m.count as f64 / self.count.max(1) as f64, m.median_ns as f64 * m.count as f64))
     }
 }
 
@@ -142,13 +142,15 @@ impl Report {
             same.sort_by_key(|l| std::cmp::Reverse(l.count));
             let mut sum = same.remove(0);
             for l in same {
-                sum.count += l.count;
-                sum.bytes += l.bytes;
-                l.links.iter().for_each(|(k, b)| *sum.links.entry(*k).or_insert(0) += b);
+                sum.count = sum.count.saturating_add(l.count);
+                sum.bytes = sum.bytes.saturating_add(l.bytes);
+                l.links.iter().for_each(|(k, b)| add(sum.links.entry(*k).or_insert(0), *b));
                 sum.predicted_ps = sum.predicted_ps.zip(l.predicted_ps).map(|(a, b)| a.saturating_add(b));
                 sum.measured = match (sum.measured, l.measured) {
                     (Some(a), Some(b)) => {
-                        Some(Measured { count: a.count + b.count, total_ns: a.total_ns + b.total_ns, ..a })
+                        let (count, total_ns) =
+                            (a.count.saturating_add(b.count), a.total_ns.saturating_add(b.total_ns));
+                        Some(Measured { count, total_ns, ..a })
                     }
                     (a, b) => a.or(b),
                 };
@@ -186,19 +188,19 @@ impl Report {
 
     /// Boxings (and collectives without a plan).
     pub fn count(&self) -> u64 {
-        self.lines.iter().map(|l| l.count).sum()
+        sum(self.lines.iter().map(|l| Some(l.count))).unwrap_or(0)
     }
 
     /// Bytes that all ranks together sent.
     pub fn bytes(&self) -> u64 {
-        self.lines.iter().map(|l| l.bytes).sum()
+        sum(self.lines.iter().map(|l| Some(l.bytes))).unwrap_or(0)
     }
 
     /// The same by kind of link; collectives without a plan are not in it.
     pub fn bytes_by_link(&self) -> BTreeMap<LinkKind, u64> {
         let mut sum = BTreeMap::new();
         for (kind, bytes) in self.lines.iter().flat_map(|l| &l.links) {
-            *sum.entry(*kind).or_insert(0) += bytes;
+            add(sum.entry(*kind).or_insert(0), *bytes);
         }
         sum
     }
@@ -210,7 +212,7 @@ impl Report {
 
     /// What all of it took.
     pub fn measured(&self) -> Duration {
-        Duration::from_nanos(self.lines.iter().filter_map(|l| l.measured).map(|m| m.total_ns).sum())
+        Duration::from_nanos(sum(self.lines.iter().map(|l| l.measured.map(|m| m.total_ns))).unwrap_or(0))
     }
 
     /// Measured over predicted time, of what has both; none if nothing has. Of equal boxings each counts as the median.
@@ -262,6 +264,11 @@ impl fmt::Display for Row {
     }
 }
 
+/// Adds up: a report that another process wrote may hold any numbers.
+fn add(to: &mut u64, more: u64) {
+    *to = to.saturating_add(more);
+}
+
 /// The sum of rows that have something.
 fn sum(values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.flatten().reduce(u64::saturating_add)
@@ -292,7 +299,8 @@ impl fmt::Display for Report {
         for place in self.lines.chunk_by(|a, b| (&a.file, a.line) == (&b.file, b.line)) {
             let predicted = sum(place.iter().map(|l| l.predicted_ps));
             let measured = sum(place.iter().map(|l| l.measured.map(|m| m.total_ns)));
-            let (count, bytes) = place.iter().fold((0, 0), |(c, b), l| (c + l.count, b + l.bytes));
+            let count = sum(place.iter().map(|l| Some(l.count))).unwrap_or(0);
+            let bytes = sum(place.iter().map(|l| Some(l.bytes))).unwrap_or(0);
             writeln!(f, "{}  {}:{}", Row(count, bytes, predicted, measured, None), place[0].file, place[0].line)?;
             for l in place {
                 let (total, median) = (l.measured.map(|m| m.total_ns), l.measured.map(|m| m.median_ns));

@@ -37,6 +37,22 @@ fn plans_made_anew_are_one_line() {
 }
 
 #[test]
+fn a_report_of_any_numbers_is_added_up() {
+    let most = ReportLine {
+        bytes: u64::MAX,
+        links: BTreeMap::from([(LinkKind::SameHost, u64::MAX)]),
+        predicted_ps: Some(u64::MAX),
+        ..line("add", 1, Some((u64::MAX, u64::MAX)))
+    };
+    let most = ReportLine { count: u64::MAX, ..most };
+    let other = ReportLine { op: "relu".into(), ..most.clone() };
+    let r = of_rank(0, vec![most.clone(), most, other]);
+    assert_eq!((r.count(), r.bytes(), r.measured().as_nanos()), (u64::MAX, u64::MAX, u64::MAX.into()));
+    let text = Report::merge([r.clone(), r]).to_string();
+    assert!(text.contains("in all"), "{text}");
+}
+
+#[test]
 fn ranks_are_merged_by_the_median_and_bytes_are_not_added_again() {
     let ranks = [(1, 30), (0, 20), (2, 90)].map(|(r, t)| of_rank(r, vec![line("add", 2, Some((t / 2, t)))]));
     let r = Report::merge(ranks);

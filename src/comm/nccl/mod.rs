@@ -10,15 +10,21 @@
 //! the GPU; so a thread ([`Guard`]) watches the communicators of a rank and aborts them when NCCL reports an error or the
 //! transport says that a member is gone ([`Pulse`]). What waited on the stream then returns, and [`Guard::failure`] says why.
 
-use super::{DType, ReduceOp};
+mod guard;
+mod work;
+
+pub use guard::Guard;
+
+use super::{Collective, Communicator, DType, ReduceOp, Tag};
 use crate::error::{Error, Result};
 use cudarc::nccl::sys::{self, ncclResult_t as Status};
 use oflow_kernels::cuda::probe::probe;
-use oflow_kernels::cuda::{Event, Gpu, Stream};
+use oflow_kernels::cuda::{Gpu, Stream};
+use smallvec::SmallVec;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use work::{What, Work};
 
 /// How a transport tells that its world has failed. Asked from other threads while collectives run.
 pub trait Pulse: Send + Sync {
@@ -30,6 +36,23 @@ pub trait Pulse: Send + Sync {
     fn waits_for(&self) -> Option<usize> {
         None
     }
+    /// This rank's end of the connection with a rank of another host, where there is one.
+    fn link(&self, _rank: usize) -> Option<LinkEnd> {
+        None
+    }
+}
+
+/// What one end of a connection has seen of it. Counts are of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkEnd {
+    /// Taken by this end's kernel on the way to the other.
+    pub sent: u64,
+    /// For how long nothing more has been sent.
+    pub quiet: Duration,
+    /// Read from the other end.
+    pub received: u64,
+    /// How often this end has looked since it last read something, a few times a second, and found nothing.
+    pub looks: u64,
 }
 
 /// What the members of a communicator find each other by.
@@ -127,16 +150,18 @@ pub struct NcclComm {
     gpu: Arc<Gpu>,
     /// World ranks of the members, in order.
     ranks: Vec<usize>,
+    /// This rank's number among them.
+    me: usize,
     /// None once it has been aborted.
     raw: Mutex<Option<Raw>>,
     why: Mutex<Option<String>>,
-    /// After the work of the last call.
-    last: Event,
+    work: Work,
     pulse: Arc<dyn Pulse>,
 }
 
 impl NcclComm {
-    /// Joins the communicator of that id as member `me` of `ranks`, all of which call this.
+    /// Joins the communicator of that id as member `me` of `ranks`, all of which call this. `host` is the ranks' other way to
+    /// each other: its pulse is watched, its log is written, there the joining is a barrier.
     ///
     /// # Errors
     /// What NCCL reports, or why a member will not come.
@@ -145,10 +170,9 @@ impl NcclComm {
         id: &NcclId,
         ranks: &[usize],
         me: usize,
-        pulse: Arc<dyn Pulse>,
+        (host, tag): (&dyn Communicator, &Tag),
     ) -> Result<Arc<NcclComm>> {
         gpu.bind()?;
-        let last = Event::new(gpu, false)?;
         let id = sys::ncclUniqueId { internal: id.map(|b| b as c_char) };
         let mut config = Config::non_blocking();
         let mut raw: sys::ncclComm_t = std::ptr::null_mut();
@@ -161,12 +185,15 @@ impl NcclComm {
         let comm = Arc::new(NcclComm {
             gpu: gpu.clone(),
             ranks: ranks.to_vec(),
+            me,
             raw: Mutex::new(Some(Raw(raw))),
             why: Mutex::default(),
-            last,
-            pulse,
+            work: Work::new(host.log()),
+            pulse: host.pulse(),
         });
-        comm.settle("starting an NCCL communicator", status, Some(Instant::now() + START_TIMEOUT))?;
+        let until = Instant::now() + START_TIMEOUT;
+        let joining = || comm.settle("starting an NCCL communicator", status, Some(until));
+        comm.work.at_once((Collective::Barrier, tag, ranks, 0), joining)?;
         Ok(comm)
     }
 
@@ -187,10 +214,12 @@ impl NcclComm {
         to: *mut u8,
         count: usize,
         (dtype, op): (DType, ReduceOp),
+        tag: &Tag,
     ) -> Result<()> {
         let (d, o) = (data_type(dtype)?, reduction(dtype, op));
+        let what = (Collective::AllReduce, tag, &self.ranks[..], count * dtype.size());
         // SAFETY: by this function's contract.
-        self.call(stream, "ncclAllReduce", |c| unsafe {
+        self.call(stream, "ncclAllReduce", what, |c| unsafe {
             sys::ncclAllReduce(from.cast(), to.cast(), count, d, o, c, raw_stream(stream))
         })
     }
@@ -206,10 +235,12 @@ impl NcclComm {
         to: *mut u8,
         count: usize,
         (dtype, op): (DType, ReduceOp),
+        tag: &Tag,
     ) -> Result<()> {
         let (d, o) = (data_type(dtype)?, reduction(dtype, op));
+        let what = (Collective::ReduceScatter, tag, &self.ranks[..], count * dtype.size() * self.ranks.len());
         // SAFETY: by this function's contract.
-        self.call(stream, "ncclReduceScatter", |c| unsafe {
+        self.call(stream, "ncclReduceScatter", what, |c| unsafe {
             sys::ncclReduceScatter(from.cast(), to.cast(), count, d, o, c, raw_stream(stream))
         })
     }
@@ -218,10 +249,18 @@ impl NcclComm {
     ///
     /// # Safety
     /// As [`all_reduce`](Self::all_reduce).
-    pub unsafe fn all_gather(&self, stream: &Stream, from: *const u8, to: *mut u8, bytes: usize) -> Result<()> {
+    pub unsafe fn all_gather(
+        &self,
+        stream: &Stream,
+        from: *const u8,
+        to: *mut u8,
+        bytes: usize,
+        tag: &Tag,
+    ) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
+        let what = (Collective::AllGather, tag, &self.ranks[..], bytes * self.ranks.len());
         // SAFETY: by this function's contract.
-        self.call(stream, "ncclAllGather", |c| unsafe {
+        self.call(stream, "ncclAllGather", what, |c| unsafe {
             sys::ncclAllGather(from.cast(), to.cast(), bytes, d, c, raw_stream(stream))
         })
     }
@@ -230,10 +269,11 @@ impl NcclComm {
     ///
     /// # Safety
     /// As [`all_reduce`](Self::all_reduce).
-    pub unsafe fn broadcast(&self, stream: &Stream, buf: *mut u8, bytes: usize, root: usize) -> Result<()> {
+    pub unsafe fn broadcast(&self, stream: &Stream, buf: *mut u8, bytes: usize, root: usize, tag: &Tag) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
+        let what = (Collective::Broadcast, tag, &self.ranks[..], bytes);
         // SAFETY: by this function's contract.
-        self.call(stream, "ncclBroadcast", |c| unsafe {
+        self.call(stream, "ncclBroadcast", what, |c| unsafe {
             sys::ncclBroadcast(buf.cast(), buf.cast(), bytes, d, root as c_int, c, raw_stream(stream))
         })
     }
@@ -247,9 +287,16 @@ impl NcclComm {
         stream: &Stream,
         sends: &[(usize, *const u8, usize)],
         receives: &[(usize, *mut u8, usize)],
+        tag: &Tag,
     ) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
-        self.call(stream, "ncclSend and ncclRecv", |c| {
+        let ends = sends.iter().map(|m| m.0).chain(receives.iter().map(|m| m.0)).chain([self.me]);
+        let mut ranks: SmallVec<[usize; 16]> = ends.map(|member| self.ranks[member]).collect();
+        ranks.sort_unstable();
+        ranks.dedup();
+        let (out, back) = (sends.iter().map(|m| m.2).sum(), receives.iter().map(|m| m.2).sum::<usize>());
+        let what = (Collective::Exchange, tag, &ranks[..], back.max(out));
+        self.call(stream, "ncclSend and ncclRecv", what, |c| {
             let mut worst = Status::ncclSuccess;
             let mut note = |s: Status| {
                 if worst == Status::ncclSuccess || worst == Status::ncclInProgress {
@@ -272,20 +319,29 @@ impl NcclComm {
         })
     }
 
-    fn call(&self, stream: &Stream, what: &str, run: impl FnOnce(sys::ncclComm_t) -> Status) -> Result<()> {
+    fn call(
+        &self,
+        stream: &Stream,
+        name: &str,
+        what: What<'_>,
+        run: impl FnOnce(sys::ncclComm_t) -> Status,
+    ) -> Result<()> {
         self.gpu.bind()?;
-        let status = {
-            let raw = self.lock();
-            run(raw.as_ref().ok_or_else(|| self.lost())?.0)
+        let call = self.work.begin(&self.gpu, stream, what)?;
+        let put = || {
+            let status = {
+                let raw = self.lock();
+                run(raw.as_ref().ok_or_else(|| self.lost())?.0)
+            };
+            self.settle(name, status, None)
         };
-        self.settle(what, status, None)?;
-        Ok(self.last.record(stream)?)
-    }
-
-    /// Whether work of it is still on the stream.
-    fn is_busy(&self) -> bool {
-        // An event that cannot be asked is that of a broken device, which others report.
-        !self.last.reached().unwrap_or(true)
+        match put() {
+            Ok(()) => self.work.issued(call, stream),
+            Err(e) => {
+                self.work.refused(&call);
+                Err(e)
+            }
+        }
     }
 
     /// Waits until a call has been accepted: its work is then on the stream.
@@ -343,6 +399,8 @@ impl NcclComm {
     fn abort(&self, why: &str) {
         let raw = self.lock().take();
         if let Some(raw) = raw {
+            // Before its work ends, which then looks as if it had been done.
+            self.work.give_up();
             self.why.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(|| why.to_string());
             let _bound = self.gpu.bind();
             // SAFETY: a live communicator, which nobody else can reach any more.
@@ -369,13 +427,13 @@ impl Drop for NcclComm {
         }
         // What is still on the stream gets its time, unless a member of it has gone.
         let mut missed = None;
-        while self.is_busy() && self.pulse.failure().is_none() {
+        while self.work.is_busy() && self.pulse.failure().is_none() {
             if self.left().is_some() && missed.get_or_insert_with(Instant::now).elapsed() > GRACE {
                 break;
             }
             std::thread::sleep(Duration::from_micros(500));
         }
-        let until = Instant::now() + if self.is_busy() { Duration::ZERO } else { END_TIMEOUT };
+        let until = Instant::now() + if self.work.is_busy() { Duration::ZERO } else { END_TIMEOUT };
         // SAFETY: a live communicator, until it is destroyed or aborted below, once.
         unsafe {
             let mut status = sys::ncclCommFinalize(raw);
@@ -426,101 +484,6 @@ fn reduction(dtype: DType, op: ReduceOp) -> sys::ncclRedOp_t {
 /// Whether NCCL reduces as the other transports do. Its float maximum drops NaN, where ours keeps it.
 pub fn reduces(dtype: DType, op: ReduceOp) -> bool {
     op == ReduceOp::Sum || !dtype.is_float()
-}
-
-/// Watches the communicators of a rank, on a thread that starts with the first one.
-#[derive(Default)]
-pub struct Guard {
-    shared: Arc<Watched>,
-    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
-}
-
-#[derive(Default)]
-struct Watched {
-    comms: Mutex<Vec<Weak<NcclComm>>>,
-    failure: Mutex<Option<Error>>,
-    has_failed: AtomicBool,
-    stop: AtomicBool,
-}
-
-impl Watched {
-    fn fail(&self, e: Error) {
-        let why = e.message().to_string();
-        // Told before anything is aborted: what waits on the stream goes on at once then, and must not take what an unfinished
-        // collective has left for its result.
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
-        self.has_failed.store(true, Ordering::Release);
-        for comm in self.comms.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade) {
-            comm.abort(&why);
-        }
-    }
-
-    fn look(&self, missed: &mut Option<Instant>) {
-        let comms: Vec<_> = {
-            let mut all = self.comms.lock().unwrap_or_else(PoisonError::into_inner);
-            all.retain(|c| c.strong_count() > 0);
-            all.iter().filter_map(Weak::upgrade).collect()
-        };
-        let mut left = None;
-        for comm in &comms {
-            let reported = match comm.state() {
-                Ok(Status::ncclSuccess | Status::ncclInProgress) => None,
-                Ok(other) => Some(failed("NCCL reports", other, comm.lock().as_ref().map(|r| r.0))),
-                Err(e) => Some(e),
-            };
-            if let Some(e) = comm.pulse.failure().or(reported) {
-                return self.fail(e);
-            }
-            // Who has left is not missed by a communicator whose work is done.
-            left = left.or_else(|| comm.left().filter(|_| comm.is_busy()));
-        }
-        match left {
-            None => *missed = None,
-            Some(e) if missed.get_or_insert_with(Instant::now).elapsed() > GRACE => self.fail(e),
-            Some(_) => {}
-        }
-    }
-}
-
-impl Guard {
-    /// From now on that one is watched too.
-    pub fn watch(&self, comm: &Arc<NcclComm>) -> Result<()> {
-        self.shared.comms.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(comm));
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none() {
-            let shared = self.shared.clone();
-            let look = move || {
-                let mut missed = None;
-                while !shared.stop.load(Ordering::Acquire) && !shared.has_failed.load(Ordering::Acquire) {
-                    shared.look(&mut missed);
-                    std::thread::park_timeout(LOOK_EVERY);
-                }
-            };
-            let started = std::thread::Builder::new().name("oflow-nccl".into()).spawn(look);
-            *thread = Some(started.map_err(|e| Error::comm("cannot start the thread that watches NCCL").because(e))?);
-        }
-        Ok(())
-    }
-
-    /// Why the communicators were aborted, if they were. What was on the stream by then has wrong results.
-    pub fn failure(&self) -> Option<Error> {
-        if !self.shared.has_failed.load(Ordering::Acquire) {
-            return None;
-        }
-        let first = self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        first.as_ref().map(|e| Error::new(e.kind(), e.message().to_string()))
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Release);
-        if let Some(t) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            t.thread().unpark();
-            // It ends within one look; a panic of it has been printed.
-            let _ended = t.join();
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,248 @@
+//! TLS between hosts (`--tls-dir`), with certificates made here: a job runs, and whoever is not of it is told why, at once.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use common::*;
+use oflow_proto::TOKEN_KEY;
+use oflow_proto::control as pb;
+use oflow_proto::control::nodes_client::NodesClient;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd,
+};
+use tonic::codegen::tokio_stream;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint};
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// Who signs certificates.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new(name: &str) -> Authority {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// The files of a host: a certificate for `names`, which may have expired.
+    fn files(&self, folder: &Folder, name: &str, names: &[&str], expired: bool) -> PathBuf {
+        let dir = folder.path().join(name);
+        fs::create_dir_all(&dir).unwrap();
+        let mut params = CertificateParams::new(names.iter().map(|n| n.to_string()).collect::<Vec<_>>()).unwrap();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        if expired {
+            (params.not_before, params.not_after) = (date_time_ymd(2001, 1, 1), date_time_ymd(2002, 1, 1));
+        }
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.0).unwrap();
+        fs::write(dir.join("ca.pem"), self.0.pem()).unwrap();
+        fs::write(dir.join("cert.pem"), certificate.pem()).unwrap();
+        fs::write(dir.join("key.pem"), key.serialize_pem()).unwrap();
+        dir
+    }
+
+    fn host(&self, folder: &Folder, name: &str) -> PathBuf {
+        self.files(folder, name, &["localhost", "127.0.0.1"], false)
+    }
+}
+
+/// A port that nobody uses now.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// One of two hosts, with these files or without TLS.
+fn host(folder: &Folder, node: usize, rdzv: &str, tls: Option<&PathBuf>) -> Command {
+    let mut command = oflaunch(folder);
+    command.args(["--nnodes", "2", "--node-rank", &node.to_string(), "--rdzv", rdzv, "-n", "1", "--threads", "1"]);
+    if let Some(dir) = tls {
+        command.arg("--tls-dir").arg(dir);
+    }
+    command.arg("./tell").env("OFLOW_TOKEN", TOKEN);
+    command
+}
+
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.sh("tell", "echo \"$RANK of $WORLD_SIZE\"");
+    folder
+}
+
+/// What host 1 says and ends with, while host 0 waits for it with those files (or without TLS).
+fn refused(folder: &Folder, zero: Option<&PathBuf>, one: Option<&PathBuf>) -> String {
+    let rdzv = format!("127.0.0.1:{}", free_port());
+    let root = Running::of(&mut host(folder, 0, &rdzv, zero));
+    wait_for("node 0 to listen", LONG, || TcpStream::connect(&rdzv).ok());
+    let (status, text) = Running::of(&mut host(folder, 1, &rdzv, one)).finish();
+    assert_eq!(status.code(), Some(1), "{text}");
+    // It waits for another host 1: this one is none.
+    drop(root);
+    text.lines().filter_map(|l| l.strip_prefix("oflaunch: ").or(l.strip_prefix("  "))).collect::<Vec<_>>().join("\n")
+}
+
+/// Passes connections on to a port, and keeps what is said in both directions.
+fn tap(to: String) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, heard) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<u8>>>::default());
+    let tape = heard.clone();
+    // The threads end with the connections.
+    std::thread::spawn(move || {
+        while let Ok((near, _)) = listener.accept() {
+            // Node 0 may not be there yet: the host comes again.
+            let Ok(far) = TcpStream::connect(&to) else { continue };
+            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
+                let tape = tape.clone();
+                std::thread::spawn(move || {
+                    let mut part = [0; 4096];
+                    while let Ok(n @ 1..) = from.read(&mut part) {
+                        tape.lock().unwrap().extend_from_slice(&part[..n]);
+                        if to.write_all(&part[..n]).is_err() {
+                            return;
+                        }
+                    }
+                    let _may_be_closed = to.shutdown(std::net::Shutdown::Write);
+                });
+            }
+        }
+    });
+    (address, heard)
+}
+
+#[test]
+fn hosts_speak_tls_and_the_token_is_not_to_be_read() {
+    let folder = folder();
+    let authority = Authority::new("the job's");
+    let dirs = [authority.host(&folder, "a"), authority.host(&folder, "b")];
+    for tls in [true, false] {
+        let rdzv = format!("127.0.0.1:{}", free_port());
+        let (address, heard) = tap(rdzv.clone());
+        let way = [rdzv, address.to_string()];
+        let hosts = [0, 1].map(|n| Running::of(&mut host(&folder, n, &way[n], tls.then_some(&dirs[n]))));
+        let mut lines: Vec<String> = vec![];
+        for running in hosts {
+            let (status, out, err) = running.finish_all();
+            assert_eq!((status.code(), err.as_str()), (Some(0), ""));
+            lines.extend(out.lines().map(|l| l.split_once("] ").unwrap().1.to_string()));
+        }
+        lines.sort();
+        assert_eq!(lines, ["0 of 2", "1 of 2"]);
+        let said = heard.lock().unwrap();
+        let clear = said.windows(TOKEN.len()).any(|w| w == TOKEN.as_bytes()) || said.starts_with(b"PRI * HTTP/2.0");
+        assert!(said.len() > 500 && clear != tls, "{} bytes, TLS: {tls}", said.len());
+    }
+}
+
+#[test]
+fn certificates_of_another_authority_are_refused() {
+    let folder = folder();
+    let (ours, others) = (Authority::new("the job's"), Authority::new("another"));
+    let (good, foreign) = (ours.host(&folder, "good"), others.host(&folder, "foreign"));
+    let text = refused(&folder, Some(&good), Some(&foreign));
+    assert!(text.contains("node 0's certificate is not of the authority in ca.pem"), "{text}");
+    // It trusts node 0, but node 0 not it.
+    fs::copy(good.join("ca.pem"), foreign.join("ca.pem")).unwrap();
+    let text = refused(&folder, Some(&good), Some(&foreign));
+    assert!(text.contains("node 0 does not know the authority of this host's certificate"), "{text}");
+}
+
+#[test]
+fn expired_certificates_are_refused() {
+    let folder = folder();
+    let authority = Authority::new("the job's");
+    let good = authority.host(&folder, "good");
+    let expired = authority.files(&folder, "expired", &["127.0.0.1"], true);
+    let text = refused(&folder, Some(&expired), Some(&good));
+    assert!(text.contains("node 0's certificate has expired, or is not valid yet"), "{text}");
+    let text = refused(&folder, Some(&good), Some(&expired));
+    assert!(text.contains("node 0 says that this host's certificate has expired"), "{text}");
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused() {
+    let folder = folder();
+    let authority = Authority::new("the job's");
+    let elsewhere = authority.files(&folder, "elsewhere", &["node0.example"], false);
+    let text = refused(&folder, Some(&elsewhere), Some(&authority.host(&folder, "good")));
+    assert!(text.contains("node 0's certificate is for another name than 127.0.0.1"), "{text}");
+    assert!(text.contains("--rdzv"), "{text}");
+}
+
+#[test]
+fn a_host_without_tls_is_told_that_node_0_has_it_and_the_other_way_round() {
+    let folder = folder();
+    let dir = Authority::new("the job's").host(&folder, "good");
+    let text = refused(&folder, Some(&dir), None);
+    assert!(text.contains("node 0 speaks TLS with other hosts"), "{text}");
+    assert!(text.contains("help: start this host with --tls-dir"), "{text}");
+    let text = refused(&folder, None, Some(&dir));
+    assert!(text.contains("node 0 does not speak TLS"), "{text}");
+    assert!(text.contains("start it with --tls-dir"), "{text}");
+}
+
+#[test]
+fn without_a_certificate_the_token_is_not_enough() {
+    let folder = folder();
+    let dir = Authority::new("the job's").host(&folder, "good");
+    let rdzv = format!("127.0.0.1:{}", free_port());
+    let root = Running::of(&mut host(&folder, 0, &rdzv, Some(&dir)));
+    wait_for("node 0 to listen", LONG, || TcpStream::connect(&rdzv).ok());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let error = runtime.block_on(async {
+        let authority = Certificate::from_pem(fs::read(dir.join("ca.pem")).unwrap());
+        let endpoint = Endpoint::from_shared(format!("https://{rdzv}")).unwrap();
+        let endpoint = endpoint.tls_config(ClientTlsConfig::new().ca_certificate(authority)).unwrap();
+        // It may be told at once, or with the first call.
+        let channel = match endpoint.connect().await {
+            Ok(channel) => channel,
+            Err(e) => return format!("{e:?}"),
+        };
+        let hello = pb::NodeHello { nproc: 1, min_nodes: 2, max_nodes: 2, ..Default::default() };
+        let items = vec![pb::Up { item: Some(pb::up::Item::Hello(hello)) }];
+        let mut request = tonic::Request::new(tokio_stream::iter([pb::FromNode { items }]));
+        request.metadata_mut().insert(TOKEN_KEY, TOKEN.parse().unwrap());
+        format!("{:?}", NodesClient::new(channel).attach(request).await.unwrap_err())
+    });
+    assert!(error.contains("CertificateRequired"), "{error}");
+    // Node 0 waits for its host as before.
+    let (status, _) = Running::of(&mut host(&folder, 1, &rdzv, Some(&dir))).finish();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(root.finish().0.code(), Some(0));
+}
+
+#[test]
+fn files_that_are_missing_or_broken_are_named() {
+    let folder = folder();
+    let authority = Authority::new("the job's");
+    let rdzv = format!("127.0.0.1:{}", free_port());
+    for node in [0, 1] {
+        let ends = |dir: &PathBuf| {
+            let (status, text) = Running::of(&mut host(&folder, node, &rdzv, Some(dir))).finish();
+            assert_eq!(status.code(), Some(1), "{text}");
+            text
+        };
+        for name in ["ca.pem", "cert.pem", "key.pem"] {
+            let dir = authority.host(&folder, &format!("without-{name}-{node}"));
+            fs::remove_file(dir.join(name)).unwrap();
+            let text = ends(&dir);
+            let file = dir.join(name);
+            assert!(text.contains(&format!("cannot read {}: No such file", file.display())), "{text}");
+            assert!(text.contains("help: --tls-dir names a folder with ca.pem, cert.pem and key.pem"), "{text}");
+            fs::write(&file, "-----BEGIN NOTHING-----\n").unwrap();
+            let text = ends(&dir);
+            assert!(text.contains(&format!("{} cannot be used", dir.display())), "{text}");
+        }
+        // The key of another certificate.
+        let (dir, other) = (authority.host(&folder, "one"), authority.host(&folder, "other"));
+        fs::copy(other.join("key.pem"), dir.join("key.pem")).unwrap();
+        let text = ends(&dir);
+        assert!(text.contains(&format!("the certificates in {} cannot be used", dir.display())), "{text}");
+    }
+}

@@ -1,0 +1,89 @@
+//! Whether all ranks see the folder that rank 0 writes to. If not, each host would keep a part of the checkpoint.
+
+use super::folder;
+use super::meet::Meeting;
+use crate::error::{Error, Result};
+use indexmap::IndexMap;
+use std::fs::File;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const SEES: &str = "sees";
+const SEES_NOT: &str = "does-not-see";
+
+/// Rank 0 leaves a mark that no other folder has, and returns it. Under the lock.
+pub fn mark(dir: &Path, lock: &File) -> Result<String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
+    let mark = format!("{} {} {now}\n", host(), std::process::id());
+    folder::leave_mark(dir, lock, &mark)?;
+    Ok(mark)
+}
+
+/// All look for the mark of rank 0.
+///
+/// # Errors
+/// When some do not find it: the same on all ranks, with the names of their hosts.
+pub fn check(dir: &Path, mark: Result<String>, meeting: &Meeting) -> Result<()> {
+    let mark = meeting.agree("mark_folder", mark)?.swap_remove(0);
+    let sees = if folder::has_mark(dir, &mark) { SEES } else { SEES_NOT };
+    let told = meeting.agree("see_folder", Ok(format!("{sees} {}", host())))?;
+    not_shared(dir, &told).map_or(Ok(()), Err)
+}
+
+/// The name of this machine.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Says which hosts do not see the folder, if any, from what the ranks have told in order.
+fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
+    let told: Vec<(&str, &str)> = told.iter().map(|t| t.split_once(' ').unwrap_or((SEES_NOT, "?"))).collect();
+    let mut blind: IndexMap<&str, Vec<String>> = IndexMap::new();
+    for (rank, (_, host)) in told.iter().enumerate().filter(|(_, (sees, _))| *sees != SEES) {
+        blind.entry(host).or_default().push(rank.to_string());
+    }
+    let name = |(host, ranks): (&&str, &Vec<String>)| {
+        format!("{host} (rank{} {})", if ranks.len() == 1 { "" } else { "s" }, ranks.join(", "))
+    };
+    let hosts: Vec<String> = blind.iter().map(name).collect();
+    if hosts.is_empty() {
+        return None;
+    }
+    let (dir, first) = (dir.display(), told[0].1);
+    let text = format!("{dir} on {first} (rank 0) is not the folder of that name on {}", hosts.join(" and "));
+    Some(
+        Error::storage(text)
+            .help("name a folder that all hosts share, by the same path on each (NFS, Lustre, a disk in common)"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_do_not_see_the_folder_are_named() {
+        let told = |all: &[&str]| {
+            let told: Vec<String> = all.iter().map(|t| t.to_string()).collect();
+            not_shared(Path::new("runs/a"), &told).map(|e| e.message().to_string())
+        };
+        assert_eq!(told(&["sees a", "sees a", "sees b"]), None);
+        let want = "runs/a on a (rank 0) is not the folder of that name on b (rank 2)";
+        assert_eq!(told(&["sees a", "sees a", "does-not-see b"]).unwrap(), want);
+        let want = "runs/a on a (rank 0) is not the folder of that name on b (ranks 1, 3) and c (rank 2)";
+        assert_eq!(told(&["sees a", "does-not-see b", "does-not-see c", "does-not-see b"]).unwrap(), want);
+    }
+
+    #[test]
+    fn a_folder_knows_its_own_mark_alone() {
+        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (lock_a, lock_b) = (folder::lock(a.path()).unwrap(), folder::lock(b.path()).unwrap());
+        let first = mark(a.path(), &lock_a).unwrap();
+        assert!(folder::has_mark(a.path(), &first) && !folder::has_mark(b.path(), &first));
+        // The next job's mark takes its place.
+        let second = mark(a.path(), &lock_a).unwrap();
+        assert!(folder::has_mark(a.path(), &second) && !folder::has_mark(a.path(), &first));
+        mark(b.path(), &lock_b).unwrap();
+        assert!(!folder::has_mark(b.path(), &second) && !folder::has_mark(&a.path().join("none"), ""));
+    }
+}

@@ -1,0 +1,126 @@
+//! A caller's buffers during one call: posts may leave from them and arrive in them.
+//!
+//! While a transport still has to send a range, another range (or, after its reader has answered, the same one) is
+//! written. Slices of the whole buffer would claim more than that; these hand out short ones.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Bytes that can be read as long as `'d`. Equal are those at the same place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Lent<'d> {
+    data: *const u8,
+    len: usize,
+    life: PhantomData<&'d [u8]>,
+}
+
+impl<'d> From<&'d [u8]> for Lent<'d> {
+    fn from(bytes: &'d [u8]) -> Lent<'d> {
+        Lent { data: bytes.as_ptr(), len: bytes.len(), life: PhantomData }
+    }
+}
+
+impl<'d> Lent<'d> {
+    /// Where the bytes lie.
+    pub(super) fn as_ptr(self) -> *const u8 {
+        self.data
+    }
+    /// Their number.
+    pub(super) fn len(self) -> usize {
+        self.len
+    }
+    /// A part of them.
+    ///
+    /// # Panics
+    /// Where it is not within.
+    pub(super) fn part(self, range: Range<usize>) -> Lent<'d> {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
+        Lent { data: self.data.wrapping_add(range.start), len: range.len(), life: PhantomData }
+    }
+    /// Copies them.
+    pub(super) fn copy_to(self, dst: &mut [u8]) {
+        assert_eq!(dst.len(), self.len, "bytes to copy");
+        // SAFETY: readable by the meaning of this type; `dst` is borrowed, so that it is no part of them.
+        unsafe { std::ptr::copy_nonoverlapping(self.data, dst.as_mut_ptr(), self.len) };
+    }
+}
+
+/// Bytes that can be read and written as long as `'d`, by this rank's thread only.
+pub struct LentMut<'d> {
+    data: *mut u8,
+    len: usize,
+    life: PhantomData<&'d mut [u8]>,
+}
+
+impl<'d> From<&'d mut [u8]> for LentMut<'d> {
+    fn from(bytes: &'d mut [u8]) -> LentMut<'d> {
+        LentMut { data: bytes.as_mut_ptr(), len: bytes.len(), life: PhantomData }
+    }
+}
+
+impl<'d> LentMut<'d> {
+    /// A part of them to send from. It may be written again when its readers have it.
+    pub(super) fn part(&self, range: Range<usize>) -> Lent<'d> {
+        Lent { data: self.data.cast_const(), len: self.len, life: PhantomData }.part(range)
+    }
+    /// Room for what arrives.
+    ///
+    /// # Panics
+    /// Where it is not within.
+    pub(super) fn room(&mut self, range: Range<usize>) -> Room<'_> {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
+        Room { data: self.data.wrapping_add(range.start), len: range.len(), life: PhantomData }
+    }
+    /// A part of them to compute in.
+    ///
+    /// # Panics
+    /// Where it is not within.
+    pub(super) fn slice(&mut self, range: Range<usize>) -> &mut [u8] {
+        let room = self.room(range);
+        // SAFETY: in bounds and ours; transports read what is on its way only within their calls, of which there is none
+        // as long as the slice, and through pointers that are older than it.
+        unsafe { std::slice::from_raw_parts_mut(room.data, room.len) }
+    }
+}
+
+/// Where a post may arrive.
+#[derive(Debug)]
+pub struct Room<'d> {
+    pub(super) data: *mut u8,
+    pub(super) len: usize,
+    life: PhantomData<&'d mut [u8]>,
+}
+
+impl Room<'_> {
+    /// Copies bytes to its start.
+    pub(super) fn fill(&self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.len, "{} bytes for a room of {}", bytes.len(), self.len);
+        // SAFETY: writable by the meaning of this type; `bytes` are borrowed, so that they lie elsewhere.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data, bytes.len()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_sent_while_others_are_written() {
+        let mut bytes = [1, 2, 3, 4, 5, 6];
+        let mut lent = LentMut::from(&mut bytes[..]);
+        let sent = lent.part(0..2);
+        lent.room(2..4).fill(&[7]);
+        lent.slice(4..6).fill(9);
+        let mut seen = [0; 2];
+        sent.copy_to(&mut seen);
+        assert_eq!((seen, bytes), ([1, 2], [1, 2, 7, 4, 9, 9]));
+    }
+
+    #[test]
+    fn nothing_is_lent_beyond_the_end() {
+        let mut bytes = [0; 4];
+        let mut lent = LentMut::from(&mut bytes[..]);
+        assert!(std::panic::catch_unwind(|| Lent::from(&[0u8; 4][..]).part(3..5)).is_err());
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lent.slice(5..5).len())).is_err());
+    }
+}
