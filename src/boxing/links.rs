@@ -21,7 +21,8 @@ impl fmt::Display for LinkKind {
 
 impl BoxingPlan {
     /// The bytes of [`bytes_sent`](Self::bytes_sent) by the kind of link that they cross, under the plan's model. Kinds that
-    /// carry nothing are left out.
+    /// carry nothing are left out. Exact, but for all-reduces of groups whose members stand in turn on hosts: there a
+    /// transport may shift a few bytes, as it may between ranks.
     pub fn bytes_by_link(&self) -> BTreeMap<LinkKind, u64> {
         let mut links = BTreeMap::new();
         let total = self.bytes_sent();

@@ -300,12 +300,13 @@ impl Spread {
                 ((n - stripe + stripe * mates) * width.element, stripe * both, 2 * (hosts - 1))
             }
             Kind::AllGather => {
-                let near = ((part + part * away()) * mates).max(n.saturating_sub(part));
-                (near * width.element, (part * (hosts - 1)).max(part * away()) * width.element, 1)
+                let taken = part * away();
+                let near = ((part + taken) * mates).max(n.saturating_sub(part + taken));
+                (near * width.element, (part * (hosts - 1)).max(taken) * width.element, 1)
             }
             Kind::ReduceScatter => {
                 let kept = (part * (away() + 1)).min(n);
-                (n.max(kept * mates) * width.element, kept * width.partial + part * width.element, hosts)
+                ((n - kept).max(kept * mates) * width.element, kept * width.partial + part * width.element, hosts)
             }
             Kind::Broadcast => (n * mates.max(1) * width.element, stripe * width.element, hosts - 1),
         };

@@ -1,7 +1,7 @@
 //! 100,000 random sequences of boxings over overlapping groups on a machine without buffering (`rendezvous.rs`), under
 //! adversarial schedules: every one ends. And the machine sees what must not pass: a wrong order, one buffer too few.
 
-use super::hosts::{HOSTS, lists};
+use super::hosts::{HOSTS, lists, planner};
 use super::oracle::mesh;
 use super::ranks::{Boxing, Rng};
 use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record, record_on};
@@ -82,7 +82,8 @@ fn i20_long_boxings_on_hosts_end_under_every_adversary() {
     for (h, sizes) in HOSTS.iter().enumerate() {
         let world: usize = sizes.iter().sum();
         // Small buffers, for many rounds.
-        let record = |list: &Vec<Boxing>| record_on(sizes, 8 << 10, list);
+        let planner = planner(sizes);
+        let record = |list: &Vec<Boxing>| record_on(sizes, &planner, 8 << 10, list);
         let pool: Vec<Recording> = lists(world, 24, 0xb0c5 + h as u64).iter().map(record).collect();
         for r in &pool {
             assert_eq!(r.posted, r.planned, "{}", r.text);

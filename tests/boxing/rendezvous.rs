@@ -14,9 +14,10 @@
 //! flight, as the transports have `SLOTS`; with fewer the machine is stricter than any transport. **Adversary**: who of the
 //! ranks that can move does. When none can, the waits are the report.
 
-use super::hosts::{planner, table};
+use super::hosts::table;
 use super::oracle::shard_size;
 use super::ranks::{Boxing, Memory, Rng, room, tag};
+use oflow::boxing::Planner;
 use oflow::boxing::many::bytes_sent_together;
 use oflow::comm::transport::{Arrived, Call, Head, Part, Transport};
 use oflow::comm::{Collective, Collectives};
@@ -156,12 +157,12 @@ fn shards(b: &Boxing, rank: usize, from: &mut Memory, to: &mut Memory) -> (Optio
 
 /// Carries one boxing, or several together, out on every rank of the world over recorders with buffers of `capacity` bytes.
 pub fn record(world: usize, capacity: usize, all: &[Boxing]) -> Recording {
-    record_on(&[world], capacity, all)
+    record_on(&[world], &Planner::default(), capacity, all)
 }
 
-/// As [`record`], on hosts with so many ranks each.
-pub fn record_on(sizes: &[usize], capacity: usize, all: &[Boxing]) -> Recording {
-    let (hosts, planner) = (table(sizes), planner(sizes));
+/// As [`record`], on hosts with so many ranks each, for which the planner plans.
+pub fn record_on(sizes: &[usize], planner: &Planner, capacity: usize, all: &[Boxing]) -> Recording {
+    let hosts = table(sizes);
     let world = hosts.len();
     let plans: Vec<_> = all.iter().map(|b| planner.plan(&b.shape, b.dtype, &b.src, &b.dst).unwrap()).collect();
     let texts: Vec<_> = all.iter().map(|b| format!("{}{:?} {} -> {}", b.dtype, b.shape, b.src, b.dst)).collect();

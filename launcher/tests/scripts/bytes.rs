@@ -45,7 +45,7 @@ fn main() -> Result<()> {
         }
         y.mean(())?.backward()?;
     }
-    world.ctx().quiesce()?;
+    world.barrier()?;
     let sent = world.ctx().comm()?.traffic().between_hosts;
     std::fs::write(format!("{folder}/{}", world.rank()), sent.to_string())
         .map_err(|e| Error::io("no file").because(e))?;
