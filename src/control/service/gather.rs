@@ -2,8 +2,6 @@
 
 use super::*;
 
-/// Most ranks of a job.
-const MAX_WORLD: usize = 1 << 20;
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
 /// When those who wait for hosts are told for whom, at first and then again.
