@@ -46,6 +46,36 @@ fn the_line_op_and_direction_of_each_boxing() {
 }
 
 #[test]
+fn boxings_that_share_a_collective_share_its_bytes() {
+    let told = oflow::run_ranks(3, |world| {
+        let mesh = Placement::all(Device::Cpu)?;
+        // Alone each would be one phase, in which everyone sends everything to everyone.
+        let all = [700, 800, 0].map(|n| ones([n], (&mesh, sbp![P])));
+        let all = all.into_iter().collect::<Result<Vec<_>>>()?;
+        let sent = || -> Result<u64> { Ok(world.ctx().comm()?.traffic().bytes_sent) };
+        oflow::take_receipts();
+        let mut counted: Vec<u64> = vec![sent()?];
+        for _ in 0..2 {
+            oflow::box_many(&all.iter().map(|t| (t, (&mesh, sbp![B]))).collect::<Vec<_>>())?;
+            world.barrier()?;
+            counted.push(sent()?);
+        }
+        let receipts: Vec<u64> =
+            oflow::take_receipts().iter().map(|r| r.bytes_by_link().values().sum::<u64>()).collect();
+        oflow::box_many(&all.iter().map(|t| (t, (&mesh, sbp![B]))).collect::<Vec<_>>())?;
+        Ok((receipts, oflow::report().bytes(), counted[2] - counted[1]))
+    })
+    .unwrap();
+    let counted: u64 = told.iter().map(|(.., sent)| sent).sum();
+    assert_eq!(counted, 2 * 2 * 1500 * 4);
+    for (receipts, report, _) in &told {
+        assert_eq!(*report, counted);
+        assert_eq!(receipts.iter().sum::<u64>(), 2 * counted);
+        assert!(receipts.contains(&(counted * 7 / 15)), "{receipts:?}");
+    }
+}
+
+#[test]
 fn a_ring_and_no_more() {
     let reports = oflow::run_ranks(2, |_| {
         let x = ones([4], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;

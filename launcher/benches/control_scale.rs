@@ -175,6 +175,7 @@ fn ranks(port: u16, own: std::ops::Range<usize>, world: usize) -> Outcome<()> {
                     token,
                     shm_fd: None,
                     report: false,
+                    stall: None,
                     threads: None,
                 };
                 ready.wait();

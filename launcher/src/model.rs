@@ -210,7 +210,7 @@ mod tests {
     fn a_file_is_read_back() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/model.json");
-        let model = Model { local_ps: 7, ranks_per_host: 3, ..Model::default() };
+        let model = Model { local_ps: 7, hosts: 3.into(), ..Model::default() };
         let calibration = Calibration::of_this_host(model, 4, 2);
         write(&path, &calibration).unwrap();
         let found = read(&path).unwrap();

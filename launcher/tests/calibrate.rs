@@ -33,7 +33,7 @@ fn two_ranks_measure_and_the_next_job_uses_it() {
     let (measured, fixed) = (model(&file), Model::default());
     assert_ne!(measured.same_host, fixed.same_host);
     assert_ne!(measured.per_kib_copied_ps, fixed.per_kib_copied_ps);
-    assert_eq!((measured.network, measured.nvlink, measured.ranks_per_host), (fixed.network, fixed.nvlink, 0));
+    assert_eq!((measured.network, measured.nvlink, measured.hosts), (fixed.network, fixed.nvlink, 0.into()));
     // Every algorithm was carried out, over sizes from bytes to megabytes.
     let points = answer["points"].as_array().unwrap();
     for name in

@@ -55,6 +55,7 @@ impl Service {
             shm_fd: None,
             address: None,
             report: false,
+            stall: None,
             threads: None,
         }
     }

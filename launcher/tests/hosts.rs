@@ -21,39 +21,39 @@ fn setup() -> Setup {
     Setup { oflaunch: PathBuf::from(env!("CARGO_BIN_EXE_oflaunch")), work }
 }
 
-fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
-}
+/// Examples, and a script of these tests.
+const PROGRAMS: [(&str, &str); 3] =
+    [("train.rs", "../examples/train.rs"), ("gpt.rs", "../examples/gpt.rs"), ("bytes.rs", "tests/scripts/bytes.rs")];
 
 fn built(name: &'static str) -> PathBuf {
     static BUILT: OnceLock<BTreeMap<&str, PathBuf>> = OnceLock::new();
-    let all =
-        BUILT.get_or_init(|| ["train.rs", "gpt.rs"].map(|n| (n, job::build(&setup(), &example(n)).unwrap())).into());
+    let build = |path| job::build(&setup(), &Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    let all = BUILT.get_or_init(|| PROGRAMS.map(|(name, path)| (name, build(path))).into());
     all[name].clone()
 }
 
 /// Runs an example to its good end on hosts with so many ranks each.
-fn run(name: &str, program: &'static str, ranks: &[usize], args: &[&str], options: &[&str]) -> (Started, Vec<u8>) {
+fn run(name: &str, program: &'static str, ranks: &[usize], args: &[&str]) -> Vec<u8> {
     let setup = setup();
     let losses = setup.work.join(format!("{name}-losses"));
     let mut all: Vec<String> = args.iter().map(|a| a.to_string()).collect();
     all.extend(["--losses".into(), losses.display().to_string()]);
-    let order = Order {
-        ranks: ranks.to_vec(),
-        options: options.iter().map(|o| o.to_string()).collect(),
-        program: built(program),
-        args: all,
-    };
-    let mut job = setup.start(name, &order).unwrap();
+    let order = Order { ranks: ranks.to_vec(), options: Vec::new(), program: built(program), args: all };
+    finished(name, setup.start(name, &order).unwrap());
+    let text = fs::read(&losses).unwrap();
+    assert!(!text.is_empty());
+    text
+}
+
+/// Waits for a job's good end.
+fn finished(name: &str, mut job: Started) -> Started {
     assert!(job.wait(LONG).unwrap(), "{name} does not end: {:?}", job.processes());
-    for host in 0..ranks.len() {
+    for host in 0..job.hosts() {
         assert_eq!(job.code(host), Some(0), "{name}, host {host}: {}", job.stderr(host));
         assert!(job.events(host).unwrap().iter().all(|e| e.report().is_none()), "{name}: {}", job.stderr(host));
     }
     assert_eq!(job.leftovers(), Vec::<String>::new(), "{name}");
-    let text = fs::read(&losses).unwrap();
-    assert!(!text.is_empty());
-    (job, text)
+    job
 }
 
 fn same_losses(name: &str, program: &'static str, args: &[&str]) {
@@ -61,7 +61,7 @@ fn same_losses(name: &str, program: &'static str, args: &[&str]) {
         let args = [args, &["--parallel", parallel]].concat();
         let run = |ranks: &[usize]| {
             let hosts = ranks.iter().map(|n| n.to_string()).collect::<Vec<_>>().join("-");
-            run(&format!("{name}-{parallel}-{hosts}"), program, ranks, &args, &[]).1
+            run(&format!("{name}-{parallel}-{hosts}"), program, ranks, &args)
         };
         let one_host = run(&[4]);
         for ranks in [&[2, 2][..], &[2, 1, 1]] {
@@ -80,11 +80,35 @@ fn a_gpt_on_hosts_gives_the_bits_of_one_host() {
     same_losses("gpt", "gpt.rs", GPT);
 }
 
+/// Bytes that the report of a job tells of a kind of link.
+fn reported(report: &str, over: &str) -> u64 {
+    let sums = report.lines().find_map(|l| l.split_once("  in all: ")).map_or("", |(_, sums)| sums);
+    let links = sums.split("; ").next().unwrap_or("").split(", ");
+    let bytes = links.filter_map(|l| l.strip_suffix(over)?.strip_suffix(" B over ")?.parse::<u64>().ok());
+    bytes.sum()
+}
+
 #[test]
-fn the_report_of_all_hosts_is_that_of_one_job() {
-    let (job, _) = run("report", "train.rs", &[2, 2], TRAIN, &["--report"]);
-    let report = job.stderr(0);
-    // Of all four ranks, on node 0, with what went over the network beside what stayed in the hosts.
-    assert!(!report.contains("no report came from"), "{report}");
-    assert!(report.contains("4 ranks") && report.contains("network"), "{report}");
+fn the_report_of_all_hosts_tells_the_bytes_that_have_crossed_the_network() {
+    for ranks in [&[2, 2][..], &[2, 1, 1]] {
+        let setup = setup();
+        let name = format!("bytes-{}", ranks.len());
+        let sent = setup.work.join(format!("{name}-sent"));
+        let _ = fs::remove_dir_all(&sent);
+        fs::create_dir_all(&sent).unwrap();
+        let order = Order {
+            ranks: ranks.to_vec(),
+            options: vec!["--report".into()],
+            program: built("bytes.rs"),
+            args: vec![sent.display().to_string()],
+        };
+        let job = finished(&name, setup.start(&name, &order).unwrap());
+        let report = job.stderr(0);
+        // Of all four ranks, on node 0.
+        assert!(!report.contains("no report came from") && report.contains("4 ranks"), "{report}");
+        let counted: u64 =
+            (0..4).map(|r| fs::read_to_string(sent.join(r.to_string())).unwrap().parse::<u64>().unwrap()).sum();
+        assert_eq!(reported(&report, "network"), counted, "{ranks:?}: {report}");
+        assert!(counted > 1 << 20 && reported(&report, "same host") > 1 << 20, "{report}");
+    }
 }

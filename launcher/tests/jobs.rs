@@ -122,13 +122,13 @@ fn every_rank_plans_under_the_launchers_cost_model() {
             .output()
             .unwrap()
     };
-    let given = Model { local_ps: 12_345, ranks_per_host: 9, ..Model::default() };
+    let given = Model { local_ps: 12_345, hosts: 9.into(), ..Model::default() };
     model::write(&file, &Calibration::of_this_host(given, 2, 2)).unwrap();
     let output = with(file.to_str().unwrap());
     // Where the ranks are is known of the job, not of the file.
-    assert_eq!((code(&output), stdout(&output)), (0, "12345 0\n".repeat(3)), "{}", stderr(&output));
+    assert_eq!((code(&output), stdout(&output)), (0, "12345 false\n".repeat(3)), "{}", stderr(&output));
     let default = Model::default().local_ps;
-    assert_eq!(stdout(&with("default")), format!("{default} 0\n").repeat(3));
+    assert_eq!(stdout(&with("default")), format!("{default} false\n").repeat(3));
     fs::write(&file, "{\"version\": 1, \"host\": ").unwrap();
     let output = with(file.to_str().unwrap());
     assert_eq!((code(&output), stdout(&output).as_str()), (1, ""));

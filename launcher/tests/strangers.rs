@@ -120,6 +120,7 @@ impl Job {
             token: self.token.clone(),
             shm_fd: None,
             report: false,
+            stall: None,
             threads: None,
         }
     }

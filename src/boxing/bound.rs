@@ -159,7 +159,7 @@ pub(super) struct Floor {
 impl Floor {
     pub(super) fn new(model: &Model, device: Device) -> Floor {
         let near = model.between(device, 0, 0);
-        let links = if model.ranks_per_host > 0 { [near, LinkKind::Network] } else { [near, near] };
+        let links = if model.hosts.several() { [near, LinkKind::Network] } else { [near, near] };
         let least = |of: &dyn Fn(LinkKind, Algorithm) -> u64, algorithms: &[Algorithm]| {
             let each = links.iter().flat_map(|l| algorithms.iter().map(|a| of(*l, *a)));
             each.min().unwrap_or(0)

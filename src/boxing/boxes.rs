@@ -112,7 +112,7 @@ pub fn collect_boxes(shape: &[usize], held: &[HeldBox], dst: &Layout, model: &Mo
         let mut missing: Vec<ShardBox> = if volume(&want) == 0 { vec![] } else { vec![want] };
         let near = |rank: usize| match rank {
             r if r == to => 0,
-            r if model.host(r) == model.host(to) => 1,
+            r if model.hosts.host(r) == model.hosts.host(to) => 1,
             _ => 2,
         };
         for distance in 0..3 {

@@ -18,8 +18,9 @@
 //! | exchange | exchange | messages of the busiest rank | messages sent; messages received | 0 |
 //! | exchange without messages | – | 0 | 0 | the result, once per contribution |
 //!
-//! Between hosts with several members a long all-reduce goes along a [chain](Chain); it is priced as two phases, which is
-//! more than it takes, and its bytes are told as they are.
+//! Long collectives of groups with several members on a host go by hosts ([`Spread`]). Then the price is that of the network
+//! with the hops as peers and the bytes of the busiest rank that cross it, and that of the host with the busiest rank's mates
+//! and bytes. Of groups that lie on hosts in different ways the dearest counts.
 //!
 //! Packing around a collective is part of its bandwidth: every transport copies anyway. An exchange costs a little more
 //! latency than a collective or a slice, so these are preferred where they do the same. An exchange of more than
@@ -30,10 +31,13 @@
 //! so a program's SBPs do not depend on where it runs. Measured constants (`oflow calibrate`) steer which steps carry out a
 //! boxing, and what is predicted.
 
-use super::chain::Chain;
-use super::step::StepOp;
+use super::hosts::Hosts;
+use super::spread::{Kind, Spread, Width};
+use super::step::{AxisSet, StepOp};
 use crate::placement::{Device, Placement, shard_range};
+use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -183,8 +187,9 @@ pub struct Model {
     pub same_host: Link,
     /// Between hosts.
     pub network: Link,
-    /// Consecutive ranks on one host; 0 if all are.
-    pub ranks_per_host: usize,
+    /// Which ranks are on which host.
+    #[serde(rename = "ranks_per_host")]
+    pub hosts: Hosts,
     /// Bytes that a plan may take on a rank besides its source and destination shard
     /// ([`BoxingPlan::extra_bytes`](super::BoxingPlan::extra_bytes)). Soft: where no plan keeps it, the one that takes least is
     /// used, and says so ([`BoxingPlan::over_memory`](super::BoxingPlan::over_memory)).
@@ -205,7 +210,7 @@ impl Default for Model {
             nvlink: Link::uniform(10_000_000, 500_000, 5 << 10),
             same_host: Link::uniform(5_000_000, 500_000, 100 << 10),
             network: Link::uniform(30_000_000, 2_000_000, 80 << 10),
-            ranks_per_host: 0,
+            hosts: Hosts::default(),
             extra_memory: None,
         }
     }
@@ -222,23 +227,18 @@ impl Model {
         &link.rates[algorithm as usize]
     }
 
-    /// The host of a rank.
-    pub fn host(&self, rank: usize) -> usize {
-        rank.checked_div(self.ranks_per_host).unwrap_or(0)
-    }
-
     /// The link between two ranks of a device kind.
     pub fn between(&self, device: Device, a: usize, b: usize) -> LinkKind {
-        match (self.host(a) == self.host(b), device) {
+        match (self.hosts.host(a) == self.hosts.host(b), device) {
             (false, _) => LinkKind::Network,
             (true, Device::Cuda) => LinkKind::NvLink,
             (true, _) => LinkKind::SameHost,
         }
     }
 
-    /// The chain of hosts by which ranks all-reduce that many bytes, where they take one.
-    pub fn chain(&self, ranks: &[usize], bytes: u64) -> Option<Chain> {
-        if self.ranks_per_host == 0 { None } else { Chain::of(ranks.len(), bytes, |i| self.host(ranks[i])) }
+    /// How a group of ranks lies on hosts, where its long collectives go by that.
+    pub fn spread(&self, ranks: &[usize]) -> Option<Spread> {
+        if self.hosts.several() { Spread::of(ranks.len(), |i| self.hosts.host(ranks[i])) } else { None }
     }
 
     /// The slowest link within a group of a mesh along one axis.
@@ -246,8 +246,8 @@ impl Model {
         let ranks = placement.ranks();
         let stride: usize = placement.dims()[axis + 1..].iter().product();
         let first = |p: usize| p - p / stride % placement.dims()[axis] * stride;
-        let crosses =
-            self.ranks_per_host > 0 && (0..ranks.len()).any(|p| self.host(ranks[p]) != self.host(ranks[first(p)]));
+        let host = |p: usize| self.hosts.host(ranks[p]);
+        let crosses = self.hosts.several() && (0..ranks.len()).any(|p| host(p) != host(first(p)));
         if crosses { LinkKind::Network } else { self.between(placement.device(), 0, 0) }
     }
 
@@ -304,39 +304,129 @@ pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usiz
     range
 }
 
+/// What the groups of a move are connected by.
+#[derive(Clone)]
+pub(super) struct Groups {
+    /// The slowest link in one of them.
+    link: LinkKind,
+    /// The link within a host.
+    near: LinkKind,
+    /// Each of the ways in which a group lies on hosts; none for those that always go the direct way.
+    spreads: SmallVec<[Option<Spread>; 1]>,
+}
+
+impl Groups {
+    /// The groups along some axes of a mesh.
+    pub(super) fn along(model: &Model, mesh: &Placement, axes: AxisSet) -> Groups {
+        let near = model.between(mesh.device(), 0, 0);
+        let link = axes.iter().map(|a| model.along(mesh, a)).max().unwrap_or(near);
+        let mut spreads = SmallVec::new();
+        if link == LinkKind::Network && mesh.device() == Device::Cpu {
+            for p in 0..mesh.len() {
+                let coord = mesh.coord(p);
+                if axes.iter().all(|a| coord[a] == 0) {
+                    let (group, _) = mesh.group_along(p, axes.iter());
+                    let spread = Spread::of(group.len(), |i| model.hosts.host(mesh.ranks()[group[i]]));
+                    if !spreads.contains(&spread) {
+                        spreads.push(spread);
+                    }
+                }
+            }
+        }
+        Groups { link, near, spreads }
+    }
+}
+
+/// A price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Price {
+    /// The part that does not depend on the bytes.
+    pub(super) start: u64,
+    bytes: u64,
+}
+
+impl Price {
+    fn local(all: u64) -> Price {
+        Price { start: 0, bytes: all }
+    }
+
+    /// All of it.
+    pub(super) fn total(self) -> u64 {
+        self.start.saturating_add(self.bytes)
+    }
+}
+
+/// The price of a collective by the dearest of its groups: the direct way with so many peers and bytes, or by hosts, of a
+/// message of `n` elements of which a member has at most `part`.
+fn of_collective(
+    (model, groups): (&Model, &Groups),
+    (kind, algorithm): (Kind, Algorithm),
+    (peers, wire): (u64, u64),
+    (n, part): (u64, u64),
+    width: Width,
+) -> Price {
+    let rate = model.rate(groups.link, algorithm);
+    let direct = || Price { start: rate.price(peers, 0), bytes: rate.bytes(wire * width.element) };
+    let near = model.rate(groups.near, algorithm);
+    let by_hosts = groups.spreads.iter().map(|s| match s {
+        Some(s) if s.takes(kind, n, width) => {
+            let b = s.busiest(kind, n, part, width);
+            let start = rate.price(b.hops, 0).saturating_add(near.price(b.mates, 0));
+            Price { start, bytes: near.bytes(b.near).saturating_add(rate.bytes(b.far)) }
+        }
+        _ => direct(),
+    });
+    by_hosts.max_by_key(|p| p.total()).unwrap_or_else(direct)
+}
+
 /// The price of a move along axes of sizes `ks`. `sizes` is the largest box before these axes split it: the box at
 /// coordinate 0 of all other axes, because the balanced split gives the larger parts to the smaller coordinates.
-pub(super) fn of_move(model: &Model, link: LinkKind, op: StepOp, ks: &[usize], sizes: &[usize], element: u64) -> u64 {
+pub(super) fn of_move(
+    model: &Model,
+    groups: &Groups,
+    op: StepOp,
+    ks: &[usize],
+    sizes: &[usize],
+    dtype: DType,
+) -> Price {
+    let element = dtype.size() as u64;
     let k: usize = ks.iter().product();
     let n: u64 = sizes.iter().map(|s| *s as u64).product();
     let peers = k as u64 - 1;
     let part = |d: usize, i: usize| nested_range(sizes[d], ks, i).len() as u64;
     let largest = |d: usize| rest(sizes, &[d]) * part(d, 0);
     let smallest = |d: usize| rest(sizes, &[d]) * part(d, k - 1);
-    let rate = |algorithm| model.rate(link, algorithm);
+    let at = (model, groups);
+    let moved = Width::moved(dtype.size());
     match op {
-        StepOp::Slice { dim, .. } => model.local(largest(dim) * element),
-        StepOp::Pad { .. } | StepOp::Keep { .. } => model.local(n * element),
-        StepOp::AllReduce { .. } => {
+        StepOp::Slice { dim, .. } => Price::local(model.local(largest(dim) * element)),
+        StepOp::Pad { .. } | StepOp::Keep { .. } => Price::local(model.local(n * element)),
+        StepOp::AllReduce { op, .. } => {
             let one = n * element <= one_phase_bytes(k) as u64;
             let algorithm = if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
-            rate(algorithm).price(peers, all_reduce_sent(n as usize, k, 0, element) * element)
+            let wire = (peers, all_reduce_sent(n as usize, k, 0, element));
+            of_collective(at, (Kind::AllReduce, algorithm), wire, (n, n), Width::of(dtype, op))
         }
-        StepOp::AllGather { dim, .. } | StepOp::ReduceScatter { dim, .. } => {
-            let wire = (peers * largest(dim)).max(n - smallest(dim));
-            let gather = matches!(op, StepOp::AllGather { .. });
-            rate(if gather { Algorithm::AllGather } else { Algorithm::ReduceScatter }).price(peers, wire * element)
+        StepOp::AllGather { dim, .. } => {
+            let wire = (peers, (peers * largest(dim)).max(n - smallest(dim)));
+            of_collective(at, (Kind::AllGather, Algorithm::AllGather), wire, (n, largest(dim)), moved)
+        }
+        StepOp::ReduceScatter { dim, op, .. } => {
+            let wire = (peers, (peers * largest(dim)).max(n - smallest(dim)));
+            let kind = (Kind::ReduceScatter, Algorithm::ReduceScatter);
+            of_collective(at, kind, wire, (n, largest(dim)), Width::of(dtype, op))
         }
         StepOp::AllToAll { from, to, .. } => {
             let others = rest(sizes, &[from, to]);
             let (f, t) = (sizes[from] as u64, sizes[to] as u64);
             let busy = |i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i)));
             let wire = (0..k).map(busy).max().unwrap_or(0);
-            rate(Algorithm::AllToAll).price(peers, others * wire * element)
+            let rate = model.rate(groups.link, Algorithm::AllToAll);
+            Price { start: rate.price(peers, 0), bytes: rate.bytes(others * wire * element) }
         }
         StepOp::Broadcast { .. } => {
             let rounds = u64::from(k.next_power_of_two().trailing_zeros());
-            rate(Algorithm::Broadcast).price(rounds, rounds * n * element)
+            of_collective(at, (Kind::Broadcast, Algorithm::Broadcast), (rounds, rounds * n), (n, n), moved)
         }
         StepOp::Exchange { .. } => unreachable!("an exchange is priced from its messages"),
     }
@@ -388,7 +478,7 @@ mod tests {
                 nvlink: link,
                 same_host: link,
                 network: link,
-                ranks_per_host,
+                hosts: ranks_per_host.into(),
                 extra_memory: Some(0),
             };
             let mesh = Placement::of_world(Device::Cpu, 4).unwrap().mesh(&[("dp", 2), ("tp", 2)]).unwrap();
@@ -409,7 +499,7 @@ mod tests {
     #[test]
     fn links_end_where_hosts_do() {
         let mesh = Placement::of_world(Device::Cpu, 8).unwrap().mesh(&[("dp", 2), ("tp", 4)]).unwrap();
-        let model = Model { ranks_per_host: 4, ..Model::default() };
+        let model = Model { hosts: 4.into(), ..Model::default() };
         assert_eq!((model.along(&mesh, 0), model.along(&mesh, 1)), (LinkKind::Network, LinkKind::SameHost));
         assert_eq!(Model::default().along(&mesh, 0), LinkKind::SameHost);
         assert_eq!(Model::default().along(&mesh.on(Device::Cuda), 0), LinkKind::NvLink);

@@ -291,11 +291,11 @@ impl<'a> Exchange<'a> {
             self.from.position_of(&at)
         };
         let first = replica(0);
-        if self.model.ranks_per_host == 0 {
+        if !self.model.hosts.several() {
             return first;
         }
-        let home = self.model.host(self.to.ranks()[receiver]);
-        (0..copies).map(replica).find(|p| self.model.host(self.from.ranks()[*p]) == home).unwrap_or(first)
+        let home = self.model.hosts.host(self.to.ranks()[receiver]);
+        (0..copies).map(replica).find(|p| self.model.hosts.host(self.from.ranks()[*p]) == home).unwrap_or(first)
     }
 
     /// The cells that a receiver needs, in order of source coordinates.
@@ -400,7 +400,7 @@ impl<'a> Exchange<'a> {
             .map(|a| self.from.dims()[a] as u64)
             .product();
         let partners = cells * self.contributions() as u64;
-        let hosts = self.model.ranks_per_host > 0;
+        let hosts = self.model.hosts.several();
         let local = || self.model.local_exchange_ps.saturating_add(self.model.copied(self.copied() * element));
         let exact = self.to.len() as u64 * partners <= EXACT_MESSAGES;
         if exact && !hosts && matches!(self.own, Own::Same) {
@@ -433,7 +433,8 @@ impl<'a> Exchange<'a> {
             self.pieces(q, |piece| {
                 let elements = volume(&piece.at);
                 for h in piece.holders.iter().filter(|h| own != Some(**h)) {
-                    let far = hosts && self.model.host(self.from.ranks()[*h]) != self.model.host(self.to.ranks()[q]);
+                    let far = hosts
+                        && self.model.hosts.host(self.from.ranks()[*h]) != self.model.hosts.host(self.to.ranks()[q]);
                     received.add(elements, far);
                     sent[*h].add(elements, far);
                 }

@@ -1,12 +1,13 @@
 //! The states that moves along mesh axes reach from one end of a boxing, with their cheapest paths.
 
-use super::cost::{self, LinkKind, Model};
+use super::cost::{self, Groups, Model};
 use super::memory::{Sizes, extra, largest_box};
 use super::step::{AxisSet, StepOp, move_along};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::DType;
 use smallvec::{SmallVec, smallvec};
+use std::cell::{Ref, RefCell};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -19,13 +20,15 @@ pub(super) struct Mesh<'a> {
     pub(super) shape: &'a [usize],
     /// Bytes of an element.
     pub(super) element: u64,
+    dtype: DType,
     /// Bytes besides source and destination shard that a step may take.
     pub(super) memory: Option<u64>,
     pub(super) placement: Placement,
-    /// The axes with more than one rank, their sizes and links.
+    /// The axes with more than one rank, and their sizes.
     pub(super) axes: SmallVec<[usize; 4]>,
     pub(super) dims: SmallVec<[usize; 4]>,
-    links: SmallVec<[LinkKind; 4]>,
+    /// The groups along sets of these axes, as they were asked for.
+    groups: RefCell<SmallVec<[(AxisSet, Groups); 8]>>,
 }
 
 impl<'a> Mesh<'a> {
@@ -43,7 +46,8 @@ impl<'a> Mesh<'a> {
             element: dtype.size() as u64,
             memory,
             dims: axes.iter().map(|a| placement.dims()[*a]).collect(),
-            links: axes.iter().map(|a| model.along(placement, *a)).collect(),
+            dtype,
+            groups: RefCell::default(),
             placement: placement.clone(),
             axes,
         }
@@ -69,15 +73,31 @@ impl<'a> Mesh<'a> {
     /// The price of a broadcast from a corner to a state.
     pub(super) fn broadcast(&self, state: &[Sbp], corner: AxisSet) -> u64 {
         let ks: SmallVec<[usize; 4]> = corner.iter().map(|a| self.placement.dims()[a]).collect();
-        let links = self.axes.iter().zip(&self.links).filter(|(a, _)| corner.contains(**a)).map(|(_, l)| *l);
-        let link = links.max().unwrap_or(LinkKind::SameHost);
         let sizes = largest_box(self.shape, &self.dims, state);
-        cost::of_move(self.model, link, StepOp::Broadcast { axes: corner }, &ks, &sizes, self.element)
+        let groups = self.groups(corner);
+        cost::of_move(self.model, &groups, StepOp::Broadcast { axes: corner }, &ks, &sizes, self.dtype).total()
+    }
+
+    /// The groups along some axes of the mesh.
+    fn groups(&self, axes: AxisSet) -> Ref<'_, Groups> {
+        let find = |all: &[(AxisSet, Groups)]| all.iter().position(|(a, _)| *a == axes);
+        let known = find(&self.groups.borrow());
+        let at = known.unwrap_or_else(|| {
+            let mut all = self.groups.borrow_mut();
+            all.push((axes, Groups::along(self.model, &self.placement, axes)));
+            all.len() - 1
+        });
+        Ref::map(self.groups.borrow(), |all| &all[at].1)
+    }
+
+    /// The axes of the mesh for those that count.
+    fn name(&self, axes: AxisSet) -> AxisSet {
+        axes.iter().map(|a| self.axes[a]).collect()
     }
 
     /// A move with the axes of the mesh for those that count.
     fn named(&self, op: StepOp) -> StepOp {
-        let name = |axes: AxisSet| axes.iter().map(|a| self.axes[a]).collect();
+        let name = |axes: AxisSet| self.name(axes);
         match op {
             StepOp::Slice { axes, dim } => StepOp::Slice { axes: name(axes), dim },
             StepOp::Pad { axes, dim, op } => StepOp::Pad { axes: name(axes), dim, op },
@@ -94,16 +114,16 @@ impl<'a> Mesh<'a> {
     fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
         let op = move_along(&self.dims, before, set, to)?;
         let mut sizes = Sizes::from_slice(self.shape);
-        let (mut ks, mut link) = (SmallVec::<[usize; 4]>::new(), LinkKind::NvLink);
+        let mut ks = SmallVec::<[usize; 4]>::new();
         for (a, s) in before.iter().enumerate() {
             if set.contains(a) {
                 ks.push(self.dims[a]);
-                link = link.max(self.links[a]);
             } else if let Sbp::Split(d) = *s {
                 sizes[d] = sizes[d].div_ceil(self.dims[a]);
             }
         }
-        Some((op, cost::of_move(self.model, link, op, &ks, &sizes, self.element)))
+        let groups = self.groups(self.name(set));
+        Some((op, cost::of_move(self.model, &groups, op, &ks, &sizes, self.dtype).total()))
     }
 }
 

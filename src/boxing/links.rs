@@ -1,10 +1,10 @@
 //! Which kinds of links the bytes of a plan cross. Worked out when somebody asks, never while a boxing runs.
 
-use super::chain::partial_bytes;
-use super::cost::{LinkKind, one_phase_bytes};
+use super::cost::LinkKind;
+use super::moved::Moved;
 use super::plan::BoxingPlan;
-use super::program::{Members, RankProgram, RankStep};
-use crate::placement::{Device, shard_range};
+use super::program::{RankProgram, RankStep};
+use crate::placement::Device;
 use oflow_kernels::Dims;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,30 +21,40 @@ impl fmt::Display for LinkKind {
 
 impl BoxingPlan {
     /// The bytes of [`bytes_sent`](Self::bytes_sent) by the kind of link that they cross, under the plan's model. Kinds that
-    /// carry nothing are left out.
+    /// carry nothing are left out. Exact, but for all-reduces of groups whose members stand in turn on hosts: there a
+    /// transport may shift a few bytes, as it may between ranks.
     pub fn bytes_by_link(&self) -> BTreeMap<LinkKind, u64> {
         let mut links = BTreeMap::new();
         let total = self.bytes_sent();
         if total == 0 {
             return links;
         }
-        let (src, dst) = (&self.src.placement, &self.dst.placement);
-        // Between kinds of devices the bytes go through the memory of the hosts.
-        let device = if src.device() == dst.device() { src.device() } else { Device::Cpu };
-        let ranks: BTreeSet<usize> = src.ranks().iter().chain(dst.ranks()).copied().collect();
-        let hosts: BTreeSet<usize> = ranks.iter().map(|r| self.model.host(*r)).collect();
+        let ranks = self.ranks();
+        let hosts: BTreeSet<usize> = ranks.iter().map(|r| self.model.hosts.host(*r)).collect();
         if hosts.len() == 1 {
-            links.insert(self.model.between(device, 0, 0), total);
+            links.insert(self.between(0, 0), total);
             return links;
         }
         for &to in &ranks {
             self.received(to, |from, bytes| {
                 if bytes > 0 {
-                    *links.entry(self.model.between(device, from, to)).or_insert(0) += bytes;
+                    *links.entry(self.between(from, to)).or_insert(0) += bytes;
                 }
             });
         }
         links
+    }
+
+    /// The ranks that take part.
+    pub(super) fn ranks(&self) -> BTreeSet<usize> {
+        self.src.placement.ranks().iter().chain(self.dst.placement.ranks()).copied().collect()
+    }
+
+    /// The link that bytes of the plan cross between two ranks.
+    pub(super) fn between(&self, from: usize, to: usize) -> LinkKind {
+        let (src, dst) = (self.src.placement.device(), self.dst.placement.device());
+        // Between kinds of devices the bytes go through the memory of the hosts.
+        self.model.between(if src == dst { src } else { Device::Cpu }, from, to)
     }
 
     /// Tells what a rank receives, message by message: sender and bytes.
@@ -56,45 +66,20 @@ impl BoxingPlan {
         let program = RankProgram::new(self, rank);
         let mut shard = program.src.unwrap_or_default();
         for step in program.steps {
-            let mut from_peers = |members: &Members, elements: &dyn Fn(usize) -> usize| {
-                for (i, r) in members.ranks.iter().enumerate().filter(|(i, _)| *i != members.me) {
-                    tell(*r, (elements(i) * element) as u64);
-                }
-            };
+            if let Some(moved) = Moved::of(&step, Some(&shard), self.dtype) {
+                moved.received(&self.model, self.on_host(), &mut tell);
+            }
             match step {
-                RankStep::Idle | RankStep::Keep => {}
-                RankStep::Slice { size, .. } | RankStep::Identity { size, .. } | RankStep::Pad { size, .. } => {
-                    shard = size
-                }
-                RankStep::AllReduce { members, op } => {
-                    let (n, k) = (count(&shard), members.ranks.len());
-                    let device = self.src.placement.device();
-                    let chain = self.model.chain(&members.ranks, (n * element) as u64);
-                    if let Some(chain) = chain.filter(|_| device == Device::Cpu) {
-                        let sizes = (element as u64, partial_bytes(self.dtype, op) as u64);
-                        chain.received(members.me, n, sizes, |from, bytes| tell(members.ranks[from], bytes));
-                        continue;
-                    }
-                    let chunk = |i: usize| shard_range(n, k, i).len();
-                    let one_phase = n * element <= one_phase_bytes(k);
-                    from_peers(&members, &|i| if one_phase { n } else { chunk(members.me) + chunk(i) });
-                }
-                RankStep::AllGather { members, dim, parts, size } => {
-                    from_peers(&members, &|i| around(&size, dim) * parts[i].len());
-                    shard = size;
-                }
-                RankStep::ReduceScatter { members, size, .. } => {
-                    from_peers(&members, &|_| count(&size));
-                    shard = size;
-                }
+                RankStep::Idle | RankStep::Keep | RankStep::AllReduce { .. } => {}
+                RankStep::Slice { size, .. }
+                | RankStep::Identity { size, .. }
+                | RankStep::Pad { size, .. }
+                | RankStep::AllGather { size, .. }
+                | RankStep::ReduceScatter { size, .. }
+                | RankStep::Broadcast { size, .. } => shard = size,
                 RankStep::AllToAll { members, from, from_parts, size, .. } => {
-                    from_peers(&members, &|i| around(&size, from) * from_parts[i].len());
-                    shard = size;
-                }
-                RankStep::Broadcast { members, size } => {
-                    // A binomial tree: the parent is the number without its lowest bit.
-                    if members.me > 0 {
-                        tell(members.ranks[members.me & (members.me - 1)], (count(&size) * element) as u64);
+                    for (i, r) in members.ranks.iter().enumerate().filter(|(i, _)| *i != members.me) {
+                        tell(*r, (around(&size, from) * from_parts[i].len() * element) as u64);
                     }
                     shard = size;
                 }
@@ -118,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_byte_crosses_one_link() {
-        let hosts_of_2 = Planner::new(Model { ranks_per_host: 2, ..Default::default() });
+        let hosts_of_2 = Planner::new(Model { hosts: 2.into(), ..Default::default() });
         let one_host = Planner::default();
         let world = Placement::of_world(Device::Cpu, 4).unwrap();
         let mesh = world.mesh(&[("dp", 2), ("tp", 2)]).unwrap();
@@ -154,7 +139,7 @@ mod tests {
 
     #[test]
     fn known_routes() {
-        let planner = Planner::new(Model { ranks_per_host: 2, ..Default::default() });
+        let planner = Planner::new(Model { hosts: 2.into(), ..Default::default() });
         let mesh = Placement::of_world(Device::Cpu, 4).unwrap().mesh(&[("dp", 2), ("tp", 2)]).unwrap();
         let links = |from: NdSbp, to: NdSbp| {
             let p = planner.plan(&[8, 8], DType::F32, &Layout::new(&mesh, from), &Layout::new(&mesh, to)).unwrap();

@@ -13,14 +13,16 @@
 //!
 //! **The same bits.** Elements are reduced in member order whatever lies beside them.
 
-use super::chain::partial_bytes;
-use super::cost::{Algorithm, Model, all_reduce_sent, one_phase_bytes};
-use super::memory::largest_box;
+use super::cost::{Algorithm, Groups, LinkKind, Model, of_move};
+use super::memory::Sizes;
+use super::moved::Moved;
 use super::plan::BoxingPlan;
 use super::program::{RankProgram, RankStep};
 use super::step::{AxisSet, BoxingStep, StepOp};
-use crate::placement::Device;
+use crate::sbp::Sbp;
 use oflow_kernels::DType;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -129,54 +131,106 @@ pub fn predicted_together(plans: &[Arc<BoxingPlan>]) -> Vec<u64> {
 /// The part of a step's price that does not depend on its bytes, and the axes of its groups; none for a local step.
 fn starting(model: &Model, shape: &[usize], dtype: DType, step: &BoxingStep) -> Option<(u64, AxisSet)> {
     let mesh = &step.after.placement;
-    let (algorithm, axes) = match step.op {
+    let axes = match step.op {
         StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } => return None,
-        StepOp::AllReduce { axes, .. } => {
-            let elements: usize = largest_box(shape, mesh.dims(), &step.before.sbp).iter().product();
-            let one = elements * dtype.size() <= one_phase_bytes(axes.group_size(mesh.dims()));
-            (if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase }, axes)
+        StepOp::Exchange { kept, .. } => {
+            let link = model.between(mesh.device(), step.before.placement.ranks()[0], mesh.ranks()[0]);
+            return Some((model.rate(link, Algorithm::Exchange).price(0, 0), kept));
         }
-        StepOp::AllGather { axes, .. } => (Algorithm::AllGather, axes),
-        StepOp::ReduceScatter { axes, .. } => (Algorithm::ReduceScatter, axes),
-        StepOp::AllToAll { axes, .. } => (Algorithm::AllToAll, axes),
-        StepOp::Broadcast { axes } => (Algorithm::Broadcast, axes),
-        StepOp::Exchange { kept, .. } => (Algorithm::Exchange, kept),
+        StepOp::AllReduce { axes, .. }
+        | StepOp::AllGather { axes, .. }
+        | StepOp::ReduceScatter { axes, .. }
+        | StepOp::AllToAll { axes, .. }
+        | StepOp::Broadcast { axes } => axes,
     };
-    let link = match step.op {
-        StepOp::Exchange { .. } => model.between(mesh.device(), step.before.placement.ranks()[0], mesh.ranks()[0]),
-        _ => axes.iter().map(|a| model.along(mesh, a)).max()?,
-    };
-    let peers = match step.op {
-        StepOp::Exchange { .. } => 0,
-        _ => axes.group_size(mesh.dims()) as u64 - 1,
-    };
-    Some((model.rate(link, algorithm).price(peers, 0), axes))
+    let ks: SmallVec<[usize; 4]> = axes.iter().map(|a| mesh.dims()[a]).collect();
+    // The largest box before these axes split it.
+    let mut sizes = Sizes::from_slice(shape);
+    for (a, s) in step.before.sbp.iter().enumerate().filter(|(a, _)| !axes.contains(*a)) {
+        if let (Sbp::Split(d), Some(k)) = (s, mesh.dims().get(a)) {
+            sizes[*d] = sizes[*d].div_ceil(*k);
+        }
+    }
+    let groups = Groups::along(model, mesh, axes);
+    Some((of_move(model, &groups, step.op, &ks, &sizes, dtype).start, axes))
 }
 
 /// Bytes that other ranks take from this one when the boxings are carried out together. All-reduces that share a bucket may
-/// take two phases where each alone has one, and then send less; everything else sends what it sends alone. Exact for the
-/// sum over the ranks, as [`BoxingPlan::bytes_sent_by`].
+/// take two phases where each alone has one, and collectives over hosts may then be long enough to go by these; everything
+/// else sends what it sends alone. Exact for the sum over the ranks, as [`BoxingPlan::bytes_sent_by`].
 pub fn bytes_sent_together(plans: &[Arc<BoxingPlan>], rank: usize) -> u64 {
     let mut sum: u64 = plans.iter().map(|p| p.bytes_sent_by(rank)).sum();
     for batch in batches(plans) {
         let plans = &plans[batch];
         let programs: Vec<_> = plans.iter().map(|p| (p.dtype, p.program(rank))).collect();
         for (number, wave) in waves(&programs).into_iter().enumerate() {
-            for bucket in wave.buckets {
-                let RankStep::AllReduce { members, op } = &programs[bucket[0]].1.steps[number] else { continue };
-                let dtype = programs[bucket[0]].0;
-                let element = dtype.size() as u64;
-                let (model, cpu) = (&plans[0].model, plans[0].src.placement.device() == Device::Cpu);
-                let sent = |elements| {
-                    let chain = model.chain(&members.ranks, elements as u64 * element).filter(|_| cpu);
-                    let flat = || all_reduce_sent(elements, members.ranks.len(), members.me, element) * element;
-                    let sizes = (element, partial_bytes(dtype, *op) as u64);
-                    chain.map_or_else(flat, |c| c.sent(members.me, elements, sizes))
-                };
-                let sizes = || bucket.iter().map(|i| programs[*i].1.len_before(number));
-                sum = sum + sent(sizes().sum()) - sizes().map(sent).sum::<u64>();
+            for bucket in &wave.buckets {
+                let Some((moved, joined)) = joined(&programs, bucket, number) else { continue };
+                let (model, on_host) = (&plans[bucket[0]].model, plans[bucket[0]].on_host());
+                let apart: u64 = moved.iter().map(|m| m.sent(model, on_host)).sum();
+                sum = sum + joined.sent(model, on_host) - apart;
             }
         }
     }
     sum
+}
+
+/// Of boxings that are carried out together, the bytes that all ranks send by the kind of link that they cross
+/// ([`BoxingPlan::bytes_by_link`]). Those of a collective that several share are divided by their elements.
+pub fn bytes_by_link_together(plans: &[Arc<BoxingPlan>]) -> Vec<BTreeMap<LinkKind, u64>> {
+    let mut all: Vec<_> = plans.iter().map(|p| p.bytes_by_link()).collect();
+    for batch in batches(plans).into_iter().filter(|b| b.len() > 1) {
+        let (plans, links) = (&plans[batch.clone()], &mut all[batch]);
+        let ranks: BTreeSet<usize> = plans.iter().flat_map(|p| p.ranks()).collect();
+        for rank in ranks {
+            let programs: Vec<_> = plans.iter().map(|p| (p.dtype, Arc::new(RankProgram::new(p, rank)))).collect();
+            for (number, wave) in waves(&programs).into_iter().enumerate() {
+                for bucket in &wave.buckets {
+                    let Some((moved, joined)) = joined(&programs, bucket, number) else { continue };
+                    let first = &plans[bucket[0]];
+                    let received = |m: &Moved| {
+                        let mut by_link = BTreeMap::<LinkKind, u64>::new();
+                        m.received(&first.model, first.on_host(), |from, bytes| {
+                            *by_link.entry(first.between(from, rank)).or_insert(0) += bytes;
+                        });
+                        by_link
+                    };
+                    for (i, m) in bucket.iter().zip(&moved) {
+                        for (kind, bytes) in received(m) {
+                            *links[*i].entry(kind).or_insert(0) -= bytes;
+                        }
+                    }
+                    for (kind, bytes) in received(&joined) {
+                        let mut left = (bytes, joined.elements());
+                        for (i, m) in bucket.iter().zip(&moved) {
+                            let share = u128::from(left.0) * u128::from(m.elements()) / u128::from(left.1.max(1));
+                            *links[*i].entry(kind).or_insert(0) += share as u64;
+                            left = (left.0 - share as u64, left.1 - m.elements());
+                        }
+                    }
+                }
+            }
+        }
+    }
+    all.iter_mut().for_each(|links| links.retain(|_, bytes| *bytes > 0));
+    all
+}
+
+/// What the steps of a bucket move each, and as one collective; none where that is the same.
+fn joined<'a>(
+    programs: &'a [(DType, Arc<RankProgram>)],
+    bucket: &[usize],
+    number: usize,
+) -> Option<(Vec<Moved<'a>>, Moved<'a>)> {
+    if bucket.len() < 2 {
+        return None;
+    }
+    let each = |i: &usize| {
+        let (dtype, program) = &programs[*i];
+        Moved::of(&program.steps[number], program.size_before(number).as_ref(), *dtype)
+    };
+    let moved = bucket.iter().map(each).collect::<Option<Vec<_>>>()?;
+    let mut all = each(&bucket[0])?;
+    moved[1..].iter().for_each(|m| all.join(m));
+    Some((moved, all))
 }

@@ -12,20 +12,22 @@
 
 mod bound;
 mod boxes;
-pub mod chain;
 mod choice;
 pub mod cost;
 mod dry;
 mod exchange;
 mod front;
+mod hosts;
 mod links;
 mod loads;
 pub mod many;
 mod memory;
+mod moved;
 mod plan;
 mod program;
 mod replay;
 mod search;
+pub mod spread;
 mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
@@ -33,6 +35,7 @@ pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;
+pub use hosts::Hosts;
 pub use plan::{BoxingPlan, Layout, Planner, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
 pub use replay::replay;

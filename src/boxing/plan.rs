@@ -1,11 +1,11 @@
 //! Plans and the table that remembers them.
 
 use super::bound::least;
-use super::chain::partial_bytes;
 use super::cost::{Model, all_reduce_sent, broadcast_children};
 use super::exchange::{Exchange, Own, volume};
 use super::memory::extra_memory;
-use super::program::{RankProgram, members as members_of};
+use super::moved::Moved;
+use super::program::{RankProgram, rank_step};
 use super::search::{self, Found};
 use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::error::Result;
@@ -100,8 +100,8 @@ impl BoxingPlan {
         self.steps.iter().map(|s| self.step_bytes(s)).sum()
     }
 
-    /// Bytes that other ranks take from this one. For all-reduces in chunks a transport may shift a few bytes between the
-    /// ranks, because its chunks start at cache lines; the sum over the ranks is exact.
+    /// Bytes that other ranks take from this one. For all-reduces in chunks, and broadcasts over hosts, a transport may shift a
+    /// few bytes between the ranks of a host, because its chunks start at cache lines; the sum over the ranks is exact.
     pub fn bytes_sent_by(&self, rank: usize) -> u64 {
         self.steps.iter().map(|s| self.step_bytes_by(s, rank)).sum()
     }
@@ -112,6 +112,11 @@ impl BoxingPlan {
             return self.exchange(step, &own).volume().elements * self.dtype.size() as u64;
         }
         (0..step.after.placement.len()).map(|p| self.step_bytes_by(step, step.after.placement.ranks()[p])).sum()
+    }
+
+    /// Whether the bytes pass through the memory of hosts: those between kinds of devices do, too.
+    pub(super) fn on_host(&self) -> bool {
+        self.src.placement.device() != Device::Cuda || self.dst.placement.device() != Device::Cuda
     }
 
     pub(super) fn exchange<'a>(&'a self, step: &'a BoxingStep, own: &'a Own) -> Exchange<'a> {
@@ -132,22 +137,21 @@ impl BoxingPlan {
         let mesh = &step.after.placement;
         let Some(position) = mesh.position(rank) else { return 0 };
         let size = |l: &Layout| shard_box(&self.shape, mesh, &l.sbp, position).size;
+        // Only where hosts count are a group's list of ranks and parts worth making.
+        if self.model.hosts.several() && self.on_host() {
+            let input = step.before.placement.position(rank).map(|_| size(&step.before));
+            if let Some(moved) = Moved::of(&rank_step(self, step, rank), input.as_ref(), self.dtype) {
+                return moved.sent(&self.model, true);
+            }
+        }
         let count = |size: &Dims| size.iter().product::<usize>();
         let members = |axes: AxisSet| axes.group_size(mesh.dims());
         let coord = mesh.coord(position);
         let me = |axes: AxisSet| axes.iter().fold(0, |m, a| m * mesh.dims()[a] + coord[a]);
         let elements = match step.op {
             StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } | StepOp::Exchange { .. } => 0,
-            StepOp::AllReduce { axes, op } => {
-                let n = count(&size(&step.before));
-                // Only where hosts count is the group's list of ranks worth making.
-                if self.model.ranks_per_host > 0 && mesh.device() == Device::Cpu {
-                    let group = members_of(mesh, position, axes);
-                    if let Some(chain) = self.model.chain(&group.ranks, n as u64 * element) {
-                        return chain.sent(group.me, n, (element, partial_bytes(self.dtype, op) as u64));
-                    }
-                }
-                all_reduce_sent(n, members(axes), me(axes), element) as usize
+            StepOp::AllReduce { axes, .. } => {
+                all_reduce_sent(count(&size(&step.before)), members(axes), me(axes), element) as usize
             }
             StepOp::AllGather { axes, .. } => (members(axes) - 1) * count(&size(&step.before)),
             StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),

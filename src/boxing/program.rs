@@ -173,12 +173,13 @@ impl RankProgram {
         RankProgram {
             src: size(&plan.src),
             dst: size(&plan.dst),
-            steps: plan.steps.iter().map(|s| step(plan, s, rank)).collect(),
+            steps: plan.steps.iter().map(|s| rank_step(plan, s, rank)).collect(),
         }
     }
 }
 
-fn step(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
+/// One rank's part of a step.
+pub(super) fn rank_step(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
     let (shape, mesh) = (&plan.shape, &step.after.placement);
     if let StepOp::Exchange { .. } = step.op {
         return exchange(plan, step, rank);
@@ -226,7 +227,7 @@ fn step(plan: &BoxingPlan, step: &BoxingStep, rank: usize) -> RankStep {
     }
 }
 
-pub(super) fn members(mesh: &Placement, position: usize, axes: AxisSet) -> Members {
+fn members(mesh: &Placement, position: usize, axes: AxisSet) -> Members {
     let (group, me) = mesh.group_along(position, axes.iter());
     Members { ranks: group.into_iter().map(|p| mesh.ranks()[p]).collect(), me }
 }
@@ -309,10 +310,9 @@ impl RankStep {
 }
 
 impl RankProgram {
-    /// Elements of this rank's shard before a step; 0 if it has none.
-    pub fn len_before(&self, step: usize) -> usize {
-        let size = self.steps[..step].iter().fold(self.src.clone(), |size, s| s.size_after(size));
-        size.map_or(0, |s| s.iter().product())
+    /// Sizes of this rank's shard before a step, if it has one.
+    pub fn size_before(&self, step: usize) -> Option<Dims> {
+        self.steps[..step].iter().fold(self.src.clone(), |size, s| s.size_after(size))
     }
 
     /// Whether a step's output can be written to the destination at once: what follows works in place.

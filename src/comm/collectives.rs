@@ -6,10 +6,10 @@
 //! | broadcast | a binomial tree from the root: everyone reads from its parent and posts to its children | n for each child |
 //! | all_reduce, n ≤ [`one_phase_bytes`]`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
 //! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
-//! | all_reduce, large, on hosts with several members | a chain of hosts (`across`) | each byte crosses the network once |
 //! | all_gather | everyone posts its part to everyone | (m - 1) own |
 //! | reduce_scatter | everyone posts to each the part that it reduces | n - own |
 //! | all_to_all, exchange | everyone posts to each its message | what it sends to others |
+//! | long broadcast, all_reduce, all_gather, reduce_scatter on hosts with several members | by hosts (`across`) | each byte crosses from one host to another once |
 //!
 //! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
 //! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
@@ -21,10 +21,11 @@
 //! for its parent, which waits for its own in the same round, up to the root, which waits for nobody's posts.
 //! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
 
+use super::across::spread_of;
 use super::lent::{Lent, LentMut};
 use super::transport::{Call, Outbox, Part, Piece, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
-use crate::boxing::chain::Chain;
+use crate::boxing::spread::{Kind, Width};
 use crate::error::{CallSite, Error, Result};
 use oflow_kernels::cpu::accumulate::{reduce_in_place, reduce_slices};
 use smallvec::SmallVec;
@@ -52,6 +53,7 @@ pub struct Collectives<T> {
     world: usize,
     state: Mutex<State<T>>,
     bytes_sent: AtomicU64,
+    between_hosts: AtomicU64,
     calls: AtomicU64,
     waited_ns: AtomicU64,
     pulse: Arc<dyn Pulse>,
@@ -74,6 +76,7 @@ impl<T: Transport> Collectives<T> {
             pulse: link.pulse(),
             state: Mutex::new(State { link, scratch: Vec::new(), failed: None }),
             bytes_sent: AtomicU64::new(0),
+            between_hosts: AtomicU64::new(0),
             calls: AtomicU64::new(0),
             waited_ns: AtomicU64::new(0),
         }
@@ -103,6 +106,7 @@ impl<T: Transport> Collectives<T> {
         let session = Session { link, call, sent: Cell::new(0), ended: Cell::new(false), lent: PhantomData };
         let result = body(&session, scratch).and_then(|()| session.finish());
         self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
+        self.between_hosts.store(session.link.sent_to_other_hosts(), Relaxed);
         // Changed only under the lock; atomics only because others read them.
         self.calls.store(self.calls.load(Relaxed) + 1, Relaxed);
         let waited = arrived.get() - start;
@@ -339,11 +343,6 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
     }
 }
 
-/// The chain of hosts for an all-reduce, where there is one.
-fn chain_of(hosts: &[usize], group: &Group, bytes: usize) -> Option<Chain> {
-    if hosts.is_empty() { None } else { Chain::of(group.ranks.len(), bytes as u64, |i| hosts[group.ranks[i]]) }
-}
-
 /// The other members as (member, world rank).
 fn others(group: &Group) -> impl Iterator<Item = (usize, usize)> + '_ {
     group.ranks.iter().copied().enumerate().filter(|(i, _)| *i != group.me)
@@ -355,11 +354,11 @@ fn scatter_chunk(capacity: usize, members: usize) -> usize {
 }
 
 /// Posts that a message takes: at least one, so that an empty message is compared too.
-fn rounds(len: usize, chunk: usize) -> usize {
+pub(super) fn rounds(len: usize, chunk: usize) -> usize {
     len.div_ceil(chunk).max(1)
 }
 
-fn round_range(len: usize, chunk: usize, round: usize) -> Range<usize> {
+pub(super) fn round_range(len: usize, chunk: usize, round: usize) -> Range<usize> {
     (round * chunk).min(len)..((round + 1) * chunk).min(len)
 }
 
@@ -418,6 +417,9 @@ impl<T: Transport> Communicator for Collectives<T> {
             return Err(Error::argument(format!("root {root} of a group of {}", group.ranks.len())));
         }
         self.call(tag, Collective::Broadcast, |s, _| {
+            if let Some(spread) = spread_of(s.link.hosts(), group, Kind::Broadcast, buf.len(), Width::moved(1)) {
+                return s.broadcast_across(group, &spread, root, buf);
+            }
             let (n, chunk, m) = (buf.len(), s.link.capacity(), group.ranks.len());
             // Members counted from the root. A parent is the number without its lowest bit.
             let me = (group.me + m - root) % m;
@@ -449,8 +451,10 @@ impl<T: Transport> Communicator for Collectives<T> {
                 Ok(())
             } else if buf.len() <= one_phase_bytes(m).min(s.link.capacity()) {
                 s.one_phase(group, buf, scratch, (dtype, op))
-            } else if let Some(chain) = chain_of(s.link.hosts(), group, buf.len()) {
-                s.chain(group, &chain, buf, scratch, (dtype, op))
+            } else if let Some(spread) =
+                spread_of(s.link.hosts(), group, Kind::AllReduce, buf.len(), Width::of(dtype, op))
+            {
+                s.all_reduce_across(group, &spread, buf, scratch, (dtype, op))
             } else {
                 s.two_phases(group, buf, (dtype, op))
             }
@@ -462,11 +466,14 @@ impl<T: Transport> Communicator for Collectives<T> {
         check_counts("all_gather", counts, group.ranks.len(), recv.len())?;
         check_counts("all_gather, sent", &[send.len()], 1, counts[group.me])?;
         self.call(tag, Collective::AllGather, |s, _| {
-            let chunk = s.link.capacity();
+            let (chunk, total) = (s.link.capacity(), recv.len());
             let mut to = cut(recv, counts);
             to[group.me].copy_from_slice(send);
             if group.ranks.len() == 1 {
                 return Ok(());
+            }
+            if let Some(spread) = spread_of(s.link.hosts(), group, Kind::AllGather, total, Width::moved(1)) {
+                return s.all_gather_across(group, &spread, send, &mut to, total);
             }
             let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
             for round in 0..last {
@@ -503,8 +510,12 @@ impl<T: Transport> Communicator for Collectives<T> {
                 counts[group.me]
             )));
         }
-        self.call(tag, Collective::ReduceScatter, |s, _| {
+        self.call(tag, Collective::ReduceScatter, |s, scratch| {
             let m = group.ranks.len();
+            let width = Width::of(dtype, op);
+            if let Some(spread) = spread_of(s.link.hosts(), group, Kind::ReduceScatter, send.len(), width) {
+                return s.reduce_scatter_across(group, &spread, send, recv, counts, scratch, (dtype, op));
+            }
             let starts: SmallVec<[usize; 8]> =
                 counts.iter().scan(0, |at, c| Some(std::mem::replace(at, *at + c))).collect();
             let mine = starts[group.me]..starts[group.me] + recv.len();
@@ -588,6 +599,7 @@ impl<T: Transport> Communicator for Collectives<T> {
     fn traffic(&self) -> Traffic {
         Traffic {
             bytes_sent: self.bytes_sent.load(Relaxed),
+            between_hosts: self.between_hosts.load(Relaxed),
             calls: self.calls.load(Relaxed),
             waited_ns: self.waited_ns.load(Relaxed),
         }

@@ -127,13 +127,6 @@ impl HostsTransport {
     }
 }
 
-impl HostsComm {
-    /// Payload bytes sent so far to ranks of other hosts.
-    pub fn sent_to_other_hosts(&self) -> u64 {
-        self.with_transport(|t| t.sent.get())
-    }
-}
-
 /// Keeps connections moving while a rank waits for one of its host.
 struct Meanwhile<'a>(&'a Links);
 
@@ -260,6 +253,10 @@ unsafe impl Transport for HostsTransport {
     fn finish(&self, call: &Call) -> Result<()> {
         // The rank may compute for long now, and who computes writes nothing.
         self.links.flush(call)
+    }
+
+    fn sent_to_other_hosts(&self) -> u64 {
+        self.sent.get()
     }
 
     fn abandon(&self) {

@@ -97,6 +97,8 @@ impl Collective {
 pub struct Traffic {
     /// Payload bytes that other ranks took from this one.
     pub bytes_sent: u64,
+    /// Those of them that ranks of other hosts took, where the transport knows hosts.
+    pub between_hosts: u64,
     /// Collectives and point-to-point batches issued.
     pub calls: u64,
     /// Nanoseconds from this rank's arrival at its calls to the last arrival among the members whose bytes reached it,

@@ -25,6 +25,8 @@ pub struct SimWorld(Arc<Shared>);
 
 struct Shared {
     world: usize,
+    /// The host of each rank; empty if all are on one.
+    hosts: Vec<usize>,
     capacity: usize,
     state: Mutex<State>,
     /// Where each rank sleeps; one a rank, so that only the rank concerned wakes.
@@ -116,9 +118,20 @@ impl SimWorld {
 
     /// As [`new`](Self::new), with outbox buffers of that many bytes (rounded up to what the world needs).
     pub fn with_capacity(n: usize, bytes: usize) -> Vec<SimComm> {
+        SimWorld::make(n, Vec::new(), bytes)
+    }
+
+    /// As [`with_capacity`](Self::with_capacity), of ranks that take themselves to be on hosts with so many each.
+    pub fn on_hosts(sizes: &[usize], bytes: usize) -> Vec<SimComm> {
+        let hosts: Vec<usize> = sizes.iter().enumerate().flat_map(|(h, n)| vec![h; *n]).collect();
+        SimWorld::make(hosts.len(), hosts, bytes)
+    }
+
+    fn make(n: usize, hosts: Vec<usize>, bytes: usize) -> Vec<SimComm> {
         let capacity = bytes.next_multiple_of(64).max(64 * n);
         let shared = Arc::new(Shared {
             world: n,
+            hosts,
             capacity,
             state: Mutex::new(State {
                 links: (0..n * n).map(|_| Link::default()).collect(),
@@ -276,6 +289,10 @@ unsafe impl Transport for SimTransport {
 
     fn capacity(&self) -> usize {
         self.shared.0.capacity
+    }
+
+    fn hosts(&self) -> &[usize] {
+        &self.shared.0.hosts
     }
 
     fn acquire(&self, call: &Call) -> Result<*mut u8> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::comm::oracle::{check_overlapping, check_world, tag};
+use crate::comm::oracle::{Lcg, check_all, check_overlapping, check_world, tag};
 use crate::comm::{Communicator, DType, Group, ReduceOp};
 use crate::error::ErrorKind;
 use std::panic::catch_unwind;
@@ -20,6 +20,96 @@ fn overlapping_groups_in_one_order_agree_with_the_oracle() {
     for n in [2, 5, 8] {
         run_with(SimWorld::with_capacity(n, 512), |_, comm| check_overlapping(&comm, 300, 512));
     }
+}
+
+/// Hosts with so many ranks each: even and uneven, alone and beside others.
+const HOSTS: [&[usize]; 8] =
+    [&[2, 2], &[2, 1, 1], &[1, 3], &[3, 1, 2], &[2, 2, 2], &[4, 3], &[1, 1, 1, 2], &[1, 2, 1, 2]];
+
+#[test]
+fn collectives_over_hosts_agree_with_the_oracle() {
+    for (i, hosts) in HOSTS.iter().enumerate() {
+        let world: usize = hosts.iter().sum();
+        // The smallest buffers that a world may have, and such that some messages take many rounds and some one.
+        for (capacity, elements) in [(64 * world, 2_000), ([4096, 256 << 10][i % 2], 40_000)] {
+            run_with(SimWorld::on_hosts(hosts, capacity), |_, comm| {
+                let how = [
+                    (DType::F32, ReduceOp::Sum),
+                    (DType::F16, ReduceOp::Sum),
+                    (DType::BF16, ReduceOp::Max),
+                    (DType::I64, ReduceOp::Sum),
+                ];
+                let (dtype, op) = how[(i / 2) % 4];
+                check_all(&comm, &all(&comm), elements, dtype, op, i as u64);
+                check_all(&comm, &all(&comm), elements / 2, DType::BF16, ReduceOp::Sum, 100 + i as u64);
+            });
+        }
+    }
+}
+
+#[test]
+fn long_messages_of_random_groups_on_hosts_agree_with_the_oracle() {
+    for (i, hosts) in HOSTS.iter().enumerate() {
+        run_with(SimWorld::on_hosts(hosts, 2048), |_, comm| {
+            let mut rng = Lcg(i as u64);
+            for seed in 0..6 {
+                // Members in order, so that hosts count, or shuffled.
+                let mut ranks: Vec<usize> = (0..comm.world()).filter(|_| rng.below(4) > 0).collect();
+                if rng.below(3) == 0 {
+                    ranks.reverse();
+                }
+                if rng.below(4) == 0 && ranks.len() > 1 {
+                    let at = rng.below(ranks.len());
+                    ranks.swap(0, at);
+                }
+                let elements = 5_000 + rng.below(30_000);
+                if let Some(me) = ranks.iter().position(|&r| r == comm.rank()) {
+                    let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F16 };
+                    check_all(&comm, &Group { ranks, me }, elements, dtype, ReduceOp::Sum, seed);
+                }
+            }
+        });
+    }
+}
+
+/// Bytes that each collective has put on the links between hosts, of 100,000 elements of every member's or of all together.
+fn between_hosts(hosts: &[usize], dtype: DType) -> [u64; 3] {
+    let table: Vec<usize> = hosts.iter().enumerate().flat_map(|(h, n)| vec![h; *n]).collect();
+    let sent = run_with(SimWorld::on_hosts(hosts, 64 << 10), |rank, comm| {
+        let far = || -> u64 {
+            (0..table.len()).filter(|to| table[*to] != table[rank]).map(|to| comm.sim().link_bytes(rank, to)).sum()
+        };
+        let (group, m) = (all(&comm), comm.world());
+        let counts = vec![100_000 / m * dtype.size(); m];
+        let total = counts.iter().sum();
+        let (mut whole, mut part) = (vec![0; total], vec![0; counts[0]]);
+        let start = far();
+        comm.broadcast(&group, &tag(1, "x"), m - 1, &mut whole).unwrap();
+        let broadcast = far();
+        comm.all_gather(&group, &tag(2, "x"), &part, &mut whole, &counts).unwrap();
+        let gather = far();
+        comm.reduce_scatter(&group, &tag(3, "x"), &whole, &mut part, &counts, dtype, ReduceOp::Sum).unwrap();
+        [broadcast - start, gather - broadcast, far() - gather]
+    });
+    let total = (100_000 / table.len() * table.len() * dtype.size()) as u64;
+    std::array::from_fn(|i| {
+        let sum: u64 = sent.iter().map(|s| s[i]).sum();
+        assert_eq!(sum * 2 * table.len() as u64 % total, 0, "{sum} of {total}");
+        sum * 2 * table.len() as u64 / total
+    })
+}
+
+#[test]
+fn each_byte_crosses_from_one_host_to_another_once() {
+    // In halves of a rank's share of the message. A reduce-scatter puts each byte on the chain, and results of all but the
+    // last host's ranks on the way to them.
+    assert_eq!(between_hosts(&[2, 2], DType::F32), [8, 8, 8 + 4]);
+    assert_eq!(between_hosts(&[4, 4], DType::F32), [16, 16, 16 + 8]);
+    assert_eq!(between_hosts(&[4, 4], DType::BF16), [16, 16, 32 + 8]);
+    assert_eq!(between_hosts(&[2, 2, 2], DType::F32), [24, 24, 24 + 8]);
+    // Where partials are wide, or hosts have few members, the direct way puts less there.
+    assert_eq!(between_hosts(&[3, 1], DType::F32), [8, 8, 12]);
+    assert_eq!(between_hosts(&[2, 2], DType::BF16), [8, 8, 16]);
 }
 
 #[test]

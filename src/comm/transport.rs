@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// Outbox buffers of a rank: as many posts may be on the way before a rank waits for its readers.
 pub const SLOTS: usize = 4;
 
+/// What helps a rank that has waited too long.
+pub(super) const LONGER_WAITS: &str = "if it is to compute for so long, let waits be longer: under oflaunch they may take six times --stall, and 30 minutes at least";
+
 /// The call that a post belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
@@ -166,6 +169,10 @@ pub unsafe trait Transport: Send {
     /// The host of each rank; empty where all ranks are on one. Ranks of a host follow each other.
     fn hosts(&self) -> &[usize] {
         &[]
+    }
+    /// Payload bytes posted so far to ranks of other hosts, where it knows hosts.
+    fn sent_to_other_hosts(&self) -> u64 {
+        0
     }
     /// See [`Communicator::pulse`](super::Communicator::pulse). By default nothing ever fails.
     fn pulse(&self) -> Arc<dyn Pulse> {

@@ -1,5 +1,6 @@
 //! Finding the ranks of the other hosts: everyone tells where it listens, and all open their links.
 
+use crate::boxing::Hosts;
 use crate::comm::hosts::{ALONE_CAPACITY, HostsComm, HostsTransport};
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::tcp::{Alarm, Listener, MeshOptions, local_address};
@@ -37,12 +38,12 @@ impl Card {
     }
 }
 
-/// The communicator of a rank in a job on several hosts, and the ranks that the cost model is to take for one host.
+/// The communicator of a rank in a job on several hosts, and which ranks are on which.
 pub(super) fn join(
     env: &LaunchEnv,
     control: &ControlClient,
     arena: Option<Arc<ShmArena>>,
-) -> Result<(Arc<dyn Communicator>, usize)> {
+) -> Result<(Arc<dyn Communicator>, Hosts)> {
     let capacity = arena.as_ref().map_or(ALONE_CAPACITY, |a| a.capacity());
     let listener = Listener::bind(own_address(env)?)?;
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -61,20 +62,22 @@ pub(super) fn join(
     let names: Vec<String> = cards.iter().map(|c| format!("{} (node {})", c.host, c.node)).collect();
     let addresses: Vec<SocketAddr> = cards.iter().map(|c| c.address).collect();
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let shm = ShmOptions::for_host(env.local_world, cores);
-    let options = MeshOptions::new(capacity, env.local_world <= cores);
+    let timeout = env.wait_limit();
+    let shm = ShmOptions { timeout, ..ShmOptions::for_host(env.local_world, cores) };
+    let options = MeshOptions { timeout, ..MeshOptions::new(capacity, env.local_world <= cores) };
     let token = env.token.expose().as_bytes();
     let links = listener.connect(env.rank, &hosts, &names, &addresses, token, alarm, &options)?;
-    let each = even(&hosts);
+    let known = Hosts::of(&hosts);
     let comm: HostsComm = Collectives::new(HostsTransport::new(env.rank, hosts, arena, shm, links, capacity)?);
-    Ok((Arc::new(comm), each))
+    Ok((Arc::new(comm), known))
 }
 
-/// The number of ranks that every host has. Where they differ it is 1: the cost model numbers hosts by dividing, so it then
-/// takes every rank for a host of its own and prices all links as the network.
-fn even(hosts: &[usize]) -> usize {
-    let runs: Vec<usize> = hosts.chunk_by(|a, b| a == b).map(<[usize]>::len).collect();
-    runs.first().copied().filter(|first| runs.iter().all(|r| r == first)).unwrap_or(1)
+/// The host of each rank, by all ranks' telling.
+pub(super) fn of_ranks(env: &LaunchEnv, control: &ControlClient) -> Result<Vec<usize>> {
+    let told = control.meet("hosts", env.world, &(env.node as u64).to_le_bytes(), MEET)?;
+    let host = |bytes: &Vec<u8>| Some(u64::from_le_bytes(bytes.as_slice().try_into().ok()?) as usize);
+    let hosts: Option<Vec<usize>> = told.iter().map(host).collect();
+    hosts.filter(|h| h.len() == env.world).ok_or_else(|| Error::comm("the ranks do not say on which host they are"))
 }
 
 /// The address by which other hosts reach this one.
@@ -95,12 +98,5 @@ mod tests {
             assert_eq!(e.message(), "rank 5 says where it listens in words that are not understood");
         }
         assert!(Card::parse(5, &[0xff, 0xfe]).is_err());
-    }
-
-    #[test]
-    fn even_hosts_have_a_number() {
-        assert_eq!(even(&[0, 0, 1, 1, 2, 2]), 2);
-        assert_eq!(even(&[0, 1]), 1);
-        assert_eq!(even(&[0, 0, 1]), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! Starting a rank: from the launcher's environment, alone, or as a thread of a test.
 
 use super::rank::{EnterGuard, RankCtx};
-use crate::boxing::{Model, Planner};
+use crate::boxing::{Hosts, Model, Planner};
 use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
@@ -118,8 +118,9 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     };
     let control = Arc::new(ControlClient::connect(env, hello)?);
     if env.world > 1 && wants_mpi()? {
-        let comm = mpi_comm(env, &control)?;
-        let planner = Planner::new(Model { ranks_per_host: env.local_world % env.world, ..cost_model(&control)? });
+        let hosts = super::hosts::of_ranks(env, &control)?;
+        let planner = Planner::new(Model { hosts: Hosts::of(&hosts), ..cost_model(&control)? });
+        let comm = mpi_comm(env, &control, hosts)?;
         // MPI moves bytes only while it is called, so a thread of its own would have nothing to overlap.
         return RankCtx::new(comm, Some(control), planner, VmMode::Inline);
     }
@@ -131,13 +132,16 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
         }
         None => None,
     };
-    let (comm, ranks_per_host): (Arc<dyn Communicator>, usize) = match arena {
+    let (comm, hosts): (Arc<dyn Communicator>, Hosts) = match arena {
         _ if env.local_world < env.world && env.nodes > 1 => super::hosts::join(env, &control, arena)?,
         Some(arena) if env.local_world == env.world => {
             let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-            (Arc::new(arena.comm(env.rank, ShmOptions::for_host(env.local_world, cores))?), 0)
+            let options = ShmOptions { timeout: env.wait_limit(), ..ShmOptions::for_host(env.local_world, cores) };
+            (Arc::new(arena.comm(env.rank, options)?), Hosts::default())
         }
-        None if env.world == 1 => (Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?), 0),
+        None if env.world == 1 => {
+            (Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?), Hosts::default())
+        }
         _ => {
             return Err(Error::unsupported(
                 "the ranks of this host cannot talk: no shared memory was passed, or of others",
@@ -149,7 +153,7 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let threads = env.threads.unwrap_or(1);
     let spare = env.world > 1 && cores > threads && env.local_world * (threads + 1) <= host_cores();
-    let planner = Planner::new(Model { ranks_per_host, ..cost_model(&control)? });
+    let planner = Planner::new(Model { hosts, ..cost_model(&control)? });
     RankCtx::new(comm, Some(control), planner, if spare { VmMode::CommThread } else { VmMode::Inline })
 }
 
@@ -166,7 +170,7 @@ fn wants_mpi() -> Result<bool> {
 }
 
 #[cfg(feature = "mpi")]
-fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>) -> Result<Arc<dyn Communicator>> {
+fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>, hosts: Vec<usize>) -> Result<Arc<dyn Communicator>> {
     use crate::comm::{Pulse, mpi};
     /// What the control plane knows; MPI itself does not see that a rank has died.
     struct Control(Arc<ControlClient>);
@@ -179,11 +183,12 @@ fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>) -> Result<Arc<dyn Com
         }
     }
     let pulse = Arc::new(Control(control.clone()));
-    Ok(Arc::new(mpi::join(env.rank, env.world, pulse, mpi::MpiOptions::default())?))
+    let options = mpi::MpiOptions { timeout: env.wait_limit(), hosts, ..Default::default() };
+    Ok(Arc::new(mpi::join(env.rank, env.world, pulse, options)?))
 }
 
 #[cfg(not(feature = "mpi"))]
-fn mpi_comm(_env: &LaunchEnv, _control: &Arc<ControlClient>) -> Result<Arc<dyn Communicator>> {
+fn mpi_comm(_env: &LaunchEnv, _control: &Arc<ControlClient>, _hosts: Vec<usize>) -> Result<Arc<dyn Communicator>> {
     Err(Error::unsupported(format!("{TRANSPORT_VARIABLE}=mpi, but this program was built without MPI"))
         .help("build it with the cargo feature `mpi` of oflow, or unset the variable: ranks that mpirun starts also talk without MPI"))
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::str::FromStr;
+use std::time::Duration;
 
 use super::Token;
 use crate::error::{Error, Result};
@@ -45,6 +46,7 @@ pub(super) const OFLOW_TOKEN_FILE: &str = "OFLOW_TOKEN_FILE";
 const OFLOW_CONTROL: &str = "OFLOW_CONTROL";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_REPORT: &str = "OFLOW_REPORT";
+const OFLOW_STALL: &str = "OFLOW_STALL";
 pub(super) const OFLOW_THREADS: &str = "OFLOW_THREADS";
 pub(super) const START_LIMIT: &str = "OFLOW_START_TIMEOUT";
 pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
@@ -77,6 +79,7 @@ pub const VARIABLES: &[Variable] = &[
     either(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits (`oflow token` makes one)"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
     launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
+    launcher(OFLOW_STALL, "seconds that ranks may wait for one that lives but does not come (`oflaunch --stall`)"),
     either(RESTART_VARIABLE, "how often the job has been started again after a failure (`oflaunch --max-restarts`)"),
     either(NODE_RANK, "number of this rank's host, from 0"),
     either(NNODES, "number of hosts in the job"),
@@ -169,6 +172,8 @@ pub struct LaunchEnv {
     pub address: Option<IpAddr>,
     /// Whether the launcher wants to hear at the end what this rank has communicated.
     pub report: bool,
+    /// How long ranks may wait for one that lives but does not come, before the control plane ends the job; where said.
+    pub stall: Option<Duration>,
     /// Compute threads of this rank, where said.
     pub threads: Option<usize>,
 }
@@ -241,6 +246,13 @@ impl LaunchEnv {
             Some(text) if text == "1" => true,
             Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
         };
+        let stall = match reader.text(OFLOW_STALL)? {
+            None => None,
+            Some(text) => {
+                let seconds = Duration::try_from_secs_f64(parse(OFLOW_STALL, &text, "seconds")?);
+                Some(seconds.map_err(|_| malformed(OFLOW_STALL, &text, "seconds"))?)
+            }
+        };
         let address = reader.address()?;
         let threads = match reader.text(OFLOW_THREADS)? {
             None => None,
@@ -263,6 +275,7 @@ impl LaunchEnv {
             shm_fd,
             address,
             report,
+            stall,
             threads,
         }))
     }
@@ -284,10 +297,24 @@ impl LaunchEnv {
         vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
         vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
         vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
+        vars.extend(self.stall.map(|stall| (OFLOW_STALL, stall.as_secs_f64().to_string())));
         vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
         vars
     }
+
+    /// How long a wait in the data plane may take at most. Much longer than what the control plane calls a stall, because
+    /// that knows why a rank does not come: this is for when nobody tells.
+    pub fn wait_limit(&self) -> Duration {
+        let limit = |stall: Duration| stall.saturating_mul(STALLS_WAITED).clamp(LEAST_WAIT_LIMIT, MOST_WAIT_LIMIT);
+        self.stall.map_or(LEAST_WAIT_LIMIT, limit)
+    }
 }
+
+/// See [`LaunchEnv::wait_limit`].
+const STALLS_WAITED: u32 = 6;
+const LEAST_WAIT_LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Clocks can be this much ahead.
+const MOST_WAIT_LIMIT: Duration = Duration::from_secs(1000 * 24 * 60 * 60);
 
 /// Variables, read with errors that name them.
 pub(super) struct Reader<G> {
@@ -356,6 +383,7 @@ mod tests {
             shm_fd: Some(7),
             address: Some([10, 0, 0, 2].into()),
             report: true,
+            stall: Some(Duration::from_millis(2500)),
             threads: Some(2),
         }
     }
@@ -375,6 +403,16 @@ mod tests {
     }
 
     #[test]
+    fn waits_follow_the_stall_of_the_job() {
+        let minutes = |stall: Option<u64>| {
+            let stall = stall.map(|m| Duration::from_secs(60 * m));
+            LaunchEnv { stall, ..full() }.wait_limit().as_secs() / 60
+        };
+        assert_eq!([None, Some(1), Some(5), Some(60)].map(minutes), [30, 30, 30, 360]);
+        assert_eq!(minutes(Some(u64::MAX / 60)), 1000 * 24 * 60);
+    }
+
+    #[test]
     fn nothing_of_a_launcher_means_alone() {
         assert!(read(&BTreeMap::new()).unwrap().is_none());
         assert!(read(&BTreeMap::from([("OFLOW_THREADS", "2".to_string())])).unwrap().is_none());
@@ -383,8 +421,17 @@ mod tests {
     #[test]
     fn every_missing_variable_is_named() {
         let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
-        let not_needed =
-            [ADDRESS_VARIABLE, OFLOW_SHM_FD, OFLOW_REPORT, OFLOW_THREADS, NODE_RANK, NNODES, MASTER_ADDR, MASTER_PORT];
+        let not_needed = [
+            ADDRESS_VARIABLE,
+            OFLOW_SHM_FD,
+            OFLOW_REPORT,
+            OFLOW_STALL,
+            OFLOW_THREADS,
+            NODE_RANK,
+            NNODES,
+            MASTER_ADDR,
+            MASTER_PORT,
+        ];
         for name in whole.keys().filter(|n| !not_needed.contains(*n)) {
             let mut vars = whole.clone();
             vars.remove(name);
@@ -421,6 +468,8 @@ mod tests {
             (OFLOW_SHM_FD, "-3"),
             (OFLOW_SHM_FD, "x"),
             (OFLOW_REPORT, "yes"),
+            (OFLOW_STALL, "soon"),
+            (OFLOW_STALL, "-1"),
             (OFLOW_THREADS, "0"),
             (ADDRESS_VARIABLE, "node7"),
             (NODE_RANK, "2"),

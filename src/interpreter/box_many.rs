@@ -5,8 +5,8 @@ use super::convert::{check_grad_sbp, grad_layout, layout_key};
 use super::dispatch::unmoved;
 use super::plan::boxing_to;
 use super::policy::{self, Cause};
+use super::receipts::{Together, note_together};
 use super::record::record_custom;
-use crate::boxing::many::predicted_together;
 use crate::comm::Tag;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
@@ -125,10 +125,9 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Resu
             *out = Some(Tensor::from_shard(b.to.clone(), dst));
         }
         if !work.plans.is_empty() {
-            let predicted = predicted_together(&work.plans);
-            let noted = work.plans.iter().zip(&predicted).map(|(p, ps)| super::receipts::note(ctx, p, *ps, tag));
-            work.stopwatches = noted.collect();
-            work.predicted = predicted;
+            let together = Together::of(ctx, &work.plans);
+            work.stopwatches = note_together(ctx, &work.plans, &together, tag);
+            work.predicted = together.predicted.clone();
             let _span = tracing::debug_span!("boxings", count = work.plans.len()).entered();
             let i = Instruction { work: Work::BoxMany(work), stream: StreamKind::Comm, reads, writes };
             ctx.submit_boxing(from, to, i)?;

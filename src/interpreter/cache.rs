@@ -1,6 +1,6 @@
 //! Dispatch plans and their bounded cache, one per rank.
 
-use super::receipts::Ring;
+use super::receipts::{Ring, Together};
 use crate::boxing::BoxingPlan;
 use crate::context::RankCtx;
 use crate::control::flight::OpText;
@@ -84,13 +84,20 @@ impl DispatchCache {
 pub struct RankState {
     cache: Mutex<DispatchCache>,
     pub(super) receipts: Arc<Ring>,
+    /// Lists of boxings that were carried out together.
+    pub(super) together: Mutex<FixedMap<u64, Arc<Together>>>,
     /// Boxings that a policy has warned of: line, op, backward. As many as the program has.
     pub(super) warned: Mutex<FixedMap<(CallSite, &'static str, bool), ()>>,
 }
 
 impl RankState {
     fn new(ctx: &RankCtx) -> RankState {
-        RankState { cache: Mutex::default(), receipts: Ring::of_rank(ctx), warned: Mutex::default() }
+        RankState {
+            cache: Mutex::default(),
+            receipts: Ring::of_rank(ctx),
+            together: Mutex::default(),
+            warned: Mutex::default(),
+        }
     }
 }
 

@@ -439,7 +439,7 @@ pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Resu
         tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
     let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
     policy::tell(ctx, &b.plan, tag);
-    let stopwatch = super::receipts::note(ctx, &b.plan, b.plan.cost_ps, tag);
+    let stopwatch = super::receipts::note(ctx, &b.plan, tag);
     let instruction = Instruction {
         work: Work::Boxing(BoxWork {
             plan: b.plan.clone(),

@@ -104,7 +104,7 @@ fn random_covers_give_the_value_and_each_element_travels_once() {
             }
             let held = cover(&shape, world, &mut rng);
             let dst = rng.layout(world, shape.len(), DType::F32);
-            let model = Model { ranks_per_host: 1 + rng.below(3), ..Model::default() };
+            let model = Model { hosts: (1 + rng.below(3)).into(), ..Model::default() };
             let plan = collect_boxes(&shape, &held, &dst, &model).unwrap();
             let mut sent = 0;
             for (p, &to) in dst.placement.ranks().iter().enumerate() {
@@ -121,7 +121,7 @@ fn random_covers_give_the_value_and_each_element_travels_once() {
                     assert_eq!(pieces.len(), 1, "element {x:?} of rank {to}");
                     let piece = pieces[0];
                     assert!(has(&held[piece.source].at, &x) && held[piece.source].rank == piece.from);
-                    let near = |r: usize| (r != to, model.host(r) != model.host(to));
+                    let near = |r: usize| (r != to, model.hosts.host(r) != model.hosts.host(to));
                     let nearest = held.iter().filter(|h| has(&h.at, &x)).map(|h| near(h.rank)).min();
                     assert_eq!(Some(near(piece.from)), nearest, "element {x:?} of rank {to}");
                     sent += u64::from(piece.from != to);

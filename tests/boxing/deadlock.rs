@@ -1,11 +1,13 @@
 //! 100,000 random sequences of boxings over overlapping groups on a machine without buffering (`rendezvous.rs`), under
 //! adversarial schedules: every one ends. And the machine sees what must not pass: a wrong order, one buffer too few.
 
+use super::hosts::{HOSTS, lists, planner};
 use super::oracle::mesh;
 use super::ranks::{Boxing, Rng};
-use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record};
+use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record, record_on};
 use oflow::boxing::Layout;
 use oflow::comm::collectives::one_phase_bytes;
+use oflow::comm::transport::SLOTS;
 use oflow::kernels::DType;
 use oflow::sbp::NdSbp;
 
@@ -71,6 +73,35 @@ fn i20_a_hundred_thousand_sequences_end_under_every_adversary() {
     }
     println!("{count} sequences of {boxings} boxings, {operations} transport operations: no deadlock");
     assert_eq!(count, SEQUENCES);
+}
+
+#[test]
+fn i20_long_boxings_on_hosts_end_under_every_adversary() {
+    let mut rng = Rng(0x4057);
+    let (mut count, mut operations) = (0, 0);
+    for (h, sizes) in HOSTS.iter().enumerate() {
+        let world: usize = sizes.iter().sum();
+        // Small buffers, for many rounds.
+        let planner = planner(sizes);
+        let record = |list: &Vec<Boxing>| record_on(sizes, &planner, 8 << 10, list);
+        let pool: Vec<Recording> = lists(world, 24, 0xb0c5 + h as u64).iter().map(record).collect();
+        for r in &pool {
+            assert_eq!(r.posted, r.planned, "{}", r.text);
+        }
+        for i in 0..60 {
+            let sequence: Vec<&Recording> = (0..2).map(|_| rng.pick(&pool)).collect();
+            let adversary = adversary(i, world, &mut rng);
+            match Machine::new(&sequence, &same_order(world, sequence.len()), SLOTS).run(adversary, &mut rng) {
+                Ok(steps) => operations += steps,
+                Err(stop) => {
+                    let all: Vec<_> = sequence.iter().map(|r| &r.text).collect();
+                    panic!("sequence {i} on hosts {sizes:?}, {adversary:?}: {stop:#?}\n{all:#?}");
+                }
+            }
+            count += 1;
+        }
+    }
+    println!("{count} sequences on hosts, {operations} transport operations: no deadlock");
 }
 
 /// An all-reduce of a few numbers.

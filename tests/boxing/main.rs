@@ -3,6 +3,7 @@
 mod boxes;
 mod deadlock;
 mod executor;
+mod hosts;
 mod many;
 mod models;
 mod optimal;

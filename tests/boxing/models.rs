@@ -21,7 +21,7 @@ fn check(planner: &Planner, shape: &[usize], src: &Layout, dst: &Layout) -> u64 
 
 #[test]
 fn a_replica_of_the_same_host_is_taken() {
-    let hosts = Planner::new(Model { ranks_per_host: 2, ..Model::default() });
+    let hosts = Planner::new(Model { hosts: 2.into(), ..Model::default() });
     let (src, dst) = (mesh(&[0, 2], &[2]), mesh(&[3, 1], &[2]));
     let plan = hosts.plan(&[64, 64], DType::F32, &at(&src, "B"), &at(&dst, "B")).unwrap();
     // By place alone each would be served from the other host.
@@ -40,7 +40,7 @@ fn a_replica_of_the_same_host_is_taken() {
 fn values_and_bytes_with_several_hosts() {
     let mut count = 0;
     for ranks_per_host in [1, 2, 3] {
-        let planner = Planner::new(Model { ranks_per_host, ..Model::default() });
+        let planner = Planner::new(Model { hosts: ranks_per_host.into(), ..Model::default() });
         let placements = [mesh_of(&[2, 2]), mesh(&[3, 1, 0, 2], &[4]), mesh(&[4, 1, 5], &[3]), mesh(&[2], &[1])];
         let all: Vec<Layout> = placements
             .iter()

@@ -14,10 +14,11 @@
 //! flight, as the transports have `SLOTS`; with fewer the machine is stricter than any transport. **Adversary**: who of the
 //! ranks that can move does. When none can, the waits are the report.
 
+use super::hosts::table;
 use super::oracle::shard_size;
 use super::ranks::{Boxing, Memory, Rng, room, tag};
+use oflow::boxing::Planner;
 use oflow::boxing::many::bytes_sent_together;
-use oflow::boxing::plan;
 use oflow::comm::transport::{Arrived, Call, Head, Part, Transport};
 use oflow::comm::{Collective, Collectives};
 use oflow::error::{Error, Result};
@@ -63,6 +64,8 @@ type Mail = Arc<Mutex<Vec<Vec<(Head, usize)>>>>;
 struct Recorder {
     rank: usize,
     world: usize,
+    /// The host of each rank.
+    hosts: Vec<usize>,
     mail: Mail,
     ops: Arc<Mutex<Vec<Op>>>,
     /// Posts to and from each rank in this attempt.
@@ -87,6 +90,9 @@ unsafe impl Transport for Recorder {
     }
     fn capacity(&self) -> usize {
         self.capacity
+    }
+    fn hosts(&self) -> &[usize] {
+        &self.hosts
     }
     fn acquire(&self, _: &Call) -> Result<*mut u8> {
         lock(&self.ops).push(Op::Acquire);
@@ -151,7 +157,14 @@ fn shards(b: &Boxing, rank: usize, from: &mut Memory, to: &mut Memory) -> (Optio
 
 /// Carries one boxing, or several together, out on every rank of the world over recorders with buffers of `capacity` bytes.
 pub fn record(world: usize, capacity: usize, all: &[Boxing]) -> Recording {
-    let plans: Vec<_> = all.iter().map(|b| plan(&b.shape, b.dtype, &b.src, &b.dst).unwrap()).collect();
+    record_on(&[world], &Planner::default(), capacity, all)
+}
+
+/// As [`record`], on hosts with so many ranks each, for which the planner plans.
+pub fn record_on(sizes: &[usize], planner: &Planner, capacity: usize, all: &[Boxing]) -> Recording {
+    let hosts = table(sizes);
+    let world = hosts.len();
+    let plans: Vec<_> = all.iter().map(|b| planner.plan(&b.shape, b.dtype, &b.src, &b.dst).unwrap()).collect();
     let texts: Vec<_> = all.iter().map(|b| format!("{}{:?} {} -> {}", b.dtype, b.shape, b.src, b.dst)).collect();
     let text = texts.join(" and ");
     let mail: Mail = Arc::new(Mutex::new(vec![Vec::new(); world * world]));
@@ -166,6 +179,7 @@ pub fn record(world: usize, capacity: usize, all: &[Boxing]) -> Recording {
             let comm = Collectives::new(Recorder {
                 rank,
                 world,
+                hosts: hosts.clone(),
                 mail: mail.clone(),
                 ops: list.clone(),
                 sent: Mutex::new(vec![0; world]),

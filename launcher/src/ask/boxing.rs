@@ -109,7 +109,7 @@ pub(super) fn planner(matches: &ArgMatches) -> Result<(Planner, String), Failed>
     };
     let hosts = matches.get_one::<u32>("ranks-per-host").map_or(0, |n| *n as usize);
     let extra_memory = matches.get_one::<u64>("memory").copied();
-    Ok((Planner::new(Model { ranks_per_host: hosts, extra_memory, ..found.model() }), found.describe()))
+    Ok((Planner::new(Model { hosts: hosts.into(), extra_memory, ..found.model() }), found.describe()))
 }
 
 /// Answers.

@@ -325,6 +325,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
             _ => None,
         },
         report: job.report,
+        stall: Some(job.stall),
         threads: Some(job.threads),
     };
     let mut vars: Vec<(&str, OsString)> = env.to_vars().into_iter().map(|(n, v)| (n, v.into())).collect();

@@ -66,7 +66,7 @@ fn arithmetic(world: &World) -> Result<()> {
 /// Prints the constants that boxings are planned under.
 fn cost_model(world: &World) -> Result<()> {
     let model = world.ctx().planner().model();
-    println!("{} {}", model.local_ps, model.ranks_per_host);
+    println!("{} {}", model.local_ps, model.hosts.several());
     Ok(())
 }
 

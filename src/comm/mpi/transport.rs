@@ -1,7 +1,7 @@
 //! Posts over MPI messages.
 
 use super::calls::{Kind, Matched, Sending, World};
-use crate::comm::transport::{Arrived, Call, Head, Part, SLOTS, Transport, describe, diverged};
+use crate::comm::transport::{Arrived, Call, Head, LONGER_WAITS, Part, SLOTS, Transport, describe, diverged};
 use crate::comm::{Collective, Collectives, Pulse};
 use crate::error::{Error, Result};
 use ::mpi::Threading;
@@ -13,18 +13,20 @@ use std::time::{Duration, Instant};
 /// A rank's communicator over MPI.
 pub type MpiComm = Collectives<MpiTransport>;
 
-/// How large, and how patient.
-#[derive(Clone, Copy, Debug)]
+/// How large, how patient, and where.
+#[derive(Clone, Debug)]
 pub struct MpiOptions {
     /// Bytes of an outbox buffer; rounded up to what the world needs.
     pub capacity: usize,
     /// A wait that takes longer is an error that names who is missing.
     pub timeout: Duration,
+    /// The host of each rank, for the collectives that go by hosts; empty if all are on one.
+    pub hosts: Vec<usize>,
 }
 
 impl Default for MpiOptions {
     fn default() -> MpiOptions {
-        MpiOptions { capacity: 4 << 20, timeout: Duration::from_secs(30 * 60) }
+        MpiOptions { capacity: 4 << 20, timeout: Duration::from_secs(30 * 60), hosts: Vec::new() }
     }
 }
 
@@ -103,6 +105,7 @@ pub struct MpiTransport {
     /// Whether the clocks of all ranks are one.
     one_host: bool,
     timeout: Duration,
+    hosts: Vec<usize>,
     pulse: Arc<dyn Pulse>,
     state: RefCell<Option<State>>,
     broken: Cell<bool>,
@@ -150,6 +153,8 @@ pub fn join(rank: usize, ranks: usize, pulse: Arc<dyn Pulse>, options: MpiOption
         capacity,
         one_host,
         timeout: options.timeout,
+        // Where ranks stand in turn on the hosts, no group of them is worth going by hosts.
+        hosts: if options.hosts.is_sorted() { options.hosts } else { Vec::new() },
         pulse,
         state: RefCell::new(Some(state)),
         broken: Cell::new(false),
@@ -198,7 +203,7 @@ impl MpiTransport {
                         let seconds = self.timeout.as_secs_f64();
                         let text =
                             format!("rank {on} is missing: rank {} has waited {seconds} s in {}", self.rank, call());
-                        return Err(Error::comm(text));
+                        return Err(Error::comm(text).help(LONGER_WAITS));
                     }
                 }
                 match looks {
@@ -305,6 +310,10 @@ unsafe impl Transport for MpiTransport {
 
     fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    fn hosts(&self) -> &[usize] {
+        &self.hosts
     }
 
     fn pulse(&self) -> Arc<dyn Pulse> {

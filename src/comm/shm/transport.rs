@@ -1,6 +1,8 @@
 //! The [`Transport`] over a [`ShmArena`].
 
-use super::super::transport::{Arrived, Call, Head, Ledger, Part, SLOTS, Transport, describe, diverged, reached};
+use super::super::transport::{
+    Arrived, Call, Head, LONGER_WAITS, Ledger, Part, SLOTS, Transport, describe, diverged, reached,
+};
 use super::arena::{RankState, ShmArena};
 use super::link::{Flag, INLINE, INLINE_AT, Patience, Stop};
 use crate::comm::{Collective, Collectives, Pulse, team};
@@ -140,6 +142,7 @@ impl ShmTransport {
         let seconds = self.patience.timeout.as_secs_f64();
         let (me, on) = (first + self.rank, first + on);
         Error::comm(format!("rank {on} is missing: after {seconds} s rank {me} {line}\n  {}", others.join("\n  ")))
+            .help(LONGER_WAITS)
     }
 
     /// As [`Transport::acquire`], with something to do while waiting.

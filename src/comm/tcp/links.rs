@@ -5,7 +5,7 @@ use super::link::{End, Link, MEMORY, Offer, Pool, Post};
 use super::socket;
 use super::tally::Tally;
 use crate::comm::lent::{Lent, Room};
-use crate::comm::transport::{Arrived, Call, Head, diverged};
+use crate::comm::transport::{Arrived, Call, Head, LONGER_WAITS, diverged};
 use crate::comm::{LinkEnd, now_ns};
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
@@ -352,7 +352,8 @@ impl Links {
                     "{} is missing: after {seconds} s rank {me} {}",
                     self.name(on),
                     line()
-                )));
+                ))
+                .help(LONGER_WAITS));
             }
             if now - beat >= BEAT {
                 beat = now;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::boxing::chain::{Chain, partial_bytes};
+use crate::boxing::spread::{Kind, Spread, Width};
 use crate::comm::hosts::{HostsComm, HostsTransport};
 use crate::comm::oracle::{check_overlapping, check_world, data, reduced, tag};
 use crate::comm::shm::{ShmArena, ShmOptions};
@@ -101,10 +101,10 @@ fn a_long_all_reduce_crosses_the_network_once() {
                     let mut buf = data(dtype, seed as u64, rank, n);
                     let expected = reduced(dtype, ReduceOp::Sum, seed as u64, &ranks, n);
                     let group = Group { ranks, me };
-                    let before = comm.sent_to_other_hosts();
+                    let before = comm.traffic().between_hosts;
                     comm.all_reduce(&group, &tag(1, "sum"), &mut buf, dtype, ReduceOp::Sum).unwrap();
                     assert!(buf == expected, "{dtype} {hosts:?} from {from}");
-                    let network = comm.sent_to_other_hosts() - before;
+                    let network = comm.traffic().between_hosts - before;
                     sums.push((dtype, from, n, network));
                 }
             }
@@ -116,14 +116,14 @@ fn a_long_all_reduce_crosses_the_network_once() {
         let table = table(hosts);
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I64] {
             for from in [0, 1] {
-                let bytes = 50_001 * dtype.size() as u64;
                 let there = table[from..].to_vec();
-                let Some(c) = Chain::of(there.len(), bytes, |i| there[i]) else { continue };
-                let partial = partial_bytes(dtype, ReduceOp::Sum) as u64;
-                let links = c.hosts.len() as u64 - 1;
+                let Some(s) = Spread::of(there.len(), |i| there[i]) else { continue };
+                let width = Width::of(dtype, ReduceOp::Sum);
+                assert!(s.takes(Kind::AllReduce, 50_001, width));
+                let links = s.hosts.len() as u64 - 1;
                 assert_eq!(
                     each(from, dtype),
-                    links * 50_001 * (dtype.size() as u64 + partial),
+                    links * 50_001 * (width.element + width.partial),
                     "{dtype} {hosts:?} {from}"
                 );
             }

@@ -101,6 +101,7 @@ impl Place {
                 (address, _) => address,
             },
             report: false,
+            stall: None,
             threads: Some(found.threads.unwrap_or(self.threads)),
         })
     }

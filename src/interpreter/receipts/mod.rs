@@ -7,19 +7,22 @@
 mod report;
 mod ring;
 mod tally;
+mod together;
 
 pub use report::{Measured, Report, ReportLine};
 pub use ring::RECEIPTS_LIMIT;
 pub(super) use ring::{BackwardScope, Ring, in_backward};
+pub(super) use together::Together;
 
 use super::cache::state;
 use super::policy::check_collective;
-use crate::boxing::BoxingPlan;
+use crate::boxing::{BoxingPlan, LinkKind};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::context::{RankCtx, current};
 use crate::error::{CallSite, Result};
 use crate::vm::Stopwatch;
 use ring::{Entry, What};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,13 +38,29 @@ pub struct Receipt {
     pub site: CallSite,
     /// Whether it happened in backward.
     pub backward: bool,
-    /// What was done. [`BoxingPlan::bytes_sent`] and [`BoxingPlan::bytes_by_link`] tell the bytes.
+    /// What was done. [`bytes_by_link`](Self::bytes_by_link) tells the bytes.
     pub plan: Arc<BoxingPlan>,
     /// How long the plan's cost model says that it takes: less than the plan alone where it went together with others.
     pub predicted: Duration,
     /// How long this rank's part took, from the last arrival of those that took part, so that a late peer is not counted
     /// as communication. None if it failed.
     pub measured: Option<Duration>,
+    together: Shared,
+}
+
+impl Receipt {
+    /// The bytes that all ranks together sent, by the kind of link that they crossed: those of the plan
+    /// ([`BoxingPlan::bytes_by_link`]), or its share where it went together with others.
+    pub fn bytes_by_link(&self) -> BTreeMap<LinkKind, u64> {
+        links(&self.plan, &self.together)
+    }
+}
+
+/// The list of boxings that one was carried out with, and its place there.
+type Shared = Option<(Arc<Together>, usize)>;
+
+fn links(plan: &BoxingPlan, together: &Shared) -> BTreeMap<LinkKind, u64> {
+    together.as_ref().map_or_else(|| plan.bytes_by_link(), |(t, place)| t.links(*place).clone())
 }
 
 impl fmt::Display for Receipt {
@@ -52,10 +71,27 @@ impl fmt::Display for Receipt {
     }
 }
 
-/// Notes a boxing that is about to run, and is predicted to take so long; who is told how long it took.
-pub(super) fn note(ctx: &RankCtx, plan: &Arc<BoxingPlan>, predicted_ps: u64, tag: &Tag) -> (Arc<dyn Stopwatch>, u64) {
+/// Notes a boxing that is about to run; who is told how long it took.
+pub(super) fn note(ctx: &RankCtx, plan: &Arc<BoxingPlan>, tag: &Tag) -> (Arc<dyn Stopwatch>, u64) {
     let ring = &state(ctx).receipts;
-    (ring.clone(), ring.push(Entry::new(tag, What::Boxing(plan.clone(), predicted_ps))))
+    (ring.clone(), ring.push(Entry::new(tag, What::Boxing(plan.clone(), plan.cost_ps, None))))
+}
+
+/// Notes boxings that are about to run together.
+pub(super) fn note_together(
+    ctx: &RankCtx,
+    plans: &[Arc<BoxingPlan>],
+    together: &Arc<Together>,
+    tag: &Tag,
+) -> Vec<(Arc<dyn Stopwatch>, u64)> {
+    let ring = &state(ctx).receipts;
+    let note = |(i, plan): (usize, &Arc<BoxingPlan>)| -> (Arc<dyn Stopwatch>, u64) {
+        // One alone shares nothing.
+        let shared = (plans.len() > 1).then(|| (together.clone(), i));
+        let what = What::Boxing(plan.clone(), together.predicted[i], shared);
+        (ring.clone(), ring.push(Entry::new(tag, what)))
+    };
+    plans.iter().enumerate().map(note).collect()
 }
 
 /// Runs a collective that no plan stands behind, with a receipt: `bytes` is what all ranks together send.
@@ -100,13 +136,14 @@ fn take() -> (Arc<RankCtx>, Vec<Entry>, u64) {
 pub fn take_receipts() -> Vec<Receipt> {
     let (_, entries, _) = take();
     let receipts = entries.into_iter().filter_map(|e| match e.what {
-        What::Boxing(plan, predicted_ps) => Some(Receipt {
+        What::Boxing(plan, predicted_ps, together) => Some(Receipt {
             op: e.op,
             site: e.site,
             backward: e.backward,
             plan,
             predicted: Duration::from_nanos(predicted_ps / 1000),
             measured: e.measured_ns.map(Duration::from_nanos),
+            together,
         }),
         What::Collective(_) => None,
     });

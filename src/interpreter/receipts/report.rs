@@ -74,6 +74,7 @@ impl ReportLine {
     pub(super) fn of_boxing(
         place: Place,
         plan: &BoxingPlan,
+        links: BTreeMap<LinkKind, u64>,
         (count, predicted_ps): (u64, u64),
         measured: Option<Measured>,
     ) -> ReportLine {
@@ -92,8 +93,8 @@ impl ReportLine {
             to: if moves { plan.dst.to_string() } else { plan.dst.sbp.to_string() },
             steps: plan.steps.iter().map(|s| what(s.to_string())).collect(),
             count,
-            bytes: plan.bytes_sent() * count,
-            links: plan.bytes_by_link().into_iter().map(|(k, b)| (k, b * count)).collect(),
+            bytes: links.values().sum::<u64>() * count,
+            links: links.into_iter().map(|(k, b)| (k, b * count)).collect(),
             predicted_ps: Some(predicted_ps),
             measured,
         }

@@ -3,6 +3,7 @@
 //! A boxing pushes its entry when it is issued and gets a number; the thread that carries it out adds the time under that
 //! number. The memory is taken once: neither allocates.
 
+use super::Shared;
 use super::tally::Tally;
 use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
@@ -18,8 +19,8 @@ pub const RECEIPTS_LIMIT: usize = 4096;
 
 /// What moved bytes.
 pub(super) enum What {
-    /// A plan, and what it is predicted to take in picoseconds.
-    Boxing(Arc<BoxingPlan>, u64),
+    /// A plan, what it is predicted to take in picoseconds, and what it was carried out with.
+    Boxing(Arc<BoxingPlan>, u64, Shared),
     /// A collective without a plan; bytes that all ranks together send.
     Collective(u64),
 }

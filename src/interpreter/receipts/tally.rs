@@ -2,6 +2,7 @@
 
 use super::report::{Measured, Report, ReportLine, median};
 use super::ring::{Entry, What};
+use super::{Shared, links};
 use crate::boxing::BoxingPlan;
 use crate::error::CallSite;
 use crate::intern::FixedMap;
@@ -12,12 +13,13 @@ const ROWS: usize = 4096;
 /// Times kept per row, for the median: the last ones.
 const TIMES: usize = 256;
 
-/// Equal keys are equal boxings: a row holds its plan, so an address is not used again. A plan that was forgotten and made
+/// Equal keys are equal boxings, carried out with the same others: a row holds both, so an address is not used again. A plan that was forgotten and made
 /// anew gets a second row, which the report joins with the first.
-type Key = (&'static str, CallSite, bool, usize, u64);
+type Key = (&'static str, CallSite, bool, [usize; 3], u64);
 
 struct Row {
     plan: Option<Arc<BoxingPlan>>,
+    together: Shared,
     /// Whether this rank has a part in it; the times of the others say nothing.
     takes_part: bool,
     count: u64,
@@ -41,17 +43,19 @@ impl Tally {
     }
 
     pub(super) fn add(&mut self, e: &Entry) {
-        let (plan, predicted_ps, bytes) = match &e.what {
-            What::Boxing(plan, predicted_ps) => (Some(plan), *predicted_ps, 0),
-            What::Collective(bytes) => (None, 0, *bytes),
+        let (plan, predicted_ps, together, bytes) = match &e.what {
+            What::Boxing(plan, predicted_ps, together) => (Some(plan), *predicted_ps, together, 0),
+            What::Collective(bytes) => (None, 0, &None, *bytes),
         };
-        let key = (e.op, e.site, e.backward, plan.map_or(0, |p| Arc::as_ptr(p).addr()), bytes);
+        let (list, place) = together.as_ref().map_or((0, 0), |(t, place)| (Arc::as_ptr(t).addr(), *place));
+        let key = (e.op, e.site, e.backward, [plan.map_or(0, |p| Arc::as_ptr(p).addr()), list, place], bytes);
         if self.rows.len() >= ROWS && !self.rows.contains_key(&key) {
             self.beyond += 1;
             return;
         }
         let row = self.rows.entry(key).or_insert_with(|| Row {
             plan: plan.cloned(),
+            together: together.clone(),
             takes_part: plan.is_none_or(|p| [&p.src, &p.dst].iter().any(|l| l.placement.position(self.rank).is_some())),
             count: 0,
             predicted_ps: 0,
@@ -81,7 +85,10 @@ impl Tally {
             });
             let place = (site.file.to_string(), site.line, op.to_string(), *backward);
             match &row.plan {
-                Some(plan) => ReportLine::of_boxing(place, plan, (row.count, row.predicted_ps), measured),
+                Some(plan) => {
+                    let links = links(plan, &row.together);
+                    ReportLine::of_boxing(place, plan, links, (row.count, row.predicted_ps), measured)
+                }
                 None => ReportLine::of_collective(place, *bytes, row.count, measured),
             }
         });

@@ -184,7 +184,7 @@ pub fn model(folder: &Folder, input: &[u8]) -> Taken {
     let Ok(read) = calibration::read(&path) else { return Ok(false) };
     let _as_ranks_get_it = read.to_ranks(Some(1 << 20));
     for ranks_per_host in [0, 2] {
-        let planner = Planner::new(Model { ranks_per_host, ..read.model() });
+        let planner = Planner::new(Model { hosts: ranks_per_host.into(), ..read.model() });
         plans(&planner).map_err(|e| e.to_string())?;
     }
     // As it was written: the number of ranks on a host too.

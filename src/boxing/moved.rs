@@ -1,0 +1,104 @@
+//! What the collective of a step, or of the steps of several boxings, moves between the members of its group.
+
+use super::cost::{Model, all_reduce_sent, broadcast_children, one_phase_bytes};
+use super::program::{Members, RankStep};
+use super::spread::{Flow, Kind, Spread, Width};
+use crate::placement::shard_range;
+use oflow_kernels::{DType, Dims, ReduceOp};
+use smallvec::SmallVec;
+
+/// A collective, as one rank sees it.
+pub(super) struct Moved<'a> {
+    members: &'a Members,
+    kind: Kind,
+    /// Elements: of each member's part, or of the whole message where all members have it.
+    counts: SmallVec<[usize; 8]>,
+    width: Width,
+}
+
+impl<'a> Moved<'a> {
+    /// That of a step whose input has these sizes; none where each member has a message of its own for each other.
+    pub(super) fn of(step: &'a RankStep, input: Option<&Dims>, dtype: DType) -> Option<Moved<'a>> {
+        let count = |size: &[usize]| size.iter().product::<usize>();
+        let moved = Width::moved(dtype.size());
+        let reduced = |op: ReduceOp| Width::of(dtype, op);
+        let parts = |size: &[usize], dim: usize, parts: &[std::ops::Range<usize>]| {
+            let around = count(&size[..dim]) * count(&size[dim + 1..]);
+            parts.iter().map(|p| around * p.len()).collect()
+        };
+        let whole = |n: usize| SmallVec::from_slice(&[n]);
+        let (members, kind, counts, width) = match step {
+            RankStep::AllReduce { members, op } => (members, Kind::AllReduce, whole(count(input?)), reduced(*op)),
+            RankStep::AllGather { members, dim, parts: p, size } => {
+                (members, Kind::AllGather, parts(size, *dim, p), moved)
+            }
+            RankStep::ReduceScatter { members, op, dim, parts: p, .. } => {
+                (members, Kind::ReduceScatter, parts(input?, *dim, p), reduced(*op))
+            }
+            RankStep::Broadcast { members, size } => (members, Kind::Broadcast, whole(count(size)), moved),
+            _ => return None,
+        };
+        Some(Moved { members, kind, counts, width })
+    }
+
+    /// Joins another collective of the kind, over the same group, with this one.
+    pub(super) fn join(&mut self, other: &Moved) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(n, m)| *n += m);
+    }
+
+    /// Elements of the whole message.
+    pub(super) fn elements(&self) -> u64 {
+        self.flow().elements() as u64
+    }
+
+    fn flow(&self) -> Flow<'_> {
+        match self.kind {
+            Kind::AllReduce => Flow::AllReduce(self.counts[0]),
+            Kind::AllGather => Flow::AllGather(&self.counts),
+            Kind::ReduceScatter => Flow::ReduceScatter(&self.counts),
+            Kind::Broadcast => Flow::Broadcast(self.counts[0], 0),
+        }
+    }
+
+    /// How the group goes by hosts, if it does; `on_host` says whether the bytes pass through the memory of hosts.
+    fn spread(&self, model: &Model, on_host: bool) -> Option<Spread> {
+        let spread = if on_host { model.spread(&self.members.ranks) } else { None };
+        spread.filter(|s| s.takes(self.kind, self.elements(), self.width))
+    }
+
+    /// Bytes that this rank sends.
+    pub(super) fn sent(&self, model: &Model, on_host: bool) -> u64 {
+        let (k, me, flow) = (self.members.ranks.len(), self.members.me, self.flow());
+        if let Some(spread) = self.spread(model, on_host) {
+            return spread.sent(me, flow, self.width);
+        }
+        let elements = match flow {
+            Flow::AllReduce(n) => all_reduce_sent(n, k, me, self.width.element),
+            Flow::AllGather(counts) => (k as u64 - 1) * counts[me] as u64,
+            Flow::ReduceScatter(counts) => (flow.elements() - counts[me]) as u64,
+            Flow::Broadcast(n, _) => (broadcast_children(k, me) * n) as u64,
+        };
+        elements * self.width.element
+    }
+
+    /// Tells what this rank receives: sender and bytes.
+    pub(super) fn received(&self, model: &Model, on_host: bool, mut tell: impl FnMut(usize, u64)) {
+        let (ranks, me, flow) = (&self.members.ranks, self.members.me, self.flow());
+        if let Some(spread) = self.spread(model, on_host) {
+            return spread.received(me, flow, self.width, |from, bytes| tell(ranks[from], bytes));
+        }
+        let k = ranks.len();
+        let elements = |i: usize| match flow {
+            Flow::AllReduce(n) if n as u64 * self.width.element <= one_phase_bytes(k) as u64 => n,
+            Flow::AllReduce(n) => shard_range(n, k, me).len() + shard_range(n, k, i).len(),
+            Flow::AllGather(counts) => counts[i],
+            Flow::ReduceScatter(counts) => counts[me],
+            // A binomial tree: the parent is the number without its lowest bit.
+            Flow::Broadcast(n, _) if me > 0 && i == me & (me - 1) => n,
+            Flow::Broadcast(..) => 0,
+        };
+        for i in (0..k).filter(|i| *i != me) {
+            tell(ranks[i], elements(i) as u64 * self.width.element);
+        }
+    }
+}
