@@ -5,9 +5,12 @@
 //! victim --dir FOLDER [--steps N] [--until FILE] [--save FOLDER] [--fault KIND --rank R --step N]
 //! ```
 //!
-//! It ends after that many steps, or once rank 0 sees the file.
+//! It ends after that many steps, or once rank 0 sees the file. The fault is committed in the first start of the job only.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::mem::ManuallyDrop;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use oflow::World;
@@ -29,6 +32,8 @@ struct Plan {
     steps: usize,
     until: Option<String>,
     save: Option<String>,
+    /// Whether the job has not been started again.
+    first: bool,
     /// Where ranks tell their process ids and the time of the fault.
     folder: String,
 }
@@ -45,13 +50,14 @@ impl Plan {
             steps: number("--steps").unwrap_or(usize::MAX),
             until: value("--until"),
             save: value("--save"),
+            first: std::env::var("OFLOW_RESTART").map_or(true, |n| n == "0"),
             folder: value("--dir").unwrap_or_default(),
         }
     }
 
     /// Whether this is the place, rank and step of that fault; then it notes the time.
     fn here(&self, fault: &str, world: &World, step: usize) -> bool {
-        let here = self.fault == fault && self.rank == world.rank() && self.step == step;
+        let here = self.first && self.fault == fault && self.rank == world.rank() && self.step == step;
         if here {
             self.tell_fault();
         }
@@ -121,6 +127,9 @@ fn main() -> Result<()> {
             loop {
                 std::hint::spin_loop();
             }
+        }
+        if plan.here("silent-link", &world, step) {
+            hold_links_back();
         }
         if plan.here("runs-out-of-memory", &world, step) {
             runs_out_of_memory();
@@ -230,6 +239,45 @@ fn busy(time: Duration) {
     while began.elapsed() < time {
         std::hint::spin_loop();
     }
+}
+
+/// Puts somebody between this rank and those of other hosts who takes what it sends and passes nothing on. To both kernels the
+/// connections are well: what they send is acknowledged.
+fn hold_links_back() {
+    let control = std::env::var("OFLOW_CONTROL").expect("oflaunch says where");
+    // SAFETY: looked at only; whoever owns the descriptor keeps it.
+    let open = |fd: i32| ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
+    let is_link = |fd: &i32| open(*fd).peer_addr().is_ok_and(|peer| peer.to_string() != control);
+    let all = std::fs::read_dir("/proc/self/fd").expect("the system tells").flatten();
+    let links: Vec<i32> =
+        all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|fd| is_link(fd)).collect();
+    for fd in links {
+        let stream = open(fd);
+        let mut far = stream.try_clone().expect("a descriptor");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let near = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection");
+        let (mut held, _) = listener.accept().expect("a connection");
+        near.set_nonblocking(true).and_then(|()| near.set_nodelay(true)).expect("a socket");
+        let mut back = held.try_clone().expect("a descriptor");
+        // SAFETY: both are open. From here on the owner of the descriptor has the other connection.
+        assert_eq!(unsafe { dup2(near.as_raw_fd(), fd) }, fd);
+        std::thread::spawn(move || std::io::copy(&mut held, &mut std::io::sink()));
+        std::thread::spawn(move || {
+            // The other way all is well. The connection does not block, which is its owner's doing.
+            let mut bytes = vec![0; 64 << 10];
+            loop {
+                match far.read(&mut bytes) {
+                    Ok(0) => return,
+                    Ok(n) => back.write_all(&bytes[..n]).expect("this rank lives"),
+                    Err(_) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+    }
+}
+
+unsafe extern "C" {
+    fn dup2(from: i32, to: i32) -> i32;
 }
 
 /// Takes memory until there is none. It is not written to, so that this is quick.

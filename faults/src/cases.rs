@@ -76,7 +76,7 @@ const CASES: &[Case] = &[
         options: &["--timeout", "1"],
         ..PLAIN
     },
-    Case { name: "kill-launcher", act: Act::KillAgent(0), names_rank: false, codes: &[137], ..PLAIN },
+    Case { name: "kill-launcher", act: Act::KillAgent(0), names_rank: false, ..PLAIN },
     Case { name: "panics", kinds: &["panicked"], says: "there is no data", codes: &[101], ..PLAIN },
     Case { name: "error", kinds: &["error"], says: "No such file or directory", codes: &[1], ..PLAIN },
     Case { name: "exits-early", kinds: &["exited"], ..PLAIN },
@@ -113,6 +113,18 @@ const CASES: &[Case] = &[
         act: Act::StopRank,
         kinds: &["stopped"],
         options: &["--timeout", "1"],
+        ..PLAIN
+    },
+    Case {
+        name: "silent-link",
+        hosts: 2,
+        kinds: &["link-lost"],
+        // Which end is to blame nobody can know.
+        names_rank: false,
+        says: "the link from rank ",
+        codes: &[1],
+        // The ranks sit in a wait that the report ends.
+        end_within: Duration::from_secs(7),
         ..PLAIN
     },
     Case { hosts: 2, ..diverging("calls-another-op", &[("tanh", "other")], &[("sigmoid", "usual")]) },

@@ -55,6 +55,12 @@ fn options(args: &[&str]) -> Result<Options, Box<dyn Error>> {
             _ => return Err(format!("there is no option {name}").into()),
         }
     }
+    if o.times == 0 {
+        return Err("--times 0 proves nothing: give at least 1".into());
+    }
+    if let Some(minutes) = o.false_alarms.filter(|m| !(*m > 0.0 && m.is_finite())) {
+        return Err(format!("--false-alarms {minutes} is no time in which anything could run").into());
+    }
     Ok(o)
 }
 
@@ -151,13 +157,23 @@ fn false_alarms(setup: &Setup, minutes: f64, o: &Options) -> Result<(), Box<dyn 
     for alarm in &calm.alarms {
         println!("FALSE ALARM: {alarm}");
     }
+    for (kind, jobs) in &calm.by_kind {
+        println!("{jobs:6} {kind}");
+    }
     println!(
         "{} healthy jobs in {minutes} minutes: {} false alarms, {} warnings",
-        calm.jobs,
+        calm.jobs(),
         calm.alarms.len(),
         calm.warnings.len()
     );
-    if calm.alarms.is_empty() { Ok(()) } else { Err("there were false alarms".into()) }
+    let idle: Vec<&str> = calm.by_kind.iter().filter(|(_, jobs)| **jobs == 0).map(|(kind, _)| *kind).collect();
+    if !calm.alarms.is_empty() {
+        return Err("there were false alarms".into());
+    }
+    if !idle.is_empty() {
+        return Err(format!("no job has run of {}: give it more minutes", idle.join(", ")).into());
+    }
+    Ok(())
 }
 
 /// Threads that compute for nothing, four for each core. All limits are four times as long then.
@@ -181,5 +197,21 @@ impl Hogs {
 impl Drop for Hogs {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::options;
+
+    #[test]
+    fn what_proves_nothing_is_refused() {
+        let why = |args: &[&str]| options(args).err().map(|e| e.to_string());
+        assert_eq!(why(&["--times", "0"]).as_deref(), Some("--times 0 proves nothing: give at least 1"));
+        for minutes in ["0", "-1", "nan", "inf"] {
+            let text = why(&["--false-alarms", minutes]).unwrap_or_default();
+            assert!(text.ends_with("is no time in which anything could run"), "{text}");
+        }
+        assert_eq!(why(&["--false-alarms", "0.5", "--times", "1"]), None);
     }
 }

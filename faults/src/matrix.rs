@@ -17,6 +17,8 @@ use crate::random::Random;
 const START: Duration = Duration::from_secs(60);
 /// Longer than any limit of the matrix: after it a job counts as hanging.
 const HANGS: Duration = Duration::from_secs(30);
+/// What a shell shows of a process that SIGKILL has ended.
+const KILLED: i32 = 137;
 /// Latest step of a fault.
 const STEPS: usize = 40;
 /// Latest moment of a fault from outside, after all ranks have trained a step.
@@ -160,7 +162,15 @@ impl Matrix {
             _ => None,
         };
         let mut first: Option<Report> = None;
-        for host in (0..job.hosts()).filter(|h| killed != Some(*h)) {
+        for host in 0..job.hosts() {
+            if killed == Some(host) {
+                // It has no time to report anything.
+                let code = job.code(host);
+                if code != Some(KILLED) {
+                    wrong.push(format!("host {host}, which was killed, exited with {code:?}, not {KILLED}"));
+                }
+                continue;
+            }
             let events = job.events(host).unwrap_or_else(|e| {
                 wrong.push(format!("the events of host {host}: {e}"));
                 vec![]

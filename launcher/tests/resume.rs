@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use common::hosts::Hosts;
 use common::*;
@@ -24,6 +24,8 @@ fn gpt() -> &'static str {
 }
 
 const STEPS: usize = 12;
+/// Longer than a run takes on a machine that does a lot besides.
+const RUN: Duration = Duration::from_secs(120);
 
 fn sizes() -> Vec<&'static str> {
     "--synthetic --vocab 256 --layers 2 --dim 32 --heads 4 --seq 16 --batch 4 --dropout 0.1 --steps 12 --sample 0 --json \
@@ -163,7 +165,7 @@ fn a_job_that_starts_again_goes_on_with_its_bits() {
         assert_gone(&pids);
     }
     steps.extend(lines.filter_map(|l| l.split_once("\"step\": ")?.1.split(',').next()?.parse::<usize>().ok()));
-    let (status, text) = job.finish_within(LONG);
+    let (status, text) = job.finish_within(RUN);
     assert_eq!(status.code(), Some(0), "{text}");
     assert!(text.contains("start 2 of at most 3: 4 ranks") && text.contains("start 3 of at most 3: 4 ranks"), "{text}");
     assert_eq!(steps.iter().filter(|s| **s == 0).count(), 1, "it began anew: {steps:?}");
@@ -187,7 +189,7 @@ fn hosts_that_start_again_go_on_with_its_bits() {
     kill(pids_of(&hosts.folder, 4, 0)[random(4)], Signal::KILL);
     lines.for_each(drop);
     for host in [zero, one] {
-        let (status, text) = host.finish_within(LONG);
+        let (status, text) = host.finish_within(RUN);
         assert_eq!(status.code(), Some(0), "{text}");
         assert!(text.contains("start 2 of at most 2: 4 ranks"), "{text}");
     }
@@ -213,7 +215,7 @@ fn fewer_hosts_go_on_with_the_same_numbers() {
     one.signal(Signal::KILL);
     drop(one);
     lines.for_each(drop);
-    let (status, text) = zero.finish_within(LONG);
+    let (status, text) = zero.finish_within(RUN);
     assert_eq!(status.code(), Some(0), "{text}");
     assert!(text.contains("start 2 of at most 2: 2 ranks on 1 hosts"), "{text}");
     assert_gone(&pids);
@@ -238,7 +240,7 @@ fn hosts_without_a_shared_folder_are_told_at_the_first_save() {
     one.args(["--node-rank", "1", "--"]).args(&args).current_dir(&other);
     let one = Running::of(&mut one);
     for host in [zero, one] {
-        let (status, text) = host.finish_within(LONG);
+        let (status, text) = host.finish_within(RUN);
         assert_eq!(status.code(), Some(1), "{text}");
         let wanted = "the checkpoint of step 2 was not written: c on ";
         assert!(text.contains(wanted) && text.contains(" (rank 0) is not the folder of that name on "), "{text}");

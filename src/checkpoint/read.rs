@@ -1,6 +1,7 @@
 //! Reading a box of a tensor from the pieces that hold parts of it: only the bytes that are needed, in few reads.
 
 use super::manifest::{Manifest, SavedPiece, SavedTensor};
+use crate::control::moved;
 use crate::error::{Error, Result};
 use oflow_kernels::{Dims, ShardBox};
 use std::fs::File;
@@ -47,7 +48,9 @@ impl Files {
 
     fn read(&self, number: usize, at: u64, to: &mut [u8]) -> Result<()> {
         let (file, path) = self.file(number)?;
-        file.read_exact_at(to, at).map_err(|e| Error::storage(format!("cannot read {}", path.display())).because(e))
+        file.read_exact_at(to, at).map_err(|e| Error::storage(format!("cannot read {}", path.display())).because(e))?;
+        moved();
+        Ok(())
     }
 
     /// Reads a piece whole and checks its bytes.

@@ -7,7 +7,7 @@ use super::dial::Dial;
 use super::door::Door;
 use super::frame::{Frame, HEADER};
 use super::handshake::{CHALLENGE, Exchange, Hello, PROOF, WELCOME};
-use super::link::{End, Link};
+use super::link::{End, Link, Offer};
 use super::{Alarm, Links};
 use crate::comm::hosts::{HostsComm, HostsTransport};
 use crate::comm::shm::ShmOptions;
@@ -28,6 +28,10 @@ pub type Taken = Result<bool, String>;
 pub const MOST: usize = 16 << 10;
 const TOKEN: &[u8] = b"a token of the job";
 const SESSION: u64 = 7;
+/// Of the recorded posts, which have the ordinals 0, 1, 2 …
+const HASH: u64 = 5;
+const TOTAL: u64 = 3;
+const UNTOUCHED: u8 = 0xa5;
 /// An input with this bit in its first byte gets right checksums of headers.
 const REPAIR_HEADERS: u8 = 0x80;
 /// And with this one of payloads.
@@ -95,6 +99,8 @@ pub fn link(input: &[u8]) -> Taken {
     let (mut far, near) = pair()?;
     let (mut link, mut pool) = (Link::new(near, MOST), Vec::new());
     let (mut at, mut posts, mut state) = (0, 0, u32::from(how) + 1);
+    // The caller's memory, offered to the posts, with what must stay as it is on both sides.
+    let mut memory = vec![UNTOUCHED; 64 + MOST + 64];
     while link.over.is_none() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let longest = if how & 1 == 0 { 40 } else { 5000 };
@@ -107,7 +113,21 @@ pub fn link(input: &[u8]) -> Taken {
         if at == stream.len() {
             let _may_be_closed = far.shutdown(Shutdown::Write);
         }
-        link.read(how & 4 == 0, &mut pool);
+        let room = [MOST, 50, 0, 5000][(state >> 4) as usize % 4];
+        if how & 4 != 0 {
+            memory.fill(UNTOUCHED);
+            let offer = Offer {
+                data: memory[64..].as_mut_ptr(),
+                len: room,
+                ordinal: posts,
+                hash: HASH,
+                collective: Collective::Exchange as u8,
+                total: TOTAL,
+            };
+            // SAFETY: the memory is longer than that, and not looked at before the offer has been taken back.
+            unsafe { link.offer(offer, &mut pool) };
+        }
+        link.read(how & 8 == 0, &mut pool);
         let slow = how & 2 != 0 && !state.is_multiple_of(5) && at < stream.len();
         while !slow && let Some(post) = link.next() {
             if post.len > MOST {
@@ -116,6 +136,10 @@ pub fn link(input: &[u8]) -> Taken {
             let _text = link.describe();
             posts += 1;
             link.release(&mut pool);
+        }
+        link.retract(&mut pool);
+        if memory[..64].iter().chain(&memory[64 + room..]).any(|b| *b != UNTOUCHED) && how & 4 != 0 {
+            return Err("bytes beside the offered memory have changed".into());
         }
     }
     Ok(posts > 0 && matches!(link.over, Some(End::Closed | End::Left)))
@@ -180,7 +204,7 @@ pub fn collectives(input: &[u8]) -> Taken {
     far.write_all(&stream).map_err(io)?;
     far.shutdown(Shutdown::Write).map_err(io)?;
     // A rank waits a moment for the control plane to say why a link is lost: here mostly it knows.
-    let waits = how & 0x3f == 1;
+    let waits = how & 0x3f == 0x3f;
     if !waits {
         alarm.raise("the fuzzer says so");
     }
@@ -247,9 +271,7 @@ pub fn recorded_collectives() -> Result<Vec<Vec<u8>>, String> {
         forth.join().map_err(|_| "a thread has panicked")?;
         back.join().map_err(|_| "a thread has panicked".to_string())
     })?;
-    Ok([0, 1, 2, REPAIR_HEADERS, REPAIR_HEADERS | 1, REPAIR_HEADERS | REPAIR_PAYLOADS | 3]
-        .map(|how| [&[how][..], &said].concat())
-        .to_vec())
+    Ok([0, REPAIR_HEADERS, REPAIR_HEADERS | REPAIR_PAYLOADS].map(|how| [&[how][..], &said].concat()).to_vec())
 }
 
 /// Frames of every kind and length as a rank sends them.
@@ -262,10 +284,10 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
     let arrived = Cell::new(0);
     let bytes: Vec<u8> = (0..MOST).map(|i| i as u8).collect();
     for (n, len) in [0, 1, 50, 5000, MOST, 7].into_iter().enumerate() {
-        let tag = Tag { ordinal: n as u64, hash: 5, op: ["add", "matmul"][n / 4], file: "fuzz.rs", line: 3 };
+        let tag = Tag { ordinal: n as u64, hash: HASH, op: ["add", "matmul"][n / 4], file: "fuzz.rs", line: 3 };
         let call = Call { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
         // SAFETY: the bytes live until the link is dropped.
-        unsafe { sender.post(&call, 3, (bytes.as_ptr(), len), 0) };
+        unsafe { sender.post(&call, TOTAL, (bytes.as_ptr(), len), 0) };
         sender.tell(super::frame::Kind::Alive, None);
         sender.write(|_| ());
     }
@@ -276,7 +298,7 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
     drop(sender);
     let mut said = Vec::new();
     far.read_to_end(&mut said).map_err(io)?;
-    Ok([0, 1, 2, 3, REPAIR_HEADERS, REPAIR_HEADERS | 3, REPAIR_HEADERS | REPAIR_PAYLOADS]
+    Ok([0, 3, 4, 5, 8, 12, 15, REPAIR_HEADERS | 4, REPAIR_HEADERS | 3, REPAIR_HEADERS | REPAIR_PAYLOADS | 13]
         .map(|how| [&[how][..], &said].concat())
         .to_vec())
 }

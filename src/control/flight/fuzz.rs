@@ -57,9 +57,9 @@ pub fn recorded(file: &File) -> Result<Vec<u8>> {
             &CallWords {
                 ordinal,
                 kind: Collective::AllReduce,
-                bytes: 4096,
+                bytes: 64,
+                queued: ordinal == 6,
                 start_ns: ordinal,
-                queued: ordinal == 4,
                 op: texts[3],
                 file: texts[2],
                 line: 9,

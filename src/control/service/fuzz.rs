@@ -30,7 +30,7 @@ fn hello(host: &str, nodes: RangeInclusive<u32>) -> pb::NodeHello {
         program: 7,
         min_nodes: *nodes.start(),
         max_nodes: *nodes.end(),
-        instance: 3,
+        instance: 9,
     }
 }
 
@@ -41,8 +41,8 @@ fn job(how: u8, now: Instant) -> RootState {
         max_restarts: u32::from(how & 3),
         cost_model: b"m".to_vec(),
         settle: Duration::from_secs(5),
+        gather: Duration::from_secs(60),
         stall: Duration::from_secs(10),
-        gather: Duration::from_secs(20),
     };
     RootState::new(plan, pb::NodeHello { node_rank: Some(0), ..hello("a", 2..=2) }, now)
 }
@@ -118,7 +118,7 @@ pub fn to_agent(input: &[u8]) -> Taken {
             }
             Down::Pong(pong) => clock.heard(&pong, u64::from(how) << 40),
             Down::Ask(ask) => node.ask(ask),
-            Down::Over(_) | Down::Note(_) => {}
+            Down::Note(_) | Down::Over(_) => {}
         }
         node.heartbeat(pb::HeartbeatRequest { rank: 2, ..Default::default() }, now).map_err(refused)?;
         node.tick();
@@ -217,7 +217,7 @@ fn beat(rank: u32) -> pb::HeartbeatRequest {
         calls: 4,
         queued_ms: 3,
         marks_only: false,
-        links: vec![pb::LinkEnd { peer: 3 - rank.min(3), sent: 900, sent_ms: 4000, received: 100, looks: 9 }],
+        links: vec![pb::LinkEnd { peer: 3 - rank.min(3), sent: 900, sent_ms: 4000, received: 5, looks: 16 }],
         asked: 1,
         moved: 2,
     }
@@ -275,10 +275,10 @@ pub fn recorded() -> [Vec<Vec<u8>>; 3] {
         answer(3, Answer::Met(met)),
         answer(4, Answer::Refused(pb::Refused { code: 9, message: "no".into() })),
         Down::Pong(pb::Pong { sent_ns: 7, root_ns: 1 << 60 }),
-        Down::Ask(pb::Ask { rank: 2, interval: Some(pb::Interval { after: 1, to: 4 }), links: vec![0, 1], asked: 2 }),
+        Down::Ask(pb::Ask { rank: 2, interval: Some(pb::Interval { after: 1, to: 4 }), links: vec![0, 3], asked: 1 }),
+        Down::Note("waits for node 2".into()),
         Down::Failed(pb::Failed { failure: failure(0), code: Some(1), restarts: true }),
         Down::Over(3),
-        Down::Note("a host is missing".into()),
     ];
     let down = pb::FromRoot { items: downs.into_iter().map(|i| pb::Down { item: Some(i) }).collect() }.encode_to_vec();
     let to_agent = vec![[&[0][..], &down].concat(), [&[7][..], &down].concat()];

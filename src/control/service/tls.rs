@@ -21,7 +21,7 @@ pub(super) struct Mismatch {
 mod with {
     use super::*;
     use crate::error::Error;
-    use rustls::{AlertDescription as Alert, CertificateError as Wrong};
+    use rustls::CertificateError as Wrong;
     use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
     const TOGETHER: &str = "all hosts of a job need certificates of one authority, valid now, in their --tls-dir";
@@ -62,8 +62,8 @@ mod with {
 
     /// What the error of a connection to node 0 says of TLS, if that is what it is about.
     pub(in super::super) fn mismatch(error: &(dyn std::error::Error + 'static), host: &str) -> Option<Mismatch> {
-        let (message, help) = match cause(error)? {
-            rustls::Error::InvalidCertificate(wrong) => match wrong {
+        let (message, help) = match cause(error) {
+            Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
                 Wrong::Expired
                 | Wrong::ExpiredContext { .. }
                 | Wrong::NotValidYet
@@ -79,17 +79,29 @@ mod with {
                 ),
                 other => (format!("node 0's certificate is not accepted: {other}"), TOGETHER),
             },
-            rustls::Error::AlertReceived(alert) => match alert {
-                Alert::CertificateExpired => ("node 0 says that this host's certificate has expired".into(), TOGETHER),
-                Alert::UnknownCA => ("node 0 does not know the authority of this host's certificate".into(), TOGETHER),
-                other => (format!("node 0 refuses this host's certificate: TLS alert {other:?}"), TOGETHER),
-            },
-            rustls::Error::InvalidMessage(_) => {
+            Some(rustls::Error::InvalidMessage(_)) => {
                 ("node 0 does not speak TLS".into(), "start it with --tls-dir, or this host without")
             }
-            other => (format!("TLS with node 0 fails: {other}"), TOGETHER),
+            Some(rustls::Error::AlertReceived(alert)) => (refused(&format!("{alert:?}")), TOGETHER),
+            Some(other) => (format!("TLS with node 0 fails: {other}"), TOGETHER),
+            // Node 0 looks at this host's certificate when the connection is there already; then HTTP/2 has the alert, as text.
+            None => (refused(alert(&format!("{error:?}"))?), TOGETHER),
         };
         Some(Mismatch { message, help })
+    }
+
+    fn refused(alert: &str) -> String {
+        match alert {
+            "CertificateExpired" => "node 0 says that this host's certificate has expired".into(),
+            "UnknownCA" => "node 0 does not know the authority of this host's certificate".into(),
+            other => format!("node 0 refuses this host's certificate: TLS alert {other}"),
+        }
+    }
+
+    /// The name of the alert that a text speaks of.
+    fn alert(text: &str) -> Option<&str> {
+        let after = ["received fatal alert: ", "AlertReceived("].iter().find_map(|t| text.split_once(t))?.1;
+        after.split(|c: char| !c.is_alphanumeric()).next()
     }
 
     /// The error of TLS at the bottom of another one.
@@ -108,25 +120,23 @@ mod with {
     }
 }
 
+/// What an oflow without TLS says where it is asked for.
+#[cfg(any(test, not(feature = "tls")))]
+fn not_built_in() -> crate::error::Error {
+    crate::error::Error::unsupported("this oflaunch was built without TLS, so it cannot use --tls-dir")
+        .help("build it with the cargo feature `tls`, which is on by default: `cargo build --release -p oflaunch`")
+}
+
 #[cfg(not(feature = "tls"))]
 mod with {
     use super::*;
-    use crate::error::Error;
-
-    fn missing<T>(folder: Option<&Path>, value: T) -> Result<T> {
-        match folder {
-            None => Ok(value),
-            Some(_) => Err(Error::unsupported("this oflaunch was built without TLS, so it cannot use --tls-dir")
-                .help("build it with `cargo build --release -p oflaunch --features tls`")),
-        }
-    }
 
     pub(in super::super) fn server(server: Server, folder: Option<&Path>) -> Result<Server> {
-        missing(folder, server)
+        folder.map_or(Ok(server), |_| Err(not_built_in()))
     }
 
     pub(in super::super) fn client(endpoint: Endpoint, folder: Option<&Path>) -> Result<Endpoint> {
-        missing(folder, endpoint)
+        folder.map_or(Ok(endpoint), |_| Err(not_built_in()))
     }
 
     pub(in super::super) fn mismatch(_: &(dyn std::error::Error + 'static), _: &str) -> Option<Mismatch> {
@@ -139,13 +149,10 @@ pub(super) use with::{client, mismatch, server};
 #[cfg(test)]
 mod tests {
     #[test]
-    #[cfg(not(feature = "tls"))]
     fn a_build_without_tls_says_how_to_have_it() {
-        let server = super::server(tonic::transport::Server::builder(), Some(std::path::Path::new("certs")));
-        let text = server.err().unwrap().to_string();
         assert_eq!(
-            text,
-            "this oflaunch was built without TLS, so it cannot use --tls-dir\n  help: build it with `cargo build --release -p oflaunch --features tls`"
+            super::not_built_in().to_string(),
+            "this oflaunch was built without TLS, so it cannot use --tls-dir\n  help: build it with the cargo feature `tls`, which is on by default: `cargo build --release -p oflaunch`"
         );
     }
 }

@@ -23,6 +23,9 @@ const LOOKS: u64 = 6;
 /// Looks in vain of a rank that waits, after which the other end is asked for its counts. A wait that lasts is asked about too.
 const ASK_AFTER: u64 = 2;
 const ASK_AFTER_MS: u64 = 1500;
+/// How old the other end's counts may be, where bytes are on the way, and where none were.
+const NEWS: Duration = Duration::from_millis(200);
+const NEWS_EVEN: Duration = Duration::from_secs(1);
 /// A question that nobody has answered is put again.
 const AGAIN: Duration = Duration::from_millis(400);
 /// What a rank has sent must have come by then, where the link is well.
@@ -99,7 +102,7 @@ impl Transit {
             self.judge(rank, peer, now);
             self.judge(peer, rank, now);
             let Some(wait) = wait.filter(|w| w.ranks == [link.peer]) else { continue };
-            if looks >= ASK_AFTER || wait.since_ms >= ASK_AFTER_MS {
+            if (looks >= ASK_AFTER || wait.since_ms >= ASK_AFTER_MS) && self.wants_news(peer, rank, now) {
                 self.ask(peer, rank, 0);
             }
             self.pace(peer, rank, beat.queued_ms, now);
@@ -164,6 +167,15 @@ impl Transit {
 
     fn ask(&mut self, rank: usize, peer: usize, asked: u64) {
         self.asks.push(pb::Ask { rank: rank as u32, interval: None, links: vec![peer as u32], asked });
+    }
+
+    /// Whether what is known of the other end is too old: often it is that of a rank that waits, too, and tells by itself.
+    fn wants_news(&self, peer: usize, rank: usize, now: Instant) -> bool {
+        let (Some(there), Some(here)) = (self.ends.get(&(peer, rank)), self.ends.get(&(rank, peer))) else {
+            return true;
+        };
+        let even = there.sent == here.received && here.sent == there.received;
+        now.saturating_duration_since(there.at) >= if even { NEWS_EVEN } else { NEWS }
     }
 
     fn judge(&mut self, from: usize, to: usize, now: Instant) {

@@ -77,7 +77,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "control: bytes of a stranger, over the network", kind: Kind::Rounds(service::stranger) },
     bytes("control: failures and reports as JSON", || of(documents, json_samples())),
     // From the disk.
-    bytes("disk: memory files of flight recorders", || in_folder(disk::ring, disk::rings)),
+    Target {
+        name: "disk: memory files of flight recorders",
+        // Half a megabyte, whatever the input; each of its records is told with its texts.
+        kind: Kind::Bytes { start: || in_folder(disk::ring, disk::rings), memory: 16 * MEMORY },
+    },
     bytes("disk: flight records and events as JSON", || in_folder(disk::flight, disk::flights)),
     bytes("disk: manifests of checkpoints", || in_folder(disk::manifest, disk::manifests)),
     bytes("disk: safetensors files", || in_folder(disk::safetensors, disk::safetensors_files)),
