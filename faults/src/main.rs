@@ -11,6 +11,18 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use oflow_faults::matrix::{Matrix, Outcome};
 use oflow_faults::{Case, Setup, calm, cases};
 
+const HELP: &str = "\
+Plants every fault of the matrix in jobs of two hosts, at random moments, and compares what the launcher reports.
+
+  --times N          runs of each case [default: 20]
+  --case NAME        only this case
+  --seed S           seed of the first run; the runs of a case have S, S+1, … [default: the time]
+  --load             beside four busy threads a core; limits are four times as long
+  --hosts 1|2        only cases on so many hosts at most [default: 2]
+  --false-alarms MIN healthy jobs for so many minutes, on an overloaded machine, instead of the matrix
+  --oflaunch FILE    a launcher that is built already
+  --victim FILE      a program with planted faults that is built already";
+
 /// What the user asked for.
 struct Options {
     times: u64,
@@ -76,6 +88,10 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &[&str]) -> Result<(), Box<dyn Error>> {
+    if args.iter().any(|a| ["--help", "-h"].contains(a)) {
+        println!("{HELP}");
+        return Ok(());
+    }
     let o = options(args)?;
     let oflaunch = match o.oflaunch.clone() {
         Some(built) => built,
