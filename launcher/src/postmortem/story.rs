@@ -168,8 +168,8 @@ fn state(f: &Flight) -> String {
         (Some(c), n) => format!("; its GPU has not come to {} and {n} more", describe(c)),
     };
     let stop = match (last_stop(f), f.calls.iter().rev().find(|c| !c.queued)) {
-        (Some(c), _) if c.failed => format!("{}, {} failed", describe(c), size(c)),
-        (Some(c), _) => format!("in {}, {} and not out of it", describe(c), size(c)),
+        (Some(c), _) if c.failed => format!("{}, {}, failed", describe(c), size(c)),
+        (Some(c), _) => format!("in {}, {}, and not out of it", describe(c), size(c)),
         (None, Some(c)) => format!("out of its last collective, {}", describe(c)),
         (None, None) => "no collective".into(),
     };
@@ -353,9 +353,9 @@ pub(super) mod tests {
         let states: Vec<&str> = story.ranks.values().map(|r| r.state.split_once("; ").unwrap().1).collect();
         let at = |n: u64| format!("all_reduce of 'sum' #{n} (train.rs:9)");
         let want = [
-            format!("in {}, 20.0 KiB and not out of it; its GPU has not come to {} and 1 more", at(2), at(3)),
+            format!("in {}, 20.0 KiB, and not out of it; its GPU has not come to {} and 1 more", at(2), at(3)),
             format!("out of its last collective, {}; its GPU has not come to {}", at(1), at(2)),
-            format!("{}, 20.0 KiB failed; its GPU has not come to {}", at(2), at(3)),
+            format!("{}, 20.0 KiB, failed; its GPU has not come to {}", at(2), at(3)),
         ];
         assert_eq!(states, want);
         let never = format!("queues {}, 20.0 KiB: its GPU never came to it", at(4));
