@@ -53,17 +53,17 @@ Who never arrived
   rank 1
 
 The 4 ranks
-  rank 0 (pid 7) issued 2 ops, the last one relu(f32[4] [B]) #2 (train.rs:4); in all_reduce of 'sum' #2 (train.rs:9) and not out of it
+  rank 0 (pid 7) issued 2 ops, the last one relu(f32[4] [B]) #2 (train.rs:4); in all_reduce of 'sum' #2 (train.rs:9), 20.0 KiB and not out of it
   rank 1 (pid 7) issued 2 ops, the last one relu(f32[8] [B]) #2 (train.rs:8); no collective
-  rank 2 (pid 7) issued 2 ops, the last one relu(f32[4] [B]) #2 (train.rs:4); in all_reduce of 'sum' #2 (train.rs:9) and not out of it
+  rank 2 (pid 7) issued 2 ops, the last one relu(f32[4] [B]) #2 (train.rs:4); in all_reduce of 'sum' #2 (train.rs:9), 20.0 KiB and not out of it
   rank 3 left no record
 
 Timeline
        0.000 s  rank 0    issues relu(f32[4] [B]) #2 (train.rs:4)
-       0.000 s  rank 0    comes to all_reduce of 'sum' #2 (train.rs:9): never out of it
+       0.000 s  rank 0    comes to all_reduce of 'sum' #2 (train.rs:9), 20.0 KiB: never out of it
        0.000 s  rank 2    issues relu(f32[4] [B]) #2 (train.rs:4)
        0.100 s  rank 1    issues relu(f32[8] [B]) #2 (train.rs:8)
-       0.500 s  rank 2    comes to all_reduce of 'sum' #2 (train.rs:9): never out of it
+       0.500 s  rank 2    comes to all_reduce of 'sum' #2 (train.rs:9), 20.0 KiB: never out of it
 "
         );
     }
