@@ -71,7 +71,8 @@ fn boxings_that_share_a_collective_share_its_bytes() {
     for (receipts, report, _) in &told {
         assert_eq!(*report, counted);
         assert_eq!(receipts.iter().sum::<u64>(), 2 * counted);
-        assert!(receipts.contains(&(counted * 7 / 15)), "{receipts:?}");
+        // By their elements, rounded on each rank.
+        assert!(receipts[0].abs_diff(counted * 7 / 15) <= 3, "{receipts:?}");
     }
 }
 

@@ -514,7 +514,7 @@ impl<T: Transport> Communicator for Collectives<T> {
             let m = group.ranks.len();
             let width = Width::of(dtype, op);
             if let Some(spread) = spread_of(s.link.hosts(), group, Kind::ReduceScatter, send.len(), width) {
-                return s.reduce_scatter_across(group, &spread, send, recv, counts, scratch, (dtype, op));
+                return s.reduce_scatter_across(group, &spread, send, (recv, counts), scratch, (dtype, op));
             }
             let starts: SmallVec<[usize; 8]> =
                 counts.iter().scan(0, |at, c| Some(std::mem::replace(at, *at + c))).collect();

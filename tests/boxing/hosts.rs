@@ -63,8 +63,8 @@ pub fn lists(world: usize, count: usize, seed: u64) -> Vec<Vec<Boxing>> {
         Boxing { shape, dtype, src, dst }
     };
     let list = |i: usize, rng: &mut Rng| {
-        let len = if i % 4 == 3 { 2 + rng.below(5) } else { 1 };
-        (0..len).map(|_| if i % 2 == 0 { large(rng) } else { rng.boxing(world) }).collect()
+        let len = if (i + 1).is_multiple_of(4) { 2 + rng.below(5) } else { 1 };
+        (0..len).map(|_| if i.is_multiple_of(2) { large(rng) } else { rng.boxing(world) }).collect()
     };
     (0..count).map(|i| list(i, &mut rng)).collect()
 }

@@ -37,8 +37,7 @@ impl<T: Transport> Session<'_, '_, T> {
         group: &Group,
         spread: &Spread,
         send: &[u8],
-        recv: &mut [u8],
-        counts: &[usize],
+        (recv, counts): (&mut [u8], &[usize]),
         scratch: &mut Vec<u8>,
         how: (DType, ReduceOp),
     ) -> Result<()> {
