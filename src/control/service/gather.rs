@@ -18,7 +18,7 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub(super) fn new(now: Instant) -> Phase {
+    pub(super) fn begin(now: Instant) -> Phase {
         Phase::Gathering(Gathering { since: now, last: now, say: now + SAY_AFTER })
     }
 }

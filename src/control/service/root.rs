@@ -141,7 +141,7 @@ impl RootState {
         let mut root = RootState {
             plan,
             nodes: BTreeMap::from([(OWN, Node { hello: own, heard: now, part: None })]),
-            phase: Gathering::new(now),
+            phase: Gathering::begin(now),
             restart: 0,
             hosts: Vec::new(),
             board: Board::new(0),
@@ -491,7 +491,7 @@ impl RootState {
         if verdict.restarts && enough {
             self.restart += 1;
             self.nodes.values_mut().for_each(|n| n.part = None);
-            self.phase = Gathering::new(now);
+            self.phase = Gathering::begin(now);
             self.verdict = None;
             // As before; where one is lost another may come.
             return if self.nodes.len() >= self.hosts.len() {
