@@ -4,7 +4,7 @@
 //! The decoders are one table (`targets.rs`). Each runs on a thread of its own. Inputs are made from valid ones: bits flipped,
 //! bytes put in, taken out and repeated, two inputs joined, the end cut off; and from noise. A damaged input that was taken
 //! becomes one of those that others are made from. All of that follows from the seed. What goes wrong is printed with the input,
-//! which `--again FILE` sends once more.
+//! which `--again FILE` sends once more. The test of this takes five seconds, or `OFLOW_FUZZ_SECONDS`.
 
 mod disk;
 mod memory;

@@ -25,7 +25,7 @@ pub enum Kind {
     /// Inputs are made from valid ones; one at a time, on one thread.
     Bytes {
         /// Prepares what the calls need, and gives the valid inputs.
-        start: fn() -> Result<(Call, Vec<Vec<u8>>), String>,
+        start: fn() -> Started,
         /// Most bytes that the thread may take for one input.
         memory: usize,
     },
@@ -33,24 +33,27 @@ pub enum Kind {
     Rounds(fn(&mut Random) -> Result<u64, String>),
 }
 
+/// A call that is ready, and valid inputs of it.
+pub type Started = Result<(Call, Vec<Vec<u8>>), String>;
+
 /// Takes one input.
 pub type Call = Box<dyn FnMut(&[u8]) -> Taken>;
 
 /// Inputs have a few KiB, so no honest reader needs more than some MiB for one.
 const MEMORY: usize = 4 << 20;
 
-const fn bytes(name: &'static str, start: fn() -> Result<(Call, Vec<Vec<u8>>), String>) -> Target {
+const fn bytes(name: &'static str, start: fn() -> Started) -> Target {
     Target { name, kind: Kind::Bytes { start, memory: MEMORY } }
 }
 
-fn of(call: fn(&[u8]) -> Taken, samples: Vec<Vec<u8>>) -> Result<(Call, Vec<Vec<u8>>), String> {
+fn of(call: fn(&[u8]) -> Taken, samples: Vec<Vec<u8>>) -> Started {
     Ok((Box::new(call), samples))
 }
 
 fn in_folder(
     call: impl Fn(&Folder, &[u8]) -> Taken + 'static,
     samples: impl Fn(&Folder) -> Result<Vec<Vec<u8>>, String>,
-) -> Result<(Call, Vec<Vec<u8>>), String> {
+) -> Started {
     let folder = Folder::new()?;
     let samples = samples(&folder)?;
     Ok((Box::new(move |input| call(&folder, input)), samples))
