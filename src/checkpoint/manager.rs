@@ -257,7 +257,8 @@ impl CheckpointManager {
             Error::storage(format!("there is no checkpoint {}", path.display()))
                 .help("`oflow ckpt ls` lists those that there are; every host of a job must see the folder")
         };
-        match if path.is_dir() { Checkpoint::open(path) } else { Err(none()) } {
+        let opened = if path.is_dir() { Checkpoint::open(path) } else { Err(none()) };
+        match opened {
             Ok(c) => meeting.agree("open_checkpoint", Ok(String::new())).map(|_| c),
             Err(e) => match meeting.agree("open_checkpoint", Err(e)) {
                 Err(e) => Err(e),

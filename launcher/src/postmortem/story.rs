@@ -192,9 +192,13 @@ pub fn describe_op(o: &OpRecord) -> String {
     format!("{name} #{} ({}:{})", o.ordinal, o.file, o.line)
 }
 
-/// `rank 1`, `ranks 1, 2 and 5`.
+/// `rank 1`, `ranks 1, 2 and 5`; of many the first.
 pub fn list(ranks: &[usize]) -> String {
-    let names: Vec<String> = ranks.iter().map(|r| r.to_string()).collect();
+    const SHOWN: usize = 64;
+    let mut names: Vec<String> = ranks.iter().take(SHOWN).map(|r| r.to_string()).collect();
+    if ranks.len() > SHOWN {
+        names.push(format!("{} more", ranks.len() - SHOWN));
+    }
     match names.as_slice() {
         [one] => format!("rank {one}"),
         [init @ .., last] => format!("ranks {} and {last}", init.join(", ")),
@@ -356,6 +360,14 @@ pub(super) mod tests {
         assert_eq!(states, want);
         let never = format!("queues {}, 20.0 KiB: its GPU never came to it", at(4));
         assert!(story.timeline.iter().any(|m| m.rank == Some(0) && m.text == never));
+    }
+
+    #[test]
+    fn of_many_ranks_the_first_are_listed() {
+        assert_eq!(list(&[3]), "rank 3");
+        assert_eq!(list(&[1, 2, 5]), "ranks 1, 2 and 5");
+        let many: Vec<usize> = (0..1000).collect();
+        assert!(list(&many).ends_with(", 62, 63 and 936 more"), "{}", list(&many));
     }
 
     #[test]

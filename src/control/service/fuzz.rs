@@ -30,7 +30,7 @@ fn hello(host: &str, nodes: RangeInclusive<u32>) -> pb::NodeHello {
         program: 7,
         min_nodes: *nodes.start(),
         max_nodes: *nodes.end(),
-        instance: 9,
+        instance: u64::from(host == "b"),
     }
 }
 

@@ -26,8 +26,9 @@ impl Gathering {
 impl RootState {
     /// A host wants to take part.
     pub fn arrive(&mut self, id: u64, hello: pb::NodeHello, now: Instant) -> Result<(), Status> {
-        // It has not heard of its first attempt, which must not keep its place.
-        let again = |(id, n): (&u64, &Node)| (hello.instance != 0 && n.hello.instance == hello.instance).then_some(*id);
+        // It has not heard of its first attempt, which must not keep its place. The root's own host is there for good.
+        let same = |id: u64, n: &Node| id != OWN && hello.instance != 0 && n.hello.instance == hello.instance;
+        let again = |(id, n): (&u64, &Node)| same(*id, n).then_some(*id);
         if let Some(before) = self.nodes.iter().find_map(again) {
             self.lost(before, "it has attached a second time and does not know its part", now);
         }

@@ -444,6 +444,16 @@ fn a_host_whose_first_attempt_was_lost_on_the_way_keeps_its_number() {
 }
 
 #[test]
+fn nobody_takes_the_place_of_the_roots_own_host() {
+    let now = Instant::now();
+    let own = pb::NodeHello { node_rank: Some(0), instance: 77, ..hello("a", 2, 2..=2) };
+    let Job { root, .. } = Job::new(2..=2, 0);
+    let mut root = RootState::new(root.plan, own, now);
+    root.arrive(1, pb::NodeHello { instance: 77, ..hello("b", 1, 2..=2) }, now).unwrap();
+    assert_eq!(root.parts().count(), 2);
+}
+
+#[test]
 fn a_silent_host_that_lives_hears_that_it_counts_as_lost() {
     let mut job = Job::of_three(0, 3);
     job.root.nodes.get_mut(&2).unwrap().heard = job.now - LOST_AFTER - Duration::from_millis(1);

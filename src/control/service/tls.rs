@@ -100,7 +100,7 @@ mod with {
 
     /// The name of the alert that a text speaks of.
     fn alert(text: &str) -> Option<&str> {
-        let after = ["received fatal alert: ", "AlertReceived("].iter().find_map(|t| text.split_once(t))?.1;
+        let (_, after) = text.split_once("received fatal alert: ")?;
         after.split(|c: char| !c.is_alphanumeric()).next()
     }
 

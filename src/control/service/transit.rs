@@ -1,7 +1,7 @@
 //! Bytes that are on the way between hosts: which connection holds them back although both kernels answer, and which is slow.
 //! Pure: beats and time come in, questions, warnings and failures come out.
 //!
-//! Each end counts. Let X have handed n bytes to its kernel, the last of them [`SETTLED`] ago, while Y has read fewer. That may
+//! Each end counts. Let X have handed n bytes to its kernel, [`SETTLED`] ago or longer, while Y has read fewer. That may
 //! be old news of Y's, or Y may not have come to read. So Y is asked, after X's count is known, and what it says from then on
 //! is younger than X's count, whatever the clocks and delays: has Y looked [`LOOKS`] times since it was asked, a quarter of a
 //! second apart, and found nothing, the bytes were more than three seconds on their way into a socket that was open for them. A
@@ -48,9 +48,10 @@ struct End {
 
 /// Bytes that should be there.
 struct Suspect {
-    /// The number of the question.
+    /// The number of the question; 0: it is too early for one.
     asked: u64,
     put: Instant,
+    /// By when they had been sent. What is sent after them, as signs of life, does not count.
     since: Instant,
     sent: u64,
     received: u64,
@@ -128,7 +129,7 @@ impl Transit {
     /// What there is to tell now. `name` tells a rank and its host.
     pub fn look(&mut self, now: Instant, name: impl Fn(usize) -> String) -> Vec<Finding> {
         let mut again = Vec::new();
-        for ((from, to), suspect) in &mut self.suspects {
+        for ((from, to), suspect) in self.suspects.iter_mut().filter(|(_, s)| s.asked != 0) {
             let heard = self.ends.get(&(*to, *from)).map_or(suspect.put, |e| e.at);
             if now.saturating_duration_since(heard.max(suspect.put)) >= AGAIN {
                 suspect.put = now;
@@ -183,23 +184,27 @@ impl Transit {
             return;
         };
         let Some(suspect) = self.suspects.get_mut(&(from, to)) else {
-            if here.sent > there.received && here.quiet >= SETTLED {
-                let sent = here.sent;
-                self.questions += 1;
-                let asked = self.questions;
-                let received = there.received;
-                self.suspects.insert((from, to), Suspect { asked, put: now, since: now, sent, received, looks: None });
-                self.ask(to, from, asked);
+            if here.sent > there.received {
+                let since = now.checked_sub(here.quiet).unwrap_or(now);
+                let (sent, received) = (here.sent, there.received);
+                self.suspects.insert((from, to), Suspect { asked: 0, put: now, since, sent, received, looks: None });
             }
             return;
         };
         if there.received != suspect.received {
             // It moves, if slowly.
             self.suspects.remove(&(from, to));
+        } else if suspect.asked == 0 {
+            if now.saturating_duration_since(suspect.since) >= SETTLED {
+                self.questions += 1;
+                let asked = self.questions;
+                (suspect.asked, suspect.put) = (asked, now);
+                self.ask(to, from, asked);
+            }
         } else if there.asked >= suspect.asked {
             match suspect.looks {
                 Some(first) if there.looks >= first.saturating_add(LOOKS) => {
-                    let time = SETTLED + now.saturating_duration_since(suspect.since);
+                    let time = now.saturating_duration_since(suspect.since);
                     let bytes = suspect.sent - suspect.received;
                     self.suspects.remove(&(from, to));
                     self.found.push(Found::Lost { from, to, bytes, time });

@@ -88,6 +88,19 @@ fn bytes_that_do_not_come_are_a_lost_link_within_four_seconds() {
 }
 
 #[test]
+fn signs_of_life_that_do_not_come_either_change_nothing() {
+    // A rank that waits sends one a second: its last bytes are always young.
+    let mut pair = Pair::new();
+    pair.run(10, [true, true], |rank, ms| match rank {
+        0 => Counts { sent: 1000 + ms / 1000 * 64, quiet: ms % 1000, ..held_back(0, ms) },
+        _ => held_back(1, ms),
+    });
+    let (at, Finding::Failure(failure)) = &pair.found[0] else { panic!("{:?}", pair.found) };
+    assert!((3000..=4000).contains(at), "{at}");
+    assert!(failure.message.contains("is lost: 600 of the bytes that rank 0 has sent do not come"), "{failure}");
+}
+
+#[test]
 fn a_rank_that_does_not_look_is_not_behind_a_lost_link() {
     // Stopped, starved of its processor, or computing: it may have looked long ago, but not after it was asked.
     for looks in [0, 1, 5, 1000] {

@@ -279,7 +279,8 @@ mod tests {
     #[test]
     fn some_seconds_of_it() {
         let _alone = lock(&ONE_AT_A_TIME);
-        run(Duration::from_secs(5), 1, "").unwrap();
+        let seconds = std::env::var("OFLOW_FUZZ_SECONDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5.0);
+        run(Duration::from_secs_f64(seconds), 1, "").unwrap();
     }
 
     #[test]

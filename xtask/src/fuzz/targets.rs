@@ -82,7 +82,11 @@ pub const TARGETS: &[Target] = &[
         // Half a megabyte, whatever the input; each of its records is told with its texts.
         kind: Kind::Bytes { start: || in_folder(disk::ring, disk::rings), memory: 16 * MEMORY },
     },
-    bytes("disk: flight records and events as JSON", || in_folder(disk::flight, disk::flights)),
+    Target {
+        name: "disk: flight records and events as JSON",
+        // Ranks without a record are counted, of the largest job there may be.
+        kind: Kind::Bytes { start: || in_folder(disk::flight, disk::flights), memory: 8 * MEMORY },
+    },
     bytes("disk: manifests of checkpoints", || in_folder(disk::manifest, disk::manifests)),
     bytes("disk: safetensors files", || in_folder(disk::safetensors, disk::safetensors_files)),
     bytes("disk: indices of models in several files", || in_folder(disk::index, disk::indices)),
