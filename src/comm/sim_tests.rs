@@ -64,7 +64,7 @@ fn long_messages_of_random_groups_on_hosts_agree_with_the_oracle() {
                 }
                 let elements = 5_000 + rng.below(30_000);
                 if let Some(me) = ranks.iter().position(|&r| r == comm.rank()) {
-                    let dtype = if seed % 2 == 0 { DType::F32 } else { DType::F16 };
+                    let dtype = if u64::is_multiple_of(seed, 2) { DType::F32 } else { DType::F16 };
                     check_all(&comm, &Group { ranks, me }, elements, dtype, ReduceOp::Sum, seed);
                 }
             }
