@@ -198,13 +198,13 @@ fn a_job_goes_on_with_fewer_hosts() {
 
 #[test]
 fn hosts_that_do_not_come_are_not_waited_for_for_ever() {
-    let hosts = Hosts::new("3").with(&["--join-timeout", "2"]);
+    let hosts = Hosts::new("3").with(&["--join-timeout", "8"]);
     hosts.folder.sh("ok", "exit 0");
     let all = [0, 1].map(|node| hosts.start(node, 1, "./ok"));
     for running in all {
         let (status, text) = running.finish();
         assert_eq!(status.code(), Some(1), "{text}");
-        assert!(text.contains("after 2 s the job cannot start: 2 of at least 3 hosts there ("), "{text}");
+        assert!(text.contains("after 8 s the job cannot start: 2 of at least 3 hosts there ("), "{text}");
     }
 }
 
@@ -229,6 +229,24 @@ fn a_spare_host_says_what_it_waits_for_and_ends_with_the_job() {
     let text = lines.next().unwrap().unwrap();
     assert!(text.contains("the job has ended without a part for this host"), "{text}");
     assert_eq!(spare.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_spare_host_takes_the_place_of_one_that_is_lost() {
+    let hosts = Hosts::new("2").with(&["--max-restarts", "1"]);
+    hosts.folder.sh("again", &format!("{TELL_PID}; [ $OFLOW_RESTART = 1 ] && exit 0; while :; do sleep 0.2; done"));
+    let zero = hosts.start(0, 1, "./again");
+    let one = hosts.start(1, 1, "./again");
+    hosts.pid(1);
+    let mut spare = Spare(hosts.command(1, "./again").stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
+    let mut lines = BufReader::new(spare.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().contains("this one waits and takes part when"));
+    one.signal(Signal::KILL);
+    drop(one);
+    let text: Vec<String> = lines.collect();
+    assert_eq!(spare.0.wait().unwrap().code(), Some(0), "{text:?}");
+    assert!(text.iter().any(|l| l.contains("start 2 of at most 2: 2 ranks on 2 hosts")), "{text:?}");
+    assert_eq!(zero.finish().0.code(), Some(0));
 }
 
 /// A child that does not outlive the test.

@@ -187,20 +187,19 @@ pub fn bytes_by_link_together(plans: &[Arc<BoxingPlan>]) -> Vec<BTreeMap<LinkKin
             for (number, wave) in waves(&programs).into_iter().enumerate() {
                 for bucket in &wave.buckets {
                     let Some((moved, joined)) = joined(&programs, bucket, number) else { continue };
-                    let first = &plans[bucket[0]];
-                    let received = |m: &Moved| {
-                        let mut by_link = BTreeMap::<LinkKind, u64>::new();
-                        m.received(&first.model, first.on_host(), |from, bytes| {
-                            *by_link.entry(first.between(from, rank)).or_insert(0) += bytes;
+                    let received = |i: usize, m: &Moved| {
+                        let (plan, mut by_link) = (&plans[i], BTreeMap::<LinkKind, u64>::new());
+                        m.received(&plan.model, plan.on_host(), |from, bytes| {
+                            *by_link.entry(plan.between(from, rank)).or_insert(0) += bytes;
                         });
                         by_link
                     };
                     for (i, m) in bucket.iter().zip(&moved) {
-                        for (kind, bytes) in received(m) {
+                        for (kind, bytes) in received(*i, m) {
                             *links[*i].entry(kind).or_insert(0) -= bytes;
                         }
                     }
-                    for (kind, bytes) in received(&joined) {
+                    for (kind, bytes) in received(bucket[0], &joined) {
                         let mut left = (bytes, joined.elements());
                         for (i, m) in bucket.iter().zip(&moved) {
                             let share = u128::from(left.0) * u128::from(m.elements()) / u128::from(left.1.max(1));

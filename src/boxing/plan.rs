@@ -114,7 +114,8 @@ impl BoxingPlan {
         (0..step.after.placement.len()).map(|p| self.step_bytes_by(step, step.after.placement.ranks()[p])).sum()
     }
 
-    /// Whether the bytes pass through the memory of hosts: those between kinds of devices do, too.
+    /// Whether the bytes pass through the memory of hosts: those between kinds of devices do, too. GPUs that exchange through
+    /// host memory are told as if they went directly: which way they take is known only when they run.
     pub(super) fn on_host(&self) -> bool {
         self.src.placement.device() != Device::Cuda || self.dst.placement.device() != Device::Cuda
     }

@@ -49,8 +49,8 @@ pub enum Kind {
 }
 
 impl Flow<'_> {
-    /// Its kind.
-    pub fn kind(&self) -> Kind {
+    #[cfg(test)]
+    fn kind(&self) -> Kind {
         match self {
             Flow::AllReduce(_) => Kind::AllReduce,
             Flow::AllGather(_) => Kind::AllGather,

@@ -18,6 +18,8 @@ use std::sync::Arc;
 
 /// Bytes that are copied out of a tensor and written at once.
 const CHUNK: usize = 8 << 20;
+/// Bytes that may wait in memory for the disk: nothing shows that their sync moves on.
+const SYNC_EVERY: u64 = 1 << 30;
 
 /// The name of a rank's file.
 pub fn file_name(rank: usize) -> String {
@@ -115,7 +117,7 @@ impl Part {
             }
             Err(e) => tracing::debug!("no room taken in advance for {}: {e}", path.display()),
         }
-        let mut at = start;
+        let (mut at, mut synced) = (start, start);
         for (i, piece) in self.pieces.iter().enumerate() {
             let mut hasher = crc32fast::Hasher::new();
             let run = &piece.run;
@@ -125,6 +127,10 @@ impl Part {
                 hasher.update(bytes);
                 file.write_all_at(bytes, at).map_err(failed)?;
                 at += bytes.len() as u64;
+                if at - synced >= SYNC_EVERY {
+                    file.sync_data().map_err(failed)?;
+                    synced = at;
+                }
                 // The other ranks may have less to write, and wait.
                 moved();
             }

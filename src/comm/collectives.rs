@@ -13,7 +13,7 @@
 //!
 //! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
 //! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
-//! Where all readers of a post are on other hosts it leaves from the caller's memory, which an all-reduce writes again only
+//! In the direct way, where all readers of a post are on other hosts, it leaves from the caller's memory, which an all-reduce writes again only
 //! with the reader's answer; and what such ranks send arrives in the caller's memory.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
@@ -25,6 +25,7 @@ use super::across::spread_of;
 use super::lent::{Lent, LentMut};
 use super::transport::{Call, Outbox, Part, Piece, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
+use crate::boxing::cost::one_phase_bytes;
 use crate::boxing::spread::{Kind, Width};
 use crate::error::{CallSite, Error, Result};
 use oflow_kernels::cpu::accumulate::{reduce_in_place, reduce_slices};
@@ -40,12 +41,6 @@ use super::transport::SLOTS;
 
 /// Parts of an outbox start at multiples of this, so that they are aligned for every dtype and share no cache line.
 pub(super) const ALIGN: usize = 64;
-
-/// An all-reduce of at most this many bytes has one phase: everyone sends everything. Above, two phases send and compute
-/// less but wait twice. A cost model that wants the bytes on the wire asks here.
-pub const fn one_phase_bytes(members: usize) -> usize {
-    if members <= 2 { 8 << 10 } else { (16 << 10) / members }
-}
 
 /// A [`Communicator`] over any transport.
 pub struct Collectives<T> {
@@ -330,11 +325,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         Ok(())
     }
 
-    pub(super) fn fits(&self, piece: &[u8], expected: usize, from: usize) -> Result<()> {
-        self.is_as_long(piece.len(), expected, from)
-    }
-
-    fn is_as_long(&self, got: usize, expected: usize, from: usize) -> Result<()> {
+    pub(super) fn is_as_long(&self, got: usize, expected: usize, from: usize) -> Result<()> {
         if got == expected {
             return Ok(());
         }

@@ -221,7 +221,7 @@ impl Clocks {
             }
             let Some(Running { events, waited, told }) = self.running.pop_front() else { break };
             let ns = (f64::from(events.0.elapsed_ms(&events.1)?) * 1e6) as u64;
-            let whole = told.iter().map(|t| t.1).sum::<u64>().max(1);
+            let whole = told.iter().map(|t| t.1).fold(0, u64::saturating_add).max(1);
             for ((watch, number), share) in &told {
                 let part = u128::from(ns.saturating_sub(waited)) * u128::from(*share) / u128::from(whole);
                 watch.done(*number, part as u64);

@@ -199,7 +199,7 @@ impl Instruction {
                 let comm = communicator(comm)?;
                 let took = timed(comm, || execute_many(&b.plans, &ends, comm, &b.tag))?;
                 // They had one time together: each gets the share that it is predicted to take.
-                let whole = b.predicted.iter().sum::<u64>().max(1);
+                let whole = b.predicted.iter().copied().fold(0, u64::saturating_add).max(1);
                 for (part, (stopwatch, number)) in b.predicted.iter().zip(&b.stopwatches) {
                     let share = u128::from(took) * u128::from(*part) / u128::from(whole);
                     stopwatch.done(*number, share as u64);

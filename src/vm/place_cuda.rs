@@ -12,8 +12,8 @@
 use super::links::{Link, Links};
 use super::place::{ALIGN, Among, Message, Place, Room, Span};
 use crate::boxing::cost::broadcast_children;
+use crate::boxing::cost::one_phase_bytes;
 use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
-use crate::comm::collectives::one_phase_bytes;
 use crate::comm::nccl::{Guard, NcclComm, reduces};
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};

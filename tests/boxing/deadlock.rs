@@ -6,7 +6,7 @@ use super::oracle::mesh;
 use super::ranks::{Boxing, Rng};
 use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record, record_on};
 use oflow::boxing::Layout;
-use oflow::comm::collectives::one_phase_bytes;
+use oflow::boxing::cost::one_phase_bytes;
 use oflow::comm::transport::SLOTS;
 use oflow::kernels::DType;
 use oflow::sbp::NdSbp;

@@ -3,7 +3,7 @@
 use super::oracle::{make, mesh, mesh_of, nd_sbps, shard_size, value};
 use super::ranks::{Memory, room, tag, view};
 use oflow::boxing::{Layout, StepOp, cost, plan};
-use oflow::comm::{Communicator, collectives, sim};
+use oflow::comm::{Communicator, sim};
 use oflow::kernels::DType;
 use oflow::placement::Placement;
 use oflow::vm::box_exec::execute;
@@ -163,13 +163,6 @@ fn one_axis_bytes_are_those_of_the_collective() {
         assert!(!matches!(plan.steps[0].op, StepOp::Exchange { .. }), "{plan}");
         assert_eq!(plan.bytes_sent(), bytes, "{plan}");
         check(4, &[Case { shape: shape.to_vec(), dtype: DType::F32, src, dst, strided: false }]);
-    }
-}
-
-#[test]
-fn the_cost_model_knows_when_all_reduce_has_one_phase() {
-    for members in 1..5000 {
-        assert_eq!(cost::one_phase_bytes(members), collectives::one_phase_bytes(members));
     }
 }
 

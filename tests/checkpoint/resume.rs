@@ -10,6 +10,7 @@ use oflow::state::Stateful;
 use oflow::{World, run_ranks, run_ranks_with, vm::VmMode};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 struct Net {
     a: Linear,
@@ -154,6 +155,15 @@ fn an_empty_folder_has_nothing_to_go_on_from() {
     assert!(!tmp.path().join("none").exists());
 }
 
+/// Set when it goes.
+struct Enough<'a>(&'a AtomicBool);
+
+impl Drop for Enough<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Reads beside a job that keeps one checkpoint: what was the latest a moment ago may be gone.
 #[test]
 fn a_reader_beside_a_job_that_saves_finds_a_whole_checkpoint() {
@@ -162,16 +172,24 @@ fn a_reader_beside_a_job_that_saves_finds_a_whole_checkpoint() {
         let mesh = Placement::all(Device::Cpu)?;
         Ok(Bag((0..3).map(|_| full([50, 4], n as f64, (&mesh, sbp![S(0)]))).collect::<Result<_>>()?))
     };
+    // Saves until the reader has met enough of them.
+    let enough = AtomicBool::new(false);
     let save = || {
-        run_ranks(2, |_| {
-            let mut m = CheckpointManager::new(tmp.path(), CheckpointOptions { keep: 1 });
-            (1..=40).try_for_each(|step| m.save(step, &[("x", &full_of(step)?)]))
-        })
-        .unwrap();
+        for step in 1.. {
+            run_ranks(2, |_| {
+                let mut m = CheckpointManager::new(tmp.path(), CheckpointOptions { keep: 1 });
+                m.save(step, &[("x", &full_of(step)?)])
+            })
+            .unwrap();
+            if enough.load(Ordering::Relaxed) {
+                return;
+            }
+        }
     };
     let mut seen = BTreeSet::new();
     std::thread::scope(|s| {
         let saving = s.spawn(save);
+        let _at_a_panic_too = Enough(&enough);
         while !saving.is_finished() {
             if latest(tmp.path()).unwrap().is_none() {
                 std::thread::yield_now();
@@ -188,7 +206,9 @@ fn a_reader_beside_a_job_that_saves_finds_a_whole_checkpoint() {
                 Ok(step)
             };
             seen.extend(run_ranks(3, read).unwrap());
+            if seen.len() > 5 {
+                enough.store(true, Ordering::Relaxed);
+            }
         }
     });
-    assert!(seen.len() > 1, "{seen:?}");
 }

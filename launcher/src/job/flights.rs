@@ -19,15 +19,15 @@ impl Flights {
     /// there are none.
     ///
     /// In the user's folder there may be records of an earlier job, which `oflow postmortem` would take for those of this one:
-    /// what is older than `began`, when this launcher started, goes. Ranks of this job, also those of other hosts that write to
-    /// the same folder, start later.
-    pub fn prepare(log_dir: Option<&Path>, began: SystemTime) -> Option<Flights> {
+    /// what is older than `began` ([`now_in`]), when this launcher started, goes. Ranks of this job, also those of other hosts that
+    /// write to the same folder, start later.
+    pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>) -> Option<Flights> {
         match log_dir {
             Some(folder) => {
                 fs::create_dir_all(folder).ok()?;
                 remove(folder, |name, changed| {
                     let record = name.starts_with("flight-") && (name.ends_with(".json") || name.ends_with(".ring"));
-                    record && changed.is_some_and(|at| at < began)
+                    record && changed.is_some_and(|at| began.is_some_and(|b| at < b))
                 });
                 Some(Flights { folder: folder.into(), temporary: false })
             }
@@ -76,6 +76,14 @@ fn remove(folder: &Path, which: impl Fn(&str, Option<SystemTime>) -> bool) {
     }
 }
 
+/// Now, by the clock that stamps the files of a folder: with a shared folder it is not this host's.
+pub fn now_in(folder: &Path) -> Option<SystemTime> {
+    let mark = folder.join(format!(".began-{}", std::process::id()));
+    let now = fs::File::create(&mark).and_then(|f| f.metadata()?.modified()).ok();
+    let _may_be_gone = fs::remove_file(mark);
+    now
+}
+
 /// A new folder that is ours alone: records name the user's files.
 fn private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -89,7 +97,7 @@ mod tests {
     #[test]
     fn records_stay_after_a_failure_only() {
         let given = tempfile::tempdir().unwrap();
-        let began = SystemTime::now();
+        let began = now_in(given.path());
         let flights = Flights::prepare(Some(given.path()), began).unwrap();
         fs::write(given.path().join("flight-0.ring"), b"").unwrap();
         assert_eq!(flights.finish(false), None);
@@ -113,10 +121,10 @@ mod tests {
             names
         };
         let old = SystemTime::now() - std::time::Duration::from_secs(3600);
-        Flights::prepare(Some(given.path()), old).unwrap();
+        Flights::prepare(Some(given.path()), Some(old)).unwrap();
         assert_eq!(names().len(), 5, "what has come since stays: it may be another host's of this job");
         let later = SystemTime::now() + std::time::Duration::from_secs(3600);
-        Flights::prepare(Some(given.path()), later).unwrap();
+        Flights::prepare(Some(given.path()), Some(later)).unwrap();
         assert_eq!(names(), ["events.jsonl", "flight-plan.txt", "rank-0.log"]);
     }
 }

@@ -59,12 +59,18 @@ fn files(groups: &str) -> Vec<String> {
         let path = path.trim_end_matches('/');
         if controllers.is_empty() {
             // Those of groups below are not our ranks. Older kernels have only the sum.
-            files.extend(["memory.events.local", "memory.events"].map(|f| format!("/sys/fs/cgroup{path}/{f}")));
+            let names = ["memory.events.local", "memory.events"];
+            files.extend(places(path).iter().flat_map(|p| names.map(|f| format!("/sys/fs/cgroup{p}/{f}"))));
         } else if controllers.split(',').any(|c| c == "memory") {
-            files.push(format!("/sys/fs/cgroup/memory{path}/memory.oom_control"));
+            files.extend(places(path).iter().map(|p| format!("/sys/fs/cgroup/memory{p}/memory.oom_control")));
         }
     }
     files
+}
+
+/// A group's path below the mount. In a container the mount may begin at our own group, while the path is the host's.
+fn places(path: &str) -> Vec<&str> {
+    if path.is_empty() { vec![path] } else { vec![path, ""] }
 }
 
 fn read_count(events: &str) -> Option<u64> {

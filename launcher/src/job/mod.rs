@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use oflow::Report;
 use oflow::comm::shm::ShmArena;
@@ -166,10 +166,10 @@ async fn run_ranks(
     mut build: Option<script::Built>,
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
-    let began = SystemTime::now();
     allow_descriptors(job.nproc);
     let closed = Arc::new(Notify::new());
     let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder)).transpose()?;
+    let began = job.log_dir.as_deref().and_then(flights::now_in);
     let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
     let (output, writer) = Output::start(style, logs, closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;

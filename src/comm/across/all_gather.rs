@@ -67,7 +67,7 @@ impl<T: Transport> Session<'_, '_, T> {
                 }
                 if due(m).next().is_some() {
                     let piece = self.receive(rank(m), total)?;
-                    self.fits(&piece, due(m).map(|j| of(j).len()).sum(), rank(m))?;
+                    self.is_as_long(piece.len(), due(m).map(|j| of(j).len()).sum(), rank(m))?;
                     let mut at = 0;
                     for j in due(m) {
                         let part = &mut to[j][of(j)];

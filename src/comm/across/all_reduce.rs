@@ -51,11 +51,11 @@ impl<T: Transport> Session<'_, '_, T> {
                         _ => Some(self.receive(same(host - 1), n)?),
                     };
                     if let Some(p) = &partial {
-                        self.fits(p, wide, same(host - 1))?;
+                        self.is_as_long(p.len(), wide, same(host - 1))?;
                     }
                     for m in mates() {
                         let piece = self.receive(rank(m), n)?;
-                        self.fits(&piece, mine.len(), rank(m))?;
+                        self.is_as_long(piece.len(), mine.len(), rank(m))?;
                         pieces.push(piece);
                     }
                     let mut values: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();

@@ -71,7 +71,7 @@ impl<T: Transport> Session<'_, '_, T> {
     /// Copies the next post of a rank to where it belongs.
     fn fill_from(&self, from: usize, to: &mut [u8], total: usize) -> Result<()> {
         let piece = self.receive(from, total)?;
-        self.fits(&piece, to.len(), from)?;
+        self.is_as_long(piece.len(), to.len(), from)?;
         to.copy_from_slice(&piece);
         Ok(())
     }

@@ -74,14 +74,14 @@ impl<T: Transport> Session<'_, '_, T> {
                         let wide = parts.iter().map(|&j| len(j, round)).sum::<usize>() * widening;
                         if wide > 0 {
                             let piece = self.receive(rank(*from), n)?;
-                            self.fits(&piece, wide, rank(*from))?;
+                            self.is_as_long(piece.len(), wide, rank(*from))?;
                             partials.push((parts, piece));
                         }
                     }
                     let mut pieces: SmallVec<[_; 8]> = SmallVec::new();
                     for m in mates() {
                         let piece = self.receive(rank(m), n)?;
-                        self.fits(&piece, bytes, rank(m))?;
+                        self.is_as_long(piece.len(), bytes, rank(m))?;
                         pieces.push(piece);
                     }
                     let sum = |parts: &[usize], j: usize| -> usize {

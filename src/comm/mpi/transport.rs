@@ -109,6 +109,8 @@ pub struct MpiTransport {
     pulse: Arc<dyn Pulse>,
     state: RefCell<Option<State>>,
     broken: Cell<bool>,
+    /// Payload bytes posted to ranks of other hosts.
+    sent: Cell<u64>,
     /// Ends MPI when it is dropped.
     universe: Option<Universe>,
 }
@@ -158,6 +160,7 @@ pub fn join(rank: usize, ranks: usize, pulse: Arc<dyn Pulse>, options: MpiOption
         pulse,
         state: RefCell::new(Some(state)),
         broken: Cell::new(false),
+        sent: Cell::new(0),
         universe: Some(universe),
     }))
 }
@@ -326,7 +329,15 @@ unsafe impl Transport for MpiTransport {
         self.with(|state| Ok(state.slots[slot].buffer.bytes().as_mut_ptr()))
     }
 
+    fn sent_to_other_hosts(&self) -> u64 {
+        self.sent.get()
+    }
+
     fn publish(&self, call: &Call, parts: &[Part]) {
+        if let Some(here) = self.hosts.get(self.rank) {
+            let far: usize = parts.iter().filter(|p| self.hosts[p.reader] != *here).map(|p| p.len).sum();
+            self.sent.set(self.sent.get() + far as u64);
+        }
         let sent = self.with(|state| {
             parts.iter().enumerate().try_for_each(|(i, part)| self.send(state, call, i, part))?;
             state.posts += 1;

@@ -385,9 +385,9 @@ impl Link {
         post.bytes()[..filled].copy_from_slice(from);
     }
 
-    /// Copies what is still to be written from a caller's memory.
+    /// Copies what is still to be written: neither a caller's memory nor an outbox need live any longer.
     pub(super) fn keep(&mut self) {
-        for o in self.out.iter_mut().filter(|o| o.slot == Some(MEMORY) && o.len > 0 && o.kept.is_empty()) {
+        for o in self.out.iter_mut().filter(|o| o.len > 0 && o.kept.is_empty()) {
             // SAFETY: the contract of `post`: the bytes are there until they are written.
             o.kept = unsafe { std::slice::from_raw_parts(o.data, o.len) }.to_vec();
             o.data = o.kept.as_ptr();

@@ -209,7 +209,8 @@ impl Links {
         (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
     }
 
-    /// Ends a call that has failed: nothing points to its caller's memory any more. What has begun to be written still is.
+    /// Ends a call that has failed: nothing points to its caller's memory or to an outbox any more. What was posted from there and
+    /// is not written yet is copied, so that it still arrives.
     pub fn abandon(&self) {
         for rank in &self.remote {
             if let Ok(mut link) = self.link(*rank) {

@@ -7,7 +7,7 @@
 //! then `link` (one connection), then `links`.
 //!
 //! **Back-pressure**: a rank takes at most [`SLOTS`](super::transport::SLOTS) posts of a peer off the socket before it has
-//! released them; the rest stays in the sockets' buffers, which the kernels bound, and then in the sender's outbox, which it
+//! released them; the rest stays in the sockets' buffers, which the kernels bound, and then in the sender's outbox or its caller's memory, which it
 //! waits for. **Dead or slow**: a peer whose kernel answers is alive, however long it computes; one whose kernel is silent
 //! for `links::DEAD_AFTER` is reported.
 

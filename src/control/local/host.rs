@@ -215,7 +215,7 @@ impl Hosting {
         let (work, coming) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("oflow-host".into())
-            .spawn(move || host(options, wanted, limit, &started_tx, coming))
+            .spawn(move || host(options, wanted, &started_tx, coming))
             .map_err(|e| Error::comm("cannot start the thread that hosts the control service").because(e))?;
         Ok(Hosting { started, work, thread })
     }
@@ -247,7 +247,6 @@ fn listening(host: &str) -> &str {
 fn host(
     options: AgentOptions,
     wanted: Assignment,
-    limit: Duration,
     started: &mpsc::SyncSender<Result<(String, u16)>>,
     mut coming: oneshot::Receiver<Work>,
 ) {
@@ -261,7 +260,7 @@ fn host(
     runtime.block_on(async {
         // Ends early if the ranks of this host do not come together: then the other end of the channel is gone.
         let begun = tokio::select! {
-            begun = begin(options, wanted, limit) => begun,
+            begun = begin(options, wanted) => begun,
             _ = &mut coming => return,
         };
         let agent = match begun {
@@ -281,16 +280,10 @@ fn host(
 }
 
 /// Starts the agent and waits for its part, which must be what the launcher said.
-async fn begin(options: AgentOptions, wanted: Assignment, limit: Duration) -> Result<Agent> {
+async fn begin(options: AgentOptions, wanted: Assignment) -> Result<Agent> {
     let agent = Agent::start(options).await?;
-    let got = tokio::time::timeout(limit, agent.assigned()).await.map_err(|_| {
-        Error::comm(format!(
-            "host {} has waited {:.0} s for the other {} hosts of its job",
-            wanted.node,
-            limit.as_secs_f64(),
-            wanted.nodes - 1
-        ))
-    })??;
+    // It does not wait for ever: `join_limit`.
+    let got = agent.assigned().await?;
     let Next::Again(got) = got else {
         return Err(Error::comm("the job of this host was over before it had a part in it"));
     };

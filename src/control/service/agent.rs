@@ -134,9 +134,9 @@ impl Core {
                     Failure::of_job(FailureKind::Error, format!("a failure that cannot be read was told: {e}"))
                 });
                 let code = failed.code.map(|c| u8::try_from(c).unwrap_or(1));
-                let message = failure.message.clone();
-                // Of no start: hosts that were waited for have not come.
-                if !self.failed(Verdict { failure, code, restarts: failed.restarts }) && !self.is_ending() {
+                let (message, restarts) = (failure.message.clone(), failed.restarts);
+                // Of no start: hosts that were waited for have not come. Who waits for a place waits on if there is a next start.
+                if !self.failed(Verdict { failure, code, restarts }) && !restarts && !self.is_ending() {
                     self.finish(End::Refused { message, help: String::new() });
                 }
             }

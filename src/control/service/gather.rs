@@ -26,11 +26,12 @@ impl Gathering {
 impl RootState {
     /// A host wants to take part.
     pub fn arrive(&mut self, id: u64, hello: pb::NodeHello, now: Instant) -> Result<(), Status> {
-        // It has not heard of its first attempt, which must not keep its place. The root's own host is there for good.
-        let same = |id: u64, n: &Node| id != OWN && hello.instance != 0 && n.hello.instance == hello.instance;
-        let again = |(id, n): (&u64, &Node)| same(*id, n).then_some(*id);
+        // It has not heard of its first attempt, which must not keep its place. Who has a part keeps it: a hello that somebody
+        // has recorded and says again takes nothing away.
+        let same = |n: &Node| n.part.is_none() && hello.instance != 0 && n.hello.instance == hello.instance;
+        let again = |(id, n): (&u64, &Node)| (*id != OWN && same(n)).then_some(*id);
         if let Some(before) = self.nodes.iter().find_map(again) {
-            self.lost(before, "it has attached a second time and does not know its part", now);
+            self.lost(before, "it has attached a second time", now);
         }
         self.check(&hello)?;
         self.nodes.insert(id, Node { hello, heard: now, part: None });
@@ -99,7 +100,8 @@ impl RootState {
                 self.begin(now);
             }
         } else if waited >= self.plan.gather {
-            let text = format!("after {:.0} s the job cannot start: {}", waited.as_secs_f64(), self.missing());
+            let limit = self.plan.gather.as_secs_f64();
+            let text = format!("after {limit:.0} s the job cannot start: {}", self.missing());
             let failure = Failure::of_job(FailureKind::NodeLost, text);
             self.decide(Candidate { failure, code: None, is_final: true });
         } else if now >= *say {

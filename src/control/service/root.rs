@@ -272,8 +272,10 @@ impl RootState {
                 self.reports.insert(own(report.rank)?, report.report);
             }
             Up::Beat(beat) => {
-                for beat in beat.ranks {
+                let world: usize = self.parts().map(|(n, _)| n.hello.nproc as usize).sum();
+                for mut beat in beat.ranks {
                     own(beat.rank)?;
+                    beat.links.retain(|l| (l.peer as usize) < world);
                     self.streams.beat(&beat, now);
                     if !beat.marks_only {
                         self.stalls.beat(&beat, now);

@@ -18,6 +18,8 @@ use crate::control::{Failure, FailureKind};
 
 /// Bytes that have been on the way for less are not asked for.
 const SETTLED: Duration = Duration::from_millis(1500);
+/// Time between two looks at least.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Looks in vain, after the question, that make a link lost.
 const LOOKS: u64 = 6;
 /// Looks in vain of a rank that waits, after which the other end is asked for its counts. A wait that lasts is asked about too.
@@ -185,15 +187,22 @@ impl Transit {
         };
         let Some(suspect) = self.suspects.get_mut(&(from, to)) else {
             if here.sent > there.received {
-                let since = now.checked_sub(here.quiet).unwrap_or(now);
+                // As far as both ends know: bytes that were sent long ago may have moved a moment ago.
+                let still = here.quiet.min(LOOK_EVERY * there.looks.min(1 << 16) as u32);
+                let since = now.checked_sub(still).unwrap_or(now);
                 let (sent, received) = (here.sent, there.received);
                 self.suspects.insert((from, to), Suspect { asked: 0, put: now, since, sent, received, looks: None });
             }
             return;
         };
         if there.received != suspect.received {
-            // It moves, if slowly.
-            self.suspects.remove(&(from, to));
+            // It moves, if slowly: what is missing still is late from now on.
+            let (sent, received) = (here.sent, there.received);
+            if sent > received {
+                *suspect = Suspect { asked: 0, put: now, since: now, sent, received, looks: None };
+            } else {
+                self.suspects.remove(&(from, to));
+            }
         } else if suspect.asked == 0 {
             if now.saturating_duration_since(suspect.since) >= SETTLED {
                 self.questions += 1;

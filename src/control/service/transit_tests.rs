@@ -214,3 +214,14 @@ fn any_numbers_are_survived_and_who_has_left_is_forgotten() {
     (0..4).for_each(|rank| transit.left(rank));
     assert!(transit.ends.is_empty() && transit.suspects.is_empty() && transit.paces.is_empty());
 }
+
+#[test]
+fn a_link_that_pauses_is_not_lost() {
+    let mut pair = Pair::new();
+    // All was sent long ago; a byte comes every two and a half seconds, and in between rank 1 looks in vain.
+    pair.run(60, [false, true], |rank, ms| match rank {
+        0 => Counts { sent: 1000, quiet: 60_000 + ms, received: 500, ..Counts::default() },
+        _ => Counts { sent: 500, quiet: ms, received: 400 + ms / 2500, looks: ms % 2500 / 250, ..Counts::default() },
+    });
+    assert!(!pair.found.iter().any(|(_, f)| matches!(f, Finding::Failure(_))), "{:?}", pair.found);
+}

@@ -126,15 +126,21 @@ pub fn run(time: Duration, seed: u64, only: &str) -> Result<(), Box<dyn Error>> 
 /// Sends one input to each target whose name has that word.
 pub fn again(file: &Path, only: &str) -> Result<(), Box<dyn Error>> {
     let input = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let (mut ran, mut wrong) = (0, vec![]);
     for target in TARGETS.iter().filter(|t| t.name.contains(only)) {
         if let Kind::Bytes { start, memory } = &target.kind {
+            ran += 1;
             let (mut call, _) = start()?;
             let (taken, most) = watched(&mut call, &input);
             let judged = judge(taken, most, *memory);
             println!("{}: {judged:?}, at most {} KiB of memory", target.name, most >> 10);
+            wrong.extend(judged.err().map(|why| format!("{}: {why}", target.name)));
         }
     }
-    Ok(())
+    if ran == 0 {
+        return Err(format!("no target that takes bytes has {only:?} in its name").into());
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
 }
 
 /// Feeds one target until the time is over.
@@ -285,6 +291,7 @@ mod tests {
 
     #[test]
     fn every_valid_input_is_taken() {
+        let _alone = lock(&ONE_AT_A_TIME);
         // Recorded handshakes are refused: that is what they are for.
         for target in TARGETS.iter().filter(|t| !t.name.contains("handshake")) {
             let Kind::Bytes { start, memory } = &target.kind else { continue };
