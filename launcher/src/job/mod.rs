@@ -200,7 +200,16 @@ async fn run_ranks(
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
     let flights = Flights::prepare(job.log_dir.as_deref(), began);
+    // A host that has waited for a place was in no start before.
+    let mut nodes = if part.restart == 0 { part.nodes } else { 0 };
     let outcome = loop {
+        if part.restart > 0 {
+            let what = format!("start {} of at most {}", part.restart + 1, job.max_restarts + 1);
+            let hosts = if part.nodes == nodes { String::new() } else { format!(" on {} hosts", part.nodes) };
+            output.say(&format!("{what}: {} ranks{hosts}", part.world)).await;
+            job.events.tell("restart", json!({ "restart": part.restart, "world": part.world }));
+            nodes = part.nodes;
+        }
         if job.verbose {
             output.say(&format!("control service at {}", agent.address())).await;
         }
@@ -258,11 +267,6 @@ async fn run_ranks(
                 break Ok(code);
             }
             Ok(Next::Again(again)) => {
-                let what = format!("start {} of at most {}", again.restart + 1, job.max_restarts + 1);
-                let hosts =
-                    if again.nodes == part.nodes { String::new() } else { format!(" on {} hosts", again.nodes) };
-                output.say(&format!("{what}: {} ranks{hosts}", again.world)).await;
-                job.events.tell("restart", json!({ "restart": again.restart, "world": again.world }));
                 // With fewer ranks some records of this start would stay among those of the next.
                 if let Some(flights) = &flights {
                     flights.remove_rings();

@@ -1,6 +1,6 @@
 //! NCCL: collectives between the GPUs of a group of ranks.
 //!
-//! Not a [`Communicator`](super::Communicator): the calls here put work on a CUDA stream and return, so they take device
+//! Not a [`Communicator`]: the calls here put work on a CUDA stream and return, so they take device
 //! addresses and order themselves by the stream. A rank issues the calls of all its communicators from one thread in the
 //! total order of its collectives. That and one stream for all of them is what keeps several communicators from waiting for
 //! each other in a circle.
