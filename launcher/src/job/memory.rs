@@ -114,8 +114,11 @@ mod tests {
             files("4:memory:/a\n3:cpu,cpuacct:/\n0::/b\n"),
             [
                 "/sys/fs/cgroup/memory/a/memory.oom_control",
+                "/sys/fs/cgroup/memory/memory.oom_control",
                 "/sys/fs/cgroup/b/memory.events.local",
-                "/sys/fs/cgroup/b/memory.events"
+                "/sys/fs/cgroup/b/memory.events",
+                "/sys/fs/cgroup/memory.events.local",
+                "/sys/fs/cgroup/memory.events",
             ]
         );
         assert_eq!(files("0::/\nnonsense")[0], "/sys/fs/cgroup/memory.events.local");
