@@ -177,6 +177,17 @@ fn all_ranks_start_again() {
 }
 
 #[test]
+fn a_host_whose_ranks_have_all_ended_tells_why_too() {
+    let hosts = Hosts::new("2").with(&["--max-restarts", "1"]);
+    hosts.folder.sh("last", "[ $OFLOW_RESTART = 1 ] && exit 0; [ $RANK = 1 ] && exit 5; sleep 60");
+    for running in [0, 1].map(|node| hosts.start(node, 1, "./last")) {
+        let (status, _, err) = running.finish_all();
+        assert_eq!(status.code(), Some(0), "{err}");
+        assert!(err.contains("exited with code 5; all ranks will be started again"), "{err}");
+    }
+}
+
+#[test]
 fn a_job_goes_on_with_fewer_hosts() {
     let hosts = Hosts::new("1:2").with(&["--max-restarts", "1"]);
     hosts.folder.sh(

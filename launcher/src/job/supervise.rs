@@ -109,6 +109,7 @@ pub(super) async fn run(
         stopped: Stopped::default(),
         memory_kills: MemoryKills::new(),
         interrupted: false,
+        told: false,
         ending: None,
     };
     job.events.tell(
@@ -157,6 +158,10 @@ pub(super) async fn run(
             }
         }
     }
+    // The last rank here may end before the root has weighed what was told to it.
+    if watch.told && watch.ending.is_none() && timeout(job.grace, agent.failed()).await.is_ok() {
+        watch.decided().await;
+    }
     Ok(Outcome { code: watch.ending.map_or(0, |e| e.code), interrupted: watch.interrupted })
 }
 
@@ -195,6 +200,8 @@ struct Watch<'a> {
     memory_kills: MemoryKills,
     /// Whether a signal to us has come.
     interrupted: bool,
+    /// Whether the root has been told of a failure here.
+    told: bool,
     ending: Option<Ending>,
 }
 
@@ -326,6 +333,7 @@ impl Watch<'_> {
             self.poison(rank, code);
         }
         self.agent.fail_with(failure, code);
+        self.told = true;
         if self.ending.is_none() && self.agent.verdict().is_some() {
             self.decided().await;
             // A rank that told of its failure before it ended has no code from then.
