@@ -1,15 +1,46 @@
-//! A kernel that fails on the GPU is told with the op and the line that issued it. In a process of its own: after such a
-//! failure the GPU's context is of no use to anybody.
+//! A kernel that fails on the GPU is told with the op and the line that issued it, whichever call of the driver tells of it
+//! first. Each in a process of its own: after such a failure the GPU's context is of no use to anybody.
 
 use oflow::kernels::cuda::{Args, Launch, Source};
 use oflow::ops::{Grad, OpDef};
 use oflow::prelude::*;
 use oflow::{CallSite, ErrorKind};
 
-static BROKEN: Source = Source::file("broken", "extern \"C\" __global__ void broken(int) { __trap(); }");
+static BROKEN: Source = Source::file(
+    "broken",
+    "extern \"C\" __global__ void broken(int steps) { for (volatile int i = 0; i < steps; i = i + 1) {} __trap(); }",
+);
 
+/// How many steps the kernel takes before it fails.
+const STEPS: &str = "OFLOW_TEST_STEPS";
+
+/// The driver tells of it while the next work is put on a stream.
 #[test]
 fn a_failing_kernel_is_named_with_its_line() {
+    fails_after("a_failing_kernel_is_named_with_its_line", 0);
+}
+
+/// The driver tells of it to who waits, when the copy of the result has been put on a stream.
+#[test]
+fn a_kernel_that_fails_late_is_named_with_its_line() {
+    fails_after("a_kernel_that_fails_late_is_named_with_its_line", 20_000_000);
+}
+
+/// Runs the test of that name again in a process of its own, with the steps in the environment.
+fn fails_after(test: &str, steps: i32) {
+    if std::env::var_os(STEPS).is_some() {
+        return one_kernel_fails();
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let end = again.args(["--exact", test, "--nocapture"]).env(STEPS, steps.to_string()).output().unwrap();
+    let (out, err) = (String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));
+    if let Some(skipped) = out.lines().find_map(|l| l.split_once("skipped: ")) {
+        println!("skipped: {}", skipped.1);
+    }
+    assert!(end.status.success(), "{out}\n{err}");
+}
+
+fn one_kernel_fails() {
     if std::env::var_os("OFLOW_TEST_GPU").is_none()
         && let Err(e) = oflow_emulator::activate()
     {
@@ -19,7 +50,8 @@ fn a_failing_kernel_is_named_with_its_line() {
     let op = OpDef::new("broken(x: float) -> y").unwrap().domain("test").grad(Grad::None).cuda(|cx| {
         let q = cx.queue()?;
         let f = q.function(&BROKEN, "broken", &[])?;
-        Ok(q.launch(f, Launch::new(1, 32), Args::new().value(0i32))?)
+        let steps: i32 = std::env::var(STEPS).ok().and_then(|s| s.parse().ok()).unwrap_or(0);
+        Ok(q.launch(f, Launch::new(1, 32), Args::new().value(steps))?)
     });
     oflow::ops::register(op).unwrap();
     let end = oflow::run_ranks(1, |_| {

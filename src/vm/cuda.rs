@@ -19,7 +19,7 @@ use crate::memory::{Allocator, Storage};
 use oflow_kernels::cuda::{Event, Fault, FaultSlot, Gpu, Queue, Stream};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 const COMPUTE: usize = 0;
 const COMM: usize = 1;
@@ -127,10 +127,7 @@ impl CudaStreams {
             Work::BoxMany(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
             Work::Collect(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
         };
-        let mut state = self.lock()?;
-        let run = self.put(&mut state, &i, stream, name, site);
-        // CUDA tells of a failure with whatever call comes next, a wait or an event too.
-        run.map_err(|e| if e.is_logical() { e } else { self.poison(&mut state, e) })
+        self.locked(|state| self.put(state, &i, stream, name, site))
     }
 
     fn put(&self, state: &mut State, i: &Instruction, stream: usize, name: &'static str, site: CallSite) -> Result<()> {
@@ -238,33 +235,28 @@ impl CudaStreams {
         let mark = &state.lines[t.stream].marks[at];
         let seq = mark.seq;
         self.syncs.fetch_add(1, Ordering::Relaxed);
-        if let Err(e) = mark.event.synchronize() {
-            return Err(self.poison(state, e.into()));
-        }
+        mark.event.synchronize()?;
         state.lines[t.stream].done = seq;
         self.check_faults(state)
     }
 
     pub(super) fn wait(&self, storage: &Storage) -> Result<()> {
-        let mut state = self.lock()?;
-        match state.waits.last_write(storage) {
-            Some(t) => self.sync_to(&mut state, t),
+        self.locked(|state| match state.waits.last_write(storage) {
+            Some(t) => self.sync_to(state, t),
             None => Ok(()),
-        }
+        })
     }
 
     pub(super) fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
-        let mut state = self.lock()?;
-        let run = self.read_pieces(&mut state, storage, offset, to);
-        run.map_err(|e| self.poison(&mut state, e))
+        self.locked(|state| self.read_pieces(state, storage, offset, to))
     }
 
     fn read_pieces(&self, state: &mut State, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
         let mut coming = VecDeque::new();
         let run = self.read_ahead(state, storage, offset, to, &mut coming);
         // Some copies may be under way after an error: the pool keeps the memory until they are done.
-        coming.into_iter().try_for_each(|c| state.pinned.give(c.buffer, &self.streams[COPY]))?;
-        run
+        let given = coming.into_iter().try_for_each(|c| state.pinned.give(c.buffer, &self.streams[COPY]));
+        run.and(given)
     }
 
     /// While the host takes one piece out of pinned memory the next ones are on their way there.
@@ -310,9 +302,7 @@ impl CudaStreams {
     }
 
     pub(super) fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
-        let mut state = self.lock()?;
-        let run = self.write_pieces(&mut state, storage, offset, from);
-        run.map_err(|e| self.poison(&mut state, e))
+        self.locked(|state| self.write_pieces(state, storage, offset, from))
     }
 
     fn write_pieces(&self, state: &mut State, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
@@ -334,15 +324,16 @@ impl CudaStreams {
     }
 
     pub(super) fn synchronize(&self) -> Result<()> {
-        let mut state = self.lock()?;
-        for stream in 0..STREAMS {
-            let seq = state.lines[stream].issued;
-            if seq > state.lines[stream].done {
-                self.sync_to(&mut state, Ticket { stream, seq })?;
+        self.locked(|state| {
+            for stream in 0..STREAMS {
+                let seq = state.lines[stream].issued;
+                if seq > state.lines[stream].done {
+                    self.sync_to(state, Ticket { stream, seq })?;
+                }
             }
-        }
-        self.boxings.poll()?;
-        self.check_faults(&mut state)
+            self.boxings.poll()?;
+            self.check_faults(state)
+        })
     }
 
     /// Host waits and host copies so far.
@@ -350,11 +341,12 @@ impl CudaStreams {
         (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
     }
 
-    /// The state, unless something failed before.
-    fn lock(&self) -> Result<MutexGuard<'_, State>> {
+    /// Does something with the state, unless something failed before. CUDA tells of a failure with whatever call comes
+    /// next, so all of them are in here.
+    fn locked(&self, run: impl FnOnce(&mut State) -> Result<()>) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
         self.check_faults(&mut state)?;
-        Ok(state)
+        run(&mut state).map_err(|e| self.poison(&mut state, e))
     }
 
     /// An error if a kernel has found a value out of range, or something failed before.
@@ -380,8 +372,11 @@ impl CudaStreams {
     /// Nothing runs after a failure of the device. Says which op it was, as closely as is known: CUDA reports what a kernel
     /// did wrong with some later call.
     fn poison(&self, state: &mut State, e: Error) -> Error {
-        if e.kind() != ErrorKind::Device || state.failed.is_some() {
+        if e.kind() != ErrorKind::Device {
             return e;
+        }
+        if let Some((kind, text)) = &state.failed {
+            return Error::new(*kind, text.clone());
         }
         let mut suspects = vec![];
         for line in &state.lines {
