@@ -13,8 +13,8 @@
 //!
 //! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
 //! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
-//! In the direct way, where all readers of a post are on other hosts, it leaves from the caller's memory, which an all-reduce writes again only
-//! with the reader's answer; and what such ranks send arrives in the caller's memory.
+//! In the direct way, where all readers of a post are on other hosts, it leaves from the caller's memory, which an
+//! all-reduce writes again only with the reader's answer; and what such ranks send arrives in the caller's memory.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
 //! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits

@@ -30,6 +30,7 @@ mod reduce_scatter;
 
 use super::Group;
 use super::collectives::{ALIGN, Parts, Session};
+use super::lent::LentMut;
 use super::transport::{Part, Transport};
 use crate::boxing::spread::{Kind, Spread, Width};
 use crate::error::Result;
@@ -68,12 +69,10 @@ impl Stripes {
 }
 
 impl<T: Transport> Session<'_, '_, T> {
-    /// Copies the next post of a rank to where it belongs.
+    /// Has the next post of a rank put where it belongs.
     fn fill_from(&self, from: usize, to: &mut [u8], total: usize) -> Result<()> {
-        let piece = self.receive(from, total)?;
-        self.is_as_long(piece.len(), to.len(), from)?;
-        to.copy_from_slice(&piece);
-        Ok(())
+        let len = to.len();
+        self.take(from, total, &mut LentMut::from(to), 0..len)
     }
 
     /// Posts to each of some ranks a range of `bytes`.

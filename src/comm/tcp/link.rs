@@ -143,9 +143,7 @@ pub(super) struct Link {
     /// Since when the peer's kernel owes an answer.
     pub(super) unanswered: Option<std::time::Instant>,
     pub(super) rejected: Option<String>,
-    /// Bytes read so far, to see whether something moves.
-    pub(super) received: u64,
-    /// What other threads may know.
+    /// What has moved; other threads read it, too.
     pub(super) tally: Arc<Tally>,
     most: usize,
 }
@@ -172,7 +170,6 @@ impl Link {
             deaf: None,
             unanswered: None,
             rejected: None,
-            received: 0,
             tally: Arc::default(),
             most,
         }
@@ -286,7 +283,6 @@ impl Link {
             match self.fill() {
                 Ok((Did::Bytes(n), full)) => {
                     any = true;
-                    self.received += n as u64;
                     self.tally.came(n);
                     if let Err(why) = self.parse(pool) {
                         self.over = Some(End::Garbled(why));

@@ -337,7 +337,7 @@ impl Links {
 
     fn sleep(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         let start = Instant::now();
-        let received = self.link(on)?.received;
+        let received = self.link(on)?.tally.end().received;
         let (mut beat, mut told) = (start, false);
         loop {
             self.progress(if self.link(on)?.over.is_some() { Duration::ZERO } else { LOOK });
@@ -366,7 +366,7 @@ impl Links {
             }
             if now - start >= LONG && !told {
                 told = true;
-                let came = self.link(on)?.received - received;
+                let came = self.link(on)?.tally.end().received - received;
                 tracing::warn!(
                     "rank {} {}: for {} s now, in which {came} bytes came; {} answers",
                     self.me,
