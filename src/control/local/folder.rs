@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use rustix::process::{Pid, getpid, getuid, test_kill_process};
 
 use crate::error::{Error, Result};
@@ -93,7 +94,7 @@ impl Folder {
         let path = self.path(job);
         let _alone = self.alone()?;
         // Only a name that nobody listens at may be taken: one whose queue is full has an owner.
-        if !matches!(UnixStream::connect(&path), Err(e) if matches!(e.kind(), NotFound | ConnectionRefused)) {
+        if !matches!(knock(&path), Err(e) if matches!(e.kind(), NotFound | ConnectionRefused)) {
             return Ok(None);
         }
         let failed = |e: io::Error| Error::io(format!("cannot listen at {}", path.display())).because(e);
@@ -104,15 +105,18 @@ impl Folder {
         Ok(Some(Door { listener, path }))
     }
 
-    /// Connects to the first rank of a job. `None`: it does not listen (yet, or any more).
+    /// Connects to the first rank of a job. `None`: it does not listen (yet, or any more), or takes nobody at the moment.
     pub(super) fn connect(&self, job: &str) -> Result<Option<UnixStream>> {
-        match UnixStream::connect(self.path(job)) {
+        use ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
+        let failed = |e: io::Error| Error::io(format!("cannot connect to {}", self.path(job).display())).because(e);
+        match knock(&self.path(job)) {
             Ok(stream) => {
                 own(&stream)?;
+                stream.set_nonblocking(false).map_err(failed)?;
                 Ok(Some(stream))
             }
-            Err(e) if gone(&e) => Ok(None),
-            Err(e) => Err(Error::io(format!("cannot connect to {}", self.path(job).display())).because(e)),
+            Err(e) if matches!(e.kind(), NotFound | ConnectionRefused | WouldBlock) => Ok(None),
+            Err(e) => Err(failed(e)),
         }
     }
 
@@ -127,8 +131,7 @@ impl Folder {
                 let pid = pid.parse().ok().and_then(Pid::from_raw);
                 pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
             } else {
-                name.ends_with(SOCKET)
-                    && UnixStream::connect(&path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
+                name.ends_with(SOCKET) && knock(&path).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused)
             };
             if stale {
                 // Another rank may have been quicker.
@@ -138,9 +141,13 @@ impl Folder {
     }
 }
 
-fn gone(e: &io::Error) -> bool {
-    // A listener whose queue is full says that it would block.
-    matches!(e.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock)
+/// A connection that does not block. Who listens but has a full queue, because it is stopped or very busy, is
+/// [`ErrorKind::WouldBlock`]: nobody may wait for it while holding the lock, or the user's other jobs would wait too.
+fn knock(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket.into())
 }
 
 /// Whether the other end runs under our own user; its process.
@@ -245,6 +252,24 @@ mod tests {
             drop(doors);
             assert!(!folder.path("job").exists());
         }
+    }
+
+    #[test]
+    fn nobody_waits_for_one_that_takes_no_connections() {
+        let place = Temporary::new("full");
+        let folder = Folder::at(place.0.clone()).unwrap();
+        // As a first rank that is stopped.
+        let full = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&full, &SocketAddrUnix::new(folder.path("full")).unwrap()).unwrap();
+        rustix::net::listen(&full, 0).unwrap();
+        let mut queue = vec![];
+        while let Some(stream) = folder.connect("full").unwrap() {
+            queue.push(stream);
+        }
+        assert!(!queue.is_empty());
+        assert!(folder.listen("full").unwrap().is_none(), "it has an owner");
+        assert!(Folder::at(place.0.clone()).unwrap().listen("other").unwrap().is_some());
+        assert!(folder.path("full").exists());
     }
 
     #[test]
