@@ -226,18 +226,13 @@ fn a_spare_host_says_what_it_waits_for_and_ends_with_the_job() {
     let zero = hosts.start(0, 1, "./until");
     let one = hosts.start(1, 1, "./until");
     hosts.pid(1);
-    let spare = {
-        let mut command = hosts.command(1, "./until");
-        command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
-    };
-    let mut spare = Spare(spare);
-    let mut lines = BufReader::new(spare.0.stderr.take().unwrap()).lines();
-    let text = lines.next().unwrap().unwrap();
+    let (mut spare, mut lines) = Spare::start(&hosts, "./until");
+    let text = lines.next().unwrap();
     assert!(text.contains("the job runs on 2 hosts already; this one waits and takes part when"), "{text}");
     hosts.folder.write("over", "");
     assert_eq!(zero.finish().0.code(), Some(0));
     assert_eq!(one.finish().0.code(), Some(0));
-    let text = lines.next().unwrap().unwrap();
+    let text = lines.next().unwrap();
     assert!(text.contains("the job has ended without a part for this host"), "{text}");
     assert_eq!(spare.0.wait().unwrap().code(), Some(0));
 }
@@ -249,8 +244,7 @@ fn a_spare_host_takes_the_place_of_one_that_is_lost() {
     let zero = hosts.start(0, 1, "./again");
     let one = hosts.start(1, 1, "./again");
     hosts.pid(1);
-    let mut spare = Spare(hosts.command(1, "./again").stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
-    let mut lines = BufReader::new(spare.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (mut spare, mut lines) = Spare::start(&hosts, "./again");
     assert!(lines.next().unwrap().contains("this one waits and takes part when"));
     one.signal(Signal::KILL);
     drop(one);
@@ -260,8 +254,18 @@ fn a_spare_host_takes_the_place_of_one_that_is_lost() {
     assert_eq!(zero.finish().0.code(), Some(0));
 }
 
-/// A child that does not outlive the test.
+/// A host for which there is no place. It does not outlive the test.
 struct Spare(Child);
+
+impl Spare {
+    /// Starts it; the second is what it says, line by line.
+    fn start(hosts: &Hosts, program: &str) -> (Spare, impl Iterator<Item = String> + use<>) {
+        let mut command = hosts.command(1, program);
+        let mut spare = Spare(command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap());
+        let lines = BufReader::new(spare.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+        (spare, lines)
+    }
+}
 
 impl Drop for Spare {
     fn drop(&mut self) {

@@ -6,11 +6,12 @@
 mod common;
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use common::tap::Tap;
 use common::{LONG, wait_for};
 use oflow::control::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
 use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
@@ -24,45 +25,6 @@ use tokio::runtime::Runtime;
 use tonic::Code;
 use tonic::codegen::tokio_stream;
 use tonic::transport::Endpoint;
-
-/// Passes a connection on and remembers what the client said.
-struct Tap {
-    address: SocketAddr,
-    said: Arc<Mutex<Vec<u8>>>,
-}
-
-impl Tap {
-    fn before(server: SocketAddr) -> Tap {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let said: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let heard = said.clone();
-        // The threads end with the connections.
-        std::thread::spawn(move || {
-            while let Ok((mut client, _)) = listener.accept() {
-                let Ok(mut server) = TcpStream::connect(server) else { return };
-                let (mut back, mut to) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-                std::thread::spawn(move || std::io::copy(&mut back, &mut to));
-                let heard = heard.clone();
-                std::thread::spawn(move || {
-                    let mut buffer = [0; 4096];
-                    while let Ok(n @ 1..) = client.read(&mut buffer) {
-                        heard.lock().unwrap().extend_from_slice(&buffer[..n]);
-                        if server.write_all(&buffer[..n]).is_err() {
-                            return;
-                        }
-                    }
-                    let _gone = server.shutdown(std::net::Shutdown::Write);
-                });
-            }
-        });
-        Tap { address, said }
-    }
-
-    fn said(&self) -> Vec<u8> {
-        self.said.lock().unwrap().clone()
-    }
-}
 
 /// A job of two hosts in this process, each with one rank.
 struct Job {

@@ -3,12 +3,11 @@
 mod common;
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
+use common::tap::Tap;
 use common::*;
 use oflow_faults::Setup;
 use oflow_faults::job::{self, Order};
@@ -90,34 +89,6 @@ fn refused(folder: &Folder, zero: Option<&PathBuf>, one: Option<&PathBuf>) -> St
     text.lines().filter_map(|l| l.strip_prefix("oflaunch: ").or(l.strip_prefix("  "))).collect::<Vec<_>>().join("\n")
 }
 
-/// Passes connections on to a port, and keeps what is said in both directions.
-fn tap(to: String) -> (SocketAddr, Arc<Mutex<Vec<u8>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (address, heard) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<u8>>>::default());
-    let tape = heard.clone();
-    // The threads end with the connections.
-    std::thread::spawn(move || {
-        while let Ok((near, _)) = listener.accept() {
-            // Node 0 may not be there yet: the host comes again.
-            let Ok(far) = TcpStream::connect(&to) else { continue };
-            for (mut from, mut to) in [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)] {
-                let tape = tape.clone();
-                std::thread::spawn(move || {
-                    let mut part = [0; 4096];
-                    while let Ok(n @ 1..) = from.read(&mut part) {
-                        tape.lock().unwrap().extend_from_slice(&part[..n]);
-                        if to.write_all(&part[..n]).is_err() {
-                            return;
-                        }
-                    }
-                    let _may_be_closed = to.shutdown(std::net::Shutdown::Write);
-                });
-            }
-        }
-    });
-    (address, heard)
-}
-
 #[test]
 fn hosts_speak_tls_and_the_token_is_not_to_be_read() {
     let folder = folder();
@@ -125,8 +96,8 @@ fn hosts_speak_tls_and_the_token_is_not_to_be_read() {
     let dirs = [authority.host(&folder, "a"), authority.host(&folder, "b")];
     for tls in [true, false] {
         let rdzv = format!("127.0.0.1:{}", free_port());
-        let (address, heard) = tap(rdzv.clone());
-        let way = [rdzv, address.to_string()];
+        let tap = Tap::before(&rdzv);
+        let way = [rdzv, tap.address.to_string()];
         let hosts = [0, 1].map(|n| Running::of(&mut host(&folder, n, &way[n], tls.then_some(&dirs[n]))));
         let mut lines: Vec<String> = vec![];
         for running in hosts {
@@ -136,7 +107,7 @@ fn hosts_speak_tls_and_the_token_is_not_to_be_read() {
         }
         lines.sort();
         assert_eq!(lines, ["0 of 2", "1 of 2"]);
-        let said = heard.lock().unwrap();
+        let said = [tap.said(), tap.answered()].concat();
         // Node 0 may have spoken first, and headers, the token among them, are packed.
         let has = |text: &[u8]| said.windows(text.len()).any(|w| w == text);
         let clear = has(TOKEN.as_bytes()) || has(b"PRI * HTTP/2.0");

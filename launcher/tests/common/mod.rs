@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod hosts;
+pub mod tap;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
