@@ -17,8 +17,10 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 /// What a rank's process is started with.
 #[derive(Clone, Debug)]
 pub struct Recipe {
+    /// What the process takes for its own name.
+    pub name: PathBuf,
     /// The executable.
-    pub program: PathBuf,
+    pub executable: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Variables added to our environment.
@@ -48,8 +50,9 @@ pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
         set
     });
     let (launcher, inherit) = (getpid(), recipe.inherit);
-    let mut command = Command::new(&recipe.program);
+    let mut command = Command::new(&recipe.executable);
     command
+        .arg0(&recipe.name)
         .args(&recipe.args)
         .envs(recipe.env.iter().map(|(name, value)| (name, value)))
         .stdin(stdin)

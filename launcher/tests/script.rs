@@ -157,6 +157,48 @@ fn main() -> oflow::Result<()> {
         let (status, text) = run.finish();
         assert_eq!(status.code(), Some(0), "{text}");
     }
+
+    // Hosts of one job may share a file system: none holds up the other while they meet.
+    let rdzv = format!("127.0.0.1:{}", hosts::free_port());
+    let hosts: Vec<Running> = (0..2)
+        .map(|node| {
+            let mut host = oflaunch(&folder);
+            host.args(["--nnodes", "2", "-n", "1", "--rdzv", &rdzv, "--node-rank", &node.to_string(), "both.rs"]);
+            Running::of(host.env("OFLOW_TOKEN", hosts::TOKEN))
+        })
+        .collect();
+    for host in hosts {
+        let (status, text) = host.finish();
+        assert_eq!(status.code(), Some(0), "{text}");
+    }
+
+    // A job that starts again does so from what it was built as, although its script is built anew and run meanwhile.
+    let again = r#"
+fn main() {
+    let now = std::env::args().any(|a| a == "now");
+    println!("one");
+    if now || std::env::var("OFLOW_RESTART").unwrap() == "1" {
+        return;
+    }
+    std::fs::write("running", "").unwrap();
+    while !std::path::Path::new("fail").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::process::exit(3);
+}
+"#;
+    for name in ["running", "fail"] {
+        let _left_by_an_earlier_run = fs::remove_file(folder.path().join(name));
+    }
+    script(&folder, "again.rs", again);
+    let job = Running::start(&folder, &["-n", "1", "--max-restarts", "1", "again.rs"]);
+    wait_for("the job", Duration::from_secs(300), || folder.path().join("running").exists().then_some(()));
+    script(&folder, "again.rs", &again.replace("one", "two"));
+    let (output, calls) = launch(&folder, &["-n", "1", "again.rs", "--", "now"]);
+    assert_eq!((stdout(&output).as_str(), calls), ("two\n", 1), "{}", stderr(&output));
+    folder.write("fail", "");
+    let (status, out, err) = job.finish_all();
+    assert_eq!((status.code(), out.as_str()), (Some(0), "one\none\n"), "{err}");
 }
 
 #[test]

@@ -3,10 +3,11 @@
 mod common;
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::hosts::free_port;
 use common::tap::Tap;
 use common::*;
 use oflow_faults::Setup;
@@ -53,11 +54,6 @@ impl Authority {
     fn host(&self, folder: &Folder, name: &str) -> PathBuf {
         self.files(folder, name, &["localhost", "127.0.0.1"], false)
     }
-}
-
-/// A port that nobody uses now.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// One of two hosts, with these files or without TLS.

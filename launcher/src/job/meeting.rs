@@ -8,6 +8,7 @@ use oflow::control::service::{AgentOptions, Rendezvous, program_digest};
 use super::{Job, quote};
 use crate::Failed;
 use crate::output::Output;
+use crate::script::Built;
 
 /// What an agent is started with, and what to tell the user about it.
 pub struct Meeting {
@@ -21,7 +22,7 @@ pub struct Meeting {
 
 impl Meeting {
     /// Finds out how to meet the others.
-    pub async fn arrange(job: &Job, output: &Output) -> Result<Meeting, Failed> {
+    pub async fn arrange(job: &Job, build: Option<&Built>, output: &Output) -> Result<Meeting, Failed> {
         let fail = |e: oflow::Error| Failed::new(e.to_string());
         let hosts = &job.hosts;
         let Some(rdzv) = &hosts.rdzv else {
@@ -54,7 +55,7 @@ impl Meeting {
                 (token, Some(line))
             }
         };
-        let program = program_digest(&job.program)
+        let program = program_digest(&build.map_or_else(|| job.program.clone(), Built::as_built))
             .map_err(|e| Failed::new(format!("cannot read {}: {e}", job.program.display())))?;
         let options = AgentOptions {
             rendezvous,

@@ -118,7 +118,6 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
-    // Holds a script's build until all ranks have started from it, so that none starts from a later one.
     let build = match program {
         Program::Executable(path) => {
             job.program = path;
@@ -130,7 +129,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             Some(built)
         }
     };
-    let outcome = start(&job, build, None);
+    let outcome = start(&job, build.as_ref(), None);
     let code = outcome.as_ref().map_or_else(|failed| failed.code, |(code, _)| *code);
     job.events.tell("end", json!({ "code": code }));
     Ok(outcome?.0)
@@ -149,7 +148,7 @@ pub fn run_for(job: &Job, key: &str) -> Result<(u8, Option<Vec<u8>>), Failed> {
     start(job, None, Some(key))
 }
 
-fn start(job: &Job, build: Option<script::Built>, key: Option<&str>) -> Result<(u8, Option<Vec<u8>>), Failed> {
+fn start(job: &Job, build: Option<&script::Built>, key: Option<&str>) -> Result<(u8, Option<Vec<u8>>), Failed> {
     // One thread, the main one: the ranks die with the thread that starts them (see `rank::start`).
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -163,7 +162,7 @@ fn start(job: &Job, build: Option<script::Built>, key: Option<&str>) -> Result<(
 
 async fn run_ranks(
     job: &Job,
-    mut build: Option<script::Built>,
+    build: Option<&script::Built>,
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
     allow_descriptors(job.nproc);
@@ -173,7 +172,7 @@ async fn run_ranks(
     let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
     let (output, writer) = Output::start(style, logs, closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
-    let meeting = Meeting::arrange(job, &output).await?;
+    let meeting = Meeting::arrange(job, build, &output).await?;
     let agent = Agent::start(meeting.options).await.map_err(|e| Failed::new(e.to_string()))?;
     if let Some(line) = meeting.invitation {
         output.say(&line).await;
@@ -217,12 +216,14 @@ async fn run_ranks(
         let ended = match arena {
             Ok((arena, fd)) => {
                 let (farm, flights) = (farm.as_ref(), flights.as_ref());
-                let given = Given { token: &meeting.token, arena: fd.as_raw_fd(), farm, flights };
+                let start = build.map(script::Built::start);
+                let executable = start.as_ref().map_or(&job.program, |s| &s.path);
+                let given = Given { executable, token: &meeting.token, arena: fd.as_raw_fd(), farm, flights };
                 let recipes = (0..job.nproc).map(|local| recipe(job, part, local, &agent, &given)).collect();
                 let (output, signals) = (output.clone(), &mut signals);
                 let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
                 // The descriptor is open until every rank has been started.
-                supervise::run(scene, recipes, &mut build).await
+                supervise::run(scene, recipes, start).await
             }
             Err(e) => Err(e),
         };
@@ -303,6 +304,7 @@ async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
 
 /// What every rank of this host is given alike.
 struct Given<'a> {
+    executable: &'a PathBuf,
     token: &'a Token,
     arena: RawFd,
     farm: Option<&'a Farm>,
@@ -310,7 +312,7 @@ struct Given<'a> {
 }
 
 fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Given) -> Recipe {
-    let Given { token, arena, farm, flights } = given;
+    let Given { executable, token, arena, farm, flights } = given;
     let address = agent.address();
     let env = LaunchEnv {
         rank: part.first_rank + local,
@@ -338,7 +340,8 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
     vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
     Recipe {
-        program: job.program.clone(),
+        name: job.program.clone(),
+        executable: executable.to_path_buf(),
         args: job.args.clone(),
         env: vars,
         cores: job.cores.as_ref().map(|all| all[local].clone()),

@@ -88,11 +88,11 @@ pub(super) struct Outcome {
     pub(super) interrupted: bool,
 }
 
-/// Starts the ranks and waits for their end.
+/// Starts the ranks, of a script from `start`, and waits for their end.
 pub(super) async fn run(
     scene: Scene<'_>,
     recipes: Vec<Recipe>,
-    build: &mut Option<script::Built>,
+    start: Option<script::Start>,
 ) -> Result<Outcome, Failed> {
     let Scene { job, agent, part, arena, output, closed, signals } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
@@ -130,10 +130,7 @@ pub(super) async fn run(
             return Err(not_started(job, rank, &e));
         }
     }
-    // Another start of the job uses the same executable.
-    if job.max_restarts == 0 {
-        *build = None;
-    }
+    drop(start);
     if job.verbose {
         for (local, group) in watch.groups.iter().enumerate() {
             let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[local])));

@@ -9,36 +9,74 @@ mod frontmatter;
 mod package;
 mod stamp;
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-
-use rustix::fs::{FlockOperation, flock};
 
 use crate::cli::Profile;
 use crate::{EXIT_NOT_COMPILED, Failed};
 
 pub use package::{Package, home};
 
-/// A script that has been built. While it lives, no other oflaunch builds this script.
+/// A script that has been built. What runs is what was built, also where another oflaunch builds the script anew meanwhile:
+/// cargo puts a new file in the place of the old one, and this keeps the old one open. So no lock is held while hosts wait
+/// for each other, which may share a file system, or while a job runs that may be started again.
 #[derive(Debug)]
 pub struct Built {
-    /// What to run.
+    /// Where cargo has put it.
     pub executable: PathBuf,
-    /// Closing the file releases the lock.
-    _lock: File,
+    file: File,
+    package: Package,
+}
+
+/// From what to start processes.
+pub struct Start {
+    /// The file to execute.
+    pub path: PathBuf,
+    /// Nobody builds the script before this is closed.
+    _lock: Option<File>,
+}
+
+impl Built {
+    fn open(package: Package) -> Result<Built, Failed> {
+        let executable = package.executable();
+        let file = File::open(&executable)
+            .map_err(|e| Failed::new(format!("cannot open what was built, {}: {e}", executable.display())))?;
+        Ok(Built { executable, file, package })
+    }
+
+    /// The executable as it was built, for this process and those that it starts.
+    pub fn as_built(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+    }
+
+    /// From what to start processes as long as the result lives. By its path, which gives a process its name, unless
+    /// another executable is there by now or may be in a moment.
+    pub fn start(&self) -> Start {
+        let same = |lock: File| {
+            lock.try_lock_shared().ok()?;
+            let (built, there) = (self.file.metadata().ok()?, fs::metadata(&self.executable).ok()?);
+            ((built.dev(), built.ino()) == (there.dev(), there.ino())).then_some(lock)
+        };
+        match lock_file(&self.package).ok().and_then(same) {
+            Some(lock) => Start { path: self.executable.clone(), _lock: Some(lock) },
+            None => Start { path: self.as_built(), _lock: None },
+        }
+    }
 }
 
 /// Builds the script at an absolute path, if anything has changed since it was built last.
 pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Failed> {
     let package = Package::locate(source, profile)?;
     let _lock = lock(&package)?;
-    let executable = package.executable();
     if stamp::is_fresh(&package) {
         if verbose {
-            eprintln!("oflaunch: {} is up to date", executable.display());
+            eprintln!("oflaunch: {} is up to date", package.executable().display());
         }
-        return Ok(Built { executable, _lock });
+        return Built::open(package);
     }
     let text = fs::read_to_string(source)
         .map_err(|e| Failed::new(format!("cannot read the script {}: {e}", source.display())))?;
@@ -48,15 +86,29 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
     let began = SystemTime::now();
     cargo::build(&package, frontmatter.is_some(), verbose)?;
     stamp::save(&package, began);
-    Ok(Built { executable, _lock })
+    Built::open(package)
 }
 
-/// Waits until no other oflaunch builds this script.
+/// Waits until no other oflaunch builds this script. Closing the file gives the lock back.
 fn lock(package: &Package) -> Result<File, Failed> {
-    let path = package.folder.join("lock");
-    let failed = |e: std::io::Error| Failed::new(format!("cannot lock {}: {e}", path.display()));
+    let failed = |e: io::Error| Failed::new(format!("cannot lock {}: {e}", lock_path(package).display()));
     fs::create_dir_all(&package.folder).map_err(failed)?;
-    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-    flock(&file, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
+    let file = lock_file(package).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            eprintln!("oflaunch: another oflaunch builds {}; waiting for it", package.source.display());
+            file.lock().map_err(failed)?;
+        }
+        Err(TryLockError::Error(e)) => return Err(failed(e)),
+    }
     Ok(file)
+}
+
+fn lock_file(package: &Package) -> io::Result<File> {
+    File::options().create(true).append(true).open(lock_path(package))
+}
+
+fn lock_path(package: &Package) -> PathBuf {
+    package.folder.join("lock")
 }
