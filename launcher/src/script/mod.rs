@@ -71,12 +71,21 @@ impl Built {
 /// Builds the script at an absolute path, if anything has changed since it was built last.
 pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Failed> {
     let package = Package::locate(source, profile)?;
-    let _lock = lock(&package)?;
-    if stamp::is_fresh(&package) {
+    let up_to_date = |package: Package| {
         if verbose {
             eprintln!("oflaunch: {} is up to date", package.executable().display());
         }
-        return Built::open(package);
+        Built::open(package)
+    };
+    // Those that have nothing to build do not hold up each other.
+    let reading = lock_file(&package).ok().filter(|file| file.try_lock_shared().is_ok());
+    if reading.is_some() && stamp::is_fresh(&package) {
+        return up_to_date(package);
+    }
+    drop(reading);
+    let _lock = lock(&package)?;
+    if stamp::is_fresh(&package) {
+        return up_to_date(package);
     }
     let text = fs::read_to_string(source)
         .map_err(|e| Failed::new(format!("cannot read the script {}: {e}", source.display())))?;
