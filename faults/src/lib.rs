@@ -10,9 +10,11 @@ mod events;
 pub mod job;
 pub mod leftovers;
 pub mod matrix;
+mod port;
 mod random;
 
 pub use cases::{Case, cases};
 pub use events::{Event, Place, Report};
 pub use job::Setup;
+pub use port::free_port;
 pub use random::Random;

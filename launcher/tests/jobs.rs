@@ -69,7 +69,7 @@ fn global_tensors_on_1_2_4_and_8_ranks() {
 
 /// Starts the job on several hosts, each an oflaunch of its own, with so many ranks.
 fn hosts(folder: &Folder, sizes: &[usize], mode: &[&str]) -> Vec<Running> {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = hosts::free_port();
     let start = |(node, nproc): (usize, &usize)| {
         let mut command = oflaunch(folder);
         command

@@ -1,6 +1,5 @@
 //! Several oflaunch processes on one machine as the hosts of one job.
 
-use std::net::TcpListener;
 use std::process::Command;
 
 use super::{Folder, LONG, Running, oflaunch, wait_for};
@@ -10,7 +9,7 @@ pub const TOKEN: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456
 
 /// A port that nobody uses now.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    oflow_faults::free_port().unwrap()
 }
 
 /// The hosts of a job, which meet at one address.
