@@ -125,7 +125,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         }
         Program::Script(path) => {
             let built = script::build(&path, profile, cli.verbose)?;
-            job.program = built.executable.clone();
+            job.program = built.executable();
             Some(built)
         }
     };
@@ -304,7 +304,7 @@ async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
 
 /// What every rank of this host is given alike.
 struct Given<'a> {
-    executable: &'a PathBuf,
+    executable: &'a Path,
     token: &'a Token,
     arena: RawFd,
     farm: Option<&'a Farm>,
@@ -341,7 +341,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
     vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
     Recipe {
         name: job.program.clone(),
-        executable: executable.to_path_buf(),
+        executable: executable.into(),
         args: job.args.clone(),
         env: vars,
         cores: job.cores.as_ref().map(|all| all[local].clone()),

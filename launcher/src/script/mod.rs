@@ -26,8 +26,6 @@ pub use package::{Package, home};
 /// for each other, which may share a file system, or while a job runs that may be started again.
 #[derive(Debug)]
 pub struct Built {
-    /// Where cargo has put it.
-    pub executable: PathBuf,
     file: File,
     package: Package,
 }
@@ -45,7 +43,12 @@ impl Built {
         let executable = package.executable();
         let file = File::open(&executable)
             .map_err(|e| Failed::new(format!("cannot open what was built, {}: {e}", executable.display())))?;
-        Ok(Built { executable, file, package })
+        Ok(Built { file, package })
+    }
+
+    /// Where cargo has put it.
+    pub fn executable(&self) -> PathBuf {
+        self.package.executable()
     }
 
     /// The executable as it was built, for this process and those that it starts.
@@ -56,13 +59,14 @@ impl Built {
     /// From what to start processes as long as the result lives. By its path, which gives a process its name, unless
     /// another executable is there by now or may be in a moment.
     pub fn start(&self) -> Start {
+        let path = self.executable();
         let same = |lock: File| {
             lock.try_lock_shared().ok()?;
-            let (built, there) = (self.file.metadata().ok()?, fs::metadata(&self.executable).ok()?);
+            let (built, there) = (self.file.metadata().ok()?, fs::metadata(&path).ok()?);
             ((built.dev(), built.ino()) == (there.dev(), there.ino())).then_some(lock)
         };
         match lock_file(&self.package).ok().and_then(same) {
-            Some(lock) => Start { path: self.executable.clone(), _lock: Some(lock) },
+            Some(lock) => Start { path, _lock: Some(lock) },
             None => Start { path: self.as_built(), _lock: None },
         }
     }
