@@ -89,10 +89,11 @@ fn warm_boxings(comm: &dyn Communicator) -> usize {
         };
         jobs.push((plan, view(&src), view(&dst)));
     }
+    let memory = Allocator::cpu(AllocatorOptions::default());
     let round = || {
         for (plan, src, dst) in &jobs {
             let tag = Tag { ordinal: 1, hash: 1, op: "to_global", file: "no_malloc.rs", line: 1 };
-            execute(plan, comm, &tag, Some(src), Some(dst)).unwrap();
+            execute(plan, (comm, &memory), &tag, Some(src), Some(dst)).unwrap();
         }
     };
     (0..3).for_each(|_| round());
