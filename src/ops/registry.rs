@@ -74,6 +74,7 @@ impl Registry {
             ))
             .help("choose another name; an op is never replaced"));
         }
+        def.check_rule()?;
         let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
         let cast = def.cast.unwrap_or_else(|| policy_of(&def.sig.name));
         let name = def.sig.name.clone();
@@ -88,7 +89,7 @@ impl Registry {
 /// Adds an op. It can be called by name at once and takes part in everything built-in ops do.
 ///
 /// # Errors
-/// An op of that name exists.
+/// An op of that name exists, or the text of the sharding rule cannot be that of such an op.
 pub fn register(def: OpDef) -> Result<&'static Op> {
     let op = REGISTRY.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
     GENERATION.fetch_add(1, Ordering::Release);
