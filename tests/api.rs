@@ -52,7 +52,7 @@ fn every_function_called_by_name_names_itself_and_the_callers_line() {
             let (Err(e), line) = (call(name, &args, &[]), line!()) else { continue };
             refused += 1;
             let text = e.to_string();
-            let named = text.split('(').next().unwrap_or_default();
+            let named = text.split(['(', ':']).next().unwrap_or_default();
             assert!(named == name || names.iter().any(|n| n == named), "{name} with {args:?} is not named in:\n{text}");
             let site = e.site().map(|s| (s.file, s.line));
             assert_eq!(site, Some((file!(), line)), "{name} with {args:?}:\n{text}");

@@ -45,15 +45,13 @@ macro_rules! reductions {
             #[track_caller]
             pub fn $name(&self, dims: impl DimList) -> Result<Tensor> {
                 let attrs = smallvec![AttrValue::Ints(dims.dims()), false.into()];
-                static OP: super::OpRef = super::OpRef::new(stringify!($name));
-                invoke1(OP.get(), &[Some(self)], attrs, smallvec![], CallSite::here())
+                invoke1(op!(stringify!($name)), &[Some(self)], attrs, smallvec![], CallSite::here())
             }
             /// The same with the reduced dims kept as size 1.
             #[track_caller]
             pub fn $keep(&self, dims: impl DimList) -> Result<Tensor> {
                 let attrs = smallvec![AttrValue::Ints(dims.dims()), true.into()];
-                static OP: super::OpRef = super::OpRef::new(stringify!($name));
-                invoke1(OP.get(), &[Some(self)], attrs, smallvec![], CallSite::here())
+                invoke1(op!(stringify!($name)), &[Some(self)], attrs, smallvec![], CallSite::here())
             }
         )*}
     };
