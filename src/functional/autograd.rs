@@ -62,7 +62,7 @@ impl Tensor {
     }
     fn watch(&self, retain: bool) -> Result<Arc<LeafSlot>> {
         match self.edge() {
-            Edge::None => Err(Error::autograd(format!("{self} does not require a gradient"))),
+            Edge::None => Err(Error::autograd(format!("{self:?} does not require a gradient"))),
             Edge::Leaf(s) => Ok(s),
             Edge::Node(n, i) => {
                 let mut w = n.watched.lock().unwrap_or_else(|e| e.into_inner());

@@ -28,7 +28,7 @@ pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
         return Err(Error::argument("no parameter has a gradient to clip").help("call `backward()` first"));
     };
     if let Some(g) = grads.iter().find(|g| g.is_global() != first.is_global()) {
-        return Err(Error::argument(format!("cannot clip {first} together with {g}: one is local")));
+        return Err(Error::argument(format!("cannot clip {first:?} together with {g:?}: one is local")));
     }
     let total = total_of_squares(&grads, site)?;
     let norm = total.sqrt()?;
