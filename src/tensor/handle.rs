@@ -3,7 +3,7 @@
 use super::edge::{Edge, LeafSlot};
 use super::local::LocalTensor;
 use super::types::{GlobalRef, intern_global};
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -272,6 +272,21 @@ impl Tensor {
             _ => {}
         }
         Ok(self)
+    }
+    /// Notes that at `site` a module put another tensor in this leaf's place. Gradients so far are dropped.
+    pub(crate) fn replaced_at(&self, site: CallSite) {
+        if let Edge::Leaf(slot) = self.edge() {
+            // The first place is the one that an optimizer missed.
+            let _ = slot.replaced.set(site);
+            *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+    }
+    /// Where a module put another tensor in this leaf's place, if one did.
+    pub(crate) fn replaced(&self) -> Option<CallSite> {
+        match self.edge() {
+            Edge::Leaf(slot) => slot.replaced.get().copied(),
+            _ => None,
+        }
     }
     /// The same data without gradient.
     #[must_use = "detach returns a new handle"]
