@@ -187,12 +187,13 @@ impl Tensor {
         interpreter::to_local(self, Some(&grad_sbp.into()), CallSite::here())
     }
 
-    /// A local tensor on another device. (Global tensors move with `to_global((&placement, sbp))`.)
+    /// A local tensor on another device; the tensor itself where it is on that device (as PyTorch's `to`). (Global tensors
+    /// move with `to_global((&placement, sbp))`.)
     #[track_caller]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         let site = CallSite::here();
         let Body::Local(l) = self.body() else {
-            return Err(Error::placement(format!("{self} is not a local tensor"))
+            return Err(Error::placement(format!("{self:?} is not a local tensor"))
                 .at(site)
                 .help("use `to_global((&placement, sbp))`"));
         };
