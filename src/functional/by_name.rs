@@ -42,7 +42,23 @@ impl From<Target> for Arg {
 macro_rules! attr_args {
     ($($t:ty),*) => {$(impl From<$t> for Arg { fn from(x: $t) -> Arg { Arg::Attr(x.into()) } })*};
 }
-attr_args!(i64, i32, f64, bool, &str, DType, Scalar, &[i64], Vec<i64>);
+attr_args!(i64, i32, usize, f64, bool, &str, DType, Scalar, &[i64], &[usize], Vec<i64>);
+
+impl From<Tensor> for Arg {
+    fn from(t: Tensor) -> Arg {
+        Arg::Tensor(t)
+    }
+}
+impl From<&[Tensor]> for Arg {
+    fn from(t: &[Tensor]) -> Arg {
+        Arg::Tensors(t.to_vec())
+    }
+}
+impl From<f32> for Arg {
+    fn from(x: f32) -> Arg {
+        Arg::from(f64::from(x))
+    }
+}
 
 impl Arg {
     fn describe(&self) -> String {
@@ -181,8 +197,7 @@ fn call_op(name: &str, sig: &FnSig, bound: Bound) -> Result<Vec<Tensor>> {
     }
     let (attrs, runtime) = resolve_attrs(op, &attrs)?;
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(|t| t.as_ref()).collect();
-    let mut call = Call::new(op, &inputs).attrs(attrs).runtime(runtime).at(bound.site);
-    call.target = target.as_ref();
+    let call = Call::new(op, &inputs).attrs(attrs).runtime(runtime).target(target.as_ref()).at(bound.site);
     Ok(call.run()?.into_vec())
 }
 

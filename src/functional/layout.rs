@@ -15,7 +15,7 @@ pub struct LayoutSpec {
     grad_sbp: Option<NdSbp>,
 }
 
-/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`.
+/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`, or a reference to one.
 pub trait IntoLayout: Sized {
     /// The layout.
     fn into_layout(self) -> LayoutSpec;
@@ -34,9 +34,14 @@ impl IntoLayout for NdSbp {
         LayoutSpec { placement: None, sbp: self, grad_sbp: None }
     }
 }
-impl IntoLayout for &NdSbp {
+impl<L: IntoLayout + Clone> IntoLayout for &L {
     fn into_layout(self) -> LayoutSpec {
         self.clone().into_layout()
+    }
+}
+impl<S: Into<NdSbp>> IntoLayout for (Placement, S) {
+    fn into_layout(self) -> LayoutSpec {
+        (&self.0, self.1).into_layout()
     }
 }
 impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {

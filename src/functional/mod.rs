@@ -8,6 +8,7 @@ mod by_name;
 mod create;
 mod data;
 mod inplace;
+mod ints;
 mod layout;
 mod methods;
 mod nn;
@@ -24,10 +25,11 @@ pub use create::{
     IntoTarget, TargetSpec, arange, bernoulli, empty, from_vec, full, full_like, ones, ones_like, rand, randint, randn,
     range, scalar_tensor, zeros, zeros_like,
 };
+pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use methods::Operand;
 pub use nn::{AttentionOptions, CrossEntropyOptions};
-pub use reduce::DimList;
+pub use operators::{Held, RightSide, Term};
 pub use shape::{cat, stack, where_};
 pub use sig::{FnParam, FnSig, ParamKind};
 pub use table::{FnBody, FnCode, FnDef, functions, register_function};

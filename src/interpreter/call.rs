@@ -2,10 +2,11 @@
 
 use super::dispatch::{Outputs, dispatch};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{Attrs, Op, RuntimeAttrs};
+use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
+use oflow_kernels::Scalar;
 
 /// Where a source op puts its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +45,28 @@ pub struct Call<'a> {
     pub site: CallSite,
 }
 
+/// What can be the values of a call's attributes: the list itself, or an array of what converts (`.runtime([0.5])`).
+pub trait IntoValues<L> {
+    /// The list.
+    fn into_values(self) -> L;
+}
+impl<L> IntoValues<L> for L {
+    #[inline]
+    fn into_values(self) -> L {
+        self
+    }
+}
+impl<T: Into<AttrValue>, const N: usize> IntoValues<Attrs> for [T; N] {
+    fn into_values(self) -> Attrs {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+impl<T: Into<Scalar>, const N: usize> IntoValues<RuntimeAttrs> for [T; N] {
+    fn into_values(self) -> RuntimeAttrs {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+
 /// Which interpreter takes the call.
 pub enum Mode {
     /// All inputs local.
@@ -72,29 +95,29 @@ impl<'a> Call<'a> {
     /// With the plan attributes, all of them, in declared order.
     #[must_use]
     #[inline]
-    pub fn attrs(mut self, attrs: Attrs) -> Call<'a> {
-        self.attrs = attrs;
+    pub fn attrs(mut self, attrs: impl IntoValues<Attrs>) -> Call<'a> {
+        self.attrs = attrs.into_values();
         self
     }
     /// With the runtime attributes, all of them, in declared order.
     #[must_use]
     #[inline]
-    pub fn runtime(mut self, runtime: RuntimeAttrs) -> Call<'a> {
-        self.runtime = runtime;
+    pub fn runtime(mut self, runtime: impl IntoValues<RuntimeAttrs>) -> Call<'a> {
+        self.runtime = runtime.into_values();
         self
     }
     /// With the place of a source op's result.
     #[must_use]
     #[inline]
-    pub fn target(mut self, target: &'a Target) -> Call<'a> {
-        self.target = Some(target);
+    pub fn target(mut self, target: impl Into<Option<&'a Target>>) -> Call<'a> {
+        self.target = target.into();
         self
     }
     /// In place: output 0 is written into this tensor, which is one of the inputs.
     #[must_use]
     #[inline]
-    pub fn given(mut self, given: &'a Tensor) -> Call<'a> {
-        self.given = Some(given);
+    pub fn given(mut self, given: impl Into<Option<&'a Tensor>>) -> Call<'a> {
+        self.given = given.into();
         self
     }
     /// At another line than the one that made the call.
