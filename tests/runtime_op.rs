@@ -289,3 +289,49 @@ fn a_registered_op_is_given_a_kernel_a_gradient_and_signatures_but_nothing_is_re
     });
     assert_eq!(layouts.unwrap()[0], sbp![S(0)]);
 }
+
+/// The whole of what a crate writes to call its own op by the fast path: no name is looked up and nothing allocated per call.
+mod another_crate {
+    use oflow::interpreter::Call;
+    use oflow::{Result, Scalar, Tensor, op};
+
+    /// `by` times x.
+    #[track_caller]
+    pub fn times(x: &Tensor, by: impl Into<Scalar>) -> Result<Tensor> {
+        Call::new(op!("times")?, &[Some(x)]).runtime([by]).run1()
+    }
+
+    /// x becomes `by` times x.
+    #[track_caller]
+    pub fn times_(x: &Tensor, by: impl Into<Scalar>) -> Result<()> {
+        Call::new(op!("times")?, &[Some(x)]).runtime([by]).given(x).run().map(drop)
+    }
+}
+
+#[test]
+fn another_crate_calls_its_own_op_by_the_fast_path() {
+    use another_crate::{times, times_};
+    let x = ones([3], Device::Cpu).unwrap();
+    // Before the op is there the place says so, and knows it as soon as it is.
+    let (e, line) = (times(&x, 2.0).unwrap_err(), line!());
+    assert_eq!(e.kind(), ErrorKind::Registry, "{e} {line}");
+    register(OpDef::elementwise("times(x: float; by: runtime float = 2.0) -> y", "by * x").unwrap().domain("test"))
+        .unwrap();
+    let x = x.requires_grad_(true).unwrap();
+    times(&x, 2.5).unwrap().sum(()).unwrap().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2.5; 3]);
+    let y = x.detach().copy().unwrap();
+    times_(&y, 4.0).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [4.0; 3]);
+    let ints = arange(2, Device::Cpu).unwrap();
+    let (e, line) = (times(&ints, 2.0).unwrap_err(), line!());
+    assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
+    assert!(e.to_string().starts_with("times(i64[2])"), "{e}");
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let y = times(&ones([4], (&mesh, sbp![S(0)]))?, 3.0)?;
+        assert_eq!((y.sbp()?.to_string(), y.to_vec::<f32>()?), ("[S(0)]".to_string(), vec![3.0; 4]));
+        Ok(())
+    })
+    .unwrap();
+}

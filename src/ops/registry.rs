@@ -221,19 +221,53 @@ pub fn hash() -> u64 {
     h.finish()
 }
 
-/// The candidate with the least edit distance, if it is near.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |a: &str, b: &str| {
-        let b: Vec<char> = b.chars().collect();
-        let mut row: Vec<usize> = (0..=b.len()).collect();
-        for (i, ca) in a.chars().enumerate() {
-            let mut diag = std::mem::replace(&mut row[0], i + 1);
-            for (j, cb) in b.iter().enumerate() {
-                let next = (diag + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
-                diag = std::mem::replace(&mut row[j + 1], next);
+/// An op of the registry, looked up at its first use. [`op!`](crate::op) makes one per place.
+pub struct OpRef {
+    name: &'static str,
+    op: OnceLock<&'static Op>,
+}
+
+impl OpRef {
+    /// The op that will be registered under that name.
+    pub const fn new(name: &'static str) -> OpRef {
+        OpRef { name, op: OnceLock::new() }
+    }
+    /// The op.
+    ///
+    /// # Errors
+    /// There is none of that name (yet).
+    #[inline]
+    pub fn get(&self) -> Result<&'static Op> {
+        match self.op.get() {
+            Some(op) => Ok(op),
+            None => {
+                let op = find(self.name)?;
+                Ok(self.op.get_or_init(|| op))
             }
         }
-        row[b.len()]
-    };
-    candidates.map(|c| (distance(name, c), c)).min().filter(|(d, _)| *d <= 2.max(name.len() / 3)).map(|(_, c)| c)
+    }
+}
+
+/// The op of a name, as `Result<&'static Op>`. The registry is asked at the first use of each place; afterwards the place
+/// knows its op.
+///
+/// ```
+/// assert_eq!(oflow::op!("relu")?.name(), "relu");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[macro_export]
+macro_rules! op {
+    ($name:expr) => {{
+        static OP: $crate::ops::OpRef = $crate::ops::OpRef::new($name);
+        OP.get()
+    }};
+}
+
+/// The candidate that a person who wrote `name` meant: one that differs in case, underscores or a path only, else the one
+/// with the fewest typing errors (a letter too many, missing, wrong, or exchanged with its neighbour), one for three to six letters, two up to ten.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect::<String>();
+    let wanted = plain(name.rsplit(['.', ':']).next().unwrap_or(name));
+    let errors = |c: &str| strsim::osa_distance(&wanted, &plain(c));
+    candidates.map(|c| (errors(c), c)).min().filter(|(n, _)| n * 4 <= wanted.len() + 1).map(|(_, c)| c)
 }
