@@ -43,7 +43,7 @@ pub fn arguments(command: Command) -> Command {
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Show every candidate"))
         .args(model_arguments())
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON, with every candidate"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
         .after_help(
             "Examples:
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
