@@ -153,6 +153,20 @@ fn an_optimizer_of_replaced_parameters_says_so() {
 }
 
 #[test]
+fn parameters_that_come_back_can_be_trained_on() {
+    let mut net = Linear::new(2, 2, Device::Cpu).unwrap();
+    let (mine, mut opt) = (net.parameters(), Sgd::new(net.parameters(), SgdOptions::default()));
+    // Averaged weights for a while, then the trained ones again.
+    net.map_parameters(&mut |_, t| t.detach().mul(0.5)?.requires_grad_(true)).unwrap();
+    let mut back = mine.iter();
+    net.map_parameters(&mut |_, t| Ok(back.next().unwrap_or(t).clone())).unwrap();
+    assert!(net.weight.same(&mine[0]));
+    // The bias takes no part in this loss: as always a parameter without a gradient is left alone.
+    net.weight.sum(()).unwrap().backward().unwrap();
+    opt.step().unwrap();
+}
+
+#[test]
 fn a_step_without_any_gradient_is_an_error() {
     let w = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
     let e = Sgd::new(vec![w.clone()], SgdOptions::default()).step().unwrap_err();

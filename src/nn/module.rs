@@ -63,8 +63,8 @@ pub trait Module: Part {
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(|t| t.numel()).sum()
     }
-    /// Replaces each parameter by what `f` makes of it. A tensor that stands in two places stays one tensor. An optimizer
-    /// of the old tensors refuses its next step: make optimizers afterwards.
+    /// Replaces each parameter by what `f` makes of it. A tensor that stands in two places stays one tensor.
+    /// Gradients of the old tensors are dropped, and an optimizer of them refuses its next step: make optimizers afterwards.
     ///
     /// # Errors
     /// The first error of `f`.
@@ -78,7 +78,7 @@ pub trait Module: Part {
                 None => {
                     let new = f(name, t)?;
                     if !new.same(t) {
-                        t.replaced_at(site);
+                        t.replaced_by(&new, site);
                     }
                     done.push((t.clone(), new.clone()));
                     new

@@ -273,18 +273,20 @@ impl Tensor {
         }
         Ok(self)
     }
-    /// Notes that at `site` a module put another tensor in this leaf's place. Gradients so far are dropped.
-    pub(crate) fn replaced_at(&self, site: CallSite) {
+    /// Notes that at `site` a module put `new` in this leaf's place. Gradients so far are dropped.
+    pub(crate) fn replaced_by(&self, new: &Tensor, site: CallSite) {
         if let Edge::Leaf(slot) = self.edge() {
-            // The first place is the one that an optimizer missed.
-            let _ = slot.replaced.set(site);
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
             *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+        if let Edge::Leaf(slot) = new.edge() {
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = None;
         }
     }
     /// Where a module put another tensor in this leaf's place, if one did.
     pub(crate) fn replaced(&self) -> Option<CallSite> {
         match self.edge() {
-            Edge::Leaf(slot) => slot.replaced.get().copied(),
+            Edge::Leaf(slot) => *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()),
             _ => None,
         }
     }
