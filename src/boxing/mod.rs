@@ -31,7 +31,7 @@ pub mod spread;
 mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
-pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
+pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;

@@ -2,10 +2,10 @@
 
 use super::question::{Question, answer, mesh_of};
 use crate::common::{Sample, mix, variants};
-use oflow::boxing::{Candidate, Layout, cost, dual};
+use oflow::boxing::{Candidate, Layout, cost};
 use oflow::ops::{NdSignature, Op, TensorType};
 use oflow::placement::Placement;
-use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature};
+use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature, dual};
 use oflow::{DType, Result};
 
 /// The rule of the design over candidates in declared order: the first that is least of (moves nothing or not, price, P
