@@ -3,7 +3,7 @@
 use super::{invoke, invoke1, op};
 use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::AttrValue;
+use crate::ops::{AttrValue, Attrs};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
@@ -45,6 +45,13 @@ impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
     fn into_layout(self) -> LayoutSpec {
         LayoutSpec { placement: Some(self.0.clone()), sbp: self.1.into(), grad_sbp: None }
     }
+}
+
+/// A layout as attributes; what is not stated is left out, so that the common call fits into its place.
+fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<NdSbp>) -> Attrs {
+    let mut attrs: Attrs = smallvec![placement.into(), sbp.into()];
+    attrs.extend(grad_sbp.map(AttrValue::NdSbp));
+    attrs
 }
 
 impl Placement {
@@ -169,8 +176,7 @@ impl Tensor {
         match self.global() {
             Some(g) => {
                 let p = l.placement.unwrap_or_else(|| g.placement.clone());
-                let attrs = smallvec![p.into(), l.sbp.into(), l.grad_sbp.into()];
-                invoke1(op!("to_global"), &[Some(self)], attrs, smallvec![], site)
+                invoke1(op!("to_global"), &[Some(self)], layout_attrs(p, l.sbp, l.grad_sbp), smallvec![], site)
             }
             None => {
                 let p = l.placement.ok_or_else(|| {
@@ -179,7 +185,7 @@ impl Tensor {
                         .at(site)
                         .help("write `(&placement, sbp![...])`")
                 })?;
-                let attrs = smallvec![p.into(), l.sbp.into(), l.grad_sbp.into()];
+                let attrs = layout_attrs(p, l.sbp, l.grad_sbp);
                 invoke1(op!("shards_to_global"), &[Some(self)], attrs, smallvec![], site)
             }
         }
@@ -199,8 +205,7 @@ impl Tensor {
     }
 
     fn shard_as_local(&self, grad_sbp: Option<NdSbp>, site: CallSite) -> Result<Tensor> {
-        let attrs = smallvec![grad_sbp.into(), AttrValue::Absent];
-        invoke1(op!("to_local"), &[Some(self)], attrs, smallvec![], site)
+        invoke1(op!("to_local"), &[Some(self)], grad_sbp.map(AttrValue::NdSbp).into_iter().collect(), smallvec![], site)
     }
 
     /// A local tensor on another device. (Global tensors move with `to_global((&placement, sbp))`.)

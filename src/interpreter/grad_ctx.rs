@@ -5,7 +5,7 @@ use super::emit::EagerEmit;
 use crate::error::{Error, Result};
 use crate::ops::{
     AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derivative_is_zero, derived_args,
-    derived_grad_op,
+    derived_grad_op, get_attr,
 };
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -232,8 +232,8 @@ impl GradCtx for EagerGrad<'_> {
     }
     fn attr(&self, name: &str) -> Result<AttrValue> {
         let op = self.node.op;
-        if let Some(i) = op.sig.attr(name) {
-            return Ok(self.node.attrs[i].clone());
+        if op.sig.attr(name).is_some() {
+            return get_attr(op, &self.node.attrs, name).cloned();
         }
         match op.sig.runtime_attr(name) {
             Some(i) => Ok(AttrValue::Scalar(self.node.runtime[i])),

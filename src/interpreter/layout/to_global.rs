@@ -10,7 +10,7 @@ use super::stated::check_grad_sbp;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, LayoutOp, Op, find};
+use crate::ops::{LayoutOp, Op, find};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{GlobalRef, Tensor};
@@ -36,7 +36,7 @@ pub(crate) fn to_layout(
     let call = Call {
         op,
         inputs: &[Some(t)],
-        attrs: smallvec![placement.into(), sbp.into(), AttrValue::Absent],
+        attrs: smallvec![placement.into(), sbp.into()],
         runtime: smallvec![],
         target: None,
         given: None,
