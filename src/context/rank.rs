@@ -5,7 +5,7 @@ use super::recorded::Recorded;
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::flight::{OpText, Recorder};
-use crate::control::{ControlClient, FLIGHT_VARIABLE};
+use crate::control::{CHECK_VARIABLE, ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::{Allocator, AllocatorOptions, MemoryStats};
 use crate::placement::Device;
@@ -38,6 +38,8 @@ pub struct RankCtx {
     test: OnceLock<DeviceRt>,
     cuda: OnceLock<DeviceRt>,
     local_rank: usize,
+    /// Whether the dispatch stream covers the data of tensors made from values.
+    checks_data: bool,
     /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
     recorder: Arc<Recorder>,
     global_rng: Mutex<Generator>,
@@ -94,6 +96,7 @@ impl RankCtx {
             test: OnceLock::new(),
             cuda: OnceLock::new(),
             local_rank,
+            checks_data: std::env::var(CHECK_VARIABLE).is_ok_and(|v| v == "1"),
             recorder,
             global_rng: Mutex::new(Generator::new(0)),
             local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
@@ -119,6 +122,10 @@ impl RankCtx {
     /// On a thread that has entered no rank context.
     pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
         self.comm.as_ref().ok_or_else(no_context)
+    }
+    /// Whether the dispatch stream covers the data of tensors made from values (`OFLOW_CHECK=1`).
+    pub(crate) fn checks_data(&self) -> bool {
+        self.checks_data
     }
     /// Plans boxings under the cost model of the job: the measured one where there is one, the same on every rank.
     pub fn planner(&self) -> &Planner {

@@ -1,7 +1,7 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::convert::{layout_key, to_layout};
 use super::dispatch::contiguous;
+use super::layout::{layout_key, to_layout};
 use super::policy::Cause;
 use super::receipts::collective;
 use crate::comm::Group;
@@ -53,7 +53,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             let b = if g.sbp == whole {
                 t.detach()
             } else {
-                to_layout(Cause::Asked("to_vec"), t, &g.placement.clone(), &whole, site)?
+                to_layout(Cause::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
             };
             let mut bytes = match b.data()? {
                 Some(l) => local_bytes(&ctx, &l)?,

@@ -1,14 +1,14 @@
 //! The handle: an `Arc` that returns to a per-thread pool, so that making and dropping tensors allocates nothing when warm.
 
 use super::edge::{Edge, LeafSlot};
+use super::forms::Forms;
 use super::local::LocalTensor;
 use super::types::{GlobalRef, intern_global};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
-use oflow_kernels::DType;
-use smallvec::SmallVec;
+use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +31,8 @@ pub(crate) struct Inner {
     pub(crate) body: Body,
     requires_grad: AtomicBool,
     edge: Mutex<Edge>,
-    /// Boxed forms by type id with the storage version they were made from.
-    pub(crate) boxed: Mutex<SmallVec<[(u64, u64, Tensor); 1]>>,
+    /// Boxed forms and casts.
+    pub(crate) boxed: Mutex<Forms>,
 }
 
 /// A tensor. Cloning shares it; it is `Send` and `Sync`; dropping needs no context.
@@ -77,7 +77,7 @@ impl Drop for Tensor {
 
 impl Inner {
     fn clear(&mut self) {
-        self.body = Body::Lazy(TensorType { shape: SmallVec::new(), dtype: DType::F32 });
+        self.body = Body::Lazy(TensorType { shape: Dims::new(), dtype: DType::F32 });
         *self.requires_grad.get_mut() = false;
         *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
         self.boxed.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
@@ -98,7 +98,7 @@ impl Tensor {
             body,
             requires_grad: AtomicBool::new(false),
             edge: Mutex::new(Edge::None),
-            boxed: Mutex::new(SmallVec::new()),
+            boxed: Mutex::default(),
         })))
     }
     /// A local tensor.
