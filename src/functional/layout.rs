@@ -200,6 +200,11 @@ impl Tensor {
             return Ok(self.clone());
         }
         let ctx = current();
+        self.check_origin().map_err(|e| e.at(site))?;
+        if ctx.is_dry() {
+            let moved = LocalTensor::alloc_like(&ctx, self.shape(), self.dtype(), device).map_err(|e| e.at(site))?;
+            return Ok(Tensor::from_local(moved));
+        }
         let bytes = interpreter::local_bytes(&ctx, l).map_err(|e| e.at(site))?;
         interpreter::from_bytes(&ctx, &bytes, self.shape(), self.dtype(), device).map_err(|e| e.at(site))
     }

@@ -22,6 +22,8 @@ pub fn from_boxes(
     site: CallSite,
 ) -> Result<Tensor> {
     let ctx = current_rank().map_err(|e| e.at(site))?;
+    let known = || ctx.not_dry("make a tensor of boxes, which only the ranks that hold them know");
+    known().and_then(|()| boxes.iter().try_for_each(|(_, t)| t.check_origin())).map_err(|e| e.at(site))?;
     collect(&ctx, boxes, shape, placement, sbp, site)
         .map_err(|e| e.in_call(|| format!("from_boxes({shape:?}, {sbp}) on {placement}")).at(site))
 }

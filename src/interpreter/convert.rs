@@ -24,6 +24,7 @@ pub(crate) fn to_layout(
     site: CallSite,
 ) -> Result<Tensor> {
     let ctx = current_rank()?;
+    t.check_origin()?;
     let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
     let b = boxing_to(&ctx, g, placement, sbp)?;
     policy::check(cause, &b.plan).map_err(|e| e.at(site))?;
@@ -200,6 +201,7 @@ fn shard_to_global_inner(
     sbp: &NdSbp,
     site: CallSite,
 ) -> Result<Tensor> {
+    t.check_origin()?;
     let Body::Local(local) = t.body() else {
         return Err(Error::argument(format!("{t} is not a local tensor")));
     };
@@ -225,6 +227,10 @@ fn shard_to_global_inner(
     let sent = (bytes.len() * world * (world - 1)) as u64;
     let counts = vec![bytes.len(); world];
     collective(ctx, &tag, sent, |comm| comm.all_gather(&me, &tag, &bytes, &mut all, &counts))?;
+    if ctx.is_dry() {
+        // Nobody tells: the other ranks' shards are taken to be as large as this one's.
+        all.chunks_mut(bytes.len()).for_each(|c| c.copy_from_slice(&bytes));
+    }
     let shapes: Vec<Vec<i64>> = all
         .chunks(bytes.len())
         .map(|c| c.chunks(8).map(|w| i64::from_le_bytes(w.try_into().unwrap_or_default())).collect())
@@ -295,8 +301,10 @@ fn shard_to_global_inner(
     let me = ranks.iter().position(|r| *r == ctx.rank()).unwrap_or(0);
     let len = own.ty.ty.len() * dtype.size();
     let vm = &ctx.device(own.ty.device)?.vm;
-    let mut buf = vec![0; len];
-    vm.read(&own.storage, 0, &mut buf)?;
+    let mut buf = vec![0; if ctx.is_dry() { 0 } else { len }];
+    if !ctx.is_dry() {
+        vm.read(&own.storage, 0, &mut buf)?;
+    }
     // Every group's first member sends its shard to the others.
     let first = |p: &usize| b_axes.iter().all(|a| placement.coord(*p)[*a] == 0);
     let shards: usize = (0..placement.len()).filter(first).map(|p| shard_len(&logical, placement, sbp, p)).sum();
@@ -329,6 +337,7 @@ pub fn distribute(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: CallSite
 }
 
 fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
+    t.check_origin()?;
     let Body::Local(local) = t.body() else {
         return Err(
             Error::argument(format!("{t} is global already")).help("`to_global` changes the layout of a global tensor")
@@ -363,7 +372,9 @@ fn check_device(what: &str, local: &LocalTensor, placement: &Placement) -> Resul
 
 fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
-    ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+    if !ctx.is_dry() {
+        ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+    }
     Ok(out)
 }
 

@@ -3,13 +3,14 @@
 //! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. On the CPU compute runs inline; the
 //! communication stream runs inline too, or on a thread of its own. On the asynchronous test device every stream is a
 //! thread with random delays, which proves the waits without a GPU. On a GPU a stream is a CUDA stream and a wait an event
-//! (`cuda.rs`). Knows nothing of tensors or SBP rules. Start at [`Vm::submit`].
+//! (`cuda.rs`). In a dry run nothing is executed (`dry.rs`). Knows nothing of tensors or SBP rules. Start at [`Vm::submit`].
 
 pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
 mod cuda;
 mod cuda_boxing;
+mod dry;
 mod host;
 mod instruction;
 mod links;
@@ -20,6 +21,7 @@ mod place_host;
 mod stream;
 mod waits;
 
+pub(crate) use dry::no_values;
 pub use instruction::{
     BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
 };
@@ -28,6 +30,7 @@ use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use cuda::CudaStreams;
+use dry::DryStreams;
 use host::HostStreams;
 use oflow_kernels::cuda::Gpu;
 use std::sync::Arc;
@@ -82,6 +85,7 @@ pub struct Vm {
 enum Streams {
     Host(HostStreams),
     Cuda(CudaStreams),
+    Dry(DryStreams),
 }
 
 impl Vm {
@@ -93,6 +97,12 @@ impl Vm {
     /// Streams of a GPU, with the allocator of its memory and the rank's communicator.
     pub fn cuda(gpu: &Arc<Gpu>, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
         Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, comm)?)))
+    }
+
+    /// Streams of a dry run: instructions are counted, nothing is executed, and no storage has bytes. `alloc` counts the
+    /// memory that a boxing takes besides its ends, where the device takes that from its allocator.
+    pub(crate) fn dry(alloc: Option<Allocator>) -> Vm {
+        Vm::over(Streams::Dry(DryStreams::new(alloc)))
     }
 
     fn over(streams: Streams) -> Vm {
@@ -111,6 +121,7 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => s.submit(i),
             Streams::Cuda(s) => s.submit(i),
+            Streams::Dry(s) => s.submit(&i),
         }
     }
 
@@ -119,6 +130,7 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => s.wait(storage),
             Streams::Cuda(s) => s.wait(storage),
+            Streams::Dry(_) => Ok(()),
         }
     }
 
@@ -139,6 +151,7 @@ impl Vm {
                 Ok(())
             }
             Streams::Cuda(s) => s.read(storage, offset, to),
+            Streams::Dry(_) => Err(no_values("this storage")),
         }
     }
 
@@ -160,6 +173,7 @@ impl Vm {
                 Ok(())
             }
             Streams::Cuda(s) => s.write(storage, offset, from),
+            Streams::Dry(_) => Ok(()),
         }
     }
 
@@ -168,6 +182,7 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => s.synchronize(),
             Streams::Cuda(s) => s.synchronize(),
+            Streams::Dry(_) => Ok(()),
         }
     }
 
@@ -179,7 +194,7 @@ impl Vm {
     /// What has run so far.
     pub fn counters(&self) -> VmCounters {
         let (syncs, host_copies) = match &self.streams {
-            Streams::Host(_) => (0, 0),
+            Streams::Host(_) | Streams::Dry(_) => (0, 0),
             Streams::Cuda(s) => s.counts(),
         };
         VmCounters {
