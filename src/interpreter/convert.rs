@@ -385,7 +385,7 @@ pub fn to_local(t: &Tensor, grad_sbp: Option<&NdSbp>, site: CallSite) -> Result<
         check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)
             .map_err(|e| e.in_call(|| format!("to_local({}) on {}", t.short(), g.placement)).at(site))?;
     }
-    let Some(data) = t.data()? else {
+    let Some(data) = t.data().map_err(|e| e.at(site))? else {
         return Err(Error::placement(format!("this rank is outside the placement of {t}; it has no shard")).at(site));
     };
     let out = Tensor::from_local(data);
