@@ -27,14 +27,14 @@ pub struct DeviceRt {
 
 impl DeviceRt {
     /// A device of a dry run: it counts what the real one would hold, and executes nothing.
-    fn dry(device: Device, origin: Origin) -> DeviceRt {
+    fn dry(device: Device, rank: usize, origin: Origin) -> DeviceRt {
         let options = match device {
             Device::Cpu | Device::Async => AllocatorOptions::default(),
             Device::Cuda => gpu_memory(),
         };
         let alloc = Allocator::dry(device, origin, options);
         let scratch = (device == Device::Cuda).then(|| alloc.clone());
-        DeviceRt { alloc, vm: Vm::dry(scratch) }
+        DeviceRt { alloc, vm: Vm::dry(rank, scratch) }
     }
 }
 
@@ -99,7 +99,8 @@ impl RankCtx {
     pub(super) fn dry(rank: u32, world: u32, planner: Planner) -> Arc<RankCtx> {
         let origin = Origin::dry_run(rank, world);
         let (rank, world) = (rank as usize, world as usize);
-        let (recorder, cpu) = (Arc::new(Recorder::without_records(rank, world)), DeviceRt::dry(Device::Cpu, origin));
+        let (recorder, cpu) =
+            (Arc::new(Recorder::without_records(rank, world)), DeviceRt::dry(Device::Cpu, rank, origin));
         Self::build((rank, world, rank), origin, recorder, None, None, planner, cpu)
     }
 
@@ -184,7 +185,7 @@ impl RankCtx {
             return Ok(d);
         }
         let opened = match device {
-            _ if self.is_dry() => DeviceRt::dry(device, self.origin),
+            _ if self.is_dry() => DeviceRt::dry(device, self.rank, self.origin),
             Device::Cuda => self.open_gpu().map_err(|e| {
                 e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
             })?,

@@ -23,7 +23,7 @@ pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
 /// then, for ranks outside the placement, a broadcast from its first rank.
 pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
     if t.is_meta() {
-        return Err(no_values(t).at(site));
+        return Err(no_values(format_args!("{t:?}")).at(site));
     }
     t.check_origin().map_err(|e| e.at(site))?;
     match t.body() {

@@ -202,7 +202,7 @@ impl Tensor {
     #[cold]
     fn mixed(&self) -> Error {
         let (made, here) = (self.inner().origin, origin_here());
-        Error::context(format!("{self} was made in {made}; it cannot be used in {here}")).help(match here.is_dry() {
+        Error::context(format!("{self:?} was made in {made}; it cannot be used in {here}")).help(match here.is_dry() {
             true => "make models, optimizers and inputs inside the closure of `dry_run` that uses them",
             false => "a meta tensor has no data, and its use ends with its dry run; make the tensor outside `dry_run`",
         })

@@ -99,10 +99,10 @@ impl Vm {
         Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, comm)?)))
     }
 
-    /// Streams of a dry run: instructions are counted, nothing is executed, and no storage has bytes. `alloc` counts the
-    /// memory that a boxing takes besides its ends, where the device takes that from its allocator.
-    pub(crate) fn dry(alloc: Option<Allocator>) -> Vm {
-        Vm::over(Streams::Dry(DryStreams::new(alloc)))
+    /// Streams of a dry run of that rank: instructions are counted, nothing is executed, and no storage has bytes. `scratch`
+    /// counts what boxings take between their steps, on devices where the allocator gives it.
+    pub(crate) fn dry(rank: usize, scratch: Option<Allocator>) -> Vm {
+        Vm::over(Streams::Dry(DryStreams::new(rank, scratch)))
     }
 
     fn over(streams: Streams) -> Vm {
@@ -118,6 +118,7 @@ impl Vm {
             Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
             Work::Collect(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
         };
+        debug_assert!(i.reads.iter().chain(&i.writes).all(|s| self.check_origin(s).is_ok()));
         match &self.streams {
             Streams::Host(s) => s.submit(i),
             Streams::Cuda(s) => s.submit(i),
@@ -139,6 +140,7 @@ impl Vm {
     /// # Errors
     /// When the range lies outside the storage, and what the device reports.
     pub fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.check_origin(storage)?;
         check_range(storage, offset, to.len())?;
         if to.is_empty() {
             return Ok(());
@@ -161,6 +163,7 @@ impl Vm {
     /// # Errors
     /// When the range lies outside the storage, and what the device reports.
     pub fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        self.check_origin(storage)?;
         check_range(storage, offset, from.len())?;
         if from.is_empty() {
             return Ok(());
@@ -175,6 +178,14 @@ impl Vm {
             Streams::Cuda(s) => s.write(storage, offset, from),
             Streams::Dry(_) => Ok(()),
         }
+    }
+
+    /// The bytes of a dry run are behind no address: its storages belong to its own streams, and to no others.
+    fn check_origin(&self, storage: &Storage) -> Result<()> {
+        if storage.origin().is_dry() == matches!(self.streams, Streams::Dry(_)) {
+            return Ok(());
+        }
+        Err(Error::context(format!("this storage belongs to {}, these streams do not", storage.origin())))
     }
 
     /// Waits for everything issued so far.

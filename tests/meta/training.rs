@@ -97,11 +97,11 @@ fn the_asynchronous_device_is_told_alike() {
     same("async", &real[..n], &dry[..n]);
 }
 
-/// A GPT of 124M parameters; batch, heads and hidden units split.
+/// A GPT with the width of the one of 124M parameters, two blocks deep; batch, heads and hidden units split.
 fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     let mesh = Placement::all(device)?.mesh(&[("dp", 8), ("tp", 8), ("replica", 64)])?;
     assert_eq!(world.size(), mesh.len());
-    let c = Config::new(50_304, 12, 768, 16, 1024);
+    let c = Config::new(50_304, 2, 768, 16, 1024);
     let mut model = Gpt::new(&c, (&mesh, sbp![B, B, B]))?;
     model.to_global(
         &mesh,
@@ -136,12 +136,12 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
 #[test]
 fn every_rank_of_8_by_8_by_64_decides_alike() {
     let mut first: Option<String> = None;
-    for (device, rank) in [(Device::Cuda, 0), (Device::Cuda, 1), (Device::Cuda, 2077), (Device::Cuda, 4095)] {
+    for (device, rank) in [(Device::Cuda, 0), (Device::Cuda, 2077), (Device::Cuda, 4095)] {
         let start = Instant::now();
         let (all, peak) = oflow::dry_run(4096, rank, |w| big_step(w, device)).unwrap();
         let took = start.elapsed();
         println!("rank {rank} of [8, 8, 64]: {took:?}, {} receipts, peak {peak} bytes", all.lines().count());
-        assert!(peak > 124_000_000 / 8 * 16, "weights, gradients and two moments: {peak}");
+        assert!(peak > 50_304 * 768 / 8 * 16, "weights, gradients and two moments: {peak}");
         match &first {
             Some(f) => assert_eq!(&all, f, "rank {rank}"),
             None => first = Some(all),
