@@ -89,7 +89,7 @@ fn every_op_tells_what_it_tells_with_data() {
         for sample in Sample::all(op) {
             for (word, s) in variants(op, &sample) {
                 let seed = seed(&format!("{} {word} {s:?}", op.name()));
-                cases.extend((0..2).map(|k| (op, s.clone(), mix(&[seed, k]))));
+                cases.push((op, s, seed));
             }
         }
     }
