@@ -49,7 +49,7 @@ const MOST_RANKS: usize = 1 << 20;
 /// When `rank` is none of the world's, and what the closure returns.
 #[track_caller]
 pub fn dry_run<R>(world: usize, rank: usize, f: impl FnOnce(&World) -> Result<R>) -> Result<R> {
-    let model = current().planner().model().clone();
+    let model = *current().planner().model();
     run(world, rank, model, CallSite::here(), f)
 }
 
