@@ -38,8 +38,8 @@ pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{
-    EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, memory_stats, no_grad, no_sync,
-    pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
+    EnterGuard, Policy, RankCtx, World, boxing_policy, dry_run, dry_run_with, enable_grad, init, is_dry_run,
+    manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};

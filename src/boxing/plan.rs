@@ -79,6 +79,9 @@ impl BoxingPlan {
     /// What one rank does, remembered after the first time.
     pub fn program(&self, rank: usize) -> Arc<RankProgram> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if programs.len() >= PROGRAMS && !programs.contains_key(&rank) {
+            programs.clear();
+        }
         Arc::clone(programs.entry(rank).or_insert_with(|| Arc::new(RankProgram::new(self, rank))))
     }
 
@@ -265,6 +268,9 @@ impl Default for Planner {
         Planner::new(Model::default())
     }
 }
+
+/// Ranks whose programs a plan keeps: those of one process. Dry runs come as one rank after another of thousands.
+const PROGRAMS: usize = 64;
 
 static DEFAULT: LazyLock<Planner> = LazyLock::new(Planner::default);
 

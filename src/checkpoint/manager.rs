@@ -123,9 +123,9 @@ impl CheckpointManager {
     /// When the save before this one failed; when any rank cannot write its part.
     #[track_caller]
     pub fn save(&mut self, step: u64, state: &[(&str, &dyn Stateful)]) -> Result<()> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("save a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let ctx = current();
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
         let written = Live::new(&ctx, &tensors).and_then(|live| job.write(&mut Source::Live(live)));
         job.commit(&Meeting::here(&ctx, site), written).map_err(|e| e.at(site))
@@ -138,9 +138,9 @@ impl CheckpointManager {
     /// When the save before this one failed.
     #[track_caller]
     pub fn save_async(&mut self, step: u64, state: &[(&str, &dyn Stateful)]) -> Result<()> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("save a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let ctx = current();
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
         let mut snapshot = std::mem::take(&mut self.spare);
         let taken = Live::new(&ctx, &tensors).and_then(|mut live| snapshot.take(&job.part, &mut live));
@@ -209,9 +209,9 @@ impl CheckpointManager {
     /// When the save under way failed, and as [`Checkpoint::load`].
     #[track_caller]
     pub fn load_latest(&mut self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<Option<u64>> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("load a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let ctx = current();
         let Some(mut name) = self.find(&ctx, site).map_err(|e| e.at(site))? else { return Ok(None) };
         let opened = loop {
             match self.open(&ctx, &self.dir.join(&name), site) {
@@ -243,9 +243,10 @@ impl CheckpointManager {
     /// When there is none, and as [`Checkpoint::load`].
     #[track_caller]
     pub fn load_step(&mut self, step: u64, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("load a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let (ctx, path) = (current(), self.dir.join(folder::name_of(step)));
+        let path = self.dir.join(folder::name_of(step));
         let opened = self.open(&ctx, &path, site);
         opened.and_then(|c| go_on_from(&ctx, &c, state, site)).map(drop).map_err(|e| e.at(site))
     }

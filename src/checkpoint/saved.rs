@@ -175,6 +175,7 @@ impl Checkpoint {
         options: LoadOptions,
         site: CallSite,
     ) -> Result<Loaded> {
+        current().not_dry("load a checkpoint").map_err(|e| e.at(site))?;
         let names: Vec<&str> = state.iter().map(|(s, _)| *s).collect();
         check_sections(&names).map_err(|e| e.at(site))?;
         let mut from = LoadState::new(self.manifest.tensors.keys().map(String::as_str), &self.manifest.values);
@@ -218,6 +219,7 @@ impl Checkpoint {
     /// [`Checkpoint::tensor`] for that line of the program.
     pub(super) fn tensor_at(&self, name: &str, target: impl IntoTarget, site: CallSite) -> Result<Tensor> {
         let (spec, ctx) = (target.into_target(), current());
+        ctx.not_dry("load a tensor").map_err(|e| e.at(site))?;
         let (saved, dtype) = self.find(name).map_err(|e| e.at(site))?;
         if spec.dtype_or(dtype) != dtype {
             return Err(Error::dtype(format!("'{name}' was saved as {dtype}, not as {}", spec.dtype_or(dtype)))

@@ -35,6 +35,7 @@ use std::path::{Path, PathBuf};
 #[track_caller]
 pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let (site, ctx, _quiet) = (CallSite::here(), current(), no_grad());
+    ctx.not_dry("save tensors").map_err(|e| e.at(site))?;
     let mut names = BTreeSet::new();
     if let Some((name, _)) = tensors.iter().find(|(n, _)| !names.insert(*n)) {
         return Err(Error::argument(format!("two tensors have the name '{name}'")).at(site));

@@ -6,7 +6,8 @@
 //!
 //! Whether a gradient is not finite is one answer for the whole job: the sum of the squares of all elements, as clipping
 //! takes it, is infinite or NaN where one element is (or is above 1e19, which is no better), and every rank reads the same
-//! number. That read is the only one; it makes the host wait for backward once per step.
+//! number. That read is the only one; it makes the host wait for backward once per step. In a dry run, which has nothing to
+//! read, gradients count as finite.
 
 use super::Optimizer;
 use super::clip::total_of_squares;
@@ -137,7 +138,9 @@ impl GradScaler {
             self.unscale_(opt)?;
         }
         let finite = match self.squares(opt) {
-            Some(squares) => squares.item()?.is_finite(),
+            Some(squares) if !squares.is_meta() => squares.item()?.is_finite(),
+            // Nothing to read in a dry run: the step is taken.
+            Some(_) => true,
             None => true,
         };
         self.found = Some(self.found.unwrap_or(false) || !finite);
