@@ -29,5 +29,5 @@ pub use call::{Call, IntoValues, Mode, Target};
 pub use convert::{batch_range, box_global, distribute, from_bytes, shard_to_global, to_local};
 pub use custom::apply_custom;
 pub use dispatch::Outputs;
-pub use read::{local_bytes, logical_bytes};
+pub use read::{local_bytes, logical_bytes, logical_bytes_on};
 pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportLine, report, take_receipts};
