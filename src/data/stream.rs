@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 
-/// The batches of a [`Loader`], epoch after epoch. Its state is how many rows of which epoch it has given: after loading it goes
-/// on with the next one, on any number of ranks.
+/// The batches of a [`Loader`], epoch after epoch. Its state is the epoch and the number of rows already returned; a loaded stream
+/// continues with the next batch, on any number of ranks.
 ///
 /// ```
 /// use oflow::data::Loader;
@@ -32,22 +32,22 @@ impl<'a> Stream<'a> {
     pub(super) fn new(loader: &'a Loader) -> Stream<'a> {
         Stream { loader, epoch: 0, batch: 0, rest: None }
     }
-    /// The epoch of the batch that was given last; after its last batch still that one.
+    /// Returns the epoch of the last batch that was returned.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
-    /// Batches of the epoch that were given.
+    /// Returns how many batches of the epoch have been returned.
     pub fn batch(&self) -> usize {
         self.batch
     }
-    /// Whether the epoch is at its end.
+    /// Returns whether the last batch of the epoch has been returned.
     pub fn at_end_of_epoch(&self) -> bool {
         self.batch == self.loader.batches()
     }
-    /// The next batch.
+    /// Returns the next batch: one global tensor per column.
     ///
     /// # Errors
-    /// When the loader has no batch at all, or a batch cannot be made.
+    /// If the loader has no batch, or if a tensor cannot be made.
     #[allow(clippy::should_implement_trait, reason = "it never ends: the `Option` of an iterator would be in the way")]
     pub fn next(&mut self) -> Result<Vec<Tensor>> {
         if self.loader.batches() == 0 {

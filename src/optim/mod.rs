@@ -20,7 +20,7 @@ pub use sgd::{Sgd, SgdOptions};
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// What optimizers have in common.
+/// An algorithm that updates parameters from their gradients.
 ///
 /// ```
 /// use oflow::optim::{Optimizer, Sgd, SgdOptions};
@@ -33,18 +33,18 @@ use crate::tensor::Tensor;
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub trait Optimizer {
-    /// Changes each parameter that has a gradient.
+    /// Updates each parameter that has a gradient, in place.
     ///
     /// # Errors
-    /// When a gradient does not fit its parameter.
+    /// If a gradient has another shape than its parameter.
     fn step(&mut self) -> Result<()>;
-    /// The parameters.
+    /// Returns the parameters, in the order in which they were given.
     fn parameters(&self) -> &[Tensor];
-    /// The learning rate.
+    /// Returns the learning rate.
     fn lr(&self) -> f64;
-    /// Sets the learning rate of the steps to come.
+    /// Sets the learning rate of later steps.
     fn set_lr(&mut self, lr: f64);
-    /// Drops all gradients.
+    /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(|p| p.set_grad(None));
     }
