@@ -40,11 +40,11 @@
 //! | shapes | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`expand`](Tensor::expand), [`slice`](Tensor::slice), [`split`](Tensor::split), [`cat`](functional::cat), [`stack`](functional::stack) |
 //! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`pin_sbp`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
-//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`no_grad`], [`no_sync`], [`apply_custom`] |
+//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`](functional::grad), [`no_grad`], [`no_sync`], [`apply_custom`] |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`] |
-//! | call by name, new ops | [`call`], [`functional::functions`], [`ops::register`] |
+//! | call by name, new ops | [`call`], [`functions`](functional::functions), [`ops::register`] |
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 

@@ -28,7 +28,7 @@ pub struct HeldBox {
     pub at: ShardBox,
 }
 
-/// A piece on its way.
+/// A part of a box that is sent or copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Number of the box that it is taken from.
@@ -41,12 +41,12 @@ pub struct Piece {
     pub at: ShardBox,
 }
 
-/// How boxes become a layout.
+/// A plan that turns boxes held by ranks into a layout.
 #[derive(Clone, Debug)]
 pub struct BoxesPlan {
     /// Logical shape.
     pub shape: Dims,
-    /// The layout that comes of it.
+    /// The layout of the result.
     pub dst: Layout,
     /// By receiver's position, then in the order in which a message holds them.
     pub pieces: Vec<Piece>,

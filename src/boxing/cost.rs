@@ -83,7 +83,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, in order.
+    /// All algorithms, in the order of their numbers.
     pub const ALL: [Algorithm; 7] = [
         Algorithm::AllReduceOnePhase,
         Algorithm::AllReduceTwoPhase,
@@ -99,7 +99,7 @@ impl Algorithm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Starting it, in picoseconds.
+    /// Latency of the step, in picoseconds.
     pub latency_ps: u64,
     /// Each peer of the busiest rank, in picoseconds.
     pub per_peer_ps: u64,
@@ -199,7 +199,7 @@ pub struct Model {
 
 impl Default for Model {
     /// One host; 10 GB/s and 5 µs between processes, 200 GB/s and 10 µs over NVLink, 12.5 GB/s and 30 µs over the network,
-    /// 40 GB/s for copies.
+    /// The fixed constants: 10 GB/s within a host, 40 GB/s for copies.
     fn default() -> Model {
         Model {
             local_ps: 200_000,
@@ -309,7 +309,7 @@ pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usiz
 pub(super) struct Groups {
     /// The slowest link in one of them.
     link: LinkKind,
-    /// The link within a host.
+    /// Returns the kind of link within a host.
     near: LinkKind,
     /// Each of the ways in which a group lies on hosts; none for those that always go the direct way.
     spreads: SmallVec<[Option<Spread>; 1]>,
@@ -337,7 +337,7 @@ impl Groups {
     }
 }
 
-/// A price.
+/// The predicted time of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Price {
     /// The part that does not depend on the bytes.
@@ -350,7 +350,7 @@ impl Price {
         Price { start: 0, bytes: all }
     }
 
-    /// All of it.
+    /// Returns the sum, in picoseconds.
     pub(super) fn total(self) -> u64 {
         self.start.saturating_add(self.bytes)
     }

@@ -20,12 +20,12 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Where a tensor lies and how.
+/// The layout of a tensor: placement and nd-SBP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// The mesh.
+    /// The mesh of ranks.
     pub placement: Placement,
-    /// One SBP per mesh axis.
+    /// One SBP per mesh axis, outermost first.
     pub sbp: NdSbp,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Layout {
 /// How a tensor gets from one layout to another. Prints as text, one step a line.
 #[derive(Debug)]
 pub struct BoxingPlan {
-    /// Logical shape.
+    /// Logical shape of the tensor.
     pub shape: Dims,
     /// Element type.
     pub dtype: DType,
@@ -188,7 +188,7 @@ const MEMO: usize = 4096;
 static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
     Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
 
-/// Plans under one cost model.
+/// Computes boxing plans under one cost model, and caches them.
 ///
 /// [`plan`] is the planner with the fixed default constants; a rank carries boxings out with that of its context, which
 /// knows the measured ones and where the hosts end.
@@ -200,7 +200,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner under that model.
+    /// Makes a planner for a cost model.
     pub fn new(model: Model) -> Planner {
         let mut h = FixedHasher::default();
         model.hash(&mut h);
@@ -212,7 +212,7 @@ impl Planner {
         least(&self.model, shape, dtype.size() as u64, placement, src, dst)
     }
 
-    /// The model.
+    /// Returns the cost model.
     pub fn model(&self) -> &Model {
         &self.model
     }

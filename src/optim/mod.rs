@@ -1,7 +1,7 @@
 //! Optimizers, gradient clipping, loss scaling and learning-rate schedules.
 //!
-//! An optimizer holds handles of the parameters and changes them in place, each rank its shard: state lies as the parameter
-//! does, and a step communicates nothing. Start at [`Optimizer`].
+//! An optimizer holds handles of the parameters and updates them in place. Its state has the layouts of the parameters, so a step
+//! needs no communication. See [`Optimizer`] for an example.
 
 mod adamw;
 mod clip;

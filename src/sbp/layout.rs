@@ -28,7 +28,7 @@ pub fn shard_box(shape: &[usize], placement: &Placement, sbp: &NdSbp, position: 
     b
 }
 
-/// Checks that an nd-SBP can be the layout of such a tensor on that placement.
+/// Checks that an nd-SBP can be the layout of a tensor of this shape and dtype on a placement.
 ///
 /// # Errors
 /// One SBP per mesh axis; split dims exist; bool has no P(sum).
