@@ -146,7 +146,8 @@ impl<'a> LoadState<'a> {
         let read = T::deserialize(value).map_err(|e| {
             // It may be a list of all losses.
             let shown: String = value.to_string().chars().take(80).collect();
-            Error::argument(format!("the saved value '{name}' is {shown}, which is not what is expected")).because(e)
+            Error::argument(format!("the saved value '{name}' is {shown}, which has another type than expected"))
+                .because(e)
         })?;
         self.asked.used.insert(name);
         Ok(Some(read))
@@ -183,7 +184,7 @@ mod tests {
         assert!(from.has("lr") && from.has("0.mean") && !from.has("mean"));
         let e = from.value::<f64>("lr").unwrap_err().to_string();
         assert!(
-            e.starts_with("the saved value 'opt.lr' is \"high\", which is not what is expected: invalid type"),
+            e.starts_with("the saved value 'opt.lr' is \"high\", which has another type than expected: invalid type"),
             "{e}"
         );
         assert_eq!(from.value::<f64>("beta").unwrap(), None);

@@ -207,5 +207,9 @@ fn a_source_tree_that_is_none() {
     folder.write("a.rs", "fn main() {}\n");
     let output = oflaunch(&folder).env("OFLOW_HOME", folder.path()).args(["-n", "1", "a.rs"]).output().unwrap();
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("which OFLOW_HOME names, is none; set OFLOW_HOME to one"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("which OFLOW_HOME names, has no oflow sources; set OFLOW_HOME to one"),
+        "{}",
+        stderr(&output)
+    );
 }

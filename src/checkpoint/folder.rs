@@ -146,7 +146,10 @@ pub fn lock(dir: &Path) -> Result<File> {
         Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
             .help("give each job a folder of its own, or end the other job")),
         Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
-            tracing::warn!("{} is on a file system without locks: see to it that one job writes there", dir.display());
+            tracing::warn!(
+                "{} is on a file system without locks: make sure that only one job writes there",
+                dir.display()
+            );
             Ok(file)
         }
         Err(e) => Err(failed("lock", &path)(e.into())),

@@ -295,7 +295,7 @@ impl CheckpointManager {
         let prints = meeting.agree("begin_checkpoint", mine).map_err(|e| explain(step, e))?;
         if let Some(rank) = prints.iter().position(|p| *p != prints[0]) {
             return Err(Error::argument(format!(
-                "ranks 0 and {rank} save different things or steps (step {step} here)"
+                "ranks 0 and {rank} save different state or steps (step {step} here)"
             ))
             .help("all ranks save the same step, with the same sections, names, shapes and layouts"));
         }
@@ -364,7 +364,7 @@ fn spec_of(ctx: &RankCtx, name: String, t: &Tensor) -> Result<(TensorSpec, Tenso
         None if ctx.world() == 1 => (Placement::of_world(t.device(), 1)?, NdSbp::broadcast(1)),
         None => {
             return Err(Error::argument(format!(
-                "'{name}' is a local tensor: in a world of {} nobody knows which rank's is meant",
+                "'{name}' is a local tensor: in a world of {} ranks each has another one",
                 ctx.world()
             ))
             .help("make it global with `to_global((&placement, sbp))`"));
@@ -427,7 +427,7 @@ impl Job {
         if self.keep > 0
             && let Err(e) = folder::retain(&self.dir, self.keep)
         {
-            tracing::warn!("old checkpoints stay: {e}");
+            tracing::warn!("old checkpoints could not be deleted: {e}");
         }
         Ok(())
     }

@@ -107,7 +107,7 @@ impl Checkpoint {
         match path.file_name().and_then(|n| n.to_str()) {
             Some(name) if name.ends_with(".index.json") => open(from_index(path)?, parent, None),
             Some(name) => open(from_files(parent, &[name.to_string()])?, parent, None),
-            None => Err(Error::storage(format!("{} is no file and no folder", path.display()))),
+            None => Err(Error::storage(format!("{} is neither a file nor a folder", path.display()))),
         }
     }
 

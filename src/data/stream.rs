@@ -81,24 +81,26 @@ impl Stateful for Stream<'_> {
         let Some(epoch) = from.value("epoch")? else { return Ok(()) };
         let row: usize = from.value("row")?.unwrap_or(0);
         let (was_rows, was_seed): (usize, Option<u64>) = from.value("order")?.unwrap_or((rows, seed));
-        let way_out = "load without the data, to begin at its start, or give the loader what it was given";
+        let way_out =
+            "load without this section to start at the first row, or make the loader with the same rows and seed";
         if (was_rows, was_seed) != (rows, seed) {
             let show = |rows: usize, seed: Option<u64>| match seed {
                 Some(s) => format!("{rows} rows shuffled by seed {s}"),
                 None => format!("{rows} rows in their order"),
             };
             let (was, is) = (show(was_rows, was_seed), show(rows, seed));
-            return Err(
-                Error::argument(format!("the place in the data was saved for {was}; here are {is}")).help(way_out)
-            );
+            return Err(Error::argument(format!("the position in the data was saved for {was}; this loader has {is}"))
+                .help(way_out));
         }
         let batch = if row >= rows || self.loader.batches() * size <= row {
             self.loader.batches()
         } else if row.is_multiple_of(size) {
             row / size
         } else {
-            return Err(Error::argument(format!("the data stood at row {row}, where no batch of {size} rows begins"))
-                .help(way_out));
+            return Err(Error::argument(format!(
+                "the saved position is row {row}, at which no batch of {size} rows begins"
+            ))
+            .help(way_out));
         };
         (self.epoch, self.batch, self.rest) = (epoch, batch, None);
         Ok(())

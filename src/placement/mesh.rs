@@ -96,15 +96,17 @@ impl Placement {
         dims: SmallVec<[usize; 4]>,
         names: SmallVec<[Option<String>; 4]>,
     ) -> Result<Placement> {
-        let count: usize = dims.iter().product();
-        if count != ranks.len() || ranks.is_empty() || dims.is_empty() {
-            return Err(Error::placement(format!("a mesh of sizes {dims:?} does not hold {} ranks", ranks.len()))
+        let count = dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        if count != Some(ranks.len()) || ranks.is_empty() || dims.is_empty() {
+            let needs = count.map_or("too many".to_string(), |n| n.to_string());
+            let message = format!("a {dims:?} mesh needs {needs} ranks; this placement has {}", ranks.len());
+            return Err(Error::placement(message)
                 .help("the product of the mesh sizes must be the number of ranks, and at least 1"));
         }
         let mut sorted = ranks.clone();
         sorted.sort_unstable();
         if let Some(w) = sorted.windows(2).find(|w| w[0] == w[1]) {
-            return Err(Error::placement(format!("rank {} stands twice in the placement", w[0])));
+            return Err(Error::placement(format!("rank {} is in the placement twice", w[0])));
         }
         for (i, n) in names.iter().enumerate() {
             if n.is_some() && names[..i].contains(n) {
@@ -313,7 +315,10 @@ mod tests {
     #[test]
     fn wrong_meshes_are_errors() {
         let w = Placement::of_world(Device::Cpu, 4).unwrap();
-        assert!(w.mesh(&[("a", 3)]).unwrap_err().to_string().contains("does not hold 4 ranks"));
+        assert!(
+            w.mesh(&[("a", 3)]).unwrap_err().to_string().contains("a [3] mesh needs 3 ranks; this placement has 4")
+        );
+        assert!(w.mesh(&[("a", usize::MAX), ("b", 2)]).unwrap_err().to_string().contains("needs too many ranks"));
         assert!(Placement::new(Device::Cpu, &[0, 0], &[2]).is_err());
         assert!(w.mesh(&[("a", 2), ("a", 2)]).is_err());
         assert!(w.slice("tp", 0).unwrap_err().to_string().contains("no axis named 'tp'"));

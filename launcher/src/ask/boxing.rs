@@ -54,7 +54,7 @@ pub fn arguments(command: Command) -> Command {
                 .value_name("SBP")
                 .help("nd-SBP to box the tensor to"),
         )
-        .arg(super::mesh_argument("Mesh that it lies on, e.g. dp=4,tp=8"))
+        .arg(super::mesh_argument("Mesh of the tensor, e.g. dp=4,tp=8"))
         .arg(
             Arg::new("to-mesh")
                 .long("to-mesh")

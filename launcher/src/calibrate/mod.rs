@@ -165,7 +165,7 @@ fn table(c: &Calibration, quality: &[Quality]) -> String {
         );
     }
     if c.nproc == 1 {
-        text += "  one rank has nobody to talk to: communication keeps the default constants\n";
+        text += "  with one rank only copies are measured: communication keeps the default constants\n";
     }
     text
 }
