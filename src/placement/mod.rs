@@ -4,7 +4,6 @@
 //! a rank holds.
 
 mod mesh;
-mod split;
 
 pub use mesh::{AxisRef, Device, MeshAxis, Placement, Rank};
-pub use split::shard_range;
+pub use oflow_base::shard_range;
