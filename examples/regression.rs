@@ -29,7 +29,7 @@ fn main() -> Result<()> {
 
     let (w, b) = (w.item()?, b.item()?); // every rank must take part in a read
     if world.rank() == 0 {
-        println!("y = {w:.2} x + {b:.2} on {mesh}");
+        println!("y = {w:.2} x {b:+.2} on {mesh}");
     }
     assert!((w - 3.0).abs() < 0.05 && (b + 1.0).abs() < 0.05, "expected 3 and -1, found {w} and {b}");
     Ok(())
