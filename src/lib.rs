@@ -34,13 +34,13 @@
 //! | make tensors | [`zeros`](functional::zeros), [`ones`](functional::ones), [`full`](functional::full), [`arange`](functional::arange), [`from_vec`](functional::from_vec) |
 //! | random tensors | [`rand`](functional::rand), [`randn`](functional::randn), [`randint`](functional::randint), [`bernoulli`](functional::bernoulli), [`manual_seed`] |
 //! | elementwise | [`add`](Tensor::add), [`mul`](Tensor::mul), [`exp`](Tensor::exp), [`relu`](Tensor::relu), [`gelu`](Tensor::gelu), [`cast`](Tensor::cast), [`where_`](functional::where_); the operators `+ - * /` |
-//! | reductions | [`sum`](Tensor::sum), [`mean`](Tensor::mean), [`max`](Tensor::max), [`var`](Tensor::var), [`argmax`](Tensor::argmax), [`cumsum`](Tensor::cumsum) |
+//! | reductions | [`sum`](Tensor::sum), [`mean`](Tensor::mean), [`amax`](Tensor::amax), [`var`](Tensor::var), [`argmax`](Tensor::argmax), [`cumsum`](Tensor::cumsum) |
 //! | products | [`matmul`](Tensor::matmul), [`matmul_t`](Tensor::matmul_t), [`linear`](Tensor::linear), [`attention`](Tensor::attention) |
 //! | networks | [`softmax`](Tensor::softmax), [`layer_norm`](Tensor::layer_norm), [`embedding`](Tensor::embedding), [`cross_entropy`](Tensor::cross_entropy), [`dropout`](Tensor::dropout); modules in [`nn`] |
 //! | shapes | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`expand`](Tensor::expand), [`slice`](Tensor::slice), [`split`](Tensor::split), [`cat`](functional::cat), [`stack`](functional::stack) |
 //! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`pin_sbp`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
-//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`](functional::grad), [`no_grad`], [`no_sync`], [`apply_custom`] |
+//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`no_grad`], [`no_sync`], [`apply_custom`] |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`] |

@@ -1,4 +1,4 @@
-//! The functions of oflow: methods of [`Tensor`](crate::Tensor), factories, and a table of all functions by name.
+//! The functions of oflow: methods of [`Tensor`], factories, and a table of all functions by name.
 //!
 //! The [landing page](crate#functions-by-subject) lists them by subject. [`call`] calls a function by name, [`functions`] lists the
 //! table, [`register_function`] adds to it. A function calls one or several ops: it chooses among them by its arguments, fills in
