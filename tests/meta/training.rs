@@ -123,7 +123,7 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     };
     loss.backward()?;
     opt.step()?;
-    let mut all = format!("{loss}\n");
+    let mut all = format!("{loss:?}\n");
     for (name, p) in model.named_parameters() {
         all += &format!("{name} {p} {}\n", p.grad().expect("a gradient"));
     }
