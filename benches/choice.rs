@@ -84,9 +84,7 @@ const CALLS: &[(&str, Call)] = &[
         "add, 6 dims, [2, 2, 2, 2]",
         Call {
             op: "add",
-            inputs: |n| {
-                vec![(many_dims(6, n), "[S(0), S(1), P, B]"), (many_dims(6, n), "[B, S(2), S(1), S(0)]")]
-            },
+            inputs: |n| vec![(many_dims(6, n), "[S(0), S(1), P, B]"), (many_dims(6, n), "[B, S(2), S(1), S(0)]")],
             mesh: &[2, 2, 2, 2],
         },
     ),

@@ -182,8 +182,7 @@ impl<'a> Search<'a> {
         if one
             && mesh.memory.is_none()
             && let Some(step) = self.one_step(&best)
-            && step.cost_ps
-                <= floor.several_steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element)
+            && step.cost_ps <= floor.several_steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element)
         {
             return Some(vec![step]);
         }

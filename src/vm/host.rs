@@ -19,19 +19,14 @@ pub(super) struct HostStreams {
 }
 
 impl HostStreams {
-    pub(super) fn new(
-        mode: VmMode,
-        memory: &Allocator,
-        comm: Option<Arc<dyn Communicator>>,
-    ) -> Result<HostStreams> {
+    pub(super) fn new(mode: VmMode, memory: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<HostStreams> {
         let start = |name, delays| StreamThread::start(name, memory.clone(), comm.clone(), delays);
         let threads = match mode {
             VmMode::Inline => vec![],
             VmMode::CommThread => vec![start("comm", None)?],
-            VmMode::Async { delay_us, seed } => vec![
-                start("comm", Some((delay_us, seed)))?,
-                start("compute", Some((delay_us, seed ^ 0x9e37)))?,
-            ],
+            VmMode::Async { delay_us, seed } => {
+                vec![start("comm", Some((delay_us, seed)))?, start("compute", Some((delay_us, seed ^ 0x9e37)))?]
+            }
         };
         Ok(HostStreams { mode, comm, memory: memory.clone(), threads, waits: Mutex::new(Waits::default()) })
     }

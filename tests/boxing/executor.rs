@@ -37,7 +37,8 @@ fn check(world: usize, cases: &[Case]) {
                 room(&mut to, c.dtype, &size)
             });
             let before = comm.traffic().bytes_sent;
-            execute(&plan, (&comm, crate::memory()), &tag(i), src.as_ref(), dst.as_ref()).unwrap_or_else(|e| panic!("{plan}{e}"));
+            execute(&plan, (&comm, crate::memory()), &tag(i), src.as_ref(), dst.as_ref())
+                .unwrap_or_else(|e| panic!("{plan}{e}"));
             results.push((to.bytes(len).to_vec(), comm.traffic().bytes_sent - before));
         }
         results

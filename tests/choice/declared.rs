@@ -119,11 +119,7 @@ fn a_dim_that_a_tensor_does_not_have_is_an_error_that_names_op_row_and_dim() {
     );
     // What the declaration alone shows is refused when it is registered.
     for (name, change, expected) in [
-        (
-            "bad_row",
-            (|o| o.signatures(&["S(0)"])) as fn(OpDef) -> OpDef,
-            "op bad_row: signature 'S(0)' has no '->'",
-        ),
+        ("bad_row", (|o| o.signatures(&["S(0)"])) as fn(OpDef) -> OpDef, "op bad_row: signature 'S(0)' has no '->'"),
         (
             "bad_count",
             |o| o.signatures(&["S(0), B -> S(0)"]),

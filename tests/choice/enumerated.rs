@@ -213,7 +213,8 @@ fn random_question(op: &str, inputs: usize, dims: usize, mesh: &[usize], seed: u
     let grad = |i: u64| if mix(&[seed, 50 + i]).is_multiple_of(3) { " grad" } else { "" };
     let of = |i: u64| format!("f32[{}] {}{}", shape.join(","), layout(i, false), grad(i));
     let mesh_text: Vec<String> = mesh.iter().map(usize::to_string).collect();
-    let asking = if mix(&[seed, 90]).is_multiple_of(4) { format!(" asking {}", layout(91, true)) } else { String::new() };
+    let asking =
+        if mix(&[seed, 90]).is_multiple_of(4) { format!(" asking {}", layout(91, true)) } else { String::new() };
     let inputs: Vec<String> = (0..inputs as u64).map(of).collect();
     Question::parse(&format!("{op} {} on {}{asking}", inputs.join(", "), mesh_text.join(",")))
 }
@@ -226,7 +227,8 @@ fn the_search_agrees_on_many_axes_and_dims() {
     {
         for (k, (op, inputs)) in [("relu", 1), ("add", 2), ("mul", 2)].into_iter().enumerate() {
             for round in 0..rounds {
-                let q = random_question(op, inputs, dims, mesh, mix(&[k as u64, dims as u64, mesh.len() as u64, round]));
+                let q =
+                    random_question(op, inputs, dims, mesh, mix(&[k as u64, dims as u64, mesh.len() as u64, round]));
                 let all = q.candidates().unwrap();
                 let choice = q.choice().unwrap();
                 let want = best(&q, &all).unwrap();

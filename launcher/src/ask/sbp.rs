@@ -3,7 +3,9 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::sync::Arc;
 
-use oflow::boxing::{BoxingPlan, Candidate, Choice, ChoiceInput, Layout, Planner, Unproven, candidates, choose, price, signatures};
+use oflow::boxing::{
+    BoxingPlan, Candidate, Choice, ChoiceInput, Layout, Planner, Unproven, candidates, choose, price, signatures,
+};
 use oflow::ops::{NdSignature, TensorType, find};
 use oflow::placement::Placement;
 use oflow::sbp::NdSbp;

@@ -14,15 +14,15 @@ mod prices;
 mod search;
 mod space;
 
-use super::dry::price_lowering;
 use super::bound::least;
+use super::dry::price_lowering;
 use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout};
-use smallvec::SmallVec;
 use search::Found;
+use smallvec::SmallVec;
 use space::Space;
 
 /// What a choice is made from.

@@ -54,7 +54,8 @@ enum Known {
 impl<'a> Prices<'a> {
     pub(super) fn new(c: &'a ChoiceInput<'a>, space: &'a Space) -> Prices<'a> {
         let floor = Floor::new(&Model::default(), c.placement.device());
-        let mut prices = Prices { c, space, floor, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()), priced: Cell::new(0) };
+        let mut prices =
+            Prices { c, space, floor, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()), priced: Cell::new(0) };
         for i in 0..c.sbps.len() {
             if c.sbps[i].is_some() && c.infer.inputs[i].is_some() && !prices.joins(i) {
                 prices.add(Of::Input(i));

@@ -5,9 +5,9 @@
 //! A search looks at so many nodes at most. One that has not ended by then takes the best candidate that it knows, and says
 //! what any costs at least.
 
-use super::{ChoiceInput, Unproven};
 use super::prices::Prices;
 use super::space::{Leaf, Space};
+use super::{ChoiceInput, Unproven};
 use crate::boxing::dry::{LEAST_LOWERING, price_lowering};
 use crate::error::Result;
 use crate::ops::NdSignature;
