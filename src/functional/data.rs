@@ -57,7 +57,7 @@ impl Tensor {
     pub fn item(&self) -> Result<f64> {
         let site = CallSite::here();
         if self.numel() != 1 {
-            return Err(Error::shape(format!("item() of {self}, which has {} elements", self.numel()))
+            return Err(Error::shape(format!("item() of {self:?}, which has {} elements", self.numel()))
                 .at(site)
                 .help("reduce it first, or use `to_vec`"));
         }
@@ -86,7 +86,7 @@ impl Tensor {
         if T::DTYPE == self.dtype() {
             return Ok(());
         }
-        Err(Error::dtype(format!("{self} cannot be read as {}", T::DTYPE))
+        Err(Error::dtype(format!("{self:?} cannot be read as {}", T::DTYPE))
             .at(site)
             .help("convert it with `.cast(dtype)`, or use `to_f64_vec`"))
     }

@@ -144,6 +144,8 @@ pub struct OpDef {
     pub derivatives: Vec<(usize, Expr)>,
     /// 1-d signatures (all-B is always added, last).
     pub sbp: SbpRule,
+    /// Signatures that were added to the registered op.
+    pub(super) sbp_added: Vec<SbpFn>,
     /// More nd-signatures than the product of 1-d ones.
     pub nd_extra: Option<NdSbpFn>,
     /// Replaces everything.
@@ -184,6 +186,7 @@ impl OpDef {
             expr: None,
             derivatives: vec![],
             sbp: SbpRule::default(),
+            sbp_added: vec![],
             nd_extra: None,
             nd_infer: None,
             nd_valid: None,
@@ -465,6 +468,9 @@ impl OpDef {
             SbpRule::Signatures(rows) => rows.iter().map(|r| r.parse()).collect::<Result<_>>()?,
             SbpRule::Fn(f) => f(ctx)?,
         };
+        for more in &self.sbp_added {
+            found.extend(more(ctx)?);
+        }
         for (i, l) in self.lowerings.iter().enumerate() {
             found.extend((l.sbp)(ctx)?.into_iter().map(|s| s.lowered(i as u8)));
         }
