@@ -33,8 +33,7 @@ impl DeviceRt {
             Device::Cuda => gpu_memory(),
         };
         let alloc = Allocator::dry(device, origin, options);
-        let scratch = (device == Device::Cuda).then(|| alloc.clone());
-        DeviceRt { alloc, vm: Vm::dry(rank, scratch) }
+        DeviceRt { vm: Vm::dry(rank, device, &alloc), alloc }
     }
 }
 
@@ -90,8 +89,8 @@ impl RankCtx {
         if let Some(control) = &control {
             control.watch(recorder.clone(), &comm);
         }
-        let cpu =
-            DeviceRt { alloc: Allocator::cpu(AllocatorOptions::default()), vm: Vm::new(mode, Some(comm.clone()))? };
+        let alloc = Allocator::cpu(AllocatorOptions::default());
+        let cpu = DeviceRt { vm: Vm::new(mode, &alloc, Some(comm.clone()))?, alloc };
         Ok(Self::build((rank, world, local_rank), Origin::DATA, recorder, Some(comm), control, planner, cpu))
     }
 
@@ -192,8 +191,8 @@ impl RankCtx {
             Device::Cpu | Device::Async => {
                 let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
-                let vm = Vm::new(mode, self.comm.clone())?;
-                DeviceRt { alloc: Allocator::host(Device::Async, options), vm }
+                let alloc = Allocator::host(Device::Async, options);
+                DeviceRt { vm: Vm::new(mode, &alloc, self.comm.clone())?, alloc }
             }
         };
         Ok(slot.get_or_init(|| opened))
@@ -207,7 +206,7 @@ impl RankCtx {
         let count = probe().check().map_err(not_here)?.len();
         let gpu = Gpu::open(self.local_rank % count)?;
         let alloc = Allocator::cuda(gpu.clone(), gpu_memory());
-        let vm = Vm::cuda(&gpu, &alloc, self.comm.clone())?;
+        let vm = Vm::cuda(&gpu, &alloc, &self.cpu.alloc, self.comm.clone())?;
         Ok(DeviceRt { alloc, vm })
     }
 
@@ -339,11 +338,11 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            let vm = match Vm::new(VmMode::Inline, None) {
+            let (alloc, recorder) = (Allocator::cpu(AllocatorOptions::default()), Arc::new(Recorder::new(0, 1, None)));
+            let vm = match Vm::new(VmMode::Inline, &alloc, None) {
                 Ok(vm) => vm,
                 Err(e) => unreachable!("{e}"),
             };
-            let (alloc, recorder) = (Allocator::cpu(AllocatorOptions::default()), Arc::new(Recorder::new(0, 1, None)));
             RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), DeviceRt { alloc, vm })
         })
         .clone()
@@ -378,7 +377,8 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
 }
 
-/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once.
+/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once. What a boxing takes
+/// between its steps counts while it runs.
 ///
 /// ```
 /// use oflow::prelude::*;

@@ -29,6 +29,7 @@ pub use instruction::{
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
+use crate::placement::Device;
 use cuda::CudaStreams;
 use dry::DryStreams;
 use host::HostStreams;
@@ -89,20 +90,26 @@ enum Streams {
 }
 
 impl Vm {
-    /// Streams of this process in that mode, with the rank's communicator.
-    pub fn new(mode: VmMode, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        Ok(Vm::over(Streams::Host(HostStreams::new(mode, comm)?)))
+    /// Streams of this process in that mode, with the allocator of the device's memory, from which boxings take what they need
+    /// between their steps, and the rank's communicator.
+    pub fn new(mode: VmMode, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
+        Ok(Vm::over(Streams::Host(HostStreams::new(mode, alloc, comm)?)))
     }
 
-    /// Streams of a GPU, with the allocator of its memory and the rank's communicator.
-    pub fn cuda(gpu: &Arc<Gpu>, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, comm)?)))
+    /// Streams of a GPU, with the allocators of its memory and of the host's, and the rank's communicator.
+    pub fn cuda(
+        gpu: &Arc<Gpu>,
+        alloc: &Allocator,
+        host: &Allocator,
+        comm: Option<Arc<dyn Communicator>>,
+    ) -> Result<Vm> {
+        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, host, comm)?)))
     }
 
-    /// Streams of a dry run of that rank: instructions are counted, nothing is executed, and no storage has bytes. `scratch`
-    /// counts what boxings take between their steps, on devices where the allocator gives it.
-    pub(crate) fn dry(rank: usize, scratch: Option<Allocator>) -> Vm {
-        Vm::over(Streams::Dry(DryStreams::new(rank, scratch)))
+    /// Streams of a dry run of that rank: instructions are counted, nothing is executed, and no storage has bytes. `alloc`
+    /// counts what boxings take between their steps.
+    pub(crate) fn dry(rank: usize, device: Device, alloc: &Allocator) -> Vm {
+        Vm::over(Streams::Dry(DryStreams::new(rank, device, alloc)))
     }
 
     fn over(streams: Streams) -> Vm {

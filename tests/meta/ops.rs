@@ -5,7 +5,7 @@ use super::common::sample::{derive_all, variants};
 use super::common::{Sample, mix, seed};
 use super::{same, told};
 use oflow::functional::IntoTarget;
-use oflow::interpreter::{self, Call, Target, dispatch};
+use oflow::interpreter::{self, Call, Target};
 use oflow::ops::{Op, TensorType};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, check_layout};
@@ -43,16 +43,8 @@ fn one(op: &'static Op, sample: &Sample, mesh: &Placement, seed: u64) -> Result<
     let out = sample.infer(op)?;
     let target =
         Target::Global(mesh.clone(), out.first().map_or(NdSbp::broadcast(mesh.axes()), |t| layout(t, mesh, seed)));
-    let outs = dispatch(Call {
-        op,
-        inputs: &refs,
-        attrs,
-        runtime,
-        target: refs.is_empty().then_some(&target),
-        given: None,
-        recording: false,
-        site: CallSite::here(),
-    })?;
+    let target = refs.is_empty().then_some(&target);
+    let outs = Call::new(op, &refs).attrs(attrs).runtime(runtime).target(target).run()?;
     let mut kept: Vec<(String, Tensor)> = outs.iter().map(|t| ("output".into(), t.clone())).collect();
     let floats: Vec<Tensor> = differentiable_outputs(op, &outs).cloned().collect();
     let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();

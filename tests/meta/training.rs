@@ -123,9 +123,9 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     };
     loss.backward()?;
     opt.step()?;
-    let mut all = format!("{loss}\n");
+    let mut all = format!("{loss:?}\n");
     for (name, p) in model.named_parameters() {
-        all += &format!("{name} {p} {}\n", p.grad().expect("a gradient"));
+        all += &format!("{name} {p:?} {:?}\n", p.grad().expect("a gradient"));
     }
     for r in oflow::take_receipts() {
         all += &format!("{r} {:?}\n", r.predicted);
