@@ -53,7 +53,7 @@ fn train(job: Job, steps: usize) -> Result<Vec<String>> {
             }
             None => loss.backward()?,
         }
-        kept.push((format!("norm {step}"), clip_grad_norm(&model.parameters(), 1.0)?));
+        kept.push((format!("norm {step}"), clip_grad_norm(model.parameters(), 1.0)?));
         match &mut scaler {
             Some(s) => {
                 assert!(s.step(&mut opt)?);
