@@ -5,7 +5,7 @@ use super::recorded::Recorded;
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::flight::{OpText, Recorder};
-use crate::control::{ControlClient, FLIGHT_VARIABLE};
+use crate::control::{CHECK_VARIABLE, ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
 use crate::memory::{Allocator, AllocatorOptions, MemoryStats, Origin};
 use crate::placement::Device;
@@ -33,7 +33,8 @@ impl DeviceRt {
             Device::Cuda => gpu_memory(),
         };
         let alloc = Allocator::dry(device, origin, options);
-        DeviceRt { vm: Vm::dry(rank, device, &alloc), alloc }
+        let vm = Vm::dry(rank, &alloc);
+        DeviceRt { alloc, vm }
     }
 }
 
@@ -57,6 +58,8 @@ pub struct RankCtx {
     test: OnceLock<DeviceRt>,
     cuda: OnceLock<DeviceRt>,
     local_rank: usize,
+    /// Whether the dispatch stream covers the data of tensors made from values.
+    checks_data: bool,
     /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
     recorder: Arc<Recorder>,
     global_rng: Mutex<Generator>,
@@ -90,7 +93,8 @@ impl RankCtx {
             control.watch(recorder.clone(), &comm);
         }
         let alloc = Allocator::cpu(AllocatorOptions::default());
-        let cpu = DeviceRt { vm: Vm::new(mode, &alloc, Some(comm.clone()))?, alloc };
+        let vm = Vm::new(mode, &alloc, Some(comm.clone()))?;
+        let cpu = DeviceRt { alloc, vm };
         Ok(Self::build((rank, world, local_rank), Origin::DATA, recorder, Some(comm), control, planner, cpu))
     }
 
@@ -123,6 +127,7 @@ impl RankCtx {
             test: OnceLock::new(),
             cuda: OnceLock::new(),
             local_rank,
+            checks_data: std::env::var(CHECK_VARIABLE).is_ok_and(|v| v == "1"),
             recorder,
             global_rng: Mutex::new(Generator::new(0)),
             local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
@@ -165,6 +170,10 @@ impl RankCtx {
         self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
     }
+    /// Whether the dispatch stream covers the data of tensors made from values (`OFLOW_CHECK=1`).
+    pub(crate) fn checks_data(&self) -> bool {
+        self.checks_data
+    }
     /// Plans boxings under the cost model of the job: the measured one where there is one, the same on every rank.
     pub fn planner(&self) -> &Planner {
         &self.planner
@@ -192,7 +201,8 @@ impl RankCtx {
                 let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
                 let alloc = Allocator::host(Device::Async, options);
-                DeviceRt { vm: Vm::new(mode, &alloc, self.comm.clone())?, alloc }
+                let vm = Vm::new(mode, &alloc, self.comm.clone())?;
+                DeviceRt { alloc, vm }
             }
         };
         Ok(slot.get_or_init(|| opened))
@@ -338,11 +348,12 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            let (alloc, recorder) = (Allocator::cpu(AllocatorOptions::default()), Arc::new(Recorder::new(0, 1, None)));
+            let alloc = Allocator::cpu(AllocatorOptions::default());
             let vm = match Vm::new(VmMode::Inline, &alloc, None) {
                 Ok(vm) => vm,
                 Err(e) => unreachable!("{e}"),
             };
+            let recorder = Arc::new(Recorder::new(0, 1, None));
             RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), DeviceRt { alloc, vm })
         })
         .clone()

@@ -1,6 +1,7 @@
 //! The handle: an `Arc` that returns to a per-thread pool, so that making and dropping tensors allocates nothing when warm.
 
 use super::edge::{Edge, LeafSlot};
+use super::forms::Forms;
 use super::local::LocalTensor;
 use super::types::GlobalRef;
 use crate::context::origin_here;
@@ -9,8 +10,7 @@ use crate::memory::Origin;
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
-use oflow_kernels::DType;
-use smallvec::SmallVec;
+use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,8 +33,8 @@ pub(crate) struct Inner {
     origin: Origin,
     requires_grad: AtomicBool,
     edge: Mutex<Edge>,
-    /// Boxed forms by type id with the storage version they were made from.
-    pub(crate) boxed: Mutex<SmallVec<[(u64, u64, Tensor); 1]>>,
+    /// Boxed forms and casts.
+    pub(crate) boxed: Mutex<Forms>,
 }
 
 /// A tensor. Cloning shares it; it is `Send` and `Sync`; dropping needs no context.
@@ -79,7 +79,7 @@ impl Drop for Tensor {
 
 impl Inner {
     fn clear(&mut self) {
-        self.body = Body::Lazy(TensorType { shape: SmallVec::new(), dtype: DType::F32 });
+        self.body = Body::Lazy(TensorType { shape: Dims::new(), dtype: DType::F32 });
         *self.requires_grad.get_mut() = false;
         *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
         self.boxed.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
@@ -101,7 +101,7 @@ impl Tensor {
             origin,
             requires_grad: AtomicBool::new(false),
             edge: Mutex::new(Edge::None),
-            boxed: Mutex::new(SmallVec::new()),
+            boxed: Mutex::default(),
         })))
     }
     /// A local tensor.
@@ -294,18 +294,20 @@ impl Tensor {
         }
         Ok(self)
     }
-    /// Notes that at `site` a module put another tensor in this leaf's place. Gradients so far are dropped.
-    pub(crate) fn replaced_at(&self, site: CallSite) {
+    /// Notes that at `site` a module put `new` in this leaf's place. Gradients so far are dropped.
+    pub(crate) fn replaced_by(&self, new: &Tensor, site: CallSite) {
         if let Edge::Leaf(slot) = self.edge() {
-            // The first place is the one that an optimizer missed.
-            let _ = slot.replaced.set(site);
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
             *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+        if let Edge::Leaf(slot) = new.edge() {
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = None;
         }
     }
     /// Where a module put another tensor in this leaf's place, if one did.
     pub(crate) fn replaced(&self) -> Option<CallSite> {
         match self.edge() {
-            Edge::Leaf(slot) => slot.replaced.get().copied(),
+            Edge::Leaf(slot) => *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()),
             _ => None,
         }
     }

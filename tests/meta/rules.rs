@@ -164,7 +164,7 @@ fn in_and_out(world: &World) -> Result<Vec<String>> {
         all.push(if some.ranks().contains(&world.rank()) { moved.to_local()? } else { moved });
     }
     let there = value.to_device(Device::Async)?;
-    all.extend([there.to_device(Device::Cpu)?.permute([1, 0])?.reshape([3, 8])?, there]);
+    all.extend([there.to_device(Device::Cpu)?.permute(&[1, 0])?.reshape([3, 8])?, there]);
     world.barrier()?;
     let named: Vec<(String, Tensor)> = all.into_iter().map(|t| ("tensor".into(), t)).collect();
     told(Device::Cpu, &named)
