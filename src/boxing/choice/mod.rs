@@ -20,7 +20,7 @@ use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
 use crate::placement::Placement;
-use crate::sbp::{NdSbp, Sbp, check_layout, dual_of};
+use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
 use search::Found;
 use smallvec::SmallVec;
 use space::Space;
