@@ -244,7 +244,8 @@ fn derivatives_between_placements_equal_finite_differences() {
     world(4, |_, _| {
         let place = |ranks: &[usize], dims: &[usize]| Placement::new(Device::Cpu, ranks, dims);
         let front = place(&[0, 1], &[2])?;
-        for other in [place(&[1, 2], &[2])?, place(&[3, 2], &[2])?, place(&[2], &[1])?, place(&[3, 1, 0, 2], &[2, 2])?] {
+        for other in [place(&[1, 2], &[2])?, place(&[3, 2], &[2])?, place(&[2], &[1])?, place(&[3, 1, 0, 2], &[2, 2])?]
+        {
             for (i, src) in layouts(1).iter().enumerate() {
                 for (k, dst) in layouts(other.axes()).iter().enumerate().filter(|(k, _)| (i + k) % 3 == 0) {
                     let stated = (k % 2 == 1).then(|| layouts(1)[(i + k) % 4].clone());
@@ -310,7 +311,8 @@ fn check_ways_in_and_out(mesh: &Placement, rank: usize, sbp: &NdSbp) -> Result<(
         let local_leaf = |v: &[f64]| from_vec(v.to_vec(), shape, Device::Cpu);
         let local_along = |g: &Tensor, v: &[f64]| same(&g.mul(&local_leaf(v)?)?.sum(())?, mesh);
         for to in layouts(mesh.axes()) {
-            let value = |l: &Tensor| distribute(&l.square()?, (mesh, &to))?.mul(&distribute(l, (mesh, &whole))?)?.sum(());
+            let value =
+                |l: &Tensor| distribute(&l.square()?, (mesh, &to))?.mul(&distribute(l, (mesh, &whole))?)?.sum(());
             let p = Program { leaf: &local_leaf, value: &value, along: &local_along };
             p.check(&format!("distribute as {to}"), n, 3)?;
         }

@@ -154,7 +154,9 @@ impl Call<'_> {
         for a in &self.attrs {
             match a {
                 AttrValue::Placement(p) => on = Some(p.to_string()),
-                AttrValue::NdSbp(_) | AttrValue::Device(_) if self.attr("sbp").or(self.attr("device")).ok() == Some(a) => {
+                AttrValue::NdSbp(_) | AttrValue::Device(_)
+                    if self.attr("sbp").or(self.attr("device")).ok() == Some(a) =>
+                {
                     parts.push(a.to_string());
                 }
                 _ => {}

@@ -100,13 +100,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
 }
 
 /// Records a user's function, whose backward is the user's code.
-pub(super) fn record_custom(
-    op: &'static Op,
-    inputs: &[&Tensor],
-    outs: &[Tensor],
-    site: CallSite,
-    custom: Custom,
-) {
+pub(super) fn record_custom(op: &'static Op, inputs: &[&Tensor], outs: &[Tensor], site: CallSite, custom: Custom) {
     let node = Arc::new(Node {
         ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
         op,

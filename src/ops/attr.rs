@@ -199,11 +199,7 @@ impl AttrKind {
             }
             AttrKind::Device => AttrValue::Device(t.parse()?),
             AttrKind::NdSbp => AttrValue::NdSbp(t.parse()?),
-            AttrKind::Bytes
-            | AttrKind::Placement
-            | AttrKind::IntLists
-            | AttrKind::Placements
-            | AttrKind::NdSbps => {
+            AttrKind::Bytes | AttrKind::Placement | AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps => {
                 return Err(Error::parse(format!("values of type {} have no text form", self.name())));
             }
         })

@@ -187,8 +187,10 @@ fn sweep(ops: &[&'static Op], meshes: &[&[usize]], most: usize, rounds: u64) -> 
 #[test]
 fn the_search_agrees_with_pricing_everything() {
     crate::common::sample::derive_all();
-    let ops: Vec<&'static Op> =
-        oflow::ops::all().into_iter().filter(|o| !o.sig.inputs.is_empty() && o.domain == "oflow" && computes(o)).collect();
+    let ops: Vec<&'static Op> = oflow::ops::all()
+        .into_iter()
+        .filter(|o| !o.sig.inputs.is_empty() && o.domain == "oflow" && computes(o))
+        .collect();
     let (flat, a) = sweep(&ops, &[&[2], &[3], &[1]], 100, 1);
     let (plane, b) = sweep(&ops, &[&[2, 2], &[3, 2], &[2, 1]], 100, 1);
     let (cube, c) = sweep(&ops, &[&[2, 2, 2]], 350, 1);
