@@ -17,7 +17,7 @@ pub struct LayoutSpec {
     grad_sbp: Option<NdSbp>,
 }
 
-/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`.
+/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`, or a reference to one.
 pub trait IntoLayout: Sized {
     /// The layout.
     fn into_layout(self) -> LayoutSpec;
@@ -36,9 +36,14 @@ impl IntoLayout for NdSbp {
         LayoutSpec { placement: None, sbp: self, grad_sbp: None }
     }
 }
-impl IntoLayout for &NdSbp {
+impl<L: IntoLayout + Clone> IntoLayout for &L {
     fn into_layout(self) -> LayoutSpec {
         self.clone().into_layout()
+    }
+}
+impl<S: Into<NdSbp>> IntoLayout for (Placement, S) {
+    fn into_layout(self) -> LayoutSpec {
+        (&self.0, self.1).into_layout()
     }
 }
 impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
@@ -208,8 +213,8 @@ impl Tensor {
         invoke1(op!("to_local"), &[Some(self)], grad_sbp.map(AttrValue::NdSbp).into_iter().collect(), smallvec![], site)
     }
 
-    /// A local tensor on another device; its gradient comes back. (Global tensors move with
-    /// `to_global((&placement, sbp))`.)
+    /// A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's
+    /// `to`). (Global tensors move with `to_global((&placement, sbp))`.)
     #[track_caller]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if !self.is_global() && self.device() == device {

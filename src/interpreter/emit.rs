@@ -1,7 +1,7 @@
 //! The eager emitter: gradient rules and lowerings run at once, on tensors.
 
 use super::call::Call;
-use super::dispatch::{Outputs, dispatch};
+use super::dispatch::Outputs;
 use super::layout::to_layout;
 use super::policy::Cause;
 use crate::boxing::resolve_attrs;
@@ -37,7 +37,7 @@ impl EagerEmit {
     pub fn run(&self, op: &str, inputs: &[Option<&Tensor>], attrs: &[(&str, AttrValue)]) -> Result<Outputs> {
         let op = find(op)?;
         let (attrs, runtime) = resolve_attrs(op, attrs)?;
-        dispatch(Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, site: self.site })
+        Call::new(op, inputs).attrs(attrs).runtime(runtime).at(self.site).run()
     }
 }
 

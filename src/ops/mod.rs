@@ -27,5 +27,5 @@ pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_d
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
 pub use layout::LayoutOp;
 pub(crate) use registry::nearest;
-pub use registry::{Op, all, find, generation, hash, register};
+pub use registry::{Op, OpRef, add_gradient, add_kernel, add_signatures, all, find, generation, hash, register};
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

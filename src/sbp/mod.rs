@@ -10,7 +10,7 @@ mod types;
 
 pub use elementwise::elementwise_signatures;
 pub use factors::{FactorRule, broadcast_dim};
+pub(crate) use layout::dual_of;
 pub use layout::{check_layout, dual, shard_box};
-pub(crate) use layout::{check_sbp, dual_of};
 pub use signature::Signature;
 pub use types::{NdSbp, ReduceOp, Sbp, TensorDim};

@@ -6,6 +6,7 @@ mod edge;
 mod forms;
 mod handle;
 mod local;
+mod print;
 mod types;
 
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};

@@ -12,12 +12,13 @@ use super::to_global::{global_of, layout_key};
 use crate::comm::Tag;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, LayoutOp, find};
+use crate::op;
+use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxManyWork, Instruction, StreamKind, Work};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::hash::Hasher;
 
 /// A global tensor with the layout that it is to have.
@@ -35,16 +36,9 @@ pub(in crate::interpreter) fn to_layouts(cause: Cause, all: &[BoxTo], site: Call
     let inputs: Vec<Option<&Tensor>> = all.iter().map(|b| Some(&b.tensor)).collect();
     let placements: Vec<AttrValue> = all.iter().map(|b| (&b.placement).into()).collect();
     let sbps: Vec<AttrValue> = all.iter().map(|b| (&b.sbp).into()).collect();
-    let call = Call {
-        op: find("box_many")?,
-        inputs: &inputs,
-        attrs: smallvec![placements.into(), sbps.into(), vec![AttrValue::Absent; all.len()].into()],
-        runtime: smallvec![],
-        target: None,
-        given: None,
-        recording: grad_enabled() && all.iter().any(|b| b.tensor.requires_grad()),
-        site,
-    };
+    let attrs: [AttrValue; 3] = [placements.into(), sbps.into(), vec![AttrValue::Absent; all.len()].into()];
+    let mut call = Call::new(op!("box_many")?, &inputs).attrs(attrs).at(site);
+    call.recording = grad_enabled() && all.iter().any(|b| b.tensor.requires_grad());
     super::run(&call, LayoutOp::BoxMany, cause)
 }
 

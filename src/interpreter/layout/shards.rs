@@ -24,7 +24,7 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
     let ctx = current_rank()?;
     let (t, placement, sbp) = (call.only_input()?, call.placement("placement")?, call.sbp("sbp")?);
     let Body::Local(local) = t.body() else {
-        return Err(Error::argument(format!("{t} is not a local tensor")));
+        return Err(Error::argument(format!("{t:?} is not a local tensor")));
     };
     check_world(&ctx, placement)?;
     ctx.quiesce()?;
@@ -174,7 +174,7 @@ fn made_equal(
 /// The op `to_local`: this rank's shard as a local tensor. On a rank outside the placement zeros, where a shape is given.
 pub(super) fn to_local(call: &Call<'_>) -> Result<Tensor> {
     let t = call.only_input()?;
-    let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is a local tensor already")))?;
+    let g = t.global().ok_or_else(|| Error::sbp(format!("{t:?} is a local tensor already")))?;
     if let Some(stated) = call.stated("grad_sbp")? {
         check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)?;
     }
@@ -182,7 +182,7 @@ pub(super) fn to_local(call: &Call<'_>) -> Result<Tensor> {
         return Ok(Tensor::from_local(data));
     }
     if *call.attr("outside")? == AttrValue::Absent {
-        return Err(Error::placement(format!("this rank is outside the placement of {t}; it has no shard")));
+        return Err(Error::placement(format!("this rank is outside the placement of {t:?}; it has no shard")));
     }
     let (ctx, shape) = (current(), call.sizes("outside")?);
     let zeros = zeros_like(&ctx, &LocalTensor::alloc_like(&ctx, &shape, g.ty.dtype, g.placement.device())?)?;
@@ -196,7 +196,7 @@ pub(super) fn to_local_grad(call: &Call<'_>) -> Result<Tensor> {
     let (t, placement, sbp) = (call.only_input()?, call.placement("placement")?, call.sbp("sbp")?);
     let shape: Dims = call.sizes("shape")?;
     let Body::Local(local) = t.body() else {
-        return Err(Error::argument(format!("{t} is not a local tensor")));
+        return Err(Error::argument(format!("{t:?} is not a local tensor")));
     };
     check_layout(&shape, local.dtype(), placement, sbp)?;
     check_world(&ctx, placement)?;

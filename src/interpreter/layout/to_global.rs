@@ -10,12 +10,13 @@ use super::stated::check_grad_sbp;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{LayoutOp, Op, find};
+use crate::op;
+use crate::ops::LayoutOp;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{GlobalRef, Tensor};
 use smallvec::{SmallVec, smallvec};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Boxing on behalf of `cause`: the logical value stays, the layout changes; recorded like the op `to_global`, which it is.
 pub(crate) fn to_layout(
@@ -25,24 +26,9 @@ pub(crate) fn to_layout(
     sbp: &NdSbp,
     site: CallSite,
 ) -> Result<Tensor> {
-    static OP: OnceLock<&'static Op> = OnceLock::new();
-    let op = match OP.get() {
-        Some(op) => op,
-        None => {
-            let op = find("to_global")?;
-            OP.get_or_init(|| op)
-        }
-    };
-    let call = Call {
-        op,
-        inputs: &[Some(t)],
-        attrs: smallvec![placement.into(), sbp.into()],
-        runtime: smallvec![],
-        target: None,
-        given: None,
-        recording: grad_enabled() && t.requires_grad(),
-        site,
-    };
+    let inputs = [Some(t)];
+    let mut call = Call::new(op!("to_global")?, &inputs).attrs(smallvec![placement.into(), sbp.into()]).at(site);
+    call.recording = grad_enabled() && t.requires_grad();
     let mut outs = super::run(&call, LayoutOp::Box, cause).map_err(|e| e.at(site))?;
     Ok(outs.swap_remove(0))
 }
@@ -101,7 +87,7 @@ pub(super) fn box_as(
 /// The type of a tensor that must be global.
 pub(super) fn global_of(t: &Tensor) -> Result<&GlobalRef> {
     t.global().ok_or_else(|| {
-        Error::sbp(format!("{t} is not a global tensor")).help("`to_global` or `distribute` makes one of it")
+        Error::sbp(format!("{t:?} is not a global tensor")).help("`to_global` or `distribute` makes one of it")
     })
 }
 

@@ -21,9 +21,8 @@ pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
     let ctx = current_rank()?;
     let (t, placement, sbp) = (call.only_input()?, call.placement("placement")?, call.sbp("sbp")?);
     let Body::Local(local) = t.body() else {
-        return Err(
-            Error::argument(format!("{t} is global already")).help("`to_global` changes the layout of a global tensor")
-        );
+        return Err(Error::argument(format!("{t:?} is global already"))
+            .help("`to_global` changes the layout of a global tensor"));
     };
     check_layout(local.dims(), local.dtype(), placement, sbp)?;
     check_world(&ctx, placement)?;
@@ -77,7 +76,7 @@ pub(super) fn to_device(call: &Call<'_>) -> Result<Tensor> {
         return Err(Error::argument("attribute 'device' must be a device"));
     };
     let Body::Local(l) = t.body() else {
-        return Err(Error::placement(format!("{t} is not a local tensor")).help("use `to_global((&placement, sbp))`"));
+        return Err(Error::placement(format!("{t:?} is not a local tensor")).help("use `to_global((&placement, sbp))`"));
     };
     if l.ty.device == *device {
         return Ok(t.detach());
