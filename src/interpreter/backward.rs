@@ -94,13 +94,17 @@ fn run(
     };
     e.count(outputs);
     for (i, out) in outputs.iter().enumerate() {
+        out.check_origin().map_err(|e| e.at(site))?;
         if !out.requires_grad() {
             return Err(
                 Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site)
             );
         }
         let g = match gradients.get(i).cloned().flatten() {
-            Some(g) if g.shape() == out.shape() => g,
+            Some(g) if g.shape() == out.shape() => {
+                g.check_origin().map_err(|e| e.at(site))?;
+                g
+            }
             Some(g) => {
                 return Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site));
             }

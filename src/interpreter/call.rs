@@ -151,14 +151,18 @@ impl<'a> Call<'a> {
 }
 
 impl Call<'_> {
-    /// Decides the mode from the inputs, or from the target of a source op.
+    /// Decides the mode from the inputs, or from the target of a source op. Meta tensors and tensors with data do not mix.
     pub fn mode(&self) -> Result<Mode> {
+        if let Some(given) = self.given {
+            given.check_origin()?;
+        }
         let mut mode: Option<(Mode, &Tensor)> = None;
         for t in self.inputs.iter().flatten().copied() {
+            t.check_origin()?;
             let this = match t.body() {
                 Body::Local(l) => Mode::Local(l.ty.device),
                 Body::Global(g, _) => Mode::Global(g.placement.clone()),
-                Body::Lazy(_) | Body::Meta(..) => {
+                Body::Lazy(_) => {
                     t.data()?;
                     return Err(Error::unsupported("tensor without data"));
                 }

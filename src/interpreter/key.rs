@@ -153,7 +153,7 @@ mod tests {
                     recording: pick(2) == 0,
                     site: CallSite::here(),
                 };
-                let input = |t: &Option<&Tensor>| t.map(|t| (t.to_string(), call.given.is_some_and(|g| g.same(t))));
+                let input = |t: &Option<&Tensor>| t.map(|t| (format!("{t:?}"), call.given.is_some_and(|g| g.same(t))));
                 let text = format!(
                     "{} {:?} {:?} {:?} {:?} {:?} {} {:?}",
                     call.op.name(),
@@ -161,7 +161,7 @@ mod tests {
                     call.attrs,
                     call.runtime,
                     call.target,
-                    call.given.map(|g| g.to_string().replace(" (requires grad)", "")),
+                    call.given.map(|g| format!("{g:?}").replace(" (requires grad)", "")),
                     call.recording,
                     asked.as_ref().map(|a| &a.sbp),
                 );

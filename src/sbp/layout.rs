@@ -42,7 +42,7 @@ pub(crate) fn dual_of(s: Sbp) -> Sbp {
     }
 }
 
-/// Checks that an nd-SBP can be the layout of such a tensor on that placement.
+/// Checks that an nd-SBP can be the layout of a tensor of this shape and dtype on a placement.
 ///
 /// # Errors
 /// One SBP per mesh axis; split dims exist; bool has no P(sum).

@@ -1,6 +1,7 @@
-//! How a tensor lies on a mesh: the SBP algebra, sharding rules and candidate signatures.
+//! SBP: how a tensor is laid out on a mesh, and which combinations of layouts are correct for an op.
 //!
-//! Pure: no I/O, no threads, no clock, no device. Start at [`Sbp`], then [`shard_box`], then [`Signature`].
+//! [`Sbp`] is the layout along one mesh axis, [`NdSbp`] along all axes; [`sbp!`](crate::sbp!) writes one. [`shard_box`] computes the part
+//! of a tensor that a rank holds. A [`Signature`] is one correct combination for the inputs and outputs of an op.
 
 mod elementwise;
 mod factors;

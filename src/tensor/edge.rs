@@ -7,7 +7,7 @@ use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// Sees a gradient and may replace it.
 pub type Hook = Arc<HookFn>;
@@ -53,8 +53,8 @@ pub struct LeafSlot {
     pub target: Option<GlobalRef>,
     /// Shape and dtype of the leaf.
     pub ty: Option<TensorType>,
-    /// Where a module put another tensor in the leaf's place.
-    pub replaced: OnceLock<CallSite>,
+    /// Where a module put another tensor in the leaf's place; none once a module holds the leaf again.
+    pub replaced: Mutex<Option<CallSite>>,
 }
 
 /// A tensor kept for backward.

@@ -18,6 +18,7 @@ use std::hash::{Hash, Hasher};
 /// The op `from_boxes`.
 pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
     let ctx = &*current_rank()?;
+    ctx.not_dry("make a tensor of boxes, which only the ranks that hold them know")?;
     let (placement, sbp, shape) = (call.placement("placement")?, call.sbp("sbp")?, call.sizes("shape")?);
     let offsets = call.list("offsets")?;
     if offsets.len() != call.inputs.len() {

@@ -36,8 +36,8 @@ pub(in crate::interpreter) fn to_layouts(cause: Cause, all: &[BoxTo], site: Call
     let inputs: Vec<Option<&Tensor>> = all.iter().map(|b| Some(&b.tensor)).collect();
     let placements: Vec<AttrValue> = all.iter().map(|b| (&b.placement).into()).collect();
     let sbps: Vec<AttrValue> = all.iter().map(|b| (&b.sbp).into()).collect();
-    let attrs: [AttrValue; 3] = [placements.into(), sbps.into(), vec![AttrValue::Absent; all.len()].into()];
-    let mut call = Call::new(op!("box_many")?, &inputs).attrs(attrs).at(site);
+    let stated = vec![AttrValue::Absent; all.len()];
+    let mut call = Call::new(op!("box_many")?, &inputs).attrs([placements, sbps, stated]).at(site);
     call.recording = grad_enabled() && all.iter().any(|b| b.tensor.requires_grad());
     super::run(&call, LayoutOp::BoxMany, cause)
 }

@@ -31,6 +31,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outpu
         return Err(Error::argument("a change of layout returns a new tensor where its attributes say")
             .help("copy its result with `copy_`"));
     }
+    call.inputs.iter().flatten().try_for_each(|t| t.check_origin())?;
     let one = |t: Tensor| -> Outputs { smallvec![t] };
     let outs = match what {
         LayoutOp::Box => one(to_global::to_global(call, cause)?),

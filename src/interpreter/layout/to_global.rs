@@ -11,11 +11,11 @@ use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::control::flight::OpText;
 use crate::error::{CallSite, Error, Result};
 use crate::op;
-use crate::ops::LayoutOp;
+use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{GlobalRef, Tensor};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Boxing on behalf of `cause`: the logical value stays, the layout changes; recorded like the op `to_global`, which it is.
@@ -27,7 +27,7 @@ pub(crate) fn to_layout(
     site: CallSite,
 ) -> Result<Tensor> {
     let inputs = [Some(t)];
-    let mut call = Call::new(op!("to_global")?, &inputs).attrs(smallvec![placement.into(), sbp.into()]).at(site);
+    let mut call = Call::new(op!("to_global")?, &inputs).attrs([AttrValue::from(placement), sbp.into()]).at(site);
     call.recording = grad_enabled() && t.requires_grad();
     let mut outs = super::run(&call, LayoutOp::Box, cause).map_err(|e| e.at(site))?;
     Ok(outs.swap_remove(0))

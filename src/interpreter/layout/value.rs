@@ -31,7 +31,7 @@ pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
     local.ty.ty.hash(&mut key);
     sbp.hash(&mut key);
     hash_placement(placement, &mut key);
-    if ctx.checks_data() {
+    if ctx.checks_data() && !ctx.is_dry() {
         key.write(&local_bytes(&ctx, local)?);
     }
     ctx.next_op("distribute", key.finish(), call.site);
@@ -65,7 +65,9 @@ fn shard_of(ctx: &RankCtx, local: &LocalTensor, placement: &Placement, sbp: &NdS
 /// Zeros of the same type.
 pub(super) fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
-    ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+    if !ctx.is_dry() {
+        ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+    }
     Ok(out)
 }
 
@@ -83,6 +85,9 @@ pub(super) fn to_device(call: &Call<'_>) -> Result<Tensor> {
     }
     let ctx = current();
     ctx.device(*device)?;
+    if ctx.is_dry() {
+        return Ok(Tensor::from_local(LocalTensor::alloc_like(&ctx, t.shape(), t.dtype(), *device)?));
+    }
     from_bytes(&ctx, &local_bytes(&ctx, l)?, t.shape(), t.dtype(), *device)
 }
 
