@@ -206,6 +206,6 @@ impl Tensor {
 
     /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.
     pub fn shard(&self) -> Result<Option<LocalTensor>> {
-        self.data()
+        Ok(self.data()?.map(|l| if self.is_global() { l.as_shard() } else { l }))
     }
 }

@@ -279,10 +279,11 @@ fn shard_to_global_inner(
     let shard = local.clone();
     // B axes: everyone takes the bytes of coordinate 0.
     let b_axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a].is_broadcast() && placement.dims()[*a] > 1).collect();
-    if b_axes.is_empty() {
-        return Ok(Tensor::from_shard(ty, Some(shard)));
-    }
+    // A copy: the caller may change its tensor afterwards.
     let own = super::dispatch::contiguous(ctx, &shard)?;
+    if b_axes.is_empty() {
+        return Ok(Tensor::from_shard(ty, Some(own)));
+    }
     ctx.quiesce()?;
     let coord = placement.coord(pos);
     let ranks: Vec<usize> = (0..placement.len())
@@ -377,7 +378,7 @@ pub fn to_local(t: &Tensor, grad_sbp: Option<&NdSbp>, site: CallSite) -> Result<
     let Some(data) = t.data()? else {
         return Err(Error::placement(format!("this rank is outside the placement of {t}; it has no shard")).at(site));
     };
-    let out = Tensor::from_local(data);
+    let out = Tensor::from_local(data.as_shard());
     if grad_enabled() && t.requires_grad() {
         let want = grad_sbp.cloned().unwrap_or_else(|| dual(&g.sbp));
         let home = intern_global(g.ty.clone(), &g.placement, &want);

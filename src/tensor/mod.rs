@@ -2,11 +2,13 @@
 //!
 //! Knows storages, layouts and nodes; computes nothing and never communicates. Start at [`Tensor`].
 
+mod alias;
 mod edge;
 mod handle;
 mod local;
 mod types;
 
+pub(crate) use alias::{Origin, Refusal, share_memory};
 pub use edge::{CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;

@@ -2,3 +2,5 @@
 
 mod engine;
 mod faults;
+mod more;
+mod views;

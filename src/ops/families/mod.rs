@@ -16,6 +16,7 @@ mod reshape;
 mod scalar;
 mod shape;
 mod softmax;
+mod strided;
 mod unary;
 
 use super::{AttrValue, OpDef};
@@ -42,6 +43,7 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         attention::ops,
         reshape::ops,
         shape::ops,
+        strided::ops,
         optim::ops,
     ] {
         all.extend(family());
