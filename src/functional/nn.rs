@@ -80,7 +80,7 @@ impl Tensor {
             shape.remove(row);
         }
         drop(inner);
-        y.reshape_at(&shape, site)
+        Ok(y.reshape_at(&shape, site)?.as_result())
     }
 
     /// `self weightᵀ + bias`, with a weight of shape [out, in]. Under autocast all three are cast.
@@ -95,7 +95,7 @@ impl Tensor {
             let y = invoke1(op!("linear"), &[Some(&row), Some(weight), Some(bias)], smallvec![], smallvec![], site)?;
             drop(inner);
             let n = y.numel();
-            return y.reshape_at(&[n], site);
+            return Ok(y.reshape_at(&[n], site)?.as_result());
         }
         invoke1(op!("linear"), &[Some(self), Some(weight), Some(bias)], smallvec![], smallvec![], site)
     }

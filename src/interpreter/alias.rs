@@ -9,7 +9,7 @@ use super::dispatch::contiguous;
 use crate::context::{RankCtx, grad_enabled};
 use crate::error::{Error, Result};
 use crate::ops::Grad;
-use crate::tensor::{LocalTensor, Origin, Refusal, Tensor, share_memory};
+use crate::tensor::{Body, LocalTensor, Origin, Refusal, Tensor};
 use smallvec::SmallVec;
 
 /// The tensors that a call writes: the given output, or its mutable inputs in order.
@@ -78,12 +78,13 @@ fn check_gradient(call: &Call<'_>, t: &Tensor) -> Result<()> {
             );
         }
     }
+    let recorded = call.recording || t.base().is_some_and(|base| base.requires_grad());
     match view.map(|v| v.origin()) {
-        Some(Origin::OneOfMany) if call.recording => refuse(
+        Some(Origin::OneOfMany) if recorded => refuse(
             format!("{t} is one of several views that one function gave; they are not written in place"),
             "use the op that returns a new tensor, or take the view alone with `narrow`",
         ),
-        Some(Origin::NoGrad) if call.recording => refuse(
+        Some(Origin::NoGrad) if recorded => refuse(
             format!("{t} is a view that was made under `no_grad()`; a write to it has no gradient"),
             "make the view where gradients are recorded, or write under `no_grad()`",
         ),
@@ -93,30 +94,33 @@ fn check_gradient(call: &Call<'_>, t: &Tensor) -> Result<()> {
 
 /// Refuses a call that writes two tensors of one memory, of which the second would win.
 fn check_disjoint(call: &Call<'_>) -> Result<()> {
-    let all: SmallVec<[&Tensor; 4]> = written(call).collect();
-    if all.len() < 2 {
+    if written(call).nth(1).is_none() {
         return Ok(());
     }
-    let mut order: SmallVec<[(usize, usize); 8]> = all.iter().enumerate().map(|(i, t)| (t.memory_id(), i)).collect();
-    order.sort_unstable();
-    for pair in order.windows(2) {
-        let (a, b) = (all[pair[0].1], all[pair[1].1]);
-        if pair[0].0 == pair[1].0 && overlap(a, b) {
-            return Err(Error::argument(format!("{} would write {a} and {b}, which have elements in common", call.op.name()))
-                .help("give each tensor once"));
+    // By memory, then by first element; of global tensors every write is of the whole.
+    let mut all: SmallVec<[(usize, isize, isize, &Tensor); 8]> = SmallVec::new();
+    for t in written(call) {
+        let elements = match t.body() {
+            Body::Local(l) => l.extent(),
+            _ => 0..1,
+        };
+        if !elements.is_empty() {
+            all.push((t.memory_id(), elements.start, elements.end, t));
+        }
+    }
+    all.sort_unstable_by_key(|(memory, start, ..)| (*memory, *start));
+    for pair in all.windows(2) {
+        // Neighbours are enough: where none overlap, no others do.
+        let ((memory, _, end, a), (other, start, _, b)) = (pair[0], pair[1]);
+        if memory == other && start < end {
+            return Err(Error::argument(format!(
+                "{} would write {a} and {b}, which have elements in common",
+                call.op.name()
+            ))
+            .help("give each tensor once"));
         }
     }
     Ok(())
-}
-
-fn overlap(a: &Tensor, b: &Tensor) -> bool {
-    match (a.data(), b.data()) {
-        (Ok(Some(x)), Ok(Some(y))) if !a.is_global() => {
-            let (x, y) = (x.extent(), y.extent());
-            share_memory(a, b) && x.start < y.end && y.start < x.end
-        }
-        _ => a.same(b),
-    }
 }
 
 /// Where a call writes, decided before its kernel runs.
@@ -133,7 +137,11 @@ pub(super) struct Memory {
 /// A global tensor is a value: memory that other handles (views, saved tensors, shards taken out) hold too is not written;
 /// the handle gets memory of its own. Inputs that are written elsewhere than they are read are read from copies, and so
 /// are inputs of strides that the kernels do not take.
-pub(super) fn prepare(ctx: &RankCtx, call: &Call<'_>, inputs: &mut SmallVec<[Option<LocalTensor>; 4]>) -> Result<Memory> {
+pub(super) fn prepare(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
+) -> Result<Memory> {
     let mut memory = Memory::default();
     if writes(call) {
         // Stale after the write; and those that are the same memory must not make it look shared.
@@ -208,7 +216,8 @@ impl Memory {
         call: &Call<'_>,
         inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
     ) -> Result<()> {
-        let mutable = inputs.iter_mut().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, l)| l.as_mut());
+        let mutable =
+            inputs.iter_mut().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, l)| l.as_mut());
         for l in self.given.iter_mut().chain(mutable) {
             if !l.is_contiguous() {
                 let here = contiguous(ctx, l)?;

@@ -39,7 +39,8 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 
 /// Runs a call with its inputs as they are.
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
-    call.recording = grad_enabled() && call.inputs.iter().flatten().copied().chain(call.given).any(|t| t.requires_grad());
+    call.recording =
+        grad_enabled() && call.inputs.iter().flatten().copied().chain(call.given).any(|t| t.requires_grad());
     let allowed = if alias::writes(&call) { alias::check(&call) } else { Ok(()) };
     let result = match allowed.and_then(|()| call.mode()) {
         Ok(Mode::Local(device)) => run_local(&mut call, device),
@@ -176,11 +177,13 @@ fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Ou
 /// The result of a view op on a local tensor: another window onto its memory. None where strides cannot say it, in memory
 /// or in the elements of the base; then the kernel copies.
 fn local_view(call: &Call<'_>, plan: &DispatchPlan) -> Result<Option<Tensor>> {
-    let (None, Some(view), Some(k)) = (call.given, &call.op.view, &plan.kernel) else { return Ok(None) };
+    let (None, Some(view)) = (call.given, &call.op.view) else { return Ok(None) };
     let (Some(Some(source)), Some([ty])) = (call.inputs.first(), plan.out_local.as_deref()) else { return Ok(None) };
     let Some(input) = source.data()? else { return Ok(None) };
     let (offset, strides) = source.place_in_base();
-    let see = |strides: &[isize]| view(input.dims(), strides, &k.attrs, &ty.ty.shape);
+    // A result without elements has no kernel, and is a view all the same.
+    let attrs = plan.kernel.as_ref().map_or(&call.attrs, |k| &k.attrs);
+    let see = |strides: &[isize]| view(input.dims(), strides, attrs, &ty.ty.shape);
     let (Some(memory), Some(place)) = (see(&input.strides), see(&strides)) else { return Ok(None) };
     let window = input.window(ty, (input.offset as isize + memory.0) as usize, memory.1);
     let place = ((offset as isize + place.0) as usize, place.1);

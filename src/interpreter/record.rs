@@ -48,7 +48,8 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
     let (keep_in, keep_out) = saves(call.op, needs, inputs.len())?;
     let bit = |m: u64, i: usize| m >> i.min(63) & 1 == 1;
     // A view is kept without its base, whose edge may lead to this node.
-    let keep = |t: &Tensor| Saved { tensor: if t.base().is_some() { t.shadow() } else { t.clone() }, version: t.version() };
+    let keep =
+        |t: &Tensor| Saved { tensor: if t.base().is_some() { t.shadow() } else { t.clone() }, version: t.version() };
     // What an in-place call has overwritten is gone: a rule that reads it gets the error, not the new value.
     let overwritten = |i: usize| call.inputs[i].is_some_and(|t| written.iter().any(|w| share_memory(w, t)));
     let gone = |t: &Tensor| Saved { tensor: Tensor::meta(t.ty().clone(), None), version: u64::MAX };
@@ -63,7 +64,8 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         Some(if overwritten(i) { gone(t) } else { keep(t) })
     });
     node.inputs = Mutex::new(Some(saved.collect()));
-    let outs: SmallVec<[&Tensor; 2]> = if written.is_empty() { outs.iter().collect() } else { written.iter().copied().collect() };
+    let outs: SmallVec<[&Tensor; 2]> =
+        if written.is_empty() { outs.iter().collect() } else { written.iter().copied().collect() };
     node.n_outputs = outs.len();
     let node = Arc::new(node);
     for (i, t) in outs.iter().enumerate() {

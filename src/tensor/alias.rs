@@ -38,7 +38,7 @@ pub(crate) struct LocalView {
     offset: usize,
     strides: Strides,
     origin: AtomicU8,
-    /// The base's count of edges when this view's edge was derived.
+    /// The base's count of recorded writes when this view's edge was derived.
     seen: AtomicU64,
     site: CallSite,
 }
@@ -75,11 +75,11 @@ fn builtin(name: &str) -> &'static crate::ops::Op {
     }
 }
 
-/// The edge of a handle, and how often it was set: what views of it compare.
+/// The edge of a handle, and how often a recorded write has changed it: what views of it compare.
 #[derive(Default)]
 pub(super) struct EdgeCell {
     edge: Mutex<Edge>,
-    count: AtomicU64,
+    writes: AtomicU64,
 }
 
 impl EdgeCell {
@@ -88,11 +88,10 @@ impl EdgeCell {
     }
     pub(super) fn set(&self, edge: Edge) {
         *self.edge.lock().unwrap_or_else(|e| e.into_inner()) = edge;
-        self.count.fetch_add(1, Ordering::Release);
     }
     pub(super) fn clear(&mut self) {
         *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
-        *self.count.get_mut() = 0;
+        *self.writes.get_mut() = 0;
     }
 }
 
@@ -114,7 +113,7 @@ impl Tensor {
             Origin::Plain if !grad_mode => Origin::NoGrad,
             above => above,
         };
-        let seen = AtomicU64::new(base.inner().edge.count.load(Ordering::Acquire));
+        let seen = AtomicU64::new(base.inner().edge.writes.load(Ordering::Acquire));
         let view = LocalView { base, offset, strides, origin: AtomicU8::new(origin as u8), seen, site };
         Tensor::from_parts(Body::Local(local), Some(view), false)
     }
@@ -150,23 +149,23 @@ impl Tensor {
         self
     }
 
-    /// Derives the edge of a view anew if its base has got another one since.
+    /// Derives the edge of a view anew if a write has been recorded on its base since.
     pub(super) fn follow_base(&self, view: &LocalView) {
-        let count = view.base.inner().edge.count.load(Ordering::Acquire);
-        if view.seen.load(Ordering::Acquire) == count {
+        let writes = view.base.inner().edge.writes.load(Ordering::Acquire);
+        if view.seen.load(Ordering::Acquire) == writes {
             return;
         }
         let edge = view.base.edge();
         if edge.is_some() && self.dtype().is_float() {
             self.set_edge(view.read_of(edge, self.ty()));
         }
-        view.seen.store(count, Ordering::Release);
+        view.seen.store(writes, Ordering::Release);
     }
 
     /// The tensor was written; `edge` leads to what made its new value (none: nothing that has a gradient). Of a view the
     /// write is recorded on its base.
     pub(crate) fn rebase(&self, edge: Edge, site: CallSite) {
-        let Some(view) = &self.inner().view else { return self.set_edge(edge) };
+        let Some(view) = &self.inner().view else { return self.set_edge_written(edge) };
         let old = view.base.edge();
         if !old.is_some() && !edge.is_some() {
             return;
@@ -175,7 +174,13 @@ impl Tensor {
         let mut node = Node::new(builtin("strided_write"), site, smallvec![old, edge], types);
         let [_, offset, strides] = view.place(self.shape());
         node.attrs = [AttrValue::from(self.shape()), offset, strides].into_iter().collect();
-        view.base.set_edge(Edge::Node(node.into(), 0));
+        view.base.set_edge_written(Edge::Node(node.into(), 0));
+    }
+
+    /// Sets the edge of a base after a write: its views derive theirs anew.
+    fn set_edge_written(&self, edge: Edge) {
+        self.set_edge(edge);
+        self.inner().edge.writes.fetch_add(1, Ordering::Release);
     }
 
     /// Another handle of the same data: version and edge are copied, later changes of either are not shared. Not a view.

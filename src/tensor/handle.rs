@@ -248,6 +248,11 @@ impl Tensor {
     pub(crate) fn mark_global_view(&self) {
         self.inner().global_view.store(true, Ordering::Relaxed);
     }
+    /// The result of a function whose last step is a view of a tensor of its own: nobody has that, so it is no view.
+    pub(crate) fn as_result(self) -> Tensor {
+        self.inner().global_view.store(false, Ordering::Relaxed);
+        self
+    }
     /// Whether this is the only handle.
     pub(super) fn is_sole(&self) -> bool {
         self.0.as_ref().is_some_and(|i| Arc::strong_count(i) == 1)

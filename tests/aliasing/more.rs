@@ -41,8 +41,7 @@ fn a_repeated_view_of_a_written_base_adds_up() -> Result<()> {
     // Views of a detached view, whose memory has gaps.
     let every = numbers(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).reshape([3, 2])?.t()?.detach();
     let v = every.select(0, 1)?;
-    v.mul_(&w)
-        .unwrap_err();
+    v.mul_(&w).unwrap_err();
     let v = v.slice(0, 1, 3, 1)?;
     v.mul_(&w.detach())?;
     every.select(0, 0)?.slice(0, 0, 2, 1)?.copy_(&w)?;
@@ -179,4 +178,49 @@ fn remembered_forms_are_released() {
         assert_eq!(gathers()?, first, "made again");
         Ok(())
     });
+}
+
+#[test]
+fn what_a_function_made_for_itself_is_no_view() {
+    world(2, |_, mesh| {
+        let (a, v) = (ones([3, 2], (&mesh, sbp![S(0)]))?, ones([2], (&mesh, sbp![B]))?);
+        let y = a.matmul(&v)?;
+        assert_eq!(y.add_(1.0)?.to_vec::<f32>()?, [3.0; 3]);
+        // A leaf is a value of its own, however it was made.
+        let leaf = a.reshape([6])?.requires_grad_(true)?;
+        let _quiet = no_grad();
+        leaf.mul_(5.0)?;
+        assert_eq!((leaf.to_vec::<f32>()?, a.to_vec::<f32>()?), (vec![5.0; 6], vec![1.0; 6]));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_graph_of_writes_is_freed_without_backward() -> Result<()> {
+    let token = std::sync::Arc::new(());
+    let x = numbers(&[1.0, 2.0, 3.0]).requires_grad_(true)?;
+    let held = token.clone();
+    let _ = x.register_hook(move |g| {
+        let _ = &held;
+        Ok(Some(g.clone()))
+    })?;
+    let a = x.mul(1.0)?;
+    let (v, u) = (a.narrow(0, 0, 2)?, a.narrow(0, 1, 2)?);
+    v.mul_(&u)?;
+    u.mul_(2.0)?;
+    v.copy_(&u.mul(&u)?)?;
+    assert!(v.sum(())?.requires_grad());
+    drop((x, a, v, u));
+    assert_eq!(std::sync::Arc::strong_count(&token), 1, "a cycle of handles and nodes");
+    Ok(())
+}
+
+#[test]
+fn a_view_taken_before_its_base_became_a_leaf_has_no_gradient() -> Result<()> {
+    let a = numbers(&[1.0, 2.0]);
+    let v = a.reshape([2, 1])?;
+    let a = a.requires_grad_(true)?;
+    assert!(!v.mul(2.0)?.requires_grad());
+    assert!(v.base().is_some_and(|base| base.same(&a)));
+    Ok(())
 }

@@ -113,8 +113,10 @@ impl Run<'_> {
                 let grads = leaves.iter().map(|i| vars[*i].grad().map(|g| g.to_vec::<f64>()).transpose());
                 Some(grads.collect::<Result<_>>()?)
             }
+            // What only depends on views made under `no_grad` (to PyTorch a graph that leads nowhere).
+            Err(e) if e.to_string().contains("does not depend") => Some(vec![None; leaves.len()]),
             Err(e) => {
-                assert!(e.to_string().contains("changed in place") || e.to_string().contains("does not depend"), "{e}");
+                assert!(e.to_string().contains("changed in place"), "{e}");
                 None
             }
         };
@@ -146,8 +148,10 @@ fn random_programs_on_local_tensors_agree_with_pytorch() {
         match &have.gradients {
             None => texts.push("!".into()),
             Some(all) => texts.extend(all.iter().map(|g| match g {
-                None => "-".into(),
-                Some(g) => format!("[{}]", g.iter().map(|x| (x + 0.0).to_string()).collect::<Vec<_>>().join(",")),
+                Some(g) if g.iter().any(|x| *x != 0.0) => {
+                    format!("[{}]", g.iter().map(|x| (x + 0.0).to_string()).collect::<Vec<_>>().join(","))
+                }
+                _ => "-".into(),
             })),
         }
         if texts.join(" ") != answers {
@@ -199,5 +203,5 @@ fn i15_random_programs_on_two_ranks_agree_with_copies_at_each_view() {
 
 #[test]
 fn i15_random_programs_on_a_mesh_agree_with_copies_at_each_view() {
-    global_programs(&[2, 2], 1);
+    global_programs(&[2, 2], 4);
 }

@@ -17,7 +17,7 @@ f64, so answers are exact. Variables are numbered in the order of their making; 
 Sources of writes that share memory with their target are read from a copy, as oflow does (PyTorch refuses some of them).
 Answers, in order: "!" per statement that is refused, as "!i" by its index; per variable the sum of element times (1 +
 position); then "backward", of the sum of the squares of the last two variables that depend on a leaf, with the gradient of
-each leaf ("-" where there is none), or "backward !" where it is refused.
+each leaf ("-" where there is none or it is zero), or "backward !" where it is refused.
 """
 import random
 import torch
@@ -38,7 +38,8 @@ def values(shape, first):
     n = 1
     for s in shape:
         n *= s
-    return (torch.arange(n, dtype=F64) + first).reshape(shape)
+    # Cloned: `reshape` gives a view, and a leaf that is a view of something else behaves otherwise.
+    return (torch.arange(n, dtype=F64) + first).reshape(shape).clone()
 
 
 class Program:
@@ -124,6 +125,9 @@ class Program:
             return f"piece {i} {size} {d} {k}", lambda: t.split(size, d)[k]
         return f"detach {i}", lambda: t.detach()
 
+    def overlap(self):
+        raise RuntimeError("overlap")
+
     def skip(self):
         raise Skip
 
@@ -150,7 +154,9 @@ class Program:
             k = r.choice([2.0, 3.0, -1.0])
             return f"muls_ {i} {k}", lambda: t.mul_(k)
         if kind == "zero_":
-            return f"zero_ {i}", lambda: t.zero_()
+            repeats = t.numel() and any(n > 1 and stride == 0 for n, stride in zip(t.shape, t.stride()))
+            # PyTorch lets `zero_` through, because every write of an element is the same; oflow has one rule.
+            return f"zero_ {i}", lambda: self.overlap() if repeats else t.zero_()
         constant = kind == "mulc_"
         j = self.pick(lambda w: w.shape == t.shape and not (constant and w.requires_grad))
         w = self.vars[j]
@@ -193,9 +199,9 @@ class Program:
             if flat.numel() and flat.abs().max() > 2**36:
                 raise Skip
             s = (flat * (torch.arange(flat.numel(), dtype=F64) + 1)).sum().item()
-            answers.append(f"{s:.0f}")
+            answers.append(f"{s + 0.0:.0f}")
         try:
-            last = [i for i, t in enumerate(self.vars) if t.requires_grad][-2:]
+            last = [i for i, t in enumerate(self.vars) if t.grad_fn is not None or i in self.leaves][-2:]
         except RuntimeError:
             raise Skip
         if not last:
@@ -205,14 +211,15 @@ class Program:
         try:
             sum((self.vars[i] * self.vars[i]).sum() for i in last).backward()
         except RuntimeError as e:
-            if "modified by an inplace operation" not in str(e):
+            # PyTorch sends zeros to what `copy_` has overwritten, and so finds more changed tensors than take part.
+            if "modified by an inplace operation" not in str(e) or any(line.startswith("copy_") for line in self.lines):
                 raise Skip
             return answers + ["!"]
         for i in self.leaves:
             g = self.vars[i].grad
             if g is not None and g.numel() and g.abs().max() > 2**50:
                 raise Skip
-            answers.append("-" if g is None else "[" + ",".join(f"{x:.0f}" for x in g.reshape(-1).tolist()) + "]")
+            answers.append("-" if g is None or not g.any() else "[" + ",".join(f"{x + 0.0:.0f}" for x in g.reshape(-1).tolist()) + "]")
         return answers
 
 
@@ -230,7 +237,8 @@ def program(seed):
     # Programs in which nothing was written are of no use.
     if not any(line.split()[0].endswith("_") for line in p.lines):
         raise Skip
-    return "; ".join(p.lines) + " | " + " ".join(p.finish())
+    answers = p.finish()
+    return "; ".join(p.lines) + " | " + " ".join(answers)
 
 
 def main():

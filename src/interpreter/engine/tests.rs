@@ -197,8 +197,7 @@ fn i9_random_graphs_agree_with_a_brute_force() {
         run(&mut g, from.iter().map(|(to, v)| (link(*to), *v)).collect()).unwrap();
         // Falling order, each node once, and those only that a gradient reaches.
         assert!(g.ran.windows(2).all(|w| w[0] > w[1]), "seed {seed}: {:?}", g.ran);
-        let reaches =
-            |node: &usize| (0..g.nodes[*node].outputs).any(|o| output_grad(&g, &from, *node, o).is_some());
+        let reaches = |node: &usize| (0..g.nodes[*node].outputs).any(|o| output_grad(&g, &from, *node, o).is_some());
         let want: Vec<usize> = (0..g.nodes.len()).rev().filter(reaches).collect();
         assert_eq!(g.ran, want, "seed {seed}");
         let all = reached(&g, &from);
@@ -207,7 +206,11 @@ fn i9_random_graphs_agree_with_a_brute_force() {
             parts.extend((0..g.nodes.len()).flat_map(|above| given(&g, &from, above, To::Leaf(leaf))));
             let want = parts.iter().copied().reduce(i64::wrapping_add).map(|v| v.wrapping_mul(g.factor[leaf]));
             let have: Vec<_> = g.stored.iter().filter(|(l, ..)| *l == leaf).collect();
-            assert_eq!(have.iter().map(|(_, v, _)| *v).collect::<Vec<_>>(), Vec::from_iter(want), "seed {seed}: {leaf}");
+            assert_eq!(
+                have.iter().map(|(_, v, _)| *v).collect::<Vec<_>>(),
+                Vec::from_iter(want),
+                "seed {seed}: {leaf}"
+            );
             // A gradient that is not boxed with others is stored when the last edge to its leaf is settled: after the
             // oldest reached node with an edge to it, and before any older one runs.
             if let (Some((_, _, at)), true) = (have.first(), g.bytes[leaf] == 0 || g.bytes[leaf] > SMALL) {

@@ -26,7 +26,8 @@ fn check(c: &InferCtx<'_>, shape: &[usize], elements: usize, written: bool) -> R
     if last.is_none_or(|last| last as u64 >= elements as u64) {
         return Err(bad(&format!("does not lie in {elements} elements")));
     }
-    let mut dims: Vec<(i64, i64)> = strides.iter().copied().zip(shape.iter().copied()).filter(|(_, n)| *n > 1).collect();
+    let mut dims: Vec<(i64, i64)> =
+        strides.iter().copied().zip(shape.iter().copied()).filter(|(_, n)| *n > 1).collect();
     dims.sort_unstable();
     // In falling order of strides each dim must step over all that the smaller ones reach.
     let mut reach = 0;
