@@ -2,17 +2,17 @@
 //! global one the handle gets the new value and views keep theirs; views of it are values and are not written. A leaf that
 //! requires a gradient, and a view of one, can be changed under `no_grad` only.
 
-use super::{OpRef, Operand};
+use super::{Operand, op};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{Call, dispatch, shard_to_global};
-use crate::ops::{Attrs, RuntimeAttrs};
+use crate::interpreter::{Call, shard_to_global};
+use crate::ops::{Attrs, Op, RuntimeAttrs};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
 impl Tensor {
     fn inplace(
         &self,
-        op: &OpRef,
+        op: Result<&'static Op>,
         others: &[&Tensor],
         attrs: Attrs,
         runtime: RuntimeAttrs,
@@ -20,49 +20,37 @@ impl Tensor {
     ) -> Result<&Tensor> {
         let mut inputs: SmallVec<[_; 4]> = smallvec![Some(self)];
         inputs.extend(others.iter().map(|t| Some(*t)));
-        let op = op.get()?;
-        dispatch(Call {
-            op,
-            inputs: &inputs,
-            attrs,
-            runtime,
-            target: None,
-            given: Some(self),
-            recording: false,
-            site,
-        })?;
+        Call::new(op?, &inputs).attrs(attrs).runtime(runtime).given(self).at(site).run()?;
         Ok(self)
     }
 
     /// x += other.
     #[track_caller]
     pub fn add_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        static T: OpRef = OpRef::new("add");
-        static S: OpRef = OpRef::new("add_scalar");
-        self.binary_(&T, &S, other.into(), CallSite::here())
+        self.binary_(op!("add"), op!("add_scalar"), other.into(), CallSite::here())
     }
     /// x -= other.
     #[track_caller]
     pub fn sub_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        static T: OpRef = OpRef::new("sub");
-        static S: OpRef = OpRef::new("sub_scalar");
-        self.binary_(&T, &S, other.into(), CallSite::here())
+        self.binary_(op!("sub"), op!("sub_scalar"), other.into(), CallSite::here())
     }
     /// x *= other.
     #[track_caller]
     pub fn mul_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        static T: OpRef = OpRef::new("mul");
-        static S: OpRef = OpRef::new("mul_scalar");
-        self.binary_(&T, &S, other.into(), CallSite::here())
+        self.binary_(op!("mul"), op!("mul_scalar"), other.into(), CallSite::here())
     }
     /// x /= other.
     #[track_caller]
     pub fn div_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        static T: OpRef = OpRef::new("div");
-        static S: OpRef = OpRef::new("div_scalar");
-        self.binary_(&T, &S, other.into(), CallSite::here())
+        self.binary_(op!("div"), op!("div_scalar"), other.into(), CallSite::here())
     }
-    fn binary_(&self, t: &OpRef, s: &OpRef, other: Operand<'_>, site: CallSite) -> Result<&Tensor> {
+    fn binary_(
+        &self,
+        t: Result<&'static Op>,
+        s: Result<&'static Op>,
+        other: Operand<'_>,
+        site: CallSite,
+    ) -> Result<&Tensor> {
         match other {
             Operand::Tensor(o) => self.inplace(t, &[o], smallvec![], smallvec![], site),
             Operand::Scalar(v) => self.inplace(s, &[], smallvec![], smallvec![v], site),
@@ -71,16 +59,15 @@ impl Tensor {
     /// x becomes zero everywhere.
     #[track_caller]
     pub fn zero_(&self) -> Result<&Tensor> {
-        static OP: OpRef = OpRef::new("masked_fill");
         let site = CallSite::here();
         let all = super::create(
-            OpRef::new("full").get(),
+            op!("full"),
             smallvec![crate::ops::AttrValue::from(&[] as &[usize]), oflow_kernels::DType::Bool.into()],
             smallvec![true.into()],
             &self.whole_target(),
             site,
         )?;
-        self.inplace(&OP, &[&all], smallvec![], smallvec![0.0.into()], site)
+        self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![0.0.into()], site)
     }
     fn whole_target(&self) -> crate::interpreter::Target {
         match self.global() {
@@ -101,18 +88,7 @@ impl Tensor {
         self.assign_at(other, CallSite::here())
     }
     fn assign_at(&self, other: &Tensor, site: CallSite) -> Result<&Tensor> {
-        static OP: OpRef = OpRef::new("assign");
-        let call = Call {
-            op: OP.get()?,
-            inputs: &[Some(self), Some(other)],
-            attrs: smallvec![],
-            runtime: smallvec![],
-            target: None,
-            given: None,
-            recording: false,
-            site,
-        };
-        dispatch(call)?;
+        Call::new(op!("assign")?, &[Some(self), Some(other)]).at(site).run()?;
         Ok(self)
     }
     /// Writes the shards of a global tensor: each rank of the placement gives its own as a local tensor of the shard's shape
@@ -136,7 +112,7 @@ impl Tensor {
         let site = CallSite::here();
         let call = || format!("write_shard({}, {})", self.short(), shard.short());
         let g = self.global().ok_or_else(|| {
-            let local = Error::sbp(format!("{self} is a local tensor")).in_call(call).at(site);
+            let local = Error::sbp(format!("{self:?} is a local tensor")).in_call(call).at(site);
             local.help("write it in place, with `copy_`")
         })?;
         let given = shard_to_global(shard, &g.placement, &g.sbp, None, site).map_err(|e| e.in_call(call))?;

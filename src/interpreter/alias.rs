@@ -39,17 +39,17 @@ pub(super) fn check(call: &Call<'_>) -> Result<()> {
 fn refused(t: &Tensor, why: Refusal) -> Error {
     match why {
         Refusal::GlobalView => Error::argument(format!(
-            "{t} came from a view op or `detach`: views of global tensors are values, so a write to it would not reach the \
+            "{t:?} came from a view op or `detach`: views of global tensors are values, so a write to it would not reach the \
              tensor it came from"
         ))
         .help(
             "write the tensor itself (`copy_`, the op `assign`), or take a value of your own with `copy()`, which is \
              PyTorch's `clone()`",
         ),
-        Refusal::Shard => Error::argument(format!("{t} is a global tensor's shard, which is read only"))
+        Refusal::Shard => Error::argument(format!("{t:?} is a global tensor's shard, which is read only"))
             .help("write it with `write_shard` on the global tensor, or take a tensor of your own with `copy()`"),
         Refusal::Overlap => {
-            Error::argument(format!("an element of {t} stands for more than one element, as `expand` makes it"))
+            Error::argument(format!("an element of {t:?} stands for more than one element, as `expand` makes it"))
                 .help("write to `copy()` of it, or to the tensor that was expanded")
         }
     }
@@ -61,19 +61,19 @@ fn check_gradient(call: &Call<'_>, t: &Tensor) -> Result<()> {
     if t.requires_grad() {
         if t.is_leaf() {
             return refuse(
-                format!("{t} is a leaf that requires a gradient; it cannot be changed in place"),
+                format!("{t:?} is a leaf that requires a gradient; it cannot be changed in place"),
                 "change it under `no_grad()`",
             );
         }
         if t.base().is_some_and(|base| base.requires_grad() && base.is_leaf()) {
             return refuse(
-                format!("{t} is a view of a leaf that requires a gradient; it cannot be changed in place"),
+                format!("{t:?} is a view of a leaf that requires a gradient; it cannot be changed in place"),
                 "change it under `no_grad()`, or write to a view of `copy()`",
             );
         }
         if call.given.is_none() && matches!(call.op.grad, Grad::None | Grad::Missing) {
             return refuse(
-                format!("{} has no gradient and would change {t} in place", call.op.name()),
+                format!("{} has no gradient and would change {t:?} in place", call.op.name()),
                 "call it under `no_grad()`",
             );
         }
@@ -81,11 +81,11 @@ fn check_gradient(call: &Call<'_>, t: &Tensor) -> Result<()> {
     let recorded = call.recording || t.base().is_some_and(|base| base.requires_grad());
     match view.map(|v| v.origin()) {
         Some(Origin::OneOfMany) if recorded => refuse(
-            format!("{t} is one of several views that one function gave; they are not written in place"),
+            format!("{t:?} is one of several views that one function gave; they are not written in place"),
             "use the op that returns a new tensor, or take the view alone with `narrow`",
         ),
         Some(Origin::NoGrad) if recorded => refuse(
-            format!("{t} is a view that was made under `no_grad()`; a write to it has no gradient"),
+            format!("{t:?} is a view that was made under `no_grad()`; a write to it has no gradient"),
             "make the view where gradients are recorded, or write under `no_grad()`",
         ),
         _ => Ok(()),
@@ -114,7 +114,7 @@ fn check_disjoint(call: &Call<'_>) -> Result<()> {
         let ((memory, _, end, a), (other, start, _, b)) = (pair[0], pair[1]);
         if memory == other && start < end {
             return Err(Error::argument(format!(
-                "{} would write {a} and {b}, which have elements in common",
+                "{} would write {a:?} and {b:?}, which have elements in common",
                 call.op.name()
             ))
             .help("give each tensor once"));

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Sees a gradient and may replace it.
 pub type Hook = Arc<HookFn>;
@@ -45,6 +45,8 @@ pub struct LeafSlot {
     pub target: Option<GlobalRef>,
     /// Shape and dtype of the leaf.
     pub ty: Option<TensorType>,
+    /// Where a module put another tensor in the leaf's place.
+    pub replaced: OnceLock<CallSite>,
 }
 
 /// A tensor kept for backward.

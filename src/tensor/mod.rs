@@ -6,6 +6,7 @@ mod alias;
 mod edge;
 mod handle;
 mod local;
+mod print;
 mod types;
 
 pub(crate) use alias::{Origin, Refusal, share_memory};
