@@ -2,9 +2,10 @@
 //! global one the handle gets the new value and views keep theirs; views of it are values and are not written. A leaf that
 //! requires a gradient, and a view of one, can be changed under `no_grad` only.
 
-use super::{Operand, op};
+use super::layout::layout_attrs;
+use super::{Operand, invoke1, op};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{Call, shard_to_global};
+use crate::interpreter::Call;
 use crate::ops::{Attrs, Op, RuntimeAttrs};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -115,7 +116,8 @@ impl Tensor {
             let local = Error::sbp(format!("{self:?} is a local tensor")).in_call(call).at(site);
             local.help("write it in place, with `copy_`")
         })?;
-        let given = shard_to_global(shard, &g.placement, &g.sbp, None, site).map_err(|e| e.in_call(call))?;
+        let layout = layout_attrs(g.placement.clone(), g.sbp.clone(), None);
+        let given = invoke1(op!("shards_to_global"), &[Some(shard)], layout, smallvec![], site)?;
         if given.ty() != self.ty() {
             return Err(Error::shape(format!("the shards are those of {}, the tensor is {}", given.ty(), self.ty()))
                 .in_call(call)

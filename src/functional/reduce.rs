@@ -16,7 +16,7 @@ macro_rules! reductions {
                 let attrs = smallvec![AttrValue::Ints(dims.ints()), false.into()];
                 invoke1(op!(stringify!($name)), &[Some(self)], attrs, smallvec![], CallSite::here())
             }
-            /// The same with the reduced dims kept as size 1.
+            /// The same reduction with the reduced dims kept, with size 1.
             #[track_caller]
             pub fn $keep(&self, dims: impl IntList) -> Result<Tensor> {
                 let attrs = smallvec![AttrValue::Ints(dims.ints()), true.into()];
@@ -27,27 +27,27 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Sum over dims. Over a split dim the result is P(sum): nothing is communicated until somebody needs the value.
+    /// Returns the sum over `dims`, which are removed. Over a split dim the result is P(sum): it is reduced when a later op needs it.
     sum sum_keepdim;
-    /// Product over dims.
+    /// Returns the product over `dims`, which are removed.
     prod prod_keepdim;
-    /// Largest over dims; over a split dim the result is P(max).
+    /// Returns the largest element over `dims`, which are removed. Over a split dim the result is P(max).
     amax amax_keepdim;
-    /// Smallest over dims; over a split dim the result is P(min).
+    /// Returns the smallest element over `dims`, which are removed. Over a split dim the result is P(min).
     amin amin_keepdim;
-    /// True if some element is not zero.
+    /// Returns a bool tensor: true where some element over `dims` is nonzero.
     any any_keepdim;
-    /// True if no element is zero.
+    /// Returns a bool tensor: true where all elements over `dims` are nonzero.
     all all_keepdim;
 }
 
 impl Tensor {
-    /// Mean over dims (none given: all).
+    /// Returns the mean over `dims`, which are removed; `()` means all dims.
     #[track_caller]
     pub fn mean(&self, dims: impl IntList) -> Result<Tensor> {
         self.mean_impl(dims.ints(), false, CallSite::here())
     }
-    /// The same with the reduced dims kept as size 1.
+    /// The same reduction with the reduced dims kept, with size 1.
     #[track_caller]
     pub fn mean_keepdim(&self, dims: impl IntList) -> Result<Tensor> {
         self.mean_impl(dims.ints(), true, CallSite::here())
@@ -65,7 +65,7 @@ impl Tensor {
             invoke1(op!("sum"), &[Some(self)], smallvec![AttrValue::Ints(dims), keepdim.into()], smallvec![], site)?;
         invoke1(op!("mul_scalar"), &[Some(&sum)], smallvec![], smallvec![(1.0 / n as f64).into()], site)
     }
-    /// Variance over dims, divided by n (biased).
+    /// Returns the biased variance (the sum of squares is divided by n) over `dims`, which are removed.
     #[track_caller]
     pub fn var(&self, dims: impl IntList) -> Result<Tensor> {
         let (dims, site) = (dims.ints(), CallSite::here());
@@ -76,19 +76,19 @@ impl Tensor {
         drop(inner);
         sq.mean_impl(dims, false, site)
     }
-    /// Index of the largest element along a dim; among equals the first.
+    /// Returns the i64 index of the largest element along `dim`, which is removed; the first one among equals.
     #[track_caller]
     pub fn argmax(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("argmax"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], site)
     }
-    /// Index of the smallest element along a dim; among equals the first.
+    /// Returns the i64 index of the smallest element along `dim`, which is removed; the first one among equals.
     #[track_caller]
     pub fn argmin(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("argmin"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], site)
     }
-    /// Running sum along a dim.
+    /// Returns the cumulative sum along `dim`, in the shape of the input.
     #[track_caller]
     pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
         invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())

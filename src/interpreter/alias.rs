@@ -9,7 +9,7 @@ use super::dispatch::contiguous;
 use crate::context::{RankCtx, grad_enabled};
 use crate::error::{Error, Result};
 use crate::ops::Grad;
-use crate::tensor::{Body, LocalTensor, Origin, Refusal, Tensor};
+use crate::tensor::{Body, LocalTensor, Made, Refusal, Tensor};
 use smallvec::SmallVec;
 
 /// The tensors that a call writes: the given output, or its mutable inputs in order.
@@ -79,12 +79,12 @@ fn check_gradient(call: &Call<'_>, t: &Tensor) -> Result<()> {
         }
     }
     let recorded = call.recording || t.base().is_some_and(|base| base.requires_grad());
-    match view.map(|v| v.origin()) {
-        Some(Origin::OneOfMany) if recorded => refuse(
+    match view.map(|v| v.made()) {
+        Some(Made::OneOfMany) if recorded => refuse(
             format!("{t:?} is one of several views that one function gave; they are not written in place"),
             "use the op that returns a new tensor, or take the view alone with `narrow`",
         ),
-        Some(Origin::NoGrad) if recorded => refuse(
+        Some(Made::NoGrad) if recorded => refuse(
             format!("{t:?} is a view that was made under `no_grad()`; a write to it has no gradient"),
             "make the view where gradients are recorded, or write under `no_grad()`",
         ),

@@ -1,10 +1,9 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
-use super::box_many::{BoxTo, layouts};
-use super::convert::to_layout;
 use super::emit::EagerEmit;
 use super::engine::{self, Grads, Link, Tape, Way};
 use super::grad_ctx::run_rule;
+use super::layout::{BoxTo, to_layout, to_layouts};
 use super::policy::Cause;
 use super::receipts::BackwardScope;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
@@ -81,11 +80,12 @@ fn run(
 
 /// The gradient that backward starts from at an output.
 fn first_gradient(out: &Tensor, given: Option<Tensor>, site: CallSite) -> Result<Tensor> {
+    out.check_origin().map_err(|e| e.at(site))?;
     if !out.requires_grad() {
         return Err(Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site));
     }
     match given {
-        Some(g) if g.shape() == out.shape() => Ok(g),
+        Some(g) if g.shape() == out.shape() => g.check_origin().map(|()| g.clone()).map_err(|e| e.at(site)),
         Some(g) => Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site)),
         None if out.numel() == 1 => ones_like(out, site),
         None => Err(Error::autograd(format!("backward of {out:?}, which is not a single number, needs its gradient"))
@@ -202,9 +202,9 @@ impl Tape for EagerTape<'_> {
         let boxings = all.iter().filter_map(|(leaf, g)| {
             let target = leaf.target.as_ref()?;
             let (placement, sbp) = (target.placement.clone(), target.sbp.clone());
-            Some(BoxTo { tensor: g.clone(), placement, sbp, grad_sbp: None })
+            Some(BoxTo { tensor: g.clone(), placement, sbp })
         });
-        layouts(Cause::Gradient, &boxings.collect::<Vec<_>>(), self.site)
+        Ok(to_layouts(Cause::Gradient, &boxings.collect::<Vec<_>>(), self.site)?.into_vec())
     }
 
     /// Casts to the leaf's dtype and accumulates.

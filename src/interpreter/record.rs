@@ -2,9 +2,10 @@
 
 use super::alias;
 use super::call::Call;
-use crate::error::Result;
+use crate::error::{CallSite, Result};
 use crate::ops::{Grad, GradArg, Op, derivative_is_zero, derived_args};
-use crate::tensor::{CustomBackward, Edge, Node, Saved, Tensor, share_memory};
+use crate::placement::Device;
+use crate::tensor::{Custom, Edge, Node, Saved, Tensor, share_memory};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
@@ -52,10 +53,11 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         |t: &Tensor| Saved { tensor: if t.base().is_some() { t.shadow() } else { t.clone() }, version: t.version() };
     // What an in-place call has overwritten is gone: a rule that reads it gets the error, not the new value.
     let overwritten = |i: usize| call.inputs[i].is_some_and(|t| written.iter().any(|w| share_memory(w, t)));
-    let gone = |t: &Tensor| Saved { tensor: Tensor::meta(t.ty().clone(), None), version: u64::MAX };
+    let gone = |t: &Tensor| Saved { tensor: t.overwritten(), version: u64::MAX };
     let edges = inputs.iter().map(|t| t.as_ref().map_or(Edge::None, |t| t.edge())).collect();
     let types = inputs.iter().map(|t| t.as_ref().map(|t| t.ty().clone())).collect();
-    let mut node = Node::new(call.op, call.site, edges, types);
+    let device = call.inputs.iter().flatten().next().map_or(Device::Cpu, |t| t.device());
+    let mut node = Node::new(call.op, device, call.site, edges, types);
     node.attrs = call.attrs.clone();
     node.runtime = call.runtime.clone();
     node.input_globals = call.inputs.iter().map(|t| t.and_then(|t| t.global()).cloned()).collect();
@@ -97,20 +99,15 @@ fn has_gradient(call: &Call<'_>, inputs: &[Option<Tensor>]) -> Result<bool> {
     }
 }
 
-/// Records a call whose backward is code of its own (a user's function, a change of layout).
-pub(super) fn record_custom(
-    op: &'static Op,
-    inputs: &[&Tensor],
-    outs: &[Tensor],
-    site: crate::error::CallSite,
-    backward: CustomBackward,
-) {
+/// Records a user's function, whose backward is the user's code.
+pub(super) fn record_custom(op: &'static Op, inputs: &[&Tensor], outs: &[Tensor], site: CallSite, custom: Custom) {
     let edges = inputs.iter().map(|t| t.edge()).collect();
     let types = inputs.iter().map(|t| Some(t.ty().clone())).collect();
-    let mut node = Node::new(op, site, edges, types);
+    let device = inputs.first().map_or(Device::Cpu, |t| t.device());
+    let mut node = Node::new(op, device, site, edges, types);
     node.input_globals = inputs.iter().map(|t| t.global().cloned()).collect();
     node.n_outputs = outs.len();
-    node.custom = Some(backward);
+    node.custom = Some(custom);
     let node = Arc::new(node);
     for (i, t) in outs.iter().enumerate() {
         if t.dtype().is_float() {

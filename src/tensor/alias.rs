@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// How a view was made, where that forbids to write through it under grad mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum Made {
     /// By an op of one output, under grad mode.
     Plain,
     /// As one of several outputs of one function (`split`, `chunk`).
@@ -37,18 +37,18 @@ pub(crate) struct LocalView {
     /// Where it lies in the base's elements, counted row-major.
     offset: usize,
     strides: Strides,
-    origin: AtomicU8,
+    made: AtomicU8,
     /// The base's count of recorded writes when this view's edge was derived.
     seen: AtomicU64,
     site: CallSite,
 }
 
 impl LocalView {
-    pub(crate) fn origin(&self) -> Origin {
-        match self.origin.load(Ordering::Relaxed) {
-            0 => Origin::Plain,
-            1 => Origin::OneOfMany,
-            _ => Origin::NoGrad,
+    pub(crate) fn made(&self) -> Made {
+        match self.made.load(Ordering::Relaxed) {
+            0 => Made::Plain,
+            1 => Made::OneOfMany,
+            _ => Made::NoGrad,
         }
     }
 
@@ -61,7 +61,8 @@ impl LocalView {
     /// The edge of a view whose base has this one.
     fn read_of(&self, base: Edge, ty: &TensorType) -> Edge {
         let input = self.base.ty().clone();
-        let mut node = Node::new(builtin("strided_read"), self.site, smallvec![base], smallvec![Some(input)]);
+        let mut node =
+            Node::new(builtin("strided_read"), self.base.device(), self.site, smallvec![base], smallvec![Some(input)]);
         node.attrs = self.place(&ty.shape).into_iter().collect();
         Edge::Node(node.into(), 0)
     }
@@ -106,16 +107,17 @@ impl Tensor {
         site: CallSite,
     ) -> Tensor {
         let (base, above) = match &source.inner().view {
-            Some(v) => (v.base.clone(), v.origin()),
-            None => (source.clone(), Origin::Plain),
+            Some(v) => (v.base.clone(), v.made()),
+            None => (source.clone(), Made::Plain),
         };
-        let origin = match above {
-            Origin::Plain if !grad_mode => Origin::NoGrad,
+        let made = match above {
+            Made::Plain if !grad_mode => Made::NoGrad,
             above => above,
         };
         let seen = AtomicU64::new(base.inner().edge.writes.load(Ordering::Acquire));
-        let view = LocalView { base, offset, strides, origin: AtomicU8::new(origin as u8), seen, site };
-        Tensor::from_parts(Body::Local(local), Some(view), false)
+        let view = LocalView { base, offset, strides, made: AtomicU8::new(made as u8), seen, site };
+        let origin = source.inner().origin;
+        Tensor::from_parts(Body::Local(local), origin, Some(view))
     }
 
     /// Where a local tensor lies in the elements of its base, counted row-major: offset, strides.
@@ -144,7 +146,7 @@ impl Tensor {
     /// Marks a view as one of several outputs of one function.
     pub(crate) fn one_of_many(self) -> Tensor {
         if let Some(v) = &self.inner().view {
-            v.origin.store(Origin::OneOfMany as u8, Ordering::Relaxed);
+            v.made.store(Made::OneOfMany as u8, Ordering::Relaxed);
         }
         self
     }
@@ -171,7 +173,7 @@ impl Tensor {
             return;
         }
         let types = smallvec![Some(view.base.ty().clone()), Some(self.ty().clone())];
-        let mut node = Node::new(builtin("strided_write"), site, smallvec![old, edge], types);
+        let mut node = Node::new(builtin("strided_write"), self.device(), site, smallvec![old, edge], types);
         let [_, offset, strides] = view.place(self.shape());
         node.attrs = [AttrValue::from(self.shape()), offset, strides].into_iter().collect();
         view.base.set_edge_written(Edge::Node(node.into(), 0));
@@ -240,11 +242,5 @@ impl Tensor {
             Body::Global(..) if self.is_global_view() => Some(Refusal::GlobalView),
             _ => None,
         }
-    }
-
-    /// Releases the forms remembered on this handle: the boxed ones, and the low-precision casts of autocast. They are made
-    /// again when they are needed, so all ranks release them at the same place of the program.
-    pub fn release_forms(&self) {
-        self.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 }

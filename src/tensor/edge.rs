@@ -4,11 +4,12 @@ use super::handle::Tensor;
 use super::types::GlobalRef;
 use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
+use crate::placement::Device;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// Sees a gradient and may replace it.
 pub type Hook = Arc<HookFn>;
@@ -32,6 +33,15 @@ impl Edge {
     pub fn is_some(&self) -> bool {
         !matches!(self, Edge::None)
     }
+    /// Whether both lead to the same place: the same leaf's slot, or the same output of the same recorded call.
+    pub fn same(&self, other: &Edge) -> bool {
+        match (self, other) {
+            (Edge::None, Edge::None) => true,
+            (Edge::Leaf(a), Edge::Leaf(b)) => Arc::ptr_eq(a, b),
+            (Edge::Node(a, i), Edge::Node(b, k)) => Arc::ptr_eq(a, b) && i == k,
+            _ => false,
+        }
+    }
 }
 
 /// Where a leaf's gradient accumulates.
@@ -45,8 +55,8 @@ pub struct LeafSlot {
     pub target: Option<GlobalRef>,
     /// Shape and dtype of the leaf.
     pub ty: Option<TensorType>,
-    /// Where a module put another tensor in the leaf's place.
-    pub replaced: OnceLock<CallSite>,
+    /// Where a module put another tensor in the leaf's place; none once a module holds the leaf again.
+    pub replaced: Mutex<Option<CallSite>>,
 }
 
 /// A tensor kept for backward.
@@ -81,10 +91,20 @@ pub struct Node {
     pub n_outputs: usize,
     /// Slots of outputs whose gradient is retained or hooked, by output.
     pub watched: Mutex<Vec<(usize, Arc<LeafSlot>, bool)>>,
+    /// Device of the first input: of all inputs, where the call is local.
+    pub device: Device,
     /// The user's line.
     pub site: CallSite,
-    /// A gradient given as code with this call (user's functions, `to_global` with a stated gradient SBP).
-    pub custom: Option<CustomBackward>,
+    /// A user's function; its gradient is the user's code.
+    pub custom: Option<Custom>,
+}
+
+/// A user's function with a backward of its own.
+pub struct Custom {
+    /// The name that the user gave it, for messages.
+    pub name: Arc<str>,
+    /// The backward.
+    pub backward: CustomBackward,
 }
 
 /// A backward function of the user's: gradients of the outputs → gradients of the inputs.
@@ -94,11 +114,12 @@ pub type CustomBackward = Arc<dyn Fn(&[Option<Tensor>]) -> Result<Vec<Option<Ten
 static ORDINAL: AtomicU64 = AtomicU64::new(1);
 
 impl Node {
-    /// A node of a call of `op` at `site` with these edges and input types, which saves nothing and has one output.
+    /// A node of a call of `op` on `device` at `site` with these edges and input types, which saves nothing and has one output.
     ///
     /// The ordinal is drawn here, after the edges: a node is younger than every node that its edges lead to.
     pub fn new(
         op: &'static Op,
+        device: Device,
         site: CallSite,
         edges: SmallVec<[Edge; 4]>,
         input_types: SmallVec<[Option<TensorType>; 4]>,
@@ -115,6 +136,7 @@ impl Node {
             outputs: Mutex::default(),
             n_outputs: 1,
             watched: Mutex::default(),
+            device,
             site,
             custom: None,
         }
@@ -125,7 +147,7 @@ impl Node {
 enum Fallen {
     Edge(Edge),
     Saved(Tensor),
-    Custom(CustomBackward),
+    Custom(Custom),
     Watched(Arc<LeafSlot>),
 }
 

@@ -29,6 +29,7 @@ fn apply_custom_may_give_none_on_any_edge() -> Result<()> {
     let x = leaf(&[2.0]);
     let between = x.mul(3.0)?;
     let y = apply_custom(
+        "of mine",
         &[&between, &x],
         |ins| Ok(vec![ins[0].mul(ins[1])?]),
         |grads| Ok(vec![None, grads[0].as_ref().map(|g| g.mul(10.0)).transpose()?]),

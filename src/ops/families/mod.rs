@@ -4,7 +4,9 @@ mod activation;
 mod attention;
 mod binary;
 mod create;
+mod custom;
 mod embedding;
+mod layout;
 mod linear;
 mod loss;
 mod matmul;
@@ -44,6 +46,8 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         reshape::ops,
         shape::ops,
         strided::ops,
+        layout::ops,
+        custom::ops,
         optim::ops,
     ] {
         all.extend(family());
