@@ -53,7 +53,7 @@ impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
 }
 
 /// A layout as attributes; what is not stated is left out, so that the common call fits into its place.
-fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<NdSbp>) -> Attrs {
+pub(super) fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<NdSbp>) -> Attrs {
     let mut attrs: Attrs = smallvec![placement.into(), sbp.into()];
     attrs.extend(grad_sbp.map(AttrValue::NdSbp));
     attrs
@@ -225,6 +225,6 @@ impl Tensor {
 
     /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.
     pub fn shard(&self) -> Result<Option<LocalTensor>> {
-        self.data()
+        Ok(self.data()?.map(|l| if self.is_global() { l.as_shard() } else { l }))
     }
 }

@@ -68,7 +68,7 @@ impl Emit for EagerEmit {
         }
     }
     fn detach(&mut self, v: Value) -> Value {
-        let t = self.get(v).detach();
+        let t = self.get(v).value();
         self.put(t)
     }
 }

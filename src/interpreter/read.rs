@@ -56,7 +56,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             let ctx = current_rank()?;
             let whole = NdSbp::broadcast(g.placement.axes());
             let b = if g.sbp == whole {
-                t.detach()
+                t.clone()
             } else {
                 to_layout(Cause::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
             };
