@@ -39,7 +39,12 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 /// Runs a call with its inputs as they are.
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     call.recording = grad_enabled() && call.inputs.iter().flatten().any(|t| t.requires_grad());
-    let result = match call.mode() {
+    let mode = match (call.op.check_runtime, call.runtime.len() == call.op.sig.runtime.len()) {
+        (Some(check), true) => check(&call.runtime).and_then(|()| call.mode()),
+        // A wrong number of them is refused by inference.
+        _ => call.mode(),
+    };
+    let result = match mode {
         Ok(Mode::Local(device)) => run_local(&mut call, device),
         Ok(Mode::Global(placement)) => run_global(&mut call, &placement),
         Err(e) => Err(e),

@@ -85,6 +85,22 @@ impl AttrKind {
             .ok_or_else(|| Error::parse(format!("unknown attribute type '{s}'")))
     }
 
+    /// Whether a value is of this kind without a conversion; negative sizes of a shape are for the op to refuse.
+    pub fn holds(self, v: &AttrValue) -> bool {
+        matches!(
+            (self, v),
+            (AttrKind::Int, AttrValue::Int(_))
+                | (AttrKind::Float, AttrValue::Float(_))
+                | (AttrKind::Bool, AttrValue::Bool(_))
+                | (AttrKind::Str, AttrValue::Str(_))
+                | (AttrKind::Ints | AttrKind::Shape, AttrValue::Ints(_))
+                | (AttrKind::Floats, AttrValue::Floats(_))
+                | (AttrKind::DType, AttrValue::DType(_))
+                | (AttrKind::Scalar, AttrValue::Scalar(_))
+                | (AttrKind::Bytes, AttrValue::Bytes(_))
+        )
+    }
+
     /// Converts a value to this kind where that is lossless.
     pub fn accept(self, name: &str, v: AttrValue) -> Result<AttrValue> {
         let bad = |v: &AttrValue| Err(Error::argument(format!("attribute '{name}' must be {}, not {v}", self.name())));

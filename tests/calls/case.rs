@@ -254,7 +254,13 @@ impl Run {
         may
     }
 
-    fn by_name(&mut self, r: &mut Random, pool: &[Tensor], device: Device, mesh: &Placement) -> Option<(String, Called)> {
+    fn by_name(
+        &mut self,
+        r: &mut Random,
+        pool: &[Tensor],
+        device: Device,
+        mesh: &Placement,
+    ) -> Option<(String, Called)> {
         let global = r.percent(15);
         let place = |r: &mut Random, t: Tensor| -> Tensor {
             if !global || t.is_global() {
@@ -266,7 +272,10 @@ impl Run {
         };
         let target = |r: &mut Random| match r.below(20) {
             0 => Target::Local(Device::Cuda),
-            1..4 => Target::Global(mesh.clone(), NdSbp::from(*r.of(&[Sbp::Broadcast, Sbp::Split(0), Sbp::Split(9), Sbp::PARTIAL_SUM]))),
+            1..4 => Target::Global(
+                mesh.clone(),
+                NdSbp::from(*r.of(&[Sbp::Broadcast, Sbp::Split(0), Sbp::Split(9), Sbp::PARTIAL_SUM])),
+            ),
             _ => Target::Local(device),
         };
         let mut args: Vec<Arg> = vec![];
@@ -318,7 +327,11 @@ impl Run {
                 let a = match p.kind {
                     _ if r.percent(4) => Arg::None,
                     ParamKind::Tensor => Arg::Tensor({
-                        let t = if r.percent(50) && !pool.is_empty() { r.of(pool).clone() } else { any_tensor(r, device).ok()? };
+                        let t = if r.percent(50) && !pool.is_empty() {
+                            r.of(pool).clone()
+                        } else {
+                            any_tensor(r, device).ok()?
+                        };
                         place(r, t)
                     }),
                     ParamKind::TensorTuple => {
@@ -347,7 +360,8 @@ impl Run {
                 _ => None,
             })
             .collect();
-        let given: Vec<String> = args.iter().map(tell).chain(named.iter().map(|(n, a)| format!("{n}={}", tell(a)))).collect();
+        let given: Vec<String> =
+            args.iter().map(tell).chain(named.iter().map(|(n, a)| format!("{n}={}", tell(a)))).collect();
         let what = format!("{name}({})", given.join(", "));
         if !self.may(op, &tensors, &attrs) {
             return Some((what, (Ok(vec![]), 0)));
@@ -364,9 +378,32 @@ impl Run {
         let small = x.numel() <= MOST_ELEMENTS;
         let which = r.below(26);
         let name = [
-            "reshape", "expand", "narrow|slice", "select|slice", "slice", "transpose|permute", "permute", "flatten|reshape", "unsqueeze|reshape",
-            "squeeze|reshape", "split|slice", "chunk|split|slice", "add_|add_scalar", "mul_|mul", "copy_|assign", "zero_|masked_fill", "zeros|full",
-            "arange|range", "rand", "randint", "from_vec", "cat|concat", "stack|concat|reshape", "sum", "backward", "detach",
+            "reshape",
+            "expand",
+            "narrow|slice",
+            "select|slice",
+            "slice",
+            "transpose|permute",
+            "permute",
+            "flatten|reshape",
+            "unsqueeze|reshape",
+            "squeeze|reshape",
+            "split|slice",
+            "chunk|split|slice",
+            "add_|add_scalar",
+            "mul_|mul",
+            "copy_|assign",
+            "zero_|masked_fill",
+            "zeros|full",
+            "arange|range",
+            "rand",
+            "randint",
+            "from_vec",
+            "cat|concat",
+            "stack|concat|reshape",
+            "sum",
+            "backward",
+            "detach",
         ][which];
         let what = format!("{name}({x}; {a}, {b}, {c}, {d}, {s:?}, dim {dim})");
         let touched = matches!(which, 12..16 | 21..25);
@@ -396,7 +433,9 @@ impl Run {
             7 => here!(one(x.flatten(a, b))),
             8 => here!(one(x.unsqueeze(a))),
             9 => here!(one(x.squeeze(dim))),
-            10 if a == 0 || x.shape().get(dim as usize).is_none_or(|n| n / (a as usize).max(1) < 64) => here!(x.split(a as usize, dim)),
+            10 if a == 0 || x.shape().get(dim as usize).is_none_or(|n| n / (a as usize).max(1) < 64) => {
+                here!(x.split(a as usize, dim))
+            }
             11 if (a as usize) < 64 => here!(x.chunk(a as usize, dim)),
             10 | 11 => (Ok(vec![]), 0),
             12 => here!(x.add_(1.5).map(|_| vec![])),

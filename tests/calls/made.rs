@@ -91,7 +91,8 @@ fn float(r: &mut Random) -> f64 {
 
 pub fn attr(r: &mut Random, kind: AttrKind) -> AttrValue {
     if r.percent(4) {
-        let other = *r.of(&[AttrKind::Int, AttrKind::Float, AttrKind::Bool, AttrKind::Str, AttrKind::Ints, AttrKind::DType]);
+        let other =
+            *r.of(&[AttrKind::Int, AttrKind::Float, AttrKind::Bool, AttrKind::Str, AttrKind::Ints, AttrKind::DType]);
         return attr(r, other);
     }
     match kind {

@@ -26,7 +26,10 @@ fn number(variable: &str) -> Option<u64> {
 enum End {
     Done,
     /// It ended or hung in the case, whose call was the text.
-    Died { case: u64, why: String },
+    Died {
+        case: u64,
+        why: String,
+    },
 }
 
 #[derive(Default)]
@@ -101,7 +104,9 @@ fn process(job: &Job, folder: &Path, found: &mut Found) -> (u64, End) {
                         let text = format!("case {case}: {}", text.replace("\\n", "\n"));
                         found.findings.entry(key.to_string()).or_insert((0, text)).0 += 1;
                     }
-                    ["count", what, n] => *found.counts.entry(what.to_string()).or_default() += n.parse::<u64>().unwrap(),
+                    ["count", what, n] => {
+                        *found.counts.entry(what.to_string()).or_default() += n.parse::<u64>().unwrap()
+                    }
                     ["at", case] => next = case.parse().unwrap(),
                     ["done"] => done = true,
                     _ => {}

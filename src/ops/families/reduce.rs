@@ -257,6 +257,16 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
 fn match_index() -> Result<OpDef> {
     Ok(OpDef::new("match_index(x, m; dim: int) -> index")?
         .doc("The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64.")
+        .check(|c| {
+            super::dim_exists(c)?;
+            super::one_dtype(c, &[0, 1])?;
+            let (x, d) = (c.shape(0)?, c.dim("dim", c.shape(0)?.len())?);
+            let mut want: Dims = x.into();
+            if let Some(n) = want.get_mut(d) {
+                *n = 1;
+            }
+            super::dims_are(c, 1, &want)
+        })
         .dtype(DTypeRule::Fixed(vec![DType::I64]))
         .get_sbp(|c| {
             let (x, m) = (c.shape(0)?, c.shape(1)?);
@@ -281,6 +291,7 @@ fn match_index() -> Result<OpDef> {
 fn cumsum() -> Result<OpDef> {
     Ok(OpDef::new("cumsum(x; dim: int) -> y")?
         .doc("Running sum along a dim.")
+        .check(super::dim_exists)
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())

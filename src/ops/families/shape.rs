@@ -79,14 +79,13 @@ fn expand() -> Result<OpDef> {
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Input(0))
         .check(|c| {
-            let (x, want) = (c.shape(0)?, c.ints("shape")?);
-            let fits =
-                want.len() >= x.len() && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || *a as i64 == *b);
-            if fits { Ok(()) } else { Err(Error::shape(format!("{x:?} cannot be expanded to {want:?}"))) }
+            let (x, want) = (c.shape(0)?, c.sizes("shape")?);
+            let fits = want.len() >= x.len() && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || a == b);
+            if fits { Ok(()) } else { Err(Error::shape(format!("{x:?} cannot be expanded to {:?}", want.as_slice()))) }
         })
         .get_sbp(|c| {
             let x = c.shape(0)?;
-            let out: Vec<usize> = c.ints("shape")?.iter().map(|n| *n as usize).collect();
+            let out = c.sizes("shape")?;
             // A repeated dim may be split in the output alone: each rank repeats as often as its shard is long.
             let side = |d| broadcast_dim(x, &out, d).map_or(Sbp::Broadcast, Sbp::Split);
             Ok((0..out.len()).map(|d| Signature::new(&[side(d)], &[Sbp::Split(d)])).chain(moved(1)).collect())
@@ -282,7 +281,18 @@ fn slice_grad() -> Result<OpDef> {
         .shape1(|c| {
             let mut s: Dims = c.shape(0)?.into();
             let d = c.dim("dim", s.len())?;
-            s[d] = c.int("size")? as usize;
+            if s.is_empty() {
+                return Err(Error::shape("a tensor without dims is no slice"));
+            }
+            let (n, size) = (s[d] as i64, c.size("size")?);
+            let (start, step) = (c.int("start")?, c.int("step")?);
+            let last = (n - 1).max(0).checked_mul(step).and_then(|k| k.checked_add(start));
+            if start < 0 || step < 1 || n > 0 && last.is_none_or(|last| last as usize >= size) {
+                return Err(Error::argument(format!(
+                    "{n} elements from {start} by {step} do not fit a dim of size {size}"
+                )));
+            }
+            s[d] = size;
             Ok(s)
         })
         .get_sbp(|c| {
@@ -344,7 +354,7 @@ fn concat() -> Result<OpDef> {
                         t.shape.as_slice()
                     )));
                 }
-                out[d] += t.shape[d];
+                out[d] = out[d].saturating_add(t.shape[d]);
             }
             Ok(out)
         })
