@@ -8,16 +8,24 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
 /// Resolves one `-1` of a shape from the number of elements.
-fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
+fn resolve(shape: &[i64], n: usize) -> Result<Vec<usize>> {
     let unknown = shape.iter().filter(|s| **s == -1).count();
     if unknown > 1 || shape.iter().any(|s| *s < -1) {
-        return Err(Error::shape(format!("{shape:?} is not a shape")).at(site).help("at most one size may be -1"));
+        return Err(Error::shape(format!("{shape:?} is not a shape")).help("at most one size may be -1"));
     }
-    let known: usize = shape.iter().filter(|s| **s >= 0).map(|s| *s as usize).product();
-    if unknown == 1 && (known == 0 || !n.is_multiple_of(known)) {
-        return Err(Error::shape(format!("{n} elements do not fit the shape {shape:?}")).at(site));
-    }
-    Ok(shape.iter().map(|s| if *s == -1 { n / known } else { *s as usize }).collect())
+    let sizes: Vec<usize> = shape.iter().filter_map(|s| usize::try_from(*s).ok()).collect();
+    let known = sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s));
+    let rest = match (unknown, known) {
+        (1, Some(k)) if k > 0 && n.is_multiple_of(k) => n / k,
+        (1, _) => return Err(Error::shape(format!("{n} elements do not fit the shape {shape:?}"))),
+        _ => 0,
+    };
+    Ok(shape.iter().map(|s| usize::try_from(*s).unwrap_or(rest)).collect())
+}
+
+/// Says of an error raised before an op was called which method of which tensor it is about, and the caller's line.
+pub(super) fn in_method(name: &str, of: &Tensor, site: CallSite) -> impl Fn(Error) -> Error {
+    move |e| e.in_call(|| format!("{name}({})", of.short())).at(site)
 }
 
 impl Tensor {
@@ -25,7 +33,7 @@ impl Tensor {
     #[track_caller]
     pub fn reshape(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
         let site = CallSite::here();
-        let shape = resolve(shape.as_ref(), self.numel(), site)?;
+        let shape = resolve(shape.as_ref(), self.numel()).map_err(in_method("reshape", self, site))?;
         self.reshape_at(&shape, site)
     }
     pub(crate) fn reshape_at(&self, shape: &[usize], site: CallSite) -> Result<Tensor> {
@@ -35,7 +43,8 @@ impl Tensor {
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let (a, b) = (normalize_dim(start, self.ndim())?, normalize_dim(end, self.ndim())?);
+        let dim = |d| normalize_dim(d, self.ndim()).map_err(in_method("flatten", self, site));
+        let (a, b) = (dim(start)?, dim(end)?);
         let s = self.shape();
         if s.is_empty() {
             return self.reshape_at(&[1], site);
@@ -56,8 +65,8 @@ impl Tensor {
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let site = CallSite::here();
         let mut dims: SmallVec<[i64; 6]> = (0..self.ndim() as i64).collect();
-        let (a, b) = (normalize_dim(a, self.ndim()), normalize_dim(b, self.ndim()));
-        let (a, b) = (a.map_err(|e| e.at(site))?, b.map_err(|e| e.at(site))?);
+        let dim = |d| normalize_dim(d, self.ndim()).map_err(in_method("transpose", self, site));
+        let (a, b) = (dim(a)?, dim(b)?);
         if !dims.is_empty() {
             dims.swap(a, b);
         }
@@ -77,7 +86,10 @@ impl Tensor {
         let full: SmallVec<[i64; 6]> = shape
             .iter()
             .enumerate()
-            .map(|(d, n)| if *n == -1 && d >= lead { self.shape()[d - lead] as i64 } else { *n })
+            .map(|(d, n)| match self.shape().get(d.wrapping_sub(lead)) {
+                Some(size) if *n == -1 => *size as i64,
+                _ => *n,
+            })
             .collect();
         invoke1(op!("expand"), &[Some(self)], smallvec![AttrValue::Ints(full)], smallvec![], site)
     }
@@ -85,7 +97,7 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim() + 1).map_err(|e| e.at(site))?;
+        let d = normalize_dim(dim, self.ndim() + 1).map_err(in_method("unsqueeze", self, site))?;
         let mut shape = self.shape().to_vec();
         shape.insert(d, 1);
         self.reshape_at(&shape, site)
@@ -93,8 +105,10 @@ impl Tensor {
     /// Without that dim of size 1 (unchanged if it has another size, as in PyTorch).
     #[track_caller]
     pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
-        let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        self.squeeze_at(dim, CallSite::here())
+    }
+    fn squeeze_at(&self, dim: i64, site: CallSite) -> Result<Tensor> {
+        let d = normalize_dim(dim, self.ndim()).map_err(in_method("squeeze", self, site))?;
         let mut shape = self.shape().to_vec();
         if shape.get(d) == Some(&1) {
             shape.remove(d);
@@ -105,9 +119,9 @@ impl Tensor {
     #[track_caller]
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let d = normalize_dim(dim, self.ndim()).map_err(in_method("slice", self, site))?;
         let n = self.shape().get(d).copied().unwrap_or(0) as i64;
-        let bound = |x: i64| if x < 0 { (x + n).max(0) } else { x.min(n) };
+        let bound = |x: i64| if x < 0 { x.saturating_add(n).max(0) } else { x.min(n) };
         let start = bound(start);
         let attrs = smallvec![d.into(), start.into(), bound(end).max(start).into(), step.into()];
         invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
@@ -118,38 +132,51 @@ impl Tensor {
     /// When they do not lie inside.
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: i64, len: i64) -> Result<Tensor> {
-        let site = CallSite::here();
-        let attrs = smallvec![dim.into(), start.into(), (start + len).into(), 1i64.into()];
+        self.narrow_at(dim, start, len, CallSite::here())
+    }
+    fn narrow_at(&self, dim: i64, start: i64, len: i64, site: CallSite) -> Result<Tensor> {
+        // An end that is no number is outside every tensor.
+        let attrs = smallvec![dim.into(), start.into(), start.saturating_add(len).into(), 1i64.into()];
         invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
     }
     /// The element `index` of a dim, without that dim.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
-        let d = normalize_dim(dim, self.ndim())?;
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim()).map_err(in_method("select", self, site))?;
         let n = self.shape().get(d).copied().unwrap_or(0) as i64;
-        let i = if index < 0 { index + n } else { index };
+        let i = if index < 0 { index.saturating_add(n) } else { index };
         let inner = inner_calls();
-        let kept = self.narrow(d as i64, i, 1)?;
+        let kept = self.narrow_at(d as i64, i, 1, site)?;
         drop(inner);
-        kept.squeeze(d as i64)
+        kept.squeeze_at(d as i64, site)
     }
     /// Parts of `size` along a dim; the last may be smaller.
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
-        let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        self.split_at(size, dim, "split", CallSite::here())
+    }
+    fn split_at(&self, size: usize, dim: i64, method: &str, site: CallSite) -> Result<Vec<Tensor>> {
+        let named = in_method(method, self, site);
+        let d = normalize_dim(dim, self.ndim()).map_err(&named)?;
         let n = self.shape().get(d).copied().unwrap_or(0);
         if size == 0 {
-            return Err(Error::argument("a part must have at least one element").at(site));
+            return Err(named(Error::argument("a part must have at least one element")));
         }
-        (0..n.max(1)).step_by(size).map(|s| self.narrow(d as i64, s as i64, size.min(n - s) as i64)).collect()
+        let part = |s: usize| self.narrow_at(d as i64, s as i64, size.min(n - s) as i64, site);
+        (0..n.max(1)).step_by(size).map(part).collect()
     }
     /// `parts` nearly equal parts along a dim, as PyTorch's chunk.
     #[track_caller]
     pub fn chunk(&self, parts: usize, dim: i64) -> Result<Vec<Tensor>> {
-        let d = normalize_dim(dim, self.ndim())?;
+        let site = CallSite::here();
+        let named = in_method("chunk", self, site);
+        let d = normalize_dim(dim, self.ndim()).map_err(&named)?;
+        if parts == 0 {
+            return Err(named(Error::argument("there must be at least one part")));
+        }
         let n = self.shape().get(d).copied().unwrap_or(0);
-        self.split(n.div_ceil(parts.max(1)).max(1), dim)
+        self.split_at(n.div_ceil(parts).max(1), dim, "chunk", site)
     }
     /// Zeroes what is above a diagonal of the last two dims.
     #[track_caller]
@@ -175,11 +202,20 @@ pub fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
 pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
     let site = CallSite::here();
     let Some(first) = tensors.first() else {
-        return Err(Error::argument("no tensor to stack").at(site));
+        return Err(Error::argument("no tensor to stack").in_call(|| "stack()".into()).at(site));
     };
-    let d = normalize_dim(dim, first.ndim() + 1).map_err(|e| e.at(site))?;
+    let d = normalize_dim(dim, first.ndim() + 1).map_err(in_method("stack", first, site))?;
     let inner = inner_calls();
-    let rows: Vec<Tensor> = tensors.iter().map(|t| t.unsqueeze(d as i64)).collect::<Result<_>>()?;
+    let row = |t: &&Tensor| {
+        if t.shape() != first.shape() {
+            let e = Error::shape(format!("shapes {:?} and {:?} differ", first.shape(), t.shape()));
+            return Err(in_method("stack", first, site)(e));
+        }
+        let mut shape = t.shape().to_vec();
+        shape.insert(d, 1);
+        t.reshape_at(&shape, site)
+    };
+    let rows: Vec<Tensor> = tensors.iter().map(row).collect::<Result<_>>()?;
     drop(inner);
     let ins: SmallVec<[Option<&Tensor>; 4]> = rows.iter().map(Some).collect();
     invoke1(op!("concat"), &ins, smallvec![d.into()], smallvec![], site)

@@ -9,6 +9,7 @@ use crate::boxing::{Layout, dual, plan as boxing_plan};
 use crate::comm::Group;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::zeroed;
 use crate::ops::{TensorType, find};
 use crate::placement::{Placement, shard_range};
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
@@ -295,7 +296,7 @@ fn shard_to_global_inner(
     let me = ranks.iter().position(|r| *r == ctx.rank()).unwrap_or(0);
     let len = own.ty.ty.len() * dtype.size();
     let vm = &ctx.device(own.ty.device)?.vm;
-    let mut buf = vec![0; len];
+    let mut buf = zeroed(len)?;
     vm.read(&own.storage, 0, &mut buf)?;
     // Every group's first member sends its shard to the others.
     let first = |p: &usize| b_axes.iter().all(|a| placement.coord(*p)[*a] == 0);
@@ -340,7 +341,9 @@ fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSb
     let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
     let b = shard_box(local.dims(), placement, sbp, pos);
     let offset: isize = b.offset.iter().zip(&local.strides).map(|(o, s)| *o as isize * s).sum();
-    let window = local.restride((local.offset as isize + offset) as usize, &b.size, local.strides.clone());
+    // An empty shard lies at the end of a dim: its offset is outside, and addresses nothing.
+    let offset = if b.size.contains(&0) { 0 } else { offset };
+    let window = local.restride(offset, &b.size, local.strides.clone())?;
     // A copy: the caller may change its tensor afterwards.
     let mut own = super::dispatch::contiguous(ctx, &window)?;
     let coord = placement.coord(pos);
@@ -363,7 +366,7 @@ fn check_device(what: &str, local: &LocalTensor, placement: &Placement) -> Resul
 
 fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
-    ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+    ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &zeroed(out.storage.bytes())?)?;
     Ok(out)
 }
 

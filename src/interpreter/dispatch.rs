@@ -280,8 +280,7 @@ fn run_kernel(
         && let Some(Some(input)) = inputs.first()
         && let Some((offset, strides)) = view(input.dims(), &input.strides, &k.attrs, &out_types[0].ty.shape)
     {
-        let start = input.offset as isize + offset;
-        return Ok(Some(smallvec![input.window(&out_types[0], start as usize, strides)]));
+        return Ok(Some(smallvec![input.window(&out_types[0], offset, strides)?]));
     }
     if !call.op.traits.strided {
         for i in inputs.iter_mut().flatten() {

@@ -8,6 +8,8 @@ mod allocator;
 mod block;
 mod classes;
 mod storage;
+mod vector;
 
 pub use allocator::{Allocator, AllocatorOptions, MemoryStats};
 pub use storage::Storage;
+pub(crate) use vector::{with_room, zeroed};

@@ -244,6 +244,11 @@ impl fmt::Display for AttrValue {
     }
 }
 
+/// A size as an attribute. One that is no i64 becomes the largest, which no tensor can have.
+fn saturated(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 macro_rules! from {
     ($($t:ty => |$x:ident| $e:expr;)*) => {$(
         impl From<$t> for AttrValue { fn from($x: $t) -> AttrValue { $e } }
@@ -252,7 +257,7 @@ macro_rules! from {
 from! {
     i64 => |x| AttrValue::Int(x);
     i32 => |x| AttrValue::Int(x as i64);
-    usize => |x| AttrValue::Int(x as i64);
+    usize => |x| AttrValue::Int(saturated(x));
     f64 => |x| AttrValue::Float(x);
     bool => |x| AttrValue::Bool(x);
     &str => |x| AttrValue::Str(x.into());
@@ -260,7 +265,7 @@ from! {
     Scalar => |x| AttrValue::Scalar(x);
     &[i64] => |x| AttrValue::Ints(x.into());
     Vec<i64> => |x| AttrValue::Ints(x.into());
-    &[usize] => |x| AttrValue::Ints(x.iter().map(|i| *i as i64).collect());
+    &[usize] => |x| AttrValue::Ints(x.iter().map(|i| saturated(*i)).collect());
 }
 impl<const N: usize> From<[i64; N]> for AttrValue {
     fn from(x: [i64; N]) -> AttrValue {

@@ -7,12 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use oflow::ErrorKind;
 use oflow::boxing::resolve_attrs;
 use oflow::functional::{Arg, FnDef, ParamKind, call, functions};
 use oflow::interpreter::Target;
 use oflow::ops::{AttrValue, InferCtx, Op, find};
 use oflow::prelude::*;
-use oflow::{ErrorKind, World};
 
 use crate::common::mix;
 use crate::common::sample::{Sample, derive_all};
@@ -74,7 +74,7 @@ pub fn run_child((job, now): &(Job, PathBuf)) {
         errors: 0,
         memory: 0,
         skipped: 0,
-        now: File::create(now).unwrap(),
+        now: File::options().read(true).write(true).create(true).truncate(true).open(now).unwrap(),
         alone: job.alone,
         case: job.case,
         ops,
@@ -82,10 +82,10 @@ pub fn run_child((job, now): &(Job, PathBuf)) {
     };
     // The closure of `run_ranks` may run on several threads; with one rank it runs on one.
     let run = Mutex::new(run);
-    let end = oflow::run_ranks(1, |world| {
+    let end = oflow::run_ranks(1, |_| {
         let mut run = run.lock().unwrap_or_else(|e| e.into_inner());
         loop {
-            run.one(job.seed, world);
+            run.one(job.seed);
             if run.alone || run.calls >= job.calls {
                 return Ok(());
             }
@@ -127,9 +127,24 @@ fn one(r: Result<Tensor>) -> Result<Vec<Tensor>> {
 }
 
 impl Run {
-    fn one(&mut self, seed: u64, world: &World) {
+    fn one(&mut self, seed: u64) {
         let mut r = Random::new(mix(&[seed, self.case]));
-        let caught = catch_unwind(AssertUnwindSafe(|| self.calls_of(&mut r, world)));
+        let device = if r.percent(4) { Device::Async } else { Device::Cpu };
+        let caught = catch_unwind(AssertUnwindSafe(|| match device {
+            // A value that a kernel refuses there poisons the context, so it has one of its own.
+            Device::Async => {
+                let this = Mutex::new((&mut *self, &mut r));
+                let end = oflow::run_ranks(1, |_| {
+                    let mut this = this.lock().unwrap_or_else(|e| e.into_inner());
+                    let (run, r) = &mut *this;
+                    run.calls_of(r, device);
+                    Ok(())
+                });
+                // What is issued last may be refused after the last call.
+                let _ = end;
+            }
+            _ => drop(self.calls_of(&mut r, device)),
+        }));
         if caught.is_err() {
             let text = PANIC.lock().unwrap_or_else(|e| e.into_inner()).clone();
             let place = text.lines().next().unwrap_or_default().trim_end_matches(':').to_string();
@@ -161,8 +176,7 @@ impl Run {
         self.now.write_at(&text, 0).unwrap();
     }
 
-    fn calls_of(&mut self, r: &mut Random, world: &World) -> Option<()> {
-        let device = if r.percent(4) { Device::Async } else { Device::Cpu };
+    fn calls_of(&mut self, r: &mut Random, device: Device) -> Option<()> {
         let mut pool: Vec<Tensor> = vec![];
         for _ in 0..2 {
             pool.extend(any_tensor(r, device));
@@ -186,7 +200,6 @@ impl Run {
                 Err(e) => self.judge(&what, &e, line),
             }
         }
-        let _ = world;
         Some(())
     }
 
