@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use oflow::ErrorKind;
 use oflow::boxing::resolve_attrs;
-use oflow::functional::{Arg, FnDef, ParamKind, call, functions};
+use oflow::functional::{Arg, FnBody, FnDef, ParamKind, call, functions};
 use oflow::interpreter::Target;
 use oflow::ops::{AttrValue, InferCtx, Op, find};
 use oflow::prelude::*;
@@ -294,7 +294,8 @@ impl Run {
         let mut args: Vec<Arg> = vec![];
         let mut named: Vec<(&str, Arg)> = vec![];
         let name: String;
-        let mut op = None;
+        let mut also = None;
+        let op;
         if r.percent(75) {
             // As a sample of the op has it, with something wrong.
             let (o, samples) = r.of(&self.ops).clone();
@@ -334,7 +335,10 @@ impl Run {
         } else {
             let f = r.of(&self.functions).clone();
             name = f.sig.name.clone();
-            op = find(&name).ok().or(op);
+            if let FnBody::Op(op) = &f.body {
+                also = Some(op.clone());
+            }
+            op = find(also.as_deref().unwrap_or(&name)).ok();
             let params: &'static [_] = Vec::leak(f.sig.params.clone());
             for p in params {
                 let a = match p.kind {
@@ -375,7 +379,9 @@ impl Run {
             .collect();
         let given: Vec<String> =
             args.iter().map(tell).chain(named.iter().map(|(n, a)| format!("{n}={}", tell(a)))).collect();
-        let what = format!("{name}({})", given.join(", "));
+        // A function may be named otherwise than its op.
+        let names = also.filter(|op| *op != name).map_or(name.clone(), |op| format!("{name}|{op}"));
+        let what = format!("{names}({})", given.join(", "));
         if !self.may(op, &tensors, &attrs) {
             return Some((what, (Ok(vec![]), 0)));
         }

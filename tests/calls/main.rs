@@ -6,6 +6,8 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod alike;
 mod case;
 mod made;
 mod parent;
+mod threads;
