@@ -18,16 +18,17 @@ impl Tensor {
         runtime: RuntimeAttrs,
         site: CallSite,
     ) -> Result<&Tensor> {
+        let op = op.get()?;
         if grad_enabled() && self.requires_grad() && self.is_leaf() {
             return Err(Error::autograd(format!(
                 "{self} is a leaf that requires a gradient; it cannot be changed in place"
             ))
+            .in_call(|| format!("{}({})", op.name(), self.short()))
             .at(site)
             .help("change it under `no_grad()`"));
         }
         let mut inputs: SmallVec<[_; 4]> = smallvec![Some(self)];
         inputs.extend(others.iter().map(|t| Some(*t)));
-        let op = op.get()?;
         dispatch(Call {
             op,
             inputs: &inputs,
@@ -108,6 +109,7 @@ impl Tensor {
         let site = CallSite::here();
         if grad_enabled() && self.requires_grad() {
             return Err(Error::autograd(format!("{self} requires a gradient; it cannot be overwritten"))
+                .in_call(|| format!("assign({}, {})", self.short(), other.short()))
                 .at(site)
                 .help("do it under `no_grad()`"));
         }

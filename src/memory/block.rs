@@ -2,6 +2,7 @@
 
 use super::allocator::Shared;
 use super::classes::ALIGN;
+use super::uses::Uses;
 use crate::error::Result;
 use crate::placement::Device;
 use oflow_kernels::cuda::{DeviceMemory, Gpu};
@@ -24,6 +25,7 @@ const HEADROOM: usize = 64 << 20;
 pub(super) struct Block {
     pub handles: AtomicUsize,
     pub version: AtomicU64,
+    pub uses: Uses,
     pub data: *mut u8,
     /// What was asked for; at most what the memory holds.
     pub bytes: usize,

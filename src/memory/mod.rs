@@ -8,8 +8,10 @@ mod allocator;
 mod block;
 mod classes;
 mod storage;
+mod uses;
 mod vector;
 
 pub use allocator::{Allocator, AllocatorOptions, MemoryStats};
-pub use storage::Storage;
+pub use storage::{Storage, Writing};
+pub use uses::{Line, Ticket, Tickets};
 pub(crate) use vector::{with_room, zeroed};
