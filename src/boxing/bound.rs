@@ -182,7 +182,7 @@ impl Floor {
     /// Of any steps.
     pub(super) fn steps(&self, need: Need, element: u64) -> u64 {
         if need.communicates {
-            self.start.saturating_add(per_kib(need.elements * element, self.per_kib))
+            self.start.saturating_add(per_kib(need.elements.saturating_mul(element), self.per_kib))
         } else {
             self.local
         }
@@ -207,7 +207,7 @@ impl Floor {
             n => self
                 .exchange_start
                 .saturating_add(messages.saturating_mul(self.exchange_per_peer))
-                .saturating_add(per_kib(n * element, self.exchange_per_kib)),
+                .saturating_add(per_kib(n.saturating_mul(element), self.exchange_per_kib)),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A stream, as those who wait for its work know it.
 pub trait Line: Send + Sync {
-    /// Whether work up to that number is done.
+    /// Whether work up to that number is done, and well.
     fn reached(&self, seq: u64) -> bool;
     /// Waits until work up to that number is done.
     ///

@@ -47,7 +47,8 @@ impl Progress {
 
 impl Line for Progress {
     fn reached(&self, seq: u64) -> bool {
-        *self.done.lock().unwrap_or_else(|e| e.into_inner()) >= seq
+        // What a failed stream was to write is never there: who needs it waits, and is told.
+        *self.done.lock().unwrap_or_else(|e| e.into_inner()) >= seq && self.check().is_ok()
     }
     fn wait(&self, seq: u64) -> Result<()> {
         self.wait_for(seq);

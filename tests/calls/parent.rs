@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::case::{CHILD, Job, run_child};
+use crate::case::{CHILD, Job, run_child, run_here};
 
 /// Calls of the test that every `cargo test` runs.
 const SHORT: u64 = 6_000;
@@ -72,6 +72,14 @@ fn random_calls_end_in_a_value_or_an_error_that_names_op_and_line() {
         println!("{n} x {key}\n    {}", first.replace('\n', "\n    "));
     }
     assert!(found.findings.is_empty(), "{} kinds of findings (above)", found.findings.len());
+}
+
+/// The same in this process, for a run under a memory checker, which would need more memory than the limit allows.
+#[test]
+fn random_calls_in_one_process() {
+    let calls = number("OFLOW_CALLS_HERE").unwrap_or(200);
+    let findings = run_here(number("OFLOW_CALLS_SEED").unwrap_or(2), calls);
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
 /// Runs one process to its end; the case after the last that it has run.
