@@ -6,7 +6,8 @@ use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, Kernel
 use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::cpu::reduce::{self, Reduce};
 use oflow_kernels::cuda;
-use oflow_kernels::{DType, DTypeKind, Dims};
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{DType, DTypeKind, Dims, View};
 
 /// Shape after reducing `dims`.
 fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
@@ -164,19 +165,25 @@ fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
             let passing: &[ReduceOp] = if c.input(0)?.dtype == DType::Bool { &[p] } else { &[] };
             signatures(c, &dims, Some(p), passing)
         })
-        .cpu(move |cx| {
-            let x = cx.input(0)?;
-            let dims = cx.dims("dims", 0)?;
-            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-            if x.dtype() == DType::Bool {
-                return Ok(reduce::reduce(x, &out, op, &dims)?);
-            }
-            let mut truth = vec![false; x.len()];
-            // SAFETY: `truth` outlives both views and is used by this call alone.
-            let t = unsafe { oflow_kernels::View::from_mut(&mut truth, x.dims()) };
-            oflow_kernels::cpu::copy::copy(x, &t)?;
-            Ok(reduce::reduce(&t, &out, op, &dims)?)
-        })
+        .kernel(
+            KernelDef::cpu(&format!("{name}_cpu"), move |cx| {
+                let x = cx.input(0)?;
+                let dims = cx.dims("dims", 0)?;
+                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+                if x.dtype() == DType::Bool {
+                    return Ok(reduce::reduce(x, &out, op, &dims)?);
+                }
+                let (scratch, strides) = (cx.workspace().ptr(), contiguous_strides(x.dims()));
+                // SAFETY: the scratch memory has a byte for each element of x and is used by this call alone.
+                let truth = unsafe { View::from_raw(scratch, DType::Bool, x.dims().into(), strides) };
+                oflow_kernels::cpu::copy::copy(x, &truth)?;
+                Ok(reduce::reduce(&truth, &out, op, &dims)?)
+            })
+            .with_workspace(|c, _| {
+                let x = c.input(0)?;
+                Ok(if x.dtype == DType::Bool { 0 } else { x.len() })
+            }),
+        )
         .kernel(on_cuda(name, op, true))
         .grad(Grad::None)
         .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]"]))
