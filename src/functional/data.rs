@@ -1,9 +1,8 @@
 //! Reading values. On a global tensor explicit collectives of the world: every rank must call them.
 
 use super::shape::in_method;
-use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::logical_bytes;
+use crate::interpreter::{logical_bytes, logical_bytes_on};
 use crate::memory::with_room;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Element, Scalar};
@@ -31,17 +30,17 @@ impl Tensor {
         self.read(site).map_err(in_method("to_vec", self, site))
     }
 
-    /// The logical value on one rank only; the others get none. Still a collective of the world.
+    /// The logical value on one rank only; the others get none, and none of its bytes. Every rank of the world must call it. The
+    /// rank may be outside the tensor's placement. A local tensor's value is given where `rank` is the calling rank.
+    ///
+    /// # Errors
+    /// When `T` is not the tensor's dtype, or the world has no such rank.
     #[track_caller]
     pub fn to_vec_on<T: Element>(&self, rank: usize) -> Result<Option<Vec<T>>> {
         let site = CallSite::here();
         self.check_dtype::<T>(site)?;
-        let values = self.read(site).map_err(in_method("to_vec_on", self, site))?;
-        let here = match self.is_global() {
-            true => current_rank()?.rank() == rank,
-            false => true,
-        };
-        Ok(here.then_some(values))
+        let bytes = logical_bytes_on(self, rank, site)?;
+        bytes.map(|bytes| decode(&bytes)).transpose().map_err(in_method("to_vec_on", self, site))
     }
 
     /// The logical value as f64, whatever the dtype.
@@ -93,7 +92,7 @@ impl Tensor {
         if T::DTYPE == self.dtype() {
             return Ok(());
         }
-        Err(Error::dtype(format!("{self} cannot be read as {}", T::DTYPE))
+        Err(Error::dtype(format!("{self:?} cannot be read as {}", T::DTYPE))
             .at(site)
             .help("convert it with `.cast(dtype)`, or use `to_f64_vec`"))
     }

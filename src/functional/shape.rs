@@ -1,11 +1,12 @@
 //! Methods that move or rename elements.
 
-use super::{invoke1, op};
+use super::{IntList, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, normalize_dim};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Borrow;
 
 /// Resolves one `-1` of a shape from the number of elements.
 fn resolve(shape: &[i64], n: usize) -> Result<Vec<usize>> {
@@ -31,9 +32,9 @@ pub(super) fn in_method(name: &str, of: &Tensor, site: CallSite) -> impl Fn(Erro
 impl Tensor {
     /// The same elements in row-major order under another shape; one size may be -1.
     #[track_caller]
-    pub fn reshape(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+    pub fn reshape(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        let shape = resolve(shape.as_ref(), self.numel()).map_err(in_method("reshape", self, site))?;
+        let shape = resolve(&shape.ints(), self.numel()).map_err(in_method("reshape", self, site))?;
         self.reshape_at(&shape, site)
     }
     pub(crate) fn reshape_at(&self, shape: &[usize], site: CallSite) -> Result<Tensor> {
@@ -56,9 +57,9 @@ impl Tensor {
     }
     /// Dims in another order.
     #[track_caller]
-    pub fn permute(&self, dims: impl AsRef<[i64]>) -> Result<Tensor> {
+    pub fn permute(&self, dims: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::from(dims.as_ref())], smallvec![], site)
+        invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], site)
     }
     /// Two dims exchanged.
     #[track_caller]
@@ -79,9 +80,9 @@ impl Tensor {
     }
     /// Repeats dims of size 1 to a shape; -1 keeps a size.
     #[track_caller]
-    pub fn expand(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+    pub fn expand(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        let shape = shape.as_ref();
+        let shape = shape.ints();
         let lead = shape.len().saturating_sub(self.ndim());
         let full: SmallVec<[i64; 6]> = shape
             .iter()
@@ -190,23 +191,33 @@ impl Tensor {
     }
 }
 
-/// Tensors one after another along a dim.
+/// Tensors one after another along a dim: an array, slice or vector of tensors or of references to them.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let parts = arange(6, Device::Cpu)?.split(4, 0)?;
+/// assert_eq!(cat(&parts, 0)?.shape(), [6]);
+/// assert_eq!(cat([&parts[1], &parts[0]], 0)?.to_vec::<i64>()?, [4, 5, 0, 1, 2, 3]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
 #[track_caller]
-pub fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
-    let ins: SmallVec<[Option<&Tensor>; 4]> = tensors.iter().map(|t| Some(*t)).collect();
+pub fn cat<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tensor> {
+    let ins: SmallVec<[Option<&Tensor>; 4]> = tensors.as_ref().iter().map(|t| Some(t.borrow())).collect();
     invoke1(op!("concat"), &ins, smallvec![dim.into()], smallvec![], CallSite::here())
 }
 
-/// Tensors of one shape along a new dim.
+/// Tensors of one shape along a new dim; lists as for [`cat`].
 #[track_caller]
-pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+pub fn stack<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tensor> {
     let site = CallSite::here();
-    let Some(first) = tensors.first() else {
+    let tensors = tensors.as_ref();
+    let Some(first) = tensors.first().map(|t| t.borrow()) else {
         return Err(Error::argument("no tensor to stack").in_call(|| "stack()".into()).at(site));
     };
     let d = normalize_dim(dim, first.ndim() + 1).map_err(in_method("stack", first, site))?;
     let inner = inner_calls();
-    let row = |t: &&Tensor| {
+    let row = |t: &T| {
+        let t: &Tensor = t.borrow();
         if t.shape() != first.shape() {
             let e = Error::shape(format!("shapes {:?} and {:?} differ", first.shape(), t.shape()));
             return Err(in_method("stack", first, site)(e));

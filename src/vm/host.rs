@@ -5,7 +5,7 @@ use super::stream::StreamThread;
 use super::{INLINE_BYTES, VmMode};
 use crate::comm::Communicator;
 use crate::error::Result;
-use crate::memory::{Storage, Tickets};
+use crate::memory::{Allocator, Storage, Tickets};
 use std::sync::{Arc, Mutex};
 
 /// Held from asking which work an instruction waits for until the instruction is noted as work to wait for: of two threads
@@ -15,20 +15,22 @@ static ISSUE: Mutex<()> = Mutex::new(());
 pub(super) struct HostStreams {
     mode: VmMode,
     comm: Option<Arc<dyn Communicator>>,
+    /// Where boxings take what they need between their steps.
+    memory: Allocator,
     threads: Vec<StreamThread>,
 }
 
 impl HostStreams {
-    pub(super) fn new(mode: VmMode, comm: Option<Arc<dyn Communicator>>) -> Result<HostStreams> {
+    pub(super) fn new(mode: VmMode, memory: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<HostStreams> {
+        let start = |name, delays| StreamThread::start(name, memory.clone(), comm.clone(), delays);
         let threads = match mode {
             VmMode::Inline => vec![],
-            VmMode::CommThread => vec![StreamThread::start("comm", comm.clone(), None)?],
-            VmMode::Async { delay_us, seed } => vec![
-                StreamThread::start("comm", comm.clone(), Some((delay_us, seed)))?,
-                StreamThread::start("compute", comm.clone(), Some((delay_us, seed ^ 0x9e37)))?,
-            ],
+            VmMode::CommThread => vec![start("comm", None)?],
+            VmMode::Async { delay_us, seed } => {
+                vec![start("comm", Some((delay_us, seed)))?, start("compute", Some((delay_us, seed ^ 0x9e37)))?]
+            }
         };
-        Ok(HostStreams { mode, comm, threads })
+        Ok(HostStreams { mode, comm, memory: memory.clone(), threads })
     }
 
     pub(super) fn submit(&self, i: Instruction) -> Result<()> {
@@ -47,7 +49,7 @@ impl HostStreams {
         match thread {
             None => {
                 self.wait_all(&needed(&i.reads, &i.writes))?;
-                i.run_on_host(self.comm.as_deref())
+                i.run_alone(self.comm.as_deref(), &self.memory)
             }
             Some(t) => {
                 self.failed()?;

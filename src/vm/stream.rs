@@ -7,7 +7,7 @@
 use super::instruction::Instruction;
 use crate::comm::Communicator;
 use crate::error::{Error, ErrorKind, Result};
-use crate::memory::{Line, Ticket, Tickets};
+use crate::memory::{Allocator, Line, Ticket, Tickets};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +68,7 @@ pub(super) struct StreamThread {
 impl StreamThread {
     pub(super) fn start(
         name: &str,
+        memory: Allocator,
         comm: Option<Arc<dyn Communicator>>,
         delays: Option<(u64, u64)>,
     ) -> Result<StreamThread> {
@@ -84,7 +85,7 @@ impl StreamThread {
                     if let Some(n) = &mut noise {
                         n.pause();
                     }
-                    let run = || ready.and_then(|()| instruction.run_on_host(comm.as_deref()));
+                    let run = || ready.and_then(|()| instruction.run_alone(comm.as_deref(), &memory));
                     if p.check().is_ok()
                         && let Err(e) =
                             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| Err(panicked(&*p, &instruction)))

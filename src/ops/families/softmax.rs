@@ -49,13 +49,25 @@ pub(super) fn reduce_whole(e: &mut dyn Emit, op: &str, v: Value, dims: AttrValue
     e.reduce_partials(r)
 }
 
-/// `(x - max, sum(exp(x - max)))` over the whole dim.
-pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<(Value, Value, Value)> {
-    let m = reduce_whole(e, "amax", x, dims.clone())?;
-    let z = e.call("sub", &[x, m], &[])?;
-    let ex = e.call("exp", &[z], &[])?;
-    let s = reduce_whole(e, "sum", ex, dims)?;
-    Ok((z, ex, s))
+/// What softmax and its like are made of, over a whole dim.
+pub(super) struct Shifted {
+    /// The maximum.
+    pub(super) max: Value,
+    /// `x - max`.
+    pub(super) z: Value,
+    /// `exp(x - max)`.
+    pub(super) exp: Value,
+    /// The sum of these.
+    pub(super) sum: Value,
+}
+
+/// Reduces the maximum, then the sum, each once.
+pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<Shifted> {
+    let max = reduce_whole(e, "amax", x, dims.clone())?;
+    let z = e.call("sub", &[x, max], &[])?;
+    let exp = e.call("exp", &[z], &[])?;
+    let sum = reduce_whole(e, "sum", exp, dims)?;
+    Ok(Shifted { max, z, exp, sum })
 }
 
 const SAMPLES: &[&str] = &["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=1", "f64[4, 6]; dim=0", "bf16[2, 4]; dim=-1"];
@@ -70,8 +82,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .lowering(
                     |c| split(c, 1),
                     |e, call| {
-                        let (_, ex, s) = shifted(e, need(call, 0)?, dims(call))?;
-                        Ok(vec![e.call("div", &[ex, s], &[])?])
+                        let s = shifted(e, need(call, 0)?, dims(call))?;
+                        Ok(vec![e.call("div", &[s.exp, s.sum], &[])?])
                     },
                 )
                 .cpu(|cx| Ok(cpu::softmax::softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
@@ -142,9 +154,9 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .lowering(
                     |c| split(c, 1),
                     |e, call| {
-                        let (z, _, s) = shifted(e, need(call, 0)?, dims(call))?;
-                        let l = e.call("log", &[s], &[])?;
-                        Ok(vec![e.call("sub", &[z, l], &[])?])
+                        let s = shifted(e, need(call, 0)?, dims(call))?;
+                        let l = e.call("log", &[s.sum], &[])?;
+                        Ok(vec![e.call("sub", &[s.z, l], &[])?])
                     },
                 )
                 .cpu(|cx| Ok(cpu::softmax::log_softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
