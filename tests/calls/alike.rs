@@ -99,7 +99,7 @@ impl Bad {
 
     fn text(&self) -> String {
         let inputs: Vec<String> =
-            self.inputs.iter().map(|t| t.as_ref().map_or("none".into(), |(t, s)| format!("{t} as {s}"))).collect();
+            self.inputs.iter().map(|t| t.as_ref().map_or("none".into(), |(t, s)| format!("{t:?} as {s}"))).collect();
         format!("{}({}; {:?})", self.op.name(), inputs.join(", "), self.attrs)
     }
 }

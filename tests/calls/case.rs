@@ -224,11 +224,11 @@ impl Run {
 
     /// Reads a result, also one that does not fit into memory.
     fn read(&mut self, r: &mut Random, what: &str, t: &Tensor) {
-        let _ = format!("{t} {t:?}");
+        let _ = (t.numel() <= 1 << 16).then(|| format!("{t}"));
         if t.numel() > 1 << 16 && !(t.numel() >= 1 << 33 && r.percent(20)) {
             return;
         }
-        self.begin(&format!("to_f64_vec({t}) of {what}"));
+        self.begin(&format!("to_f64_vec({t:?}) of {what}"));
         let (got, line) = here!(t.to_f64_vec());
         match got {
             Ok(v) => assert_eq!(v.len(), t.numel()),
@@ -443,7 +443,7 @@ impl Run {
             "backward",
             "detach",
         ][which];
-        let what = format!("{name}({x}; {a}, {b}, {c}, {d}, {s:?}, dim {dim})");
+        let what = format!("{name}({x:?}; {a}, {b}, {c}, {d}, {s:?}, dim {dim})");
         let touched = matches!(which, 12..16 | 21..25);
         let source_is_large = matches!(which, 16 | 18 | 19) && {
             let n = shape.iter().fold(1usize, |n, d| n.saturating_mul(*d));

@@ -186,7 +186,7 @@ pub fn like(r: &mut Random, spec: &Spec, device: Device) -> Result<Tensor> {
 /// What an argument looks like in a report.
 pub fn tell(a: &Arg) -> String {
     match a {
-        Arg::Tensor(t) => format!("{t}"),
+        Arg::Tensor(t) => format!("{t:?}"),
         Arg::Tensors(v) => format!("{v:?}"),
         Arg::Target(t) => format!("{t:?}"),
         Arg::Attr(v) => v.to_string(),
