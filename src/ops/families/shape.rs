@@ -157,12 +157,20 @@ fn inside(start: usize, step: usize, count: usize, lo: usize, hi: usize) -> std:
     first..last.max(first)
 }
 
+/// Index of the first element of a range of steps. Without elements the steps may lead beyond every index.
+fn first_of(mine: &std::ops::Range<usize>, start: usize, step: usize) -> usize {
+    start.saturating_add(mine.start.saturating_mul(step))
+}
+
 /// Every `step`-th element of a dim, `count` of them, from `start`.
 fn strided(v: &View, dim: usize, start: usize, step: usize, count: usize) -> View {
     let (mut d, mut s): (Dims, Strides) = (v.dims().into(), v.strides().into());
     let offset = if count == 0 { 0 } else { start as isize * s[dim] };
     d[dim] = count;
-    s[dim] *= step as isize;
+    // Between fewer than two elements there is no step, and it may be any number.
+    if count > 1 {
+        s[dim] *= step as isize;
+    }
     // SAFETY: `start + (count - 1) step` is inside the dim, by the callers' ranges.
     unsafe { v.restride(offset, d, s) }
 }
@@ -174,7 +182,7 @@ fn cut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
     let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
     let mine = inside(start, step, out.dims()[dim], lo, hi);
-    let from = strided(x, dim, (start + mine.start * step).saturating_sub(lo), step, mine.len());
+    let from = strided(x, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
     Ok((from, strided(out, dim, mine.start, 1, mine.len())))
 }
 
@@ -185,7 +193,7 @@ fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
     let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
     let mine = inside(start, step, dy.dims()[dim], lo, hi);
-    let to = strided(out, dim, (start + mine.start * step).saturating_sub(lo), step, mine.len());
+    let to = strided(out, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
     Ok((strided(dy, dim, mine.start, 1, mine.len()), to))
 }
 
@@ -222,7 +230,10 @@ fn slice() -> Result<OpDef> {
             }
             let mut s: Strides = strides.into();
             let offset = if shape[dim] == 0 { 0 } else { *start as isize * s[dim] };
-            s[dim] *= *step as isize;
+            // Between fewer than two elements there is no step, and it may be any number.
+            if shape[dim] > 1 {
+                s[dim] *= *step as isize;
+            }
             Some((offset, s))
         })
         .localize(|c| {
