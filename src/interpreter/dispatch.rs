@@ -41,8 +41,7 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     call.recording =
         grad_enabled() && call.inputs.iter().flatten().copied().chain(call.given).any(|t| t.requires_grad());
-    let allowed = if alias::writes(&call) { alias::check(&call) } else { Ok(()) };
-    let result = match (allowed, call.op.layout) {
+    let result = match (allowed(&call), call.op.layout) {
         (Err(e), _) => Err(e),
         (_, Some(what)) => layout::run(&call, what, Cause::Asked(what.function())),
         (_, None) => match call.mode() {
@@ -52,6 +51,17 @@ pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
         },
     };
     result.map_err(|e| e.in_call(|| call.short()).at(call.site))
+}
+
+/// What every call is checked for, also one whose plan is known: its runtime attributes, and what it writes.
+fn allowed(call: &Call<'_>) -> Result<()> {
+    // A wrong number of them is refused by inference.
+    if let Some(check) = call.op.check_runtime
+        && call.runtime.len() == call.op.sig.runtime.len()
+    {
+        check(&call.runtime)?;
+    }
+    if alias::writes(call) { alias::check(call) } else { Ok(()) }
 }
 
 /// Fills the seed and ordinal that a random op was not given. Global ops advance the global generator on every rank, also
@@ -132,7 +142,9 @@ fn local_view(call: &Call<'_>, plan: &DispatchPlan) -> Result<Option<Tensor>> {
     let attrs = plan.kernel.as_ref().map_or(&call.attrs, |k| &k.attrs);
     let see = |strides: &[isize]| view(input.dims(), strides, attrs, &ty.ty.shape);
     let (Some(memory), Some(place)) = (see(&input.strides), see(&strides)) else { return Ok(None) };
-    let window = input.window(ty, (input.offset as isize + memory.0) as usize, memory.1);
+    // Without elements nothing is addressed, and the place may lie outside.
+    let by = if ty.ty.shape.contains(&0) { 0 } else { memory.0 };
+    let window = input.window(ty, by, memory.1)?;
     let place = ((offset as isize + place.0) as usize, place.1);
     Ok(Some(Tensor::view_of(source, window, place, grad_enabled(), call.site)))
 }
@@ -225,8 +237,7 @@ fn run_kernel(
         && !plan.out_global.is_empty()
         && let Some((offset, strides)) = view(input.dims(), &input.strides, &k.attrs, &out_types[0].ty.shape)
     {
-        let start = input.offset as isize + offset;
-        return Ok(Some(smallvec![input.window(&out_types[0], start as usize, strides)]));
+        return Ok(Some(smallvec![input.window(&out_types[0], offset, strides)?]));
     }
     let memory = alias::prepare(ctx, call, &mut inputs)?;
     let mut outs: SmallVec<[LocalTensor; 2]> = memory.given.into_iter().collect();

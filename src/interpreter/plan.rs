@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops::{AttrValue, InferCtx, KernelDef, NdSignature, TensorType};
 use crate::placement::{Device, Placement};
-use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
+use crate::sbp::{NdSbp, Sbp, check_layout, check_size, shard_box};
 use crate::tensor::{GlobalRef, Tensor, intern_global, intern_local};
 use crate::vm::KernelPlan;
 use oflow_kernels::{DTypeKind, ShardBox};
@@ -67,6 +67,7 @@ pub fn build_global(
     let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
     let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
     let outs = call.op.infer(&infer)?;
+    outs.iter().try_for_each(|t| check_size(&t.shape, t.dtype, placement))?;
     check_given(call, &outs)?;
     let (sig, after) = match call.target {
         Some(Target::Global(_, want)) => source_signature(ctx, placement, &outs, want)?,

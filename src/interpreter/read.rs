@@ -7,6 +7,7 @@ use super::receipts::collective;
 use crate::comm::Group;
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::zeroed;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, LocalTensor, Tensor};
@@ -15,7 +16,7 @@ use crate::vm::no_values;
 /// The bytes of a local tensor, row-major.
 pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
     let l = if l.is_contiguous() { l.clone() } else { contiguous(ctx, l)? };
-    let mut bytes = vec![0; l.ty.ty.len() * l.dtype().size()];
+    let mut bytes = zeroed(l.ty.ty.bytes())?;
     ctx.device(l.ty.device)?.vm.read(&l.storage, l.offset * l.dtype().size(), &mut bytes)?;
     Ok(bytes)
 }
@@ -62,7 +63,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             };
             let mut bytes = match b.data()? {
                 Some(l) => local_bytes(&ctx, &l)?,
-                None => vec![0; g.ty.len() * g.ty.dtype.size()],
+                None => zeroed(g.ty.bytes())?,
             };
             if g.placement.len() < ctx.world() {
                 let tag = ctx.next_op("to_vec", layout_key(g, &g.placement, &whole), site);

@@ -1,6 +1,6 @@
 //! The declaration of an op: plain data with function pointers for what data cannot say.
 
-use super::attr::Attrs;
+use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
 use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
@@ -47,6 +47,8 @@ pub type NdValidFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool
 pub type LocalizeFn = Arc<dyn Fn(&LocalizeCtx<'_>) -> Result<Attrs> + Send + Sync>;
 /// Refuses bad attributes.
 pub type CheckFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<()> + Send + Sync>;
+/// Refuses bad runtime attributes.
+pub type CheckRuntimeFn = fn(&RuntimeAttrs) -> Result<()>;
 /// Floating point operations of one call on these (physical) inputs.
 pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
 
@@ -157,6 +159,8 @@ pub struct OpDef {
     pub lowerings: Vec<Lowering>,
     /// Attribute check.
     pub check: Option<CheckFn>,
+    /// Check of the runtime attributes, at every call: they are in no plan.
+    pub check_runtime: Option<CheckRuntimeFn>,
     /// Physical attributes; none: unchanged.
     pub localize: Option<LocalizeFn>,
     /// Cost.
@@ -195,6 +199,7 @@ impl OpDef {
             nd_valid: None,
             lowerings: vec![],
             check: None,
+            check_runtime: None,
             localize: None,
             flops: None,
             view: None,
@@ -335,6 +340,12 @@ impl OpDef {
         self.check = Some(Arc::new(f));
         self
     }
+    /// Check of the runtime attributes, in declared order. Every rank makes it before anything is issued.
+    #[must_use]
+    pub fn check_runtime(mut self, f: CheckRuntimeFn) -> OpDef {
+        self.check_runtime = Some(f);
+        self
+    }
     /// Cost.
     #[must_use]
     pub fn flops(mut self, f: impl Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync + 'static) -> OpDef {
@@ -393,6 +404,7 @@ impl OpDef {
     /// Logical ones only: the same on every rank.
     pub fn infer(&self, ctx: &InferCtx<'_>) -> Result<SmallVec<[TensorType; 2]>> {
         self.check_inputs(ctx)?;
+        self.check_attrs(ctx)?;
         if let Some(check) = &self.check {
             check(ctx)?;
         }
@@ -402,7 +414,7 @@ impl OpDef {
             ShapeRule::Broadcast => {
                 SmallVec::from_elem(broadcast_shapes(ctx.present().map(|t| t.shape.as_slice()).collect::<Vec<_>>())?, n)
             }
-            ShapeRule::Attr => SmallVec::from_elem(ctx.ints("shape")?.iter().map(|n| *n as usize).collect::<Dims>(), n),
+            ShapeRule::Attr => SmallVec::from_elem(ctx.sizes("shape")?, n),
             ShapeRule::Fn(f) => f(ctx)?,
         };
         // An op that works on any number of outputs (split) says so by its shape rule.
@@ -418,7 +430,29 @@ impl OpDef {
             DTypeRule::Fixed(v) => v.iter().copied().collect(),
             DTypeRule::Fn(f) => f(ctx)?,
         };
-        Ok(shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType { shape, dtype }).collect())
+        shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
+    }
+
+    /// Checks that the attributes are those of the declaration.
+    fn check_attrs(&self, ctx: &InferCtx<'_>) -> Result<()> {
+        let (attrs, runtime) = (self.sig.attrs.len(), self.sig.runtime.len());
+        if ctx.attrs.len() != attrs || ctx.runtime_kinds.len() != runtime {
+            return Err(Error::argument(format!(
+                "takes {attrs} plan attributes and {runtime} runtime attributes, {} and {} given",
+                ctx.attrs.len(),
+                ctx.runtime_kinds.len()
+            )));
+        }
+        for (def, given) in self.sig.attrs.iter().zip(ctx.attrs) {
+            if !def.kind.holds(given) {
+                return Err(Error::argument(format!(
+                    "attribute '{}' must be {}, not {given}",
+                    def.name,
+                    def.kind.name()
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {

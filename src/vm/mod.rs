@@ -154,9 +154,10 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => {
                 s.wait(storage)?;
+                let turn = storage.turn()?;
                 // SAFETY: inside the storage (checked), final (waited for), and `to` is another memory.
                 unsafe { std::ptr::copy_nonoverlapping(storage.ptr().add(offset), to.as_mut_ptr(), to.len()) };
-                Ok(())
+                storage.still(turn)
             }
             Streams::Cuda(s) => s.read(storage, offset, to),
             Streams::Dry(_) => Err(no_values("this storage")),

@@ -11,6 +11,7 @@ use crate::comm::{Group, Tag};
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
+use crate::memory::zeroed;
 use crate::ops::{AttrValue, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
@@ -164,7 +165,7 @@ fn made_equal(
     let (members, me) = placement.group_along(position, b_axes.iter().copied());
     let ranks: Vec<usize> = members.into_iter().map(|p| placement.ranks()[p]).collect();
     let vm = &ctx.device(own.ty.device)?.vm;
-    let mut buf = vec![0; if ctx.is_dry() { 0 } else { own.ty.ty.len() * ty.dtype.size() }];
+    let mut buf = zeroed(if ctx.is_dry() { 0 } else { own.ty.ty.bytes() })?;
     if !ctx.is_dry() {
         vm.read(&own.storage, 0, &mut buf)?;
     }

@@ -1,6 +1,6 @@
 //! Source ops: tensors from nothing. Each rank makes only its shard.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
 use oflow_kernels::{Scalar, cpu, cuda};
 
@@ -29,11 +29,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("arange(; len: int, dtype: dtype = i64, start: runtime scalar = 0, step: runtime scalar = 1) -> y")
             .map(|o| {
                 o.doc("start, start + step, …: `len` elements.")
-                    .check(|c| match c.int("len")? {
-                        n if n < 0 => Err(Error::argument(format!("a range cannot have {n} elements"))),
-                        _ => Ok(()),
-                    })
-                    .shape1(|c| Ok([c.int("len")? as usize].into_iter().collect()))
+                    .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
                     .dtype(DTypeRule::Attr)
                     .grad(Grad::None)
                     .cpu(|cx| {

@@ -144,7 +144,11 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .map(|o| {
             o.doc("Gradient of cross_entropy: (softmax - onehot) dloss.")
                 .strided()
-                .check(check)
+                .check(|c| {
+                    check(c)?;
+                    super::dims_are(c, 2, c.shape(1)?)?;
+                    super::dims_are(c, 3, c.shape(1)?)
+                })
                 .dtype(DTypeRule::Input(0))
                 .get_sbp(move |c| {
                     let mut s = by_rows(c, 4, 1)?;

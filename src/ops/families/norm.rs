@@ -35,6 +35,18 @@ fn check_affine(c: &InferCtx<'_>, x: usize, affine: &[usize]) -> Result<()> {
     Ok(())
 }
 
+/// Checks the inputs of a gradient: dy is like x, input 1, and the statistics have its leading dims.
+fn check_saved(c: &InferCtx<'_>, statistics_at: &[usize]) -> Result<()> {
+    let x = c.input(1)?;
+    super::one_dtype(c, &[0, 1])?;
+    super::dims_are(c, 0, &x.shape)?;
+    for i in statistics_at {
+        super::dims_are(c, *i, &x.shape[..lead(c, 1)?])?;
+        super::dtype_is(c, *i, statistics(x.dtype))?;
+    }
+    Ok(())
+}
+
 /// Outputs that are there for the backward pass only: a gradient through them would be left out silently.
 pub(super) fn no_gradient_of_statistics(g: &mut dyn GradCtx, outputs: std::ops::Range<usize>) -> Result<()> {
     match outputs.into_iter().find(|i| g.grad(*i).is_some()) {
@@ -250,7 +262,10 @@ fn layer_norm_grad() -> Result<OpDef> {
     )?
     .doc("Gradients of layer_norm.")
     .strided()
-    .check(|c| check_affine(c, 1, &[4]))
+    .check(|c| {
+        check_affine(c, 1, &[4])?;
+        check_saved(c, &[2, 3])
+    })
     .shapes(|c| {
         let x = c.shape(1)?;
         let w: Dims = x[lead(c, 1)?..].into();
@@ -345,7 +360,10 @@ fn rms_norm_grad() -> Result<OpDef> {
     Ok(OpDef::new("rms_norm_grad(dy: float, x: float, rstd: float, weight?: float; axes: int = 1) -> (dx, dweight)")?
         .doc("Gradients of rms_norm.")
         .strided()
-        .check(|c| check_affine(c, 1, &[3]))
+        .check(|c| {
+            check_affine(c, 1, &[3])?;
+            check_saved(c, &[2])
+        })
         .shapes(|c| {
             let x = c.shape(1)?;
             let out: SmallVec<[Dims; 2]> = smallvec![x.into(), x[lead(c, 1)?..].into()];

@@ -6,7 +6,8 @@ use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, Kernel
 use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::cpu::reduce::{self, Reduce};
 use oflow_kernels::cuda;
-use oflow_kernels::{DType, DTypeKind, Dims};
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{DType, DTypeKind, Dims, View};
 
 /// Shape after reducing `dims`.
 fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
@@ -164,19 +165,25 @@ fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
             let passing: &[ReduceOp] = if c.input(0)?.dtype == DType::Bool { &[p] } else { &[] };
             signatures(c, &dims, Some(p), passing)
         })
-        .cpu(move |cx| {
-            let x = cx.input(0)?;
-            let dims = cx.dims("dims", 0)?;
-            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-            if x.dtype() == DType::Bool {
-                return Ok(reduce::reduce(x, &out, op, &dims)?);
-            }
-            let mut truth = vec![false; x.len()];
-            // SAFETY: `truth` outlives both views and is used by this call alone.
-            let t = unsafe { oflow_kernels::View::from_mut(&mut truth, x.dims()) };
-            oflow_kernels::cpu::copy::copy(x, &t)?;
-            Ok(reduce::reduce(&t, &out, op, &dims)?)
-        })
+        .kernel(
+            KernelDef::cpu(&format!("{name}_cpu"), move |cx| {
+                let x = cx.input(0)?;
+                let dims = cx.dims("dims", 0)?;
+                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+                if x.dtype() == DType::Bool {
+                    return Ok(reduce::reduce(x, &out, op, &dims)?);
+                }
+                let (scratch, strides) = (cx.workspace().ptr(), contiguous_strides(x.dims()));
+                // SAFETY: the scratch memory has a byte for each element of x and is used by this call alone.
+                let truth = unsafe { View::from_raw(scratch, DType::Bool, x.dims().into(), strides) };
+                oflow_kernels::cpu::copy::copy(x, &truth)?;
+                Ok(reduce::reduce(&truth, &out, op, &dims)?)
+            })
+            .with_workspace(|c, _| {
+                let x = c.input(0)?;
+                Ok(if x.dtype == DType::Bool { 0 } else { x.len() })
+            }),
+        )
         .kernel(on_cuda(name, op, true))
         .grad(Grad::None)
         .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]"]))
@@ -257,6 +264,16 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
 fn match_index() -> Result<OpDef> {
     Ok(OpDef::new("match_index(x, m; dim: int) -> index")?
         .doc("The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64.")
+        .check(|c| {
+            super::dim_exists(c)?;
+            super::one_dtype(c, &[0, 1])?;
+            let (x, d) = (c.shape(0)?, c.dim("dim", c.shape(0)?.len())?);
+            let mut want: Dims = x.into();
+            if let Some(n) = want.get_mut(d) {
+                *n = 1;
+            }
+            super::dims_are(c, 1, &want)
+        })
         .dtype(DTypeRule::Fixed(vec![DType::I64]))
         .get_sbp(|c| {
             let (x, m) = (c.shape(0)?, c.shape(1)?);
@@ -281,6 +298,7 @@ fn match_index() -> Result<OpDef> {
 fn cumsum() -> Result<OpDef> {
     Ok(OpDef::new("cumsum(x; dim: int) -> y")?
         .doc("Running sum along a dim.")
+        .check(super::dim_exists)
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())

@@ -2,7 +2,7 @@
 //! same order: so `[5, 4] -> [20]` with S(0) on 3 ranks is not S(0) -> S(0).
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, KernelCx, NdSignature, OpDef, ShapeRule};
+use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, KernelCx, NdSignature, OpDef, ShapeRule, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{ReduceOp, Sbp, Signature, shard_box};
 use oflow_kernels::view::contiguous_strides;
@@ -73,7 +73,7 @@ fn exact(a: &[usize], b: &[usize], placement: &Placement, sig: &NdSignature) -> 
 
 fn signatures(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
     let a = c.shape(0)?;
-    let b: Vec<usize> = c.ints("shape")?.iter().map(|n| *n as usize).collect();
+    let b = c.sizes("shape")?;
     let mut s = Vec::new();
     if !a.contains(&0) {
         for (i, j) in blocks(a, &b) {
@@ -141,13 +141,14 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .shape_rule(ShapeRule::Attr)
             .dtype(DTypeRule::Input(0))
             .check(|c| {
-                let (x, want) = (c.input(0)?, c.ints("shape")?);
-                let n: i64 = want.iter().product();
-                if n != x.len() as i64 {
+                let (x, want) = (c.input(0)?, c.sizes("shape")?);
+                let n = TensorType::checked(&want, x.dtype)?.len();
+                if n != x.len() {
                     return Err(Error::shape(format!(
-                        "{:?} has {} elements, the new shape {want:?} has {n}",
+                        "{:?} has {} elements, the new shape {:?} has {n}",
                         x.shape.as_slice(),
-                        x.len()
+                        x.len(),
+                        want.as_slice()
                     )));
                 }
                 Ok(())
@@ -176,11 +177,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 "f32[2]; shape=[1, 2, 1]",
             ]);
         o.nd_valid = Some(std::sync::Arc::new(|c, placement, sig| {
-            let shape: Vec<usize> = match c.ints("shape") {
-                Ok(s) => s.iter().map(|n| *n as usize).collect(),
-                Err(_) => return false,
-            };
-            c.shape(0).is_ok_and(|x| x.contains(&0) || exact(x, &shape, placement, sig))
+            let (Ok(x), Ok(shape)) = (c.shape(0), c.sizes("shape")) else { return false };
+            x.contains(&0) || exact(x, &shape, placement, sig)
         }));
         o
     })]

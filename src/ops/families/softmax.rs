@@ -19,6 +19,13 @@ fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
     Ok(s)
 }
 
+/// The inputs of a gradient: dy is like y.
+fn pair(c: &InferCtx<'_>) -> Result<()> {
+    super::dim_exists(c)?;
+    super::one_dtype(c, &[0, 1])?;
+    super::dims_are(c, 1, c.shape(0)?)
+}
+
 fn split(c: &InferCtx<'_>, n: usize) -> Result<Vec<Signature>> {
     let rank = c.shape(0)?.len();
     let d = c.dim("dim", rank)?;
@@ -70,6 +77,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("softmax(x: float; dim: int = -1) -> y").map(|o| {
             o.doc("exp(x) divided by its sum along a dim.")
                 .strided()
+                .check(super::dim_exists)
                 .get_sbp(|c| direct(c, 1, false))
                 .lowering(
                     |c| split(c, 1),
@@ -91,6 +99,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
             o.doc("Gradient of softmax: y (dy - sum(dy y)).")
                 .strided()
+                .check(pair)
                 .get_sbp(|c| direct(c, 2, true))
                 .lowering(
                     |c| split(c, 2),
@@ -140,6 +149,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("log_softmax(x: float; dim: int = -1) -> y").map(|o| {
             o.doc("x minus the logarithm of the sum of exp(x) along a dim.")
                 .strided()
+                .check(super::dim_exists)
                 .get_sbp(|c| direct(c, 1, false))
                 .lowering(
                     |c| split(c, 1),
@@ -162,6 +172,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("log_softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
             o.doc("Gradient of log-softmax: dy - exp(y) sum(dy).")
                 .strided()
+                .check(pair)
                 .get_sbp(|c| direct(c, 2, true))
                 .lowering(
                     |c| split(c, 2),
