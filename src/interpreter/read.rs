@@ -21,12 +21,21 @@ pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Meta tensors have no values, and a tensor with data is not read in a dry run.
+fn check_readable(t: &Tensor, site: CallSite) -> Result<()> {
+    match t.is_meta() {
+        true => Err(no_values(format_args!("{t:?}")).at(site)),
+        false => t.check_origin().map_err(|e| e.at(site)),
+    }
+}
+
 /// The bytes of the logical value on one rank; nothing on the others. For a global tensor a collective: boxing to a placement of
 /// that rank alone, which may be outside the tensor's. A local tensor is its own rank's: nothing is moved.
 ///
 /// # Errors
 /// When the world has no such rank.
 pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Option<Vec<u8>>> {
+    check_readable(t, site)?;
     let Body::Global(g, _) = t.body() else {
         let here = current_rank().map_or(true, |ctx| ctx.rank() == rank);
         return if here { logical_bytes(t, site).map(Some) } else { Ok(None) };
@@ -47,10 +56,7 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
 /// The bytes of the logical value on every rank of the world. For a global tensor a collective of the world: boxing to B,
 /// then, for ranks outside the placement, a broadcast from its first rank.
 pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
-    if t.is_meta() {
-        return Err(no_values(format_args!("{t:?}")).at(site));
-    }
-    t.check_origin().map_err(|e| e.at(site))?;
+    check_readable(t, site)?;
     match t.body() {
         Body::Local(l) => local_bytes(&current(), l),
         Body::Global(g, _) => {
