@@ -87,7 +87,7 @@ impl Tensor {
             &self.whole_target(),
             site,
         )?;
-        self.inplace(&OP, &[&all], smallvec![], smallvec![0.0.into()], site)
+        self.inplace(&OP, &[&all], smallvec![], smallvec![false.into()], site)
     }
     fn whole_target(&self) -> crate::interpreter::Target {
         match self.global() {

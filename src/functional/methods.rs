@@ -211,10 +211,12 @@ impl Tensor {
     /// Another element type. The gradient is cast back.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        self.cast_at(dtype, CallSite::here())
+    }
+    pub(crate) fn cast_at(&self, dtype: DType, site: CallSite) -> Result<Tensor> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        let site = CallSite::here();
         invoke1(op_named!("cast"), &[Some(self)], smallvec![dtype.into()], smallvec![], site)
     }
     /// `s - x`.

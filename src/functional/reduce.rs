@@ -3,8 +3,9 @@
 use super::{invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Result};
-use crate::ops::{AttrValue, normalize_dim};
+use crate::ops::AttrValue;
 use crate::tensor::Tensor;
+use oflow_kernels::DType;
 use smallvec::{SmallVec, smallvec};
 
 /// Dims of a reduction: `()` for all, one, or several; negative ones count from the end.
@@ -62,6 +63,8 @@ macro_rules! reductions {
 reductions! {
     /// Sum over dims. Over a split dim the result is P(sum): nothing is communicated until somebody needs the value.
     sum sum_keepdim;
+    /// Mean over dims; of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum).
+    mean mean_keepdim;
     /// Product over dims.
     prod prod_keepdim;
     /// Largest over dims; over a split dim the result is P(max).
@@ -75,39 +78,28 @@ reductions! {
 }
 
 impl Tensor {
-    /// Mean over dims (none given: all).
-    #[track_caller]
-    pub fn mean(&self, dims: impl DimList) -> Result<Tensor> {
-        self.mean_impl(dims.dims(), false, CallSite::here())
-    }
-    /// The same with the reduced dims kept as size 1.
-    #[track_caller]
-    pub fn mean_keepdim(&self, dims: impl DimList) -> Result<Tensor> {
-        self.mean_impl(dims.dims(), true, CallSite::here())
-    }
-    fn mean_impl(&self, dims: SmallVec<[i64; 6]>, keepdim: bool, site: CallSite) -> Result<Tensor> {
-        // One division by the logical count: a P(sum) stays P(sum).
-        let mut n = 1;
-        if dims.is_empty() {
-            n = self.numel();
-        }
-        for d in &dims {
-            n *= self.shape().get(normalize_dim(*d, self.ndim()).map_err(|e| e.at(site))?).copied().unwrap_or(1);
-        }
-        let sum =
-            invoke1(op!("sum"), &[Some(self)], smallvec![AttrValue::Ints(dims), keepdim.into()], smallvec![], site)?;
-        invoke1(op!("mul_scalar"), &[Some(&sum)], smallvec![], smallvec![(1.0 / n as f64).into()], site)
-    }
     /// Variance over dims, divided by n (biased).
     #[track_caller]
     pub fn var(&self, dims: impl DimList) -> Result<Tensor> {
         let (dims, site) = (dims.dims(), CallSite::here());
+        let mean = |x: &Tensor, keepdim: bool| {
+            let attrs = smallvec![AttrValue::Ints(dims.clone()), keepdim.into()];
+            invoke1(op!("mean"), &[Some(x)], attrs, smallvec![], site)
+        };
+        let half = self.dtype().is_half();
         let inner = inner_calls();
-        let m = self.mean_impl(dims.clone(), true, site)?;
-        let d = invoke1(op!("sub"), &[Some(self), Some(&m)], smallvec![], smallvec![], site)?;
+        // Squares of halves are beyond their range where the variance is not.
+        let x = if half { self.cast_at(DType::F32, site)? } else { self.clone() };
+        let m = mean(&x, true)?;
+        let d = invoke1(op!("sub"), &[Some(&x), Some(&m)], smallvec![], smallvec![], site)?;
         let sq = invoke1(op!("square"), &[Some(&d)], smallvec![], smallvec![], site)?;
+        if half {
+            let v = mean(&sq, false)?;
+            drop(inner);
+            return v.cast_at(self.dtype(), site);
+        }
         drop(inner);
-        sq.mean_impl(dims, false, site)
+        mean(&sq, false)
     }
     /// Index of the largest element along a dim; among equals the first.
     #[track_caller]
@@ -124,6 +116,6 @@ impl Tensor {
     /// Running sum along a dim.
     #[track_caller]
     pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
-        invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
+        invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], CallSite::here())
     }
 }

@@ -11,13 +11,13 @@ use crate::comm::Tag;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
-use crate::ops::{KeyWords, LowerCall, generation};
+use crate::ops::{GivenValues, KeyWords, LowerCall, generation};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{Scalar, View};
+use oflow_kernels::{DType, Scalar, View};
 use smallvec::{SmallVec, smallvec};
 use std::hash::Hasher;
 use std::sync::Arc;
@@ -39,12 +39,19 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 /// Runs a call with its inputs as they are.
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     call.recording = grad_enabled() && call.inputs.iter().flatten().any(|t| t.requires_grad());
-    let result = match call.mode() {
+    let result = match check_values(&call).and_then(|()| call.mode()) {
         Ok(Mode::Local(device)) => run_local(&mut call, device),
         Ok(Mode::Global(placement)) => run_global(&mut call, &placement),
         Err(e) => Err(e),
     };
     result.map_err(|e| e.in_call(|| call.short()).at(call.site))
+}
+
+/// What an op has to say about the values of its runtime attributes, which no plan has seen.
+fn check_values(call: &Call<'_>) -> Result<()> {
+    let Some(check) = &call.op.values else { return Ok(()) };
+    let dtypes: SmallVec<[Option<DType>; 4]> = call.inputs.iter().map(|t| t.map(|t| t.dtype())).collect();
+    check(&GivenValues { dtypes: &dtypes, attrs: &call.attrs, runtime: &call.runtime })
 }
 
 /// Fills the seed and ordinal that a random op was not given. Global ops advance the global generator on every rank, also

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use crate::error::Result;
-use crate::ops::{Grad, GradArg, Op, derivative_is_zero, derived_args};
+use crate::ops::{Grad, GradArg, Op, derived_args};
 use crate::tensor::{CustomBackward, Edge, Node, Saved, Tensor};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,15 +45,6 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         return Ok(());
     }
     let needs = |i: usize| inputs[i].as_ref().is_some_and(|t| t.requires_grad());
-    if matches!(call.op.grad, Grad::FromExpr) {
-        let mut all_zero = true;
-        for i in (0..inputs.len()).filter(|i| needs(*i)) {
-            all_zero &= derivative_is_zero(call.op, i)?;
-        }
-        if all_zero {
-            return Ok(());
-        }
-    }
     let (keep_in, keep_out) = saves(call.op, needs, inputs.len())?;
     let bit = |m: u64, i: usize| m >> i.min(63) & 1 == 1;
     let keep = |t: &Tensor| Saved { tensor: t.clone(), version: t.version() };

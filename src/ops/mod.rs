@@ -16,8 +16,8 @@ mod signature;
 
 pub use attr::{AttrKind, AttrValue, Attrs, KeyWords, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
-pub use def::{DTypeRule, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
-pub use derive::{DerivedArgs, derivative_is_zero, derived_args, derived_grad_op};
+pub use def::{DTypeRule, GivenValues, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
+pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
 pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
