@@ -21,13 +21,9 @@
 
 pub mod boxing;
 pub mod checkpoint;
-pub mod comm;
 pub mod context;
-pub mod control;
 pub mod data;
-pub mod error;
 pub mod functional;
-pub mod intern;
 pub mod interpreter;
 pub mod memory;
 pub mod nn;
@@ -51,6 +47,9 @@ pub use interpreter::{
     AutocastGuard, BackwardOptions, Receipt, Report, ReportLine, apply_custom, autocast, report, take_receipts,
 };
 pub use memory::MemoryStats;
+pub use oflow_base::{error, intern, spread};
+pub use oflow_comm as comm;
+pub use oflow_control as control;
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::cuda::matmul::allow_tf32;
 pub use oflow_kernels::{DType, Scalar};

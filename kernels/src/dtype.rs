@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{KernelError, Scalar};
+use crate::{KernelError, ReduceOp, Scalar};
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -100,6 +100,13 @@ impl DType {
     /// True for f16 and bf16, which kernels accumulate in f32.
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
+    }
+    /// Bytes of an element of a partial result of a reduction: sums of halves are accumulated in f32.
+    pub const fn partial_size(self, op: ReduceOp) -> usize {
+        match op {
+            ReduceOp::Sum if self.is_half() => DType::F32.size(),
+            _ => self.size(),
+        }
     }
 
     /// The dtype both operands are converted to, by PyTorch's lattice (`torch.promote_types`).

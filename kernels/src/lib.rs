@@ -59,6 +59,16 @@ impl std::fmt::Display for KernelError {
 
 impl std::error::Error for KernelError {}
 
+impl From<KernelError> for oflow_base::Error {
+    fn from(e: KernelError) -> oflow_base::Error {
+        match e.1 {
+            Cause::Call => oflow_base::Error::argument(e.0),
+            Cause::Device => oflow_base::Error::device(e.0),
+            Cause::Memory => oflow_base::Error::memory(e.0),
+        }
+    }
+}
+
 /// Result of a kernel.
 pub type Result<T, E = KernelError> = std::result::Result<T, E>;
 

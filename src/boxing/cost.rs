@@ -32,9 +32,9 @@
 //! boxing, and what is predicted.
 
 use super::hosts::Hosts;
-use super::spread::{Kind, Spread, Width};
 use super::step::{AxisSet, StepOp};
 use crate::placement::{Device, Placement, shard_range};
+use oflow_base::spread::{Kind, Spread, Width, one_phase_bytes};
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -43,12 +43,6 @@ use std::ops::Range;
 
 /// Above this many possible messages an exchange is priced with the average sender.
 pub const EXACT_MESSAGES: u64 = 1 << 13;
-
-/// An all-reduce of at most this many bytes sends everything to everyone at once; a larger one is a reduce-scatter and an
-/// all-gather of chunks. The communicators decide by the same number.
-pub const fn one_phase_bytes(members: usize) -> usize {
-    if members <= 2 { 8 << 10 } else { (16 << 10) / members }
-}
 
 /// What connects the ranks of a group. The slowest link of a group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -405,7 +399,13 @@ pub(super) fn of_move(
             let one = n * element <= one_phase_bytes(k) as u64;
             let algorithm = if one { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
             let wire = (peers, all_reduce_sent(n as usize, k, 0, element));
-            of_collective(at, (Kind::AllReduce, algorithm), wire, (n, n), Width::of(dtype, op))
+            of_collective(
+                at,
+                (Kind::AllReduce, algorithm),
+                wire,
+                (n, n),
+                Width::reduced(dtype.size(), dtype.partial_size(op)),
+            )
         }
         StepOp::AllGather { dim, .. } => {
             let wire = (peers, (peers * largest(dim)).max(n - smallest(dim)));
@@ -414,7 +414,7 @@ pub(super) fn of_move(
         StepOp::ReduceScatter { dim, op, .. } => {
             let wire = (peers, (peers * largest(dim)).max(n - smallest(dim)));
             let kind = (Kind::ReduceScatter, Algorithm::ReduceScatter);
-            of_collective(at, kind, wire, (n, largest(dim)), Width::of(dtype, op))
+            of_collective(at, kind, wire, (n, largest(dim)), Width::reduced(dtype.size(), dtype.partial_size(op)))
         }
         StepOp::AllToAll { from, to, .. } => {
             let others = rest(sizes, &[from, to]);

@@ -27,7 +27,6 @@ mod plan;
 mod program;
 mod replay;
 mod search;
-pub mod spread;
 mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};

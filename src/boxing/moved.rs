@@ -1,9 +1,9 @@
 //! What the collective of a step, or of the steps of several boxings, moves between the members of its group.
 
-use super::cost::{Model, all_reduce_sent, broadcast_children, one_phase_bytes};
+use super::cost::{Model, all_reduce_sent, broadcast_children};
 use super::program::{Members, RankStep};
-use super::spread::{Flow, Kind, Spread, Width};
 use crate::placement::shard_range;
+use oflow_base::spread::{Flow, Kind, Spread, Width, one_phase_bytes};
 use oflow_kernels::{DType, Dims, ReduceOp};
 use smallvec::SmallVec;
 
@@ -21,7 +21,7 @@ impl<'a> Moved<'a> {
     pub(super) fn of(step: &'a RankStep, input: Option<&Dims>, dtype: DType) -> Option<Moved<'a>> {
         let count = |size: &[usize]| size.iter().product::<usize>();
         let moved = Width::moved(dtype.size());
-        let reduced = |op: ReduceOp| Width::of(dtype, op);
+        let reduced = |op: ReduceOp| Width::reduced(dtype.size(), dtype.partial_size(op));
         let parts = |size: &[usize], dim: usize, parts: &[std::ops::Range<usize>]| {
             let around = count(&size[..dim]) * count(&size[dim + 1..]);
             parts.iter().map(|p| around * p.len()).collect()

@@ -3,7 +3,6 @@
 //! Pure: no I/O, no threads, no clock, no device. Start at [`Placement`], then [`shard_range`].
 
 mod mesh;
-mod split;
 
 pub use mesh::{AxisRef, Device, MeshAxis, Placement, Rank};
-pub use split::shard_range;
+pub use oflow_base::shard_range;

@@ -12,13 +12,13 @@
 use super::links::{Link, Links};
 use super::place::{ALIGN, Among, Message, Place, Room, Span};
 use crate::boxing::cost::broadcast_children;
-use crate::boxing::cost::one_phase_bytes;
 use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
 use crate::comm::nccl::{Guard, NcclComm, reduces};
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::placement::shard_range;
+use oflow_base::spread::one_phase_bytes;
 use oflow_kernels::cuda::{Queue, Stream, accumulate, copy};
 use oflow_kernels::{DType, ReduceOp, View};
 use smallvec::SmallVec;

@@ -6,10 +6,10 @@ use super::oracle::mesh;
 use super::ranks::{Boxing, Rng};
 use super::rendezvous::{Adversary, Machine, Op, Recording, Stop, record, record_on};
 use oflow::boxing::Layout;
-use oflow::boxing::cost::one_phase_bytes;
 use oflow::comm::transport::SLOTS;
 use oflow::kernels::DType;
 use oflow::sbp::NdSbp;
+use oflow::spread::one_phase_bytes;
 
 /// Distinct boxings recorded for each size of world and of buffers; sequences draw from them.
 const POOL: usize = 1500;

@@ -2,7 +2,7 @@
 
 use super::oracle::{make, mesh, mesh_of, nd_sbps, shard_size, value};
 use super::ranks::{Memory, room, tag, view};
-use oflow::boxing::{Layout, StepOp, cost, plan};
+use oflow::boxing::{Layout, StepOp, plan};
 use oflow::comm::{Communicator, sim};
 use oflow::kernels::DType;
 use oflow::placement::Placement;
@@ -52,7 +52,7 @@ fn check(world: usize, cases: &[Case]) {
         assert_eq!(sent.iter().sum::<u64>(), plan.bytes_sent(), "{plan}");
         // A transport cuts large all-reduces at cache lines; everything else is exact for each rank.
         let elements: usize = c.shape.iter().product();
-        if elements * c.dtype.size() <= cost::one_phase_bytes(world) {
+        if elements * c.dtype.size() <= oflow::spread::one_phase_bytes(world) {
             let planned: Vec<u64> = (0..world).map(|r| plan.bytes_sent_by(r)).collect();
             assert_eq!(sent, planned, "{plan}");
         }

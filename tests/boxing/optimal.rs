@@ -2,10 +2,10 @@
 //! out here from boxes of all ranks; only the constants come from the library.
 
 use super::oracle::{coords, mesh_of, nd_sbps, shard_at};
-use oflow::boxing::cost::one_phase_bytes;
 use oflow::boxing::{Layout, plan};
 use oflow::kernels::{DType, ReduceOp};
 use oflow::sbp::{NdSbp, Sbp};
+use oflow::spread::one_phase_bytes;
 
 type Box3 = (Vec<usize>, Vec<usize>);
 // The fixed constants of the model, in picoseconds.

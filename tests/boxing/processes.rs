@@ -6,7 +6,7 @@
 
 use super::oracle::{make, shard_size, value};
 use super::ranks::{Boxing, Memory, Rng, room, tag, view};
-use oflow::boxing::{cost, plan};
+use oflow::boxing::plan;
 use oflow::comm::Communicator;
 use oflow::comm::shm::{ShmArena, ShmOptions};
 use oflow::vm::box_exec::execute;
@@ -120,7 +120,7 @@ fn four_processes_run_500_random_boxings() {
         assert_eq!(before, after, "{plan}");
         let sent: Vec<u64> = by_rank.iter().map(|r| r[i].0).collect();
         assert_eq!(sent.iter().sum::<u64>(), plan.bytes_sent(), "{plan}");
-        if b.shape.iter().product::<usize>() * b.dtype.size() <= cost::one_phase_bytes(WORLD) {
+        if b.shape.iter().product::<usize>() * b.dtype.size() <= oflow::spread::one_phase_bytes(WORLD) {
             assert_eq!(sent, (0..WORLD).map(|r| plan.bytes_sent_by(r)).collect::<Vec<_>>(), "{plan}");
         }
         bytes += plan.bytes_sent();

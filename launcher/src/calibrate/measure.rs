@@ -152,7 +152,7 @@ fn wire(world: usize, members: usize, bytes: usize) -> Result<Vec<Option<Case>>>
     let whole = [shape[0] * groups, shape[1]];
     let on = |p: &Placement, sbp| Layout::new(p, sbp);
     let case = |a, shape: [usize; 2], from, to| Case::new(Kind::Wire(a), members, &shape, from, to);
-    let reduce = bytes <= oflow::boxing::cost::one_phase_bytes(members);
+    let reduce = bytes <= oflow::spread::one_phase_bytes(members);
     let reduce = if reduce { Algorithm::AllReduceOnePhase } else { Algorithm::AllReduceTwoPhase };
     let (b, p, s0, s1) = (sbp![B, B], sbp![B, P], sbp![B, S(0)], sbp![B, S(1)]);
     let nested = sbp![S(0), S(0)];

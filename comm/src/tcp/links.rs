@@ -1,0 +1,474 @@
+//! All connections of one rank: posting, waiting, and telling a dead link from a slow peer.
+
+use super::frame::Kind;
+use super::link::{End, Link, MEMORY, Offer, Pool, Post};
+use super::socket;
+use super::tally::Tally;
+use crate::lent::{Lent, Room};
+use crate::transport::{Arrived, Call, Head, LONGER_WAITS, diverged};
+use crate::{LinkEnd, now_ns};
+use oflow_base::{Error, Result};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// A link counts as lost when its other end's kernel has not answered for so long.
+pub const DEAD_AFTER: Duration = Duration::from_secs(4);
+/// How often a rank that waits says so and asks the kernel how the link is.
+const LOOK: Duration = Duration::from_millis(250);
+const BEAT: Duration = Duration::from_secs(1);
+/// A wait longer than this is told to the log.
+const LONG: Duration = Duration::from_secs(5);
+/// How long a rank whose link is lost waits for the control plane to say why: it knows more.
+const GRACE: Duration = Duration::from_millis(700);
+/// How long a rank that ends gives its last posts to reach the peers' kernels.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// The news that the job has failed; it ends every wait. Raised on any thread.
+pub struct Alarm {
+    event: Option<OwnedFd>,
+    why: OnceLock<String>,
+}
+
+impl Alarm {
+    /// A quiet one.
+    pub fn new() -> Result<Arc<Alarm>> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let event = rustix::event::eventfd(0, flags).map_err(|e| Error::io("cannot make an event").because(e))?;
+        Ok(Arc::new(Alarm { event: Some(event), why: OnceLock::new() }))
+    }
+    /// Ends all waits with an error that says why. The first reason counts.
+    pub fn raise(&self, why: impl Into<String>) {
+        let _an_earlier_one_counts = self.why.set(why.into());
+        if let Some(event) = &self.event {
+            // It fails only when the counter is full, and then the event is set.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
+        }
+    }
+    /// Why the job has failed, if it has.
+    pub fn failure(&self) -> Option<Error> {
+        self.why.get().map(|why| Error::peer(format!("the job has failed: {why}")))
+    }
+    /// Sleeps until it is raised, or for that long.
+    pub(super) fn wait(&self, limit: Duration) {
+        let mut fds: SmallVec<[PollFd; 1]> = self.event.iter().map(|e| PollFd::new(e, PollFlags::IN)).collect();
+        let _ = rustix::event::poll(&mut fds, Some(&timespec(limit)));
+    }
+    pub(super) fn fd(&self) -> Option<PollFd<'_>> {
+        self.event.as_ref().map(|e| PollFd::new(e, PollFlags::IN))
+    }
+}
+
+pub(super) fn timespec(d: Duration) -> Timespec {
+    Timespec { tv_sec: d.as_secs().min(i64::MAX as u64) as i64, tv_nsec: d.subsec_nanos().into() }
+}
+
+/// What other threads may know of a rank's links.
+pub struct News {
+    gone: Vec<AtomicBool>,
+    /// By rank; none for ranks of this host.
+    tallies: Vec<Option<Arc<Tally>>>,
+    /// 0, or the rank that is waited for and 1.
+    awaited: AtomicUsize,
+}
+
+impl News {
+    /// Whether a rank is known to have closed its link.
+    pub fn has_gone(&self, rank: usize) -> bool {
+        self.gone.get(rank).is_some_and(|g| g.load(Ordering::Acquire))
+    }
+    /// The rank that is waited for.
+    pub fn waits_for(&self) -> Option<usize> {
+        self.awaited.load(Ordering::Relaxed).checked_sub(1)
+    }
+    /// This rank's end of the link to a rank.
+    pub fn link(&self, rank: usize) -> Option<LinkEnd> {
+        self.tallies.get(rank)?.as_ref().map(|t| t.end())
+    }
+}
+
+/// The connections of a rank to all ranks of other hosts. Used by one thread at a time.
+pub struct Links {
+    me: usize,
+    /// By rank; none for ranks of this host.
+    peers: Vec<Option<RefCell<Link>>>,
+    /// The ranks that have a link.
+    remote: Vec<usize>,
+    /// Name of each rank's host, for messages.
+    names: Vec<String>,
+    pool: RefCell<Pool>,
+    /// Posts from each outbox buffer and from callers' memory that the kernel has not taken.
+    unwritten: [Cell<usize>; MEMORY + 1],
+    /// When the links were last looked at for news.
+    looked: Cell<Instant>,
+    alarm: Arc<Alarm>,
+    news: Arc<News>,
+    spins: u32,
+    timeout: Duration,
+}
+
+impl Links {
+    pub(super) fn new(
+        me: usize,
+        peers: Vec<Option<Link>>,
+        names: Vec<String>,
+        alarm: Arc<Alarm>,
+        spins: u32,
+        timeout: Duration,
+    ) -> Links {
+        let remote = (0..peers.len()).filter(|r| peers[*r].is_some()).collect();
+        let gone = peers.iter().map(|_| AtomicBool::new(false)).collect();
+        let tallies = peers.iter().map(|l| l.as_ref().map(|l| l.tally.clone())).collect();
+        let news = Arc::new(News { gone, tallies, awaited: AtomicUsize::new(0) });
+        let peers = peers.into_iter().map(|l| l.map(RefCell::new)).collect();
+        let (pool, unwritten) = Default::default();
+        let looked = Cell::new(Instant::now());
+        Links { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout }
+    }
+
+    /// The news of failures that these links listen to.
+    pub fn alarm(&self) -> &Arc<Alarm> {
+        &self.alarm
+    }
+
+    /// What other threads may know of the links; kept up by the rank's waits.
+    pub fn news(&self) -> &Arc<News> {
+        &self.news
+    }
+
+    /// Whether a rank is reached by a link.
+    pub fn reaches(&self, rank: usize) -> bool {
+        self.peers.get(rank).is_some_and(Option::is_some)
+    }
+
+    fn link(&self, rank: usize) -> Result<std::cell::RefMut<'_, Link>> {
+        match self.peers.get(rank) {
+            Some(Some(link)) => Ok(link.borrow_mut()),
+            _ => Err(Error::comm(format!("rank {} has no link to rank {rank}", self.me))),
+        }
+    }
+
+    /// Posts bytes of a caller's memory to a rank, at once as far as the socket takes them.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
+    pub unsafe fn post_from(&self, call: &Call, to: usize, total: u64, bytes: Lent) {
+        // SAFETY: handed on.
+        unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
+    }
+
+    /// Posts bytes of an outbox buffer to a rank, at once as far as the socket takes them.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until [`written`](Self::written) has returned for the buffer.
+    pub unsafe fn post(&self, call: &Call, to: usize, total: u64, bytes: (*const u8, usize), slot: usize) {
+        let Ok(mut link) = self.link(to) else { return };
+        let waiting = link.has_output();
+        self.unwritten[slot].set(self.unwritten[slot].get() + 1);
+        // SAFETY: handed on.
+        unsafe { link.post(call, total, bytes, slot) };
+        // What waits already was refused by the socket a moment ago.
+        if !waiting {
+            self.write(&mut link);
+        }
+    }
+
+    fn write(&self, link: &mut Link) {
+        link.write(|slot| self.unwritten[slot].set(self.unwritten[slot].get() - 1));
+    }
+
+    fn read(&self, rank: usize, link: &mut Link, beyond: bool) {
+        link.read(beyond, &mut self.pool.borrow_mut());
+        if link.over.is_some() {
+            self.news.gone[rank].store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether posts wait to be written.
+    pub fn has_output(&self) -> bool {
+        self.unwritten.iter().any(|n| n.get() > 0)
+    }
+
+    /// Waits until the kernel has taken all posts from an outbox buffer.
+    pub fn written(&self, call: &Call, slot: usize) -> Result<()> {
+        while self.unwritten[slot].get() > 0 {
+            let late =
+                self.remote.iter().copied().find(|r| self.peers[*r].as_ref().is_some_and(|l| l.borrow().has_output()));
+            let Some(on) = late else { return Err(Error::comm("a post is waited for that is in no queue")) };
+            self.wait(call, on, "to read", || Ok(self.unwritten[slot].get() == 0 || !self.link(on)?.has_output()))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the kernel has taken everything.
+    pub fn flush(&self, call: &Call) -> Result<()> {
+        (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
+    }
+
+    /// Ends a call that has failed: nothing points to its caller's memory or to an outbox any more. What was posted from there and
+    /// is not written yet is copied, so that it still arrives.
+    pub fn abandon(&self) {
+        for rank in &self.remote {
+            if let Ok(mut link) = self.link(*rank) {
+                link.keep();
+            }
+        }
+    }
+
+    /// Waits for the next post from a rank.
+    pub fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
+        let post = loop {
+            let next = self.link(from)?.next();
+            match next {
+                Some(post) => break post,
+                None => self.wait(call, from, "to send", || Ok(self.link(from)?.next().is_some()))?,
+            }
+        };
+        let Post { frame: f, arrived, data, len } = post;
+        let head = Head { ordinal: f.ordinal, hash: f.hash, kind: f.collective, total: f.total, arrived };
+        Ok(Arrived { head, data, len })
+    }
+
+    /// As [`receive`](Self::receive); a post of this call, of a message of `total` bytes, lies at `room` if it was not whole
+    /// before and is no longer than that.
+    pub fn receive_into(&self, call: &Call, from: usize, total: u64, room: &Room) -> Result<Arrived> {
+        let (ordinal, hash) = (call.tag.ordinal, call.tag.hash);
+        let offer = Offer { data: room.data, len: room.len, ordinal, hash, collective: call.kind as u8, total };
+        // SAFETY: writable and ours as long as `room` is borrowed; it is released or retracted before.
+        unsafe { self.link(from)?.offer(offer, &mut self.pool.borrow_mut()) };
+        let arrived = self.receive(call, from);
+        if arrived.is_err() {
+            self.link(from)?.retract(&mut self.pool.borrow_mut());
+        }
+        arrived
+    }
+
+    /// Gives the received post back.
+    pub fn release(&self, from: usize) {
+        if let Ok(mut link) = self.link(from) {
+            link.release(&mut self.pool.borrow_mut());
+        }
+    }
+
+    /// Names the call of the received post.
+    pub fn describe(&self, from: usize) -> String {
+        self.link(from).map_or_else(|_| "a call".into(), |l| l.describe())
+    }
+
+    /// Tells a rank that its post does not belong to this rank's call.
+    pub fn reject(&self, call: &Call, from: usize) {
+        if let Ok(mut link) = self.link(from) {
+            link.tell(Kind::Reject, Some(call));
+            self.write(&mut link);
+        }
+    }
+
+    /// Reads and writes what can be, and sleeps for at most `limit` if nothing can. Whether anything could.
+    pub fn progress(&self, limit: Duration) -> bool {
+        let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
+        let mut ready: SmallVec<[PollFlags; 16]> = SmallVec::new();
+        let mut reads: SmallVec<[bool; 16]> = SmallVec::new();
+        {
+            let links: SmallVec<[_; 16]> =
+                self.remote.iter().filter_map(|r| Some((*r, self.peers[*r].as_ref()?.borrow()))).collect();
+            let mut fds: SmallVec<[PollFd; 16]> = SmallVec::new();
+            for (rank, link) in &links {
+                let mut flags = PollFlags::empty();
+                flags.set(PollFlags::IN, link.wants_input());
+                flags.set(PollFlags::OUT, link.has_output() && link.deaf.is_none());
+                if !flags.is_empty() {
+                    ranks.push(*rank);
+                    reads.push(link.wants_input());
+                    fds.push(PollFd::from_borrowed_fd(link.stream.as_fd(), flags));
+                }
+            }
+            fds.extend(self.alarm.fd());
+            // An interrupted poll is one that found nothing, but not one that has looked.
+            let found = rustix::event::poll(&mut fds, Some(&timespec(limit)));
+            let now = Instant::now();
+            if found.is_ok() && now - self.looked.get() >= LOOK {
+                self.looked.set(now);
+                for ((rank, reads), fd) in ranks.iter().zip(&reads).zip(&fds) {
+                    if *reads && !fd.revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                        self.news.tallies[*rank].iter().for_each(|t| t.looked());
+                    }
+                }
+            }
+            if found.unwrap_or(0) == 0 {
+                return false;
+            }
+            ready.extend(fds.iter().map(PollFd::revents));
+        }
+        for (rank, ready) in ranks.into_iter().zip(ready) {
+            let Ok(mut link) = self.link(rank) else { continue };
+            if ready.contains(PollFlags::OUT) {
+                self.write(&mut link);
+            }
+            if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                self.read(rank, &mut link, true);
+            }
+        }
+        true
+    }
+
+    /// Waits for rank `on` until `done`. Whoever waits reads and writes on all links.
+    fn wait(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+        for _ in 0..self.spins {
+            {
+                let mut link = self.link(on)?;
+                if link.has_output() {
+                    self.write(&mut link);
+                }
+                self.read(on, &mut link, false);
+            }
+            if done()? {
+                return Ok(());
+            }
+        }
+        self.news.awaited.store(on + 1, Ordering::Relaxed);
+        let outcome = self.sleep(call, on, what, done);
+        self.news.awaited.store(0, Ordering::Relaxed);
+        outcome
+    }
+
+    fn sleep(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+        let start = Instant::now();
+        let received = self.link(on)?.tally.end().received;
+        let (mut beat, mut told) = (start, false);
+        loop {
+            self.progress(if self.link(on)?.over.is_some() { Duration::ZERO } else { LOOK });
+            if done()? {
+                return Ok(());
+            }
+            let line = || format!("waits for rank {on} {what}, in {call}");
+            self.check(call, on, &line)?;
+            let now = Instant::now();
+            if now - start > self.timeout {
+                let (me, seconds) = (self.me, self.timeout.as_secs_f64());
+                return Err(Error::comm(format!(
+                    "{} is missing: after {seconds} s rank {me} {}",
+                    self.name(on),
+                    line()
+                ))
+                .help(LONGER_WAITS));
+            }
+            if now - beat >= BEAT {
+                beat = now;
+                let mut link = self.link(on)?;
+                if !link.has_output() {
+                    link.tell(Kind::Alive, None);
+                    self.write(&mut link);
+                }
+            }
+            if now - start >= LONG && !told {
+                told = true;
+                let came = self.link(on)?.tally.end().received - received;
+                tracing::warn!(
+                    "rank {} {}: for {} s now, in which {came} bytes came; {} answers",
+                    self.me,
+                    line(),
+                    LONG.as_secs(),
+                    self.name(on)
+                );
+            }
+        }
+    }
+
+    /// Why a wait for rank `on` cannot end well any more.
+    fn check(&self, call: &Call, on: usize, line: &dyn Fn() -> String) -> Result<()> {
+        if let Some(theirs) = self.link(on)?.rejected.clone() {
+            return Err(diverged((self.me, &call.describe()), (on, &theirs)));
+        }
+        if let Some(e) = self.alarm.failure() {
+            return Err(e);
+        }
+        let (over, deaf) = {
+            let mut link = self.link(on)?;
+            if link.over.is_none() {
+                self.look(&mut link);
+            }
+            // Nothing can be written, and there is no room to read why.
+            let stuck = link.over.is_none() && !link.wants_input();
+            if let Some(e) = link.deaf.filter(|_| stuck) {
+                link.over = Some(End::Failed(e));
+            }
+            (link.over.clone(), link.deaf)
+        };
+        let Some(end) = over else { return Ok(()) };
+        let (me, name) = (self.me, self.name(on));
+        if end == End::Left {
+            return Err(Error::peer(format!("rank {on} has ended while rank {me} {}", line())));
+        }
+        self.alarm.wait(GRACE);
+        if let Some(e) = self.alarm.failure() {
+            return Err(e);
+        }
+        let why = match (end, deaf) {
+            (End::Garbled(why), _) => why.to_string(),
+            (End::Silent, _) => format!("no answer for {} s", DEAD_AFTER.as_secs()),
+            (End::Failed(e), _) | (_, Some(e)) => e.to_string(),
+            _ => "closed without a goodbye".to_string(),
+        };
+        let here = &self.names[me];
+        Err(Error::link(format!(
+            "the link from rank {me} on {here} to {name} is lost ({why}) while rank {me} {}",
+            line()
+        ))
+        .help("that rank's process or host has gone, or the network between the two is cut"))
+    }
+
+    /// Asks the kernel whether the other end still answers.
+    fn look(&self, link: &mut Link) {
+        let Some(h) = socket::health(&link.stream) else { return };
+        let now = Instant::now();
+        // A peer that does not read has answered all probes; what it owes nothing for says nothing.
+        if !(h.in_flight || h.unsent > 0 && h.probes > 0) {
+            link.unanswered = None;
+            return;
+        }
+        let since = link.unanswered.filter(|s| h.last_answer >= now - *s);
+        link.unanswered = Some(since.unwrap_or(now));
+        if since.is_some_and(|s| now - s >= DEAD_AFTER) {
+            link.over = Some(End::Silent);
+        }
+    }
+
+    fn name(&self, rank: usize) -> String {
+        format!("rank {rank} on {}", self.names[rank])
+    }
+}
+
+impl Drop for Links {
+    /// Says goodbye, and stays until the peers' kernels have everything: a socket that is closed with something unread
+    /// throws away what it had to send.
+    fn drop(&mut self) {
+        let end = now_ns() + LINGER.as_nanos() as u64;
+        for rank in &self.remote {
+            let Ok(mut link) = self.link(*rank) else { continue };
+            link.tell(Kind::Goodbye, None);
+            self.write(&mut link);
+        }
+        let busy = |link: &Link| {
+            link.deaf.is_none()
+                && !matches!(link.over, Some(End::Failed(_) | End::Silent | End::Closed))
+                && (link.has_output() || socket::unsent(&link.stream) > 0)
+        };
+        while self.alarm.failure().is_none() && now_ns() < end {
+            let waiting = self.remote.iter().any(|r| self.link(*r).is_ok_and(|l| busy(&l)));
+            if !waiting {
+                break;
+            }
+            for rank in &self.remote {
+                if let Ok(mut link) = self.link(*rank) {
+                    link.discard();
+                    self.write(&mut link);
+                }
+            }
+            self.alarm.wait(Duration::from_micros(200));
+        }
+    }
+}

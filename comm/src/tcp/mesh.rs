@@ -1,0 +1,230 @@
+//! Opening the connections: one between every two ranks of different hosts, proven on both sides.
+//!
+//! The lower rank opens it (`dial`), the higher one lets it in (`door`). When all links are there the rank stops listening.
+
+use super::dial::{Dial, RETRY};
+use super::door::Door;
+use super::handshake::Hello;
+use super::link::Link;
+use super::links::{Alarm, Links, timespec};
+use super::socket;
+use oflow_base::intern::FixedHasher;
+use oflow_base::{Error, Result};
+use rustix::event::{PollFd, PollFlags};
+use std::hash::Hasher;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How links are opened and how a rank waits.
+#[derive(Clone, Debug)]
+pub struct MeshOptions {
+    /// Longest payload of a post.
+    pub capacity: usize,
+    /// Looks at a socket before sleeping.
+    pub spins: u32,
+    /// A wait that takes longer is an error that names who is missing.
+    pub timeout: Duration,
+    /// Until all links must be there.
+    pub start: Duration,
+    /// Bytes of the kernel's buffers of a socket, for tests; it knows best.
+    pub buffer: Option<usize>,
+}
+
+impl MeshOptions {
+    /// For posts of at most that many bytes; with a core for every rank, a wait begins with looking.
+    pub fn new(capacity: usize, own_core: bool) -> MeshOptions {
+        MeshOptions {
+            capacity,
+            spins: if own_core { 100 } else { 0 },
+            timeout: Duration::from_secs(30 * 60),
+            start: Duration::from_secs(60),
+            buffer: None,
+        }
+    }
+}
+
+/// The address of this host on the way to another: none of its packets is sent to find out.
+pub fn local_address(toward: impl std::net::ToSocketAddrs) -> Result<IpAddr> {
+    let failed = |e: std::io::Error| Error::io("cannot tell this host's address").because(e);
+    let to = toward.to_socket_addrs().map_err(failed)?.next();
+    let to = to.ok_or_else(|| Error::io("cannot tell this host's address: the other has none"))?;
+    let any: IpAddr = if to.is_ipv6() { std::net::Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).map_err(failed)?;
+    socket.connect(to).map_err(failed)?;
+    Ok(socket.local_addr().map_err(failed)?.ip())
+}
+
+/// A rank that can be connected to.
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Listens on a free port of an address of this host.
+    pub fn bind(address: IpAddr) -> Result<Listener> {
+        let failed = |e: std::io::Error| {
+            Error::io(format!("cannot listen on {address} for the other hosts"))
+                .because(e)
+                .help("set OFLOW_ADDR to an address of this host that the others reach")
+        };
+        let listener = TcpListener::bind((address, 0)).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        // Room for what comes at once: all lower ranks, and whoever knocks beside them.
+        rustix::net::listen(&listener, 4096).map_err(|e| failed(e.into()))?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Listener { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// As [`connect`](Self::connect), over other ways to the `addresses`, for tests.
+    #[cfg(test)]
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn connect_by(
+        self,
+        me: usize,
+        hosts: &[usize],
+        names: &[String],
+        addresses: &[SocketAddr],
+        ways: &[SocketAddr],
+        token: &[u8],
+        alarm: Arc<Alarm>,
+        options: &MeshOptions,
+    ) -> Result<Links> {
+        self.open(me, hosts, names, (addresses, ways), token, alarm, options)
+    }
+
+    /// Opens the links to all ranks of other hosts, which do the same. The numbers of the `hosts`, their names and the
+    /// `addresses` are by rank and the same everywhere; ranks of one host get no link.
+    #[allow(clippy::too_many_arguments)]
+    pub fn connect(
+        self,
+        me: usize,
+        hosts: &[usize],
+        names: &[String],
+        addresses: &[SocketAddr],
+        token: &[u8],
+        alarm: Arc<Alarm>,
+        options: &MeshOptions,
+    ) -> Result<Links> {
+        self.open(me, hosts, names, (addresses, addresses), token, alarm, options)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn open(
+        self,
+        me: usize,
+        hosts: &[usize],
+        names: &[String],
+        (addresses, ways): (&[SocketAddr], &[SocketAddr]),
+        token: &[u8],
+        alarm: Arc<Alarm>,
+        options: &MeshOptions,
+    ) -> Result<Links> {
+        let world = addresses.len();
+        if hosts.len() != world || names.len() != world || me >= world {
+            return Err(Error::argument(format!("rank {me}: {world} addresses and {} hosts", hosts.len())));
+        }
+        let mut session = FixedHasher::default();
+        addresses.iter().for_each(|a| session.write(a.to_string().as_bytes()));
+        let mut mesh = Mesh {
+            addresses: ways,
+            names,
+            streams: (0..world).map(|_| None).collect(),
+            door: Door::new(me, hosts, token, session.finish()),
+            dials: Vec::new(),
+        };
+        mesh.open(&self.listener, &alarm, options)?;
+        let mut links = Vec::with_capacity(world);
+        for (rank, stream) in std::mem::take(&mut mesh.streams).into_iter().enumerate() {
+            links.push(match stream {
+                None => None,
+                Some(stream) => {
+                    socket::prepare(&stream, options.buffer)
+                        .map_err(|e| Error::io(format!("cannot prepare the link to rank {rank}")).because(e))?;
+                    Some(Link::new(stream, options.capacity))
+                }
+            });
+        }
+        Ok(Links::new(me, links, names.to_vec(), alarm, options.spins, options.timeout))
+    }
+}
+
+struct Mesh<'a> {
+    /// The ways to the ranks.
+    addresses: &'a [SocketAddr],
+    names: &'a [String],
+    streams: Vec<Option<TcpStream>>,
+    door: Door<'a>,
+    dials: Vec<Dial>,
+}
+
+impl Mesh<'_> {
+    fn open(&mut self, listener: &TcpListener, alarm: &Alarm, options: &MeshOptions) -> Result<()> {
+        let (start, me) = (Instant::now(), self.door.me);
+        let remote: Vec<usize> =
+            (0..self.addresses.len()).filter(|r| self.door.hosts[*r] != self.door.hosts[me]).collect();
+        for &rank in remote.iter().filter(|r| **r > me) {
+            let hello =
+                Hello { session: self.door.session, from: me as u32, to: rank as u32, nonce: Default::default() };
+            self.dials.push(Dial::new(rank, hello, start));
+        }
+        while remote.iter().any(|r| self.streams[*r].is_none()) {
+            if let Some(e) = alarm.failure() {
+                return Err(e);
+            }
+            if start.elapsed() > options.start {
+                return Err(self.missing(&remote, options.start));
+            }
+            let now = Instant::now();
+            self.dials.iter_mut().for_each(|d| d.start(self.addresses[d.rank], options.buffer, now));
+            self.sleep(listener, alarm);
+            self.door.accept(listener)?;
+            let streams = &mut self.streams;
+            self.door.attend(|rank, stream| streams[rank] = Some(stream));
+            self.dials.iter_mut().for_each(|d| streams[d.rank] = d.follow(self.door.token));
+            self.dials.retain(|d| streams[d.rank].is_none());
+        }
+        Ok(())
+    }
+
+    fn missing(&self, remote: &[usize], waited: Duration) -> Error {
+        let me = self.door.me;
+        let line = |r: &usize| {
+            let why = match (self.dials.iter().find(|d| d.rank == *r), self.door.shut()) {
+                (Some(dial), _) => dial.last.clone(),
+                (None, None) => "it has not connected".into(),
+                (None, Some(shut)) => format!("rank {me} cannot accept its connection: {shut}"),
+            };
+            format!("rank {r} on {} ({}): {why}", self.names[*r], self.addresses[*r])
+        };
+        let lines: Vec<String> = remote.iter().filter(|r| self.streams[**r].is_none()).take(8).map(line).collect();
+        Error::link(format!(
+            "after {} s rank {me} on {} has no link to\n  {}",
+            waited.as_secs_f64(),
+            self.names[me],
+            lines.join("\n  ")
+        ))
+        .help("the hosts must reach each other's ports; OFLOW_ADDR says which address of a host to use")
+    }
+
+    fn sleep(&self, listener: &TcpListener, alarm: &Alarm) {
+        let mut fds: Vec<PollFd> = alarm.fd().into_iter().collect();
+        if self.door.is_open(Instant::now()) {
+            fds.push(PollFd::new(listener, PollFlags::IN));
+        }
+        fds.extend(self.door.sockets().map(|s| PollFd::from_borrowed_fd(s.as_fd(), PollFlags::IN)));
+        for (stream, connecting) in self.dials.iter().filter_map(Dial::socket) {
+            let flags = if connecting { PollFlags::OUT } else { PollFlags::IN };
+            fds.push(PollFd::from_borrowed_fd(stream.as_fd(), flags));
+        }
+        // Short, because dials are tried again and patience ends.
+        let _ = rustix::event::poll(&mut fds, Some(&timespec(RETRY)));
+    }
+}

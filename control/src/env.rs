@@ -1,0 +1,485 @@
+//! What the launcher tells a rank through the environment.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::Token;
+use oflow_base::{Error, Result};
+
+/// Who sets a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// `oflaunch` sets it for each rank.
+    Launcher,
+    /// The user may set it; `oflaunch` sets it too.
+    Either,
+    /// The user may set it; `oflaunch` leaves it as it is.
+    User,
+}
+
+/// An environment variable that oflow reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it means, for the help text.
+    pub meaning: &'static str,
+    /// Who sets it.
+    pub set_by: SetBy,
+}
+
+pub(super) const RANK: &str = "RANK";
+pub(super) const LOCAL_RANK: &str = "LOCAL_RANK";
+pub(super) const WORLD_SIZE: &str = "WORLD_SIZE";
+pub(super) const LOCAL_WORLD_SIZE: &str = "LOCAL_WORLD_SIZE";
+pub(super) const MASTER_ADDR: &str = "MASTER_ADDR";
+pub(super) const MASTER_PORT: &str = "MASTER_PORT";
+const NODE_RANK: &str = "NODE_RANK";
+const NNODES: &str = "NNODES";
+pub(super) const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
+/// Names a file with the job token, for ranks that nobody else gives one.
+pub(super) const OFLOW_TOKEN_FILE: &str = "OFLOW_TOKEN_FILE";
+/// By this one a rank knows that oflaunch has started it: other launchers set some of the other variables, too.
+const OFLOW_CONTROL: &str = "OFLOW_CONTROL";
+const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
+const OFLOW_REPORT: &str = "OFLOW_REPORT";
+const OFLOW_STALL: &str = "OFLOW_STALL";
+pub(super) const OFLOW_THREADS: &str = "OFLOW_THREADS";
+pub(super) const START_LIMIT: &str = "OFLOW_START_TIMEOUT";
+pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
+/// The user's choice of how GPUs exchange bytes.
+pub const COMM_VARIABLE: &str = "OFLOW_COMM";
+
+/// The user's choice of how ranks exchange bytes.
+pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
+
+/// The address of this host that the data plane uses between hosts.
+pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
+/// Names the folder in which the ranks leave their flight records.
+pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
+
+/// Names the file with the measured constants of the cost model; read by the launcher.
+pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
+
+/// How often the job has been started again after a failure; 0 at first.
+pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
+
+/// Every environment variable that oflow reads, in the order of the help text.
+pub const VARIABLES: &[Variable] = &[
+    launcher(OFLOW_CONTROL, "address of the control service, as HOST:PORT"),
+    either(RANK, "number of this rank, from 0"),
+    either(LOCAL_RANK, "number of this rank on its host, from 0"),
+    either(WORLD_SIZE, "number of ranks in the job"),
+    either(LOCAL_WORLD_SIZE, "number of ranks on this host"),
+    either(MASTER_ADDR, "host of rank 0"),
+    either(MASTER_PORT, "port of the control service there"),
+    either(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits (`oflow token` makes one)"),
+    launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
+    launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
+    launcher(OFLOW_STALL, "seconds that ranks may wait for one that lives but does not come (`oflaunch --stall`)"),
+    either(RESTART_VARIABLE, "how often the job has been started again after a failure (`oflaunch --max-restarts`)"),
+    either(NODE_RANK, "number of this rank's host, from 0"),
+    either(NNODES, "number of hosts in the job"),
+    either(OFLOW_THREADS, "compute threads of this rank"),
+    Variable {
+        name: OFLOW_TOKEN_FILE,
+        meaning: "file with the secret of the job, where OFLOW_TOKEN is not set; only its owner may be able to read it",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: START_LIMIT,
+        meaning: "seconds that ranks started without oflaunch wait for each other [default: 300]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: END_LIMIT,
+        meaning: "seconds that ranks started without oflaunch get to end by themselves after one has failed [default: 3]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: ADDRESS_VARIABLE,
+        meaning: "address of this host at which ranks of other hosts reach its ranks [default: that of the route to the control service]",
+        set_by: SetBy::Either,
+    },
+    Variable {
+        name: "OFLOW_LOG",
+        meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: MODEL_VARIABLE,
+        meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, where there is one]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: "CUDA_VISIBLE_DEVICES",
+        meaning: "GPUs that the ranks of this host may use: rank r takes the one at place r modulo their number [default: all]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: COMM_VARIABLE,
+        meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: TRANSPORT_VARIABLE,
+        meaning: "how ranks exchange bytes: own, or mpi (through the MPI library of the site; cargo feature `mpi`) [default: own]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: FLIGHT_VARIABLE,
+        meaning: "folder in which each rank leaves a record of its last ops, for `oflow postmortem` [default: one that oflaunch makes, and removes when the job succeeds]",
+        set_by: SetBy::Either,
+    },
+    Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },
+];
+
+const fn launcher(name: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set_by: SetBy::Launcher }
+}
+
+const fn either(name: &'static str, meaning: &'static str) -> Variable {
+    Variable { name, meaning, set_by: SetBy::Either }
+}
+
+/// What the launcher told this rank.
+#[derive(Clone, Debug)]
+pub struct LaunchEnv {
+    /// Number of this rank, from 0.
+    pub rank: usize,
+    /// Number of this rank on its host.
+    pub local_rank: usize,
+    /// Number of ranks in the job.
+    pub world: usize,
+    /// Number of ranks on this host.
+    pub local_world: usize,
+    /// Number of this rank's host, from 0.
+    pub node: usize,
+    /// Number of hosts in the job. Each has consecutive ranks, in order of hosts; their numbers may differ.
+    pub nodes: usize,
+    /// Host of the control service.
+    pub master_addr: String,
+    /// Port of the control service.
+    pub master_port: u16,
+    /// Secret of the job.
+    pub token: Token,
+    /// Inherited descriptor of the host's shared memory arena, where there is one.
+    pub shm_fd: Option<RawFd>,
+    /// The address of this host for ranks of other hosts, where somebody knows it.
+    pub address: Option<IpAddr>,
+    /// Whether the launcher wants to hear at the end what this rank has communicated.
+    pub report: bool,
+    /// How long ranks may wait for one that lives but does not come, before the control plane ends the job; where said.
+    pub stall: Option<Duration>,
+    /// Compute threads of this rank, where said.
+    pub threads: Option<usize>,
+}
+
+impl LaunchEnv {
+    /// Reads the process's environment. `None`: `oflaunch` has not started this process; perhaps
+    /// [somebody else](super::Found) has.
+    ///
+    /// # Errors
+    /// A variable of oflaunch is missing while others are there, or holds something malformed. The message names it: half
+    /// an environment must not become a silent world of one.
+    pub fn from_env() -> Result<Option<LaunchEnv>> {
+        LaunchEnv::from_vars(|name| std::env::var_os(name))
+    }
+
+    /// Like [`LaunchEnv::from_env`] from any source of variables.
+    pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<LaunchEnv>> {
+        let reader = Reader { get };
+        let launcher = || VARIABLES.iter().filter(|v| v.set_by == SetBy::Launcher);
+        let Some(present) = launcher().find(|v| reader.is_set(v.name)) else {
+            return Ok(None);
+        };
+        let need = |name: &'static str| {
+            reader.text(name)?.ok_or_else(|| {
+                Error::argument(format!("environment variable {name} is not set although {} is", present.name))
+                    .help(format!("start the program with oflaunch, or unset {} to run it alone", present.name))
+            })
+        };
+        let number = |name: &'static str| -> Result<usize> { parse(name, &need(name)?, "a whole number") };
+
+        let world = number(WORLD_SIZE)?;
+        let rank = number(RANK)?;
+        let local_world = number(LOCAL_WORLD_SIZE)?;
+        let local_rank = number(LOCAL_RANK)?;
+        check(WORLD_SIZE, world, (1..=u32::MAX as usize).contains(&world), "at least 1")?;
+        check(RANK, rank, rank < world, &format!("below {WORLD_SIZE}={world}"))?;
+        let fits = (1..=world).contains(&local_world);
+        check(LOCAL_WORLD_SIZE, local_world, fits, &format!("from 1 to {WORLD_SIZE}={world}"))?;
+        check(LOCAL_RANK, local_rank, local_rank < local_world, &format!("below {LOCAL_WORLD_SIZE}={local_world}"))?;
+
+        let or = |name: &'static str, default: usize| -> Result<usize> {
+            reader.text(name)?.map_or(Ok(default), |text| parse(name, &text, "a whole number"))
+        };
+        let (node, nodes) = (or(NODE_RANK, 0)?, or(NNODES, 1)?);
+        check(NNODES, nodes, (1..=world).contains(&nodes), &format!("from 1 to {WORLD_SIZE}={world}"))?;
+        check(NODE_RANK, node, node < nodes, &format!("below {NNODES}={nodes}"))?;
+
+        let control = need(OFLOW_CONTROL)?;
+        let (master_addr, master_port) = control
+            .rsplit_once(':')
+            .and_then(|(host, port)| Some((host, port.parse::<u16>().ok().filter(|p| *p != 0)?)))
+            .filter(|(host, _)| !host.is_empty())
+            .ok_or_else(|| malformed(OFLOW_CONTROL, &control, "HOST:PORT"))?;
+        let token = need(OFLOW_TOKEN)?.parse::<Token>().map_err(|e| {
+            // The value stays out of the message: it may be most of a secret.
+            Error::argument(format!("environment variable {OFLOW_TOKEN} is malformed: {}", e.message()))
+        })?;
+        let shm_fd = match reader.text(OFLOW_SHM_FD)? {
+            None => None,
+            Some(text) => {
+                let fd: RawFd = parse(OFLOW_SHM_FD, &text, "a file descriptor")?;
+                if fd < 0 {
+                    return Err(malformed(OFLOW_SHM_FD, &text, "a file descriptor"));
+                }
+                Some(fd)
+            }
+        };
+        let report = match reader.text(OFLOW_REPORT)? {
+            None => false,
+            Some(text) if text == "1" => true,
+            Some(text) => return Err(malformed(OFLOW_REPORT, &text, "1")),
+        };
+        let stall = match reader.text(OFLOW_STALL)? {
+            None => None,
+            Some(text) => {
+                let seconds = Duration::try_from_secs_f64(parse(OFLOW_STALL, &text, "seconds")?);
+                Some(seconds.map_err(|_| malformed(OFLOW_STALL, &text, "seconds"))?)
+            }
+        };
+        let address = reader.address()?;
+        let threads = match reader.text(OFLOW_THREADS)? {
+            None => None,
+            Some(text) => {
+                let threads = parse(OFLOW_THREADS, &text, "a whole number")?;
+                check(OFLOW_THREADS, threads, threads > 0, "at least 1")?;
+                Some(threads)
+            }
+        };
+        Ok(Some(LaunchEnv {
+            rank,
+            local_rank,
+            world,
+            local_world,
+            node,
+            nodes,
+            master_addr: master_addr.to_string(),
+            master_port,
+            token,
+            shm_fd,
+            address,
+            report,
+            stall,
+            threads,
+        }))
+    }
+
+    /// The variables as the launcher sets them; [`LaunchEnv::from_vars`] reads them back.
+    pub fn to_vars(&self) -> Vec<(&'static str, String)> {
+        let mut vars = vec![
+            (OFLOW_CONTROL, format!("{}:{}", self.master_addr, self.master_port)),
+            (RANK, self.rank.to_string()),
+            (LOCAL_RANK, self.local_rank.to_string()),
+            (WORLD_SIZE, self.world.to_string()),
+            (LOCAL_WORLD_SIZE, self.local_world.to_string()),
+            (NODE_RANK, self.node.to_string()),
+            (NNODES, self.nodes.to_string()),
+            (MASTER_ADDR, self.master_addr.clone()),
+            (MASTER_PORT, self.master_port.to_string()),
+            (OFLOW_TOKEN, self.token.expose().to_string()),
+        ];
+        vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
+        vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
+        vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
+        vars.extend(self.stall.map(|stall| (OFLOW_STALL, stall.as_secs_f64().to_string())));
+        vars.extend(self.threads.map(|threads| (OFLOW_THREADS, threads.to_string())));
+        vars
+    }
+
+    /// How long a wait in the data plane may take at most. Much longer than what the control plane calls a stall, because
+    /// that knows why a rank does not come: this is for when nobody tells.
+    pub fn wait_limit(&self) -> Duration {
+        let limit = |stall: Duration| stall.saturating_mul(STALLS_WAITED).clamp(LEAST_WAIT_LIMIT, MOST_WAIT_LIMIT);
+        self.stall.map_or(LEAST_WAIT_LIMIT, limit)
+    }
+}
+
+/// See [`LaunchEnv::wait_limit`].
+const STALLS_WAITED: u32 = 6;
+const LEAST_WAIT_LIMIT: Duration = Duration::from_secs(30 * 60);
+/// Clocks can be this much ahead.
+const MOST_WAIT_LIMIT: Duration = Duration::from_secs(1000 * 24 * 60 * 60);
+
+/// Variables, read with errors that name them.
+pub(super) struct Reader<G> {
+    pub(super) get: G,
+}
+
+impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
+    pub(super) fn is_set(&self, name: &str) -> bool {
+        (self.get)(name).is_some()
+    }
+
+    pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>> {
+        self.text(name)?.map(|text| parse(name, &text, "a whole number")).transpose()
+    }
+
+    pub(super) fn address(&self) -> Result<Option<IpAddr>> {
+        self.text(ADDRESS_VARIABLE)?.map(|text| parse(ADDRESS_VARIABLE, &text, "an address of this host")).transpose()
+    }
+
+    /// The first of them that is set.
+    pub(super) fn first_number(&self, names: &[&'static str]) -> Result<Option<(&'static str, usize)>> {
+        match names.iter().find(|n| self.is_set(n)) {
+            Some(name) => Ok(self.number(name)?.map(|n| (*name, n))),
+            None => Ok(None),
+        }
+    }
+
+    pub(super) fn text(&self, name: &'static str) -> Result<Option<String>> {
+        match (self.get)(name).map(OsString::into_string) {
+            None => Ok(None),
+            Some(Ok(text)) if !text.is_empty() => Ok(Some(text)),
+            Some(Ok(_)) => Err(Error::argument(format!("environment variable {name} is empty"))),
+            Some(Err(_)) => Err(Error::argument(format!("environment variable {name} is not UTF-8"))),
+        }
+    }
+}
+
+pub(super) fn parse<T: FromStr>(name: &str, text: &str, wanted: &str) -> Result<T> {
+    text.parse().map_err(|_| malformed(name, text, wanted))
+}
+
+pub(super) fn check(name: &str, value: usize, ok: bool, wanted: &str) -> Result<()> {
+    if ok { Ok(()) } else { Err(malformed(name, &value.to_string(), wanted)) }
+}
+
+pub(super) fn malformed(name: &str, text: &str, wanted: &str) -> Error {
+    Error::argument(format!("environment variable {name} is {text:?}, not {wanted}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn full() -> LaunchEnv {
+        LaunchEnv {
+            rank: 3,
+            local_rank: 1,
+            world: 4,
+            local_world: 2,
+            node: 1,
+            nodes: 2,
+            master_addr: "127.0.0.1".into(),
+            master_port: 4711,
+            token: "0123456789abcdef".repeat(4).parse().unwrap(),
+            shm_fd: Some(7),
+            address: Some([10, 0, 0, 2].into()),
+            report: true,
+            stall: Some(Duration::from_millis(2500)),
+            threads: Some(2),
+        }
+    }
+
+    fn read(vars: &BTreeMap<&str, String>) -> Result<Option<LaunchEnv>> {
+        LaunchEnv::from_vars(|name| vars.get(name).map(OsString::from))
+    }
+
+    #[test]
+    fn round_trip() {
+        let vars: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        let back = read(&vars).unwrap().unwrap();
+        assert_eq!(back.to_vars(), full().to_vars());
+        for name in vars.keys() {
+            assert!(VARIABLES.iter().any(|v| v.name == *name), "{name} is not in the table");
+        }
+    }
+
+    #[test]
+    fn waits_follow_the_stall_of_the_job() {
+        let minutes = |stall: Option<u64>| {
+            let stall = stall.map(|m| Duration::from_secs(60 * m));
+            LaunchEnv { stall, ..full() }.wait_limit().as_secs() / 60
+        };
+        assert_eq!([None, Some(1), Some(5), Some(60)].map(minutes), [30, 30, 30, 360]);
+        assert_eq!(minutes(Some(u64::MAX / 60)), 1000 * 24 * 60);
+    }
+
+    #[test]
+    fn nothing_of_a_launcher_means_alone() {
+        assert!(read(&BTreeMap::new()).unwrap().is_none());
+        assert!(read(&BTreeMap::from([("OFLOW_THREADS", "2".to_string())])).unwrap().is_none());
+    }
+
+    #[test]
+    fn every_missing_variable_is_named() {
+        let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        let not_needed = [
+            ADDRESS_VARIABLE,
+            OFLOW_SHM_FD,
+            OFLOW_REPORT,
+            OFLOW_STALL,
+            OFLOW_THREADS,
+            NODE_RANK,
+            NNODES,
+            MASTER_ADDR,
+            MASTER_PORT,
+        ];
+        for name in whole.keys().filter(|n| !not_needed.contains(*n)) {
+            let mut vars = whole.clone();
+            vars.remove(name);
+            let error = read(&vars).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name} is not set")), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn one_variable_alone_is_an_error() {
+        for variable in VARIABLES.iter().filter(|v| v.set_by == SetBy::Launcher) {
+            let error = read(&BTreeMap::from([(variable.name, "1".to_string())])).unwrap_err().to_string();
+            assert!(error.contains("is not set although"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_malformed_value_is_named() {
+        let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        for (name, bad) in [
+            (RANK, "4"),
+            (RANK, "-1"),
+            (RANK, "two"),
+            (LOCAL_RANK, "2"),
+            (WORLD_SIZE, "0"),
+            (WORLD_SIZE, "99999999999999999999999"),
+            (LOCAL_WORLD_SIZE, "5"),
+            (LOCAL_WORLD_SIZE, "0"),
+            (OFLOW_CONTROL, "localhost"),
+            (OFLOW_CONTROL, ":80"),
+            (OFLOW_CONTROL, "localhost:0"),
+            (OFLOW_CONTROL, "localhost:65536"),
+            (OFLOW_TOKEN, "secret"),
+            (OFLOW_SHM_FD, "-3"),
+            (OFLOW_SHM_FD, "x"),
+            (OFLOW_REPORT, "yes"),
+            (OFLOW_STALL, "soon"),
+            (OFLOW_STALL, "-1"),
+            (OFLOW_THREADS, "0"),
+            (ADDRESS_VARIABLE, "node7"),
+            (NODE_RANK, "2"),
+            (NNODES, "5"),
+        ] {
+            let mut vars = whole.clone();
+            vars.insert(name, bad.to_string());
+            let error = read(&vars).unwrap_err().to_string();
+            assert!(error.contains(&format!("environment variable {name} is")), "{name}={bad}: {error}");
+            assert!(!error.contains("secret"), "the token must not be printed: {error}");
+        }
+    }
+}

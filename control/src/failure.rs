@@ -1,0 +1,216 @@
+//! Why a job has ended before its time, as data: what the launcher prints, writes to its event log and tells every rank.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use oflow_base::{Error, ErrorKind, Place};
+
+/// What kind of failure ended a job. The names are those of the JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// A rank's program returned an error.
+    Error,
+    /// A rank panicked.
+    Panicked,
+    /// A rank ended with a code of its own, or while others still needed it.
+    Exited,
+    /// A signal ended a rank.
+    Killed,
+    /// A rank had no memory left.
+    OutOfMemory,
+    /// A rank's process was stopped (SIGSTOP).
+    Stopped,
+    /// A rank lives but does not come to what the others wait for.
+    Stalled,
+    /// Ranks issued different ops.
+    Diverged,
+    /// A host, or the launcher on it, is gone.
+    NodeLost,
+    /// The connection between two hosts is cut or does not move.
+    LinkLost,
+    /// A person or a scheduler ended the job.
+    Interrupted,
+    /// A file could not be written: the disk is full, for instance.
+    Storage,
+}
+
+impl FailureKind {
+    /// Every kind.
+    pub const ALL: [FailureKind; 12] = [
+        FailureKind::Error,
+        FailureKind::Panicked,
+        FailureKind::Exited,
+        FailureKind::Killed,
+        FailureKind::OutOfMemory,
+        FailureKind::Stopped,
+        FailureKind::Stalled,
+        FailureKind::Diverged,
+        FailureKind::NodeLost,
+        FailureKind::LinkLost,
+        FailureKind::Interrupted,
+        FailureKind::Storage,
+    ];
+
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureKind::Error => "error",
+            FailureKind::Panicked => "panicked",
+            FailureKind::Exited => "exited",
+            FailureKind::Killed => "killed",
+            FailureKind::OutOfMemory => "out-of-memory",
+            FailureKind::Stopped => "stopped",
+            FailureKind::Stalled => "stalled",
+            FailureKind::Diverged => "diverged",
+            FailureKind::NodeLost => "node-lost",
+            FailureKind::LinkLost => "link-lost",
+            FailureKind::Interrupted => "interrupted",
+            FailureKind::Storage => "storage",
+        }
+    }
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why the job has ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The rank that failed; none when the job as a whole was ended.
+    pub rank: Option<usize>,
+    /// What happened, coarsely.
+    pub kind: FailureKind,
+    /// The report, a sentence that names the rank where there is one.
+    pub message: String,
+    /// What ranks were doing, where that is known: for a divergence both ends, lower rank first.
+    #[serde(default)]
+    pub places: Vec<Place>,
+}
+
+impl Failure {
+    /// A failure of a rank.
+    pub fn of_rank(rank: usize, kind: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { rank: Some(rank), kind, message: message.into(), places: Vec::new() }
+    }
+
+    /// The end of the job as a whole.
+    pub fn of_job(kind: FailureKind, message: impl Into<String>) -> Failure {
+        Failure { rank: None, kind, message: message.into(), places: Vec::new() }
+    }
+
+    /// Adds what ranks were doing.
+    #[must_use]
+    pub fn in_places(mut self, places: impl IntoIterator<Item = Place>) -> Failure {
+        self.places.extend(places);
+        self
+    }
+
+    /// What a rank's own error means for its job.
+    pub fn of_error(rank: usize, error: &Error) -> Failure {
+        let kind = kind_of(error);
+        let message = match (kind, error.help_text()) {
+            // It names the places of both ranks; that of one more would be in the way.
+            (FailureKind::Diverged, Some(help)) => format!("{}\n  help: {help}", error.message()),
+            (FailureKind::Diverged, None) => error.message().to_string(),
+            _ => error.to_string(),
+        };
+        Failure::of_rank(rank, kind, message).in_places(error.places().iter().cloned())
+    }
+
+    /// As it travels.
+    pub fn to_json(&self) -> String {
+        // Strings and numbers alone cannot fail to be written.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Failure::to_json`] wrote. From a peer that sent no detail, or one that cannot be read, the rank and the
+    /// message are still there.
+    pub fn from_wire(rank: Option<usize>, message: String, detail: &str) -> Failure {
+        serde_json::from_str(detail).unwrap_or(Failure { rank, kind: FailureKind::Error, message, places: Vec::new() })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        Error::peer(format!("the job has failed: {failure}")).in_places(failure.places)
+    }
+}
+
+fn kind_of(error: &Error) -> FailureKind {
+    match error.kind() {
+        ErrorKind::Diverged => FailureKind::Diverged,
+        ErrorKind::Memory => FailureKind::OutOfMemory,
+        ErrorKind::Link => FailureKind::LinkLost,
+        ErrorKind::Storage => FailureKind::Storage,
+        ErrorKind::Io if cannot_store(error) => FailureKind::Storage,
+        _ => FailureKind::Error,
+    }
+}
+
+/// Whether somewhere below an error the system says that nothing more can be written.
+fn cannot_store(error: &Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull, WriteZero};
+    let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
+    while let Some(error) = next {
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return matches!(io.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem | FileTooLarge | WriteZero);
+        }
+        next = error.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_json() {
+        for kind in FailureKind::ALL {
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{kind}\""));
+            assert_eq!(serde_json::from_str::<FailureKind>(&format!("\"{kind}\"")).unwrap(), kind);
+        }
+    }
+
+    #[test]
+    fn travels_as_json() {
+        let place = Place { rank: 1, op: "relu".into(), ordinal: 3, file: "train.rs".into(), line: 10 };
+        let failure = Failure::of_rank(1, FailureKind::Diverged, "they differ").in_places([place]);
+        assert_eq!(
+            failure.to_json(),
+            r#"{"rank":1,"kind":"diverged","message":"they differ","places":[{"rank":1,"op":"relu","ordinal":3,"file":"train.rs","line":10}]}"#
+        );
+        assert_eq!(Failure::from_wire(None, String::new(), &failure.to_json()), failure);
+        let bare = Failure::of_rank(2, FailureKind::Error, "lost");
+        assert_eq!(Failure::from_wire(Some(2), "lost".into(), ""), bare);
+        assert_eq!(Failure::from_wire(Some(2), "lost".into(), "{\"rank\":"), bare);
+    }
+
+    #[test]
+    fn errors_have_their_kinds() {
+        let io = |kind: std::io::ErrorKind| Error::io("cannot write").because(std::io::Error::from(kind));
+        for (error, kind) in [
+            (Error::diverged("x"), FailureKind::Diverged),
+            (Error::memory("x"), FailureKind::OutOfMemory),
+            (Error::link("x"), FailureKind::LinkLost),
+            (io(std::io::ErrorKind::StorageFull), FailureKind::Storage),
+            (Error::storage("a checkpoint was not written"), FailureKind::Storage),
+            (io(std::io::ErrorKind::NotFound), FailureKind::Error),
+            (Error::shape("x"), FailureKind::Error),
+        ] {
+            assert_eq!(Failure::of_error(0, &error).kind, kind, "{error}");
+        }
+    }
+}

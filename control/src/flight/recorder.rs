@@ -1,0 +1,408 @@
+//! A rank's dispatch stream and the recorder that it leaves its traces in.
+
+use std::fs::{File, OpenOptions};
+use std::hash::Hasher;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::ring::{CallWords, OpWords, Ring, TextAt};
+use super::{CallRecord, Flight, Marks, OpRecord};
+use oflow_base::CallSite;
+use oflow_base::intern::FixedHasher;
+use oflow_comm::{CallLog, Collective, Tag, now_ns};
+
+/// The text of a place of use, which is written into the recorder when it is first needed and again only if it has fallen
+/// out.
+#[derive(Default)]
+pub struct OpText {
+    text: Box<str>,
+    at: AtomicU64,
+}
+
+impl OpText {
+    /// A text; what is too long for a record is cut there.
+    pub fn new(text: String) -> OpText {
+        OpText { text: text.into(), at: AtomicU64::new(0) }
+    }
+
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+/// A name that lives as long as the program, known by its address.
+struct Name {
+    start: usize,
+    len: usize,
+    /// Hash of its content, the same in every process.
+    hash: u64,
+    at: TextAt,
+}
+
+struct State {
+    ordinal: u64,
+    hash: u64,
+    marks: Marks,
+    /// Names of ops and files that have come by; the last one used stands first. A program has a few dozen.
+    names: Vec<Name>,
+    files: Vec<Name>,
+    texts: u64,
+    calls: u64,
+    /// None until the first op, and where there is no memory for it.
+    ring: Option<Ring>,
+    file: Option<File>,
+    opened: bool,
+}
+
+/// The dispatch stream of one rank: ordinal, rolling hash, marks, and the last ops and collectives.
+pub struct Recorder {
+    rank: usize,
+    world: usize,
+    state: Mutex<State>,
+}
+
+impl Recorder {
+    /// The recorder of a rank; with a folder its memory is a file there, which outlives the process.
+    pub fn new(rank: usize, world: usize, folder: Option<&Path>) -> Recorder {
+        let file = folder.and_then(|folder| {
+            let path = folder.join(Flight::ring_name(rank));
+            // Another process may have the old file mapped: cut short, its next access would be a SIGBUS.
+            let _there_may_be_none = std::fs::remove_file(&path);
+            let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+            opened.inspect_err(|e| tracing::warn!("no flight record in {}: {e}", path.display())).ok()
+        });
+        Recorder {
+            rank,
+            world,
+            state: Mutex::new(State {
+                ordinal: 0,
+                hash: 0,
+                marks: Marks::default(),
+                names: Vec::new(),
+                files: Vec::new(),
+                texts: 0,
+                calls: 0,
+                ring: None,
+                file,
+                opened: false,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whole at every point where a panic could happen.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next global op. `key` is a hash of what it is, by content; the place of the call is added here. `call` is its
+    /// text, `add(f32[4] [S(0)], …)`, where there is more than its name; then the key covers the name.
+    pub fn next(&self, op: &'static str, key: u64, site: CallSite, call: Option<&OpText>) -> Tag {
+        let s = &mut *self.lock();
+        if !s.opened {
+            s.open(self.rank, self.world);
+        }
+        s.ordinal += 1;
+        let (file_hash, file) = named(&mut s.files, site.file, s.ring.as_ref(), &mut s.texts);
+        // A call's text begins with the name, and its key covers it.
+        let (op_hash, name) = match call {
+            Some(_) => (0, 0),
+            None => named(&mut s.names, op, s.ring.as_ref(), &mut s.texts),
+        };
+        let mut h = FixedHasher::default();
+        h.write_u64(s.hash);
+        h.write_u64(op_hash);
+        h.write_u64(key);
+        h.write_u64(file_hash);
+        h.write_u32(site.line);
+        s.hash = h.finish();
+        s.marks.note(s.ordinal, s.hash);
+        let tag = Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line };
+        if let Some(ring) = &s.ring {
+            let call = call.map_or(0, |c| {
+                let mut at = c.at.load(Ordering::Relaxed);
+                if !ring.holds_text(at) {
+                    s.texts += 1;
+                    at = ring.write_text(s.texts, &c.text);
+                    c.at.store(at, Ordering::Relaxed);
+                }
+                at
+            });
+            let (line, time_ns) = (site.line, coarse_ns());
+            ring.write_op(&OpWords { ordinal: s.ordinal, hash: s.hash, time_ns, op: name, call, file, line });
+        }
+        tag
+    }
+
+    /// A collective begins; returns its number for [`Recorder::end`]. `bytes`: those that go in or those that come out,
+    /// whichever are more.
+    pub fn begin(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64 {
+        self.note(kind, tag, ranks, bytes, false)
+    }
+
+    fn note(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize, queued: bool) -> u64 {
+        let s = &mut *self.lock();
+        s.calls += 1;
+        let (_, file) = named(&mut s.files, tag.file, s.ring.as_ref(), &mut s.texts);
+        let (_, op) = named(&mut s.names, tag.op, s.ring.as_ref(), &mut s.texts);
+        if let Some(ring) = &s.ring {
+            let (ordinal, line) = (tag.ordinal, tag.line);
+            let call = CallWords { ordinal, kind, bytes, start_ns: now_ns(), queued, op, file, line, ranks };
+            ring.begin_call(s.calls, &call);
+        }
+        s.calls
+    }
+
+    /// A collective has ended.
+    pub fn end(&self, number: u64, failed: bool) {
+        if let Some(ring) = &self.lock().ring {
+            ring.end_call(number, now_ns(), failed);
+        }
+    }
+
+    /// The present on the clock of the records, which no setting of the system's clock moves; 0 where there are none.
+    pub fn now(&self) -> f64 {
+        self.lock().ring.as_ref().map_or(0.0, |ring| ring.time(now_ns()))
+    }
+
+    /// Number of global ops issued so far.
+    pub fn issued(&self) -> u64 {
+        self.lock().ordinal
+    }
+
+    /// Marks after an ordinal, and the last op's, in order.
+    pub fn marks_after(&self, ordinal: u64) -> Vec<(u64, u64)> {
+        self.lock().marks.after(ordinal)
+    }
+
+    /// The ops of an interval (after, to] that are still there, in order; at most `most`, the last ones.
+    pub fn ops(&self, after: u64, to: u64, most: usize) -> Vec<OpRecord> {
+        let s = self.lock();
+        let Some(ring) = &s.ring else { return Vec::new() };
+        let to = to.min(s.ordinal);
+        let first = after.saturating_add(1).max(to.saturating_sub(most as u64 - 1)).max(1);
+        (first..=to).filter_map(|o| ring.read_op(o)).collect()
+    }
+
+    /// The last op.
+    pub fn last(&self) -> Option<OpRecord> {
+        let s = self.lock();
+        s.ring.as_ref()?.read_op(s.ordinal)
+    }
+
+    /// The collective that the rank is in.
+    pub fn open_call(&self) -> Option<CallRecord> {
+        self.lock().ring.as_ref()?.open_call()
+    }
+}
+
+impl CallLog for Recorder {
+    fn queued(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64 {
+        self.note(kind, tag, ranks, bytes, true)
+    }
+    fn arrived(&self, number: u64) {
+        if let Some(ring) = &self.lock().ring {
+            ring.arrive_call(number, now_ns());
+        }
+    }
+    fn ended(&self, number: u64, failed: bool) {
+        self.end(number, failed);
+    }
+}
+
+impl State {
+    /// Makes the ring when the first op comes: a rank that issues none needs no memory. Without one the stream goes on.
+    fn open(&mut self, rank: usize, world: usize) {
+        self.opened = true;
+        let file = self.file.take();
+        self.ring = Ring::create(file.as_ref(), rank, world)
+            .or_else(|e| {
+                tracing::warn!("{e}");
+                Ring::create(None, rank, world)
+            })
+            .ok();
+    }
+}
+
+/// Hash and text of a name. The same address with the same length is the same name, because names live for ever.
+fn named(known: &mut Vec<Name>, name: &'static str, ring: Option<&Ring>, texts: &mut u64) -> (u64, TextAt) {
+    let (start, len) = (name.as_ptr().addr(), name.len());
+    let i = match known.iter().position(|n| n.start == start && n.len == len) {
+        Some(i) => i,
+        None => {
+            let mut h = FixedHasher::default();
+            h.write(name.as_bytes());
+            h.write_usize(len);
+            known.push(Name { start, len, hash: h.finish(), at: 0 });
+            known.len() - 1
+        }
+    };
+    known.swap(0, i);
+    let first = &mut known[0];
+    if let Some(ring) = ring
+        && !ring.holds_text(first.at)
+    {
+        *texts += 1;
+        first.at = ring.write_text(*texts, tail(name));
+    }
+    (first.hash, first.at)
+}
+
+/// The end of a path says more than its beginning.
+fn tail(name: &str) -> &str {
+    &name[name.ceil_char_boundary(name.len().saturating_sub(super::ring::TEXT_BYTES))..]
+}
+
+/// The monotonic clock to a few milliseconds, at a fifth of the price.
+fn coarse_ns() -> u64 {
+    let t = clock_gettime(ClockId::MonotonicCoarse);
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(line: u32) -> CallSite {
+        CallSite { file: "train.rs", line }
+    }
+
+    #[test]
+    fn what_a_dead_rank_leaves_is_read_from_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(3, 8, Some(folder.path()));
+        let text = OpText::new("add(f32[4] [S(0)], f32[4] [B]) on cpu[2]".into());
+        for line in 1..=1500 {
+            recorder.next("add", 7, site(line), Some(&text));
+        }
+        let tag = recorder.next("to_vec", 1, site(9), None);
+        let done = recorder.begin(Collective::AllGather, &tag, &[0, 3], 70);
+        recorder.end(done, false);
+        recorder.begin(Collective::AllReduce, &tag, &(0..40).collect::<Vec<_>>(), 5 << 40);
+        let path = folder.path().join(Flight::ring_name(3));
+        let flight = Flight::read(&path).unwrap();
+        assert_eq!((flight.rank, flight.world, flight.pid), (3, 8, std::process::id()));
+        assert_eq!((flight.issued, flight.ops.len()), (1501, 1024));
+        let add = &flight.ops[1022];
+        assert_eq!((add.ordinal, add.op.as_str(), add.line), (1500, "add", 1500));
+        assert_eq!((add.call.as_str(), add.file.as_str()), (text.as_str(), "train.rs"));
+        let [first, open] = flight.calls.as_slice() else { panic!("{:?}", flight.calls) };
+        assert!(first.end.unwrap() >= first.start && !first.failed && first.ranks == [0, 3]);
+        assert_eq!((first.bytes, open.bytes, open.queued), (70, 5 << 40, false));
+        assert_eq!((open.kind.as_str(), open.members, open.ranks.len(), open.end), ("all_reduce", 40, 32, None));
+        assert_eq!((open.op.as_str(), open.ordinal, open.line), ("to_vec", 1501, 9));
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+        assert!((now - open.start).abs() < 60.0 && (now - add.time).abs() < 60.0);
+        // As JSON it is the same.
+        assert_eq!(Flight::save_all(folder.path()).unwrap(), 1);
+        assert!(!path.exists());
+        let read = Flight::read(&path.with_extension("json")).unwrap();
+        let hashes = |f: &Flight| f.ops.iter().map(|o| (o.ordinal, o.hash, o.line)).collect::<Vec<_>>();
+        assert!(hashes(&read) == hashes(&flight) && read.calls.len() == 2 && read.calls[1].end.is_none());
+    }
+
+    #[test]
+    fn what_waits_on_a_stream_is_not_what_the_rank_is_in() {
+        let recorder = Recorder::new(0, 2, None);
+        let tag = recorder.next("sum", 1, site(9), None);
+        let queue = || recorder.queued(Collective::AllReduce, &tag, &[0, 1], 8);
+        let (a, b, c) = (queue(), queue(), queue());
+        let open = || recorder.open_call().map(|c| c.number);
+        assert_eq!(open(), None);
+        recorder.arrived(a);
+        assert_eq!(open(), Some(a));
+        // What the host does meanwhile does not hide it.
+        let host = recorder.begin(Collective::Barrier, &tag, &[0, 1], 0);
+        recorder.end(host, false);
+        assert_eq!(open(), Some(a));
+        recorder.ended(a, false);
+        assert_eq!(open(), None);
+        // Nobody saw it begin, only that it is over.
+        recorder.ended(b, true);
+        recorder.arrived(c);
+        assert_eq!(open(), Some(c));
+        let calls = recorder.lock().ring.as_ref().unwrap().flight().calls;
+        let seen: Vec<_> = calls.iter().map(|c| (c.number, c.queued, c.end.is_some(), c.failed)).collect();
+        assert_eq!(
+            seen,
+            [(1, false, true, false), (2, false, true, true), (3, false, false, false), (4, false, true, false)]
+        );
+        assert!(calls.iter().all(|c| c.end.is_none_or(|end| end >= c.start)));
+    }
+
+    #[test]
+    fn texts_that_fall_out_are_written_again() {
+        let recorder = Recorder::new(0, 1, None);
+        let old = OpText::new("relu(old)".into());
+        recorder.next("relu", 0, site(1), Some(&old));
+        for i in 0..5000 {
+            recorder.next("relu", 0, site(1), Some(&OpText::new(format!("relu({i})"))));
+        }
+        let last = recorder.last().unwrap();
+        assert_eq!((last.call.as_str(), last.op.as_str(), last.file.as_str()), ("relu(4999)", "relu", "train.rs"));
+        recorder.next("relu", 0, site(1), Some(&old));
+        assert_eq!(recorder.last().unwrap().call, "relu(old)");
+        assert_eq!(recorder.ops(0, 10, 100), []);
+        // Whoever asks may say anything.
+        assert_eq!(recorder.ops(u64::MAX, u64::MAX, 3), []);
+        assert_eq!(recorder.ops(4990, u64::MAX, 3).iter().map(|o| o.ordinal).collect::<Vec<_>>(), [5000, 5001, 5002]);
+        // The hash of a stream does not depend on which names came before.
+        assert_eq!(recorder.marks_after(5001).len(), 1);
+    }
+
+    #[test]
+    fn every_difference_changes_the_hash_and_nothing_else_does() {
+        let hash = |warm: &[&'static str], op: &'static str, key: u64, file: &'static str, line: u32| {
+            let r = Recorder::new(0, 1, None);
+            // Another history of names, then the same stream.
+            let mut s = r.lock();
+            warm.iter().for_each(|name| {
+                named(&mut s.names, name, None, &mut 0);
+                named(&mut s.files, name, None, &mut 0);
+            });
+            drop(s);
+            r.next("add", 1, site(1), None);
+            r.next(op, key, CallSite { file, line }, None).hash
+        };
+        let same = hash(&[], "relu", 5, "a.rs", 3);
+        // Another address, the same content.
+        let copy: &'static str = Box::leak("relu".to_string().into_boxed_str());
+        assert_eq!(hash(&["x", "a.rs", "add"], copy, 5, "a.rs", 3), same);
+        for other in [
+            hash(&[], "gelu", 5, "a.rs", 3),
+            hash(&[], "relu", 6, "a.rs", 3),
+            hash(&[], "relu", 5, "b.rs", 3),
+            hash(&[], "relu", 5, "a.rs", 4),
+        ] {
+            assert_ne!(other, same);
+        }
+    }
+
+    #[test]
+    fn files_of_something_else_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("flight-0.ring");
+        std::fs::write(&path, b"short").unwrap();
+        let error = Flight::read(&path).unwrap_err().to_string();
+        assert!(error.contains("flight-0.ring: it has 5 bytes, not "), "{error}");
+        std::fs::write(path.with_extension("json"), b"{").unwrap();
+        assert!(Flight::read(&path.with_extension("json")).is_err());
+        let op = r#"{"ordinal":0,"hash":1,"op":"add","file":"t.rs","line":1,"time":1.0}"#;
+        for (world, ops, why) in [
+            (u64::MAX, "", "it is of rank 1 in a world of 18446744073709551615"),
+            (1, "", "rank 1 in a world of 1"),
+            (2, op, "number 0"),
+        ] {
+            let json = format!(r#"{{"rank":1,"world":{world},"pid":1,"issued":1,"ops":[{ops}],"calls":[]}}"#);
+            std::fs::write(path.with_extension("json"), json).unwrap();
+            let error = Flight::read(&path.with_extension("json")).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+        std::fs::remove_file(path.with_extension("json")).unwrap();
+        // A rank that died before its first op leaves an empty file.
+        assert_eq!(Flight::save_all(folder.path()).unwrap(), 0);
+    }
+}

@@ -1,0 +1,35 @@
+//! The control plane as a rank sees it: what the launcher says in the environment, and a client for its service.
+//!
+//! Knows ranks, keys and small values; tensor bytes travel through [`oflow_comm`]. Start at [`LaunchEnv::from_env`], then
+//! [`ControlClient::connect`]. The service itself, [`service`], is hosted by `oflaunch`.
+
+mod client;
+mod env;
+mod failure;
+pub mod flight;
+#[doc(hidden)]
+pub mod fuzz;
+mod local;
+pub mod service;
+mod session;
+mod slurm;
+mod starter;
+#[cfg(test)]
+mod starter_tests;
+mod token;
+mod vitals;
+
+pub use client::{CasOutcome, ControlClient, Hello};
+pub use env::{
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE, SetBy,
+    TRANSPORT_VARIABLE, VARIABLES, Variable,
+};
+pub use failure::{Failure, FailureKind};
+pub use local::Local;
+pub use oflow_base::Place;
+pub use starter::{Found, STARTERS, Starter};
+pub use token::Token;
+pub use vitals::moved;
+
+/// Most ranks of a job.
+const MAX_WORLD: usize = 1 << 20;

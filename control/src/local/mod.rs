@@ -1,0 +1,250 @@
+//! How the ranks of one host find each other where no launcher of ours has started them.
+//!
+//! ```text
+//! local rank 0                                   the others of this host
+//! listens at a name made from the job            connect, again and again until it is there
+//! starts the agent on a thread of its own
+//! makes the shared memory
+//! hears who they are, checks that they fit       say who they are
+//! hands out memory, token, address               go on as if oflaunch had told them
+//! watches their connections until they have left watch theirs until they leave
+//! ```
+//!
+//! The connections stay open: they are how a host notices within milliseconds that a rank has died, which otherwise its
+//! launcher would. A connection that closes before its rank has said goodbye to the control service is a lost rank; the
+//! job then fails on all of them, and a rank that does not end by itself is ended, as oflaunch would do it.
+//!
+//! Start at [`Local::meet`].
+
+mod ending;
+mod folder;
+pub mod fuzz;
+mod host;
+mod wire;
+
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use self::ending::Ending;
+use self::folder::Folder;
+use self::host::Host;
+use self::wire::{Hello, Welcome};
+use super::env::{END_LIMIT, START_LIMIT};
+use super::{ControlClient, Failure, FailureKind, Found, LaunchEnv};
+use oflow_base::{Error, Result};
+use oflow_comm::shm::ShmArena;
+
+/// Room that each rank has in shared memory for what it sends, as under oflaunch.
+const ARENA_BYTES_PER_RANK: usize = 64 << 20;
+/// When somebody who waits tells for whom.
+const WARN_AFTER: Duration = Duration::from_secs(10);
+const RETRY: Duration = Duration::from_millis(3);
+/// The code that the shared memory tells of a rank that was lost: nobody here has its exit status.
+const LOST_CODE: i32 = 1;
+
+/// A rank's place among those of its host. Dropping it leaves: local rank 0 then waits until the others have left, too.
+pub struct Local {
+    env: LaunchEnv,
+    role: Role,
+    /// Whether this rank has come to its work.
+    watching: bool,
+    control: Weak<ControlClient>,
+    ending: Arc<Ending>,
+}
+
+enum Role {
+    Host(Host),
+    Peer(Peer),
+}
+
+/// The connection of a rank that hosts nothing.
+struct Peer {
+    stream: UnixStream,
+    arena: Option<Arc<ShmArena>>,
+    leaving: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Ranks wait so long for each other at the start.
+    pub(crate) start: Duration,
+    /// Ranks may take so long to end after a failure.
+    pub(crate) end: Duration,
+}
+
+impl Limits {
+    fn from_env() -> Result<Limits> {
+        let read = |name: &str, default: f64| -> Result<Duration> {
+            let Some(text) = std::env::var_os(name) else { return Ok(Duration::from_secs_f64(default)) };
+            let seconds = text.to_str().and_then(|t| t.parse::<f64>().ok()).filter(|s| (0.0..=86400.0).contains(s));
+            seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+                Error::argument(format!(
+                    "environment variable {name} is {text:?}, not a number of seconds from 0 to 86400"
+                ))
+            })
+        };
+        Ok(Limits { start: read(START_LIMIT, 300.0)?, end: read(END_LIMIT, 3.0)? })
+    }
+}
+
+impl Local {
+    /// Brings this rank together with the others of its host, and host 0 with the other hosts.
+    ///
+    /// # Errors
+    /// They do not all come within the time; somebody who came does not fit; several hosts have no common secret.
+    pub fn meet(found: &Found) -> Result<Local> {
+        if found.nodes > 1 {
+            // Said by every rank alike, before anyone waits.
+            found.need_token()?;
+            found.need_root()?;
+        }
+        let limits = Limits::from_env()?;
+        let folder = Folder::open()?;
+        let ending = Arc::new(Ending::new(found.rank, limits.end));
+        let (env, role) = if found.local_rank == 0 {
+            let (env, host) = Host::start(found, &folder, limits)?;
+            (env, Role::Host(host))
+        } else {
+            let (env, peer) = Peer::connect(found, &folder, limits)?;
+            (env, Role::Peer(peer))
+        };
+        Ok(Local { env, role, watching: false, control: Weak::new(), ending })
+    }
+
+    /// What `oflaunch` would have told this rank.
+    pub fn env(&self) -> &LaunchEnv {
+        &self.env
+    }
+
+    /// Watches over the others from now on: `control` hears of a rank that is lost, and this rank ends if the job has
+    /// failed and it does not by itself.
+    ///
+    /// # Errors
+    /// The thread for it cannot be started.
+    pub fn watch(&mut self, control: &Arc<ControlClient>) -> Result<()> {
+        let ending = self.ending.clone();
+        control.on_failure(move |failure| ending.begin(&failure.to_string()));
+        if let Role::Peer(peer) = &mut self.role {
+            peer.watch(&self.env, control)?;
+        }
+        self.control = Arc::downgrade(control);
+        self.watching = true;
+        Ok(())
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        // A thread that still has the rank's context keeps the client, and with it the goodbye, without which the end of the
+        // connection would be taken for a death.
+        if let Some(control) = self.control.upgrade()
+            && let Err(error) = control.say_goodbye()
+        {
+            tracing::debug!("could not leave the job: {error}");
+        }
+        match &mut self.role {
+            Role::Host(host) => host.wait_for_others(self.watching),
+            Role::Peer(peer) => peer.leave(),
+        }
+        // Only now: a host that waits for ranks that do not end must end, too.
+        self.ending.cancel();
+    }
+}
+
+impl Peer {
+    fn connect(found: &Found, folder: &Folder, limits: Limits) -> Result<(LaunchEnv, Peer)> {
+        let host = found.rank - found.local_rank;
+        let started = Instant::now();
+        let mut warned = false;
+        let stream = loop {
+            match folder.connect(&found.job)? {
+                Some(stream) => break stream,
+                None if started.elapsed() > limits.start => {
+                    return Err(Error::comm(format!(
+                        "rank {} has waited {:.0} s for rank {host}, the first of its host, at {}",
+                        found.rank,
+                        limits.start.as_secs_f64(),
+                        folder.path(&found.job).display()
+                    ))
+                    .help(format!("do all ranks call oflow::init()? {START_LIMIT} says how long to wait")));
+                }
+                None => {}
+            }
+            if !warned && started.elapsed() > WARN_AFTER {
+                warned = true;
+                eprintln!("oflow: rank {} waits for rank {host} of its host ({})", found.rank, found.starter);
+            }
+            std::thread::sleep(RETRY);
+        };
+        let lost = |what: &str| {
+            Error::peer(format!(
+                "rank {host}, the first of this host, {what} while the ranks of the host came together"
+            ))
+        };
+        wire::send(&stream, &Hello::of(found), None).map_err(|e| lost("has gone").because(e))?;
+        // It answers when all have come; should it die, the connection closes.
+        stream
+            .set_read_timeout(Some(limits.start + Duration::from_secs(5)))
+            .map_err(|e| Error::comm("cannot set a time limit for a connection").because(e))?;
+        let (welcome, fd): (Welcome, Option<OwnedFd>) =
+            wire::receive(&stream).map_err(|e| lost("has gone or does not answer").because(e))?;
+        let place = match welcome {
+            Welcome::Refused(why) => return Err(Error::comm(why)),
+            Welcome::Place(place) => place,
+        };
+        stream.set_read_timeout(None).map_err(|e| Error::comm("cannot clear a time limit").because(e))?;
+        let arena = match &fd {
+            Some(fd) => Some(ShmArena::from_fd(fd.as_fd(), found.local_rank, found.local_world)?),
+            None => None,
+        };
+        let env = place.env(found, fd.map(IntoRawFd::into_raw_fd))?;
+        Ok((env, Peer { stream, arena, leaving: Arc::default(), thread: None }))
+    }
+
+    fn watch(&mut self, env: &LaunchEnv, control: &Arc<ControlClient>) -> Result<()> {
+        let stream = self.stream.try_clone().map_err(|e| Error::comm("cannot watch the first rank").because(e))?;
+        let (control, leaving, arena) = (Arc::downgrade(control), self.leaving.clone(), self.arena.clone());
+        let (host, local) = (env.rank - env.local_rank, 0);
+        let watch = move || {
+            // Returns when the connection closes: nothing is ever sent on it.
+            let _closed = wire::wait_for_end(&stream);
+            if leaving.load(Ordering::Acquire) {
+                return;
+            }
+            if let Some(arena) = arena {
+                arena.poison(local, LOST_CODE);
+            }
+            if let Some(control) = control.upgrade() {
+                control.fail_here(lost(host, None));
+            }
+        };
+        let thread = std::thread::Builder::new().name("oflow-local".into()).spawn(watch);
+        self.thread = Some(thread.map_err(|e| Error::comm("cannot start a thread").because(e))?);
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.leaving.store(true, Ordering::Release);
+        // Ends the thread's wait; a connection that has closed already is as good.
+        let _closed = self.stream.shutdown(std::net::Shutdown::Both);
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that watches the first rank panicked");
+        }
+    }
+}
+
+/// What is said of a rank whose connection has closed before its goodbye.
+fn lost(rank: usize, pid: Option<i32>) -> Failure {
+    let pid = pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
+    let what = "is gone without a goodbye: it was killed, or ended by exit() while its World was still there";
+    Failure::of_rank(rank, FailureKind::Killed, format!("rank {rank}{pid} {what}"))
+}

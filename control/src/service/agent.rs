@@ -1,0 +1,459 @@
+//! The running agent of one host: brings together its ranks ([`Ranks`]) and the way to the root, which is a lock away on node
+//! 0 ([`Host`]) and a stream away elsewhere (`link.rs`).
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use oflow_proto::control as pb;
+use pb::down::Item;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinHandle;
+use tonic::Status;
+
+use super::host::{self, Host};
+use super::node::{NodeState, Silence};
+use super::root::Plan;
+use super::serve::{Ranks, Verdict};
+use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
+use crate::{Failure, FailureKind, MAX_WORLD, Token};
+use oflow_base::{Error, Result};
+
+/// How long node 0 stays after the end for the others to hear of it.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How a job has ended for this agent.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    /// With this exit code.
+    Code(u8),
+    /// It could not take part.
+    Refused { message: String, help: String },
+}
+
+/// The way to the root.
+enum Uplink {
+    Host(Arc<Host>),
+    Link(Arc<Notify>),
+}
+
+/// What the agent's tasks and its handle share.
+pub(super) struct Core {
+    pub(super) token: Token,
+    pub(super) log: Log,
+    pub(super) runtime: Handle,
+    /// Ranks of this host.
+    nproc: usize,
+    ranks: Mutex<Option<Arc<Ranks>>>,
+    assigned: watch::Sender<Option<Assignment>>,
+    end: watch::Sender<Option<End>>,
+    uplink: Uplink,
+    clock: Mutex<Clock>,
+}
+
+/// How far this host's clock is from node 0's.
+#[derive(Default)]
+pub(super) struct Clock {
+    offset_ns: i64,
+    round_trip_ns: Option<u64>,
+}
+
+impl Clock {
+    /// Node 0 has answered a beat.
+    pub(super) fn heard(&mut self, pong: &pb::Pong, now_ns: u64) {
+        let round_trip = now_ns.saturating_sub(pong.sent_ns);
+        // The quickest answer tells most; with time an old one counts less, because clocks drift.
+        let best = self.round_trip_ns.map_or(u64::MAX, |b| b.saturating_add(b / 16 + 1000));
+        if round_trip <= best {
+            let middle = pong.sent_ns.saturating_add(round_trip / 2);
+            *self = Clock {
+                offset_ns: i64::try_from(i128::from(pong.root_ns) - i128::from(middle)).unwrap_or(0),
+                round_trip_ns: Some(round_trip),
+            };
+        } else {
+            self.round_trip_ns = Some(best);
+        }
+    }
+}
+
+/// A host's part as node 0 tells it, which must be one for its `nproc` ranks.
+pub(super) fn part(begin: &pb::Begin, nproc: usize) -> std::result::Result<Assignment, String> {
+    let part = Assignment {
+        node: begin.node as usize,
+        nodes: begin.nodes as usize,
+        first_rank: begin.first_rank as usize,
+        nproc: begin.nproc as usize,
+        world: begin.world as usize,
+        restart: begin.restart,
+    };
+    if part.nproc != nproc || part.first_rank + nproc > part.world || part.node >= part.nodes || part.world > MAX_WORLD
+    {
+        return Err(format!(
+            "node 0 gives this host of {nproc} ranks a part that it cannot have: {} ranks from {} on in a world of {}, as node {} of {}",
+            part.nproc, part.first_rank, part.world, part.node, part.nodes
+        ));
+    }
+    Ok(part)
+}
+
+impl Core {
+    pub(super) fn ranks(&self) -> Option<Arc<Ranks>> {
+        self.ranks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sends what has gathered for the root.
+    pub(super) fn flush(self: &Arc<Self>) {
+        match &self.uplink {
+            Uplink::Host(host) => host.exchange(self, |_| ()),
+            Uplink::Link(more) => more.notify_one(),
+        }
+    }
+
+    /// What has gathered for the root, in order.
+    pub(super) fn take_up(&self) -> Vec<pb::Up> {
+        self.ranks().map_or(Vec::new(), |ranks| ranks.apply(NodeState::take_up))
+    }
+
+    /// Looks after what waits for a while.
+    pub(super) fn tick(&self) {
+        if let Some(ranks) = self.ranks() {
+            ranks.apply(NodeState::tick);
+        }
+    }
+
+    /// Something that the root says.
+    pub(super) fn down(self: &Arc<Self>, item: Item) {
+        match item {
+            Item::Begin(begin) => self.begin(begin),
+            Item::Answer(answer) => self.on_ranks(|ranks| ranks.apply(|s| s.answered(answer))),
+            Item::Failed(failed) => {
+                let failure: Failure = serde_json::from_slice(&failed.failure).unwrap_or_else(|e| {
+                    Failure::of_job(FailureKind::Error, format!("a failure that cannot be read was told: {e}"))
+                });
+                let code = failed.code.map(|c| u8::try_from(c).unwrap_or(1));
+                let (message, restarts) = (failure.message.clone(), failed.restarts);
+                // Of no start: hosts that were waited for have not come. Who waits for a place waits on if there is a next start.
+                if !self.failed(Verdict { failure, code, restarts }) && !restarts && !self.is_ending() {
+                    self.finish(End::Refused { message, help: String::new() });
+                }
+            }
+            Item::Pong(pong) => self.pong(&pong),
+            Item::Ask(ask) => self.on_ranks(|ranks| ranks.apply(|s| s.ask(ask))),
+            Item::Note(text) => (self.log)(&text),
+            Item::Over(code) => self.finish(End::Code(u8::try_from(code).unwrap_or(1))),
+        }
+    }
+
+    fn on_ranks(&self, f: impl FnOnce(&Ranks)) {
+        if let Some(ranks) = self.ranks() {
+            f(&ranks);
+        }
+    }
+
+    fn begin(self: &Arc<Self>, begin: pb::Begin) {
+        let assignment = match part(&begin, self.nproc) {
+            Ok(assignment) => assignment,
+            Err(message) => return self.finish(End::Refused { message, help: String::new() }),
+        };
+        let own = assignment.first_rank..assignment.first_rank + assignment.nproc;
+        let gathers = matches!(self.uplink, Uplink::Link(_));
+        match Ranks::start(self, NodeState::new(own, assignment.world, gathers), begin.cost_model) {
+            Ok(ranks) => {
+                *self.ranks.lock().unwrap_or_else(PoisonError::into_inner) = Some(ranks);
+                self.assigned.send_replace(Some(assignment));
+            }
+            Err(e) => self.finish(End::Refused { message: e.to_string(), help: String::new() }),
+        }
+    }
+
+    /// Whether the present start is the last one and has failed.
+    fn is_ending(&self) -> bool {
+        self.ranks().is_some_and(|ranks| ranks.verdict.borrow().as_ref().is_some_and(|v| !v.restarts))
+    }
+
+    /// The first failure of a start is known. Later ones are its consequences. Whether it was news.
+    fn failed(&self, verdict: Verdict) -> bool {
+        self.ranks().is_some_and(|ranks| {
+            let news = ranks.apply(|s| s.failed(verdict.failure.clone()));
+            if news {
+                ranks.verdict.send_replace(Some(verdict));
+            }
+            news
+        })
+    }
+
+    /// The connection to the root has ended: unless the job has, that is a failure, and nobody is left to decide.
+    pub(super) fn lost_root(&self, message: &str) {
+        if self.end.borrow().is_some() {
+            return;
+        }
+        let failure = Failure::of_job(FailureKind::NodeLost, message);
+        self.failed(Verdict { failure, code: Some(1), restarts: false });
+        self.on_ranks(|ranks| ranks.apply(|s| s.abandon(&Status::aborted(message))));
+        let known = self.ranks().and_then(|r| r.verdict.borrow().as_ref().and_then(|v| v.code));
+        self.finish(End::Code(known.unwrap_or(1)));
+    }
+
+    pub(super) fn finish(&self, end: End) {
+        self.end.send_if_modified(|now| {
+            let first = now.is_none();
+            if first {
+                *now = Some(end);
+            }
+            first
+        });
+    }
+
+    pub(super) fn is_assigned(&self) -> bool {
+        self.assigned.borrow().is_some()
+    }
+
+    fn pong(&self, pong: &pb::Pong) {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).heard(pong, now_ns());
+    }
+
+    pub(super) fn clock_offset(&self) -> i64 {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner).offset_ns
+    }
+}
+
+/// Nanoseconds since 1970 by this host's clock.
+pub(super) fn now_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The control plane of one host: serves its ranks. Dropping it closes the port.
+pub struct Agent {
+    core: Arc<Core>,
+    host: Option<Arc<Host>>,
+    tasks: Vec<JoinHandle<()>>,
+    events: Mutex<Option<mpsc::Receiver<pb::NodeEvent>>>,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+        *self.core.ranks.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Agent {
+    /// Starts an agent on the current tokio runtime. Its ranks are served on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// The options contradict each other, or the address cannot be listened at.
+    pub async fn start(options: AgentOptions) -> Result<Agent> {
+        options.check()?;
+        let (listener, address) = host::listen(&options.rendezvous).await?;
+        let is_host = listener.is_some() || options.rendezvous == Rendezvous::Alone;
+        let mut hello = options.hello();
+        let (tell, events) = mpsc::channel(1024);
+        let uplink = if is_host {
+            hello.node_rank = Some(0);
+            let plan = Plan {
+                nodes: options.nodes.clone(),
+                max_restarts: options.max_restarts,
+                cost_model: options.cost_model.clone(),
+                settle: options.settle,
+                gather: options.join_limit,
+                stall: options.stall,
+            };
+            Uplink::Host(Arc::new(Host::new(plan, hello.clone(), tell)))
+        } else {
+            Uplink::Link(Arc::default())
+        };
+        let core = Arc::new(Core {
+            token: options.token.clone(),
+            log: options.log.clone(),
+            runtime: Handle::current(),
+            nproc: options.nproc,
+            ranks: Mutex::default(),
+            assigned: watch::Sender::new(None),
+            end: watch::Sender::new(None),
+            uplink,
+            clock: Mutex::default(),
+        });
+        let mut tasks = Vec::new();
+        let mut host = None;
+        match &core.uplink {
+            Uplink::Host(own) => {
+                host = Some(own.clone());
+                if let Some(listener) = listener {
+                    tasks.push(own.serve(&core, listener, &options)?);
+                }
+                tasks.push(own.tick(&core));
+                core.flush();
+            }
+            Uplink::Link(more) => {
+                let way = link::Way {
+                    address,
+                    hello,
+                    tls: options.tls.clone(),
+                    limit: options.join_limit,
+                    more: more.clone(),
+                };
+                tasks.push(tokio::spawn(link::run(core.clone(), way)));
+            }
+        }
+        Ok(Agent { core, host, tasks, events: Mutex::new(Some(events)) })
+    }
+
+    /// Waits until all hosts are there; tells this host's part, or that the job is over without one.
+    ///
+    /// # Errors
+    /// The root refuses this host, or they did not come in time.
+    pub async fn assigned(&self) -> Result<Next> {
+        let next = self.next(None).await;
+        self.farewell(&next).await;
+        next
+    }
+
+    async fn next(&self, after: Option<u32>) -> Result<Next> {
+        let (mut assigned, mut end) = (self.core.assigned.subscribe(), self.core.end.subscribe());
+        let is_next = |a: &Option<Assignment>| a.is_some_and(|a| after.is_none_or(|restart| a.restart > restart));
+        let end = tokio::select! {
+            biased;
+            next = assigned.wait_for(is_next) => match next.ok().and_then(|a| *a) {
+                Some(assignment) => return Ok(Next::Again(assignment)),
+                None => None,
+            },
+            end = end.wait_for(Option::is_some) => end.ok().and_then(|e| e.clone()),
+        };
+        match end {
+            Some(End::Code(code)) => Ok(Next::Over(code)),
+            Some(End::Refused { message, help }) if help.is_empty() => Err(Error::comm(message)),
+            Some(End::Refused { message, help }) => Err(Error::comm(message).help(help)),
+            // The senders live in self, so the waits cannot end otherwise.
+            None => Err(Error::comm("the agent has ended")),
+        }
+    }
+
+    /// Says that all ranks of this host have ended, and waits for the others: the job is over, or starts again.
+    ///
+    /// # Errors
+    /// This host can take no further part.
+    pub async fn finish(&self, code: u8) -> Result<Next> {
+        let restart = self.core.assigned.borrow().map(|a| a.restart);
+        if let Some(ranks) = self.core.ranks() {
+            ranks.change(|s| s.done(code));
+        }
+        let next = self.next(restart).await;
+        self.farewell(&next).await;
+        next
+    }
+
+    /// If it was the last word, gives the others time to hear it before the port closes; one that does not is not waited for.
+    async fn farewell(&self, next: &Result<Next>) {
+        if !matches!(next, Ok(Next::Again(_)))
+            && let Some(host) = &self.host
+        {
+            let _heard = tokio::time::timeout(FAREWELL, host.others_have_left()).await;
+        }
+    }
+
+    /// Where the ranks of this host find their service. Nowhere (port 0) before this host has been assigned its part; with
+    /// every start of the job it is another port.
+    pub fn address(&self) -> SocketAddr {
+        self.core.ranks().map_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), |r| r.address)
+    }
+
+    /// Fails the job: every rank hears of it, and calls that wait end. Only the first failure counts, which the root decides.
+    pub fn fail(&self, failure: Failure) {
+        self.change(|s| s.fail(&failure, None, false));
+    }
+
+    /// [`Agent::fail`] with the exit code that the job is to have.
+    pub fn fail_with(&self, failure: Failure, code: u8) {
+        self.change(|s| s.fail(&failure, Some(code), false));
+    }
+
+    /// Ends the job as [`Agent::fail`] does, whatever restarts are left: somebody wants it to end.
+    pub fn end(&self, failure: Failure, code: u8) {
+        self.change(|s| s.fail(&failure, Some(code), true));
+    }
+
+    /// Why the job has failed, if it has.
+    pub fn failure(&self) -> Option<Failure> {
+        self.verdict().map(|v| v.failure)
+    }
+
+    /// Why the job has failed, if it has, and what follows.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.core.ranks().and_then(|ranks| ranks.verdict.borrow().clone())
+    }
+
+    /// Waits until the job has failed.
+    pub async fn failed(&self) -> Failure {
+        let Some(ranks) = self.core.ranks() else {
+            return std::future::pending().await;
+        };
+        let mut changes = ranks.verdict.subscribe();
+        match changes.wait_for(Option::is_some).await.ok().and_then(|v| v.clone()) {
+            Some(verdict) => verdict.failure,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Notes that a rank's process has ended, whether or not it said goodbye.
+    pub fn mark_left(&self, rank: usize) {
+        self.change(|s| s.gone(rank));
+    }
+
+    /// The ranks of this host that have left, in order: a rank that fails because another has gone stands behind that one.
+    pub fn departures(&self) -> Vec<usize> {
+        self.look(|s| s.departures().to_vec())
+    }
+
+    /// What a key holds; on node 0.
+    pub fn value(&self, key: &str) -> Option<Vec<u8>> {
+        self.host.as_ref().and_then(|host| host.look(|root| root.value(key)))
+    }
+
+    /// What ranks have communicated, as JSON of `oflow::Report`, by rank; of those that came to tell. On node 0 of all
+    /// ranks, elsewhere of those there.
+    pub fn reports(&self) -> BTreeMap<usize, String> {
+        match &self.host {
+            Some(host) => host.look(|root| root.reports().clone()),
+            None => self.look(|s| s.reports().clone()),
+        }
+    }
+
+    /// Ranks of this host that have joined, have not left, and have not been heard of for longer than `limit`.
+    pub fn silent(&self, limit: Duration) -> Vec<Silence> {
+        self.look(|s| s.silent(Instant::now(), limit))
+    }
+
+    /// What ranks have published and the root warns of, on node 0. Can be taken once; what nobody takes is dropped.
+    pub fn events(&self) -> Option<mpsc::Receiver<pb::NodeEvent>> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// What to add to this host's clock to have node 0's, in nanoseconds.
+    pub fn clock_offset(&self) -> i64 {
+        self.core.clock_offset()
+    }
+
+    /// How many hosts are there and how many are wanted, while this agent is node 0 and waits for them.
+    pub fn waits_for(&self) -> Option<(usize, RangeInclusive<usize>)> {
+        self.host.as_ref().and_then(|host| host.look(|root| root.waits_for()))
+    }
+
+    /// Whether this agent hosts the root, where that is: an address to give to the others.
+    pub fn root_address(&self) -> Option<SocketAddr> {
+        self.host.as_ref().and_then(|h| h.address())
+    }
+
+    fn change(&self, change: impl FnOnce(&mut NodeState)) {
+        if let Some(ranks) = self.core.ranks() {
+            ranks.change(change);
+        }
+    }
+
+    fn look<T: Default>(&self, look: impl FnOnce(&NodeState) -> T) -> T {
+        self.core.ranks().map_or_else(T::default, |ranks| ranks.look(look))
+    }
+}

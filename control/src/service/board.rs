@@ -1,0 +1,380 @@
+//! What the ranks of a whole job share: values by key, and meetings. Part of the root. No clock, no sockets, no waiting: a
+//! call is known by its [`Caller`], and answers are collected until they are taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use oflow_proto::control as pb;
+use pb::answer::Answer;
+use prost::Message;
+use tonic::Status;
+
+use super::limits::{MAX_MEETING_BYTES, MAX_STORE_BYTES, check_name, check_value, list, refused};
+
+/// A call: which node's, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Caller {
+    pub node: u64,
+    pub ticket: u64,
+}
+
+/// What a call that has no answer yet waits for.
+enum Open {
+    Value(String),
+    Meeting { name: String, rank: usize },
+}
+
+struct Meeting {
+    participants: usize,
+    arrived: BTreeMap<usize, (Caller, Vec<u8>)>,
+    bytes: usize,
+}
+
+/// Keys and meetings of one start of a job.
+pub struct Board {
+    world: usize,
+    values: BTreeMap<String, Vec<u8>>,
+    stored: usize,
+    wanted: BTreeMap<String, Vec<Caller>>,
+    meetings: BTreeMap<String, Meeting>,
+    open: BTreeMap<Caller, Open>,
+    left: BTreeSet<usize>,
+    answers: Vec<(Vec<Caller>, Answer)>,
+}
+
+impl Board {
+    pub fn new(world: usize) -> Board {
+        Board {
+            world,
+            values: BTreeMap::new(),
+            stored: 0,
+            wanted: BTreeMap::new(),
+            meetings: BTreeMap::new(),
+            open: BTreeMap::new(),
+            left: BTreeSet::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// The answers since the last time. Each is for one or more calls.
+    pub fn take_answers(&mut self) -> Vec<(Vec<Caller>, Answer)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    pub fn value(&self, key: &str) -> Option<&Vec<u8>> {
+        self.values.get(key)
+    }
+
+    pub fn put(&mut self, caller: Caller, key: String, value: Vec<u8>) {
+        let answer = self.set(key, value).map_or_else(|s| refused(&s), |()| Answer::Done(true));
+        self.answers.push((vec![caller], answer));
+    }
+
+    pub fn get(&mut self, caller: Caller, key: String, wait: bool) {
+        match self.values.get(&key) {
+            None if wait => {
+                self.open.insert(caller, Open::Value(key.clone()));
+                self.wanted.entry(key).or_default().push(caller);
+            }
+            value => {
+                let value = value.cloned();
+                self.answers.push((vec![caller], Answer::Value(pb::GetReply { value })));
+            }
+        }
+    }
+
+    pub fn compare_and_set(&mut self, caller: Caller, key: String, expected: Option<Vec<u8>>, value: Vec<u8>) {
+        let current = self.values.get(&key);
+        let answer = if current != expected.as_ref() {
+            Answer::CompareAndSet(pb::CompareAndSetReply { set: false, current: current.cloned() })
+        } else {
+            match self.set(key, value.clone()) {
+                Ok(()) => Answer::CompareAndSet(pb::CompareAndSetReply { set: true, current: Some(value) }),
+                Err(status) => refused(&status),
+            }
+        };
+        self.answers.push((vec![caller], answer));
+    }
+
+    fn set(&mut self, key: String, value: Vec<u8>) -> Result<(), Status> {
+        check_name(&key)?;
+        check_value(&key, &value)?;
+        let replaced = self.values.get(&key).map_or(0, |old| key.len() + old.len());
+        let stored = self.stored - replaced + key.len() + value.len();
+        if stored > MAX_STORE_BYTES {
+            return Err(Status::resource_exhausted(format!(
+                "the job's key-value store is full: {key:?} would bring it to {stored} of {MAX_STORE_BYTES} bytes"
+            )));
+        }
+        self.stored = stored;
+        if let Some(callers) = self.wanted.remove(&key) {
+            callers.iter().for_each(|c| drop(self.open.remove(c)));
+            self.answers.push((callers, Answer::Value(pb::GetReply { value: Some(value.clone()) })));
+        }
+        self.values.insert(key, value);
+        Ok(())
+    }
+
+    /// A rank comes to a meeting.
+    pub fn arrive(&mut self, caller: Caller, rank: usize, name: &str, participants: usize, value: Vec<u8>) {
+        if let Err(status) = self.enter(caller, rank, name, participants, value) {
+            self.answers.push((vec![caller], refused(&status)));
+        }
+    }
+
+    fn enter(
+        &mut self,
+        caller: Caller,
+        rank: usize,
+        name: &str,
+        participants: usize,
+        value: Vec<u8>,
+    ) -> Result<(), Status> {
+        check_name(name)?;
+        check_value(name, &value)?;
+        let world = self.world;
+        if !(1..=world).contains(&participants) {
+            return Err(Status::invalid_argument(format!(
+                "barrier {name:?} of {participants} ranks in a world of {world}"
+            )));
+        }
+        let meeting = self.meetings.entry(name.to_string()).or_insert_with(|| Meeting {
+            participants,
+            arrived: BTreeMap::new(),
+            bytes: 0,
+        });
+        if meeting.participants != participants {
+            return Err(Status::invalid_argument(format!(
+                "barrier {name:?}: rank {rank} says {participants} ranks, {} said {}",
+                list(&meeting.arrived.keys().copied().collect()),
+                meeting.participants
+            )));
+        }
+        if meeting.arrived.contains_key(&rank) {
+            return Err(Status::invalid_argument(format!("rank {rank} waits at barrier {name:?} already")));
+        }
+        // A few bytes of each stand between the values.
+        let bytes = meeting.bytes + value.len() + 8;
+        if bytes > MAX_MEETING_BYTES {
+            return Err(Status::resource_exhausted(format!(
+                "the values of the ranks at {name:?} are more than {MAX_MEETING_BYTES} bytes together"
+            )));
+        }
+        meeting.bytes = bytes;
+        meeting.arrived.insert(rank, (caller, value));
+        if meeting.arrived.len() < participants {
+            self.open.insert(caller, Open::Meeting { name: name.to_string(), rank });
+            self.end_if_impossible(name);
+        } else if let Some(meeting) = self.meetings.remove(name) {
+            let (callers, values): (Vec<Caller>, Vec<Vec<u8>>) = meeting.arrived.into_values().unzip();
+            callers.iter().for_each(|c| drop(self.open.remove(c)));
+            self.answers.push((callers, Answer::Met(pb::MeetReply { values }.encode_to_vec())));
+        }
+        Ok(())
+    }
+
+    /// A rank has left the job: meetings that need it will not happen.
+    pub fn leave(&mut self, rank: usize) {
+        if self.left.insert(rank) {
+            let names: Vec<String> = self.meetings.keys().cloned().collect();
+            names.iter().for_each(|name| self.end_if_impossible(name));
+        }
+    }
+
+    fn end_if_impossible(&mut self, name: &str) {
+        let Some(meeting) = self.meetings.get(name) else { return };
+        let gone: BTreeSet<usize> = self.left.iter().copied().filter(|r| !meeting.arrived.contains_key(r)).collect();
+        if self.world - gone.len() >= meeting.participants {
+            return;
+        }
+        let why =
+            format!("barrier {name:?} of {} ranks cannot complete: {} left the job", meeting.participants, list(&gone));
+        if let Some(meeting) = self.meetings.remove(name) {
+            let callers: Vec<Caller> = meeting.arrived.into_values().map(|(caller, _)| caller).collect();
+            callers.iter().for_each(|c| drop(self.open.remove(c)));
+            self.answers.push((callers, refused(&Status::failed_precondition(why))));
+        }
+    }
+
+    /// A call is no longer waited for. If its time was up the answer says who is missing.
+    pub fn cancel(&mut self, caller: Caller, waited: Option<Duration>) {
+        let answer = match self.open.remove(&caller) {
+            // Answered meanwhile.
+            None => return,
+            Some(Open::Value(key)) => {
+                if let Some(callers) = self.wanted.get_mut(&key) {
+                    callers.retain(|c| *c != caller);
+                    if callers.is_empty() {
+                        self.wanted.remove(&key);
+                    }
+                }
+                Answer::Value(pb::GetReply { value: None })
+            }
+            Some(Open::Meeting { name, rank }) => {
+                let seconds = waited.unwrap_or_default().as_secs_f64();
+                let missing = self.describe(&name);
+                if let Some(meeting) = self.meetings.get_mut(&name) {
+                    let value = meeting.arrived.remove(&rank);
+                    meeting.bytes -= value.map_or(0, |(_, v)| v.len() + 8);
+                    if meeting.arrived.is_empty() {
+                        self.meetings.remove(&name);
+                    }
+                }
+                refused(&Status::deadline_exceeded(format!(
+                    "barrier {name:?} was not complete after {seconds:.1} s: {missing}"
+                )))
+            }
+        };
+        if waited.is_some() {
+            self.answers.push((vec![caller], answer));
+        }
+    }
+
+    /// A node is gone, and with it those who waited there.
+    pub fn forget(&mut self, node: u64) {
+        let first = Caller { node, ticket: 0 };
+        let callers: Vec<Caller> =
+            self.open.range(first..=Caller { node, ticket: u64::MAX }).map(|(c, _)| *c).collect();
+        callers.into_iter().for_each(|c| self.cancel(c, None));
+    }
+
+    /// Who has come to a meeting and, where that is known, who has not.
+    fn describe(&self, name: &str) -> String {
+        let Some(meeting) = self.meetings.get(name) else {
+            return "it completed just now".into();
+        };
+        let came = format!("{} of {} ranks came", meeting.arrived.len(), meeting.participants);
+        if meeting.participants == self.world {
+            let missing = (0..self.world).filter(|rank| !meeting.arrived.contains_key(rank)).collect();
+            format!("{came}, {} did not", list(&missing))
+        } else {
+            format!("{came}: {}", list(&meeting.arrived.keys().copied().collect()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::limits::MAX_VALUE_BYTES;
+
+    fn caller(ticket: u64) -> Caller {
+        Caller { node: ticket % 2, ticket }
+    }
+
+    fn text(answer: &Answer) -> &str {
+        match answer {
+            Answer::Refused(refused) => &refused.message,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// The only answer, and to whom.
+    fn one(board: &mut Board) -> (Vec<u64>, Answer) {
+        let mut answers = board.take_answers();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        let (callers, answer) = answers.remove(0);
+        (callers.iter().map(|c| c.ticket).collect(), answer)
+    }
+
+    fn met(answer: Answer) -> Vec<Vec<u8>> {
+        match answer {
+            Answer::Met(bytes) => pb::MeetReply::decode(&bytes[..]).unwrap().values,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_meeting_completes_once_all_came_and_may_be_used_again() {
+        let mut board = Board::new(3);
+        for round in 0..3 {
+            board.arrive(caller(10 * round), 2, "b", 2, vec![2]);
+            assert!(board.take_answers().is_empty());
+            board.arrive(caller(10 * round + 1), 0, "b", 2, vec![0]);
+            let (tickets, answer) = one(&mut board);
+            assert_eq!(tickets, [10 * round + 1, 10 * round]);
+            assert_eq!(met(answer), [vec![0], vec![2]]);
+        }
+        assert!(board.meetings.is_empty() && board.open.is_empty());
+    }
+
+    #[test]
+    fn a_meeting_says_what_is_wrong() {
+        let mut board = Board::new(4);
+        board.arrive(caller(1), 1, "b", 4, vec![]);
+        board.arrive(caller(2), 1, "b", 4, vec![]);
+        assert_eq!(text(&one(&mut board).1), "rank 1 waits at barrier \"b\" already");
+        board.arrive(caller(3), 2, "b", 3, vec![]);
+        assert_eq!(text(&one(&mut board).1), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4");
+        board.arrive(caller(4), 2, "b", 5, vec![]);
+        assert_eq!(text(&one(&mut board).1), "barrier \"b\" of 5 ranks in a world of 4");
+        board.cancel(caller(1), Some(Duration::from_millis(50)));
+        let (_, late) = one(&mut board);
+        assert_eq!(text(&late), "barrier \"b\" was not complete after 0.1 s: 1 of 4 ranks came, ranks 0, 2, 3 did not");
+        // The one whose time was up does not count as present.
+        board.arrive(caller(5), 2, "b", 2, vec![]);
+        board.cancel(caller(5), Some(Duration::from_secs(1)));
+        assert!(text(&one(&mut board).1).ends_with("1 of 2 ranks came: rank 2"));
+        board.arrive(caller(6), 0, "all", 4, vec![]);
+        board.leave(3);
+        let (tickets, gone) = one(&mut board);
+        assert_eq!(tickets, [6]);
+        assert_eq!(text(&gone), "barrier \"all\" of 4 ranks cannot complete: rank 3 left the job");
+        board.arrive(caller(7), 0, "all", 4, vec![]);
+        assert!(text(&one(&mut board).1).contains("rank 3 left"));
+        assert!(board.meetings.is_empty() && board.open.is_empty());
+    }
+
+    #[test]
+    fn those_who_wait_for_a_key_get_it_in_one_answer() {
+        let mut board = Board::new(2);
+        board.get(caller(1), "k".into(), false);
+        assert_eq!(one(&mut board).1, Answer::Value(pb::GetReply { value: None }));
+        for ticket in 2..5 {
+            board.get(caller(ticket), "k".into(), true);
+        }
+        board.cancel(caller(3), None);
+        board.put(caller(9), "k".into(), vec![7]);
+        let answers = board.take_answers();
+        assert_eq!(answers[0].0, [caller(2), caller(4)]);
+        assert_eq!(answers[1], (vec![caller(9)], Answer::Done(true)));
+        board.get(caller(5), "never".into(), true);
+        board.forget(1);
+        board.put(caller(6), "never".into(), vec![]);
+        assert_eq!(board.take_answers().len(), 1, "nobody waits any more");
+        assert!(board.open.is_empty() && board.wanted.is_empty());
+    }
+
+    #[test]
+    fn compare_and_set_sets_only_what_was_expected() {
+        let mut board = Board::new(1);
+        for (expected, value, set, current) in [
+            (Some(b"x"), b"y", false, None),
+            (None, b"a", true, Some(b"a")),
+            (None, b"b", false, Some(b"a")),
+            (Some(b"a"), b"b", true, Some(b"b")),
+        ] {
+            board.compare_and_set(caller(1), "k".into(), expected.map(|e| e.to_vec()), value.to_vec());
+            let wanted = pb::CompareAndSetReply { set, current: current.map(|c| c.to_vec()) };
+            assert_eq!(one(&mut board).1, Answer::CompareAndSet(wanted));
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let mut board = Board::new(2);
+        board.put(caller(1), "k".into(), vec![0; MAX_VALUE_BYTES + 1]);
+        assert!(text(&one(&mut board).1).contains("more than"));
+        board.put(caller(1), String::new(), vec![]);
+        assert!(text(&one(&mut board).1).contains("not 0"));
+        for i in 0..=MAX_STORE_BYTES / MAX_VALUE_BYTES {
+            board.put(caller(1), format!("{i}"), vec![0; MAX_VALUE_BYTES]);
+        }
+        let answers = board.take_answers();
+        assert!(text(&answers.last().unwrap().1).contains("store is full"));
+        // Replacing frees what was there.
+        board.put(caller(1), "0".into(), vec![]);
+        board.put(caller(1), "small".into(), vec![0; 1000]);
+        assert!(board.take_answers().iter().all(|(_, a)| *a == Answer::Done(true)));
+    }
+}

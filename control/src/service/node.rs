@@ -1,0 +1,484 @@
+//! What an agent knows of the ranks of its host, and its decisions. No clock, no sockets, no waiting: time comes in as an
+//! argument; what is to go to the root, and answers to calls, are collected until they are taken.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use oflow_proto::control as pb;
+use pb::answer::Answer as Wire;
+use pb::up::Item;
+use prost::Message;
+use tonic::Status;
+
+use super::digest::Digest;
+use super::limits::{MAX_PLACES, MAX_REPORT_BYTES, check_event, check_name, check_value, difference, status};
+use crate::{Failure, FailureKind};
+
+/// A rank of which nothing has been heard for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// The rank.
+    pub rank: usize,
+    /// Time since its last sign of life.
+    pub since: Duration,
+    /// The last op it told of.
+    pub progress: u64,
+}
+
+/// The answer to a call that was granted.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    Done,
+    /// The rank has joined a world of so many.
+    World(u32),
+    Value(Option<Vec<u8>>),
+    Set(pb::CompareAndSetReply),
+    Met(Arc<[Vec<u8>]>),
+}
+
+/// What became of a call.
+pub type Outcome = Result<Answer, Status>;
+
+enum Member {
+    Absent,
+    Joined { heard: Instant, progress: u64 },
+    Left,
+}
+
+/// What a call that has no answer yet is.
+enum Open {
+    Join,
+    /// A value that is waited for.
+    Wait,
+    Meeting(String),
+    Other,
+}
+
+/// Ranks that have come to a meeting, of which the root has not been told.
+struct Held {
+    participants: u32,
+    arrivals: Vec<pb::Arrival>,
+}
+
+/// The ranks of one host.
+pub struct NodeState {
+    first: usize,
+    world: usize,
+    members: Vec<Member>,
+    /// The first rank that joined, and what it said of itself; the others must say the same.
+    reference: Option<pb::JoinRequest>,
+    /// Whether the root has found that right.
+    admitted: bool,
+    tickets: u64,
+    open: BTreeMap<u64, Open>,
+    /// Whether arrivals at a meeting of all ranks wait for those of the whole host.
+    gathers: bool,
+    held: BTreeMap<String, Held>,
+    failure: Option<Failure>,
+    departures: Vec<usize>,
+    reports: BTreeMap<usize, String>,
+    asks: BTreeMap<usize, pb::HeartbeatReply>,
+    digest: Digest,
+    up: Vec<pb::Up>,
+    answers: Vec<(u64, Outcome)>,
+}
+
+impl NodeState {
+    /// The ranks `own` of a world. `gathers`: the root is on another host, so one message for all is better than several.
+    pub fn new(own: Range<usize>, world: usize, gathers: bool) -> NodeState {
+        NodeState {
+            first: own.start,
+            world,
+            members: own.map(|_| Member::Absent).collect(),
+            reference: None,
+            admitted: false,
+            tickets: 0,
+            open: BTreeMap::new(),
+            gathers,
+            held: BTreeMap::new(),
+            failure: None,
+            departures: Vec::new(),
+            reports: BTreeMap::new(),
+            asks: BTreeMap::new(),
+            digest: Digest::default(),
+            up: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    /// How many ranks the host has.
+    pub fn members(&self) -> usize {
+        self.members.len()
+    }
+
+    /// What is to go to the root, in order.
+    pub fn take_up(&mut self) -> Vec<pb::Up> {
+        std::mem::take(&mut self.up)
+    }
+
+    /// The answers since the last time.
+    pub fn take_answers(&mut self) -> Vec<(u64, Outcome)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// Takes a rank in.
+    pub fn join(&mut self, hello: pb::JoinRequest, now: Instant) -> Result<u64, Status> {
+        let index = self.known(hello.rank)?;
+        let rank = hello.rank as usize;
+        self.check_failure()?;
+        if !matches!(self.members[index], Member::Absent) {
+            return Err(Status::already_exists(format!("rank {rank} has joined this job before")));
+        }
+        match &self.reference {
+            Some(reference) => {
+                if let Some(difference) = difference(reference, &hello, true) {
+                    // Another start would bring the same program.
+                    self.fail(&Failure::of_rank(rank, FailureKind::Diverged, difference.clone()), None, true);
+                    return Err(Status::failed_precondition(difference));
+                }
+            }
+            None => self.reference = Some(hello.clone()),
+        }
+        let first = self.members.iter().all(|m| matches!(m, Member::Absent));
+        self.members[index] = Member::Joined { heard: now, progress: 0 };
+        let ticket = self.open(Open::Join);
+        if self.admitted {
+            self.answer(ticket, Ok(Answer::World(self.world as u32)));
+        } else if first {
+            self.send(Item::Join(pb::NodeJoin { ticket, hello: Some(hello) }));
+        }
+        Ok(ticket)
+    }
+
+    pub fn put(&mut self, key: String, value: Vec<u8>) -> Result<u64, Status> {
+        check_name(&key)?;
+        check_value(&key, &value)?;
+        let ticket = self.open(Open::Other);
+        self.send(Item::Put(pb::NodePut { ticket, key, value }));
+        Ok(ticket)
+    }
+
+    pub fn get(&mut self, key: String, wait: bool) -> Result<u64, Status> {
+        check_name(&key)?;
+        if wait {
+            self.check_failure()?;
+        }
+        let ticket = self.open(if wait { Open::Wait } else { Open::Other });
+        self.send(Item::Get(pb::NodeGet { ticket, key, wait }));
+        Ok(ticket)
+    }
+
+    pub fn compare_and_set(&mut self, request: pb::CompareAndSetRequest) -> Result<u64, Status> {
+        let pb::CompareAndSetRequest { key, expected, value } = request;
+        check_name(&key)?;
+        check_value(&key, &value)?;
+        let ticket = self.open(Open::Other);
+        self.send(Item::CompareAndSet(pb::NodeCompareAndSet { ticket, key, expected, value }));
+        Ok(ticket)
+    }
+
+    /// A rank comes to a meeting.
+    pub fn arrive(&mut self, request: pb::MeetRequest) -> Result<u64, Status> {
+        let pb::MeetRequest { name, rank, participants, value, .. } = request;
+        let index = self.known(rank)?;
+        check_name(&name)?;
+        check_value(&name, &value)?;
+        self.check_failure()?;
+        if matches!(self.members[index], Member::Absent) {
+            return Err(not_joined(rank));
+        }
+        let ticket = self.open(Open::Meeting(name.clone()));
+        let arrival = pb::Arrival { ticket, rank, value };
+        let held = self.held.entry(name.clone()).or_insert_with(|| Held { participants, arrivals: Vec::new() });
+        // Two opinions on the number must both reach the root, which refuses one.
+        let alike = held.participants == participants;
+        if alike {
+            held.arrivals.push(arrival);
+        }
+        let came: BTreeSet<u32> = held.arrivals.iter().map(|a| a.rank).collect();
+        let waits = self.gathers && alike && participants as usize == self.world && came.len() < self.members.len();
+        if !waits {
+            self.release(&name);
+        }
+        if !alike {
+            let arrivals = vec![pb::Arrival { ticket, rank, value: Vec::new() }];
+            self.send(Item::Arrive(pb::NodeArrive { name, participants, arrivals }));
+        }
+        Ok(ticket)
+    }
+
+    fn release(&mut self, name: &str) {
+        if let Some(Held { participants, arrivals }) = self.held.remove(name) {
+            self.send(Item::Arrive(pb::NodeArrive { name: name.to_string(), participants, arrivals }));
+        }
+    }
+
+    /// Tells the root of arrivals that have waited for the rest of the host. To be called now
+    /// and then, so that the root knows who is missing.
+    pub fn tick(&mut self) {
+        let names: Vec<String> = self.held.keys().cloned().collect();
+        names.iter().for_each(|name| self.release(name));
+    }
+
+    /// A call's time is up. Whether that answers it; else the root does.
+    pub fn time_is_up(&mut self, ticket: u64, waited: Duration) -> bool {
+        match self.open.get(&ticket) {
+            None => false,
+            Some(Open::Wait) => {
+                self.send(Item::Cancel(pb::NodeCancel { ticket, waited_ms: None }));
+                self.answer(ticket, Ok(Answer::Value(None)));
+                true
+            }
+            Some(Open::Meeting(name)) => {
+                let name = name.clone();
+                self.release(&name);
+                let waited_ms = Some(u64::try_from(waited.as_millis()).unwrap_or(u64::MAX));
+                self.send(Item::Cancel(pb::NodeCancel { ticket, waited_ms }));
+                false
+            }
+            Some(Open::Join | Open::Other) => {
+                let seconds = waited.as_secs_f64();
+                let text = format!("node 0 has not answered for {seconds:.1} s");
+                self.answer(ticket, Err(Status::unavailable(text)));
+                true
+            }
+        }
+    }
+
+    /// The caller has gone.
+    pub fn cancel(&mut self, ticket: u64) {
+        match self.open.remove(&ticket) {
+            None | Some(Open::Join | Open::Other) => {}
+            Some(Open::Wait) => self.send(Item::Cancel(pb::NodeCancel { ticket, waited_ms: None })),
+            Some(Open::Meeting(name)) => {
+                let held = self.held.get_mut(&name).is_some_and(|h| {
+                    let before = h.arrivals.len();
+                    h.arrivals.retain(|a| a.ticket != ticket);
+                    h.arrivals.len() < before
+                });
+                if self.held.get(&name).is_some_and(|h| h.arrivals.is_empty()) {
+                    self.held.remove(&name);
+                }
+                if !held {
+                    self.send(Item::Cancel(pb::NodeCancel { ticket, waited_ms: None }));
+                }
+            }
+        }
+    }
+
+    /// A sign of life. What the rank is to tell with its next one.
+    pub fn heartbeat(&mut self, request: pb::HeartbeatRequest, now: Instant) -> Result<pb::HeartbeatReply, Status> {
+        let index = self.known(request.rank)?;
+        match &mut self.members[index] {
+            // A beat may overtake the goodbye; it does not bring the rank back.
+            Member::Left => return Ok(pb::HeartbeatReply::default()),
+            Member::Absent => return Err(not_joined(request.rank)),
+            member => *member = Member::Joined { heard: now, progress: request.progress },
+        }
+        let rank = request.rank as usize;
+        let ranks = self.digest.beat(request);
+        if !ranks.is_empty() {
+            self.send(Item::Beat(pb::NodeBeat { sent_ns: 0, ranks }));
+        }
+        Ok(self.asks.remove(&rank).unwrap_or_default())
+    }
+
+    /// What a rank has communicated; the last report counts.
+    pub fn submit_report(&mut self, request: pb::SubmitReportRequest) -> Result<(), Status> {
+        let index = self.known(request.rank)?;
+        if matches!(self.members[index], Member::Absent) {
+            return Err(not_joined(request.rank));
+        }
+        self.reports.insert(request.rank as usize, request.report.clone());
+        self.send(Item::Report(request));
+        Ok(())
+    }
+
+    pub fn reports(&self) -> &BTreeMap<usize, String> {
+        &self.reports
+    }
+
+    /// A rank's own report of its failure.
+    pub fn report(&mut self, request: pb::ReportFailureRequest) -> Result<(), Status> {
+        self.known(request.rank)?;
+        let rank = request.rank as usize;
+        let mut failure = Failure::from_wire(Some(rank), request.message, &request.detail);
+        failure.rank = Some(rank);
+        failure.message.truncate(failure.message.floor_char_boundary(MAX_REPORT_BYTES));
+        failure.places.truncate(MAX_PLACES);
+        // A divergence is about several ranks and names them.
+        if failure.kind != FailureKind::Diverged {
+            failure.message.insert_str(0, &format!("rank {rank} reported: "));
+        }
+        self.fail(&failure, None, false);
+        Ok(())
+    }
+
+    /// Tells the root of a failure; which one counts it decides.
+    pub fn fail(&mut self, failure: &Failure, code: Option<u8>, is_final: bool) {
+        if self.failure.is_none() {
+            let failure = failure.to_json().into_bytes();
+            self.send(Item::Fail(pb::NodeFail { failure, code: code.map(u32::from), r#final: is_final }));
+        }
+    }
+
+    /// A rank has said goodbye, or its process has ended.
+    pub fn leave(&mut self, rank: usize) {
+        let Some(member) = rank.checked_sub(self.first).and_then(|i| self.members.get_mut(i)) else { return };
+        if !matches!(member, Member::Left) {
+            *member = Member::Left;
+            self.departures.push(rank);
+            self.digest.left(rank);
+            self.send(Item::Left(rank as u32));
+        }
+    }
+
+    /// A rank's process has ended.
+    pub fn gone(&mut self, rank: usize) {
+        self.leave(rank);
+        self.send(Item::Gone(rank as u32));
+    }
+
+    /// The ranks that have left, in order. A rank says goodbye before it closes its communicator, so one that fails because
+    /// another has gone stands behind that one.
+    pub fn departures(&self) -> &[usize] {
+        &self.departures
+    }
+
+    /// Somebody says something to be known at node 0.
+    pub fn publish(&mut self, event: pb::NodeEvent) -> Result<(), Status> {
+        if let Some(rank) = event.rank {
+            let index = self.known(rank)?;
+            if matches!(self.members[index], Member::Absent) {
+                return Err(not_joined(rank));
+            }
+        }
+        check_event(&event)?;
+        self.send(Item::Event(event));
+        Ok(())
+    }
+
+    /// All ranks have ended.
+    pub fn done(&mut self, code: u8) {
+        self.tick();
+        self.send(Item::Done(u32::from(code)));
+    }
+
+    pub fn silent(&self, now: Instant, limit: Duration) -> Vec<Silence> {
+        let silence = |(i, member): (usize, &Member)| match member {
+            Member::Joined { heard, progress } => {
+                let since = now.saturating_duration_since(*heard);
+                (since > limit).then_some(Silence { rank: self.first + i, since, progress: *progress })
+            }
+            _ => None,
+        };
+        self.members.iter().enumerate().filter_map(silence).collect()
+    }
+
+    /// An answer of the root.
+    pub fn answered(&mut self, answer: pb::Answer) {
+        let pb::Answer { tickets, answer } = answer;
+        let Some(answer) = answer else { return };
+        let outcome: Outcome = match answer {
+            Wire::Done(_) => Ok(Answer::Done),
+            Wire::Value(reply) => Ok(Answer::Value(reply.value)),
+            Wire::CompareAndSet(reply) => Ok(Answer::Set(reply)),
+            Wire::Met(bytes) => match pb::MeetReply::decode(&bytes[..]) {
+                Ok(reply) => Ok(Answer::Met(reply.values.into())),
+                Err(e) => Err(Status::internal(format!("node 0 sent values that cannot be read: {e}"))),
+            },
+            Wire::Refused(refused) => Err(status(refused)),
+        };
+        for ticket in tickets {
+            if matches!(self.open.get(&ticket), Some(Open::Join)) {
+                self.admit(outcome.clone());
+            } else {
+                self.answer(ticket, outcome.clone());
+            }
+        }
+    }
+
+    /// The root has found the first rank right, and with it those that say the same; or not.
+    fn admit(&mut self, outcome: Outcome) {
+        self.admitted = outcome.is_ok();
+        let outcome = outcome.map(|_| Answer::World(self.world as u32));
+        let joining: Vec<u64> =
+            self.open.iter().filter(|(_, o)| matches!(o, Open::Join)).map(|(ticket, _)| *ticket).collect();
+        joining.into_iter().for_each(|ticket| self.answer(ticket, outcome.clone()));
+    }
+
+    /// What a rank is to tell, in the answer to its next heartbeat.
+    pub fn ask(&mut self, ask: pb::Ask) {
+        let all = self.asks.entry(ask.rank as usize).or_default();
+        all.ask = ask.interval.or(all.ask.take());
+        all.links.extend(ask.links);
+        all.links.sort_unstable();
+        all.links.dedup();
+        all.asked = all.asked.max(ask.asked);
+    }
+
+    /// The job has failed: every call that waits ends. Whether that was news.
+    pub fn failed(&mut self, failure: Failure) -> bool {
+        if self.failure.is_some() {
+            return false;
+        }
+        let status = aborted(&failure);
+        self.failure = Some(failure);
+        let waiting: Vec<u64> =
+            self.open.iter().filter(|(_, o)| !matches!(o, Open::Other)).map(|(ticket, _)| *ticket).collect();
+        waiting.into_iter().for_each(|ticket| self.answer(ticket, Err(status.clone())));
+        self.held.clear();
+        true
+    }
+
+    /// Ends every call: nobody is left who would answer.
+    pub fn abandon(&mut self, why: &Status) {
+        let all: Vec<u64> = self.open.keys().copied().collect();
+        all.into_iter().for_each(|ticket| self.answer(ticket, Err(why.clone())));
+    }
+
+    fn check_failure(&self) -> Result<(), Status> {
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(aborted(failure)))
+    }
+
+    fn open(&mut self, what: Open) -> u64 {
+        self.tickets += 1;
+        self.open.insert(self.tickets, what);
+        self.tickets
+    }
+
+    fn answer(&mut self, ticket: u64, outcome: Outcome) {
+        if self.open.remove(&ticket).is_some() {
+            self.answers.push((ticket, outcome));
+        }
+    }
+
+    fn send(&mut self, item: Item) {
+        self.up.push(pb::Up { item: Some(item) });
+    }
+
+    fn known(&self, rank: u32) -> Result<usize, Status> {
+        let (rank, world) = (rank as usize, self.world);
+        if rank >= world {
+            return Err(Status::out_of_range(format!("there is no rank {rank} in a world of {world}")));
+        }
+        let last = self.first + self.members.len() - 1;
+        rank.checked_sub(self.first).filter(|i| *i < self.members.len()).ok_or_else(|| {
+            Status::out_of_range(format!("rank {rank} is on another host: here are ranks {} to {last}", self.first))
+        })
+    }
+}
+
+fn aborted(failure: &Failure) -> Status {
+    Status::aborted(format!("the job has failed: {failure}"))
+}
+
+fn not_joined(rank: u32) -> Status {
+    Status::failed_precondition(format!("rank {rank} has not joined the job"))
+}
+
+#[cfg(test)]
+#[path = "node_tests.rs"]
+mod tests;

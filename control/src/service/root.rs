@@ -1,0 +1,550 @@
+//! What the root knows of the job, and its decisions: which hosts take part, which failure was the first, whether all start
+//! again, when it is over. No clock, no sockets, no waiting: time comes in as an argument, messages to the nodes are collected
+//! until they are taken.
+//!
+//! A job is a number of starts. Each gathers hosts, gives them their parts, runs, and ends when every host says that its
+//! ranks have ended: well, or because one failed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
+use std::time::{Duration, Instant};
+
+use oflow_proto::control as pb;
+use pb::answer::Answer;
+use pb::down::Item as Down;
+use pb::up::Item as Up;
+use tonic::Status;
+
+use gather::Gathering;
+
+use super::board::{Board, Caller};
+use super::divergence::Streams;
+use super::limits::{difference, refused};
+use super::stall::{Finding, Stalls};
+use super::transit::Transit;
+use crate::{Failure, FailureKind, MAX_WORLD};
+
+#[path = "gather.rs"]
+mod gather;
+
+/// The node that the root itself is on.
+pub const OWN: u64 = 0;
+/// A host counts as lost when nothing of it has been heard for so long.
+pub const LOST_AFTER: Duration = Duration::from_millis(3000);
+/// After a failure, others that are told within this time are weighed against it: which was the first is not certain.
+const VERDICT: Duration = Duration::from_millis(100);
+/// How long a rank that said goodbye before the failed ones did may take to end: theirs may follow from its failure.
+const GOODBYE: Duration = Duration::from_millis(600);
+/// If we have not been woken for so long, silence of others says nothing about them.
+const OVERSLEPT: Duration = Duration::from_millis(1000);
+
+/// How often the waits are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// Topic of an event that is worth a line for the user.
+pub const WARNING: &str = "warning";
+
+/// What a job is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many hosts.
+    pub nodes: RangeInclusive<usize>,
+    /// How often all ranks may be started again.
+    pub max_restarts: u32,
+    /// What the ranks get when they join.
+    pub cost_model: Vec<u8>,
+    /// How long to wait for more hosts once there are enough.
+    pub settle: Duration,
+    /// How long to wait for as many hosts as are needed, at every start.
+    pub gather: Duration,
+    /// How long ranks may wait for one that does not move.
+    pub stall: Duration,
+}
+
+/// A host.
+struct Node {
+    hello: pb::NodeHello,
+    heard: Instant,
+    /// Its part in the present start; none: it waits for a place.
+    part: Option<Part>,
+}
+
+impl Node {
+    /// Its ranks in the present start.
+    fn ranks(&self) -> Option<Range<usize>> {
+        let first = self.part?.first_rank;
+        Some(first..first + self.hello.nproc as usize)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Part {
+    number: usize,
+    first_rank: usize,
+    /// The code with which its ranks have ended.
+    done: Option<u8>,
+}
+
+struct Candidate {
+    failure: Failure,
+    code: Option<u8>,
+    is_final: bool,
+}
+
+struct Verdict {
+    failure: Failure,
+    code: Option<u8>,
+    restarts: bool,
+}
+
+enum Phase {
+    /// Waits for hosts.
+    Gathering(Gathering),
+    /// Until all hosts are done.
+    Running,
+    Over,
+}
+
+/// The state of a job.
+pub struct RootState {
+    plan: Plan,
+    nodes: BTreeMap<u64, Node>,
+    phase: Phase,
+    restart: u32,
+    /// Names of the hosts of the present start, or of the one before while hosts gather.
+    hosts: Vec<String>,
+    /// Of the present start.
+    board: Board,
+    reference: Option<pb::JoinRequest>,
+    candidates: Vec<Candidate>,
+    /// When the first of the candidates came.
+    failing: Option<Instant>,
+    verdict: Option<Verdict>,
+    departures: Vec<usize>,
+    gone: BTreeSet<usize>,
+    reports: BTreeMap<usize, String>,
+    events: Vec<pb::NodeEvent>,
+    streams: Streams,
+    stalls: Stalls,
+    transit: Transit,
+    /// When the waits were last looked at.
+    looked: Instant,
+    ticked: Instant,
+    out: Vec<(u64, pb::Down)>,
+    /// Hosts to which nothing more is to be said.
+    closed: Vec<u64>,
+}
+
+impl RootState {
+    /// A job of which the root's own host is there already.
+    pub fn new(plan: Plan, own: pb::NodeHello, now: Instant) -> RootState {
+        let stalls = Stalls::new(plan.stall);
+        let mut root = RootState {
+            plan,
+            nodes: BTreeMap::from([(OWN, Node { hello: own, heard: now, part: None })]),
+            phase: Gathering::starting(now),
+            restart: 0,
+            hosts: Vec::new(),
+            board: Board::new(0),
+            reference: None,
+            candidates: Vec::new(),
+            failing: None,
+            verdict: None,
+            departures: Vec::new(),
+            gone: BTreeSet::new(),
+            reports: BTreeMap::new(),
+            events: Vec::new(),
+            streams: Streams::default(),
+            stalls,
+            transit: Transit::default(),
+            looked: now,
+            ticked: now,
+            out: Vec::new(),
+            closed: Vec::new(),
+        };
+        root.begin_if_all_are_there(now);
+        root
+    }
+
+    /// Messages to nodes, in order.
+    pub fn take_out(&mut self) -> Vec<(u64, pb::Down)> {
+        for (callers, answer) in self.board.take_answers() {
+            let mut by_node: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+            callers.iter().for_each(|c| by_node.entry(c.node).or_default().push(c.ticket));
+            for (node, tickets) in by_node {
+                self.send(node, Down::Answer(pb::Answer { tickets, answer: Some(answer.clone()) }));
+            }
+        }
+        std::mem::take(&mut self.out)
+    }
+
+    /// Hosts that count as lost: after the messages that were taken nothing more is for them.
+    pub fn take_closed(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.closed)
+    }
+
+    /// What ranks have told to be known here.
+    pub fn take_events(&mut self) -> Vec<pb::NodeEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// What a key holds.
+    pub fn value(&self, key: &str) -> Option<Vec<u8>> {
+        self.board.value(key).cloned()
+    }
+
+    /// What ranks have communicated, by rank.
+    pub fn reports(&self) -> &BTreeMap<usize, String> {
+        &self.reports
+    }
+
+    /// How many hosts are there, and how many are wanted; none once the job has begun.
+    pub fn waits_for(&self) -> Option<(usize, RangeInclusive<usize>)> {
+        matches!(self.phase, Phase::Gathering(_)).then(|| (self.nodes.len(), self.plan.nodes.clone()))
+    }
+
+    fn running(&self) -> bool {
+        matches!(self.phase, Phase::Running)
+    }
+
+    fn may_restart(&self) -> bool {
+        self.restart < self.plan.max_restarts
+    }
+
+    /// The hosts of the present start.
+    fn parts(&self) -> impl Iterator<Item = (&Node, Part)> {
+        self.nodes.values().filter_map(|n| Some((n, n.part?)))
+    }
+
+    /// An item that a node sent. An error is the end of its stream.
+    pub fn handle(&mut self, id: u64, item: Up, now: Instant) -> Result<(), Status> {
+        let Some(node) = self.nodes.get_mut(&id) else { return Err(Status::aborted("this host counts as lost")) };
+        node.heard = now;
+        if let Up::Beat(beat) = &item
+            && beat.sent_ns != 0
+        {
+            let sent_ns = beat.sent_ns;
+            self.send(id, Down::Pong(pb::Pong { sent_ns, root_ns: 0 }));
+            return Ok(());
+        }
+        let Some(part) = node.part else { return Ok(()) };
+        let ranks = part.first_rank..part.first_rank + node.hello.nproc as usize;
+        let host = node.hello.host.clone();
+        let own = |rank: u32| {
+            let rank = rank as usize;
+            let foreign =
+                || Status::invalid_argument(format!("{host} sent something of rank {rank}, which is not there"));
+            ranks.contains(&rank).then_some(rank).ok_or_else(foreign)
+        };
+        let caller = |ticket| Caller { node: id, ticket };
+        match item {
+            Up::Hello(_) => return Err(Status::invalid_argument(format!("{host} said hello twice"))),
+            Up::Join(join) => self.join(id, join),
+            Up::Put(put) => self.board.put(caller(put.ticket), put.key, put.value),
+            Up::Get(get) => self.board.get(caller(get.ticket), get.key, get.wait),
+            Up::CompareAndSet(cas) => {
+                self.board.compare_and_set(caller(cas.ticket), cas.key, cas.expected, cas.value);
+            }
+            Up::Arrive(pb::NodeArrive { name, participants, arrivals }) => {
+                for pb::Arrival { ticket, rank, value } in arrivals {
+                    self.board.arrive(caller(ticket), own(rank)?, &name, participants as usize, value);
+                }
+            }
+            Up::Cancel(cancel) => {
+                self.board.cancel(caller(cancel.ticket), cancel.waited_ms.map(Duration::from_millis));
+            }
+            Up::Fail(fail) => {
+                let failure = serde_json::from_slice(&fail.failure)
+                    .map_err(|e| Status::invalid_argument(format!("{host} sent a failure that cannot be read: {e}")))?;
+                let code = fail.code.map(|c| u8::try_from(c).unwrap_or(1));
+                self.told(failure, code, fail.r#final, now);
+            }
+            Up::Left(rank) => {
+                let rank = own(rank)?;
+                self.departures.push(rank);
+                self.stalls.left(rank);
+                self.transit.left(rank);
+                self.board.leave(rank);
+            }
+            Up::Gone(rank) => {
+                self.gone.insert(own(rank)?);
+            }
+            Up::Report(report) => {
+                self.reports.insert(own(report.rank)?, report.report);
+            }
+            Up::Beat(beat) => {
+                let world: usize = self.parts().map(|(n, _)| n.hello.nproc as usize).sum();
+                for mut beat in beat.ranks {
+                    own(beat.rank)?;
+                    beat.links.retain(|l| (l.peer as usize) < world);
+                    self.streams.beat(&beat, now);
+                    if !beat.marks_only {
+                        self.stalls.beat(&beat, now);
+                        self.transit.beat(&beat, now);
+                    }
+                }
+            }
+            Up::Event(event) => {
+                event.rank.map(own).transpose()?;
+                self.events.push(event);
+            }
+            Up::Done(code) => {
+                if let Some(part) = self.nodes.get_mut(&id).and_then(|n| n.part.as_mut()) {
+                    part.done = Some(u8::try_from(code).unwrap_or(1));
+                }
+                self.end_if_all_are_done(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, id: u64, join: pb::NodeJoin) {
+        let Some(hello) = join.hello else { return };
+        let answer = match self.reference.as_ref().and_then(|first| difference(first, &hello, false)) {
+            Some(difference) => {
+                let failure = Failure::of_rank(hello.rank as usize, FailureKind::Diverged, difference.clone());
+                self.decide(Candidate { failure, code: None, is_final: true });
+                refused(&Status::failed_precondition(difference))
+            }
+            None => {
+                self.reference.get_or_insert(hello);
+                Answer::Done(true)
+            }
+        };
+        self.send(id, Down::Answer(pb::Answer { tickets: vec![join.ticket], answer: Some(answer) }));
+    }
+
+    /// A host's connection has ended.
+    pub fn lost(&mut self, id: u64, why: &str, now: Instant) {
+        let Some(node) = self.nodes.remove(&id) else { return };
+        self.board.forget(id);
+        self.closed.push(id);
+        let host = node.hello.host;
+        if let (Some(part), false) = (node.part, matches!(self.phase, Phase::Over)) {
+            let number = part.number;
+            // One whose ranks have all ended well has nothing left to do.
+            if part.done.is_none() {
+                let message = format!("node {number} ({host}) is lost: {why}");
+                let failure = Failure::of_job(FailureKind::NodeLost, message);
+                // If it lives and is only not heard it is to know what has become of it.
+                let told = failure.to_json().into_bytes();
+                self.send(id, Down::Failed(pb::Failed { failure: told, code: Some(1), restarts: false }));
+                self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
+            }
+            // Its ranks will not end any more as far as we will hear.
+            self.gone.extend(part.first_rank..part.first_rank + node.hello.nproc as usize);
+            self.end_if_all_are_done(now);
+        } else if matches!(self.phase, Phase::Gathering(_)) {
+            let text = format!("{host} has gone again ({why}); {}", self.missing());
+            self.tell_all(|_| Down::Note(text.clone()));
+        }
+    }
+
+    /// Looks at the clock: who has been silent, what is due. To be called a few times a second.
+    pub fn tick(&mut self, now: Instant) {
+        let slept = now.saturating_duration_since(self.ticked);
+        self.ticked = now;
+        if slept > OVERSLEPT {
+            self.nodes.values_mut().for_each(|n| n.heard = (n.heard + slept).min(now));
+        }
+        let silent: Vec<u64> = self
+            .nodes
+            .iter()
+            .filter(|(id, n)| **id != OWN && now.saturating_duration_since(n.heard) > LOST_AFTER)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in silent {
+            self.lost(id, &format!("nothing heard from it for {:.0} s", LOST_AFTER.as_secs_f64()), now);
+        }
+        self.watch(now);
+        if let Some(since) = self.failing {
+            let elapsed = now.saturating_duration_since(since);
+            if elapsed >= GOODBYE || (elapsed >= VERDICT && !self.earlier_is_still_ending()) {
+                self.decide_now();
+            }
+        }
+        self.gather(now);
+    }
+
+    /// A node tells of a failure. What ranks say of a divergence is held back until the first op that differs is known.
+    fn told(&mut self, failure: Failure, code: Option<u8>, is_final: bool, now: Instant) {
+        let failure = match failure.kind {
+            FailureKind::Diverged if !is_final => match self.streams.noticed(failure, now) {
+                Ok(()) => return,
+                Err(failure) => failure,
+            },
+            _ => failure,
+        };
+        self.fail(Candidate { failure, code, is_final }, now);
+    }
+
+    /// Looks whether streams differ and who holds up whom.
+    fn watch(&mut self, now: Instant) {
+        if !self.running() || self.verdict.is_some() {
+            return;
+        }
+        for (rank, interval) in self.streams.asks() {
+            self.ask(pb::Ask { rank: rank as u32, interval: Some(interval), ..Default::default() });
+        }
+        let nodes = &self.nodes;
+        let name = |rank| {
+            let host = nodes.values().find(|n| n.ranks().is_some_and(|ranks| ranks.contains(&rank)));
+            format!("rank {rank} on {}", host.map_or("a lost host", |n| n.hello.host.as_str()))
+        };
+        let mut found = self.transit.look(now, name);
+        self.transit.take_asks().into_iter().for_each(|ask| self.ask(ask));
+        if let Some(failure) = self.streams.verdict(now) {
+            self.fail(Candidate { failure, code: None, is_final: false }, now);
+        } else if now.saturating_duration_since(self.looked) >= LOOK {
+            self.looked = now;
+            found.extend(self.stalls.look(now));
+        }
+        for finding in found {
+            match finding {
+                Finding::Warning(text) => {
+                    self.events.push(pb::NodeEvent { rank: None, topic: WARNING.into(), text });
+                }
+                Finding::Failure(failure) => self.fail(Candidate { failure, code: Some(1), is_final: false }, now),
+            }
+        }
+    }
+
+    /// Asks a rank something.
+    fn ask(&mut self, ask: pb::Ask) {
+        let here = |n: &Node| n.ranks().is_some_and(|ranks| ranks.contains(&(ask.rank as usize)));
+        if let Some(id) = self.nodes.iter().find_map(|(id, n)| here(n).then_some(*id)) {
+            self.send(id, Down::Ask(ask));
+        }
+    }
+
+    fn fail(&mut self, candidate: Candidate, now: Instant) {
+        if self.verdict.is_some() || matches!(self.phase, Phase::Over) {
+            return;
+        }
+        // One agent sees all its ranks and has weighed already.
+        if self.parts().count() <= 1 && *self.plan.nodes.end() == 1 {
+            self.decide(candidate);
+        } else {
+            self.candidates.push(candidate);
+            self.failing.get_or_insert(now);
+        }
+    }
+
+    /// Whether a rank that has not ended yet left the job before any of the failed ones did.
+    fn earlier_is_still_ending(&self) -> bool {
+        if self.candidates.iter().any(|c| weight(c.failure.kind) == 0) {
+            return false;
+        }
+        let failed = |rank: &usize| self.candidates.iter().any(|c| c.failure.rank == Some(*rank));
+        self.departures.iter().take_while(|rank| !failed(rank)).any(|rank| !self.gone.contains(rank))
+            && self.candidates.iter().any(|c| c.failure.rank.is_some_and(|r| self.departures.contains(&r)))
+    }
+
+    fn decide_now(&mut self) {
+        let departures = &self.departures;
+        let left = |c: &Candidate| departures.iter().position(|r| Some(*r) == c.failure.rank).unwrap_or(usize::MAX);
+        // The first of those that are equal, so the order of arrival decides last.
+        let first = (0..self.candidates.len()).min_by_key(|i| {
+            let candidate = &self.candidates[*i];
+            (weight(candidate.failure.kind), left(candidate))
+        });
+        if let Some(first) = first {
+            let mut candidate = self.candidates.swap_remove(first);
+            // A rank that told of its failure may have ended meanwhile.
+            let rank = candidate.failure.rank;
+            let of_rank =
+                self.candidates.iter().find(|c| rank.is_some() && c.failure.rank == rank).and_then(|c| c.code);
+            candidate.code = candidate.code.or(of_rank);
+            candidate.is_final |= self.candidates.iter().any(|c| c.is_final);
+            self.decide(candidate);
+        }
+    }
+
+    /// This is why the start has failed: tells everyone.
+    fn decide(&mut self, candidate: Candidate) {
+        self.failing = None;
+        self.candidates.clear();
+        if self.verdict.is_some() {
+            return;
+        }
+        let Candidate { failure, code, is_final } = candidate;
+        let enough = self.nodes.len() >= *self.plan.nodes.start();
+        let restarts = !is_final && failure.kind != FailureKind::Interrupted && self.may_restart() && enough;
+        let json = failure.to_json().into_bytes();
+        self.verdict = Some(Verdict { failure, code, restarts });
+        let message = pb::Failed { failure: json, code: code.map(u32::from), restarts };
+        self.tell_all(|_| Down::Failed(message.clone()));
+        if matches!(self.phase, Phase::Gathering(_)) {
+            self.over(code.unwrap_or(1));
+        }
+    }
+
+    fn end_if_all_are_done(&mut self, now: Instant) {
+        if !self.running() || self.parts().any(|(_, part)| part.done.is_none()) {
+            return;
+        }
+        if self.failing.is_some() {
+            self.decide_now();
+        }
+        let Some(verdict) = &self.verdict else {
+            let code = self.parts().filter_map(|(_, part)| part.done).find(|code| *code != 0).unwrap_or(0);
+            return self.over(code);
+        };
+        let enough = self.nodes.len() >= *self.plan.nodes.start();
+        if verdict.restarts && enough {
+            self.restart += 1;
+            self.nodes.values_mut().for_each(|n| n.part = None);
+            self.phase = Gathering::starting(now);
+            self.verdict = None;
+            // As before; where one is lost another may come.
+            return if self.nodes.len() >= self.hosts.len() {
+                self.begin(now)
+            } else {
+                self.begin_if_all_are_there(now)
+            };
+        }
+        // Whose rank it was knows the code best.
+        let culprit = verdict.failure.rank;
+        let of_culprit = self
+            .parts()
+            .find(|(n, part)| {
+                culprit.is_some_and(|r| (part.first_rank..part.first_rank + n.hello.nproc as usize).contains(&r))
+            })
+            .and_then(|(_, part)| part.done);
+        let code = verdict.code.or(of_culprit).filter(|c| *c != 0).unwrap_or(1);
+        self.over(code);
+    }
+
+    fn over(&mut self, code: u8) {
+        self.phase = Phase::Over;
+        self.tell_all(|_| Down::Over(u32::from(code)));
+    }
+
+    fn send(&mut self, node: u64, item: Down) {
+        self.out.push((node, pb::Down { item: Some(item) }));
+    }
+
+    fn tell_all(&mut self, item: impl Fn(&Node) -> Down) {
+        let items: Vec<(u64, Down)> = self.nodes.iter().map(|(id, node)| (*id, item(node))).collect();
+        items.into_iter().for_each(|(id, item)| self.send(id, item));
+    }
+}
+
+/// How likely a failure of this kind is the cause of others at the same time; less is likelier.
+fn weight(kind: FailureKind) -> u8 {
+    use FailureKind::{Diverged, Interrupted, Killed, LinkLost, NodeLost, OutOfMemory, Stalled, Stopped};
+    match kind {
+        Killed | OutOfMemory | NodeLost | Interrupted | Stopped | Diverged | Stalled => 0,
+        LinkLost => 2,
+        _ => 1,
+    }
+}
+
+/// A number of hosts as the command line has it.
+pub fn describe(nodes: RangeInclusive<usize>) -> String {
+    let (min, max) = nodes.into_inner();
+    if min == max { format!("{min}") } else { format!("{min}:{max}") }
+}
+
+#[cfg(test)]
+#[path = "root_tests.rs"]
+mod tests;

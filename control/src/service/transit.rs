@@ -1,0 +1,263 @@
+//! Bytes that are on the way between hosts: which connection holds them back although both kernels answer, and which is slow.
+//! Pure: beats and time come in, questions, warnings and failures come out.
+//!
+//! Each end counts. Let X have handed n bytes to its kernel, [`SETTLED`] ago or longer, while Y has read fewer. That may
+//! be old news of Y's, or Y may not have come to read. So Y is asked, after X's count is known, and what it says from then on
+//! is younger than X's count, whatever the clocks and delays: has Y looked [`LOOKS`] times since it was asked, a quarter of a
+//! second apart, and found nothing, the bytes were more than three seconds on their way into a socket that was open for them. A
+//! rank that gets no processor or is stopped does not look, so it is never taken for a lost link.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use oflow_proto::control as pb;
+
+use super::stall::Finding;
+use crate::{Failure, FailureKind};
+use oflow_comm::transport::place_of;
+
+/// Bytes that have been on the way for less are not asked for.
+const SETTLED: Duration = Duration::from_millis(1500);
+/// Time between two looks at least.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Looks in vain, after the question, that make a link lost.
+const LOOKS: u64 = 6;
+/// Looks in vain of a rank that waits, after which the other end is asked for its counts. A wait that lasts is asked about too.
+const ASK_AFTER: u64 = 2;
+const ASK_AFTER_MS: u64 = 1500;
+/// How old the other end's counts may be, where bytes are on the way, and where none were.
+const NEWS: Duration = Duration::from_millis(200);
+const NEWS_EVEN: Duration = Duration::from_secs(1);
+/// A question that nobody has answered is put again.
+const AGAIN: Duration = Duration::from_millis(400);
+/// What a rank has sent must have come by then, where the link is well.
+const LATE: Duration = Duration::from_secs(1);
+/// A link is called slow when bytes were late all that time, and fewer came than this in a second.
+const SLOW_FOR: Duration = Duration::from_secs(4);
+const SLOW_RATE: f64 = 1024.0 * 1024.0;
+
+/// One end of a connection, as it last told.
+#[derive(Clone, Copy)]
+struct End {
+    sent: u64,
+    quiet: Duration,
+    received: u64,
+    looks: u64,
+    /// The last question that it had read then.
+    asked: u64,
+    at: Instant,
+}
+
+/// Bytes that should be there.
+struct Suspect {
+    /// The number of the question; 0: it is too early for one.
+    asked: u64,
+    put: Instant,
+    /// By when they had been sent. What is sent after them, as signs of life, does not count.
+    since: Instant,
+    sent: u64,
+    received: u64,
+    /// What the first answer counted.
+    looks: Option<u64>,
+}
+
+/// How fast bytes come for which a rank waits.
+#[derive(Default)]
+struct Pace {
+    /// What had been sent, and when that was told.
+    sent: Option<(u64, Instant)>,
+    /// Since when bytes have been late all the time: received then, and how long the rank had queued for a processor.
+    late: Option<(Instant, u64, u64)>,
+    call: String,
+}
+
+/// All connections of which ranks have told. A pair is (from, to).
+#[derive(Default)]
+pub struct Transit {
+    ends: BTreeMap<(usize, usize), End>,
+    calls: BTreeMap<usize, String>,
+    suspects: BTreeMap<(usize, usize), Suspect>,
+    paces: BTreeMap<(usize, usize), Pace>,
+    slow: BTreeSet<(usize, usize)>,
+    questions: u64,
+    asks: Vec<pb::Ask>,
+    found: Vec<Found>,
+}
+
+enum Found {
+    Lost { from: usize, to: usize, bytes: u64, time: Duration },
+    Slow { from: usize, to: usize, rate: f64 },
+}
+
+impl Transit {
+    /// What a rank tells.
+    pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
+        let rank = beat.rank as usize;
+        let wait = beat.wait.as_ref();
+        match wait {
+            Some(wait) => self.calls.insert(rank, wait.call.clone()),
+            None => self.calls.remove(&rank),
+        };
+        for link in &beat.links {
+            let (peer, quiet) = (link.peer as usize, Duration::from_millis(link.sent_ms));
+            let &pb::LinkEnd { sent, received, looks, .. } = link;
+            self.ends.insert((rank, peer), End { sent, quiet, received, looks, asked: beat.asked, at: now });
+            self.judge(rank, peer, now);
+            self.judge(peer, rank, now);
+            let Some(wait) = wait.filter(|w| w.ranks == [link.peer]) else { continue };
+            if (looks >= ASK_AFTER || wait.since_ms >= ASK_AFTER_MS) && self.wants_news(peer, rank, now) {
+                self.ask(peer, rank, 0);
+            }
+            self.pace(peer, rank, beat.queued_ms, now);
+        }
+        // Who does not wait for a rank does not read what that one sends.
+        let awaited = wait.and_then(|w| w.ranks.first()).map(|r| *r as usize);
+        self.paces.retain(|(from, to), _| *to != rank || Some(*from) == awaited);
+    }
+
+    /// The rank has left the job.
+    pub fn left(&mut self, rank: usize) {
+        self.calls.remove(&rank);
+        self.ends.retain(|(a, b), _| *a != rank && *b != rank);
+        self.suspects.retain(|(a, b), _| *a != rank && *b != rank);
+        self.paces.retain(|(a, b), _| *a != rank && *b != rank);
+    }
+
+    /// Questions to ranks, in order.
+    pub fn take_asks(&mut self) -> Vec<pb::Ask> {
+        std::mem::take(&mut self.asks)
+    }
+
+    /// What there is to tell now. `name` tells a rank and its host.
+    pub fn look(&mut self, now: Instant, name: impl Fn(usize) -> String) -> Vec<Finding> {
+        let mut again = Vec::new();
+        for ((from, to), suspect) in self.suspects.iter_mut().filter(|(_, s)| s.asked != 0) {
+            let heard = self.ends.get(&(*to, *from)).map_or(suspect.put, |e| e.at);
+            if now.saturating_duration_since(heard.max(suspect.put)) >= AGAIN {
+                suspect.put = now;
+                again.push((*to, *from, suspect.asked));
+            }
+        }
+        again.into_iter().for_each(|(rank, peer, asked)| self.ask(rank, peer, asked));
+        std::mem::take(&mut self.found).into_iter().map(|found| self.tell(found, &name)).collect()
+    }
+
+    fn tell(&self, found: Found, name: impl Fn(usize) -> String) -> Finding {
+        let call = |rank: usize| self.calls.get(&rank).map_or(String::new(), |call| format!(", in {call}"));
+        match found {
+            Found::Lost { from, to, bytes, time } => {
+                let text = format!(
+                    "the link from {} to {} is lost: {bytes} of the bytes that rank {from} has sent do not come; they have been \
+                     on their way for {:.1} s, and rank {to} looks for them{}",
+                    name(from),
+                    name(to),
+                    time.as_secs_f64(),
+                    call(to)
+                );
+                let places = [to, from].into_iter().filter_map(|r| place_of(r, self.calls.get(&r)?));
+                Finding::Failure(Failure::of_job(FailureKind::LinkLost, text).in_places(places))
+            }
+            Found::Slow { from, to, rate } => Finding::Warning(format!(
+                "the link from {} to {} is slow: {:.1} KiB/s in {:.0} s in which rank {to} has waited for more{}",
+                name(from),
+                name(to),
+                rate / 1024.0,
+                SLOW_FOR.as_secs_f64(),
+                call(to)
+            )),
+        }
+    }
+
+    fn ask(&mut self, rank: usize, peer: usize, asked: u64) {
+        self.asks.push(pb::Ask { rank: rank as u32, interval: None, links: vec![peer as u32], asked });
+    }
+
+    /// Whether what is known of the other end is too old: often it is that of a rank that waits, too, and tells by itself.
+    fn wants_news(&self, peer: usize, rank: usize, now: Instant) -> bool {
+        let (Some(there), Some(here)) = (self.ends.get(&(peer, rank)), self.ends.get(&(rank, peer))) else {
+            return true;
+        };
+        let even = there.sent == here.received && here.sent == there.received;
+        now.saturating_duration_since(there.at) >= if even { NEWS_EVEN } else { NEWS }
+    }
+
+    fn judge(&mut self, from: usize, to: usize, now: Instant) {
+        let (Some(here), Some(there)) = (self.ends.get(&(from, to)), self.ends.get(&(to, from)).copied()) else {
+            return;
+        };
+        let Some(suspect) = self.suspects.get_mut(&(from, to)) else {
+            if here.sent > there.received {
+                // As far as both ends know: bytes that were sent long ago may have moved a moment ago.
+                let still = here.quiet.min(LOOK_EVERY * there.looks.min(1 << 16) as u32);
+                let since = now.checked_sub(still).unwrap_or(now);
+                let (sent, received) = (here.sent, there.received);
+                self.suspects.insert((from, to), Suspect { asked: 0, put: now, since, sent, received, looks: None });
+            }
+            return;
+        };
+        if there.received != suspect.received {
+            // It moves, if slowly: what is missing still is late from now on.
+            let (sent, received) = (here.sent, there.received);
+            if sent > received {
+                *suspect = Suspect { asked: 0, put: now, since: now, sent, received, looks: None };
+            } else {
+                self.suspects.remove(&(from, to));
+            }
+        } else if suspect.asked == 0 {
+            if now.saturating_duration_since(suspect.since) >= SETTLED {
+                self.questions += 1;
+                let asked = self.questions;
+                (suspect.asked, suspect.put) = (asked, now);
+                self.ask(to, from, asked);
+            }
+        } else if there.asked >= suspect.asked {
+            match suspect.looks {
+                Some(first) if there.looks >= first.saturating_add(LOOKS) => {
+                    let time = now.saturating_duration_since(suspect.since);
+                    let bytes = suspect.sent - suspect.received;
+                    self.suspects.remove(&(from, to));
+                    self.found.push(Found::Lost { from, to, bytes, time });
+                }
+                Some(first) if there.looks >= first => {}
+                // The first answer; or something came and was counted late.
+                _ => suspect.looks = Some(there.looks),
+            }
+        }
+    }
+
+    /// Whether bytes from a rank come slowly to one that waits for them now.
+    fn pace(&mut self, from: usize, to: usize, queued_ms: u64, now: Instant) {
+        let (Some(here), Some(there)) = (self.ends.get(&(from, to)), self.ends.get(&(to, from))) else { return };
+        let pace = self.paces.entry((from, to)).or_default();
+        let call = self.calls.get(&to).map_or("", String::as_str);
+        if pace.call != call {
+            *pace = Pace { call: call.into(), ..Pace::default() };
+        }
+        let told = pace.sent.get_or_insert((here.sent, now));
+        if now.saturating_duration_since(told.1) < LATE {
+            return;
+        }
+        let late = there.received < told.0;
+        *told = (here.sent, now);
+        if !late {
+            pace.late = None;
+            return;
+        }
+        let (since, received, queued) = *pace.late.get_or_insert((now, there.received, queued_ms));
+        let time = now.saturating_duration_since(since);
+        if time < SLOW_FOR {
+            return;
+        }
+        pace.late = None;
+        let starved = Duration::from_millis(queued_ms.saturating_sub(queued)) > time / 2;
+        let bytes = there.received.saturating_sub(received);
+        let rate = bytes as f64 / time.as_secs_f64();
+        if bytes > 0 && rate < SLOW_RATE && !starved && self.slow.insert((from, to)) {
+            self.found.push(Found::Slow { from, to, rate });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "transit_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+//! What runs on the client's thread: connecting, joining, heartbeats, and listening for the news of a failure.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use oflow_proto::control as pb;
+use oflow_proto::control::control_client::ControlClient as Generated;
+use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status};
+
+use super::client::{Hello, Shared, explain, timed};
+use super::vitals::Told;
+use super::{Failure, FailureKind, LaunchEnv, Token};
+use oflow_base::{Error, Result};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A thousand ranks may join at once on a few cores.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_RETRY: Duration = Duration::from_millis(50);
+/// Ranks that never talk to each other are found to differ after two or three of these.
+const HEARTBEAT: Duration = Duration::from_millis(250);
+/// The launcher counts as lost when nothing of it has been heard for so long.
+const LOST_AFTER: Duration = Duration::from_secs(10);
+
+pub(super) type Stub = Generated<InterceptedService<Channel, WithToken>>;
+
+/// Puts the job token into every call.
+#[derive(Clone)]
+pub(super) struct WithToken(MetadataValue<Ascii>);
+
+impl Interceptor for WithToken {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request.metadata_mut().insert(TOKEN_KEY, self.0.clone());
+        Ok(request)
+    }
+}
+
+/// What the handle needs of a session that has joined.
+pub(super) struct Session {
+    pub(super) world: usize,
+    pub(super) cost_model: Vec<u8>,
+    pub(super) stub: Stub,
+    pub(super) runtime: Handle,
+}
+
+/// The body of the client's thread. Says on `started` how joining went, then works until `stopped` resolves.
+pub(super) fn run(
+    env: &LaunchEnv,
+    hello: Hello,
+    shared: &Shared,
+    started: &mpsc::SyncSender<Result<Session>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build() {
+        Ok(runtime) => runtime,
+        Err(e) => {
+            let _waiting = started.send(Err(Error::comm("cannot start the control runtime").because(e)));
+            return;
+        }
+    };
+    runtime.block_on(async {
+        let stub = match join(env, hello).await {
+            Ok((stub, world, cost_model)) => {
+                let session = Session { world, cost_model, stub: stub.clone(), runtime: Handle::current() };
+                let _waiting = started.send(Ok(session));
+                stub
+            }
+            Err(e) => {
+                let _waiting = started.send(Err(e));
+                return;
+            }
+        };
+        tokio::select! {
+            _ = stopped => {}
+            () = heartbeat(stub.clone(), env.rank as u32, shared) => {}
+            () = watch(stub, env.rank as u32, shared) => {}
+        }
+    });
+    // A call that still waits (another thread's) ends with the runtime instead of holding this thread.
+    runtime.shutdown_background();
+}
+
+async fn join(env: &LaunchEnv, hello: Hello) -> Result<(Stub, usize, Vec<u8>)> {
+    let mut stub = connect(&env.master_addr, env.master_port, &env.token).await?;
+    let request = pb::JoinRequest {
+        rank: env.rank as u32,
+        version: hello.version,
+        registry_hash: hello.registry_hash,
+        program_hash: hello.program_hash,
+    };
+    let reply = stub.join(timed(request, JOIN_TIMEOUT)).await.map_err(|status| explain(&status))?.into_inner();
+    let world = reply.world_size as usize;
+    if world != env.world {
+        return Err(Error::comm(format!(
+            "rank {} was told of a world of {}, but its job has {world} ranks",
+            env.rank, env.world
+        )));
+    }
+    Ok((stub, world, reply.cost_model))
+}
+
+async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
+    // An IPv6 address stands in brackets before a port.
+    let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let endpoint = Endpoint::from_shared(format!("http://{address}"))
+        .map_err(|e| Error::argument(format!("{address:?} is no address of a control service")).because(e))?
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_nodelay(true);
+    let token = MetadataValue::try_from(token.expose())
+        .map_err(|e| Error::argument("the job token is not printable text").because(e))?;
+    let deadline = Instant::now() + CONNECT_TIMEOUT;
+    let channel = loop {
+        match endpoint.connect().await {
+            Ok(channel) => break channel,
+            // The service of a first node may come up after a rank of another.
+            Err(_) if Instant::now() + CONNECT_RETRY < deadline => sleep(CONNECT_RETRY).await,
+            Err(e) => {
+                return Err(Error::comm(format!("cannot connect to the control service at {address}"))
+                    .because(e)
+                    .help("the service lives as long as the oflaunch that started this rank"));
+            }
+        }
+    };
+    Ok(Generated::with_interceptor(channel, WithToken(token))
+        .max_decoding_message_size(MAX_MESSAGE_BYTES)
+        .max_encoding_message_size(MAX_MESSAGE_BYTES))
+}
+
+/// Says four times a second that this rank lives, and at once when something is asked. Returns never; failed beats are the
+/// concern of [`watch`].
+async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
+    let mut beats = interval(HEARTBEAT);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut told, mut asked) = (Told::default(), false);
+    loop {
+        // What the service has asked for it gets at once; what this rank wants it to know goes with its last ops.
+        let urgent = !asked
+            && tokio::select! {
+                _ = beats.tick() => false,
+                () = shared.beat.notified() => true,
+            };
+        let mut beat = shared.vitals.get().map(|v| v.beat(&told, urgent)).unwrap_or_default();
+        beat.rank = rank;
+        let carries = told.with(&beat);
+        match stub.heartbeat(timed(beat, LOST_AFTER)).await {
+            Ok(reply) => {
+                let mut reply = reply.into_inner();
+                shared.clock_offset.store(reply.clock_offset_ns, Ordering::Relaxed);
+                told = carries;
+                asked = told.hear(&mut reply);
+            }
+            // The marks go with the next one.
+            Err(status) => {
+                asked = false;
+                tracing::debug!("heartbeat: {status}");
+            }
+        }
+    }
+}
+
+/// Waits for the news of a failure. Returns never; a service that stays away is itself a failure.
+async fn watch(mut stub: Stub, rank: u32, shared: &Shared) {
+    let mut heard = Instant::now();
+    loop {
+        match listen(&mut stub, rank, &mut heard).await {
+            Ok(failure) => {
+                shared.fail(failure);
+                break;
+            }
+            Err(status) if heard.elapsed() > LOST_AFTER => {
+                let message = format!("the launcher is gone ({})", explain(&status).message());
+                shared.fail(Failure::of_job(FailureKind::NodeLost, message));
+                break;
+            }
+            Err(_) => sleep(HEARTBEAT).await,
+        }
+    }
+    // The heartbeats go on: a rank that winds down is alive.
+    std::future::pending().await
+}
+
+async fn listen(stub: &mut Stub, rank: u32, heard: &mut Instant) -> Result<Failure, Status> {
+    let mut events = stub.watch(pb::WatchRequest { rank }).await?.into_inner();
+    let news = events.message().await;
+    // Up to now the stream was open, so the service was there.
+    *heard = Instant::now();
+    match news? {
+        Some(event) => Ok(Failure::from_wire(event.rank.map(|r| r as usize), event.message, &event.detail)),
+        None => Err(Status::unavailable("the control service closed the connection")),
+    }
+}
