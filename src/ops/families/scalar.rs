@@ -9,7 +9,7 @@ fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
         "f32[3, 5]+; s=2.0",
         "i32[4]; s=3",
         "i32[2, 2]+; s=1.5",
-        "u8[4]+; s=300",
+        "i8[4]+; s=257",
         "bf16[3]+; s=2.0",
     ]))
 }
@@ -24,7 +24,7 @@ fn compare(name: &str, sign: &str) -> Result<OpDef> {
             "i64[4]<5; s=2",
             "i64[4]<5; s=1.5",
             "bool[4]; s=0.5",
-            "u8[5]; s=300",
+            "i8[5]; s=300",
             "bf16[3]; s=0.1",
         ]))
 }
@@ -68,7 +68,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 o.doc("x within bounds.").samples(&[
                     "f32[3, 5]; lo=-0.5, hi=0.5",
                     "i32[4]; lo=-1, hi=2",
-                    "u8[4]; lo=-1, hi=300",
+                    "i8[4]; lo=-1, hi=300",
                     "i32[4]; lo=-0.5, hi=1.5",
                 ])
             }),
