@@ -4,7 +4,7 @@
 //! known ("plans unknown"), then of the same calls again.
 
 use oflow::Result;
-use oflow::boxing::{ChoiceInput, candidates, choose, resolve_attrs};
+use oflow::boxing::{ChoiceInput, choose, resolve_attrs, signatures};
 use oflow::kernels::DType;
 use oflow::ops::{InferCtx, TensorType, find};
 use oflow::placement::{Device, Placement};
@@ -23,6 +23,13 @@ struct Call {
 
 fn f32s(shape: &[usize]) -> TensorType {
     TensorType::new(shape, DType::F32)
+}
+
+/// A tensor of so many dims, whose first size tells it from others.
+fn many_dims(dims: usize, n: usize) -> TensorType {
+    let mut shape = vec![if dims > 8 { 2 } else { 6 }; dims];
+    shape[0] = 16 + n;
+    f32s(&shape)
 }
 
 const TWELVE: [&str; 12] = [
@@ -73,6 +80,26 @@ const CALLS: &[(&str, Call)] = &[
             mesh: &[2, 2, 2],
         },
     ),
+    (
+        "add, 6 dims, [2, 2, 2, 2]",
+        Call {
+            op: "add",
+            inputs: |n| vec![(many_dims(6, n), "[S(0), S(1), P, B]"), (many_dims(6, n), "[B, S(2), S(1), S(0)]")],
+            mesh: &[2, 2, 2, 2],
+        },
+    ),
+    (
+        "relu, 8 dims, [2, 2, 2, 2]",
+        Call { op: "relu", inputs: |n| vec![(many_dims(8, n), "[P, S(0), B, S(1)]")], mesh: &[2, 2, 2, 2] },
+    ),
+    (
+        "add, 20 dims, [2, 2, 2]",
+        Call {
+            op: "add",
+            inputs: |n| vec![(many_dims(20, n), "[S(0), P, S(1)]"), (many_dims(20, n), "[S(2), S(1), P]")],
+            mesh: &[2, 2, 2],
+        },
+    ),
 ];
 
 /// Runs `f` on the call with sizes of number `n`.
@@ -112,10 +139,19 @@ fn median(mut times: Vec<f64>) -> f64 {
 fn main() -> Result<()> {
     println!("{:<44}{:>12}{:>16}{:>16}", "call", "candidates", "plans unknown", "plans known");
     for (name, call) in CALLS {
-        let count = ask(call, 0, |c| candidates(c)?.map(|k| k.map(drop)).collect::<Result<Vec<_>>>())?.0.len();
-        let times = |_| (1..=CALLS_EACH).map(|n| Ok(ask(call, n, choose)?.1)).collect::<Result<Vec<f64>>>();
+        let count = ask(call, 0, |c| Ok(signatures(c)?.count()))?.0;
+        let mut proven = true;
+        let mut times = |_| {
+            let ask = |n| {
+                let (choice, time) = ask(call, n, choose)?;
+                proven &= choice.unproven.is_none();
+                Ok(time)
+            };
+            (1..=CALLS_EACH).map(ask).collect::<Result<Vec<f64>>>()
+        };
         let (cold, warm) = (median(times(())?), median(times(())?));
-        println!("{name:<44}{count:>12}{cold:>13.1} us{warm:>13.1} us");
+        let proven = if proven { "" } else { "  not proven" };
+        println!("{name:<44}{count:>12}{cold:>13.1} us{warm:>13.1} us{proven}");
     }
     Ok(())
 }

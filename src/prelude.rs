@@ -9,7 +9,7 @@ pub use crate::functional::{
 pub use crate::interpreter::autocast;
 pub use crate::ops::Autocast;
 pub use crate::placement::{Device, Placement};
-pub use crate::sbp;
 pub use crate::sbp::{NdSbp, Sbp};
 pub use crate::tensor::Tensor;
+pub use crate::{eval, sbp};
 pub use oflow_kernels::{DType, Scalar};

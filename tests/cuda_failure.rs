@@ -1,10 +1,10 @@
 //! A kernel that fails on the GPU is told with the op and the line that issued it, whichever call of the driver tells of it
 //! first. Each in a process of its own: after such a failure the GPU's context is of no use to anybody.
 
+use oflow::ErrorKind;
 use oflow::kernels::cuda::{Args, Launch, Source};
 use oflow::ops::{Grad, OpDef};
 use oflow::prelude::*;
-use oflow::{CallSite, ErrorKind};
 
 static BROKEN: Source = Source::file(
     "broken",
@@ -73,16 +73,5 @@ fn one_kernel_fails() {
 
 #[track_caller]
 fn broken(x: &Tensor) -> Result<Tensor> {
-    use oflow::interpreter::{Call, dispatch};
-    let call = Call {
-        op: oflow::ops::find("broken")?,
-        inputs: &[Some(x)],
-        attrs: Default::default(),
-        runtime: Default::default(),
-        target: None,
-        given: None,
-        recording: false,
-        site: CallSite::here(),
-    };
-    Ok(dispatch(call)?.swap_remove(0))
+    oflow::interpreter::Call::new(oflow::op!("broken")?, &[Some(x)]).run1()
 }

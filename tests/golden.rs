@@ -5,7 +5,7 @@ mod common;
 
 use common::layout::Value;
 use oflow::boxing::resolve_attrs;
-use oflow::interpreter::{self, Call, Target, dispatch};
+use oflow::interpreter::{self, Call, Target};
 use oflow::ops::{AttrValue, Op, TensorType, find};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, CallSite};
@@ -45,16 +45,7 @@ fn run(op: &'static Op, attrs: &Json, inputs: &[Option<Tensor>]) -> Result<Vec<T
     let (attrs, runtime) = resolve_attrs(op, &given)?;
     let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
     let target = Target::Local(Device::Cpu);
-    let outs = dispatch(Call {
-        op,
-        inputs: &refs,
-        attrs,
-        runtime,
-        target: refs.is_empty().then_some(&target),
-        given: None,
-        recording: false,
-        site: CallSite::here(),
-    })?;
+    let outs = Call::new(op, &refs).attrs(attrs).runtime(runtime).target(refs.is_empty().then_some(&target)).run()?;
     let mutated = inputs.iter().enumerate().filter(|(i, _)| op.sig.mutates(*i));
     let mutated: Vec<Tensor> = mutated.filter_map(|(_, t)| t.clone()).collect();
     Ok(outs.into_iter().chain(mutated).collect())

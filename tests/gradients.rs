@@ -5,8 +5,7 @@ mod common;
 
 use common::check::STATISTICS;
 use common::differences::{Function, float_samples};
-use oflow::CallSite;
-use oflow::interpreter::{Call, dispatch};
+use oflow::interpreter::Call;
 use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
 
@@ -85,17 +84,8 @@ fn a_gradient_through_a_statistic_is_an_error_and_not_left_out() {
         let ins = f.tensors(&f.inputs, true).unwrap();
         let refs: Vec<Option<&Tensor>> = ins.iter().map(|t| t.as_ref()).collect();
         let (attrs, runtime) = f.sample.attributes(op).unwrap();
-        let call = Call {
-            op,
-            inputs: &refs,
-            attrs,
-            runtime,
-            target: None,
-            given: None,
-            recording: false,
-            site: CallSite::here(),
-        };
-        let outs = dispatch(call).unwrap();
+        let call = Call::new(op, &refs).attrs(attrs).runtime(runtime);
+        let outs = call.run().unwrap();
         let e = outs[1].sum(()).unwrap().backward().unwrap_err();
         assert_eq!(e.message(), "output 1 is a statistic kept for backward; it has no gradient", "{name}");
     }

@@ -14,6 +14,7 @@ use std::cell::Cell;
 
 thread_local! {
     static CALLS: Cell<usize> = const { Cell::new(0) };
+    static BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
 struct Counting;
@@ -22,6 +23,7 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
+        BYTES.set(BYTES.get() + layout.size());
         // SAFETY: passed on.
         unsafe { System.alloc(layout) }
     }
@@ -87,10 +89,11 @@ fn warm_boxings(comm: &dyn Communicator) -> usize {
         };
         jobs.push((plan, view(&src), view(&dst)));
     }
+    let memory = Allocator::cpu(AllocatorOptions::default());
     let round = || {
         for (plan, src, dst) in &jobs {
             let tag = Tag { ordinal: 1, hash: 1, op: "to_global", file: "no_malloc.rs", line: 1 };
-            execute(plan, comm, &tag, Some(src), Some(dst)).unwrap();
+            execute(plan, (comm, &memory), &tag, Some(src), Some(dst)).unwrap();
         }
     };
     (0..3).for_each(|_| round());
@@ -132,4 +135,18 @@ fn warm_to_global_touches_no_heap() -> Result<()> {
     })?;
     assert_eq!(calls, [0, 0]);
     Ok(())
+}
+
+#[test]
+fn a_thread_without_a_context_takes_little_memory() {
+    // What all threads share is there already.
+    let add = || ones([2], Device::Cpu)?.add(&ones([2], Device::Cpu)?)?.to_vec::<f32>();
+    add().unwrap();
+    let bytes = std::thread::spawn(move || {
+        let before = BYTES.get();
+        add().unwrap();
+        BYTES.get() - before
+    });
+    let bytes = bytes.join().unwrap();
+    assert!(bytes < 64 << 10, "{bytes} bytes for one addition");
 }

@@ -45,6 +45,97 @@ fn the_line_op_and_direction_of_each_boxing() {
     .unwrap();
 }
 
+/// Plans of the boxings that move bytes since the last time.
+fn moved() -> Vec<String> {
+    let receipts = oflow::take_receipts();
+    receipts.iter().filter(|r| r.plan.bytes_sent() > 0).map(|r| r.plan.steps[0].to_string()).collect()
+}
+
+#[test]
+fn split_classes_reduce_the_maximum_the_sum_and_the_pick_once_each() {
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = from_vec((0..24).map(|i| (i * 7 % 11) as f64).collect(), [4, 6], Device::Cpu)?;
+        let t = distribute(&from_vec(vec![3i64, 0, 5, 1], [4], Device::Cpu)?, (&mesh, sbp![B]))?;
+        let split = distribute(&x, (&mesh, sbp![S(1)]))?;
+        let whole = distribute(&x, (&mesh, sbp![B]))?.cross_entropy(&t)?.item()?;
+        oflow::take_receipts();
+        let loss = split.cross_entropy(&t)?;
+        assert_eq!(
+            moved(),
+            ["all-reduce(max) along axis 0", "all-reduce(sum) along axis 0", "all-reduce(sum) along axis 0"]
+                .map(|s| format!("{s}: [{}] -> [B]", if s.contains("max") { "P(max)" } else { "P(sum)" }))
+        );
+        assert!((loss.item()? - whole).abs() < 1e-12);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn reading_on_one_rank_brings_the_value_to_that_rank_only() {
+    oflow::run_ranks(4, |w| {
+        let me = w.rank();
+        let all = Placement::all(Device::Cpu)?;
+        let plane = all.mesh(&[("dp", 2), ("tp", 2)])?;
+        let part = Placement::new(Device::Cpu, &[2, 0], &[2])?;
+        let values: Vec<f64> = (0..7 * 5).map(f64::from).collect();
+        let local = from_vec(values.clone(), [7, 5], Device::Cpu)?;
+        let bytes = |n: usize| (n * 8) as u64;
+        // Elements that the reader has not: of its row, of the two replicas, as contributions, as whole.
+        for (mesh, sbp, reader, elements) in [
+            (&all, sbp![S(0)], 0, 5 * 5),
+            (&all, sbp![S(0)], 3, 6 * 5),
+            (&plane, sbp![B, S(1)], 1, 7 * 3),
+            (&all, sbp![P], 2, 3 * 35),
+            (&all, sbp![B], 2, 0),
+            // Readers outside the placement.
+            (&part, sbp![S(0)], 1, 35),
+            (&part, sbp![B], 3, 35),
+            (&part, sbp![P], 1, 2 * 35),
+        ] {
+            let x = distribute(&local, (mesh, sbp.clone()))?;
+            oflow::take_receipts();
+            w.barrier()?;
+            let before = w.ctx().comm()?.traffic().bytes_sent;
+            let got = x.to_vec_on::<f64>(reader)?;
+            let sent = w.ctx().comm()?.traffic().bytes_sent - before;
+            assert_eq!(got, (me == reader).then(|| values.clone()), "{sbp} on {mesh}, read on {reader}");
+            let told: u64 = oflow::take_receipts().iter().map(|r| r.plan.bytes_sent()).sum();
+            assert_eq!(told, bytes(elements), "{sbp} on {mesh}, read on {reader}");
+            assert!(sent <= told && (me != reader || sent == 0), "rank {me} sent {sent} of {told}");
+        }
+        let x = distribute(&local, (&all, sbp![S(0)]))?;
+        let error = x.to_vec_on::<f64>(4).unwrap_err();
+        assert!(error.is_logical() && error.to_string().contains("rank 4"), "{error}");
+        // A local tensor is its rank's own.
+        assert_eq!(local.to_vec_on::<f64>(1)?, (me == 1).then_some(values));
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn memory_stats_count_what_boxings_take_between_their_steps() {
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        // Sizes of whole blocks: half a shard is 2 MiB.
+        let x = ones([1 << 10, 1 << 10], (&mesh, sbp![S(1)]))?;
+        let live = || Ok::<_, Error>(oflow::memory_stats(Device::Cpu)?.live);
+        let before = live()?;
+        oflow::take_receipts();
+        let y = x.to_global(sbp![S(0)])?;
+        let extra = oflow::take_receipts()[0].plan.extra_bytes();
+        let stats = oflow::memory_stats(Device::Cpu)?;
+        assert_eq!(extra, 4 << 20, "packed and received apart");
+        assert_eq!(stats.peak, before + (2 << 20) + extra as usize);
+        assert_eq!(stats.live, before + (2 << 20), "nothing of it stays in use");
+        drop((x, y));
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn boxings_that_share_a_collective_share_its_bytes() {
     let told = oflow::run_ranks(3, |world| {

@@ -219,3 +219,119 @@ fn a_global_op_without_a_context_is_an_error() {
     let e = zeros([2], (&mesh, sbp![B])).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Context);
 }
+
+#[test]
+fn a_registered_op_is_given_a_kernel_a_gradient_and_signatures_but_nothing_is_replaced() {
+    use oflow::ops::{KernelDef, KernelPred, Priority, add_gradient, add_kernel, add_signatures};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    // An op of somebody else's crate: no gradient, one kernel, whole tensors only.
+    let twice = |cx: &oflow::ops::KernelCx<'_>| {
+        let x = cx.input(0)?.as_slice::<f64>()?;
+        // SAFETY: the output of this call; nothing else uses it while the kernel runs.
+        let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
+        y.iter_mut().zip(x).for_each(|(y, x)| *y = 2.0 * x);
+        Ok(())
+    };
+    register(OpDef::new("twice(x: float) -> y").unwrap().domain("test").cpu(twice)).unwrap();
+    let run = |x: &Tensor| Ok::<_, oflow::Error>(call("twice", &[x.into()], &[])?.remove(0));
+    let x = from_vec(vec![1.0f64, -3.0], [2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let e = run(&x).unwrap().sum(()).unwrap().backward().unwrap_err();
+    assert!(e.message().contains("no gradient rule"), "{e}");
+
+    add_gradient(
+        "twice",
+        Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let dx = g.call("twice", &[dy], &[])?;
+            g.set(0, dx)
+        }),
+    )
+    .unwrap();
+    run(&x).unwrap().sum(()).unwrap().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_f64_vec().unwrap(), [2.0, 2.0]);
+    let e = add_gradient("twice", Grad::None).unwrap_err();
+    assert!(e.message().contains("is there already"), "{e}");
+    assert!(add_gradient("softmax", Grad::None).is_err());
+
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let counted = move |cx: &oflow::ops::KernelCx<'_>| {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+        twice(cx)
+    };
+    let wide = KernelPred::InputDType(0, DType::F64);
+    // The plan that the calls above have left is not used any more.
+    add_kernel("twice", KernelDef::cpu("twice_f64", counted).when(wide.clone()).priority(Priority::Optimized)).unwrap();
+    assert_eq!(run(&x).unwrap().to_f64_vec().unwrap(), [2.0, -6.0]);
+    assert_eq!(CALLS.load(Ordering::Relaxed), 1);
+    for again in
+        [KernelDef::cpu("twice_f64", twice), KernelDef::cpu("another", twice).when(wide).priority(Priority::Optimized)]
+    {
+        let e = add_kernel("twice", again).unwrap_err();
+        assert!(e.to_string().contains("twice_f64") && e.help_text().is_some(), "{e}");
+    }
+    assert!(add_kernel("twise", KernelDef::cpu("k", twice)).unwrap_err().help_text().unwrap().contains("twice"));
+
+    let layouts = oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let before = run(&ones([4], (&mesh, sbp![S(0)]))?.cast(DType::F64)?)?.sbp()?.clone();
+        Ok(before)
+    });
+    assert_eq!(layouts.unwrap()[0], sbp![B]);
+    add_signatures("twice", |c| {
+        Ok((0..c.shape(0)?.len()).map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(d)])).collect())
+    })
+    .unwrap();
+    let layouts = oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let y = run(&ones([4], (&mesh, sbp![S(0)]))?.cast(DType::F64)?)?;
+        assert_eq!(y.to_f64_vec()?, [2.0; 4]);
+        Ok(y.sbp()?.clone())
+    });
+    assert_eq!(layouts.unwrap()[0], sbp![S(0)]);
+}
+
+/// The whole of what a crate writes to call its own op by the fast path: no name is looked up and nothing allocated per call.
+mod another_crate {
+    use oflow::interpreter::Call;
+    use oflow::{Result, Scalar, Tensor, op};
+
+    /// `by` times x.
+    #[track_caller]
+    pub fn times(x: &Tensor, by: impl Into<Scalar>) -> Result<Tensor> {
+        Call::new(op!("times")?, &[Some(x)]).runtime([by]).run1()
+    }
+
+    /// x becomes `by` times x.
+    #[track_caller]
+    pub fn times_(x: &Tensor, by: impl Into<Scalar>) -> Result<()> {
+        Call::new(op!("times")?, &[Some(x)]).runtime([by]).given(x).run().map(drop)
+    }
+}
+
+#[test]
+fn another_crate_calls_its_own_op_by_the_fast_path() {
+    use another_crate::{times, times_};
+    let x = ones([3], Device::Cpu).unwrap();
+    // Before the op is there the place says so, and knows it as soon as it is.
+    let (e, line) = (times(&x, 2.0).unwrap_err(), line!());
+    assert_eq!(e.kind(), ErrorKind::Registry, "{e} {line}");
+    register(OpDef::elementwise("times(x: float; by: runtime float = 2.0) -> y", "by * x").unwrap().domain("test"))
+        .unwrap();
+    let x = x.requires_grad_(true).unwrap();
+    times(&x, 2.5).unwrap().sum(()).unwrap().backward().unwrap();
+    assert_eq!(x.grad().unwrap().to_vec::<f32>().unwrap(), [2.5; 3]);
+    let y = x.detach().copy().unwrap();
+    times_(&y, 4.0).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [4.0; 3]);
+    let ints = arange(2, Device::Cpu).unwrap();
+    let (e, line) = (times(&ints, 2.0).unwrap_err(), line!());
+    assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
+    assert!(e.to_string().starts_with("times(i64[2])"), "{e}");
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let y = times(&ones([4], (&mesh, sbp![S(0)]))?, 3.0)?;
+        assert_eq!((y.sbp()?.to_string(), y.to_vec::<f32>()?), ("[S(0)]".to_string(), vec![3.0; 4]));
+        Ok(())
+    })
+    .unwrap();
+}

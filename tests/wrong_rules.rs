@@ -3,8 +3,7 @@
 mod common;
 
 use common::{Sample, local_outcome, run_cases, signature_cases, variants};
-use oflow::CallSite;
-use oflow::interpreter::{Call, dispatch};
+use oflow::interpreter::Call;
 use oflow::kernels::{View, cpu};
 use oflow::ops::{AttrValue, DTypeRule, NdSignature, Op, OpDef, SbpRule, ShapeRule, register};
 use oflow::placement::{Device, Placement};
@@ -217,16 +216,7 @@ fn a_choice_that_depends_on_the_rank_is_an_error_and_no_hang() {
             let mesh = Placement::all(Device::Cpu)?;
             let shard = full([4, 4], w.rank() as f32, Device::Cpu)?;
             let x = shard.to_global((&mesh, sbp![P]))?;
-            let y = dispatch(Call {
-                op,
-                inputs: &[Some(&x)],
-                attrs: Default::default(),
-                runtime: Default::default(),
-                target: None,
-                given: None,
-                recording: false,
-                site: CallSite::here(),
-            })?;
+            let y = Call::new(op, &[Some(&x)]).run()?;
             y[0].to_f64_vec()
         })
     };

@@ -1,7 +1,9 @@
 //! Errors as sentences a person can act on: what op, which inputs, which line of the user's program, and the way out.
 
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::panic::Location;
 
 /// Result of everything in oflow that can fail.
@@ -18,11 +20,42 @@ pub struct CallSite {
 }
 
 impl CallSite {
-    /// The place that called the function this is called from (when that one is `#[track_caller]`).
+    /// The place that called the function this is called from (when that one is `#[track_caller]`). Inside a
+    /// [`CallSite::scope`] of this thread it is the scope's.
     #[track_caller]
+    #[inline]
     pub fn here() -> CallSite {
-        let l = Location::caller();
-        CallSite { file: l.file(), line: l.line() }
+        match SCOPE.get() {
+            Some(site) => site,
+            None => {
+                let l = Location::caller();
+                CallSite { file: l.file(), line: l.line() }
+            }
+        }
+    }
+
+    /// Until the guard is dropped, every [`CallSite::here`] on this thread is this place: a function that calls others on
+    /// behalf of a caller (a call by name, a closure) opens a scope, and no line inside it is reported.
+    pub fn scope(self) -> SiteGuard {
+        SiteGuard { saved: SCOPE.replace(Some(self)), _not_send: PhantomData }
+    }
+}
+
+thread_local! {
+    static SCOPE: Cell<Option<CallSite>> = const { Cell::new(None) };
+}
+
+/// Ends a [`CallSite::scope`] when dropped.
+#[must_use = "the scope ends when the guard is dropped"]
+pub struct SiteGuard {
+    saved: Option<CallSite>,
+    // Scopes are per thread: the guard must be dropped where it was made.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Drop for SiteGuard {
+    fn drop(&mut self) {
+        SCOPE.set(self.saved);
     }
 }
 

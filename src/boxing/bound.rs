@@ -11,7 +11,8 @@
 //!   still needs a transfer. So n elements cost n (C − Q + F − 1) transfers, and some rank at least its share of them.
 //!   With F = C, Q = 1 this is the 2 (k − 1) / k n of an all-reduce.
 //!
-//! Every step costs at least the bytes of its busiest rank at the best rate of the model, and some latency.
+//! Every step costs at least the bytes of its busiest rank at the best rate of the model, and some latency. Where only one step
+//! communicates, the first rank has all that it needs directly from the ranks that hold it: one peer for each but itself.
 
 use super::cost::{Algorithm, LinkKind, Model, per_kib};
 use super::step::AxisSet;
@@ -28,6 +29,10 @@ pub(super) struct Need {
     pub(super) communicates: bool,
     /// Whether contributions must be merged.
     pub(super) reduces: bool,
+    /// Ranks, itself counted, that hold what the first rank needs; 2 where that is not known.
+    pub(super) holders: u64,
+    /// Elements of the first rank's destination box, which the last step writes.
+    pub(super) written: u64,
 }
 
 /// Mesh axes of which both ends are tried for corners; the others go with the last of these.
@@ -134,7 +139,17 @@ pub(super) fn need_of(
         let n = shape.iter().fold(1u64, |n, s| n * *s as u64);
         elements = elements.max(n.saturating_mul(merges + holders - 1).div_ceil(ranks));
     }
-    Need { elements, communicates: missing > 0 || merged > 1, reduces: merged > 1 }
+    // The ranks along an axis that becomes partial may each have a part.
+    let shared = (0..dims.len()).any(|a| dims[a] > 1 && to[a].is_partial() && from[a] != to[a]);
+    let first = want.0.iter().zip(&have.0).take(shape.len());
+    let cells: u64 = first.clone().map(|(w, h)| (w.1 - w.0).div_ceil((h.1 - h.0).max(1)) as u64).product();
+    Need {
+        elements,
+        communicates: missing > 0 || merged > 1,
+        reduces: merged > 1,
+        holders: if shared { 2 } else { cells.saturating_mul(merged).max(2) },
+        written: first.map(|(w, _)| (w.1 - w.0) as u64).product(),
+    }
 }
 
 /// Axes on which only coordinate 0 gets something in an exchange: those that become partial.
@@ -146,7 +161,9 @@ pub(super) fn becomes_partial(from: &[Sbp], to: &[Sbp]) -> AxisSet {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Floor {
     local: u64,
+    per_kib_copied: u64,
     start: u64,
+    per_peer: u64,
     per_kib: u64,
     /// Starting an exchange in which nothing is sent.
     pub(super) exchange_local: u64,
@@ -170,7 +187,10 @@ impl Floor {
         let rate = |l, a| model.rate(l, a).per_kib_ps;
         Floor {
             local: model.local_ps.min(model.local_exchange_ps),
+            per_kib_copied: model.per_kib_copied_ps,
             start: least(&start, &Algorithm::ALL),
+            // By hosts a group has fewer peers than members.
+            per_peer: if model.hosts.several() { 0 } else { least(&per_peer, &Algorithm::ALL) },
             per_kib: least(&rate, &Algorithm::ALL),
             exchange_local: model.local_exchange_ps,
             exchange_start: least(&latency, &[Algorithm::Exchange]),
@@ -181,11 +201,24 @@ impl Floor {
 
     /// Of any steps.
     pub(super) fn steps(&self, need: Need, element: u64) -> u64 {
+        self.of(need, element, 0)
+    }
+
+    /// Of any steps of which one alone communicates, or stays on the rank, with so much besides; or of several that do.
+    fn of(&self, need: Need, element: u64, besides: u64) -> u64 {
         if need.communicates {
-            self.start.saturating_add(per_kib(need.elements * element, self.per_kib))
+            let one = self.start.saturating_add((need.holders - 2).saturating_mul(self.per_peer));
+            let least = one.saturating_add(besides).min(self.start.saturating_mul(2));
+            least.saturating_add(per_kib(need.elements * element, self.per_kib))
         } else {
-            self.local
+            let copied = per_kib(need.written.saturating_mul(element), self.per_kib_copied);
+            self.local.saturating_add(copied).min(self.start).saturating_add(besides)
         }
+    }
+
+    /// Of two steps or more.
+    pub(super) fn several_steps(&self, need: Need, element: u64) -> u64 {
+        self.of(need, element, self.local.min(self.start))
     }
 
     /// Of one exchange, given the corners of both: of the source at coordinate 0 of the axes that become partial.

@@ -76,7 +76,7 @@ impl Emit for DryEmit<'_> {
             request: None,
             runtime: &runtime,
         };
-        let chosen = choose(&call)?;
+        let chosen = choose(&call)?.sig;
         let price = forward_price(&call, &chosen)?;
         self.total = self.total.saturating_add(price.forward).saturating_add(price.lowering);
         Ok(outs

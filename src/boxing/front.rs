@@ -96,7 +96,7 @@ impl<'a> Mesh<'a> {
     }
 
     /// A move with the axes of the mesh for those that count.
-    fn named(&self, op: StepOp) -> StepOp {
+    pub(super) fn named(&self, op: StepOp) -> StepOp {
         let name = |axes: AxisSet| self.name(axes);
         match op {
             StepOp::Slice { axes, dim } => StepOp::Slice { axes: name(axes), dim },
@@ -111,7 +111,7 @@ impl<'a> Mesh<'a> {
     }
 
     /// The move between two states that differ on `set`, and its price.
-    fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
+    pub(super) fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
         let op = move_along(&self.dims, before, set, to)?;
         let mut sizes = Sizes::from_slice(self.shape);
         let mut ks = SmallVec::<[usize; 4]>::new();
@@ -206,9 +206,11 @@ impl<'a> Front<'a> {
         (0..self.best.len() as Node).map(|n| self.state(n))
     }
 
-    /// All states found and what they cost.
-    pub(super) fn reached(&self) -> impl Iterator<Item = (State, (u64, u32))> + '_ {
-        self.found.iter().map(|n| (self.state(*n), self.best[*n as usize].cost))
+    /// The states found that may be on a path cheaper than `limit`, and what they cost.
+    pub(super) fn reached(&self, limit: u64) -> impl Iterator<Item = (State, (u64, u32))> + '_ {
+        let may = move |b: &Best| b.cost.0.saturating_add(if b.left == UNKNOWN { 0 } else { b.left }) < limit;
+        let found = self.found.iter().filter(move |n| may(&self.best[**n as usize]));
+        found.map(|n| (self.state(*n), self.best[*n as usize].cost))
     }
 
     /// Finds every state that may be on a path cheaper than `limit`, given what is `left` beyond a state at least. Where

@@ -30,7 +30,7 @@ mod search;
 mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
-pub use choice::{Candidate, ChoiceInput, CostVector, candidates, choose, dual};
+pub use choice::{Candidate, Choice, ChoiceInput, CostVector, Unproven, candidates, choose, dual, price, signatures};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;

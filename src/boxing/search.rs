@@ -3,8 +3,9 @@
 //! **States** are nd-SBPs whose entries are B, the partials present at either end, or a split of any dim. Splits that stand
 //! at neither end are worth their time: they make the all-reduce along two axes a reduce-scatter, a smaller all-reduce and
 //! an all-gather. Partials that stand at neither end are considered only where a dim is smaller than a mesh axis: there
-//! all data may lie on one rank, and changing to another partial costs nothing. Of tensors with so many dims that there
-//! would be more than [`MOST_STATES`] states, only the dims split at either end and the longest one are considered.
+//! all data may lie on one rank, and changing to another partial costs nothing. Dims that are split at neither end and are
+//! divided evenly by the mesh are worth the same; so of many dims only the best are considered: as many as keep the number
+//! of states within [`MOST_STATES`], and one at least.
 //!
 //! **Edges** are the legal moves along one axis or along several with the same SBP, the exchange, which leads from any
 //! state to any other, and towards another mesh the broadcast from a *corner* of it.
@@ -13,8 +14,9 @@
 //! exception is an exchange that reduces: its result may be sent on in a second one, straight to the destination, which
 //! costs less than reducing every copy. Two fronts are explored, moves from the source and moves into the destination, each
 //! bounded by the cheapest path so far and by what is left at least (`bound.rs`), as in A*. Then pairs of both are joined by
-//! an exchange, cheapest bound first, until no bound is below the best path. A test compares with a brute force over all
-//! dims, all partials and any number of exchanges.
+//! an exchange, cheapest bound first, until no bound is below the best path. None of this is done where one step is known
+//! to be best: every path of several costs the lower bound and the start of one more step at least. A test compares with a
+//! brute force over all dims, all partials and any number of exchanges.
 
 use super::bound::{Corners, Floor, becomes_partial, need, need_of, partials};
 use super::cost::Model;
@@ -30,8 +32,8 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// States of one mesh at most.
-const MOST_STATES: usize = 1 << 14;
+/// States of one mesh, unless those with the SBPs of both ends and one dim more are more.
+const MOST_STATES: usize = 1 << 10;
 
 /// Steps with the most extra memory that one of them takes.
 pub(super) struct Found {
@@ -71,19 +73,16 @@ fn candidates(shape: &[usize], src: &Layout, dst: &Layout, dtype: DType) -> Smal
         let sum = (dtype != DType::Bool).then_some(ReduceOp::Sum);
         all.extend(sum.into_iter().chain([ReduceOp::Max, ReduceOp::Min]).map(Sbp::Partial));
     }
-    let ends = all.clone();
-    all.extend((0..shape.len()).map(Sbp::Split));
-    let tidy = |all: &mut SmallVec<[Sbp; 12]>| {
-        all.sort_unstable();
-        all.dedup();
-    };
-    tidy(&mut all);
+    all.sort_unstable();
+    all.dedup();
     let most = src.placement.axes().max(dst.placement.axes()) as u32;
-    if all.len().checked_pow(most).is_none_or(|states| states > MOST_STATES) {
-        all = ends;
-        all.extend((0..shape.len()).max_by_key(|d| (shape[*d], Reverse(*d))).map(Sbp::Split));
-        tidy(&mut all);
-    }
+    let mut spare: SmallVec<[usize; 8]> = (0..shape.len()).filter(|d| !all.contains(&Sbp::Split(*d))).collect();
+    let uneven = |d: usize| [src, dst].iter().any(|l| !shape[d].is_multiple_of(l.placement.len().max(1)));
+    spare.sort_by_key(|d| (uneven(*d), Reverse(shape[*d]), *d));
+    let fits = |count: usize| count.checked_pow(most).is_some_and(|states| states <= MOST_STATES);
+    let kept = (1..=spare.len()).take_while(|n| *n == 1 || fits(all.len() + n)).count();
+    all.extend(spare[..kept].iter().map(|d| Sbp::Split(*d)));
+    all.sort_unstable();
     all
 }
 
@@ -180,6 +179,13 @@ impl<'a> Search<'a> {
         let none = AxisSet::default();
         let corners = |s: &[Sbp], joined| Corners::of(mesh.shape, &mesh.dims, s, none, joined);
         let one = self.to.is_none();
+        if one
+            && mesh.memory.is_none()
+            && let Some(step) = self.one_step(&best)
+            && step.cost_ps <= floor.several_steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element)
+        {
+            return Some(vec![step]);
+        }
         let target = one.then_some(&self.goal);
         let mut forward = Front::new(mesh, candidates, &self.start, target);
         let want = one.then(|| (corners(&self.goal, none), partials(&self.goal)));
@@ -205,12 +211,27 @@ impl<'a> Search<'a> {
         (best.from.is_some()).then(|| self.steps(&best, &forward, &backward))
     }
 
+    /// The cheaper of the move from the source to the destination, if it is one, and of the exchange that is known.
+    fn one_step(&self, known: &Path) -> Option<BoxingStep> {
+        let mesh = &self.from;
+        let set: AxisSet = (0..self.start.len()).filter(|a| self.start[*a] != self.goal[*a]).collect();
+        let first = set.first();
+        let is_move = set.iter().all(|a| (self.start[a], self.goal[a]) == (self.start[first], self.goal[first]));
+        let moved = if is_move { mesh.price(&self.start, set, self.goal[first]) } else { None };
+        let (op, cost_ps) = match moved.filter(|m| m.1 <= known.cost.0) {
+            Some((op, price)) => (mesh.named(op), price),
+            None => (known.exchange?, known.cost.0),
+        };
+        let at = |state: &[Sbp]| Layout::new(&mesh.placement, mesh.sbp(state, &self.dst.sbp));
+        Some(BoxingStep { op, before: at(&self.start), after: at(&self.goal), cost_ps })
+    }
+
     /// Joins pairs of both fronts by exchanges.
     fn joins(&self, best: &mut Path, forward: &Front, backward: &Front, floor: &Floor) {
-        let entries = self.entries(backward);
+        let entries = self.entries(backward, best.cost.0);
         let (mesh, one) = (&self.from, self.to.is_none());
         let mut pairs: Vec<(u64, u32, usize, usize)> = Vec::new();
-        let sources: Vec<(State, (u64, u32))> = forward.reached().collect();
+        let sources: Vec<(State, (u64, u32))> = forward.reached(best.cost.0).collect();
         let mut bounds = ExchangeBounds::new(mesh, floor);
         let wants: Vec<Corners> =
             if one { entries.iter().map(|e| bounds.want(&e.state)).collect() } else { Vec::new() };
@@ -265,7 +286,7 @@ impl<'a> Search<'a> {
         }
         let (mut first, mut second_bounds) = (ExchangeBounds::new(mesh, floor), ExchangeBounds::new(mesh, floor));
         let want_goal = first.want(&self.goal);
-        let sources: Vec<(State, (u64, u32))> = forward.reached().collect();
+        let sources: Vec<(State, (u64, u32))> = forward.reached(best.cost.0).collect();
         let mut triples = Vec::new();
         // Split where the source was reduced, or as the goal has it.
         let sensible = |s: &State| (0..s.len()).all(|a| s[a].split_dim().is_some() || s[a] == self.goal[a]);
@@ -308,11 +329,11 @@ impl<'a> Search<'a> {
     }
 
     /// Where an exchange may lead.
-    fn entries(&self, backward: &Front) -> Vec<Entry> {
+    fn entries(&self, backward: &Front, limit: u64) -> Vec<Entry> {
         let mut entries = Vec::new();
         let corners = if self.to.is_some() { self.corners() } else { SmallVec::new() };
         let mesh = self.dst_mesh();
-        for (state, left) in backward.reached() {
+        for (state, left) in backward.reached(limit) {
             for c in &corners {
                 if mesh.axes.iter().zip(&state).all(|(a, s)| !c.axes.contains(*a) || s.is_broadcast()) {
                     let sbp = corner_sbp(&mesh.sbp(&state, &self.dst.sbp), c.axes, c.placement.axes());

@@ -181,7 +181,7 @@ impl<'a> Live<'a> {
     fn shard(&self, tensor: usize) -> Result<&LocalTensor> {
         self.shards[tensor]
             .as_ref()
-            .ok_or_else(|| Error::placement(format!("{} has no shard on this rank", self.tensors[tensor])))
+            .ok_or_else(|| Error::placement(format!("{:?} has no shard on this rank", self.tensors[tensor])))
     }
 
     fn bytes(&mut self, tensor: usize, part: Range<usize>) -> Result<&[u8]> {

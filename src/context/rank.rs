@@ -82,11 +82,13 @@ impl RankCtx {
         planner: Planner,
         mode: VmMode,
     ) -> Result<Arc<RankCtx>> {
+        let alloc = Allocator::cpu(AllocatorOptions::default());
+        let vm = Vm::new(mode, &alloc, comm.clone())?;
         Ok(Arc::new(RankCtx {
             rank,
             world,
             planner,
-            cpu: DeviceRt { alloc: Allocator::cpu(AllocatorOptions::default()), vm: Vm::new(mode, comm.clone())? },
+            cpu: DeviceRt { alloc, vm },
             comm,
             control,
             test: OnceLock::new(),
@@ -135,9 +137,10 @@ impl RankCtx {
                     return Ok(d);
                 }
                 let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
-                let vm = Vm::new(mode, self.comm.clone())?;
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
-                Ok(self.test.get_or_init(|| DeviceRt { alloc: Allocator::host(Device::Async, options), vm }))
+                let alloc = Allocator::host(Device::Async, options);
+                let vm = Vm::new(mode, &alloc, self.comm.clone())?;
+                Ok(self.test.get_or_init(|| DeviceRt { alloc, vm }))
             }
             Device::Cuda => match self.cuda.get() {
                 Some(d) => Ok(d),
@@ -159,7 +162,7 @@ impl RankCtx {
         let count = probe().check().map_err(not_here)?.len();
         let gpu = Gpu::open(self.local_rank % count)?;
         let alloc = Allocator::cuda(gpu.clone(), AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false });
-        let vm = Vm::cuda(&gpu, &alloc, self.comm.clone())?;
+        let vm = Vm::cuda(&gpu, &alloc, &self.cpu.alloc, self.comm.clone())?;
         Ok(DeviceRt { alloc, vm })
     }
 
@@ -315,7 +318,8 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
 }
 
-/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once.
+/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once. What a boxing takes
+/// between its steps counts while it runs.
 ///
 /// ```
 /// use oflow::prelude::*;

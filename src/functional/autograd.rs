@@ -3,6 +3,7 @@
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
 use crate::tensor::{Edge, Hook, HookFn, LeafSlot, Tensor};
+use std::borrow::Borrow;
 use std::sync::{Arc, Weak};
 
 /// Removes its hook when [`HookHandle::remove`] is called; dropping it leaves the hook in place.
@@ -62,7 +63,7 @@ impl Tensor {
     }
     fn watch(&self, retain: bool) -> Result<Arc<LeafSlot>> {
         match self.edge() {
-            Edge::None => Err(Error::autograd(format!("{self} does not require a gradient"))),
+            Edge::None => Err(Error::autograd(format!("{self:?} does not require a gradient"))),
             Edge::Leaf(s) => Ok(s),
             Edge::Node(n, i) => {
                 let mut w = n.watched.lock().unwrap_or_else(|e| e.into_inner());
@@ -79,7 +80,8 @@ impl Tensor {
     /// Keeps the gradient of a result of an op, for [`Tensor::grad`] after backward.
     #[track_caller]
     pub fn retain_grad(&self) -> Result<()> {
-        self.watch(true).map(drop).map_err(|e| e.at(CallSite::here()))
+        let site = CallSite::here();
+        self.watch(true).map(drop).map_err(|e| e.at(site))
     }
     /// Calls `hook` with this tensor's gradient when it is complete; it may replace it.
     #[track_caller]
@@ -110,6 +112,12 @@ impl Tensor {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 #[track_caller]
-pub fn grad(outputs: &[Tensor], inputs: &[Tensor], options: &BackwardOptions) -> Result<Vec<Option<Tensor>>> {
-    interpreter::grad(outputs, inputs, std::slice::from_ref(&options.gradient), options, CallSite::here())
+pub fn grad<O: Borrow<Tensor>, I: Borrow<Tensor>>(
+    outputs: impl AsRef<[O]>,
+    inputs: impl AsRef<[I]>,
+    options: &BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
+    let outputs: Vec<Tensor> = outputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
+    let inputs: Vec<Tensor> = inputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
+    interpreter::grad(&outputs, &inputs, std::slice::from_ref(&options.gradient), options, CallSite::here())
 }

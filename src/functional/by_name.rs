@@ -4,7 +4,7 @@ use super::sig::{FnSig, ParamKind};
 use super::table::{FnBody, overloads};
 use crate::boxing::resolve_attrs;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{Call, Target, dispatch};
+use crate::interpreter::{Call, Target};
 use crate::ops::{AttrKind, AttrValue, find};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
@@ -42,7 +42,23 @@ impl From<Target> for Arg {
 macro_rules! attr_args {
     ($($t:ty),*) => {$(impl From<$t> for Arg { fn from(x: $t) -> Arg { Arg::Attr(x.into()) } })*};
 }
-attr_args!(i64, i32, f64, bool, &str, DType, Scalar, &[i64], Vec<i64>);
+attr_args!(i64, i32, usize, f64, bool, &str, DType, Scalar, &[i64], &[usize], Vec<i64>);
+
+impl From<Tensor> for Arg {
+    fn from(t: Tensor) -> Arg {
+        Arg::Tensor(t)
+    }
+}
+impl From<&[Tensor]> for Arg {
+    fn from(t: &[Tensor]) -> Arg {
+        Arg::Tensors(t.to_vec())
+    }
+}
+impl From<f32> for Arg {
+    fn from(x: f32) -> Arg {
+        Arg::from(f64::from(x))
+    }
+}
 
 impl Arg {
     fn describe(&self) -> String {
@@ -87,13 +103,21 @@ fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result
     if args.len() > positional {
         return Err(format!("takes {positional} positional arguments, {} given", args.len()));
     }
+    let given_twice = |n: &str| named.iter().filter(|(m, _)| *m == n).count() > 1;
+    if let Some((n, _)) = named.iter().find(|(n, _)| given_twice(n)) {
+        return Err(format!("'{n}' is given twice"));
+    }
     if let Some((n, _)) = named.iter().find(|(n, _)| !sig.params.iter().any(|p| p.name == *n)) {
         return Err(format!("has no parameter '{n}'"));
     }
     let mut bound = vec![];
     for (i, p) in sig.params.iter().enumerate() {
         let by_name = named.iter().find(|(n, _)| *n == p.name).map(|(_, a)| a);
-        let given = if p.keyword_only { by_name } else { args.get(i).or(by_name) };
+        let by_place = args.get(i).filter(|_| !p.keyword_only);
+        if by_place.is_some() && by_name.is_some() {
+            return Err(format!("'{}' is given twice: by its place and by its name", p.name));
+        }
+        let given = by_place.or(by_name);
         let value = match (given, p.kind) {
             (None | Some(Arg::None), _) => match &p.default {
                 Some(d) => Some(Arg::Attr(d.clone())),
@@ -113,7 +137,8 @@ fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result
     Ok(bound)
 }
 
-/// Calls a function of the table, or an op that has no function of its own, by name.
+/// Calls a function of the table, or an op that has no function of its own, by name. Errors, receipts and gradients name
+/// the caller's line, whatever the function calls.
 ///
 /// ```
 /// use oflow::{functional::call, prelude::*};
@@ -128,24 +153,28 @@ fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result
 #[track_caller]
 pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tensor>> {
     let site = CallSite::here();
-    let defs = overloads(name)?;
+    let _scope = site.scope();
+    let defs = overloads(name).map_err(|e| e.at(site))?;
+    let given = || {
+        let names = named.iter().map(|(n, a)| format!("{n}={}", a.describe()));
+        format!("{name}({})", args.iter().map(Arg::describe).chain(names).collect::<Vec<_>>().join(", "))
+    };
     let mut reasons = vec![];
     for def in &defs {
         match bind(&def.sig, args, named) {
             Ok(bound) => {
                 let bound = Bound { args: bound, site };
-                return match &def.body {
+                let outs = match &def.body {
                     FnBody::Op(op) => call_op(op, &def.sig, bound),
                     FnBody::Code(f) => f(&bound),
                 };
+                return outs.map_err(|e| e.in_call(given).at(site));
             }
             Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
         }
     }
-    let given: Vec<String> =
-        args.iter().map(Arg::describe).chain(named.iter().map(|(n, a)| format!("{n}={}", a.describe()))).collect();
     Err(Error::argument("no overload takes these arguments")
-        .in_call(|| format!("{name}({})", given.join(", ")))
+        .in_call(given)
         .at(site)
         .help(format!("there are:\n{}", reasons.join("\n"))))
 }
@@ -166,19 +195,10 @@ fn call_op(name: &str, sig: &FnSig, bound: Bound) -> Result<Vec<Tensor>> {
             _ => {}
         }
     }
-    let (attrs, runtime) = resolve_attrs(op, &attrs).map_err(|e| e.at(bound.site))?;
+    let (attrs, runtime) = resolve_attrs(op, &attrs)?;
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(|t| t.as_ref()).collect();
-    let outs = dispatch(Call {
-        op,
-        inputs: &inputs,
-        attrs,
-        runtime,
-        target: target.as_ref(),
-        given: None,
-        recording: false,
-        site: bound.site,
-    })?;
-    Ok(outs.into_vec())
+    let call = Call::new(op, &inputs).attrs(attrs).runtime(runtime).target(target.as_ref()).at(bound.site);
+    Ok(call.run()?.into_vec())
 }
 
 fn to_kind(v: AttrValue, k: AttrKind) -> AttrValue {

@@ -41,7 +41,8 @@ impl TargetSpec {
     }
 }
 
-/// What can be a target: `Device::Cpu`, `(&placement, sbp![...])`, `Device::Cpu.dtype(..)`, `like.target()`.
+/// What can be a target: `Device::Cpu`, `(&placement, sbp![...])`, `Device::Cpu.dtype(..)`, `like.target()`, or a reference
+/// to one of these.
 pub trait IntoTarget: Sized {
     /// The target.
     fn into_target(self) -> TargetSpec;
@@ -56,9 +57,9 @@ impl IntoTarget for TargetSpec {
         self
     }
 }
-impl IntoTarget for &TargetSpec {
+impl<T: IntoTarget + Clone> IntoTarget for &T {
     fn into_target(self) -> TargetSpec {
-        self.clone()
+        self.clone().into_target()
     }
 }
 impl IntoTarget for Device {

@@ -1,8 +1,7 @@
 //! Reading values. On a global tensor explicit collectives of the world: every rank must call them.
 
-use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::logical_bytes;
+use crate::interpreter::{logical_bytes, logical_bytes_on};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Element, Scalar};
 
@@ -29,17 +28,16 @@ impl Tensor {
         Ok(decode(&logical_bytes(self, site)?))
     }
 
-    /// The logical value on one rank only; the others get none. Still a collective of the world.
+    /// The logical value on one rank only; the others get none, and none of its bytes. Every rank of the world must call it. The
+    /// rank may be outside the tensor's placement. A local tensor's value is given where `rank` is the calling rank.
+    ///
+    /// # Errors
+    /// When `T` is not the tensor's dtype, or the world has no such rank.
     #[track_caller]
     pub fn to_vec_on<T: Element>(&self, rank: usize) -> Result<Option<Vec<T>>> {
         let site = CallSite::here();
         self.check_dtype::<T>(site)?;
-        let bytes = logical_bytes(self, site)?;
-        let here = match self.is_global() {
-            true => current_rank()?.rank() == rank,
-            false => true,
-        };
-        Ok(here.then(|| decode(&bytes)))
+        Ok(logical_bytes_on(self, rank, site)?.map(|bytes| decode(&bytes)))
     }
 
     /// The logical value as f64, whatever the dtype.
@@ -59,7 +57,7 @@ impl Tensor {
     pub fn item(&self) -> Result<f64> {
         let site = CallSite::here();
         if self.numel() != 1 {
-            return Err(Error::shape(format!("item() of {self}, which has {} elements", self.numel()))
+            return Err(Error::shape(format!("item() of {self:?}, which has {} elements", self.numel()))
                 .at(site)
                 .help("reduce it first, or use `to_vec`"));
         }
@@ -88,7 +86,7 @@ impl Tensor {
         if T::DTYPE == self.dtype() {
             return Ok(());
         }
-        Err(Error::dtype(format!("{self} cannot be read as {}", T::DTYPE))
+        Err(Error::dtype(format!("{self:?} cannot be read as {}", T::DTYPE))
             .at(site)
             .help("convert it with `.cast(dtype)`, or use `to_f64_vec`"))
     }

@@ -15,7 +15,7 @@ pub struct LayoutSpec {
     grad_sbp: Option<NdSbp>,
 }
 
-/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`.
+/// What can be a layout: `sbp![...]`, `(&placement, sbp![...])`, either with `.grad_sbp(...)`, or a reference to one.
 pub trait IntoLayout: Sized {
     /// The layout.
     fn into_layout(self) -> LayoutSpec;
@@ -34,9 +34,14 @@ impl IntoLayout for NdSbp {
         LayoutSpec { placement: None, sbp: self, grad_sbp: None }
     }
 }
-impl IntoLayout for &NdSbp {
+impl<L: IntoLayout + Clone> IntoLayout for &L {
     fn into_layout(self) -> LayoutSpec {
         self.clone().into_layout()
+    }
+}
+impl<S: Into<NdSbp>> IntoLayout for (Placement, S) {
+    fn into_layout(self) -> LayoutSpec {
+        (&self.0, self.1).into_layout()
     }
 }
 impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
@@ -187,12 +192,13 @@ impl Tensor {
         interpreter::to_local(self, Some(&grad_sbp.into()), CallSite::here())
     }
 
-    /// A local tensor on another device. (Global tensors move with `to_global((&placement, sbp))`.)
+    /// A local tensor on another device; the tensor itself where it is on that device (as PyTorch's `to`). (Global tensors
+    /// move with `to_global((&placement, sbp))`.)
     #[track_caller]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         let site = CallSite::here();
         let Body::Local(l) = self.body() else {
-            return Err(Error::placement(format!("{self} is not a local tensor"))
+            return Err(Error::placement(format!("{self:?} is not a local tensor"))
                 .at(site)
                 .help("use `to_global((&placement, sbp))`"));
         };

@@ -1,6 +1,6 @@
 //! Elementwise methods.
 
-use super::invoke1;
+use super::{invoke1, op};
 use crate::error::{CallSite, Result};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
@@ -25,19 +25,13 @@ macro_rules! operand {
 }
 operand!(f32, f64, i32, i64, bool, Scalar);
 
-macro_rules! op_named {
-    ($name:expr) => {{
-        static OP: super::OpRef = super::OpRef::new($name);
-        OP.get()
-    }};
-}
 macro_rules! unary_methods {
     ($($(#[$m:meta])* $name:ident;)*) => {
         impl Tensor {$(
             $(#[$m])*
             #[track_caller]
             pub fn $name(&self) -> Result<Tensor> {
-                invoke1(op_named!(stringify!($name)), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+                invoke1(op!(stringify!($name)), &[Some(self)], smallvec![], smallvec![], CallSite::here())
             }
         )*}
     };
@@ -130,10 +124,10 @@ macro_rules! binary_methods {
                 let site = CallSite::here();
                 match other.into() {
                     Operand::Tensor(t) => {
-                        invoke1(op_named!(stringify!($name)), &[Some(self), Some(t)], smallvec![], smallvec![], site)
+                        invoke1(op!(stringify!($name)), &[Some(self), Some(t)], smallvec![], smallvec![], site)
                     }
                     Operand::Scalar(s) => invoke1(
-                        op_named!(concat!(stringify!($name), "_scalar")), &[Some(self)], smallvec![], smallvec![s], site,
+                        op!(concat!(stringify!($name), "_scalar")), &[Some(self)], smallvec![], smallvec![s], site,
                     ),
                 }
             }
@@ -191,7 +185,7 @@ macro_rules! logical_methods {
             #[track_caller]
             pub fn $name(&self, other: &Tensor) -> Result<Tensor> {
                 invoke1(
-                    op_named!(stringify!($name)), &[Some(self), Some(other)], smallvec![], smallvec![], CallSite::here(),
+                    op!(stringify!($name)), &[Some(self), Some(other)], smallvec![], smallvec![], CallSite::here(),
                 )
             }
         )*}
@@ -208,7 +202,7 @@ logical_methods! {
 }
 
 impl Tensor {
-    /// Another element type. The gradient is cast back.
+    /// Another element type; the tensor itself where it has that type (as PyTorch's `to`). The gradient is cast back.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
         self.cast_at(dtype, CallSite::here())
@@ -217,54 +211,54 @@ impl Tensor {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        invoke1(op_named!("cast"), &[Some(self)], smallvec![dtype.into()], smallvec![], site)
+        invoke1(op!("cast"), &[Some(self)], smallvec![dtype.into()], smallvec![], site)
     }
     /// `s - x`.
     #[track_caller]
     pub fn rsub(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("rsub_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
+        invoke1(op!("rsub_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
     }
     /// `s / x`.
     #[track_caller]
     pub fn rdiv(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("rdiv_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
+        invoke1(op!("rdiv_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
     }
     /// `s` to the power x.
     #[track_caller]
     pub fn rpow(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("rpow_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
+        invoke1(op!("rpow_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
     }
     /// x within bounds.
     #[track_caller]
     pub fn clamp(&self, lo: impl Into<Scalar>, hi: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("clamp"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], site)
+        invoke1(op!("clamp"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], site)
     }
     /// x, or alpha x where x is negative.
     #[track_caller]
     pub fn leaky_relu(&self, alpha: f64) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("leaky_relu"), &[Some(self)], smallvec![], smallvec![alpha.into()], site)
+        invoke1(op!("leaky_relu"), &[Some(self)], smallvec![], smallvec![alpha.into()], site)
     }
     /// x, or alpha (eˣ - 1) where x is negative.
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("elu"), &[Some(self)], smallvec![], smallvec![alpha.into()], site)
+        invoke1(op!("elu"), &[Some(self)], smallvec![], smallvec![alpha.into()], site)
     }
     /// log(1 + eˣ), linear above 20.
     #[track_caller]
     pub fn softplus(&self) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("softplus"), &[Some(self)], smallvec![], smallvec![1.0.into(), 20.0.into()], site)
+        invoke1(op!("softplus"), &[Some(self)], smallvec![], smallvec![1.0.into(), 20.0.into()], site)
     }
     /// `value` where the mask is true, else x.
     #[track_caller]
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op_named!("masked_fill"), &[Some(self), Some(mask)], smallvec![], smallvec![value.into()], site)
+        invoke1(op!("masked_fill"), &[Some(self), Some(mask)], smallvec![], smallvec![value.into()], site)
     }
 }

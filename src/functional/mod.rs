@@ -8,10 +8,12 @@ mod by_name;
 mod create;
 mod data;
 mod inplace;
+mod ints;
 mod layout;
 mod methods;
 mod nn;
 mod operators;
+mod pytorch;
 mod reduce;
 mod shape;
 mod sig;
@@ -23,51 +25,22 @@ pub use create::{
     IntoTarget, TargetSpec, arange, bernoulli, empty, from_vec, full, full_like, ones, ones_like, rand, randint, randn,
     range, scalar_tensor, zeros, zeros_like,
 };
+pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use methods::Operand;
 pub use nn::{AttentionOptions, CrossEntropyOptions};
-pub use reduce::DimList;
+pub use operators::{Held, RightSide, Term};
 pub use shape::{cat, stack, where_};
 pub use sig::{FnParam, FnSig, ParamKind};
 pub use table::{FnBody, FnCode, FnDef, functions, register_function};
 
 use crate::error::{CallSite, Result};
-use crate::interpreter::{Call, Outputs, Target, dispatch};
-use crate::ops::{Attrs, Op, RuntimeAttrs, find};
+use crate::interpreter::{Call, Outputs, Target};
+pub(crate) use crate::op;
+use crate::ops::{Attrs, Op, RuntimeAttrs};
 use crate::tensor::Tensor;
-use std::sync::OnceLock;
 
-/// An op of the registry, looked up once per place of use.
-pub(crate) struct OpRef {
-    name: &'static str,
-    op: OnceLock<&'static Op>,
-}
-
-impl OpRef {
-    pub(crate) const fn new(name: &'static str) -> OpRef {
-        OpRef { name, op: OnceLock::new() }
-    }
-    pub(crate) fn get(&self) -> Result<&'static Op> {
-        match self.op.get() {
-            Some(op) => Ok(op),
-            None => {
-                let op = find(self.name)?;
-                Ok(self.op.get_or_init(|| op))
-            }
-        }
-    }
-}
-
-/// The op of that name, looked up once.
-macro_rules! op {
-    ($name:literal) => {{
-        static OP: $crate::functional::OpRef = $crate::functional::OpRef::new($name);
-        OP.get()
-    }};
-}
-pub(crate) use op;
-
-/// Calls an op on tensors that are all given.
+/// Calls an op on tensors.
 pub(crate) fn invoke(
     op: Result<&'static Op>,
     inputs: &[Option<&Tensor>],
@@ -75,7 +48,7 @@ pub(crate) fn invoke(
     runtime: RuntimeAttrs,
     site: CallSite,
 ) -> Result<Outputs> {
-    dispatch(Call { op: op?, inputs, attrs, runtime, target: None, given: None, recording: false, site })
+    Call::new(op?, inputs).attrs(attrs).runtime(runtime).at(site).run()
 }
 
 /// The same, for ops of one output.
@@ -86,8 +59,7 @@ pub(crate) fn invoke1(
     runtime: RuntimeAttrs,
     site: CallSite,
 ) -> Result<Tensor> {
-    let mut outs = invoke(op, inputs, attrs, runtime, site)?;
-    Ok(outs.swap_remove(0))
+    Call::new(op?, inputs).attrs(attrs).runtime(runtime).at(site).run1()
 }
 
 /// Calls a source op.
@@ -98,7 +70,5 @@ pub(crate) fn create(
     target: &Target,
     site: CallSite,
 ) -> Result<Tensor> {
-    let call = Call { op: op?, inputs: &[], attrs, runtime, target: Some(target), given: None, recording: false, site };
-    let mut outs = dispatch(call)?;
-    Ok(outs.swap_remove(0))
+    Call::new(op?, &[]).attrs(attrs).runtime(runtime).target(target).at(site).run1()
 }

@@ -1,7 +1,7 @@
 //! Products and the functions of neural nets.
 
 use super::{invoke, invoke1, op};
-use crate::context::{current, inner_calls};
+use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
@@ -193,7 +193,7 @@ impl Tensor {
         Ok(invoke(op!("attention"), &[Some(self), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
     }
     /// Zeroes elements with probability p and scales the others by 1 / (1 - p). The mask does not depend on placement or
-    /// SBP.
+    /// SBP. The result is a new tensor, with p = 0 too; [`nn::Dropout`](crate::nn::Dropout) passes its input on then.
     ///
     /// # Errors
     /// When p is not a probability.
@@ -202,11 +202,6 @@ impl Tensor {
         let site = CallSite::here();
         if !(0.0..=1.0).contains(&p) {
             return Err(Error::argument(format!("{p} is not a probability")).at(site));
-        }
-        if p == 0.0 {
-            // The ordinal is drawn all the same: later numbers must not depend on a rate being zero.
-            current().draw(self.is_global());
-            return Ok(self.clone());
         }
         let runtime = smallvec![p.into(), 0i64.into(), (-1i64).into()];
         invoke1(op!("dropout"), &[Some(self)], smallvec![], runtime, site)

@@ -1,80 +1,188 @@
 //! `+ - * /` and unary `-` on tensors and numbers. They return `Result<Tensor>`: `(&a + &b)?`.
+//!
+//! The right side may be a tensor, a number (f32, f64, i32, i64) or the `Result` of another operator. The left side may be a
+//! tensor, an f64, an i64, or, where the right side is a tensor, a `Result`. One type of each kind of number is what lets an
+//! unsuffixed literal stand on the left; `f64::from(s) * &x` or `&x * s` serves an f32. Rust allows no impl of `Result + Result`
+//! and of `Result + number` outside the standard library: [`eval!`](crate::eval) takes any expression.
 
-use crate::error::Result;
+use super::Operand;
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
+/// The value of a right side.
+pub enum Held<'a> {
+    /// A borrowed tensor.
+    Borrowed(&'a Tensor),
+    /// An owned tensor.
+    Owned(Tensor),
+    /// A number.
+    Number(Scalar),
+}
+
+impl Held<'_> {
+    fn operand(&self) -> Operand<'_> {
+        match self {
+            Held::Borrowed(t) => Operand::Tensor(t),
+            Held::Owned(t) => Operand::Tensor(t),
+            Held::Number(s) => Operand::Scalar(*s),
+        }
+    }
+}
+
+/// What can be the right side of an operator: a tensor, a number, or the result of another operator.
+pub trait RightSide {
+    /// Its value.
+    ///
+    /// # Errors
+    /// Of a result: its error.
+    fn held<'a>(self) -> Result<Held<'a>>
+    where
+        Self: 'a;
+}
+
+impl RightSide for &Tensor {
+    #[inline]
+    fn held<'a>(self) -> Result<Held<'a>>
+    where
+        Self: 'a,
+    {
+        Ok(Held::Borrowed(self))
+    }
+}
+impl RightSide for Tensor {
+    #[inline]
+    fn held<'a>(self) -> Result<Held<'a>> {
+        Ok(Held::Owned(self))
+    }
+}
+impl RightSide for Result<Tensor> {
+    #[inline]
+    fn held<'a>(self) -> Result<Held<'a>> {
+        self.map(Held::Owned)
+    }
+}
+
+/// A value of an expression in [`eval!`](crate::eval): a tensor, a number, or the first error.
+pub enum Term {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A number.
+    Number(Scalar),
+    /// The expression's first error.
+    Failed(Error),
+}
+
+impl Term {
+    /// The tensor that an expression gives.
+    ///
+    /// # Errors
+    /// The first error inside; also when the expression has numbers only.
+    pub fn tensor(self) -> Result<Tensor> {
+        match self {
+            Term::Tensor(t) => Ok(t),
+            Term::Failed(e) => Err(e),
+            Term::Number(s) => Err(Error::argument(format!("the expression gives the number {s}, not a tensor"))),
+        }
+    }
+}
+
+impl From<&Tensor> for Term {
+    fn from(t: &Tensor) -> Term {
+        Term::Tensor(t.clone())
+    }
+}
+impl From<Tensor> for Term {
+    fn from(t: Tensor) -> Term {
+        Term::Tensor(t)
+    }
+}
+impl From<Result<Tensor>> for Term {
+    fn from(t: Result<Tensor>) -> Term {
+        t.map_or_else(Term::Failed, Term::Tensor)
+    }
+}
+
+macro_rules! numbers {
+    ($($t:ty)*) => {$(
+        impl RightSide for $t {
+            #[inline]
+            fn held<'a>(self) -> Result<Held<'a>> { Ok(Held::Number(self.into())) }
+        }
+        impl From<$t> for Term {
+            fn from(x: $t) -> Term { Term::Number(x.into()) }
+        }
+    )*};
+}
+numbers!(f32 f64 i32 i64);
+
+/// `trait function sign, (number on the left of a tensor), (two whole numbers)`.
 macro_rules! binary {
-    ($($trait:ident $f:ident;)*) => {$(
-        impl $trait<&Tensor> for &Tensor {
+    ($($trait:ident $f:ident $sign:tt, $left:expr, $whole:expr;)*) => {$(
+        impl<R: RightSide> $trait<R> for &Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
-            fn $f(self, other: &Tensor) -> Result<Tensor> { Tensor::$f(self, other) }
+            #[inline]
+            fn $f(self, other: R) -> Result<Tensor> { Tensor::$f(self, other.held()?.operand()) }
         }
-        impl $trait<Tensor> for &Tensor {
+        impl<R: RightSide> $trait<R> for Tensor {
             type Output = Result<Tensor>;
             #[track_caller]
-            fn $f(self, other: Tensor) -> Result<Tensor> { Tensor::$f(self, &other) }
+            #[inline]
+            fn $f(self, other: R) -> Result<Tensor> { Tensor::$f(&self, other.held()?.operand()) }
         }
-        impl $trait<&Tensor> for Tensor {
+        impl $trait<&Tensor> for Result<Tensor> {
             type Output = Result<Tensor>;
             #[track_caller]
-            fn $f(self, other: &Tensor) -> Result<Tensor> { Tensor::$f(&self, other) }
+            fn $f(self, other: &Tensor) -> Result<Tensor> { Tensor::$f(&self?, other) }
         }
-        impl $trait<Tensor> for Tensor {
+        impl $trait<Tensor> for Result<Tensor> {
             type Output = Result<Tensor>;
             #[track_caller]
-            fn $f(self, other: Tensor) -> Result<Tensor> { Tensor::$f(&self, &other) }
+            fn $f(self, other: Tensor) -> Result<Tensor> { Tensor::$f(&self?, &other) }
         }
-        binary!(@scalar $trait $f f32 f64 i32 i64);
+        binary!(@left $trait $f $left, f64 i64);
+        impl $trait for Term {
+            type Output = Term;
+            #[track_caller]
+            fn $f(self, other: Term) -> Term {
+                match (self, other) {
+                    (Term::Failed(e), _) | (_, Term::Failed(e)) => Term::Failed(e),
+                    (Term::Tensor(a), Term::Tensor(b)) => Tensor::$f(&a, &b).into(),
+                    (Term::Tensor(a), Term::Number(b)) => Tensor::$f(&a, b).into(),
+                    (Term::Number(a), Term::Tensor(b)) => $left(&b, a).into(),
+                    (Term::Number(Scalar::Int(a)), Term::Number(Scalar::Int(b))) => Term::Number($whole(a, b)),
+                    (Term::Number(a), Term::Number(b)) => Term::from(a.to_f64() $sign b.to_f64()),
+                }
+            }
+        }
     )*};
-    (@scalar $trait:ident $f:ident $($t:ty)*) => {$(
-        impl $trait<$t> for &Tensor {
+    (@left $trait:ident $f:ident $left:expr, $($t:ty)*) => {$(
+        impl $trait<&Tensor> for $t {
             type Output = Result<Tensor>;
             #[track_caller]
-            fn $f(self, other: $t) -> Result<Tensor> { Tensor::$f(self, Scalar::from(other)) }
+            fn $f(self, x: &Tensor) -> Result<Tensor> { $left(x, Scalar::from(self)) }
         }
-        impl $trait<$t> for Tensor {
+        impl $trait<Tensor> for $t {
             type Output = Result<Tensor>;
             #[track_caller]
-            fn $f(self, other: $t) -> Result<Tensor> { Tensor::$f(&self, Scalar::from(other)) }
+            fn $f(self, x: Tensor) -> Result<Tensor> { $left(&x, Scalar::from(self)) }
         }
     )*};
+}
+
+/// The whole number where it is one of 64 bits, else the float.
+fn whole(exact: Option<i64>, float: f64) -> Scalar {
+    exact.map_or(Scalar::Float(float), Scalar::Int)
 }
 
 binary! {
-    Add add;
-    Sub sub;
-    Mul mul;
-    Div div;
+    Add add +, Tensor::add, |a: i64, b: i64| whole(a.checked_add(b), a as f64 + b as f64);
+    Sub sub -, Tensor::rsub, |a: i64, b: i64| whole(a.checked_sub(b), a as f64 - b as f64);
+    Mul mul *, Tensor::mul, |a: i64, b: i64| whole(a.checked_mul(b), a as f64 * b as f64);
+    Div div /, Tensor::rdiv, |a: i64, b: i64| Scalar::Float(a as f64 / b as f64);
 }
-
-macro_rules! from_the_left {
-    ($($t:ty)*) => {$(
-        impl Add<&Tensor> for $t {
-            type Output = Result<Tensor>;
-            #[track_caller]
-            fn add(self, x: &Tensor) -> Result<Tensor> { Tensor::add(x, Scalar::from(self)) }
-        }
-        impl Mul<&Tensor> for $t {
-            type Output = Result<Tensor>;
-            #[track_caller]
-            fn mul(self, x: &Tensor) -> Result<Tensor> { Tensor::mul(x, Scalar::from(self)) }
-        }
-        impl Sub<&Tensor> for $t {
-            type Output = Result<Tensor>;
-            #[track_caller]
-            fn sub(self, x: &Tensor) -> Result<Tensor> { x.rsub(self) }
-        }
-        impl Div<&Tensor> for $t {
-            type Output = Result<Tensor>;
-            #[track_caller]
-            fn div(self, x: &Tensor) -> Result<Tensor> { x.rdiv(self) }
-        }
-    )*};
-}
-from_the_left!(f32 f64 i32 i64);
 
 impl Neg for &Tensor {
     type Output = Result<Tensor>;
@@ -82,4 +190,76 @@ impl Neg for &Tensor {
     fn neg(self) -> Result<Tensor> {
         Tensor::neg(self)
     }
+}
+impl Neg for Tensor {
+    type Output = Result<Tensor>;
+    #[track_caller]
+    fn neg(self) -> Result<Tensor> {
+        Tensor::neg(&self)
+    }
+}
+impl Neg for Term {
+    type Output = Term;
+    #[track_caller]
+    fn neg(self) -> Term {
+        match self {
+            Term::Tensor(t) => Tensor::neg(&t).into(),
+            Term::Number(Scalar::Int(i)) => Term::Number(whole(i.checked_neg(), -(i as f64))),
+            Term::Number(s) => Term::from(-s.to_f64()),
+            failed => failed,
+        }
+    }
+}
+
+/// Evaluates an arithmetic expression over tensors, numbers and `Result<Tensor>`, with the usual precedence, and gives a
+/// `Result<Tensor>`: one `?` for all of it. A division of two whole numbers gives a float. Errors name the line of the macro.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let (x, y) = (arange(3, Device::Cpu)?, full([3], 2, Device::Cpu)?);
+/// let z = oflow::eval!(2 * (&x + 1) * &y - x.square() * x.neg())?;
+/// assert_eq!(z.to_vec::<i64>()?, [4, 9, 20]);
+/// let norm = oflow::eval!(&x * &x + &y * &y)?.cast(DType::F64)?.sqrt()?;
+/// assert_eq!(norm.to_vec::<f64>()?[0], 2.0);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[macro_export]
+macro_rules! eval {
+    // @term [expression so far] [tokens of the operand at hand] tokens to come. An operator ends an operand; at the start of one
+    // a minus is a sign, and a group that an operator or the end follows is an expression of its own.
+    (@term [$($done:tt)*] [] - $($rest:tt)+) => { $crate::eval!(@term [$($done)* -] [] $($rest)+) };
+    (@term [$($done:tt)*] [] ($($group:tt)+)) => { $($done)* $crate::eval!(@term [] [] $($group)+) };
+    (@term [$($done:tt)*] [] ($($group:tt)+) + $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::eval!(@term [] [] $($group)+) +] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [] ($($group:tt)+) - $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::eval!(@term [] [] $($group)+) -] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [] ($($group:tt)+) * $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::eval!(@term [] [] $($group)+) *] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [] ($($group:tt)+) / $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::eval!(@term [] [] $($group)+) /] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [] & * $($rest:tt)+) => { $crate::eval!(@term [$($done)*] [& *] $($rest)+) };
+    (@term [$($done:tt)*] [$($operand:tt)+] + $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::functional::Term::from($($operand)+) +] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [$($operand:tt)+] - $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::functional::Term::from($($operand)+) -] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [$($operand:tt)+] * $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::functional::Term::from($($operand)+) *] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [$($operand:tt)+] / $($rest:tt)+) => {
+        $crate::eval!(@term [$($done)* $crate::functional::Term::from($($operand)+) /] [] $($rest)+)
+    };
+    (@term [$($done:tt)*] [$($operand:tt)+] . $name:ident ($($args:tt)*) $($rest:tt)*) => {
+        $crate::eval!(@term [$($done)*] [$($operand)+ . $name ($($args)*)] $($rest)*)
+    };
+    (@term [$($done:tt)*] [$($operand:tt)*] $t:tt $($rest:tt)*) => {
+        $crate::eval!(@term [$($done)*] [$($operand)* $t] $($rest)*)
+    };
+    (@term [$($done:tt)*] [$($operand:tt)+]) => { $($done)* $crate::functional::Term::from($($operand)+) };
+    ($($expression:tt)+) => { ($crate::eval!(@term [] [] $($expression)+)).tensor() };
 }

@@ -1,60 +1,27 @@
-//! Reductions.
+//! Reductions. Dims are an [`IntList`]: one, several, or `()` for all; negative ones count from the end.
 
-use super::{invoke1, op};
+use super::{IntList, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Result};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
-use smallvec::{SmallVec, smallvec};
-
-/// Dims of a reduction: `()` for all, one, or several; negative ones count from the end.
-pub trait DimList {
-    /// As a list; empty means all.
-    fn dims(self) -> SmallVec<[i64; 6]>;
-}
-impl DimList for () {
-    fn dims(self) -> SmallVec<[i64; 6]> {
-        smallvec![]
-    }
-}
-impl DimList for i64 {
-    fn dims(self) -> SmallVec<[i64; 6]> {
-        smallvec![self]
-    }
-}
-impl DimList for i32 {
-    fn dims(self) -> SmallVec<[i64; 6]> {
-        smallvec![self as i64]
-    }
-}
-impl DimList for &[i64] {
-    fn dims(self) -> SmallVec<[i64; 6]> {
-        self.into()
-    }
-}
-impl<const N: usize> DimList for [i64; N] {
-    fn dims(self) -> SmallVec<[i64; 6]> {
-        SmallVec::from_slice(&self)
-    }
-}
+use smallvec::smallvec;
 
 macro_rules! reductions {
     ($($(#[$m:meta])* $name:ident $keep:ident;)*) => {
         impl Tensor {$(
             $(#[$m])*
             #[track_caller]
-            pub fn $name(&self, dims: impl DimList) -> Result<Tensor> {
-                let attrs = smallvec![AttrValue::Ints(dims.dims()), false.into()];
-                static OP: super::OpRef = super::OpRef::new(stringify!($name));
-                invoke1(OP.get(), &[Some(self)], attrs, smallvec![], CallSite::here())
+            pub fn $name(&self, dims: impl IntList) -> Result<Tensor> {
+                let attrs = smallvec![AttrValue::Ints(dims.ints()), false.into()];
+                invoke1(op!(stringify!($name)), &[Some(self)], attrs, smallvec![], CallSite::here())
             }
             /// The same with the reduced dims kept as size 1.
             #[track_caller]
-            pub fn $keep(&self, dims: impl DimList) -> Result<Tensor> {
-                let attrs = smallvec![AttrValue::Ints(dims.dims()), true.into()];
-                static OP: super::OpRef = super::OpRef::new(stringify!($name));
-                invoke1(OP.get(), &[Some(self)], attrs, smallvec![], CallSite::here())
+            pub fn $keep(&self, dims: impl IntList) -> Result<Tensor> {
+                let attrs = smallvec![AttrValue::Ints(dims.ints()), true.into()];
+                invoke1(op!(stringify!($name)), &[Some(self)], attrs, smallvec![], CallSite::here())
             }
         )*}
     };
@@ -80,8 +47,8 @@ reductions! {
 impl Tensor {
     /// Variance over dims, divided by n (biased).
     #[track_caller]
-    pub fn var(&self, dims: impl DimList) -> Result<Tensor> {
-        let (dims, site) = (dims.dims(), CallSite::here());
+    pub fn var(&self, dims: impl IntList) -> Result<Tensor> {
+        let (dims, site) = (dims.ints(), CallSite::here());
         let mean = |x: &Tensor, keepdim: bool| {
             let attrs = smallvec![AttrValue::Ints(dims.clone()), keepdim.into()];
             invoke1(op!("mean"), &[Some(x)], attrs, smallvec![], site)

@@ -1,11 +1,12 @@
 //! Methods that move or rename elements.
 
-use super::{invoke1, op};
+use super::{IntList, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, normalize_dim};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
+use std::borrow::Borrow;
 
 /// Resolves one `-1` of a shape from the number of elements.
 fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
@@ -23,9 +24,9 @@ fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
 impl Tensor {
     /// The same elements in row-major order under another shape; one size may be -1.
     #[track_caller]
-    pub fn reshape(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+    pub fn reshape(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        let shape = resolve(shape.as_ref(), self.numel(), site)?;
+        let shape = resolve(&shape.ints(), self.numel(), site)?;
         self.reshape_at(&shape, site)
     }
     pub(crate) fn reshape_at(&self, shape: &[usize], site: CallSite) -> Result<Tensor> {
@@ -35,7 +36,8 @@ impl Tensor {
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let (a, b) = (normalize_dim(start, self.ndim())?, normalize_dim(end, self.ndim())?);
+        let at = |d: i64| normalize_dim(d, self.ndim()).map_err(|e| e.at(site));
+        let (a, b) = (at(start)?, at(end)?);
         let s = self.shape();
         if s.is_empty() {
             return self.reshape_at(&[1], site);
@@ -47,9 +49,9 @@ impl Tensor {
     }
     /// Dims in another order.
     #[track_caller]
-    pub fn permute(&self, dims: impl AsRef<[i64]>) -> Result<Tensor> {
+    pub fn permute(&self, dims: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::from(dims.as_ref())], smallvec![], site)
+        invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], site)
     }
     /// Two dims exchanged.
     #[track_caller]
@@ -70,9 +72,9 @@ impl Tensor {
     }
     /// Repeats dims of size 1 to a shape; -1 keeps a size.
     #[track_caller]
-    pub fn expand(&self, shape: impl AsRef<[i64]>) -> Result<Tensor> {
+    pub fn expand(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        let shape = shape.as_ref();
+        let shape = shape.ints();
         let lead = shape.len().saturating_sub(self.ndim());
         let full: SmallVec<[i64; 6]> = shape
             .iter()
@@ -125,7 +127,8 @@ impl Tensor {
     /// The element `index` of a dim, without that dim.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
-        let d = normalize_dim(dim, self.ndim())?;
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
         let n = self.shape().get(d).copied().unwrap_or(0) as i64;
         let i = if index < 0 { index + n } else { index };
         let inner = inner_calls();
@@ -138,6 +141,7 @@ impl Tensor {
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
         let site = CallSite::here();
         let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let _scope = site.scope();
         let n = self.shape().get(d).copied().unwrap_or(0);
         if size == 0 {
             return Err(Error::argument("a part must have at least one element").at(site));
@@ -147,7 +151,8 @@ impl Tensor {
     /// `parts` nearly equal parts along a dim, as PyTorch's chunk.
     #[track_caller]
     pub fn chunk(&self, parts: usize, dim: i64) -> Result<Vec<Tensor>> {
-        let d = normalize_dim(dim, self.ndim())?;
+        let site = CallSite::here();
+        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
         let n = self.shape().get(d).copied().unwrap_or(0);
         self.split(n.div_ceil(parts.max(1)).max(1), dim)
     }
@@ -163,23 +168,34 @@ impl Tensor {
     }
 }
 
-/// Tensors one after another along a dim.
+/// Tensors one after another along a dim: an array, slice or vector of tensors or of references to them.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let parts = arange(6, Device::Cpu)?.split(4, 0)?;
+/// assert_eq!(cat(&parts, 0)?.shape(), [6]);
+/// assert_eq!(cat([&parts[1], &parts[0]], 0)?.to_vec::<i64>()?, [4, 5, 0, 1, 2, 3]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
 #[track_caller]
-pub fn cat(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
-    let ins: SmallVec<[Option<&Tensor>; 4]> = tensors.iter().map(|t| Some(*t)).collect();
+pub fn cat<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tensor> {
+    let ins: SmallVec<[Option<&Tensor>; 4]> = tensors.as_ref().iter().map(|t| Some(t.borrow())).collect();
     invoke1(op!("concat"), &ins, smallvec![dim.into()], smallvec![], CallSite::here())
 }
 
-/// Tensors of one shape along a new dim.
+/// Tensors of one shape along a new dim; lists as for [`cat`].
 #[track_caller]
-pub fn stack(tensors: &[&Tensor], dim: i64) -> Result<Tensor> {
+pub fn stack<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tensor> {
     let site = CallSite::here();
-    let Some(first) = tensors.first() else {
+    // The closure's own lines are not reported.
+    let _scope = site.scope();
+    let tensors = tensors.as_ref();
+    let Some(first) = tensors.first().map(|t| t.borrow()) else {
         return Err(Error::argument("no tensor to stack").at(site));
     };
     let d = normalize_dim(dim, first.ndim() + 1).map_err(|e| e.at(site))?;
     let inner = inner_calls();
-    let rows: Vec<Tensor> = tensors.iter().map(|t| t.unsqueeze(d as i64)).collect::<Result<_>>()?;
+    let rows: Vec<Tensor> = tensors.iter().map(|t| t.borrow().unsqueeze(d as i64)).collect::<Result<_>>()?;
     drop(inner);
     let ins: SmallVec<[Option<&Tensor>; 4]> = rows.iter().map(Some).collect();
     invoke1(op!("concat"), &ins, smallvec![d.into()], smallvec![], site)

@@ -1,6 +1,7 @@
 //! The table of functions: signature text, overloads in order, and what runs. Docs, call by name and later Python read it.
 
 use super::by_name::Bound;
+use super::pytorch;
 use super::sig::{FnParam, FnSig, ParamKind};
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue};
@@ -95,7 +96,7 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
 });
 
 fn given(b: &Bound, i: usize) -> Result<&Tensor> {
-    b.tensor(i).ok_or_else(|| Error::argument(format!("argument {i} must be a tensor")).at(b.site))
+    b.tensor(i).ok_or_else(|| Error::argument(format!("argument {i} must be a tensor")))
 }
 
 fn ints(b: &Bound, i: usize) -> Vec<i64> {
@@ -167,9 +168,12 @@ pub(super) fn overloads(name: &str) -> Result<Vec<FnDef>> {
         let ops = ops::all();
         let names = t.defs.iter().map(|d| d.sig.name.as_str()).chain(ops.iter().map(|o| o.name()));
         let e = Error::registry(format!("there is no function named '{name}'"));
-        match ops::nearest(name, names) {
-            Some(n) => e.help(format!("did you mean '{n}'?")),
-            None => e.help("`oflow ops` lists the ops"),
+        match pytorch::instead(name) {
+            Some(other) => e.help(other),
+            None => match ops::nearest(name, names) {
+                Some(n) => e.help(format!("did you mean '{n}'?")),
+                None => e.help("`oflow ops` lists the ops"),
+            },
         }
     })
 }

@@ -10,10 +10,11 @@
 //! long, are forgotten when the outermost scope ends, so that no low-precision copy of the weights outlives it.
 
 use super::call::Call;
-use super::dispatch::{Outputs, dispatch, issue};
+use super::dispatch::{Outputs, issue};
 use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_autocast};
 use crate::error::{CallSite, Result};
-use crate::ops::{Autocast, CastPolicy, find};
+use crate::op;
+use crate::ops::{Autocast, CastPolicy};
 use crate::tensor::{Edge, Tensor};
 use oflow_kernels::DType;
 use smallvec::{SmallVec, smallvec};
@@ -117,8 +118,7 @@ pub(super) fn issue_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
         });
     }
     let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(|t| t.as_ref()).collect();
-    let Call { op, inputs: _, attrs, runtime, target, given, recording, site } = call;
-    issue(Call { op, inputs: &refs, attrs, runtime, target, given, recording, site })
+    issue(Call { inputs: &refs, ..call })
 }
 
 /// A cast, remembered on the handle where it is to low precision and part of the graph. (Other tensors of no gradient are
@@ -138,17 +138,7 @@ fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     }
     // A layout that is asked of the call is not asked of its inputs' casts.
     let _inner = inner_calls();
-    let out = dispatch(Call {
-        op: find("cast")?,
-        inputs: &[Some(t)],
-        attrs: smallvec![dtype.into()],
-        runtime: smallvec![],
-        target: None,
-        given: None,
-        recording: false,
-        site,
-    })?
-    .swap_remove(0);
+    let out = Call::new(op!("cast")?, &[Some(t)]).attrs(smallvec![dtype.into()]).at(site).run1()?;
     if !remembered {
         return Ok(out);
     }

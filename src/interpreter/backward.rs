@@ -9,7 +9,8 @@ use super::policy::Cause;
 use super::receipts::BackwardScope;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, Attrs, find};
+use crate::op;
+use crate::ops::{AttrValue, Attrs};
 use crate::sbp::ReduceOp;
 use crate::tensor::{Edge, LeafSlot, Node, Tensor};
 use oflow_kernels::{DType, Scalar};
@@ -65,7 +66,7 @@ pub fn grad(
 ) -> Result<Vec<Option<Tensor>>> {
     let edges: Vec<Edge> = inputs.iter().map(|t| t.edge()).collect();
     if let Some(i) = edges.iter().position(|e| !e.is_some()) {
-        return Err(Error::autograd(format!("{} does not require a gradient", inputs[i]))
+        return Err(Error::autograd(format!("{:?} does not require a gradient", inputs[i]))
             .at(site)
             .help("call `requires_grad_(true)` on it before it is used"));
     }
@@ -95,17 +96,19 @@ fn run(
     e.count(outputs);
     for (i, out) in outputs.iter().enumerate() {
         if !out.requires_grad() {
-            return Err(Error::autograd(format!("{out} does not depend on a tensor that requires a gradient")).at(site));
+            return Err(
+                Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site)
+            );
         }
         let g = match gradients.get(i).cloned().flatten() {
             Some(g) if g.shape() == out.shape() => g,
             Some(g) => {
-                return Err(Error::autograd(format!("the gradient is {g}, the output {out}")).at(site));
+                return Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site));
             }
             None if out.numel() == 1 => ones_like(out, site)?,
             None => {
                 return Err(Error::autograd(format!(
-                    "backward of {out}, which is not a single number, needs its gradient"
+                    "backward of {out:?}, which is not a single number, needs its gradient"
                 ))
                 .at(site)
                 .help("reduce it (`sum`, `mean`) or give `BackwardOptions { gradient: Some(..), .. }`"));
@@ -129,17 +132,8 @@ fn ones_like(t: &Tensor, site: CallSite) -> Result<Tensor> {
         None => super::Target::Local(t.device()),
     };
     let attrs: Attrs = smallvec![AttrValue::from(t.shape()), AttrValue::DType(t.dtype())];
-    let out = super::dispatch(super::Call {
-        op: find("full")?,
-        inputs: &[],
-        attrs,
-        runtime: smallvec![Scalar::Float(1.0)],
-        target: Some(&target),
-        given: None,
-        recording: false,
-        site,
-    })?;
-    Ok(out[0].clone())
+    let one = smallvec![Scalar::Float(1.0)];
+    super::Call::new(op!("full")?, &[]).attrs(attrs).runtime(one).target(&target).at(site).run1()
 }
 
 impl Engine<'_> {

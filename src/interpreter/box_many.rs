@@ -72,7 +72,7 @@ pub(super) fn layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Vec
     for (i, b) in all.iter().enumerate() {
         let call = || format!("box_many: tensor {i}, {} to {} on {}", b.tensor.short(), b.sbp, b.placement);
         let boxing: Result<InputBoxing> = (|| {
-            let local = || Error::sbp(format!("{} is not a global tensor", b.tensor));
+            let local = || Error::sbp(format!("{:?} is not a global tensor", b.tensor));
             let g = b.tensor.global().ok_or_else(|| local().help("`to_global` or `distribute` makes one of it"))?;
             if let Some(s) = &b.grad_sbp {
                 check_grad_sbp(&g.ty, &g.placement, s)?;

@@ -1,10 +1,12 @@
 //! One call on its way: op, inputs, attributes, where it stands in the user's program.
 
+use super::dispatch::{Outputs, dispatch};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{Attrs, Op, RuntimeAttrs};
+use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
+use oflow_kernels::Scalar;
 
 /// Where a source op puts its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,7 +17,15 @@ pub enum Target {
     Global(Placement, NdSbp),
 }
 
-/// A call.
+/// A call. [`Call::new`] makes one; [`Call::run`] runs it. Nothing of it lies on the heap.
+///
+/// ```
+/// use oflow::{interpreter::Call, op, prelude::*};
+/// let (a, b) = (ones([2, 3], Device::Cpu)?, ones([3], Device::Cpu)?);
+/// let y = Call::new(op!("add")?, &[Some(&a), Some(&b)]).run1()?;
+/// assert_eq!(y.to_vec::<f32>()?, [2.0; 6]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
 pub struct Call<'a> {
     /// The op.
     pub op: &'static Op,
@@ -29,10 +39,32 @@ pub struct Call<'a> {
     pub target: Option<&'a Target>,
     /// Output 0 is written into this tensor.
     pub given: Option<&'a Tensor>,
-    /// Whether the call is recorded for backward.
-    pub recording: bool,
+    /// Whether the call is recorded for backward; dispatch decides it.
+    pub(super) recording: bool,
     /// The user's line.
     pub site: CallSite,
+}
+
+/// What can be the values of a call's attributes: the list itself, or an array of what converts (`.runtime([0.5])`).
+pub trait IntoValues<L> {
+    /// The list.
+    fn into_values(self) -> L;
+}
+impl<L> IntoValues<L> for L {
+    #[inline]
+    fn into_values(self) -> L {
+        self
+    }
+}
+impl<T: Into<AttrValue>, const N: usize> IntoValues<Attrs> for [T; N] {
+    fn into_values(self) -> Attrs {
+        self.into_iter().map(Into::into).collect()
+    }
+}
+impl<T: Into<Scalar>, const N: usize> IntoValues<RuntimeAttrs> for [T; N] {
+    fn into_values(self) -> RuntimeAttrs {
+        self.into_iter().map(Into::into).collect()
+    }
 }
 
 /// Which interpreter takes the call.
@@ -41,6 +73,81 @@ pub enum Mode {
     Local(Device),
     /// All inputs global on one placement.
     Global(Placement),
+}
+
+impl<'a> Call<'a> {
+    /// A call of `op` on `inputs` (one per declared input, `None` for an optional one that is left out), without attributes,
+    /// at the caller's line.
+    #[track_caller]
+    #[inline]
+    pub fn new(op: &'static Op, inputs: &'a [Option<&'a Tensor>]) -> Call<'a> {
+        Call {
+            op,
+            inputs,
+            attrs: Attrs::new(),
+            runtime: RuntimeAttrs::new(),
+            target: None,
+            given: None,
+            recording: false,
+            site: CallSite::here(),
+        }
+    }
+    /// With the plan attributes, all of them, in declared order.
+    #[must_use]
+    #[inline]
+    pub fn attrs(mut self, attrs: impl IntoValues<Attrs>) -> Call<'a> {
+        self.attrs = attrs.into_values();
+        self
+    }
+    /// With the runtime attributes, all of them, in declared order.
+    #[must_use]
+    #[inline]
+    pub fn runtime(mut self, runtime: impl IntoValues<RuntimeAttrs>) -> Call<'a> {
+        self.runtime = runtime.into_values();
+        self
+    }
+    /// With the place of a source op's result.
+    #[must_use]
+    #[inline]
+    pub fn target(mut self, target: impl Into<Option<&'a Target>>) -> Call<'a> {
+        self.target = target.into();
+        self
+    }
+    /// In place: output 0 is written into this tensor, which is one of the inputs.
+    #[must_use]
+    #[inline]
+    pub fn given(mut self, given: impl Into<Option<&'a Tensor>>) -> Call<'a> {
+        self.given = given.into();
+        self
+    }
+    /// At another line than the one that made the call.
+    #[must_use]
+    #[inline]
+    pub fn at(mut self, site: CallSite) -> Call<'a> {
+        self.site = site;
+        self
+    }
+    /// Runs the call and returns its outputs.
+    ///
+    /// # Errors
+    /// What the op and the layouts refuse; the error names the call and its line.
+    #[inline]
+    pub fn run(self) -> Result<Outputs> {
+        dispatch(self)
+    }
+    /// Runs the call and returns its first output.
+    ///
+    /// # Errors
+    /// As [`Call::run`]; also when the op has no output.
+    #[inline]
+    pub fn run1(self) -> Result<Tensor> {
+        let (op, site) = (self.op, self.site);
+        let mut outs = dispatch(self)?;
+        if outs.is_empty() {
+            return Err(Error::argument(format!("op '{}' has no output", op.name())).at(site));
+        }
+        Ok(outs.swap_remove(0))
+    }
 }
 
 impl Call<'_> {
@@ -61,7 +168,7 @@ impl Call<'_> {
                 (Some((Mode::Local(a), _)), Mode::Local(b)) if a == b => {}
                 (Some((Mode::Global(a), _)), Mode::Global(b)) if a == b => {}
                 (Some((Mode::Local(_), first)), Mode::Local(_)) => {
-                    return Err(Error::placement(format!("inputs are on different devices: {first} and {t}"))
+                    return Err(Error::placement(format!("inputs are on different devices: {first:?} and {t:?}"))
                         .help("move one with `to_device`"));
                 }
                 (Some((Mode::Global(a), first)), Mode::Global(b)) => {
@@ -81,7 +188,7 @@ impl Call<'_> {
                     )));
                 }
                 (Some((_, first)), _) => {
-                    return Err(Error::placement(format!("local and global inputs are mixed: {first} and {t}")).help(
+                    return Err(Error::placement(format!("local and global inputs are mixed: {first:?} and {t:?}")).help(
                         "make the local one global with `distribute` (every rank has the logical value) or `to_global` (every rank has its shard)",
                     ));
                 }

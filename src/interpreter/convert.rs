@@ -24,7 +24,7 @@ pub(crate) fn to_layout(
     site: CallSite,
 ) -> Result<Tensor> {
     let ctx = current_rank()?;
-    let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
+    let g = t.global().ok_or_else(|| Error::sbp(format!("{t:?} is not a global tensor")))?;
     let b = boxing_to(&ctx, g, placement, sbp)?;
     policy::check(cause, &b.plan).map_err(|e| e.at(site))?;
     let tag = ctx.next_op(cause.op(), layout_key(g, placement, sbp), site);
@@ -56,7 +56,7 @@ pub fn box_global(
 ) -> Result<Tensor> {
     let call = || format!("to_global({}, {sbp}) on {placement}", t.short());
     let out = (|| {
-        let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is not a global tensor")))?;
+        let g = t.global().ok_or_else(|| Error::sbp(format!("{t:?} is not a global tensor")))?;
         if let Some(s) = grad_sbp {
             check_grad_sbp(&g.ty, &g.placement, s)?;
         }
@@ -201,7 +201,7 @@ fn shard_to_global_inner(
     site: CallSite,
 ) -> Result<Tensor> {
     let Body::Local(local) = t.body() else {
-        return Err(Error::argument(format!("{t} is not a local tensor")));
+        return Err(Error::argument(format!("{t:?} is not a local tensor")));
     };
     ctx.quiesce()?;
     let world = ctx.world();
@@ -330,9 +330,8 @@ pub fn distribute(t: &Tensor, placement: &Placement, sbp: &NdSbp, site: CallSite
 
 fn distribute_inner(ctx: &RankCtx, t: &Tensor, placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
     let Body::Local(local) = t.body() else {
-        return Err(
-            Error::argument(format!("{t} is global already")).help("`to_global` changes the layout of a global tensor")
-        );
+        return Err(Error::argument(format!("{t:?} is global already"))
+            .help("`to_global` changes the layout of a global tensor"));
     };
     check_layout(local.dims(), local.dtype(), placement, sbp)?;
     check_device("value", local, placement)?;
@@ -369,13 +368,13 @@ fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
 
 /// `to_local()`: this rank's shard as a local tensor; its gradient becomes the gradient's shard (B → P unless stated).
 pub fn to_local(t: &Tensor, grad_sbp: Option<&NdSbp>, site: CallSite) -> Result<Tensor> {
-    let g = t.global().ok_or_else(|| Error::sbp(format!("{t} is a local tensor already")).at(site))?.clone();
+    let g = t.global().ok_or_else(|| Error::sbp(format!("{t:?} is a local tensor already")).at(site))?.clone();
     if let Some(stated) = grad_sbp {
         check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)
             .map_err(|e| e.in_call(|| format!("to_local({}) on {}", t.short(), g.placement)).at(site))?;
     }
     let Some(data) = t.data()? else {
-        return Err(Error::placement(format!("this rank is outside the placement of {t}; it has no shard")).at(site));
+        return Err(Error::placement(format!("this rank is outside the placement of {t:?}; it has no shard")).at(site));
     };
     let out = Tensor::from_local(data);
     if grad_enabled() && t.requires_grad() {

@@ -1,14 +1,14 @@
 //! Copies that the interpreter itself needs.
 
 use super::call::Call;
-use super::dispatch::dispatch;
 use crate::error::{CallSite, Result};
-use crate::ops::{KernelDef, find};
+use crate::op;
+use crate::ops::KernelDef;
 use crate::placement::Device;
 use crate::tensor::Tensor;
 use crate::vm::KernelPlan;
 use oflow_kernels::{cpu, cuda};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// The plan that copies (and converts) one view into another on a device, whatever their strides.
@@ -19,7 +19,7 @@ pub(super) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
     if let Some(p) = known.get() {
         return Ok(p.clone());
     }
-    let op = find("copy")?;
+    let op = op!("copy")?;
     let k = match device {
         Device::Cuda => {
             KernelDef::cuda("copy_cuda", |cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(0)?, cx.output(0))?))
@@ -41,15 +41,5 @@ pub(super) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
 
 /// Writes the value of `from` into `to`, in place.
 pub(super) fn assign(to: &Tensor, from: &Tensor, site: CallSite) -> Result<()> {
-    dispatch(Call {
-        op: find("assign")?,
-        inputs: &[Some(to), Some(from)],
-        attrs: smallvec![],
-        runtime: smallvec![],
-        target: None,
-        given: None,
-        recording: false,
-        site,
-    })?;
-    Ok(())
+    Call::new(op!("assign")?, &[Some(to), Some(from)]).at(site).run().map(drop)
 }

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::convert::to_layout;
-use super::dispatch::{Outputs, dispatch};
+use super::dispatch::Outputs;
 use super::policy::Cause;
 use crate::boxing::resolve_attrs;
 use crate::error::{CallSite, Result};
@@ -37,7 +37,7 @@ impl EagerEmit {
     pub fn run(&self, op: &str, inputs: &[Option<&Tensor>], attrs: &[(&str, AttrValue)]) -> Result<Outputs> {
         let op = find(op)?;
         let (attrs, runtime) = resolve_attrs(op, attrs)?;
-        dispatch(Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, site: self.site })
+        Call::new(op, inputs).attrs(attrs).runtime(runtime).at(self.site).run()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::cache::{DispatchPlan, InputBoxing};
 use super::call::{Call, Target};
-use crate::boxing::{ChoiceInput, Layout, choose};
+use crate::boxing::{Choice, ChoiceInput, Layout, choose};
 use crate::context::{AskedSbp, RankCtx};
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
@@ -191,8 +191,8 @@ fn chosen(
     placement: &Placement,
     request: Option<&NdSbp>,
 ) -> Result<NdSignature> {
-    let sig = choice(call, infer, outs, placement, request, choose)?;
-    tracing::trace!(op = call.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, "choice");
+    let Choice { sig, unproven } = choice(call, infer, outs, placement, request, choose)?;
+    tracing::trace!(op = call.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, ?unproven, "choice");
     Ok(sig)
 }
 

@@ -122,6 +122,9 @@ fn way_out(call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> Strin
     format!("make {layouts} where it is created, or call {} {once} once, outside the scope", boxed.join(" and "))
 }
 
+/// Candidates that are priced for a piece of advice; a call may have many thousands.
+const PRICED: usize = 1024;
+
 /// Other layouts of as few inputs as possible, of equally few those of the call that is cheapest from then on. None if
 /// every candidate communicates.
 fn cheapest_change(c: &ChoiceInput<'_>) -> Result<Option<Vec<(usize, NdSbp)>>> {
@@ -131,7 +134,7 @@ fn cheapest_change(c: &ChoiceInput<'_>) -> Result<Option<Vec<(usize, NdSbp)>>> {
         Ok(from != to && boxing_plan(&t.shape, t.dtype, &at(from), &at(to))?.bytes_sent() > 0)
     };
     let mut best = None;
-    for candidate in candidates(c)? {
+    for candidate in candidates(c)?.take(PRICED) {
         let candidate = candidate?;
         if candidate.cost.lowering > 0 {
             continue;
@@ -165,7 +168,7 @@ fn boxes_nothing(c: &ChoiceInput<'_>, changes: &[(usize, NdSbp)]) -> Result<bool
     for (i, to) in changes {
         sbps[*i] = Some(to.clone());
     }
-    let chosen = choose(&ChoiceInput { sbps: &sbps, ..*c })?;
+    let chosen = choose(&ChoiceInput { sbps: &sbps, ..*c })?.sig;
     let at = |n: &NdSbp| Layout::new(c.placement, n.clone());
     for ((have, want), t) in sbps.iter().zip(&chosen.inputs).zip(c.infer.inputs) {
         let (Some(have), Some(t)) = (have, t) else { continue };

@@ -7,6 +7,7 @@ use super::receipts::collective;
 use crate::comm::Group;
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};
+use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, LocalTensor, Tensor};
 
@@ -16,6 +17,29 @@ pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
     let mut bytes = vec![0; l.ty.ty.len() * l.dtype().size()];
     ctx.device(l.ty.device)?.vm.read(&l.storage, l.offset * l.dtype().size(), &mut bytes)?;
     Ok(bytes)
+}
+
+/// The bytes of the logical value on one rank; nothing on the others. For a global tensor a collective: boxing to a placement of
+/// that rank alone, which may be outside the tensor's. A local tensor is its own rank's: nothing is moved.
+///
+/// # Errors
+/// When the world has no such rank.
+pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Option<Vec<u8>>> {
+    let Body::Global(g, _) = t.body() else {
+        let here = current_rank().map_or(true, |ctx| ctx.rank() == rank);
+        return if here { logical_bytes(t, site).map(Some) } else { Ok(None) };
+    };
+    let ctx = current_rank()?;
+    if rank >= ctx.world() {
+        let call = || format!("to_vec_on({}, {rank})", t.short());
+        return Err(Error::argument(format!("there is no rank {rank} in a world of {} ranks", ctx.world()))
+            .help(format!("ranks are numbered from 0 to {}", ctx.world() - 1))
+            .in_call(call)
+            .at(site));
+    }
+    let one = Placement::new(g.placement.device(), &[rank], &[1])?;
+    let b = to_layout(Cause::Asked("to_vec_on"), t, &one, &NdSbp::broadcast(1), site)?;
+    b.data()?.map(|l| local_bytes(&ctx, &l)).transpose()
 }
 
 /// The bytes of the logical value on every rank of the world. For a global tensor a collective of the world: boxing to B,

@@ -49,7 +49,7 @@ impl SelfAttention {
     fn apart(&self, x: &Tensor) -> Result<[i64; 4]> {
         match x.shape() {
             [b, t, _] => Ok([*b as i64, *t as i64, self.heads as i64, -1]),
-            _ => Err(Error::shape(format!("self-attention takes [B, T, width], not {x}"))),
+            _ => Err(Error::shape(format!("self-attention takes [B, T, width], not {x:?}"))),
         }
     }
 }

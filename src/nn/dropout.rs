@@ -1,6 +1,7 @@
 //! Dropout as a module: it knows whether it trains.
 
 use super::module::{Module, Part};
+use crate::context::current;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
@@ -20,10 +21,18 @@ impl Dropout {
     pub fn training(&self) -> bool {
         self.training
     }
-    /// Drops, or passes on.
+    /// Drops; in evaluation and with p = 0 it returns `x` itself, as PyTorch's module does.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        if self.training { x.dropout(self.p) } else { Ok(x.clone()) }
+        if !self.training {
+            return Ok(x.clone());
+        }
+        if self.p == 0.0 {
+            // The ordinal is drawn all the same: later numbers must not depend on a rate being zero.
+            current().draw(x.is_global());
+            return Ok(x.clone());
+        }
+        x.dropout(self.p)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a module is: a walk over its parameters in a fixed order, with dotted names.
 
 use super::sharding;
-use crate::error::Result;
+use crate::error::{CallSite, Result};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
@@ -63,17 +63,23 @@ pub trait Module: Part {
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(|t| t.numel()).sum()
     }
-    /// Replaces each parameter by what `f` makes of it. A tensor that stands in two places stays one tensor.
+    /// Replaces each parameter by what `f` makes of it. A tensor that stands in two places stays one tensor. An optimizer
+    /// of the old tensors refuses its next step: make optimizers afterwards.
     ///
     /// # Errors
     /// The first error of `f`.
+    #[track_caller]
     fn map_parameters(&mut self, f: &mut dyn FnMut(&str, &Tensor) -> Result<Tensor>) -> Result<()> {
+        let site = CallSite::here();
         let mut done: Vec<(Tensor, Tensor)> = vec![];
         self.visit_mut("", &mut |name, t| {
             let new = match done.iter().find(|(old, _)| old.same(t)) {
                 Some((_, new)) => new.clone(),
                 None => {
                     let new = f(name, t)?;
+                    if !new.same(t) {
+                        t.replaced_at(site);
+                    }
                     done.push((t.clone(), new.clone()));
                     new
                 }
@@ -96,7 +102,7 @@ pub trait Module: Part {
     where
         Self: Sized,
     {
-        sharding::to_global(self, placement, rules, crate::error::CallSite::here())
+        sharding::to_global(self, placement, rules, CallSite::here())
     }
     /// Drops all gradients.
     fn zero_grad(&self) {

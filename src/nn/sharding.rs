@@ -45,6 +45,7 @@ pub(super) fn to_global(
     rules: &[(&str, NdSbp)],
     site: CallSite,
 ) -> Result<()> {
+    let _scope = site.scope();
     let names: Vec<String> = module.named_parameters().into_iter().map(|(n, _)| n).collect();
     if let Some((pattern, _)) = rules.iter().find(|(p, _)| !names.iter().any(|n| glob(p, n))) {
         return Err(Error::argument(format!("the sharding rule '{pattern}' matches no parameter"))
@@ -57,7 +58,7 @@ pub(super) fn to_global(
             None => NdSbp::broadcast(placement.axes()),
         };
         check_layout(t.shape(), t.dtype(), placement, &sbp).map_err(|e| {
-            Error::sbp(format!("parameter '{name}', {t}, cannot be laid out as {sbp}: {}", e.message())).at(site)
+            Error::sbp(format!("parameter '{name}', {t:?}, cannot be laid out as {sbp}: {}", e.message())).at(site)
         })?;
         // A local parameter is whole on every rank, so it enters as B and is cut afterwards.
         let whole = match t.is_global() {

@@ -8,7 +8,7 @@ use super::kernel::{KernelDef, KernelState};
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
-use crate::sbp::{FactorRule, NdSbp, Signature, elementwise_signatures};
+use crate::sbp::{FactorRule, NdSbp, Sbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::{Expr, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, ShardBox, Strides};
 use smallvec::SmallVec;
@@ -164,6 +164,8 @@ pub struct OpDef {
     pub derivatives: Vec<(usize, Expr)>,
     /// 1-d signatures (all-B is always added, last).
     pub sbp: SbpRule,
+    /// Signatures that were added to the registered op.
+    pub(super) sbp_added: Vec<SbpFn>,
     /// More nd-signatures than the product of 1-d ones.
     pub nd_extra: Option<NdSbpFn>,
     /// Replaces everything.
@@ -206,6 +208,7 @@ impl OpDef {
             expr: None,
             derivatives: vec![],
             sbp: SbpRule::default(),
+            sbp_added: vec![],
             nd_extra: None,
             nd_infer: None,
             nd_valid: None,
@@ -482,7 +485,10 @@ impl OpDef {
         Ok(())
     }
 
-    /// The 1-d signatures for these logical inputs and outputs, in declared order, all-B last.
+    /// The 1-d signatures for these logical inputs and outputs, in declared order, all-B first.
+    ///
+    /// # Errors
+    /// When a row of the declaration splits a dim that a tensor of the call does not have.
     pub fn signatures_1d(&self, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<Vec<Signature>> {
         let mut found = match &self.sbp {
             SbpRule::AllB => vec![],
@@ -497,11 +503,16 @@ impl OpDef {
             SbpRule::Factors(text) => {
                 let ins: Vec<&[usize]> = ctx.present().map(|t| t.shape.as_slice()).collect();
                 let os: Vec<&[usize]> = outs.iter().map(|t| t.shape.as_slice()).collect();
-                FactorRule::parse(text)?.signatures(&ins, &os)
+                let rule = FactorRule::parse(text)?;
+                self.check_factors(&rule, text, ctx, outs)?;
+                rule.signatures(&ins, &os)
             }
             SbpRule::Signatures(rows) => rows.iter().map(|r| r.parse()).collect::<Result<_>>()?,
             SbpRule::Fn(f) => f(ctx)?,
         };
+        for more in &self.sbp_added {
+            found.extend(more(ctx)?);
+        }
         for (i, l) in self.lowerings.iter().enumerate() {
             found.extend((l.sbp)(ctx)?.into_iter().map(|s| s.lowered(i as u8)));
         }
@@ -509,7 +520,7 @@ impl OpDef {
         found.insert(0, Signature::broadcast(ctx.inputs.len(), outs.len()));
         // bool has no P(sum); absent inputs are B; drop repeats.
         let legal = |s: &Signature| {
-            let bad = |d: DType, s: crate::sbp::Sbp| d == DType::Bool && s == crate::sbp::Sbp::PARTIAL_SUM;
+            let bad = |d: DType, s: Sbp| d == DType::Bool && s == Sbp::PARTIAL_SUM;
             !(ctx.inputs.iter().zip(&s.inputs).any(|(t, s)| t.as_ref().is_some_and(|t| bad(t.dtype, *s)))
                 || outs.iter().zip(&s.outputs).any(|(t, s)| bad(t.dtype, *s)))
         };
@@ -517,14 +528,97 @@ impl OpDef {
         for mut s in found {
             for (t, s) in ctx.inputs.iter().zip(s.inputs.iter_mut()) {
                 if t.is_none() {
-                    *s = crate::sbp::Sbp::Broadcast;
+                    *s = Sbp::Broadcast;
                 }
             }
             if legal(&s) && !unique.iter().any(|u| u.inputs == s.inputs && u.outputs == s.outputs) {
                 unique.push(s);
             }
         }
+        for s in &unique {
+            let row = || format!("the signature {s}");
+            let split = |list: &[Sbp], i: usize| list.get(i).and_then(|s| s.split_dim());
+            self.check_dims(ctx, outs, &row, |i| split(&s.inputs, i), |o| split(&s.outputs, o))?;
+        }
         Ok(unique)
+    }
+
+    /// Checks that a row of the sharding rule splits only dims that the tensors have; the largest one split of each input
+    /// and output is given.
+    pub(crate) fn check_dims(
+        &self,
+        ctx: &InferCtx<'_>,
+        outs: &[TensorType],
+        row: &dyn Fn() -> String,
+        input: impl Fn(usize) -> Option<usize>,
+        output: impl Fn(usize) -> Option<usize>,
+    ) -> Result<()> {
+        let ins = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?, input(i)?)));
+        let outs = outs.iter().enumerate().filter_map(|(o, t)| Some((false, o, t, output(o)?)));
+        match ins.chain(outs).find(|(.., t, dim)| *dim >= t.shape.len()) {
+            None => Ok(()),
+            Some((is_input, i, t, dim)) => Err(Error::registry(format!(
+                "{} declares {}, but {} is {t}, which has no dim {dim}",
+                self.sig.name,
+                row(),
+                self.part(is_input, i)
+            ))
+            .help("a rule that depends on the tensors' dims is given as a function, with `get_sbp`")),
+        }
+    }
+
+    fn check_factors(&self, rule: &FactorRule, text: &str, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<()> {
+        let present = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?)));
+        let ins = present.zip(rule.input_factors());
+        let outs = outs.iter().enumerate().map(|(o, t)| (false, o, t)).zip(rule.output_factors());
+        match ins.chain(outs).find(|((.., t), needed)| t.shape.len() < *needed) {
+            None => Ok(()),
+            Some(((is_input, i, t), needed)) => Err(Error::registry(format!(
+                "{} declares the factors {text}, but {} is {t}: they need {needed} dims",
+                self.sig.name,
+                self.part(is_input, i)
+            ))),
+        }
+    }
+
+    /// `input 'x'`, `output 'y'`.
+    fn part(&self, is_input: bool, i: usize) -> String {
+        let name = match is_input {
+            true => self.sig.input_def(i).map(|d| d.name.as_str()),
+            false => self.sig.outputs.get(i).map(|name| name.as_str()),
+        };
+        let what = if is_input { "input" } else { "output" };
+        name.map_or_else(|| format!("{what} {i}"), |n| format!("{what} '{n}'"))
+    }
+
+    /// Checks what a declaration alone shows of its sharding rule: that its text can be read and is of as many inputs and
+    /// outputs as the op has.
+    pub(super) fn check_rule(&self) -> Result<()> {
+        let read = |e: Error| Error::registry(format!("op {}: {}", self.sig.name, e.message()));
+        let (ins, outs) = (self.sig.inputs.len(), self.sig.outputs.len());
+        // A list of any length is known by the call; outputs may depend on attributes.
+        let any = (self.sig.repeating() > 0, matches!(self.shape, ShapeRule::Fn(_)));
+        let counts = |what: String, given: (usize, usize)| {
+            if (any.0 || given.0 == ins) && (any.1 || given.1 == outs) {
+                return Ok(());
+            }
+            let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+            let has = format!("{} and {}", count(ins, "input"), count(outs, "output"));
+            Err(Error::registry(format!("op {} declares {what}, but it has {has}", self.sig.name)))
+        };
+        match &self.sbp {
+            SbpRule::Signatures(rows) => rows.iter().try_for_each(|row| {
+                let s: Signature = row.parse().map_err(read)?;
+                counts(format!("the signature {s}"), (s.inputs.len(), s.outputs.len()))
+            }),
+            SbpRule::Factors(text) => {
+                let rule = FactorRule::parse(text).map_err(read)?;
+                let given = (rule.input_factors().count(), rule.output_factors().count());
+                let optional = self.sig.inputs.iter().any(|d| d.optional);
+                if optional { Ok(()) } else { counts(format!("the factors {text}"), given) }
+            }
+            SbpRule::AllB | SbpRule::Elementwise | SbpRule::Fn(_) => Ok(()),
+        }
     }
 
     /// Physical plan attributes for one rank's boxes.

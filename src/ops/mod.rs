@@ -23,5 +23,5 @@ pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerF
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
 pub(crate) use registry::nearest;
-pub use registry::{Op, all, find, generation, hash, register};
+pub use registry::{Op, OpRef, add_gradient, add_kernel, add_signatures, all, find, generation, hash, register};
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

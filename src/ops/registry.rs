@@ -1,17 +1,24 @@
-//! The registry of ops: ordered, greppable, one per process. Ops are added, never changed or removed.
+//! The registry of ops: ordered, greppable, one per process. Ops are added, never removed. A registered op can be given
+//! more (a kernel, a gradient where it has none, signatures); what it has is never replaced.
 
 use super::autocast::{CastPolicy, policy_of};
-use super::def::OpDef;
+use super::def::{OpDef, SbpFn};
+use super::grad::Grad;
+use super::infer::InferCtx;
+use super::kernel::KernelDef;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
+use crate::sbp::Signature;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock, RwLock};
 
 /// A registered op. Lives for the whole process.
 pub struct Op {
     id: u64,
-    def: OpDef,
+    name: String,
+    /// The declaration as it is now. Earlier ones are leaked: a call may be reading them.
+    def: AtomicPtr<OpDef>,
     cast: CastPolicy,
     /// Gradient ops derived from the expression, by input.
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
@@ -24,7 +31,7 @@ impl Op {
     }
     /// Name.
     pub fn name(&self) -> &str {
-        &self.def.sig.name
+        &self.name
     }
     /// What autocast does with its inputs.
     pub fn autocast(&self) -> CastPolicy {
@@ -35,7 +42,9 @@ impl Op {
 impl Deref for Op {
     type Target = OpDef;
     fn deref(&self) -> &OpDef {
-        &self.def
+        // SAFETY: the pointer comes from a leaked box (`Registry::add`, `extend`), so it is valid for ever; what it points
+        // to is never written again.
+        unsafe { &*self.def.load(Ordering::Acquire) }
     }
 }
 
@@ -65,10 +74,14 @@ impl Registry {
             ))
             .help("choose another name; an op is never replaced"));
         }
+        def.check_rule()?;
         let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
         let cast = def.cast.unwrap_or_else(|| policy_of(&def.sig.name));
-        let op: &'static Op = Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, def, cast, derived }));
-        self.ops.insert(op.def.sig.name.clone(), op);
+        let name = def.sig.name.clone();
+        let def = AtomicPtr::new(Box::leak(Box::new(def)));
+        let op: &'static Op =
+            Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, name: name.clone(), def, cast, derived }));
+        self.ops.insert(name, op);
         Ok(op)
     }
 }
@@ -76,11 +89,89 @@ impl Registry {
 /// Adds an op. It can be called by name at once and takes part in everything built-in ops do.
 ///
 /// # Errors
-/// An op of that name exists.
+/// An op of that name exists, or the text of the sharding rule cannot be that of such an op.
 pub fn register(def: OpDef) -> Result<&'static Op> {
     let op = REGISTRY.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
     GENERATION.fetch_add(1, Ordering::Release);
     Ok(op)
+}
+
+/// Gives a registered op something more. Plans that were made before are made anew.
+fn extend(name: &str, change: impl FnOnce(&mut OpDef) -> Result<()>) -> Result<()> {
+    let op = find(name)?;
+    // One writer at a time; readers take either declaration.
+    let _one = REGISTRY.write().unwrap_or_else(|e| e.into_inner());
+    let mut def = OpDef::clone(op);
+    change(&mut def).map_err(|e| e.in_call(|| op.full_name()))?;
+    op.def.store(Box::leak(Box::new(def)), Ordering::Release);
+    GENERATION.fetch_add(1, Ordering::Release);
+    Ok(())
+}
+
+/// Adds a kernel to a registered op. [`KernelDef::select`] chooses among all kernels of the op.
+///
+/// ```
+/// use oflow::ops::{KernelDef, KernelPred, Priority, add_kernel};
+/// use oflow::prelude::*;
+/// let kernel = KernelDef::cpu("neg_f64", |cx| {
+///     let x = cx.input(0)?.as_slice::<f64>()?;
+///     // SAFETY: the output of this call; nothing else uses it while the kernel runs.
+///     let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
+///     y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
+///     Ok(())
+/// });
+/// // Strided inputs go to the kernel that the op has: this one takes contiguous ones.
+/// let plain = KernelPred::InputDType(0, DType::F64);
+/// add_kernel("sign", kernel.when(plain).priority(Priority::Experimental))?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// There is no such op, or it has a kernel of this name on the device, or one for the same cases with the same priority.
+pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
+    extend(op, |def| {
+        let on_device = || def.kernels.iter().filter(|k| k.device == kernel.device);
+        let twin = on_device().find(|k| k.name == kernel.name).or_else(|| {
+            on_device().find(|k| k.pred == kernel.pred && k.priority == kernel.priority && k.state.is_none())
+        });
+        if let Some(k) = twin {
+            return Err(Error::registry(format!("the kernel '{}' is there already: {k:?}", k.name))
+                .help("a kernel is never replaced: choose another name, and a predicate or a higher priority"));
+        }
+        def.kernels.push(kernel);
+        Ok(())
+    })
+}
+
+/// Gives a registered op its gradient.
+///
+/// # Errors
+/// There is no such op, or it has a gradient, or it says that it has none.
+pub fn add_gradient(op: &str, grad: Grad) -> Result<()> {
+    extend(op, |def| match def.grad {
+        Grad::Missing => {
+            def.grad = grad;
+            Ok(())
+        }
+        _ => Err(Error::registry(format!("the gradient is there already: {:?}", def.grad))
+            .help("a gradient is never replaced: declare an op of your own, or wrap the call in `apply_custom`")),
+    })
+}
+
+/// Adds 1-d signatures to a registered op: they are candidates after those that it declares. A signature that the op
+/// declares too is dropped. All ranks must add the same, in the same order.
+///
+/// # Errors
+/// There is no such op.
+pub fn add_signatures(
+    op: &str,
+    more: impl Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync + 'static,
+) -> Result<()> {
+    let more: SbpFn = std::sync::Arc::new(more);
+    extend(op, |def| {
+        def.sbp_added.push(more);
+        Ok(())
+    })
 }
 
 /// Adds a derived gradient op unless it is there; does not count as a change of the registry.
@@ -124,23 +215,59 @@ pub fn hash() -> u64 {
     for op in all().into_iter().filter(|o| !o.traits.hidden) {
         h.write(op.full_name().as_bytes());
         h.write(op.sig.to_string().as_bytes());
+        h.write_usize(op.sbp_added.len());
+        h.write_u8(u8::from(matches!(op.grad, Grad::Missing)));
     }
     h.finish()
 }
 
-/// The candidate with the least edit distance, if it is near.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let distance = |a: &str, b: &str| {
-        let b: Vec<char> = b.chars().collect();
-        let mut row: Vec<usize> = (0..=b.len()).collect();
-        for (i, ca) in a.chars().enumerate() {
-            let mut diag = std::mem::replace(&mut row[0], i + 1);
-            for (j, cb) in b.iter().enumerate() {
-                let next = (diag + usize::from(ca != *cb)).min(row[j] + 1).min(row[j + 1] + 1);
-                diag = std::mem::replace(&mut row[j + 1], next);
+/// An op of the registry, looked up at its first use. [`op!`](crate::op) makes one per place.
+pub struct OpRef {
+    name: &'static str,
+    op: OnceLock<&'static Op>,
+}
+
+impl OpRef {
+    /// The op that will be registered under that name.
+    pub const fn new(name: &'static str) -> OpRef {
+        OpRef { name, op: OnceLock::new() }
+    }
+    /// The op.
+    ///
+    /// # Errors
+    /// There is none of that name (yet).
+    #[inline]
+    pub fn get(&self) -> Result<&'static Op> {
+        match self.op.get() {
+            Some(op) => Ok(op),
+            None => {
+                let op = find(self.name)?;
+                Ok(self.op.get_or_init(|| op))
             }
         }
-        row[b.len()]
-    };
-    candidates.map(|c| (distance(name, c), c)).min().filter(|(d, _)| *d <= 2.max(name.len() / 3)).map(|(_, c)| c)
+    }
+}
+
+/// The op of a name, as `Result<&'static Op>`. The registry is asked at the first use of each place; afterwards the place
+/// knows its op.
+///
+/// ```
+/// assert_eq!(oflow::op!("relu")?.name(), "relu");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[macro_export]
+macro_rules! op {
+    ($name:expr) => {{
+        static OP: $crate::ops::OpRef = $crate::ops::OpRef::new($name);
+        OP.get()
+    }};
+}
+
+/// The candidate that a person who wrote `name` meant: one that differs in case, underscores or a path only, else the one
+/// with the fewest typing errors (a letter too many, missing, wrong, or exchanged with its neighbour), one for three to six letters, two up to ten.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect::<String>();
+    let wanted = plain(name.rsplit(['.', ':']).next().unwrap_or(name));
+    let errors = |c: &str| strsim::osa_distance(&wanted, &plain(c));
+    candidates.map(|c| (errors(c), c)).min().filter(|(n, _)| n * 4 <= wanted.len() + 1).map(|(_, c)| c)
 }

@@ -13,6 +13,7 @@ use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::DType;
 use smallvec::smallvec;
+use std::borrow::Borrow;
 
 /// Scales all gradients in place so that their common 2-norm is at most `max_norm`; returns the norm before (B, on the
 /// placement of the first). Parameters without gradient take no part. SBPs and placements may be mixed; the value is
@@ -21,14 +22,15 @@ use smallvec::smallvec;
 /// # Errors
 /// When no parameter has a gradient, or some are local and some global.
 #[track_caller]
-pub fn clip_grad_norm(parameters: &[Tensor], max_norm: f64) -> Result<Tensor> {
+pub fn clip_grad_norm<T: Borrow<Tensor>>(parameters: impl AsRef<[T]>, max_norm: f64) -> Result<Tensor> {
     let (_quiet, site) = (no_grad(), CallSite::here());
-    let grads: Vec<Tensor> = parameters.iter().filter_map(|p| p.grad()).collect();
+    let _scope = site.scope();
+    let grads: Vec<Tensor> = parameters.as_ref().iter().filter_map(|p| p.borrow().grad()).collect();
     let Some(first) = grads.first() else {
         return Err(Error::argument("no parameter has a gradient to clip").help("call `backward()` first"));
     };
     if let Some(g) = grads.iter().find(|g| g.is_global() != first.is_global()) {
-        return Err(Error::argument(format!("cannot clip {first} together with {g}: one is local")));
+        return Err(Error::argument(format!("cannot clip {first:?} together with {g:?}: one is local")));
     }
     let total = total_of_squares(&grads, site)?;
     let norm = total.sqrt()?;
@@ -89,11 +91,7 @@ fn sum_of_squares(grads: &[&Tensor], dtype: DType, placement: Option<&Placement>
     let mut parts: Vec<Tensor> =
         groups(grads.iter().copied(), |g| g, |_| ()).into_iter().map(sum).collect::<Result<_>>()?;
     let Some(placement) = placement else {
-        return if parts.len() == 1 {
-            Ok(parts.remove(0))
-        } else {
-            stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())
-        };
+        return if parts.len() == 1 { Ok(parts.remove(0)) } else { stack(&parts, 0)?.sum(()) };
     };
     let whole = NdSbp::broadcast(placement.axes());
     let mut common = whole.clone();
@@ -106,7 +104,7 @@ fn sum_of_squares(grads: &[&Tensor], dtype: DType, placement: Option<&Placement>
     if parts.len() == 1 {
         return parts.remove(0).to_global(&whole);
     }
-    stack(&parts.iter().collect::<Vec<_>>(), 0)?.sum(())?.to_global(&whole)
+    stack(&parts, 0)?.sum(())?.to_global(&whole)
 }
 
 #[cfg(test)]

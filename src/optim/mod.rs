@@ -17,7 +17,7 @@ pub use scaler::{GradScaler, GradScalerOptions};
 pub use schedule::Schedule;
 pub use sgd::{Sgd, SgdOptions};
 
-use crate::error::Result;
+use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
 
 /// What optimizers have in common.
@@ -36,7 +36,7 @@ pub trait Optimizer {
     /// Changes each parameter that has a gradient.
     ///
     /// # Errors
-    /// When a gradient does not fit its parameter.
+    /// When a gradient does not fit its parameter, and when the step would train nothing ([`check_gradients`]).
     fn step(&mut self) -> Result<()>;
     /// The parameters.
     fn parameters(&self) -> &[Tensor];
@@ -48,4 +48,31 @@ pub trait Optimizer {
     fn zero_grad(&self) {
         self.parameters().iter().for_each(|p| p.set_grad(None));
     }
+}
+
+/// Refuses a step that would train nothing without a word. [`Optimizer::step`] calls it first.
+///
+/// # Errors
+/// When a parameter without a gradient was replaced in its module ([`Module::to_global`](crate::nn::Module::to_global),
+/// [`map_parameters`](crate::nn::Module::map_parameters)) after the optimizer had taken it, and when no parameter has a
+/// gradient.
+pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
+    let mut any = parameters.is_empty();
+    for (i, p) in parameters.iter().enumerate() {
+        if p.grad().is_some() {
+            any = true;
+        } else if let Some(replaced) = p.replaced() {
+            return Err(Error::autograd(format!(
+                "parameter {i} of the optimizer, {p:?}, has no gradient: at {replaced} its module got another tensor in its place"
+            ))
+            .at(site)
+            .help("make the optimizer after laying the module out"));
+        }
+    }
+    if any {
+        return Ok(());
+    }
+    Err(Error::autograd("no parameter has a gradient")
+        .at(site)
+        .help("call `backward()` first; make the optimizer after the last change of the module's parameters"))
 }

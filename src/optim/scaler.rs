@@ -131,6 +131,8 @@ impl GradScaler {
     /// backward: the decision is the host's.
     #[track_caller]
     pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
+        // A call through `dyn` does not pass the caller's line on.
+        let _scope = CallSite::here().scope();
         if self.squares(opt).is_none() {
             self.unscale_(opt)?;
         }

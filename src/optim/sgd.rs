@@ -1,8 +1,8 @@
 //! Stochastic gradient descent.
 
-use super::Optimizer;
 use super::many::groups;
 use super::master::{Masters, state_like};
+use super::{Optimizer, check_gradients};
 use crate::context::no_grad;
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke, op};
@@ -53,6 +53,7 @@ impl Optimizer for Sgd {
     #[track_caller]
     fn step(&mut self) -> Result<()> {
         let (o, site) = (self.options, CallSite::here());
+        check_gradients(&self.parameters, site)?;
         let _quiet = no_grad();
         let mut due = vec![];
         for (i, (p, state)) in self.parameters.iter().zip(&mut self.momentum).enumerate() {

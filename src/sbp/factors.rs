@@ -41,7 +41,18 @@ impl FactorRule {
         Ok(FactorRule { inputs: i.split(',').map(term).collect(), outputs: o.split(',').map(term).collect() })
     }
 
-    /// All signatures along one mesh axis for inputs and outputs of these shapes, in order: batch dims, factors in order
+    /// How many dims each input has at least.
+    pub fn input_factors(&self) -> impl Iterator<Item = usize> + '_ {
+        self.inputs.iter().map(|t| t.factors.len())
+    }
+
+    /// How many dims each output has at least.
+    pub fn output_factors(&self) -> impl Iterator<Item = usize> + '_ {
+        self.outputs.iter().map(|t| t.factors.len())
+    }
+
+    /// All signatures along one mesh axis for inputs and outputs of these shapes, which have as many dims as their factors at
+    /// least, in order: batch dims, factors in order
     /// of first appearance, P rows. (All-B is added by the caller, last.)
     pub fn signatures(&self, inputs: &[&[usize]], outputs: &[&[usize]]) -> Vec<Signature> {
         let mut found = Vec::new();

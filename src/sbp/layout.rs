@@ -48,7 +48,7 @@ pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &
 ///
 /// # Errors
 /// The split dim exists; bool has no P(sum).
-pub(crate) fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
+fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
     match sbp {
         Sbp::Split(d) if d >= shape.len() => {
             Err(Error::sbp(format!("{sbp} splits dim {d}, but the tensor {shape:?} has {} dims", shape.len())))

@@ -10,7 +10,6 @@ mod types;
 
 pub use elementwise::elementwise_signatures;
 pub use factors::{FactorRule, broadcast_dim};
-pub(crate) use layout::check_sbp;
 pub use layout::{check_layout, shard_box};
 pub use signature::Signature;
 pub use types::{NdSbp, ReduceOp, Sbp, TensorDim};

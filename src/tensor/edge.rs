@@ -6,7 +6,7 @@ use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Sees a gradient and may replace it.
 pub type Hook = Arc<HookFn>;
@@ -43,6 +43,8 @@ pub struct LeafSlot {
     pub target: Option<GlobalRef>,
     /// Shape and dtype of the leaf.
     pub ty: Option<TensorType>,
+    /// Where a module put another tensor in the leaf's place.
+    pub replaced: OnceLock<CallSite>,
 }
 
 /// A tensor kept for backward.

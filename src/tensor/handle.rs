@@ -3,7 +3,7 @@
 use super::edge::{Edge, LeafSlot};
 use super::local::LocalTensor;
 use super::types::{GlobalRef, intern_global};
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -37,13 +37,17 @@ pub(crate) struct Inner {
 
 /// A tensor. Cloning shares it; it is `Send` and `Sync`; dropping needs no context.
 ///
-/// `Debug` and `Display` show metadata only and never communicate:
+/// `{:?}` shows metadata only, `{}` the values of a local tensor too. Neither ever communicates, so a global tensor shows
+/// metadata:
 /// ```
 /// use oflow::prelude::*;
 /// let _world = oflow::init()?;
 /// let mesh = Placement::all(Device::Cpu)?;
 /// let x = zeros([4, 2], (&mesh, sbp![S(0)]))?;
-/// assert_eq!(format!("{x:?}"), "f32[4, 2] [S(0)] on cpu[1]");
+/// assert_eq!(format!("{x}"), "f32[4, 2] [S(0)] on cpu[1]");
+/// let y = from_vec(vec![1.0f32, 2.5], [2], Device::Cpu)?;
+/// assert_eq!(format!("{y:?}"), "f32[2] on cpu");
+/// assert_eq!(format!("{y}"), "tensor([1.0000, 2.5000], f32[2] on cpu)");
 /// # Ok::<(), oflow::Error>(())
 /// ```
 #[derive(Clone)]
@@ -177,7 +181,7 @@ impl Tensor {
         self.global().map(|g| &g.sbp).ok_or_else(|| self.not_global())
     }
     fn not_global(&self) -> Error {
-        Error::sbp(format!("{self} is not a global tensor"))
+        Error::sbp(format!("{self:?} is not a global tensor"))
             .help("make one with `distribute` (from the logical value) or `to_global` (from each rank's shard)")
     }
     /// Device of a local tensor, device kind of a global one.
@@ -197,10 +201,10 @@ impl Tensor {
             Body::Local(l) => Ok(Some(l.clone())),
             Body::Global(_, s) => Ok(s.lock().unwrap_or_else(|e| e.into_inner()).clone()),
             Body::Lazy(_) => {
-                Err(Error::unsupported(format!("{self} is a value of a graph being built; it has no data"))
+                Err(Error::unsupported(format!("{self:?} is a value of a graph being built; it has no data"))
                     .help("run the graph first"))
             }
-            Body::Meta(..) => Err(Error::unsupported(format!("{self} is a meta tensor; it has no data"))
+            Body::Meta(..) => Err(Error::unsupported(format!("{self:?} is a meta tensor; it has no data"))
                 .help("meta tensors describe shapes and layouts only")),
         }
     }
@@ -250,12 +254,12 @@ impl Tensor {
     /// On a non-float tensor, and when switching off on a result of a recorded op.
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
         if on && !self.dtype().is_float() {
-            return Err(Error::autograd(format!("{self} cannot require a gradient: only float tensors can")));
+            return Err(Error::autograd(format!("{self:?} cannot require a gradient: only float tensors can")));
         }
         match (self.edge(), on) {
             (Edge::Node(..), false) => {
                 return Err(Error::autograd(format!(
-                    "{self} is the result of an op; its gradient cannot be switched off"
+                    "{self:?} is the result of an op; its gradient cannot be switched off"
                 ))
                 .help("use `detach()`"));
             }
@@ -268,6 +272,21 @@ impl Tensor {
             _ => {}
         }
         Ok(self)
+    }
+    /// Notes that at `site` a module put another tensor in this leaf's place. Gradients so far are dropped.
+    pub(crate) fn replaced_at(&self, site: CallSite) {
+        if let Edge::Leaf(slot) = self.edge() {
+            // The first place is the one that an optimizer missed.
+            let _ = slot.replaced.set(site);
+            *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+    }
+    /// Where a module put another tensor in this leaf's place, if one did.
+    pub(crate) fn replaced(&self) -> Option<CallSite> {
+        match self.edge() {
+            Edge::Leaf(slot) => slot.replaced.get().copied(),
+            _ => None,
+        }
     }
     /// The same data without gradient.
     #[must_use = "detach returns a new handle"]
@@ -290,7 +309,7 @@ impl Tensor {
     }
 }
 
-impl fmt::Display for Tensor {
+impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.body() {
             Body::Local(l) => write!(f, "{}", **l.ty)?,
@@ -303,11 +322,5 @@ impl fmt::Display for Tensor {
             f.write_str(if self.is_leaf() { " (requires grad)" } else { " (in graph)" })?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Tensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }

@@ -5,6 +5,7 @@
 mod edge;
 mod handle;
 mod local;
+mod print;
 mod types;
 
 pub use edge::{CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};

@@ -5,6 +5,7 @@ use super::place_host::on_host;
 use crate::boxing::{BoxesPlan, HeldBox, Piece};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
+use crate::memory::Allocator;
 use crate::sbp::shard_box;
 use oflow_kernels::{DType, Dims, ShardBox, View};
 use std::collections::BTreeMap;
@@ -18,12 +19,12 @@ use std::collections::BTreeMap;
 pub fn execute_collect(
     plan: &BoxesPlan,
     held: &[HeldBox],
-    comm: &dyn Communicator,
+    (comm, memory): (&dyn Communicator, &Allocator),
     tag: &Tag,
     dtype: DType,
     ends: (&[View], Option<&View>),
 ) -> Result<()> {
-    on_host(comm, tag, |host| execute_collect_at(host, plan, held, dtype, ends))
+    on_host((comm, memory), tag, |host| execute_collect_at(host, plan, held, dtype, ends))
 }
 
 /// Carries it out where the boxes live.

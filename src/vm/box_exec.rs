@@ -9,24 +9,26 @@ use super::place_host::on_host;
 use crate::boxing::{BoxingPlan, Contribution, RankExchange, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
+use crate::memory::Allocator;
 use oflow_kernels::{DType, Dims, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Carries out this rank's part of a plan: `src` is its shard of the source layout (any strides; none outside the source
 /// placement), `dst` becomes its shard of the destination layout (contiguous, not overlapping `src`; none outside the
-/// destination placement). All ranks of both placements call this, with the same tag.
+/// destination placement). All ranks of both placements call this, with the same tag. What it needs between the steps is taken
+/// from `memory`, and given back.
 ///
 /// # Errors
 /// When the views are not shards of the plan's layouts, and what the communicator reports.
 pub fn execute(
     plan: &BoxingPlan,
-    comm: &dyn Communicator,
+    (comm, memory): (&dyn Communicator, &Allocator),
     tag: &Tag,
     src: Option<&View>,
     dst: Option<&View>,
 ) -> Result<()> {
-    on_host(comm, tag, |host| execute_at(host, plan, src, dst))
+    on_host((comm, memory), tag, |host| execute_at(host, plan, src, dst))
 }
 
 /// Carries it out where the shards live.

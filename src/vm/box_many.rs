@@ -11,6 +11,7 @@ use crate::boxing::many::{batches, waves};
 use crate::boxing::{BoxingPlan, Members, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
 use crate::error::{Error, Result};
+use crate::memory::Allocator;
 use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -29,8 +30,13 @@ pub struct Ends<'a> {
 ///
 /// # Errors
 /// As [`execute`](super::box_exec::execute).
-pub fn execute_many(plans: &[Arc<BoxingPlan>], ends: &[Ends], comm: &dyn Communicator, tag: &Tag) -> Result<()> {
-    on_host(comm, tag, |host| execute_many_at(host, plans, ends))
+pub fn execute_many(
+    plans: &[Arc<BoxingPlan>],
+    ends: &[Ends],
+    (comm, memory): (&dyn Communicator, &Allocator),
+    tag: &Tag,
+) -> Result<()> {
+    on_host((comm, memory), tag, |host| execute_many_at(host, plans, ends))
 }
 
 /// Carries them out where the shards live.

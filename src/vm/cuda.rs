@@ -101,11 +101,16 @@ fn unpacked(word: u64) -> Ticket {
 }
 
 impl CudaStreams {
-    pub(super) fn new(gpu: &Arc<Gpu>, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<CudaStreams> {
+    pub(super) fn new(
+        gpu: &Arc<Gpu>,
+        alloc: &Allocator,
+        host: &Allocator,
+        comm: Option<Arc<dyn Communicator>>,
+    ) -> Result<CudaStreams> {
         let lines = std::array::from_fn(|_| Line { names: vec![(0, "", CallSite::here()); NAMES], ..Line::default() });
         Ok(CudaStreams {
             gpu: gpu.clone(),
-            boxings: Boxings::new(gpu, comm),
+            boxings: Boxings::new(gpu, host, comm),
             alloc: alloc.clone(),
             streams: [Stream::new(gpu, false)?, Stream::new(gpu, true)?, Stream::new(gpu, true)?],
             faults: FaultSlot::new(gpu)?,
@@ -134,7 +139,7 @@ impl CudaStreams {
         let ticket = self.begin(state, stream, &i.reads, &i.writes, name, site)?;
         let queue = Queue::new(&self.streams[stream], &self.faults, packed(ticket));
         match &i.work {
-            Work::Kernel(_) => i.run(None, Some(&queue))?,
+            Work::Kernel(k) => k.run(Some(&queue))?,
             boxing => {
                 let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
                 self.boxings.run(boxing, queue, &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;

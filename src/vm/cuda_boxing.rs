@@ -11,7 +11,7 @@ use crate::boxing::BoxingPlan;
 use crate::comm::nccl::Guard;
 use crate::comm::{Communicator, Tag};
 use crate::error::Result;
-use crate::memory::Storage;
+use crate::memory::{Allocator, Storage};
 use crate::placement::Device;
 use oflow_kernels::View;
 use oflow_kernels::cuda::{Event, Gpu, Queue, Stream};
@@ -23,6 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What a GPU's boxings need besides its streams.
 pub(super) struct Boxings {
     comm: Option<Arc<dyn Communicator>>,
+    /// Memory of the host, for boxings that pass through it.
+    host: Allocator,
     links: Mutex<Links>,
     /// After the links, so that their communicators end while it still watches.
     pub(super) guard: Guard,
@@ -36,9 +38,10 @@ pub(super) struct Counted<'a> {
 }
 
 impl Boxings {
-    pub(super) fn new(gpu: &Arc<Gpu>, comm: Option<Arc<dyn Communicator>>) -> Boxings {
+    pub(super) fn new(gpu: &Arc<Gpu>, host: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Boxings {
         Boxings {
             comm,
+            host: host.clone(),
             links: Mutex::new(Links::new(gpu)),
             guard: Guard::default(),
             clocks: Mutex::new(Clocks::default()),
@@ -61,6 +64,7 @@ impl Boxings {
         let on_gpu = |tag| OnGpu {
             queue,
             comm,
+            host: &self.host,
             tag,
             links: &mut links,
             guard: &self.guard,
@@ -145,7 +149,7 @@ fn through_host(place: &mut OnGpu, plans: &[Arc<BoxingPlan>], ends: &[(Option<Vi
             receives.extend(dst.as_ref().map(Span::of));
         }
     }
-    let (comm, tag): (&dyn Communicator, &Tag) = (place.comm, place.tag);
+    let (comm, host, tag): (&dyn Communicator, &Allocator, &Tag) = (place.comm, place.host, place.tag);
     place.through_host(&sends, &receives, |sent, received| {
         let (mut sent, mut received) = (sent.iter(), received.iter_mut());
         let mut on_host = Vec::with_capacity(ends.len());
@@ -164,7 +168,7 @@ fn through_host(place: &mut OnGpu, plans: &[Arc<BoxingPlan>], ends: &[(Option<Vi
             on_host.push((src, dst));
         }
         let ends: Vec<Ends> = on_host.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
-        execute_many(plans, &ends, comm, tag)
+        execute_many(plans, &ends, (comm, host), tag)
     })
 }
 

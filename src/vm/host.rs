@@ -6,27 +6,29 @@ use super::waits::{Ticket, Waits};
 use super::{INLINE_BYTES, VmMode};
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
-use crate::memory::Storage;
+use crate::memory::{Allocator, Storage};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub(super) struct HostStreams {
     mode: VmMode,
     comm: Option<Arc<dyn Communicator>>,
+    /// Where boxings take what they need between their steps.
+    memory: Allocator,
     threads: Vec<StreamThread>,
     waits: Mutex<Waits>,
 }
 
 impl HostStreams {
-    pub(super) fn new(mode: VmMode, comm: Option<Arc<dyn Communicator>>) -> Result<HostStreams> {
+    pub(super) fn new(mode: VmMode, memory: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<HostStreams> {
+        let start = |name, delays| StreamThread::start(name, memory.clone(), comm.clone(), delays);
         let threads = match mode {
             VmMode::Inline => vec![],
-            VmMode::CommThread => vec![StreamThread::start("comm", comm.clone(), None)?],
-            VmMode::Async { delay_us, seed } => vec![
-                StreamThread::start("comm", comm.clone(), Some((delay_us, seed)))?,
-                StreamThread::start("compute", comm.clone(), Some((delay_us, seed ^ 0x9e37)))?,
-            ],
+            VmMode::CommThread => vec![start("comm", None)?],
+            VmMode::Async { delay_us, seed } => {
+                vec![start("comm", Some((delay_us, seed)))?, start("compute", Some((delay_us, seed ^ 0x9e37)))?]
+            }
         };
-        Ok(HostStreams { mode, comm, threads, waits: Mutex::new(Waits::default()) })
+        Ok(HostStreams { mode, comm, memory: memory.clone(), threads, waits: Mutex::new(Waits::default()) })
     }
 
     pub(super) fn submit(&self, i: Instruction) -> Result<()> {
@@ -48,7 +50,7 @@ impl HostStreams {
                     let tickets = self.lock().needed(&i.reads, &i.writes, None, |t| self.reached(t));
                     self.wait_all(&tickets)?;
                 }
-                i.run(self.comm.as_deref(), None)
+                i.run(self.comm.as_deref(), &self.memory)
             }
             Some(t) => {
                 self.failed()?;

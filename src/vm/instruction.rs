@@ -6,7 +6,7 @@ use super::box_many::{Ends, execute_many};
 use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
-use crate::memory::Storage;
+use crate::memory::{Allocator, Storage};
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
 use oflow_kernels::cuda::Queue;
 use oflow_kernels::{DType, ShardBox, View};
@@ -56,6 +56,30 @@ pub struct KernelWork {
     pub workspace: Option<View>,
     /// The user's line, for errors that depend on values.
     pub site: CallSite,
+}
+
+impl KernelWork {
+    /// Computes on the current thread, or puts it on a GPU's stream.
+    pub(super) fn run(&self, queue: Option<&Queue<'_>>) -> Result<()> {
+        let cx = KernelCx {
+            op: self.plan.op,
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+            attrs: &self.plan.attrs,
+            runtime: &self.runtime,
+            input_boxes: &self.plan.input_boxes,
+            output_boxes: &self.plan.output_boxes,
+            state: self.plan.state.as_ref(),
+            workspace: self.workspace.as_ref(),
+            queue,
+        };
+        // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
+        // may have seen them.
+        (self.plan.run)(&cx).map_err(|e| {
+            let e = if e.is_logical() { e.as_kind(ErrorKind::Value) } else { e };
+            e.in_call(|| self.plan.op.name().to_string()).at(self.site)
+        })
+    }
 }
 
 /// Hears how long boxings took, on the thread that carried them out.
@@ -164,40 +188,21 @@ impl Instruction {
         }
     }
 
-    /// Does the work on the current thread; a kernel may be put on a GPU's stream.
-    pub(super) fn run(&self, comm: Option<&dyn Communicator>, queue: Option<&Queue<'_>>) -> Result<()> {
+    /// Does the work on the current thread, in host memory; what a boxing needs besides its ends is taken from `memory`.
+    pub(super) fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
         match &self.work {
-            Work::Kernel(k) => {
-                let cx = KernelCx {
-                    op: k.plan.op,
-                    inputs: &k.inputs,
-                    outputs: &k.outputs,
-                    attrs: &k.plan.attrs,
-                    runtime: &k.runtime,
-                    input_boxes: &k.plan.input_boxes,
-                    output_boxes: &k.plan.output_boxes,
-                    state: k.plan.state.as_ref(),
-                    workspace: k.workspace.as_ref(),
-                    queue,
-                };
-                // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
-                // may have seen them.
-                (k.plan.run)(&cx).map_err(|e| {
-                    let e = if e.is_logical() { e.as_kind(ErrorKind::Value) } else { e };
-                    e.in_call(|| k.plan.op.name().to_string()).at(k.site)
-                })
-            }
+            Work::Kernel(k) => k.run(None),
             Work::Boxing(b) => {
                 let (stopwatch, number) = &b.stopwatch;
                 let comm = communicator(comm)?;
-                let run = || execute(&b.plan, comm, &b.tag, b.src.as_ref(), b.dst.as_ref());
+                let run = || execute(&b.plan, (comm, memory), &b.tag, b.src.as_ref(), b.dst.as_ref());
                 stopwatch.done(*number, timed(comm, run)?);
                 Ok(())
             }
             Work::BoxMany(b) => {
                 let ends: Vec<Ends> = b.ends.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
                 let comm = communicator(comm)?;
-                let took = timed(comm, || execute_many(&b.plans, &ends, comm, &b.tag))?;
+                let took = timed(comm, || execute_many(&b.plans, &ends, (comm, memory), &b.tag))?;
                 // They had one time together: each gets the share that it is predicted to take.
                 let whole = b.predicted.iter().copied().fold(0, u64::saturating_add).max(1);
                 for (part, (stopwatch, number)) in b.predicted.iter().zip(&b.stopwatches) {
@@ -208,7 +213,7 @@ impl Instruction {
             }
             Work::Collect(b) => {
                 let comm = communicator(comm)?;
-                execute_collect(&b.plan, &b.held, comm, &b.tag, b.dtype, (&b.own, b.dst.as_ref()))
+                execute_collect(&b.plan, &b.held, (comm, memory), &b.tag, b.dtype, (&b.own, b.dst.as_ref()))
             }
         }
     }

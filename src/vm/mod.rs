@@ -85,14 +85,20 @@ enum Streams {
 }
 
 impl Vm {
-    /// Streams of this process in that mode, with the rank's communicator.
-    pub fn new(mode: VmMode, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        Ok(Vm::over(Streams::Host(HostStreams::new(mode, comm)?)))
+    /// Streams of this process in that mode, with the allocator of the device's memory, from which boxings take what they need
+    /// between their steps, and the rank's communicator.
+    pub fn new(mode: VmMode, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
+        Ok(Vm::over(Streams::Host(HostStreams::new(mode, alloc, comm)?)))
     }
 
-    /// Streams of a GPU, with the allocator of its memory and the rank's communicator.
-    pub fn cuda(gpu: &Arc<Gpu>, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, comm)?)))
+    /// Streams of a GPU, with the allocators of its memory and of the host's, and the rank's communicator.
+    pub fn cuda(
+        gpu: &Arc<Gpu>,
+        alloc: &Allocator,
+        host: &Allocator,
+        comm: Option<Arc<dyn Communicator>>,
+    ) -> Result<Vm> {
+        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, host, comm)?)))
     }
 
     fn over(streams: Streams) -> Vm {

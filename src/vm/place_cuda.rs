@@ -16,7 +16,7 @@ use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
 use crate::comm::nccl::{Guard, NcclComm, reduces};
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
-use crate::memory::Storage;
+use crate::memory::{Allocator, Storage};
 use crate::placement::shard_range;
 use oflow_base::spread::one_phase_bytes;
 use oflow_kernels::cuda::{Queue, Stream, accumulate, copy};
@@ -28,6 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct OnGpu<'a> {
     pub(super) queue: Queue<'a>,
     pub(super) comm: &'a dyn Communicator,
+    /// Memory of the host.
+    pub(super) host: &'a Allocator,
     pub(super) tag: &'a Tag,
     pub(super) links: &'a mut Links,
     pub(super) guard: &'a Guard,

@@ -1,54 +1,40 @@
-//! Shards in host memory: kernels of the CPU, collectives of a communicator, buffers that a thread uses again and again.
+//! Shards in host memory: kernels of the CPU, collectives of a communicator, scratch memory of the rank's allocator.
 
-use super::place::{ALIGN, Among, Message, Place, Room, Span};
+use super::place::{Among, Message, Place, Room, Span};
 use crate::boxing::Members;
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::Result;
+use crate::memory::{Allocator, Storage};
 use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};
 use oflow_kernels::{DType, ReduceOp, View, cpu};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 
-/// Memory that the boxings of one thread use again and again.
-#[derive(Default)]
-struct Scratch {
-    rooms: [Buffer; Room::COUNT],
-    group: Vec<usize>,
-}
-
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-/// Bytes aligned for every dtype.
-#[derive(Default)]
-struct Buffer(Vec<u128>);
-
-impl Buffer {
-    /// That many bytes, whatever they hold. Grows, never shrinks.
-    fn bytes(&mut self, len: usize) -> Span {
-        const { assert!(size_of::<u128>() == ALIGN) };
-        let words = len.div_ceil(ALIGN);
-        if self.0.len() < words {
-            self.0.resize(words, 0);
-        }
-        Span { ptr: self.0.as_mut_ptr().cast(), len }
-    }
+    /// A list of ranks that the boxings of a thread use again and again.
+    static GROUP: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The host, for the collectives of one op.
 pub(super) struct Host<'a> {
     comm: &'a dyn Communicator,
+    memory: &'a Allocator,
     tag: &'a Tag,
-    scratch: Scratch,
+    /// Given back at the end, so the allocator counts them while they are in use.
+    rooms: [Option<Storage>; Room::COUNT],
+    group: Vec<usize>,
 }
 
 /// Runs a boxing on the host.
-pub(super) fn on_host<R>(comm: &dyn Communicator, tag: &Tag, run: impl FnOnce(&mut Host) -> Result<R>) -> Result<R> {
+pub(super) fn on_host<R>(
+    (comm, memory): (&dyn Communicator, &Allocator),
+    tag: &Tag,
+    run: impl FnOnce(&mut Host) -> Result<R>,
+) -> Result<R> {
     // Taken out while it is used, so that a communicator that boxes on this thread finds an empty one instead of a panic.
-    let mut host = Host { comm, tag, scratch: SCRATCH.take() };
+    let mut host = Host { comm, memory, tag, rooms: Default::default(), group: GROUP.take() };
     let result = run(&mut host);
-    SCRATCH.set(host.scratch);
+    GROUP.set(host.group);
     result
 }
 
@@ -57,7 +43,7 @@ fn bytes<'a>(s: Span) -> &'a [u8] {
     if s.len == 0 {
         return &[];
     }
-    // SAFETY: spans of this place are live, initialised bytes: rooms of the scratch, and shards by the contract of
+    // SAFETY: spans of this place are live, initialised bytes: the rooms' storages, and shards by the contract of
     // `View::from_raw`. The slice ends with the call that it is made for.
     unsafe { std::slice::from_raw_parts(s.ptr, s.len) }
 }
@@ -75,11 +61,11 @@ fn bytes_mut<'a>(s: Span) -> &'a mut [u8] {
 impl Host<'_> {
     /// Makes a call on a step's group, with the list of ranks in memory that is used again.
     fn group<R>(&mut self, members: &Members, call: impl FnOnce(&dyn Communicator, &Group, &Tag) -> R) -> R {
-        let mut group = Group { ranks: std::mem::take(&mut self.scratch.group), me: members.me };
+        let mut group = Group { ranks: std::mem::take(&mut self.group), me: members.me };
         group.ranks.clear();
         group.ranks.extend_from_slice(&members.ranks);
         let result = call(self.comm, &group, self.tag);
-        self.scratch.group = group.ranks;
+        self.group = group.ranks;
         result
     }
 }
@@ -89,7 +75,16 @@ impl Place for Host<'_> {
         self.comm.rank()
     }
     fn room(&mut self, which: Room, bytes: usize) -> Result<Span> {
-        Ok(self.scratch.rooms[which.index()].bytes(bytes))
+        let room = &mut self.rooms[which.index()];
+        match room {
+            Some(s) if s.bytes() >= bytes => Ok(Span { ptr: s.ptr(), len: bytes }),
+            _ => {
+                // What the room gave before is no longer used: its block may be the next one's.
+                *room = None;
+                let storage = room.insert(self.memory.alloc(bytes)?);
+                Ok(Span { ptr: storage.ptr(), len: bytes })
+            }
+        }
     }
     fn copy(&mut self, from: &View, to: &View) -> Result<()> {
         Ok(cpu::copy::copy(from, to)?)

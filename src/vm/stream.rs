@@ -7,6 +7,7 @@ use super::instruction::Instruction;
 use super::waits::Ticket;
 use crate::comm::Communicator;
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory::Allocator;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -46,6 +47,7 @@ pub(super) struct StreamThread {
 impl StreamThread {
     pub(super) fn start(
         name: &str,
+        memory: Allocator,
         comm: Option<Arc<dyn Communicator>>,
         delays: Option<(u64, u64)>,
     ) -> Result<StreamThread> {
@@ -65,7 +67,7 @@ impl StreamThread {
                         n.pause();
                     }
                     let failed = f.lock().unwrap_or_else(|e| e.into_inner()).is_some();
-                    if !failed && let Err(e) = instruction.run(comm.as_deref(), None) {
+                    if !failed && let Err(e) = instruction.run(comm.as_deref(), &memory) {
                         *f.lock().unwrap_or_else(|e| e.into_inner()) = Some((e.kind(), e.to_string()));
                     }
                     // The instruction's storages are released before its number is announced, so that whoever waited

@@ -37,7 +37,8 @@ fn check(world: usize, cases: &[Case]) {
                 room(&mut to, c.dtype, &size)
             });
             let before = comm.traffic().bytes_sent;
-            execute(&plan, &comm, &tag(i), src.as_ref(), dst.as_ref()).unwrap_or_else(|e| panic!("{plan}{e}"));
+            execute(&plan, (&comm, crate::memory()), &tag(i), src.as_ref(), dst.as_ref())
+                .unwrap_or_else(|e| panic!("{plan}{e}"));
             results.push((to.bytes(len).to_vec(), comm.traffic().bytes_sent - before));
         }
         results
@@ -174,7 +175,7 @@ fn wrong_views_are_errors() {
     let messages = sim::run(2, |_, comm| {
         let mut memory = Memory::new(16);
         let src = view(&mut memory, &[0; 12], DType::F32, &[3], false);
-        execute(&plan, &comm, &tag(0), Some(&src), None).unwrap_err().to_string()
+        execute(&plan, (&comm, crate::memory()), &tag(0), Some(&src), None).unwrap_err().to_string()
     });
     assert_eq!(messages[0], "the source of the boxing is f32[3], the plan has f32[4]");
 }

@@ -113,7 +113,7 @@ fn carry_out(plans: &[Arc<BoxingPlan>], all: &[Boxing], comm: &dyn Communicator,
         })
         .collect();
     let ends: Vec<_> = views.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
-    execute_many(plans, &ends, comm, &tag(ordinal)).unwrap_or_else(|e| panic!("{}{e}", plans[0]));
+    execute_many(plans, &ends, (comm, crate::memory()), &tag(ordinal)).unwrap_or_else(|e| panic!("{}{e}", plans[0]));
     memory.iter_mut().zip(lens).map(|((_, to), len)| to.bytes(len).to_vec()).collect()
 }
 

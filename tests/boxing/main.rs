@@ -1,5 +1,8 @@
 //! Boxing: plans keep the logical value bit for bit, are cheapest, move the bytes that they say, and never deadlock.
 
+use oflow::memory::{Allocator, AllocatorOptions};
+use std::sync::LazyLock;
+
 mod boxes;
 mod deadlock;
 mod executor;
@@ -16,3 +19,9 @@ mod ranks;
 mod rendezvous;
 mod replayed;
 mod text;
+
+/// What boxings take between their steps comes from here.
+fn memory() -> &'static Allocator {
+    static MEMORY: LazyLock<Allocator> = LazyLock::new(|| Allocator::cpu(AllocatorOptions::default()));
+    &MEMORY
+}

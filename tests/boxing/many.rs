@@ -33,10 +33,10 @@ fn run(world: usize, all: &[Boxing], together: bool) -> Vec<(Vec<Vec<u8>>, Traff
         let before = comm.traffic();
         if together {
             let ends: Vec<Ends> = views.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
-            execute_many(&plans, &ends, &comm, &tag(0)).unwrap();
+            execute_many(&plans, &ends, (&comm, crate::memory()), &tag(0)).unwrap();
         } else {
             for (i, (plan, (s, d))) in plans.iter().zip(&views).enumerate() {
-                execute(plan, &comm, &tag(i), s.as_ref(), d.as_ref()).unwrap();
+                execute(plan, (&comm, crate::memory()), &tag(i), s.as_ref(), d.as_ref()).unwrap();
             }
         }
         let after = comm.traffic();

@@ -55,7 +55,8 @@ fn child_process() {
         });
         let dst = b.dst.placement.position(rank).map(|p| room(&mut to, b.dtype, &shard_size(&b.shape, &b.dst, p)));
         let before = comm.traffic().bytes_sent;
-        execute(&plan, &comm, &tag(i), src.as_ref(), dst.as_ref()).unwrap_or_else(|e| panic!("{plan}{e}"));
+        execute(&plan, (&comm, crate::memory()), &tag(i), src.as_ref(), dst.as_ref())
+            .unwrap_or_else(|e| panic!("{plan}{e}"));
         let len = dst.map_or(0, |d| d.len() * b.dtype.size());
         let hex: String = to.bytes(len).iter().map(|x| format!("{x:02x}")).collect();
         println!("@ {i} {} {hex}", comm.traffic().bytes_sent - before);

@@ -190,7 +190,7 @@ pub fn record_on(sizes: &[usize], planner: &Planner, capacity: usize, all: &[Box
             let mut memory: Vec<_> = all.iter().map(|_| (Memory::new(0), Memory::new(0))).collect();
             let views: Vec<_> = all.iter().zip(&mut memory).map(|(b, (from, to))| shards(b, rank, from, to)).collect();
             let ends: Vec<_> = views.iter().map(|(s, d)| Ends { src: s.as_ref(), dst: d.as_ref() }).collect();
-            match execute_many(&plans, &ends, &comm, &tag(0)) {
+            match execute_many(&plans, &ends, (&comm, crate::memory()), &tag(0)) {
                 Ok(()) => ops[rank] = Some(std::mem::take(&mut lock(&list))),
                 Err(e) => assert!(e.message().contains("nothing posted yet"), "{text}: {e}"),
             }

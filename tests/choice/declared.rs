@@ -79,7 +79,7 @@ fn a_list_of_its_own_replaces_the_product() {
 
 #[test]
 fn declarations_that_do_not_fit_the_call_are_errors_that_name_the_op() {
-    op("too_many", |o| *o = o.clone().signatures(&["S(0), B -> S(0)"]));
+    op("too_many", |o| *o = o.clone().get_sbp(|_| Ok(vec!["S(0), B -> S(0)".parse()?])));
     op("too_flat", |o| {
         o.nd_extra = Some(Arc::new(|c, _| list(&["[S(0)] -> [S(0)]"])(c, &super::question::mesh_of(&[2]))))
     });
@@ -91,6 +91,50 @@ fn declarations_that_do_not_fit_the_call_are_errors_that_name_the_op() {
         chosen("too_flat f32[8] [B, B] on 2,2"),
         "error: too_flat declares [[S(0)]] -> [[S(0)]], but this call has 1 inputs and 1 outputs on 2 mesh axes"
     );
+}
+
+#[test]
+fn a_dim_that_a_tensor_does_not_have_is_an_error_that_names_op_row_and_dim() {
+    use oflow::sbp::Signature;
+    let refused = |question: &str| chosen(question).trim_start_matches("error: ").to_string();
+    op("no_dim_3", |o| *o = o.clone().signatures(&["S(0) -> S(0)", "S(3) -> S(0)"]));
+    assert_eq!(
+        refused("no_dim_3 f32[8,4] [S(0)] on 2"),
+        "no_dim_3 declares the signature S(3) -> S(0), but input 'x' is f32[8, 4], which has no dim 3"
+    );
+    op("no_out_dim", |o| *o = o.clone().get_sbp(|_| Ok(vec!["S(0) -> S(2)".parse::<Signature>()?])));
+    assert_eq!(
+        refused("no_out_dim f32[8,4] [B] on 2"),
+        "no_out_dim declares the signature S(0) -> S(2), but output 'y' is f32[8, 4], which has no dim 2"
+    );
+    op("no_listed_dim", |o| o.nd_extra = Some(list(&["[S(0), S(2)] -> [B, B]"])));
+    assert_eq!(
+        refused("no_listed_dim f32[8,4] [B, B] on 2,2"),
+        "no_listed_dim declares [[S(0), S(2)]] -> [[B, B]], but input 'x' is f32[8, 4], which has no dim 2"
+    );
+    op("three_factors", |o| *o = o.clone().factors("abc -> abc"));
+    assert_eq!(
+        refused("three_factors f32[8,4] [B] on 2"),
+        "three_factors declares the factors abc -> abc, but input 'x' is f32[8, 4]: they need 3 dims"
+    );
+    // What the declaration alone shows is refused when it is registered.
+    for (name, change, expected) in [
+        ("bad_row", (|o| o.signatures(&["S(0)"])) as fn(OpDef) -> OpDef, "op bad_row: signature 'S(0)' has no '->'"),
+        (
+            "bad_count",
+            |o| o.signatures(&["S(0), B -> S(0)"]),
+            "op bad_count declares the signature S(0), B -> S(0), but it has 1 input and 1 output",
+        ),
+        ("bad_factors", |o| o.factors("ab"), "op bad_factors: factor rule 'ab' has no '->'"),
+        (
+            "bad_terms",
+            |o| o.factors("ab, bc -> ac"),
+            "op bad_terms declares the factors ab, bc -> ac, but it has 1 input and 1 output",
+        ),
+    ] {
+        let def = change(OpDef::new(&format!("{name}(x) -> y")).unwrap().domain("test"));
+        assert_eq!(register(def).err().unwrap().message(), expected);
+    }
 }
 
 #[test]

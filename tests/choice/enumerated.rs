@@ -195,3 +195,69 @@ fn the_search_agrees_with_pricing_everything() {
     println!("{} questions, {} candidates priced", flat + plane + cube, a + b + c);
     assert!(flat > 1000 && plane > 1000 && cube > 100, "{flat} {plane} {cube}");
 }
+
+/// A call on random layouts of one random shape, whose sizes the mesh divides evenly or not, some alike.
+fn random_question(op: &str, inputs: usize, dims: usize, mesh: &[usize], seed: u64) -> Question {
+    let sizes = [16, 16, 8, 6, 7, 16, 12, 3];
+    let shape: Vec<String> =
+        (0..dims).map(|d| sizes[mix(&[seed, 7, d as u64]) as usize % sizes.len()].to_string()).collect();
+    let layout = |i: u64, asked: bool| {
+        let axis = |a: usize| match mix(&[seed, i, a as u64]) % (dims as u64 + 3) {
+            // Few of the dims, so that others stay that nothing tells apart.
+            d if d < dims as u64 => format!("S({})", d % 3 % dims as u64),
+            d if d == dims as u64 && !asked => "P".to_string(),
+            _ => "B".to_string(),
+        };
+        format!("[{}]", (0..mesh.len()).map(axis).collect::<Vec<_>>().join(", "))
+    };
+    let grad = |i: u64| if mix(&[seed, 50 + i]).is_multiple_of(3) { " grad" } else { "" };
+    let of = |i: u64| format!("f32[{}] {}{}", shape.join(","), layout(i, false), grad(i));
+    let mesh_text: Vec<String> = mesh.iter().map(usize::to_string).collect();
+    let asking =
+        if mix(&[seed, 90]).is_multiple_of(4) { format!(" asking {}", layout(91, true)) } else { String::new() };
+    let inputs: Vec<String> = (0..inputs as u64).map(of).collect();
+    Question::parse(&format!("{op} {} on {}{asking}", inputs.join(", "), mesh_text.join(",")))
+}
+
+#[test]
+fn the_search_agrees_on_many_axes_and_dims() {
+    let mut counts = vec![];
+    for (mesh, dims, rounds) in
+        [(&[2usize, 2, 2, 2][..], 2, 8), (&[2, 2, 2, 2], 3, 3), (&[2, 3, 2], 5, 4), (&[2, 2, 2], 8, 2), (&[4, 2], 8, 6)]
+    {
+        for (k, (op, inputs)) in [("relu", 1), ("add", 2), ("mul", 2)].into_iter().enumerate() {
+            for round in 0..rounds {
+                let q =
+                    random_question(op, inputs, dims, mesh, mix(&[k as u64, dims as u64, mesh.len() as u64, round]));
+                let all = q.candidates().unwrap();
+                let choice = q.choice().unwrap();
+                let want = best(&q, &all).unwrap();
+                let what = || format!("{op} {:?} {:?} on {mesh:?} asking {:?}", q.sample, q.sbps, q.request);
+                assert_eq!((&choice.sig, choice.unproven), (&want.sig, None), "{}", what());
+                counts.push(all.len());
+            }
+        }
+    }
+    println!("{} questions, {} candidates priced", counts.len(), counts.iter().sum::<usize>());
+    assert!(counts.len() > 50);
+}
+
+#[test]
+fn what_is_not_proven_is_legal_and_says_what_is_known() {
+    // 23 rows on each of four axes, and no two dims alike.
+    let shape: Vec<String> = (0..20).map(|d| (3 + 2 * d).to_string()).collect();
+    let shape = shape.join(",");
+    for layouts in ["[P, S(0), B, S(1)]", "[P, P, P, P]", "[S(0), S(1), S(2), P]"] {
+        let text = format!("add f32[{shape}] {layouts}, f32[{shape}] [S(4), S(5), S(6), S(7)] on 2,2,2,2");
+        let q = Question::parse(&text);
+        let choice = q.choice().unwrap();
+        let price = q.ask(|c| oflow::boxing::price(c, choice.sig.clone())).unwrap();
+        if let Some(u) = choice.unproven {
+            assert_eq!(u.price, price.cost.total(), "{text}");
+            assert!(u.least <= u.price, "{text}: {u:?}");
+        }
+        // The same on every rank, and when it is asked again.
+        assert_eq!(q.choice().unwrap(), choice);
+        println!("{text}: {:?}", choice.unproven);
+    }
+}

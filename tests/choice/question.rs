@@ -2,7 +2,7 @@
 //! `tests/data/choice.txt`.
 
 use crate::common::Sample;
-use oflow::boxing::{Candidate, ChoiceInput, candidates, choose};
+use oflow::boxing::{Candidate, Choice, ChoiceInput, candidates, choose};
 use oflow::ops::{InferCtx, NdSignature, Op, TensorType, find};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::{NdSbp, check_layout};
@@ -105,6 +105,10 @@ impl Question {
     }
 
     pub fn choose(&self) -> Result<NdSignature> {
+        self.choice().map(|c| c.sig)
+    }
+
+    pub fn choice(&self) -> Result<Choice> {
         self.ask(choose)
     }
 

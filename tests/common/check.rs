@@ -4,7 +4,7 @@ use super::layout::{Value, assemble, close, deal};
 use super::sample::Sample;
 use super::{mix, seed};
 use oflow::functional::IntoTarget;
-use oflow::interpreter::{self, Call, Target, dispatch};
+use oflow::interpreter::{self, Call, Target};
 use oflow::kernels::ReduceOp;
 use oflow::ops::{Attrs, Grad, InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
 use oflow::placement::{Device, Placement};
@@ -83,16 +83,12 @@ fn call(
     target: Option<&Target>,
     given: Option<&Tensor>,
 ) -> Result<Vec<Tensor>> {
-    let outs = dispatch(Call {
-        op: plan.op,
-        inputs,
-        attrs: plan.attrs.clone(),
-        runtime: plan.runtime.clone(),
-        target,
-        given,
-        recording: false,
-        site: CallSite::here(),
-    })?;
+    let outs = Call::new(plan.op, inputs)
+        .attrs(plan.attrs.clone())
+        .runtime(plan.runtime.clone())
+        .target(target)
+        .given(given)
+        .run()?;
     Ok(outs.into_vec())
 }
 

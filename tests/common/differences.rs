@@ -3,7 +3,7 @@
 use super::check::STATISTICS;
 use super::layout::Value;
 use super::{Sample, mix, seed};
-use oflow::interpreter::{self, Call, Target, dispatch};
+use oflow::interpreter::{self, Call, Target};
 use oflow::ops::Op;
 use oflow::prelude::*;
 use oflow::{BackwardOptions, CallSite};
@@ -36,16 +36,8 @@ impl Function {
         let (attrs, runtime) = self.sample.attributes(self.op)?;
         let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
         let target = Target::Local(self.device);
-        let outs = dispatch(Call {
-            op: self.op,
-            inputs: &refs,
-            attrs,
-            runtime,
-            target: refs.is_empty().then_some(&target),
-            given: None,
-            recording: false,
-            site: CallSite::here(),
-        })?;
+        let outs =
+            Call::new(self.op, &refs).attrs(attrs).runtime(runtime).target(refs.is_empty().then_some(&target)).run()?;
         let mut sum = zeros([], self.device.dtype(DType::F64))?;
         let n = if STATISTICS.contains(&self.op.name()) { 1 } else { outs.len() };
         for (k, t) in outs[..n].iter().filter(|t| t.dtype().is_float()).enumerate() {

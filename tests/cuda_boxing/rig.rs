@@ -44,8 +44,8 @@ impl Rig {
         let options = AllocatorOptions::default();
         let (host, device) = (Allocator::cpu(options), Allocator::cuda(gpu.clone(), options));
         let (cpu, cuda) = (
-            Vm::new(VmMode::Inline, Some(comm.clone())).unwrap(),
-            Vm::cuda(&gpu, &device, Some(comm.clone())).unwrap(),
+            Vm::new(VmMode::Inline, &host, Some(comm.clone())).unwrap(),
+            Vm::cuda(&gpu, &device, &host, Some(comm.clone())).unwrap(),
         );
         Rig { rank, comm, told: Arc::default(), cpu: (host, cpu), gpu: (device, cuda) }
     }

@@ -3,7 +3,9 @@
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::sync::Arc;
 
-use oflow::boxing::{BoxingPlan, Candidate, ChoiceInput, Layout, Planner, candidates, choose};
+use oflow::boxing::{
+    BoxingPlan, Candidate, Choice, ChoiceInput, Layout, Planner, Unproven, candidates, choose, price, signatures,
+};
 use oflow::ops::{NdSignature, TensorType, find};
 use oflow::placement::Placement;
 use oflow::sbp::NdSbp;
@@ -15,6 +17,9 @@ use crate::Failed;
 
 /// Candidates that are shown unless all are asked for.
 const SHOWN: usize = 10;
+
+/// Of calls with more candidates only the chosen one is priced, unless all are asked for.
+const PRICED: usize = 2048;
 
 /// Adds the arguments.
 pub fn arguments(command: Command) -> Command {
@@ -49,7 +54,8 @@ pub fn arguments(command: Command) -> Command {
 Each candidate has its price in microseconds of the cost model: boxing the inputs (forward), boxing their gradients back
 (adjoint), what is communicated inside the op (inside), and the cheapest way to make partial outputs whole (way out). A
 candidate whose inputs are as they are wins; otherwise the cheapest, then the one with fewer partial outputs, then the
-one declared first. These prices are under fixed constants, the same on every machine. How the inputs of the choice are
+one declared first. A search looks at a fixed number of candidates; where that is too few, it says what the cheapest costs at
+least. These prices are under fixed constants, the same on every machine. How the inputs of the choice are
 moved is planned under the constants that jobs use here (`--model`).",
         )
 }
@@ -58,8 +64,12 @@ struct Answer {
     call: String,
     outs: Vec<TensorType>,
     chosen: NdSignature,
+    /// What is known of the best price, where the choice is not proven to have it.
+    unproven: Option<Unproven>,
     /// The chosen one first, then by price.
     candidates: Vec<Candidate>,
+    /// There are more candidates than these.
+    more: bool,
     /// The inputs that the choice moves, by number, and how; planned under the constants of jobs.
     moves: Vec<(usize, Arc<BoxingPlan>)>,
     /// Where these constants come from.
@@ -74,9 +84,10 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let inputs: Vec<Input> = matches.get_many::<Input>("in").unwrap_or_default().cloned().collect();
     let attrs: Vec<(String, String)> = matches.get_many("attr").unwrap_or_default().cloned().collect();
     let under = planner(matches)?;
-    let answer = answer(op, &inputs, mesh, &attrs, matches.get_flag("grad"), under).map_err(refused)?;
+    let (grad, all) = (matches.get_flag("grad"), matches.get_flag("all"));
+    let answer = answer(op, &inputs, mesh, &attrs, (grad, all), under).map_err(refused)?;
     let json = matches.get_flag("json");
-    show(&if json { format!("{:#}\n", to_json(&answer)) } else { to_text(&answer, matches.get_flag("all")) })
+    show(&if json { format!("{:#}\n", to_json(&answer)) } else { to_text(&answer, all) })
 }
 
 fn answer(
@@ -84,7 +95,7 @@ fn answer(
     inputs: &[Input],
     mesh: &Placement,
     attrs: &[(String, String)],
-    grad: bool,
+    (grad, all): (bool, bool),
     (planner, constants): (Planner, String),
 ) -> oflow::Result<Answer> {
     let op = find(op)?;
@@ -115,8 +126,12 @@ fn answer(
         request: None,
         runtime: &question.runtime,
     };
-    let chosen = choose(&choice).map_err(named)?;
-    let mut candidates = candidates(&choice).map_err(named)?.collect::<oflow::Result<Vec<_>>>().map_err(named)?;
+    let Choice { sig: chosen, unproven } = choose(&choice).map_err(named)?;
+    let more = !all && signatures(&choice).map_err(named)?.nth(PRICED).is_some();
+    let mut candidates = match more {
+        true => vec![price(&choice, chosen.clone()).map_err(named)?],
+        false => candidates(&choice).map_err(named)?.collect::<oflow::Result<Vec<_>>>().map_err(named)?,
+    };
     // Stable: equal ones stay in declared order, as the rule of the choice says.
     candidates.sort_by_key(|c| (c.sig != chosen, c.cost.total(), c.partials));
     let mut moves = Vec::new();
@@ -126,7 +141,7 @@ fn answer(
             moves.push((i, planner.plan(&ty.shape, ty.dtype, &src, &dst).map_err(named)?));
         }
     }
-    Ok(Answer { outs: outs.to_vec(), chosen, candidates, moves, constants, call })
+    Ok(Answer { outs: outs.to_vec(), chosen, unproven, candidates, more, moves, constants, call })
 }
 
 fn list(sbps: &[NdSbp]) -> String {
@@ -160,8 +175,19 @@ fn to_text(a: &Answer, all: bool) -> String {
     if shown.len() < a.candidates.len() {
         text += &format!("  and {} more; --all shows them\n", a.candidates.len() - shown.len());
     }
+    if a.more {
+        text += &format!("  and more than {PRICED} others, which --all prices and shows\n");
+    }
     let free = a.candidates.first().is_some_and(|c| c.cost.forward == 0 && c.cost.adjoint == 0);
-    text += if free { "* is taken: no input has to move\n" } else { "* is taken: the cheapest\n" };
+    text += &match &a.unproven {
+        Some(u) => format!(
+            "* is taken: the cheapest found, not proven to be the cheapest. It costs {} us; none costs less than {} us\n",
+            microseconds(u.price),
+            microseconds(u.least)
+        ),
+        None if free => "* is taken: no input has to move\n".to_string(),
+        None => "* is taken: the cheapest\n".to_string(),
+    };
     for (i, plan) in &a.moves {
         text +=
             &format!("\n  input {i}: {}{:?} {} -> {}\n", plan.dtype, plan.shape.as_slice(), plan.src.sbp, plan.dst.sbp);
@@ -200,6 +226,9 @@ fn to_json(a: &Answer) -> Value {
         "call": a.call,
         "outputs": a.outs.iter().map(TensorType::to_string).collect::<Vec<_>>(),
         "candidates": candidates,
+        "all_candidates": !a.more,
+        "proven": a.unproven.is_none(),
+        "least_ps": a.unproven.map(|u| u.least),
         "moves": a.moves.iter().map(|(i, p)| json!({ "input": i, "plan": plan_json(p) })).collect::<Vec<_>>(),
         "constants": a.constants,
     })

@@ -14,12 +14,15 @@ mod prices;
 mod search;
 mod space;
 
+use super::bound::least;
 use super::dry::price_lowering;
-use super::{Layout, cost};
+use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout};
+use search::Found;
+use smallvec::SmallVec;
 use space::Space;
 
 /// What a choice is made from.
@@ -91,36 +94,66 @@ pub struct Candidate {
     pub partials: usize,
 }
 
-/// All candidates with their prices, in declared order.
+/// All candidates in declared order, without their prices.
 ///
 /// # Errors
 /// When the op cannot tell its signatures.
-pub fn candidates<'a>(c: &'a ChoiceInput<'a>) -> Result<impl Iterator<Item = Result<Candidate>> + 'a> {
+pub fn signatures<'a>(c: &'a ChoiceInput<'a>) -> Result<impl Iterator<Item = NdSignature> + 'a> {
     let space = Space::new(c)?;
     let mut next = space.first();
     Ok(std::iter::from_fn(move || {
         while let Some(leaf) = next.take() {
             next = space.after(&leaf);
-            if let Some(sig) = space.signature(c, &leaf) {
-                return Some(price(c, sig));
+            let sig = space.signature(c, &leaf);
+            if sig.is_some() {
+                return sig;
             }
         }
         None
     }))
 }
 
-/// The signature the call takes.
+/// All candidates with their prices, in declared order. A call on many mesh axes has tens of thousands.
+///
+/// # Errors
+/// When the op cannot tell its signatures.
+pub fn candidates<'a>(c: &'a ChoiceInput<'a>) -> Result<impl Iterator<Item = Result<Candidate>> + 'a> {
+    Ok(signatures(c)?.map(move |sig| price(c, sig)))
+}
+
+/// The signature that a call takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The assignment.
+    pub sig: NdSignature,
+    /// None where no candidate is better by the rule. Otherwise there were more candidates than a search looks at, and the
+    /// assignment is the best that was found.
+    pub unproven: Option<Unproven>,
+}
+
+/// What is known of a choice that was not proven to be the best, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unproven {
+    /// Its price.
+    pub price: u64,
+    /// No candidate costs less.
+    pub least: u64,
+}
+
+/// The signature the call takes. A search looks at a fixed number of nodes at most; ops of up to 4 inputs on up to 4 mesh axes
+/// and with up to 8 dims stay below it.
 ///
 /// # Errors
 /// When no candidate satisfies a given output or a fixed input; the message lists what would be legal.
-pub fn choose(c: &ChoiceInput<'_>) -> Result<NdSignature> {
+pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
     let space = Space::new(c)?;
+    let chosen = |found: Found| Choice { sig: found.sig, unproven: found.unproven };
     // Without boxing there is nothing to price but what the candidates bring along.
-    if let Some(sig) = search::best(c, &space.exact(c))? {
-        return Ok(sig);
+    if let Some(found) = search::best(c, &space.exact(c))? {
+        return Ok(chosen(found));
     }
-    if let Some(sig) = search::best(c, &space.without_renamed_partials(c))? {
-        return Ok(sig);
+    if let Some(found) = search::best(c, &space.without_renamed_partials(c).with_twins(c))? {
+        return Ok(chosen(found));
     }
     let legal: Vec<String> = c.op.signatures_1d(c.infer, c.outs)?.iter().map(|s| format!("    {s}")).collect();
     let fixed = (0..c.sbps.len()).find(|i| c.is_fixed(*i) && c.sbps[*i].is_some());
@@ -168,7 +201,11 @@ pub(super) fn forward_price(c: &ChoiceInput<'_>, sig: &NdSignature) -> Result<Co
     Ok(v)
 }
 
-fn price(c: &ChoiceInput<'_>, sig: NdSignature) -> Result<Candidate> {
+/// An assignment with its price.
+///
+/// # Errors
+/// When its lowering is refused.
+pub fn price(c: &ChoiceInput<'_>, sig: NdSignature) -> Result<Candidate> {
     let mut v = forward_price(c, &sig)?;
     for (o, n) in sig.outputs.iter().enumerate() {
         v.way_out = v.way_out.saturating_add(way_out(c, o, n)?);
@@ -203,7 +240,11 @@ fn ways_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp) -> Vec<NdSbp> {
         _ if !n.has_partial() => vec![],
         _ => {
             let to = |s: Sbp| n.map(|x| if x.is_partial() { s } else { x });
-            let splits = (0..c.outs[out].shape.len()).map(Sbp::Split);
+            // Of dims that are not split and that the mesh divides evenly one is as good as another.
+            let shape = &c.outs[out].shape;
+            let even = |d: usize| shape[d].is_multiple_of(c.placement.len()) && !n.contains(&Sbp::Split(d));
+            let first = (0..shape.len()).find(|d| even(*d));
+            let splits = (0..shape.len()).filter(|d| !even(*d) || Some(*d) == first).map(Sbp::Split);
             std::iter::once(Sbp::Broadcast).chain(splits).map(to).collect()
         }
     }
@@ -215,12 +256,19 @@ fn way_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp) -> Result<u64> {
         Some(r) if out == 0 => waste(c, n, r)?,
         _ => 0,
     };
-    let mut least = None;
-    for to in ways_out(c, out, n) {
-        let price = c.cost(&c.outs[out], n, &to)?;
-        least = Some(least.map_or(price, |l: u64| l.min(price)));
+    let t = &c.outs[out];
+    let bound = |to: &NdSbp| least(&Model::default(), &t.shape, t.dtype.size() as u64, c.placement, n, to);
+    let mut ways: SmallVec<[(u64, NdSbp); 8]> = ways_out(c, out, n).into_iter().map(|to| (bound(&to), to)).collect();
+    ways.sort_by_key(|w| w.0);
+    let mut found = None;
+    for (bound, to) in ways {
+        if found.is_some_and(|f| bound >= f) {
+            break;
+        }
+        let price = c.cost(t, n, &to)?;
+        found = Some(found.map_or(price, |f: u64| f.min(price)));
     }
-    Ok(least.unwrap_or(0).saturating_add(wasted))
+    Ok(found.unwrap_or(0).saturating_add(wasted))
 }
 
 /// What a floating point operation counts, in picoseconds, where it is done in vain.

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::ops::{NdSignature, TensorType};
 use crate::sbp::{NdSbp, Sbp, Signature};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 /// Layouts of one tensor that are remembered at most. Beyond, bounds are weaker and prices are asked for again.
 const DENSE: usize = 1 << 16;
@@ -19,6 +20,8 @@ pub(super) struct Prices<'a> {
     space: &'a Space,
     floor: Floor,
     parts: Vec<Part>,
+    /// How many prices were asked for.
+    priced: Cell<u64>,
 }
 
 /// One tensor, or several that are alike.
@@ -51,7 +54,8 @@ enum Known {
 impl<'a> Prices<'a> {
     pub(super) fn new(c: &'a ChoiceInput<'a>, space: &'a Space) -> Prices<'a> {
         let floor = Floor::new(&Model::default(), c.placement.device());
-        let mut prices = Prices { c, space, floor, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()) };
+        let mut prices =
+            Prices { c, space, floor, parts: Vec::with_capacity(c.sbps.len() + c.outs.len()), priced: Cell::new(0) };
         for i in 0..c.sbps.len() {
             if c.sbps[i].is_some() && c.infer.inputs[i].is_some() && !prices.joins(i) {
                 prices.add(Of::Input(i));
@@ -59,6 +63,16 @@ impl<'a> Prices<'a> {
         }
         (0..c.outs.len()).for_each(|o| prices.add(Of::Output(o)));
         prices
+    }
+
+    /// Counts one more price.
+    pub(super) fn count(&self) {
+        self.priced.set(self.priced.get() + 1);
+    }
+
+    /// How many prices were asked for.
+    pub(super) fn priced(&self) -> u64 {
+        self.priced.get()
     }
 
     /// Counts an input with an earlier one that is alike.
@@ -106,11 +120,16 @@ impl<'a> Prices<'a> {
     /// P becomes anything else, each holds a part of what is wanted: both ways someone has to send.
     fn floor(&self, of: Of, axis: usize, sbp: Sbp) -> [u64; 2] {
         let c = self.c;
-        let of_step = |communicates| self.floor.steps(Need { elements: 0, communicates, reduces: false }, 0);
+        let k = c.placement.dims()[axis];
+        let of_step = |communicates, holders| {
+            self.floor.steps(Need { elements: 0, communicates, reduces: false, holders, written: 0 }, 0)
+        };
         let between = |t: &TensorType, from: Sbp, to: Sbp| match (from, to) {
-            _ if from == to || c.placement.dims()[axis] == 1 || t.is_empty() => 0,
-            (Sbp::Partial(_), _) | (Sbp::Split(_), Sbp::Broadcast) => of_step(true),
-            _ => of_step(false),
+            _ if from == to || k == 1 || t.is_empty() => 0,
+            (Sbp::Partial(_), Sbp::Partial(_)) | (Sbp::Split(_), Sbp::Broadcast) => of_step(true, 2),
+            // A contribution of each.
+            (Sbp::Partial(_), _) => of_step(true, k as u64),
+            _ => of_step(false, 2),
         };
         match (of, c.request) {
             (Of::Input(i), _) => {
@@ -119,7 +138,7 @@ impl<'a> Prices<'a> {
                 [between(t, have[axis], sbp), back]
             }
             (Of::Output(0), Some(r)) => [between(&c.outs[0], sbp, r[axis]), 0],
-            (Of::Output(o), _) if sbp.is_partial() => [self.least_way_out(o, c.placement.dims()[axis]), 0],
+            (Of::Output(o), _) if sbp.is_partial() => [self.least_way_out(o, k), 0],
             (Of::Output(_), _) => [0, 0],
         }
     }
@@ -133,7 +152,9 @@ impl<'a> Prices<'a> {
         }
         let merges = (t.len() as u64).saturating_mul(contributions as u64 - 1);
         let elements = merges.div_ceil(self.c.placement.len() as u64);
-        self.floor.steps(Need { elements, communicates: true, reduces: true }, t.dtype.size() as u64)
+        let holders = contributions as u64;
+        let need = Need { elements, communicates: true, reduces: true, holders, written: 0 };
+        self.floor.steps(need, t.dtype.size() as u64)
     }
 
     /// The symbol that a candidate gives a part on an axis.
@@ -278,6 +299,7 @@ impl<'a> Prices<'a> {
 
     /// A part's price.
     fn price(&self, part: &Part, leaf: &Leaf) -> Result<u64> {
+        self.count();
         let (c, want) = (self.c, self.layout(part, leaf));
         match part.of {
             Of::Output(o) => way_out(c, o, &want),

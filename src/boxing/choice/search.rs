@@ -1,10 +1,13 @@
 //! Best first: a beginning of a candidate (rows on the outer axes) or a candidate waits with a lower bound of its price and
 //! is looked at closer when nothing else could be better. What is taken off the queue priced in full is the best: bounds
 //! never exceed prices, so the rule's order (price, then P outputs, then declared order) holds for it against all others.
+//!
+//! A search looks at so many nodes at most. One that has not ended by then takes the best candidate that it knows, and says
+//! what any costs at least.
 
-use super::ChoiceInput;
 use super::prices::Prices;
 use super::space::{Leaf, Space};
+use super::{ChoiceInput, Unproven};
 use crate::boxing::dry::{LEAST_LOWERING, price_lowering};
 use crate::error::Result;
 use crate::ops::NdSignature;
@@ -30,13 +33,32 @@ enum Stage {
     Priced,
 }
 
+/// What one search may look at: a node counts 1, a boxing that is priced [`PRICE`]. A count and no clock, so that every rank
+/// ends at the same place.
+const MOST: u64 = 1 << 18;
+const PRICE: u64 = 64;
+
+/// What a search found.
+pub(super) struct Found {
+    pub(super) sig: NdSignature,
+    /// Its price and the least that any candidate costs, where the search ended before these met.
+    pub(super) unproven: Option<Unproven>,
+}
+
+impl Found {
+    fn proven(sig: Option<NdSignature>) -> Option<Found> {
+        sig.map(|sig| Found { sig, unproven: None })
+    }
+}
+
 /// The best candidate of the space, if there is one.
-pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<NdSignature>> {
+pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> {
     let axes = c.placement.axes();
     let mut prices = Prices::new(c, space);
     let mut queue: BinaryHeap<Reverse<Node>> = BinaryHeap::new();
-    // The price of the best candidate so far: what must cost more need not wait.
-    let mut limit = u64::MAX;
+    // The best candidate so far: what must cost more need not wait.
+    let mut limit: Option<(u64, u32, Leaf)> = None;
+    let mut looked = 0;
     if !space.rows.is_empty() {
         queue.push(Reverse(Node { bound: 0, partials: 0, rows: Leaf::new(), stage: Stage::Beginning }));
     }
@@ -46,27 +68,37 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<NdSignat
         queue.push(Reverse(Node { bound, partials, rows, stage: Stage::Candidate }));
     }
     while let Some(Reverse(mut node)) = queue.pop() {
+        let spent = looked + prices.priced() * PRICE;
+        if spent > MOST && node.stage != Stage::Priced {
+            return give_up(c, space, &mut prices, node, limit);
+        }
         match node.stage {
             Stage::Beginning => {
                 for row in space.on_axis(node.rows.len()) {
+                    if !space.is_first_of_twins(&node.rows, *row) {
+                        continue;
+                    }
                     let mut rows = node.rows.clone();
                     rows.push(*row);
                     if space.mixes_lowerings(&rows) {
                         continue;
                     }
+                    looked += 1;
                     let (bound, partials) = prices.of_beginning(&rows);
-                    if bound > limit {
+                    if limit.as_ref().is_some_and(|l| bound > l.0) {
                         continue;
                     }
                     let stage = if rows.len() == axes { Stage::Candidate } else { Stage::Beginning };
                     queue.push(Reverse(Node { bound, partials, rows, stage }));
                 }
             }
-            Stage::Priced => return Ok(space.signature(c, &node.rows)),
+            Stage::Priced => return Ok(Found::proven(space.signature(c, &node.rows))),
             Stage::Candidate if !space.is_legal(c, &node.rows) => {}
             Stage::Candidate => {
                 // The only one that is left needs no price.
-                let Some(Reverse(next)) = queue.peek() else { return Ok(space.signature(c, &node.rows)) };
+                let Some(Reverse(next)) = queue.peek() else {
+                    return Ok(Found::proven(space.signature(c, &node.rows)));
+                };
                 let is_best =
                     |bound: u64| (bound, node.partials, &node.rows) <= (next.bound, next.partials, &next.rows);
                 let mut bound = prices.of_candidate(&node.rows);
@@ -76,20 +108,94 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<NdSignat
                 }
                 if priced && let Some(lowering) = prices.lowering_of(&node.rows) {
                     priced = is_best(bound);
-                    if priced && let Some(sig) = space.signature(c, &node.rows) {
-                        bound = bound.saturating_add(price_lowering(c, &sig, lowering)? - LEAST_LOWERING);
+                    if priced {
+                        bound = with_lowering(c, space, &prices, &node.rows, bound, lowering)?;
                     }
                 }
+                looked += 1;
                 node.bound = bound;
                 if priced {
                     node.stage = Stage::Priced;
-                    limit = limit.min(bound);
+                    let here = (bound, node.partials, node.rows.clone());
+                    limit = Some(limit.map_or(here.clone(), |l| l.min(here)));
                 }
-                if bound <= limit {
+                if limit.as_ref().is_none_or(|l| bound <= l.0) {
                     queue.push(Reverse(node));
                 }
             }
         }
     }
     Ok(None)
+}
+
+/// The bound of a candidate whose parts are priced, with the price of its lowering in the place of the least one.
+fn with_lowering(
+    c: &ChoiceInput<'_>,
+    space: &Space,
+    prices: &Prices<'_>,
+    rows: &Leaf,
+    bound: u64,
+    lowering: u8,
+) -> Result<u64> {
+    prices.count();
+    Ok(match space.signature(c, rows) {
+        Some(sig) => bound.saturating_add(price_lowering(c, &sig, lowering)? - LEAST_LOWERING),
+        None => bound,
+    })
+}
+
+/// The best of what is known when a search has looked at as much as it may: the best candidate so far, and those in which an
+/// input stays as it is, or none, and each axis takes the row with the least bound. `next` is what would be looked at next:
+/// nothing costs less than its bound.
+fn give_up(
+    c: &ChoiceInput<'_>,
+    space: &Space,
+    prices: &mut Prices<'_>,
+    next: Node,
+    mut best: Option<(u64, u32, Leaf)>,
+) -> Result<Option<Found>> {
+    let dive = |prices: &Prices<'_>, begin: &Leaf, stays: Option<usize>| -> Option<Leaf> {
+        let mut rows = begin.clone();
+        for axis in rows.len()..c.placement.axes() {
+            let with = |row: u16| {
+                let mut rows = rows.clone();
+                rows.push(row);
+                rows
+            };
+            let keeps = |row: u16| match stays.and_then(|i| Some((i, c.sbps[i].as_ref()?))) {
+                Some((i, have)) => space.rows[row as usize].inputs[i] == have[axis],
+                None => true,
+            };
+            let all = space.on_axis(axis).iter().filter(|r| keeps(**r)).map(|r| with(*r));
+            let legal = all.filter(|rows| !space.mixes_lowerings(rows));
+            rows = legal.min_by_key(|rows| prices.of_beginning(rows))?;
+        }
+        Some(rows)
+    };
+    let mut tries: Vec<Option<Leaf>> = Vec::new();
+    if !space.rows.is_empty() {
+        tries.extend((0..c.sbps.len()).map(|i| dive(prices, &Leaf::new(), Some(i))));
+        tries.push(dive(prices, &Leaf::new(), None));
+    }
+    tries.push(match next.stage {
+        Stage::Beginning => dive(prices, &next.rows, None),
+        _ => Some(next.rows),
+    });
+    // Where all of these are refused, the first that is not will do.
+    let declared = || std::iter::successors(space.first(), |leaf| space.after(leaf));
+    let legal: Vec<Leaf> = tries.into_iter().flatten().filter(|rows| space.is_legal(c, rows)).collect();
+    let last = if legal.is_empty() && best.is_none() { declared().find(|rows| space.is_legal(c, rows)) } else { None };
+    for rows in legal.into_iter().chain(last) {
+        let (_, partials) = prices.of_beginning(&rows);
+        let (mut price, _) = prices.of_parts(&rows, |_| true)?;
+        if let Some(lowering) = prices.lowering_of(&rows) {
+            price = with_lowering(c, space, prices, &rows, price, lowering)?;
+        }
+        let here = (price, partials, rows);
+        best = Some(best.map_or(here.clone(), |b| b.min(here)));
+    }
+    let Some((price, _, rows)) = best else { return Ok(None) };
+    // Where they meet nothing is cheaper; but another of the same price may be before it in order.
+    let unproven = Some(Unproven { price, least: next.bound.min(price) });
+    Ok(space.signature(c, &rows).map(|sig| Found { sig, unproven }))
 }

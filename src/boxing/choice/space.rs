@@ -4,8 +4,8 @@
 
 use super::{ChoiceInput, layouts_ok};
 use crate::error::{Error, Result};
-use crate::ops::NdSignature;
-use crate::sbp::{Sbp, Signature, check_sbp};
+use crate::ops::{NdSignature, TensorType};
+use crate::sbp::{NdSbp, Sbp, Signature};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(super) struct Space {
     axes: SmallVec<[SmallVec<[u16; 16]>; 4]>,
     /// Complete assignments that are not of the product.
     listed: Vec<NdSignature>,
+    /// Per row the one before it that is its twin; empty where none has one.
+    twins: Vec<Option<u16>>,
 }
 
 impl Space {
@@ -39,7 +41,6 @@ impl Space {
                     c.op.name()
                 )));
             }
-            rows.retain(|s| row_ok(c, s));
             if let Some(f) = &c.op.nd_extra {
                 listed = f(c.infer, c.placement)?;
             }
@@ -61,6 +62,11 @@ impl Space {
                 c.placement.axes()
             )));
         }
+        for s in &listed {
+            let row = || format!("{:?} -> {:?}", s.inputs, s.outputs);
+            let splits = |n: &NdSbp| n.iter().filter_map(|s| s.split_dim()).max();
+            c.op.check_dims(c.infer, c.outs, &row, |i| splits(&s.inputs[i]), |o| splits(&s.outputs[o]))?;
+        }
         listed.retain(|s| {
             layouts_ok(c, s)
                 && (0..c.placement.axes()).all(|a| fits(c, a, |i| s.inputs[i][a], s.outputs.first().map(|n| n[a])))
@@ -73,7 +79,7 @@ impl Space {
             (0..rows.len() as u16).filter(ok).collect()
         };
         let axes = (0..c.placement.axes()).map(of_axis).collect();
-        Ok(Space { rows: rows.into(), axes, listed })
+        Ok(Space { rows: rows.into(), axes, listed, twins: Vec::new() })
     }
 
     /// Those whose inputs are as they are, and whose output 0 is as it was asked for.
@@ -96,6 +102,7 @@ impl Space {
             axes: self.axes.iter().enumerate().map(of_axis).collect(),
             listed: listed.cloned().collect(),
             rows: Arc::clone(&self.rows),
+            twins: Vec::new(),
         }
     }
 
@@ -129,6 +136,57 @@ impl Space {
             axis.retain(|r| !worse.contains(r));
         }
         self
+    }
+
+    /// Finds rows that are twins: they differ in the dims that they split only, and nothing tells these dims apart. No tensor
+    /// of the call is split along them now, none is asked to be, no other row splits them, and they are of one size, or the
+    /// mesh divides both evenly, so that every part is the same share. Then the twins may change places in every candidate
+    /// and all prices stay, so of candidates that differ in that only the first need be looked at.
+    pub(super) fn with_twins(mut self, c: &ChoiceInput<'_>) -> Space {
+        let rows = &self.rows;
+        if c.op.nd_valid.is_some() || !self.listed.is_empty() || rows.iter().any(|r| r.lowering.is_some()) {
+            return self;
+        }
+        let twin_of = |r: u16| (0..r).rev().find(|k| self.are_twins(c, *k, r));
+        let twins: Vec<Option<u16>> = (0..rows.len() as u16).map(twin_of).collect();
+        self.twins = twins;
+        self
+    }
+
+    fn are_twins(&self, c: &ChoiceInput<'_>, one: u16, other: u16) -> bool {
+        let rows = &self.rows;
+        let on = |axis: &SmallVec<[u16; 16]>, r: u16| axis.contains(&r);
+        if self.axes.iter().any(|axis| on(axis, one) != on(axis, other)) {
+            return false;
+        }
+        // The dims of a tensor that change places when the rows do.
+        let swap = |of: &dyn Fn(&Signature) -> Sbp, t: &TensorType, fixed: &[Option<&NdSbp>]| {
+            let (a, b) = (of(&rows[one as usize]), of(&rows[other as usize]));
+            let (Sbp::Split(d), Sbp::Split(e)) = (a, b) else { return a == b };
+            let even = |d: usize| t.shape[d].is_multiple_of(c.placement.len());
+            let alike = t.shape[d] == t.shape[e] || (even(d) && even(e));
+            let known = |s: &Sbp| *s == a || *s == b;
+            let others = (0..rows.len() as u16).filter(|k| *k != one && *k != other);
+            a == b
+                || (alike
+                    && !fixed.iter().flatten().any(|n| n.iter().any(known))
+                    && !others.into_iter().any(|k| known(&of(&rows[k as usize]))))
+        };
+        let input = |i: usize| {
+            let Some(t) = &c.infer.inputs[i] else { return true };
+            swap(&|s| s.inputs[i], t, &[c.sbps[i].as_ref()])
+        };
+        let output = |o: usize| {
+            let fixed = if o == 0 { [c.request, c.given_out] } else { [None, None] };
+            swap(&|s| s.outputs[o], &c.outs[o], &fixed)
+        };
+        (0..c.sbps.len()).all(input) && (0..c.outs.len()).all(output)
+    }
+
+    /// Whether a beginning that goes on with a row is the first of those that differ in twins only.
+    pub(super) fn is_first_of_twins(&self, beginning: &Leaf, row: u16) -> bool {
+        let twin = self.twins.get(row as usize).copied().flatten();
+        twin.is_none_or(|t| beginning.contains(&t) || beginning.contains(&row))
     }
 
     /// The rows that may be taken on a mesh axis.
@@ -212,10 +270,4 @@ impl Space {
 fn fits(c: &ChoiceInput<'_>, a: usize, input: impl Fn(usize) -> Sbp, out: Option<Sbp>) -> bool {
     (0..c.sbps.len()).all(|i| !c.is_fixed(i) || c.sbps[i].as_ref().is_none_or(|now| now[a] == input(i)))
         && c.given_out.is_none_or(|o| out.is_none_or(|s| s == o[a]))
-}
-
-/// A row that splits a dim a tensor does not have, or makes a bool P(sum), is no signature.
-fn row_ok(c: &ChoiceInput<'_>, s: &Signature) -> bool {
-    let inputs = c.infer.inputs.iter().zip(&s.inputs).filter_map(|(t, s)| t.as_ref().map(|t| (t, s)));
-    inputs.chain(c.outs.iter().zip(&s.outputs)).all(|(t, s)| check_sbp(&t.shape, t.dtype, *s).is_ok())
 }

@@ -1,7 +1,8 @@
 //! The ring in which a rank's boxings leave their receipts.
 //!
 //! A boxing pushes its entry when it is issued and gets a number; the thread that carries it out adds the time under that
-//! number. The memory is taken once: neither allocates.
+//! number. The memory is taken once, at the first boxing: after it neither allocates, and a context that boxes nothing, as that
+//! of a thread without a rank, takes none.
 
 use super::Shared;
 use super::tally::Tally;
@@ -59,8 +60,7 @@ impl Ring {
     pub(in super::super) fn of_rank(ctx: &RankCtx) -> Arc<Ring> {
         let control = ctx.control().filter(|c| c.wants_report());
         let job = control.map(|_| Tally::new(ctx.rank(), ctx.world()));
-        let entries = VecDeque::with_capacity(RECEIPTS_LIMIT);
-        let ring = Arc::new(Ring(Mutex::new(State { entries, first: 0, dropped: 0, job })));
+        let ring = Arc::new(Ring(Mutex::new(State { entries: VecDeque::new(), first: 0, dropped: 0, job })));
         if let Some(control) = control {
             let ring = ring.clone();
             // Without waiting for boxings that are under way: a rank that ends because of a failure would wait in vain.
@@ -76,6 +76,9 @@ impl Ring {
     /// Adds an entry and returns its number.
     pub(super) fn push(&self, entry: Entry) -> u64 {
         let mut s = self.lock();
+        if s.entries.capacity() == 0 {
+            s.entries.reserve_exact(RECEIPTS_LIMIT);
+        }
         if s.entries.len() == RECEIPTS_LIMIT
             && let Some(oldest) = s.entries.pop_front()
         {

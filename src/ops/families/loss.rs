@@ -131,10 +131,9 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let dtype = statistics(e.dtype(x0));
                         let x = cast_to(e, x0, dtype)?;
                         let last = AttrValue::from([-1i64]);
-                        let m = super::softmax::reduce_whole(e, "amax", x, last.clone())?;
-                        let (_, _, s) = shifted(e, x, last)?;
-                        let l = e.call("log", &[s], &[])?;
-                        let lse = e.call("add", &[l, m], &[])?;
+                        let s = shifted(e, x, last)?;
+                        let l = e.call("log", &[s.sum], &[])?;
+                        let lse = e.call("add", &[l, s.max], &[])?;
                         let shape = e.shape(target);
                         let lse = e.call("reshape", &[lse], &[("shape", shape.as_slice().into())])?;
                         let pick = e.call("nll_pick", &[x, target], &[("ignore_index", ignore.clone())])?;

@@ -57,13 +57,25 @@ pub(super) fn cast_to(e: &mut dyn Emit, v: Value, dtype: DType) -> Result<Value>
     if e.dtype(v) == dtype { Ok(v) } else { e.call("cast", &[v], &[("dtype", dtype.into())]) }
 }
 
-/// `(x - max, sum(exp(x - max)))` over the whole dim.
-pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<(Value, Value, Value)> {
-    let m = reduce_whole(e, "amax", x, dims.clone())?;
-    let z = e.call("sub", &[x, m], &[])?;
-    let ex = e.call("exp", &[z], &[])?;
-    let s = reduce_whole(e, "sum", ex, dims)?;
-    Ok((z, ex, s))
+/// What softmax and its like are made of, over a whole dim.
+pub(super) struct Shifted {
+    /// The maximum.
+    pub(super) max: Value,
+    /// `x - max`.
+    pub(super) z: Value,
+    /// `exp(x - max)`.
+    pub(super) exp: Value,
+    /// The sum of these.
+    pub(super) sum: Value,
+}
+
+/// Reduces the maximum, then the sum, each once.
+pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<Shifted> {
+    let max = reduce_whole(e, "amax", x, dims.clone())?;
+    let z = e.call("sub", &[x, max], &[])?;
+    let exp = e.call("exp", &[z], &[])?;
+    let sum = reduce_whole(e, "sum", exp, dims)?;
+    Ok(Shifted { max, z, exp, sum })
 }
 
 const SAMPLES: &[&str] =
@@ -80,8 +92,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     |e, call| {
                         let x = need(call, 0)?;
                         let (dtype, wide) = (e.dtype(x), widened(e, x)?);
-                        let (_, ex, s) = shifted(e, wide, dims(call))?;
-                        let y = e.call("div", &[ex, s], &[])?;
+                        let s = shifted(e, wide, dims(call))?;
+                        let y = e.call("div", &[s.exp, s.sum], &[])?;
                         Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
@@ -169,9 +181,9 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     |e, call| {
                         let x = need(call, 0)?;
                         let (dtype, wide) = (e.dtype(x), widened(e, x)?);
-                        let (z, _, s) = shifted(e, wide, dims(call))?;
-                        let l = e.call("log", &[s], &[])?;
-                        let y = e.call("sub", &[z, l], &[])?;
+                        let s = shifted(e, wide, dims(call))?;
+                        let l = e.call("log", &[s.sum], &[])?;
+                        let y = e.call("sub", &[s.z, l], &[])?;
                         Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )

@@ -1,0 +1,323 @@
+//! PyTorch's names of functions that stand here under another name, are composed of others, or are not there. A call of an
+//! unknown name is answered from these tables first.
+
+/// `(PyTorch's name, what to write here)`.
+const HERE: &[(&str, &str)] = &[
+    ("absolute", "x.abs()?"),
+    ("addbmm", "a.matmul(&b)?.sum(0)?.add(&x)?"),
+    ("addcdiv", "x.add(&a.div(&b)?.mul(value)?)?"),
+    ("addcmul", "x.add(&a.mul(&b)?.mul(value)?)?"),
+    ("addmm", "a.matmul(&b)?.add(&x)?"),
+    ("addmv", "a.matmul(&v)?.add(&x)?"),
+    ("addr", "a.unsqueeze(1)?.mul(&b)?.add(&x)?"),
+    ("all_reduce", "x.to_global(sbp![B])? of a tensor that is P(sum)"),
+    ("as_tensor", "from_vec(values, shape, target)?"),
+    ("baddbmm", "a.matmul(&b)?.add(&x)?"),
+    ("binary_cross_entropy_with_logits", "x.softplus()?.sub(&x.mul(&target)?)?.mean(())?"),
+    ("bmm", "a.matmul(&b)?"),
+    ("broadcast_to", "x.expand(shape)?"),
+    ("chunk", "x.chunk(parts, dim)?"),
+    ("clamp_max", "x.minimum(hi)?"),
+    ("clamp_min", "x.maximum(lo)?"),
+    ("clip", "x.clamp(lo, hi)?"),
+    ("clone", "x.copy()?"),
+    ("concatenate", "cat(tensors, dim)?"),
+    ("contiguous", "x.copy()?"),
+    ("count_nonzero", "x.ne(0)?.sum(())?"),
+    ("cosh", "x.exp()?.add(&x.neg()?.exp()?)?.mul(0.5)?"),
+    ("detach", "x.detach()"),
+    ("diff", "x.slice(dim, 1, i64::MAX, 1)?.sub(&x.slice(dim, 0, -1, 1)?)?"),
+    ("divide", "x.div(y)?"),
+    ("dot", "a.matmul(&b)?"),
+    ("double", "x.cast(DType::F64)?"),
+    ("dstack", "cat(tensors, 2)? of tensors with 3 dims"),
+    ("empty", "functional::empty(shape, target)?"),
+    ("equal", "x.eq(&y)?.all(())?"),
+    ("erfc", "x.erf()?.rsub(1.0)?"),
+    ("exp2", "x.rpow(2.0)?"),
+    ("expand_as", "x.expand(y.shape())?"),
+    ("eye", "arange(n, target)?.one_hot(n)?"),
+    ("flatten", "x.flatten(start, end)?"),
+    ("float", "x.cast(DType::F32)?"),
+    ("frac", "x.sub(&x.sign()?.mul(&x.abs()?.floor()?)?)?"),
+    ("from_numpy", "from_vec(values, shape, target)?"),
+    ("full_like", "full_like(&x, value)?"),
+    ("ger", "a.unsqueeze(1)?.mul(&b)?"),
+    ("glu", "let h = x.chunk(2, dim)?; h[0].mul(&h[1].sigmoid()?)?"),
+    ("greater", "x.gt(y)?"),
+    ("greater_equal", "x.ge(y)?"),
+    ("half", "x.cast(DType::F16)?"),
+    ("hstack", "cat(tensors, 1)? of tensors with 2 dims"),
+    ("huber_loss", "a choice by where_ between d.square()?.mul(0.5)? and d.abs()?.sub(0.5)?"),
+    ("hypot", "x.square()?.add(&y.square()?)?.sqrt()?"),
+    ("index_select", "x.embedding(&ids)? along dim 0"),
+    ("inner", "a.matmul_t(&b)?"),
+    ("int", "x.cast(DType::I32)?"),
+    ("isfinite", "x.isnan()?.logical_or(&x.isinf()?)?.logical_not()?"),
+    ("l1_loss", "x.sub(&target)?.abs()?.mean(())?"),
+    ("lerp", "a.add(&b.sub(&a)?.mul(weight)?)?"),
+    ("less", "x.lt(y)?"),
+    ("less_equal", "x.le(y)?"),
+    ("linspace", "range(start, end, step, target)?"),
+    ("log10", "x.log()?.div(10f64.ln())?"),
+    ("log2", "x.log()?.div(2f64.ln())?"),
+    ("logit", "x.div(&x.rsub(1.0)?)?.log()?"),
+    ("logsigmoid", "x.log_sigmoid()?"),
+    ("logsumexp", "let m = x.amax_keepdim(dim)?; x.sub(&m)?.exp()?.sum_keepdim(dim)?.log()?.add(&m)?"),
+    ("long", "x.cast(DType::I64)?"),
+    ("max", "x.amax(dims)? for the values, x.argmax(dim)? for the indices"),
+    ("min", "x.amin(dims)? for the values, x.argmin(dim)? for the indices"),
+    ("mm", "a.matmul(&b)?"),
+    ("moveaxis", "x.permute(dims)?"),
+    ("movedim", "x.permute(dims)?"),
+    ("mse_loss", "x.sub(&target)?.square()?.mean(())?"),
+    ("multiply", "x.mul(y)?"),
+    ("mv", "a.matmul(&v)?"),
+    ("nan_to_num", "x.masked_fill(&x.isnan()?, 0.0)?"),
+    ("narrow", "x.narrow(dim, start, len)?"),
+    ("negative", "x.neg()?"),
+    ("nll_loss", "logits.cross_entropy(&target)?, which takes logits instead of log-probabilities"),
+    ("norm", "x.square()?.sum(dims)?.sqrt()?"),
+    ("normal", "randn(shape, target)?.mul(std)?.add(mean)?"),
+    ("not_equal", "x.ne(y)?"),
+    ("ones", "ones(shape, target)?; by name `full`"),
+    ("ones_like", "ones_like(&x)?"),
+    ("outer", "a.unsqueeze(1)?.mul(&b)?"),
+    ("prelu", "where_(&x.ge(0.0)?, &x, &x.mul(&weight)?)?"),
+    ("rand_like", "rand(x.shape(), x.target())?"),
+    ("randn_like", "randn(x.shape(), x.target())?"),
+    ("range", "range(start, end, step, target)?"),
+    ("relu6", "x.clamp(0.0, 6.0)?"),
+    ("repeat", "x.unsqueeze(0)?.expand(shape)?.flatten(0, 1)? to repeat along dim 0"),
+    ("reshape_as", "x.reshape(y.shape())?"),
+    ("roll", "cat(&[x.slice(dim, -shift, i64::MAX, 1)?, x.slice(dim, 0, -shift, 1)?], dim)?"),
+    ("rsub", "x.rsub(y)?; by name `sub` with the number first"),
+    ("scaled_dot_product_attention", "q.attention(&k, &v, causal)?"),
+    ("select", "x.select(dim, index)?"),
+    ("sgn", "x.sign()?"),
+    ("sinh", "x.exp()?.sub(&x.neg()?.exp()?)?.mul(0.5)?"),
+    ("softmin", "x.neg()?.softmax(dim)?"),
+    ("split", "x.split(size, dim)?"),
+    ("squeeze", "x.squeeze(dim)?"),
+    ("stack", "stack(tensors, dim)?"),
+    ("std", "x.var(dims)?.sqrt()?, which divides by n"),
+    ("subtract", "x.sub(y)?"),
+    ("swapaxes", "x.transpose(a, b)?"),
+    ("swapdims", "x.transpose(a, b)?"),
+    ("swish", "x.silu()?"),
+    ("t", "x.t()?"),
+    ("tan", "x.sin()?.div(&x.cos()?)?"),
+    ("tensor", "from_vec(values, shape, target)?"),
+    ("tile", "x.unsqueeze(0)?.expand(shape)?.flatten(0, 1)? to repeat along dim 0"),
+    ("to", "x.cast(dtype)?, x.to_device(device)? or x.to_global(layout)?"),
+    ("transpose", "x.transpose(a, b)?; by name `permute`"),
+    ("true_divide", "x.div(y)?"),
+    ("trunc", "x.sign()?.mul(&x.abs()?.floor()?)?"),
+    ("type", "x.cast(dtype)?"),
+    ("unbind", "x.select(dim, index)? for each index"),
+    ("unflatten", "x.reshape(shape)?"),
+    ("unsqueeze", "x.unsqueeze(dim)?"),
+    ("var", "x.var(dims)?, which divides by n"),
+    ("vdot", "a.matmul(&b)?"),
+    ("view", "x.reshape(shape)?"),
+    ("view_as", "x.reshape(y.shape())?"),
+    ("vstack", "cat(tensors, 0)? of tensors with 2 dims"),
+    ("zeros_like", "zeros_like(&x)?"),
+];
+
+/// Functions of PyTorch that no function here composes.
+const ABSENT: &[&str] = &[
+    "acos",
+    "acosh",
+    "adaptive_avg_pool2d",
+    "angle",
+    "argsort",
+    "argwhere",
+    "as_strided",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "bilinear",
+    "bincount",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "block_diag",
+    "bucketize",
+    "cdist",
+    "celu",
+    "cholesky",
+    "complex",
+    "conj",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "corrcoef",
+    "cov",
+    "cross",
+    "ctc_loss",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "det",
+    "diag",
+    "diagonal",
+    "digamma",
+    "eig",
+    "eigh",
+    "eigvals",
+    "einsum",
+    "embedding_bag",
+    "erfinv",
+    "fft",
+    "flip",
+    "fold",
+    "gather",
+    "gcd",
+    "grid_sample",
+    "group_norm",
+    "gru",
+    "gumbel_softmax",
+    "histc",
+    "ifft",
+    "imag",
+    "index_add",
+    "index_copy",
+    "index_put",
+    "instance_norm",
+    "interpolate",
+    "inv",
+    "inverse",
+    "irfft",
+    "istft",
+    "kl_div",
+    "kron",
+    "kthvalue",
+    "lcm",
+    "lgamma",
+    "logaddexp",
+    "logcumsumexp",
+    "logdet",
+    "lstm",
+    "lstsq",
+    "lu",
+    "masked_scatter",
+    "masked_select",
+    "matrix_exp",
+    "matrix_power",
+    "max_pool1d",
+    "max_pool2d",
+    "median",
+    "meshgrid",
+    "mode",
+    "multinomial",
+    "nanmean",
+    "nansum",
+    "nonzero",
+    "pad",
+    "pairwise_distance",
+    "pinv",
+    "pinverse",
+    "pixel_shuffle",
+    "poisson",
+    "polar",
+    "qr",
+    "quantile",
+    "randperm",
+    "real",
+    "repeat_interleave",
+    "rfft",
+    "rnn",
+    "rot90",
+    "rrelu",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "searchsorted",
+    "slogdet",
+    "solve",
+    "sort",
+    "stft",
+    "svd",
+    "take",
+    "take_along_dim",
+    "tensordot",
+    "topk",
+    "trace",
+    "trapezoid",
+    "unfold",
+    "unique",
+    "unique_consecutive",
+    "vander",
+    "xlogy",
+];
+
+/// What to do instead of calling a function of PyTorch's that has another name here, or none.
+pub(super) fn instead(name: &str) -> Option<String> {
+    let name = name.rsplit(['.', ':']).next().unwrap_or(name);
+    if let Ok(i) = HERE.binary_search_by_key(&name, |(n, _)| n) {
+        return Some(format!("PyTorch's `{name}` is written here as `{}`", HERE[i].1));
+    }
+    ABSENT.binary_search(&name).is_ok().then(|| {
+        format!(
+            "PyTorch's `{name}` is not in oflow, and no function here composes it; declare an op with `oflow::ops::register`"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functional::functions;
+
+    #[test]
+    fn names_are_sorted_and_are_no_functions_of_ours() {
+        assert!(HERE.is_sorted_by(|a, b| a.0 < b.0) && ABSENT.is_sorted_by(|a, b| a < b));
+        let ours: Vec<String> = functions().into_iter().map(|f| f.sig.name).collect();
+        for name in HERE.iter().map(|(n, _)| *n).chain(ABSENT.iter().copied()) {
+            assert!(!ours.iter().any(|o| o == name), "'{name}' is a function of ours");
+        }
+    }
+
+    #[test]
+    fn compositions_call_functions_that_exist() {
+        let sources = [
+            include_str!("autograd.rs"),
+            include_str!("create.rs"),
+            include_str!("layout.rs"),
+            include_str!("methods.rs"),
+            include_str!("nn.rs"),
+            include_str!("reduce.rs"),
+            include_str!("shape.rs"),
+            include_str!("../tensor/handle.rs"),
+        ];
+        for (name, code) in HERE {
+            let mut calls = 0;
+            for (i, _) in code.match_indices('(') {
+                let from = code[..i].rfind(|c: char| !(c.is_alphanumeric() || c == '_')).map_or(0, |p| p + 1);
+                let f = &code[from..i];
+                if f.is_empty() || f == "P" || f == "ln" {
+                    continue;
+                }
+                calls += 1;
+                let there = sources.iter().any(|s| {
+                    s.contains(&format!("fn {f}("))
+                        || s.contains(&format!("fn {f}<"))
+                        || s.contains(&format!(" {f};"))
+                        || s.contains(&format!(" {f} {f}_keepdim;"))
+                        || s.contains(&format!("_keepdim;")) && f.ends_with("_keepdim")
+                });
+                assert!(there, "{name}: there is no '{f}' in {code}");
+            }
+            assert!(calls > 0 || code.contains("where_"), "{name}");
+        }
+    }
+}
