@@ -362,7 +362,8 @@ fn a_tensor_without_dims_takes_dims_0_and_minus_1() {
                 }
             }
             for e in [x.sum(1), x.mean(-2), x.softmax(1), x.cumsum(1), x.argmax(1), x.sum([0, -1]), x.squeeze(1)] {
-                assert_eq!(e.unwrap_err().kind(), oflow::ErrorKind::Value);
+                let e = e.unwrap_err();
+                assert!(matches!(e.kind(), oflow::ErrorKind::Argument | oflow::ErrorKind::Value), "{e}");
             }
         }
         Ok(())
