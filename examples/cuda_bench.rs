@@ -5,24 +5,16 @@
 //! cargo run --release --example cuda_bench -- --device cuda
 //! ```
 
-#[allow(dead_code)]
-#[path = "common/meter.rs"]
-mod meter;
-#[allow(dead_code)]
-#[path = "common/model.rs"]
-mod model;
-// Shared with the other examples, of which each uses a part.
-#[allow(dead_code)]
-#[path = "common/options.rs"]
-mod options;
+#[path = "common/mod.rs"]
+mod common;
 
-use meter::Meter;
-use model::{Config, Gpt};
+use common::meter::{self, Meter};
+use common::model::{Config, Gpt};
+use common::{Options, Parallel};
 use oflow::BackwardOptions;
 use oflow::nn::Module;
 use oflow::optim::{AdamW, AdamWOptions, Optimizer};
 use oflow::prelude::*;
-use options::{Options, Parallel};
 use std::time::Instant;
 
 const USAGE: &str = "\

@@ -1,13 +1,13 @@
 //! oflow runs one Rust program on many devices as if they were one device.
 //!
-//! A program is written against *global tensors*: a logical value, a placement (a mesh of ranks) and one SBP per mesh axis
-//! (split, broadcast, partial). Every op declares how it may be sharded; the interpreter chooses a sharding for each call,
-//! inserts the communication it needs ("boxing") and runs a kernel on each rank's shard.
+//! A program computes with *global tensors*. A global tensor has a logical shape, a placement (a mesh of ranks) and one SBP
+//! per mesh axis: split `S(d)`, broadcast `B` or partial `P`. Each op declares how it may be sharded. For each call oflow
+//! chooses a sharding, inserts the communication that it needs (*boxing*), and runs a kernel on each rank's shard.
 //!
 //! ```
 //! use oflow::prelude::*;
 //!
-//! let _world = oflow::init()?; // rank and world from oflaunch; alone: a world of 1
+//! let _world = oflow::init()?; // rank and world from oflaunch; without a launcher: a world of one
 //! let mesh = Placement::all(Device::Cpu)?.mesh(&[("dp", 1), ("tp", 1)])?;
 //! let x = randn([1024, 512], (&mesh, sbp![S(0), B]))?;
 //! let w = randn([512, 256], (&mesh, sbp![B, S(1)]))?;
@@ -16,8 +16,37 @@
 //! # Ok::<(), oflow::Error>(())
 //! ```
 //!
-//! ARCHITECTURE.md tells the rooms and the way of one call; start reading code at [`functional`] (what users call),
-//! [`ops`] (how an op is declared) or [`interpreter`] (how a call runs).
+//! **The rule**: every rank issues the same ops on global tensors in the same order, also ranks outside of a tensor's
+//! placement.
+//!
+//! # Where to start
+//!
+//! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
+//! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
+//! and [receipts, reports and policies](docs::boxing_receipts), [checkpoints](docs::checkpoints), [GPUs](docs::cuda).
+//!
+//! # Functions by subject
+//!
+//! | subject | start at |
+//! |---|---|
+//! | the world | [`init`], [`World`]; for tests [`run_ranks`] |
+//! | where tensors live | [`Placement`](placement::Placement), [`Device`](placement::Device), [`sbp!`], [`NdSbp`](sbp::NdSbp) |
+//! | make tensors | [`zeros`](functional::zeros), [`ones`](functional::ones), [`full`](functional::full), [`arange`](functional::arange), [`from_vec`](functional::from_vec) |
+//! | random tensors | [`rand`](functional::rand), [`randn`](functional::randn), [`randint`](functional::randint), [`bernoulli`](functional::bernoulli), [`manual_seed`] |
+//! | elementwise | [`add`](Tensor::add), [`mul`](Tensor::mul), [`exp`](Tensor::exp), [`relu`](Tensor::relu), [`gelu`](Tensor::gelu), [`cast`](Tensor::cast), [`where_`](functional::where_); the operators `+ - * /` |
+//! | reductions | [`sum`](Tensor::sum), [`mean`](Tensor::mean), [`amax`](Tensor::amax), [`var`](Tensor::var), [`argmax`](Tensor::argmax), [`cumsum`](Tensor::cumsum) |
+//! | products | [`matmul`](Tensor::matmul), [`matmul_t`](Tensor::matmul_t), [`linear`](Tensor::linear), [`attention`](Tensor::attention) |
+//! | networks | [`softmax`](Tensor::softmax), [`layer_norm`](Tensor::layer_norm), [`embedding`](Tensor::embedding), [`cross_entropy`](Tensor::cross_entropy), [`dropout`](Tensor::dropout); modules in [`nn`] |
+//! | shapes | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`expand`](Tensor::expand), [`slice`](Tensor::slice), [`split`](Tensor::split), [`cat`](functional::cat), [`stack`](functional::stack) |
+//! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`pin_sbp`] |
+//! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
+//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`no_grad`], [`no_sync`], [`apply_custom`] |
+//! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
+//! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
+//! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`] |
+//! | call by name, new ops | [`call`], [`functions`](functional::functions), [`ops::register`] |
+//!
+//! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
 pub mod boxing;
 pub mod checkpoint;
@@ -38,8 +67,8 @@ pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{
-    EnterGuard, Policy, RankCtx, World, boxing_policy, enable_grad, init, manual_seed, memory_stats, no_grad, no_sync,
-    pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
+    EnterGuard, Policy, RankCtx, World, boxing_policy, dry_run, dry_run_with, enable_grad, init, is_dry_run,
+    manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with, synchronize, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};
@@ -56,15 +85,26 @@ pub use oflow_kernels::{DType, Scalar};
 pub use ops::Autocast;
 pub use tensor::Tensor;
 
-/// Snippets of the pages in `docs`, run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/boxing-gradients.md")]
-pub struct BoxingGradientsPage;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/cuda.md")]
-pub struct CudaPage;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/checkpoints.md")]
-pub struct CheckpointsPage;
+/// The pages of the `docs` folder.
+pub mod docs {
+    /// A page of the `docs` folder. The links that it has to other pages lead to files where the page is read as a file, and
+    /// here to modules: the first definition of a link counts.
+    macro_rules! pages {
+        ($($name:ident $file:literal)*) => {$(
+            #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
+            #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
+            #[doc = "[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[running]: crate::docs::running\n"]
+            #[doc = include_str!(concat!("../docs/", $file))]
+            pub mod $name {}
+        )*};
+    }
+    pages! {
+        guide "guide.md"
+        running "running.md"
+        boxing "boxing.md"
+        boxing_gradients "boxing-gradients.md"
+        boxing_receipts "boxing-receipts.md"
+        checkpoints "checkpoints.md"
+        cuda "cuda.md"
+    }
+}

@@ -1,7 +1,7 @@
-//! What a program keeps from step to step, by name: tensors and plain values.
+//! The state of a program by name: tensors and plain values that checkpoints save and load.
 //!
-//! Modules, optimizers and data streams are [`Stateful`]; so may be types of the user's. The room knows names and handles;
-//! files are the business of [`crate::checkpoint`]. Start at [`Stateful`].
+//! Modules, optimizers and data streams implement [`Stateful`]; a program may implement it for its own types.
+//! [`crate::checkpoint`] saves and loads them.
 
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Something whose state can be saved and loaded.
+/// A value whose state can be saved in checkpoints and loaded from them.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -35,15 +35,15 @@ use std::collections::{BTreeMap, BTreeSet};
 /// }
 /// ```
 pub trait Stateful {
-    /// Names everything that is to be saved. The same names, shapes and layouts on every rank.
+    /// Adds all tensors and values to save. Names, shapes and layouts must be the same on every rank.
     ///
     /// # Errors
-    /// When a value cannot be written as JSON.
+    /// If a value cannot be written as JSON.
     fn save_state(&self, to: &mut SaveState) -> Result<()>;
-    /// Takes up values and names the tensors that are to be filled; they are filled when all names have been checked.
+    /// Reads values and registers the tensors to fill. Tensors are filled after all names have been checked.
     ///
     /// # Errors
-    /// When a value is not of the kind that is expected.
+    /// If a value has another type than expected.
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()>;
 }
 
@@ -52,7 +52,7 @@ fn full(section: &str, name: &str) -> String {
     if section.is_empty() { name.to_string() } else { format!("{section}.{name}") }
 }
 
-/// Collects what is to be saved.
+/// Collects the tensors and values of a save.
 #[derive(Default)]
 pub struct SaveState {
     section: String,
@@ -61,22 +61,22 @@ pub struct SaveState {
 }
 
 impl SaveState {
-    /// Nothing so far; names go without a prefix.
+    /// Makes an empty collection, with no section.
     pub fn new() -> SaveState {
         SaveState::default()
     }
-    /// The names that follow belong to that section: `section.name`.
+    /// Sets the section of the following names: they become `section.name`.
     pub fn section(&mut self, section: &str) {
         self.section = section.to_string();
     }
-    /// A tensor. The handle is kept, not the bytes.
+    /// Adds a tensor. The collection keeps the handle and does not copy data.
     pub fn tensor(&mut self, name: &str, tensor: &Tensor) {
         self.tensors.push((full(&self.section, name), tensor.clone()));
     }
-    /// A plain value.
+    /// Adds a plain value.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If the value cannot be written as JSON.
     pub fn value(&mut self, name: &str, value: impl Serialize) -> Result<()> {
         let name = full(&self.section, name);
         let value = serde_json::to_value(value)
@@ -84,13 +84,13 @@ impl SaveState {
         self.values.insert(name, value);
         Ok(())
     }
-    /// All tensors by full name, in the order in which they were given, and all values.
+    /// Returns all tensors with their full names, in the order in which they were added, and all values.
     pub fn into_parts(self) -> (Vec<(String, Tensor)>, BTreeMap<String, Value>) {
         (self.tensors, self.values)
     }
 }
 
-/// What is there to be loaded, and what has been asked for.
+/// The tensors and values of a checkpoint, and those requested so far.
 pub struct LoadState<'a> {
     section: String,
     names: BTreeSet<&'a str>,
@@ -98,32 +98,32 @@ pub struct LoadState<'a> {
     asked: Asked,
 }
 
-/// What was asked for.
+/// The requests of a load.
 #[derive(Default)]
 pub struct Asked {
     /// Tensors to fill, by full name.
     pub fills: Vec<(String, Tensor)>,
-    /// Names that are not there.
+    /// Requested names that the checkpoint lacks.
     pub missing: Vec<String>,
-    /// Names that are there and were asked for.
+    /// Requested names that the checkpoint has.
     pub used: BTreeSet<String>,
 }
 
 impl<'a> LoadState<'a> {
-    /// From the names of the tensors that are there, and the values.
+    /// Makes a state from the names of the saved tensors and the saved values.
     pub fn new(tensors: impl IntoIterator<Item = &'a str>, values: &'a BTreeMap<String, Value>) -> LoadState<'a> {
         LoadState { section: String::new(), names: tensors.into_iter().collect(), values, asked: Asked::default() }
     }
-    /// The names that follow belong to that section.
+    /// Sets the section of the following names.
     pub fn section(&mut self, section: &str) {
         self.section = section.to_string();
     }
-    /// Whether a tensor or value of that name is there.
+    /// Whether the checkpoint has a tensor or a value of this name.
     pub fn has(&self, name: &str) -> bool {
         let name = full(&self.section, name);
         self.names.contains(name.as_str()) || self.values.contains_key(&name)
     }
-    /// Asks for a tensor to be filled in place, in the layout that it has.
+    /// Requests that a tensor is filled in place; it keeps its layout.
     pub fn fill(&mut self, name: &str, tensor: &Tensor) {
         let name = full(&self.section, name);
         if self.names.contains(name.as_str()) {
@@ -133,10 +133,10 @@ impl<'a> LoadState<'a> {
             self.asked.missing.push(name);
         }
     }
-    /// A value; none, and noted as missing, where it is not there.
+    /// Returns a value. If the checkpoint lacks it, returns `None` and notes the name as missing.
     ///
     /// # Errors
-    /// When it is there but of another kind.
+    /// If the value has another type.
     pub fn value<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         let name = full(&self.section, name);
         let Some(value) = self.values.get(&name) else {
@@ -146,18 +146,19 @@ impl<'a> LoadState<'a> {
         let read = T::deserialize(value).map_err(|e| {
             // It may be a list of all losses.
             let shown: String = value.to_string().chars().take(80).collect();
-            Error::argument(format!("the saved value '{name}' is {shown}, which is not what is expected")).because(e)
+            Error::argument(format!("the saved value '{name}' is {shown}, which has another type than expected"))
+                .because(e)
         })?;
         self.asked.used.insert(name);
         Ok(Some(read))
     }
-    /// What has been asked for.
+    /// Returns the requests.
     pub fn into_asked(self) -> Asked {
         self.asked
     }
 }
 
-/// A plain value of the user's: kept as it is.
+/// Saves and loads a JSON value unchanged.
 impl Stateful for Value {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         to.value("value", self)
@@ -183,7 +184,7 @@ mod tests {
         assert!(from.has("lr") && from.has("0.mean") && !from.has("mean"));
         let e = from.value::<f64>("lr").unwrap_err().to_string();
         assert!(
-            e.starts_with("the saved value 'opt.lr' is \"high\", which is not what is expected: invalid type"),
+            e.starts_with("the saved value 'opt.lr' is \"high\", which has another type than expected: invalid type"),
             "{e}"
         );
         assert_eq!(from.value::<f64>("beta").unwrap(), None);

@@ -153,6 +153,20 @@ fn an_optimizer_of_replaced_parameters_says_so() {
 }
 
 #[test]
+fn parameters_that_come_back_can_be_trained_on() {
+    let mut net = Linear::new(2, 2, Device::Cpu).unwrap();
+    let (mine, mut opt) = (net.parameters(), Sgd::new(net.parameters(), SgdOptions::default()));
+    // Averaged weights for a while, then the trained ones again.
+    net.map_parameters(&mut |_, t| t.detach().mul(0.5)?.requires_grad_(true)).unwrap();
+    let mut back = mine.iter();
+    net.map_parameters(&mut |_, t| Ok(back.next().unwrap_or(t).clone())).unwrap();
+    assert!(net.weight.same(&mine[0]));
+    // The bias takes no part in this loss: as always a parameter without a gradient is left alone.
+    net.weight.sum(()).unwrap().backward().unwrap();
+    opt.step().unwrap();
+}
+
+#[test]
 fn a_step_without_any_gradient_is_an_error() {
     let w = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
     let e = Sgd::new(vec![w.clone()], SgdOptions::default()).step().unwrap_err();
@@ -268,6 +282,7 @@ fn operators_take_literals_and_results() -> Result<()> {
 fn eval_takes_any_arithmetic_expression() -> Result<()> {
     let x = from_vec(vec![1.0f32, 2.0], [2], Device::Cpu)?;
     let (y, n) = (&x, 3usize);
+    let z = &y;
     let is = |t: Tensor, want: [f32; 2]| assert_eq!(t.to_vec::<f32>().unwrap(), want);
     is(eval!(&x)?, [1.0, 2.0]);
     is(eval!(&x * &x + y * y)?, [2.0, 8.0]);
@@ -279,7 +294,7 @@ fn eval_takes_any_arithmetic_expression() -> Result<()> {
     is(eval!((&x + 1)?.relu()? - x.mean(())?.exp()? * 0)?, [2.0, 3.0]);
     is(eval!(1.0 / n as f64 * &x * 6)?, [2.0, 4.0]);
     is(eval!(2 * 3 * &x - 1 / 2 * y)?, [5.5, 11.0]);
-    is(eval!(&*y * *&y)?, [1.0, 4.0]);
+    is(eval!(&*y * *z)?, [1.0, 4.0]);
     is(eval!([&x, y][1] * [1.0, 2.0][1])?, [2.0, 4.0]);
     let a = zeros([3], Device::Cpu)?;
     let (e, line) = (eval!(1 + &x * &a + &a).unwrap_err(), line!());

@@ -1,8 +1,9 @@
 //! Gradients of boxing: what backward moves, and what it means to state the SBP of a gradient where local and global meet.
 
 use oflow::BackwardOptions;
-use oflow::boxing::{Layout, dual, plan};
+use oflow::boxing::{Layout, plan};
 use oflow::prelude::*;
+use oflow::sbp::dual;
 
 fn world(n: usize, f: impl Fn(&oflow::World, Placement) -> Result<()> + Sync) {
     oflow::run_ranks(n, |w| f(w, Placement::all(Device::Cpu)?)).unwrap();

@@ -119,7 +119,7 @@ fn reading_on_one_rank_brings_the_value_to_that_rank_only() {
 fn memory_stats_count_what_boxings_take_between_their_steps() {
     oflow::run_ranks(2, |_| {
         let mesh = Placement::all(Device::Cpu)?;
-        // Sizes of whole blocks: half a shard is 2 MiB.
+        // Sizes of whole blocks: a shard is 2 MiB.
         let x = ones([1 << 10, 1 << 10], (&mesh, sbp![S(1)]))?;
         let live = || Ok::<_, Error>(oflow::memory_stats(Device::Cpu)?.live);
         let before = live()?;
@@ -127,7 +127,7 @@ fn memory_stats_count_what_boxings_take_between_their_steps() {
         let y = x.to_global(sbp![S(0)])?;
         let extra = oflow::take_receipts()[0].plan.extra_bytes();
         let stats = oflow::memory_stats(Device::Cpu)?;
-        assert_eq!(extra, 4 << 20, "packed and received apart");
+        assert_eq!(extra, 2 << 20, "received apart");
         assert_eq!(stats.peak, before + (2 << 20) + extra as usize);
         assert_eq!(stats.live, before + (2 << 20), "nothing of it stays in use");
         drop((x, y));

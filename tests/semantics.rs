@@ -288,16 +288,6 @@ fn a_long_chain_is_differentiated_and_dropped_without_recursion() {
 }
 
 #[test]
-fn lazy_and_meta_refuse_what_they_cannot_do() {
-    let m = Tensor::meta(oflow::ops::TensorType::new(&[2, 3], DType::F32), None);
-    assert_eq!(format!("{m}"), "meta f32[2, 3]");
-    for e in [m.relu().unwrap_err(), m.to_vec::<f32>().unwrap_err()] {
-        assert_eq!(e.kind(), ErrorKind::Unsupported);
-        assert!(e.to_string().contains("no data"), "{e}");
-    }
-}
-
-#[test]
 fn a_gpu_that_is_not_there_is_asked_for_with_a_clear_error() {
     if let Ok(gpus) = oflow::kernels::cuda::probe::probe().check() {
         println!("skipped: this machine has {} GPUs", gpus.len());

@@ -18,7 +18,7 @@ struct Count {
 #[test]
 fn every_signature_of_every_op_gives_the_single_device_result() {
     common::sample::derive_all();
-    let ops: Vec<_> = oflow::ops::all().into_iter().filter(|o| o.domain == "oflow").collect();
+    let ops: Vec<_> = oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && common::computes(o)).collect();
     let mut wrong: Vec<String> = vec![];
     let mut plans = vec![];
     for op in &ops {

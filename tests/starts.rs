@@ -389,7 +389,7 @@ fn the_examples_run_under_mpirun_unchanged() {
     // Built by `cargo test` beside the tests, and by nothing where one test alone is asked for.
     let examples = own().parent().unwrap().parent().unwrap().join("examples");
     let runs: [(&str, &[&str], &str); 2] = [
-        ("train", &["--epochs", "1"], "test accuracy"),
+        ("train", &["--epochs", "1"], "accuracy"),
         ("gpt", &["--steps", "2", "--sample", "0", "--dim", "32", "--layers", "1"], "loss"),
     ];
     for (example, args, said) in runs {

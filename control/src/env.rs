@@ -61,6 +61,9 @@ pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
 /// Names the folder in which the ranks leave their flight records.
 pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 
+/// Says that ranks compare the data that they make tensors from.
+pub const CHECK_VARIABLE: &str = "OFLOW_CHECK";
+
 /// Names the file with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
@@ -107,6 +110,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: "OFLOW_LOG",
         meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: CHECK_VARIABLE,
+        meaning: "1: `from_vec` and `distribute` add a hash of the value to what ranks compare, so one rank's other data ends the job with a report [default: 0]",
         set_by: SetBy::User,
     },
     Variable {

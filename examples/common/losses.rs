@@ -1,25 +1,26 @@
-//! Losses on disk: `--losses FILE` writes one a line, `--compare FILE` checks this run's against them.
+//! `--losses FILE` writes one loss per line; `--compare FILE` compares this run's losses with those of a file.
 
 use super::options::Options;
 use oflow::prelude::*;
 use std::fmt::Write;
 
-/// What to do with the losses of a run.
+/// The options that write and compare losses.
 pub struct Losses {
     write: Option<String>,
-    /// Losses of another run, and by how much this one's may differ.
+    /// File and losses of the run to compare with.
     other: Option<(String, Vec<f64>)>,
     tolerance: f64,
 }
 
 impl Losses {
-    /// What the command line asks for. The file to compare with is read now: a wrong name is told before the training.
+    /// Reads `--losses`, `--compare` and `--tolerance`. Reads the file to compare with at once, so that a wrong name is an
+    /// error before the training.
     pub fn from_options(o: &mut Options) -> Result<Losses> {
         let (write, compare) = (o.get("--losses")?, o.get::<String>("--compare")?);
         let other = compare.map(|f| Ok::<_, Error>((f.clone(), read(&f)?))).transpose()?;
         Ok(Losses { write, other, tolerance: o.or("--tolerance", 1e-4)? })
     }
-    /// Writes and compares; call it on the rank that speaks.
+    /// Writes and compares the losses; call it on one rank.
     pub fn done(&self, losses: &[f64]) -> Result<()> {
         if let Some(file) = &self.write {
             let text = losses.iter().fold(String::new(), |mut t, l| {

@@ -1,25 +1,27 @@
-//! How fast the steps are, without the first ones: those make plans, compile kernels and fill the memory cache.
+//! Measures the speed of training steps. The first steps are left out: they make plans, compile kernels and fill the memory
+//! cache.
 
 use oflow::prelude::*;
 use std::time::Instant;
 
-/// Times of windows of steps. A window ends where the host has waited for the device, so that nothing is left running.
+/// Measures windows of steps. A window ends after the host has waited for the device, so that no work of it is left running.
 pub struct Meter {
     warmup: usize,
-    /// Where the open window began: step and time.
+    /// Step and time at which the open window began.
     from: Option<(usize, Instant)>,
-    /// Seconds a step, by window.
+    /// Seconds per step of each window.
     windows: Vec<f64>,
     steps: usize,
     seconds: f64,
 }
 
 impl Meter {
-    /// The first `warmup` steps do not count.
+    /// A meter that leaves out the first `warmup` steps.
     pub fn new(warmup: usize) -> Meter {
         Meter { warmup, from: None, windows: vec![], steps: 0, seconds: 0.0 }
     }
-    /// `done` steps are done and the host has waited for them. Returns the seconds a step since the last call.
+    /// Ends a window after `done` steps, which the host has waited for. Returns seconds per step since the last call, NaN if
+    /// no window was open.
     pub fn mark(&mut self, done: usize) -> f64 {
         let now = Instant::now();
         let each = match self.from {
@@ -36,19 +38,19 @@ impl Meter {
         }
         each
     }
-    /// Seconds of a step: median over the windows.
+    /// Seconds per step, the median over the windows.
     pub fn median(&self) -> f64 {
         let mut w = self.windows.clone();
         w.sort_by(f64::total_cmp);
         w.get(w.len() / 2).copied().unwrap_or(f64::NAN)
     }
-    /// Steps a second over all that count.
+    /// Steps per second over all windows.
     pub fn steps_per_s(&self) -> f64 {
         self.steps as f64 / self.seconds
     }
 }
 
-/// The most device memory that was in use at once, in MiB.
+/// Peak device memory in use, in MiB.
 pub fn peak_mib(device: Device) -> Result<f64> {
     Ok(oflow::memory_stats(device)?.peak as f64 / f64::from(1 << 20))
 }

@@ -1,4 +1,4 @@
-//! The GPT of the examples and benchmarks.
+//! The GPT of `gpt.rs` and `cuda_bench.rs`: a decoder-only transformer.
 
 use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module, init};
 use oflow::prelude::*;
@@ -6,27 +6,27 @@ use oflow::prelude::*;
 /// Sizes of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Tokens that there are.
+    /// Size of the vocabulary.
     pub vocab: usize,
-    /// Blocks.
+    /// Number of blocks.
     pub layers: usize,
-    /// Of a block.
+    /// Sizes of a block.
     pub block: BlockOptions,
-    /// Tokens that the model sees.
+    /// Context length in tokens.
     pub seq: usize,
-    /// The output layer has the weight of the embedding.
+    /// Whether the output layer shares the weight of the token embedding.
     pub tied: bool,
 }
 
 impl Config {
-    /// A width and its multiples.
+    /// A model without dropout and with separate output weights; hidden layers are 4 `width`.
     pub fn new(vocab: usize, layers: usize, width: usize, heads: usize, seq: usize) -> Config {
         let block = BlockOptions { width, heads, hidden: 4 * width, dropout: 0.0 };
         Config { vocab, layers, block, seq, tied: false }
     }
 }
 
-/// Token and position embeddings, blocks, a norm, logits.
+/// Token and position embeddings, blocks, layer norm and a linear output layer.
 pub struct Gpt {
     wte: Embedding,
     wpe: Embedding,
@@ -37,7 +37,7 @@ pub struct Gpt {
 oflow::module!(Gpt { wte, wpe, h, lnf, head });
 
 impl Gpt {
-    /// With random weights.
+    /// A model with random weights in `target`'s layout.
     pub fn new(c: &Config, target: impl IntoTarget) -> Result<Gpt> {
         let (t, width) = (target.into_target(), c.block.width);
         let wte = Embedding::with_std(c.vocab, width, 0.02, &t)?;
@@ -47,8 +47,8 @@ impl Gpt {
         let weight = if c.tied { wte.weight.clone() } else { init::normal([c.vocab, width], 0.02, &t)? };
         Ok(Gpt { wte, wpe, h, lnf, head: Linear { weight, bias: None } })
     }
-    /// Splits heads and hidden units over the second mesh axis: two reductions per block, after o and after pr (and two in
-    /// backward).
+    /// Splits attention heads and hidden units over the second mesh axis. Each block then has two all-reduces in forward,
+    /// after `attn.o` and `mlp.pr`, and two in backward.
     pub fn split_weights(&mut self, mesh: &Placement) -> Result<()> {
         self.to_global(
             mesh,
@@ -61,7 +61,7 @@ impl Gpt {
             ],
         )
     }
-    /// Logits of the token that follows each of `ids`, which is `[B, T]`.
+    /// Logits `[B, T, vocab]` of the next token at each position of `ids`, `i64[B, T]`.
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         let place = ids.placement()?;
         let positions = arange(ids.shape()[1] as i64, (place, NdSbp::broadcast(place.axes())))?;

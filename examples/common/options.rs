@@ -1,17 +1,17 @@
-//! Command-line options and the mesh that both examples share.
+//! Command-line options, and the mesh that `--parallel` asks for.
 
 use oflow::prelude::*;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// How the work is spread.
+/// How the work is divided over ranks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parallel {
-    /// Every rank does everything.
+    /// Every rank computes the whole batch with all weights.
     Single,
     /// Each rank takes a slice of the batch.
     Dp,
-    /// Each rank takes a slice of the weights.
+    /// Each rank holds a slice of the weights.
     Tp,
     /// Both, on a mesh [dp, tp].
     TwoD,
@@ -31,12 +31,12 @@ impl FromStr for Parallel {
 }
 
 impl Parallel {
-    /// The mode asked for; without one dp where there are several ranks.
+    /// `asked`, or the default: dp on several ranks, single on one.
     pub fn or_default(asked: Option<Parallel>, world: usize) -> Parallel {
         asked.unwrap_or(if world > 1 { Parallel::Dp } else { Parallel::Single })
     }
-    /// The mesh [dp, tp] of a world. `2d` puts half of the ranks on each axis, as squarely as the number allows; a number
-    /// that has no divisor but 1 and itself goes to dp.
+    /// All ranks of a world as a mesh [dp, tp]. `2d` takes the divisors of `world` that are closest to its square root, the
+    /// larger one for dp; a prime number of ranks is [world, 1].
     pub fn mesh(self, world: usize, device: Device) -> Result<Placement> {
         let (dp, tp) = match self {
             Parallel::Dp => (world, 1),
@@ -48,22 +48,24 @@ impl Parallel {
         };
         Placement::all(device)?.mesh(&[("dp", dp), ("tp", tp)])
     }
-    /// Whether weights are split.
+    /// Whether weights are split over mesh axis "tp".
     pub fn splits_weights(self) -> bool {
         matches!(self, Parallel::Tp | Parallel::TwoD)
     }
 }
 
-/// The options after `--`: `--name value` and flags, taken one by one. What is left over is an error.
+/// The options of the command line, `--name value` and flags. Each method removes what it reads; [`Options::done`] fails if
+/// an option is left.
 pub struct Options {
     rest: Vec<String>,
-    usage: &'static str,
+    usage: String,
 }
 
 impl Options {
-    /// Reads the command line; prints the help and ends if it is asked for. Called before `oflow::init`, because a rank that
-    /// exits from its job counts as lost.
-    pub fn from_args(usage: &'static str) -> Options {
+    /// Reads the command line. With `--help` it prints the help on rank 0 and exits. Call it before `oflow::init`: a rank that
+    /// exits after `init` without leaving the job counts as lost.
+    pub fn from_args(usage: impl Into<String>) -> Options {
+        let usage = usage.into();
         let rest: Vec<String> = std::env::args().skip(1).collect();
         if rest.iter().any(|a| a == "--help" || a == "-h") {
             if std::env::var("RANK").is_ok_and(|r| r != "0") {
@@ -78,13 +80,13 @@ impl Options {
     pub fn get<T: FromStr<Err: Display>>(&mut self, name: &str) -> Result<Option<T>> {
         let Some(at) = self.rest.iter().position(|a| a == name) else { return Ok(None) };
         if at + 1 >= self.rest.len() {
-            return Err(Error::argument(format!("{name} needs a value")).help(self.usage));
+            return Err(Error::argument(format!("{name} needs a value")).help(self.usage.clone()));
         }
         let value = self.rest.remove(at + 1);
         self.rest.remove(at);
         match value.parse() {
             Ok(v) => Ok(Some(v)),
-            Err(e) => Err(Error::argument(format!("{name} {value}: {e}")).help(self.usage)),
+            Err(e) => Err(Error::argument(format!("{name} {value}: {e}")).help(self.usage.clone())),
         }
     }
     /// The value of an option, or a default.
@@ -94,7 +96,7 @@ impl Options {
     /// A number of at least 1.
     pub fn count(&mut self, name: &str, default: usize) -> Result<usize> {
         match self.or(name, default)? {
-            0 => Err(Error::argument(format!("{name} must be at least 1")).help(self.usage)),
+            0 => Err(Error::argument(format!("{name} must be at least 1")).help(self.usage.clone())),
             n => Ok(n),
         }
     }
@@ -103,15 +105,18 @@ impl Options {
         let at = self.rest.iter().position(|a| a == name);
         at.map(|i| self.rest.remove(i)).is_some()
     }
-    /// f32 or f64.
+    /// `--dtype`: f32 or f64.
     pub fn dtype(&mut self) -> Result<DType> {
         match self.or("--dtype", "f32".to_string())?.as_str() {
             "f32" => Ok(DType::F32),
             "f64" => Ok(DType::F64),
-            other => Err(Error::argument(format!("--dtype {other}: f32 or f64")).help(self.usage)),
+            other => Err(Error::argument(format!("--dtype {other}: f32 or f64")).help(self.usage.clone())),
         }
     }
-    /// cpu or cuda; where there is no usable GPU the error says what is missing.
+    /// `--device`: cpu or cuda.
+    ///
+    /// # Errors
+    /// If there is no usable GPU for cuda; the message says what is missing.
     pub fn device(&mut self, default: Device) -> Result<Device> {
         let device = self.or("--device", default)?;
         match oflow::memory_stats(device) {
@@ -121,15 +126,15 @@ impl Options {
             Err(e) => Err(e),
         }
     }
-    /// bf16, f16 or off.
+    /// `--autocast`: bf16, f16 or off.
     pub fn autocast(&mut self) -> Result<Autocast> {
         self.or("--autocast", Autocast::Off)
     }
-    /// Nothing may be left.
+    /// Fails if an option is left that nothing has read.
     pub fn done(self) -> Result<()> {
         match self.rest.first() {
             None => Ok(()),
-            Some(a) => Err(Error::argument(format!("unknown option '{a}'")).help(self.usage)),
+            Some(a) => Err(Error::argument(format!("unknown option '{a}'")).help(self.usage.clone())),
         }
     }
 }

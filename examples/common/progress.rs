@@ -1,14 +1,14 @@
-//! A progress bar for rank 0: one line that is drawn anew on a terminal, a line now and then elsewhere.
+//! A progress bar for rank 0: on a terminal one line that is redrawn, elsewhere one line for each tenth.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The bar.
+/// A progress bar on stderr.
 pub struct Progress {
     shown: bool,
     total: usize,
     began: Instant,
-    /// Tenths already told where there is no terminal.
+    /// Tenths already printed, where stderr is no terminal.
     tenths: usize,
     drawn: Option<Instant>,
 }
@@ -18,7 +18,7 @@ impl Progress {
     pub fn new(total: usize, shown: bool) -> Progress {
         Progress { shown, total: total.max(1), began: Instant::now(), tenths: 0, drawn: None }
     }
-    /// `done` steps are done.
+    /// Shows that `done` steps are done, with a text after the numbers.
     pub fn at(&mut self, done: usize, text: impl FnOnce() -> String) {
         if !self.shown {
             return;

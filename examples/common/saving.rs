@@ -5,7 +5,7 @@ use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
 use oflow::prelude::*;
 use oflow::state::{LoadState, SaveState, Stateful};
 
-/// What to save and when; without `--checkpoint`, nothing.
+/// The options that save and resume. Without `--checkpoint` nothing is saved.
 pub struct Saving {
     manager: Option<CheckpointManager>,
     every: u64,
@@ -13,7 +13,7 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// What the command line asks for.
+    /// Reads `--checkpoint`, `--save-every`, `--keep` and `--resume`.
     pub fn from_options(o: &mut Options) -> Result<Saving> {
         let dir = o.get::<String>("--checkpoint")?;
         let (every, keep, resume) = (o.get("--save-every")?, o.get("--keep")?, o.flag("--resume"));
@@ -26,25 +26,25 @@ impl Saving {
         let manager = dir.map(|d| CheckpointManager::new(d, CheckpointOptions { keep: keep.unwrap_or(3) }));
         Ok(Saving { manager, every: every.unwrap_or(100), resume })
     }
-    /// The step to go on from: that of the latest checkpoint if `--resume` is given and there is one, else 0.
+    /// With `--resume` loads the latest checkpoint, if any, into `state`. Returns the step to start from, 0 without one.
     pub fn load(&mut self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<usize> {
         let Some(m) = self.manager.as_mut().filter(|_| self.resume) else { return Ok(0) };
         Ok(m.load_latest(state)?.unwrap_or(0) as usize)
     }
-    /// `done` steps are done: saves if it is time, while training goes on.
+    /// Starts a save in the background if one is due after `done` steps.
     pub fn after(&mut self, done: usize, state: &[(&str, &dyn Stateful)]) -> Result<()> {
         match &mut self.manager {
             Some(m) if (done as u64).is_multiple_of(self.every) => m.save_async(done as u64, state),
             _ => Ok(()),
         }
     }
-    /// Waits for the last one.
+    /// Waits for the last save.
     pub fn finish(self) -> Result<()> {
         self.manager.map_or(Ok(()), CheckpointManager::finish)
     }
 }
 
-/// Losses since the beginning, also of the runs that this one goes on from.
+/// Losses since step 0, including those of the runs that this run resumed.
 pub struct History(pub Vec<f64>);
 
 impl Stateful for History {
@@ -52,7 +52,7 @@ impl Stateful for History {
         to.value("losses", &self.0)
     }
     fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
-        // JSON has no number for a loss that is none: it is null there.
+        // JSON has no NaN and no infinity: such a loss is saved as null.
         let saved: Vec<Option<f64>> = from.value("losses")?.unwrap_or_default();
         self.0 = saved.into_iter().map(|l| l.unwrap_or(f64::NAN)).collect();
         Ok(())

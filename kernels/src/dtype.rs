@@ -47,7 +47,7 @@ impl DType {
     pub const ALL: [DType; 9] =
         [DType::Bool, DType::U8, DType::I8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub const fn size(self) -> usize {
         match self {
             DType::Bool | DType::U8 | DType::I8 => 1,
@@ -57,7 +57,7 @@ impl DType {
         }
     }
 
-    /// The short name, as printed in metadata and accepted by [`FromStr`].
+    /// Returns the short name, such as `f32`, which [`FromStr`] accepts.
     pub const fn name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
@@ -72,7 +72,7 @@ impl DType {
         }
     }
 
-    /// Bool, int or float.
+    /// Returns the kind: bool, int or float.
     pub const fn kind(self) -> DTypeKind {
         match self {
             DType::Bool => DTypeKind::Bool,
@@ -81,12 +81,12 @@ impl DType {
         }
     }
 
-    /// True for f16, bf16, f32 and f64.
+    /// Whether this is f16, bf16, f32 or f64.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), DTypeKind::Float)
     }
 
-    /// The smallest and the largest integer of an integer dtype.
+    /// Returns the smallest and the largest integer of an integer dtype.
     pub const fn integers(self) -> Option<(i64, i64)> {
         match self {
             DType::U8 => Some((0, u8::MAX as i64)),
@@ -97,7 +97,7 @@ impl DType {
         }
     }
 
-    /// True for f16 and bf16, which kernels accumulate in f32.
+    /// Whether this is f16 or bf16, which kernels accumulate in f32.
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }

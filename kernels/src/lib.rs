@@ -17,35 +17,35 @@ pub use dtype::{DType, DTypeKind, Element};
 pub use scalar::Scalar;
 pub use view::{Dims, ShardBox, Strides, View};
 
-/// Why a kernel refused to run: a sentence without op name or call site, which the caller adds.
+/// The error of a kernel: a sentence without op name and source line, which the caller adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelError(pub String, Cause);
 
-/// Whose fault it was.
+/// The cause of a kernel's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The arguments or the values.
+    /// Wrong arguments or values.
     Call,
-    /// The device: a library is missing, the driver reports an error.
+    /// A failure of the device: a missing library, or an error of the driver.
     Device,
-    /// The device has no memory left.
+    /// The device is out of memory.
     Memory,
 }
 
 impl KernelError {
-    /// An error from anything printable.
+    /// Makes an error about arguments or values.
     pub fn new(message: impl Into<String>) -> Self {
         KernelError(message.into(), Cause::Call)
     }
-    /// The device failed.
+    /// Makes an error about the device.
     pub fn device(message: impl Into<String>) -> Self {
         KernelError(message.into(), Cause::Device)
     }
-    /// The device has no memory left.
+    /// The device is out of memory.
     pub fn out_of_memory(message: impl Into<String>) -> Self {
         KernelError(message.into(), Cause::Memory)
     }
-    /// Whose fault it was.
+    /// The cause of a kernel's error.
     pub fn cause(&self) -> Cause {
         self.1
     }
@@ -72,8 +72,7 @@ impl From<KernelError> for oflow_base::Error {
 /// Result of a kernel.
 pub type Result<T, E = KernelError> = std::result::Result<T, E>;
 
-/// How several contributions become one value, elementwise. On `bool`, `Max` is *or* and `Min` is *and*.
-/// NaN propagates through `Max` and `Min`.
+/// An elementwise reduction of several values to one. On `bool`, `Max` is *or* and `Min` is *and*. `Max` and `Min` propagate NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ReduceOp {
     /// Sum; for f16 and bf16 accumulated in f32.

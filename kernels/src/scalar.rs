@@ -7,16 +7,16 @@ use std::fmt;
 /// A number given by the user: the kind (bool, int, float) takes part in type promotion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// true or false
+    /// A bool.
     Bool(bool),
-    /// any integer
+    /// An integer.
     Int(i64),
-    /// any float
+    /// A float.
     Float(f64),
 }
 
 impl Scalar {
-    /// The kind, which promotion reads.
+    /// Returns the kind, which type promotion uses.
     pub fn kind(self) -> DTypeKind {
         match self {
             Scalar::Bool(_) => DTypeKind::Bool,
@@ -24,7 +24,7 @@ impl Scalar {
             Scalar::Float(_) => DTypeKind::Float,
         }
     }
-    /// As a float.
+    /// Returns the value as f64.
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => b as u8 as f64,
@@ -32,7 +32,7 @@ impl Scalar {
             Scalar::Float(x) => x,
         }
     }
-    /// As an integer; floats truncate towards zero and saturate.
+    /// Returns the value as i64; floats are truncated towards zero and saturate.
     pub fn to_i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => b as i64,
@@ -40,7 +40,7 @@ impl Scalar {
             Scalar::Float(x) => x as i64,
         }
     }
-    /// As a bool: anything but zero is true.
+    /// Returns whether the value is not zero.
     pub fn to_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,

@@ -19,8 +19,8 @@ pub fn contiguous_strides(dims: &[usize]) -> Strides {
     strides
 }
 
-/// Where a shard lies in its logical tensor: per dim an offset and (from the view's dims) a length.
-/// Kernels whose numbers depend on the logical position (random, tril, arange, embedding) read it.
+/// The position of a shard in its logical tensor: an offset and a size per dim. Kernels whose results depend on the logical
+/// position (random, tril, arange, embedding) use it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct ShardBox {
     /// Sizes of the logical tensor.
@@ -32,7 +32,7 @@ pub struct ShardBox {
 }
 
 impl ShardBox {
-    /// The box of a whole tensor.
+    /// Makes the box of a whole tensor.
     pub fn whole(dims: &[usize]) -> Self {
         ShardBox { logical: dims.into(), offset: SmallVec::from_elem(0, dims.len()), size: dims.into() }
     }
@@ -106,11 +106,11 @@ impl View {
     pub fn ptr(&self) -> *mut u8 {
         self.ptr
     }
-    /// Element type.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
-    /// Sizes.
+    /// Returns the sizes of the dims.
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
@@ -160,7 +160,7 @@ impl View {
     /// The elements of a contiguous view.
     ///
     /// # Errors
-    /// Where the dtype is another or the view has gaps.
+    /// If the dtype is another one, or if the view is not contiguous.
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         self.check_slice::<T>()?;
         if self.is_empty() {
@@ -176,7 +176,7 @@ impl View {
     /// The view was made for an output (see [`View::from_raw`]) and no other slice of it is alive.
     ///
     /// # Errors
-    /// Where the dtype is another or the view has gaps.
+    /// If the dtype is another one, or if the view is not contiguous.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice<T: Element>(&self) -> Result<&mut [T]> {
         self.check_slice::<T>()?;

@@ -40,20 +40,20 @@ pub fn arguments(command: Command) -> Command {
             Command::new("convert")
                 .about("Convert to and from safetensors files in the layout of Hugging Face")
                 .arg(path("src", "SRC", SOURCE))
-                .arg(path("dst", "DST", "NAME.safetensors for one file; otherwise a folder that is not there yet"))
+                .arg(path("dst", "DST", "NAME.safetensors for one file; otherwise a folder that does not exist yet"))
                 .arg(
                     Arg::new("section")
                         .long("section")
                         .default_value("model")
                         .value_name("NAME")
-                        .help("Section of the checkpoint that is meant; its prefix is taken off, or put before each name"),
+                        .help("Section of the checkpoint; its prefix is removed from each name, or added"),
                 )
                 .arg(
                     Arg::new("all")
                         .long("all")
                         .action(ArgAction::SetTrue)
                         .conflicts_with("section")
-                        .help("All tensors, with the names that they have"),
+                        .help("Convert all tensors, with unchanged names"),
                 )
                 .arg(
                     Arg::new("shard-size")
@@ -61,18 +61,18 @@ pub fn arguments(command: Command) -> Command {
                         .default_value("5G")
                         .value_parser(cli::memory)
                         .value_name("SIZE")
-                        .help("Largest file when a model is written into a folder"),
+                        .help("Largest size of a file, for a destination that is a folder"),
                 )
                 .after_help(
                     "Examples:
   oflow ckpt convert checkpoints model.safetensors          the model of the latest checkpoint as one file
   oflow ckpt convert checkpoints/step-000100 gpt            as files of at most 5 GiB with an index
-  oflow ckpt convert gpt start/step-000000                  files as a checkpoint, to go on from",
+  oflow ckpt convert gpt start/step-000000                  files to a checkpoint that can be resumed",
                 ),
         )
         .after_help(
-            "A checkpoint is a folder with a manifest.json; a folder without one was not written to its end and counts for
-nothing. `oflow ckpt COMMAND --help` tells more.",
+            "A checkpoint is a folder with a manifest.json. A folder without one is an incomplete checkpoint, which is never loaded.
+See `oflow ckpt COMMAND --help`.",
         )
 }
 

@@ -34,7 +34,7 @@ pub struct Cli {
     #[command(flatten)]
     pub hosts: Hosts,
 
-    /// How often all ranks are started again after one has failed; they find the number of the start in OFLOW_RESTART
+    /// How often all ranks are restarted after a rank has failed; OFLOW_RESTART holds the number of restarts so far
     #[arg(long, value_name = "R", default_value = "0")]
     pub max_restarts: u32,
 
@@ -42,50 +42,49 @@ pub struct Cli {
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub profile: Option<Profile>,
 
-    /// Seconds the other ranks get to end by themselves after one has failed
+    /// Seconds that the other ranks have to end by themselves after a rank has failed
     #[arg(long, value_name = "S", default_value = "3", value_parser = seconds)]
     pub timeout: Duration,
 
-    /// Seconds that ranks may wait for one that lives but does not come, before the job is ended
+    /// Time-out in seconds for a rank that is alive but has not joined a collective that other ranks wait in; the job then ends
     #[arg(long, value_name = "S", default_value = "300", value_parser = seconds)]
     pub stall: Duration,
 
-    /// Folder for rank-N.log (what each rank printed, with times), events.jsonl, and what is written on a failure
+    /// Folder for rank-N.log (the output of each rank, with times), events.jsonl, and the flight records of a failed job
     #[arg(long, value_name = "DIR")]
     pub log_dir: Option<PathBuf>,
 
-    /// File to which what happens is appended, one JSON object a line
+    /// File that events are appended to, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
 
-    /// What each rank is bound to
+    /// Cores that each rank is bound to
     #[arg(long, value_enum, value_name = "WHAT", default_value = "cores")]
     pub bind: Bind,
 
-    /// Memory that a boxing may take on a rank besides its source and its result, e.g. 256M; where no way keeps it, the one that
-    /// takes least is used, with a warning [default: no limit]
+    /// Memory that a boxing may use on a rank besides its source and its result, e.g. 256M; if no plan is within it, the plan with
+    /// the least memory is used, with a warning [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub boxing_memory: Option<u64>,
 
-    /// How the GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory)
-    /// [default: nccl where every rank of a group has a GPU of its own]
+    /// How GPUs of different ranks communicate: nccl (an error if NCCL cannot be used), or staged (through host memory)
+    /// [default: nccl if every rank of a group has its own GPU]
     #[arg(long, value_enum, value_name = "WAY")]
     pub comm: Option<Way>,
 
-    /// Show the ranks' output as it is, without `[rank N]` before each line
+    /// Print the output of the ranks unchanged, without `[rank N]` before each line
     #[arg(long)]
     pub no_prefix: bool,
 
-    /// At the end, print to stderr what the ranks have communicated, by line of the program: bytes, predicted and
-    /// measured time
+    /// At the end, print the communication of the ranks to stderr, by source line: bytes, predicted and measured time
     #[arg(long)]
     pub report: bool,
 
-    /// Print what would be run, and run nothing
+    /// Print commands, environment and cores, and run nothing
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Tell what oflaunch does, and of every rank that fails rather than the first
+    /// Print what oflaunch does, and every rank that fails instead of the first only
     #[arg(long, short)]
     pub verbose: bool,
 
@@ -122,16 +121,16 @@ impl Size {
 /// Hosts and how they meet.
 #[derive(Clone, Debug, Args)]
 pub struct Hosts {
-    /// Number of hosts; run oflaunch on each of them. MIN:MAX starts with fewer than MAX if no more come, and with
-    /// --max-restarts goes on with those that are left when one is lost
+    /// Number of hosts; run oflaunch on each of them. MIN:MAX starts with at least MIN of MAX hosts, and with --max-restarts
+    /// restarts on the remaining hosts after one is lost
     #[arg(long, value_name = "M|MIN:MAX", default_value = "1", value_parser = nodes)]
     pub nnodes: RangeInclusive<usize>,
 
-    /// Number of this host, from 0; node 0 is where --rdzv is [default: in order of arrival]
+    /// Number of this host, from 0; --rdzv is the address of node 0 [default: in order of arrival]
     #[arg(long, value_name = "K")]
     pub node_rank: Option<usize>,
 
-    /// Address of node 0 as all hosts know it. Without it nothing listens but the loopback interface
+    /// Address of node 0, reachable from all hosts. Without it oflaunch listens on the loopback interface only
     #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     pub rdzv: Option<String>,
 
@@ -140,12 +139,11 @@ pub struct Hosts {
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 
-    /// Folder with ca.pem, cert.pem and key.pem: hosts speak TLS with each other and know each other by
-    /// certificates too
+    /// Folder with ca.pem, cert.pem and key.pem, for mutual TLS between hosts
     #[arg(long, value_name = "DIR")]
     pub tls_dir: Option<PathBuf>,
 
-    /// Seconds that hosts wait for each other before the job is given up, at the start and at every further one
+    /// Time-out in seconds for hosts to join, at the start and at each restart
     #[arg(long, value_name = "S", default_value = "600", value_parser = seconds)]
     pub join_timeout: Duration,
 }
@@ -308,7 +306,7 @@ fn after_help() -> String {
   oflaunch -n 8 --nnodes 2 --node-rank 0 --rdzv node0:29400 --token-file token train.rs
                                                one of two hosts; the same with --node-rank 1 on the other
 
-A script may begin with further dependencies; it must then be one file, without `mod` or `include!`:
+A script may begin with further dependencies. It must then be one file, without `mod` or `include!`:
   ---
   [dependencies]
   serde_json = \"1\"

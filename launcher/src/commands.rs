@@ -27,13 +27,13 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "sbp",
-        about: "Show which shardings a call could take, what each costs, and which one it takes",
+        about: "List the shardings that a call may use, their costs, and the chosen one",
         arguments: ask::sbp::arguments,
         run: ask::sbp::run,
     },
     Subcommand {
         name: "box",
-        about: "Show how a tensor gets from one layout to another, and what that sends",
+        about: "Print the cheapest way from one layout to another, with bytes and time",
         arguments: ask::boxing::arguments,
         run: ask::boxing::run,
     },
@@ -45,13 +45,13 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "calibrate",
-        about: "Measure how fast this host moves tensors between ranks, for plans and predictions",
+        about: "Measure the constants of the cost model on this host",
         arguments: calibrate::arguments,
         run: calibrate::run,
     },
     Subcommand {
         name: "postmortem",
-        about: "Tell from the records of a failed job what happened first, and what each rank did last",
+        about: "Show from the flight records of a failed job which rank failed first, and the last ops of each rank",
         arguments: postmortem::arguments,
         run: postmortem::run,
     },
@@ -63,7 +63,7 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
     },
     Subcommand {
         name: "token",
-        about: "Make a secret for the ranks of a job that start without oflaunch, or on several hosts",
+        about: "Make a token for a job on several hosts, or for ranks started without oflaunch",
         arguments: |command| command,
         run: |_| {
             let token = Token::random().map_err(|e| Failed::new(e.to_string()))?;
@@ -79,13 +79,13 @@ Examples:
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0),P(sum)]\" --to \"[B,S(1)]\" --mesh dp=4,tp=8
 
-`oflow COMMAND --help` tells more. No command needs a job; only `doctor` asks for devices. Jobs are run by oflaunch.";
+See `oflow COMMAND --help`. No command needs a running job, and only `doctor` uses devices. `oflaunch` runs jobs.";
 
 /// The whole command.
 pub fn command() -> Command {
     Command::new("oflow")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Ask oflow about this machine, its ops and their sharding")
+        .about("Answer questions about ops, sharding, boxing, checkpoints and this machine")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands(SUBCOMMANDS.iter().map(|s| (s.arguments)(Command::new(s.name).about(s.about))))

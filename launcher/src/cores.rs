@@ -29,12 +29,12 @@ pub fn split(cores: &[usize], nproc: usize, threads: usize) -> Option<Vec<Vec<us
 /// What a rank is bound to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Bind {
-    /// Each rank has cores of its own, where there are enough for all threads.
+    /// Each rank has its own cores, if there are enough for all threads.
     #[default]
     Cores,
-    /// As cores, and the cores of a rank are of one NUMA node; where there are too few, ranks share those of their node.
+    /// Like cores, with all cores of a rank in one NUMA node; if there are too few, ranks share the cores of their node.
     Numa,
-    /// The system decides.
+    /// Ranks are not bound.
     None,
 }
 

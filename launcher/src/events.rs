@@ -18,10 +18,10 @@ pub const EVENTS: &[(&str, &str)] = &[
     ("start", "the job begins: `program`, `args`, `world`, `first_rank`, `nproc`, `node`, `nodes`, `restart`"),
     ("rank-started", "`rank`, `pid`"),
     ("rank-ended", "`rank`, `pid`, `code` (128 and the signal's number after a signal), `message`"),
-    ("failure", "why the job ends before its time: `rank` or null, `kind`, `message`, `places`"),
-    ("warning", "`message`, and `rank` where it is about one"),
-    ("published", "what a rank told with `ControlClient::publish`, on node 0: `rank`, `topic`, `text`"),
-    ("restart", "all ranks are started again: `restart`, `world`"),
+    ("failure", "the job has failed: `rank` or null, `kind`, `message`, `places`"),
+    ("warning", "`message`, and `rank` if it concerns one rank"),
+    ("published", "a rank has called `ControlClient::publish`; on node 0: `rank`, `topic`, `text`"),
+    ("restart", "all ranks are restarted: `restart`, `world`"),
     ("end", "`code`: the exit code of oflaunch"),
 ];
 

@@ -64,7 +64,10 @@ fn one_rank_measures_copies_and_says_so() {
     assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
     let text = stdout(&output);
     assert!(text.starts_with("1 rank on ") && text.contains("\n  local step "), "{text}");
-    assert!(text.contains("one rank has nobody to talk to: communication keeps the default constants"), "{text}");
+    assert!(
+        text.contains("with one rank only copies are measured: communication keeps the default constants"),
+        "{text}"
+    );
     assert!(text.ends_with("\nwritten to one.json; oflaunch uses it under OFLOW_MODEL=one.json\n"), "{text}");
     let file = folder.path().join("one.json");
     assert_eq!(model(&file).same_host, Model::default().same_host);

@@ -52,7 +52,7 @@ fn report(output: &Output) -> Vec<String> {
 
 fn reported(text: &str) -> Vec<String> {
     let own = text.lines().filter_map(|l| l.strip_prefix("oflaunch: "));
-    own.filter(|l| !l.starts_with("what each rank did last is in ")).map(String::from).collect()
+    own.filter(|l| !l.starts_with("flight records are in ")).map(String::from).collect()
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Real oflaunch runs of Rust scripts. Each builds with cargo, so this is one test that goes through the life of a script.
+//! Real oflaunch runs of Rust scripts. Each builds with cargo, so one test goes through the life of a script.
 
 mod common;
 
@@ -68,6 +68,20 @@ fn main() -> oflow::Result<()> {
     Ok(())
 }
 "#;
+
+#[test]
+fn the_first_examples_reach_the_results_that_they_check() {
+    let folder = Folder::new();
+    let example = |ranks: &str, name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name).canonicalize().unwrap();
+        let output = run(&folder, &["-n", ranks, path.to_str().unwrap()]);
+        assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        stdout(&output)
+    };
+    assert_eq!(example("3", "regression.rs"), "[rank 0] y = 3.00 x -1.00 on cpu[3]\n");
+    let text = example("2", "train.rs");
+    assert!(text.contains("920 steps in ") && text.contains(", accuracy 0.9"), "{text}");
+}
 
 #[test]
 fn the_life_of_a_script() {
@@ -207,5 +221,9 @@ fn a_source_tree_that_is_none() {
     folder.write("a.rs", "fn main() {}\n");
     let output = oflaunch(&folder).env("OFLOW_HOME", folder.path()).args(["-n", "1", "a.rs"]).output().unwrap();
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("which OFLOW_HOME names, is none; set OFLOW_HOME to one"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("which OFLOW_HOME names, has no oflow sources; set OFLOW_HOME to one"),
+        "{}",
+        stderr(&output)
+    );
 }

@@ -22,38 +22,38 @@ use std::collections::BTreeMap;
 /// A box of the logical tensor that a rank holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldBox {
-    /// Who.
+    /// The rank that holds the box.
     pub rank: usize,
-    /// What.
+    /// The box in the logical tensor.
     pub at: ShardBox,
 }
 
-/// A piece on its way.
+/// A part of a box that is sent or copied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Number of the box that it is taken from.
+    /// Index of the box that it is part of.
     pub source: usize,
     /// The rank that holds it.
     pub from: usize,
     /// The rank that needs it; `from` for a copy.
     pub to: usize,
-    /// What, in the logical tensor.
+    /// The part, as a box in the logical tensor.
     pub at: ShardBox,
 }
 
-/// How boxes become a layout.
+/// A plan that turns boxes held by ranks into a layout.
 #[derive(Clone, Debug)]
 pub struct BoxesPlan {
-    /// Logical shape.
+    /// Logical shape of the tensor.
     pub shape: Dims,
-    /// The layout that comes of it.
+    /// The layout of the result.
     pub dst: Layout,
     /// By receiver's position, then in the order in which a message holds them.
     pub pieces: Vec<Piece>,
 }
 
 impl BoxesPlan {
-    /// Elements that cross between ranks.
+    /// Returns the number of elements sent between ranks.
     pub fn elements_sent(&self) -> u64 {
         self.pieces.iter().filter(|p| p.from != p.to).map(|p| volume(&p.at)).sum()
     }
@@ -70,7 +70,7 @@ fn identity(dst: &Layout, position: usize) -> Option<ReduceOp> {
     (0..coord.len()).rev().filter(|a| coord[*a] != 0).find_map(|a| dst.sbp[a].partial_op())
 }
 
-/// Plans the way from boxes to a layout.
+/// Plans how boxes that ranks hold become a layout.
 ///
 /// ```
 /// use oflow::boxing::{HeldBox, Layout, Model, collect_boxes};
@@ -87,7 +87,7 @@ fn identity(dst: &Layout, position: usize) -> Option<ReduceOp> {
 /// ```
 ///
 /// # Errors
-/// When a box is not one of such a tensor, or an element that some rank needs is in none.
+/// If a box is not inside the shape, or if no box has an element that a rank needs.
 pub fn collect_boxes(shape: &[usize], held: &[HeldBox], dst: &Layout, model: &Model) -> Result<BoxesPlan> {
     for h in held {
         let inside = |d: usize| h.at.offset[d].checked_add(h.at.size[d]).is_some_and(|end| end <= shape[d]);

@@ -44,25 +44,25 @@ use std::ops::Range;
 /// Above this many possible messages an exchange is priced with the average sender.
 pub const EXACT_MESSAGES: u64 = 1 << 13;
 
-/// What connects the ranks of a group. The slowest link of a group counts.
+/// A kind of link between ranks. The slowest link of a group counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkKind {
-    /// GPUs of one host.
+    /// Between GPUs of one host.
     NvLink,
-    /// Memory that processes of one host share.
+    /// Shared memory of processes of one host.
     SameHost,
-    /// Between hosts.
+    /// Between hosts, over the network.
     Network,
 }
 
-/// What is priced apart from the others.
+/// A communication algorithm, with its own rate per kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Algorithm {
-    /// All-reduce in which everyone sends everything to everyone.
+    /// All-reduce in one phase: every member sends the whole tensor to every other.
     AllReduceOnePhase,
-    /// All-reduce as reduce-scatter and all-gather of chunks.
+    /// All-reduce in two phases: reduce-scatter and all-gather of chunks.
     AllReduceTwoPhase,
     /// All-gather.
     AllGather,
@@ -77,7 +77,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All of them, in order.
+    /// All algorithms, in the order of their numbers.
     pub const ALL: [Algorithm; 7] = [
         Algorithm::AllReduceOnePhase,
         Algorithm::AllReduceTwoPhase,
@@ -89,32 +89,32 @@ impl Algorithm {
     ];
 }
 
-/// Time of one algorithm over one kind of link.
+/// The constants of one algorithm over one kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// Starting it, in picoseconds.
+    /// Latency of the step, in picoseconds.
     pub latency_ps: u64,
-    /// Each peer of the busiest rank, in picoseconds.
+    /// Time per peer of the busiest rank, in picoseconds.
     pub per_peer_ps: u64,
-    /// Each KiB that the busiest rank sends or receives, in picoseconds.
+    /// Time per KiB that the busiest rank sends or receives, in picoseconds.
     pub per_kib_ps: u64,
-    /// Where the extra price begins, in KiB: about what caches hold.
+    /// Size in KiB above which the extra time applies; about the size of the caches.
     #[serde(default)]
     pub extra_beyond_kib: u64,
-    /// Each KiB beyond that costs so much more, in picoseconds. More and never less, so that [`per_kib_ps`](Self::per_kib_ps)
-    /// bounds the price of any byte from below, whichever steps it goes through.
+    /// Extra time per KiB above that size, in picoseconds. It is not negative, so [`per_kib_ps`](Self::per_kib_ps) is a lower bound
+    /// of the time per KiB in every plan.
     #[serde(default)]
     pub extra_per_kib_ps: u64,
 }
 
 impl Rate {
-    /// The price of a communication.
+    /// Returns the predicted time of a communication, in picoseconds.
     pub fn price(&self, peers: u64, wire_bytes: u64) -> u64 {
         self.latency_ps.saturating_add(peers.saturating_mul(self.per_peer_ps)).saturating_add(self.bytes(wire_bytes))
     }
 
-    /// The part of the price that is bandwidth.
+    /// Returns the part of the time that depends on the bytes, in picoseconds.
     pub fn bytes(&self, wire_bytes: u64) -> u64 {
         let beyond = wire_bytes.saturating_sub(self.extra_beyond_kib.saturating_mul(1024));
         per_kib(wire_bytes, self.per_kib_ps).saturating_add(per_kib(beyond, self.extra_per_kib_ps))
@@ -126,11 +126,11 @@ pub(super) fn per_kib(bytes: u64, ps: u64) -> u64 {
     ((u128::from(bytes) * u128::from(ps)) >> 10).min(u128::from(u64::MAX)) as u64
 }
 
-/// One kind of link: a rate per algorithm, in order of [`Algorithm::ALL`]. Written by name.
+/// The rates of one kind of link, in the order of [`Algorithm::ALL`]; written to files by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "BTreeMap<Algorithm, Rate>", try_from = "BTreeMap<Algorithm, Rate>")]
 pub struct Link {
-    /// Rates.
+    /// One rate per algorithm.
     pub rates: [Rate; 7],
 }
 
@@ -159,41 +159,41 @@ impl Link {
     }
 }
 
-/// The constants of the cost model and where the ranks are.
+/// The constants of the cost model, and the hosts of the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// Starting a step that stays on the rank, in picoseconds.
+    /// Latency of a step without communication, in picoseconds.
     pub local_ps: u64,
-    /// Starting an exchange in which each rank only copies from itself, in picoseconds.
+    /// Latency of an exchange in which each rank only copies from itself, in picoseconds.
     pub local_exchange_ps: u64,
-    /// Each KiB read and written on the rank, in picoseconds.
+    /// Time per KiB copied on a rank, in picoseconds.
     pub per_kib_copied_ps: u64,
-    /// Where copying gets dearer, in KiB.
+    /// Size in KiB above which copies take extra time.
     #[serde(default)]
     pub extra_copied_beyond_kib: u64,
-    /// Each KiB copied beyond that costs so much more, in picoseconds.
+    /// Extra time per KiB copied above that size, in picoseconds.
     #[serde(default)]
     pub extra_per_kib_copied_ps: u64,
-    /// GPUs of one host.
+    /// Between GPUs of one host.
     pub nvlink: Link,
-    /// Processes of one host.
+    /// Between processes of one host.
     pub same_host: Link,
-    /// Between hosts.
+    /// Between hosts, over the network.
     pub network: Link,
-    /// Which ranks are on which host.
+    /// The host of each rank.
     #[serde(rename = "ranks_per_host")]
     pub hosts: Hosts,
-    /// Bytes that a plan may take on a rank besides its source and destination shard
-    /// ([`BoxingPlan::extra_bytes`](super::BoxingPlan::extra_bytes)). Soft: where no plan keeps it, the one that takes least is
-    /// used, and says so ([`BoxingPlan::over_memory`](super::BoxingPlan::over_memory)).
+    /// Soft limit of the bytes that a plan may use on a rank besides its source and destination shards
+    /// ([`BoxingPlan::extra_bytes`](super::BoxingPlan::extra_bytes)). If no plan is within the limit, the plan with the least memory is
+    /// used and marked ([`BoxingPlan::over_memory`](super::BoxingPlan::over_memory)).
     #[serde(default)]
     pub extra_memory: Option<u64>,
 }
 
 impl Default for Model {
-    /// One host; 10 GB/s and 5 µs between processes, 200 GB/s and 10 µs over NVLink, 12.5 GB/s and 30 µs over the network,
-    /// 40 GB/s for copies.
+    /// The fixed constants, for one host: 10 GB/s and 5 µs between processes, 200 GB/s and 10 µs over NVLink, 12.5 GB/s and 30 µs
+    /// over the network, 40 GB/s for copies.
     fn default() -> Model {
         Model {
             local_ps: 200_000,
@@ -211,7 +211,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// The rate of an algorithm over a kind of link.
+    /// Returns the rate of an algorithm over a kind of link.
     pub fn rate(&self, link: LinkKind, algorithm: Algorithm) -> &Rate {
         let link = match link {
             LinkKind::NvLink => &self.nvlink,
@@ -221,7 +221,7 @@ impl Model {
         &link.rates[algorithm as usize]
     }
 
-    /// The link between two ranks of a device kind.
+    /// Returns the kind of link between two ranks of a device kind.
     pub fn between(&self, device: Device, a: usize, b: usize) -> LinkKind {
         match (self.hosts.host(a) == self.hosts.host(b), device) {
             (false, _) => LinkKind::Network,
@@ -235,7 +235,7 @@ impl Model {
         if self.hosts.several() { Spread::of(ranks.len(), |i| self.hosts.host(ranks[i])) } else { None }
     }
 
-    /// The slowest link within a group of a mesh along one axis.
+    /// Returns the slowest link within the groups of a mesh along one axis.
     pub fn along(&self, placement: &Placement, axis: usize) -> LinkKind {
         let ranks = placement.ranks();
         let stride: usize = placement.dims()[axis + 1..].iter().product();
@@ -245,12 +245,12 @@ impl Model {
         if crosses { LinkKind::Network } else { self.between(placement.device(), 0, 0) }
     }
 
-    /// The price of a local step that writes that many bytes.
+    /// Returns the predicted time of a local step that writes so many bytes, in picoseconds.
     pub fn local(&self, bytes: u64) -> u64 {
         self.local_ps.saturating_add(self.copied(bytes))
     }
 
-    /// The time to copy that many bytes on a rank.
+    /// Returns the time to copy so many bytes on a rank, in picoseconds.
     pub fn copied(&self, bytes: u64) -> u64 {
         let beyond = bytes.saturating_sub(self.extra_copied_beyond_kib.saturating_mul(1024));
         per_kib(bytes, self.per_kib_copied_ps).saturating_add(per_kib(beyond, self.extra_per_kib_copied_ps))
@@ -303,7 +303,7 @@ pub(super) fn nested_range(len: usize, ks: &[usize], index: usize) -> Range<usiz
 pub(super) struct Groups {
     /// The slowest link in one of them.
     link: LinkKind,
-    /// The link within a host.
+    /// Returns the kind of link within a host.
     near: LinkKind,
     /// Each of the ways in which a group lies on hosts; none for those that always go the direct way.
     spreads: SmallVec<[Option<Spread>; 1]>,
@@ -331,7 +331,7 @@ impl Groups {
     }
 }
 
-/// A price.
+/// The predicted time of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Price {
     /// The part that does not depend on the bytes.
@@ -344,7 +344,7 @@ impl Price {
         Price { start: 0, bytes: all }
     }
 
-    /// All of it.
+    /// Returns the sum, in picoseconds.
     pub(super) fn total(self) -> u64 {
         self.start.saturating_add(self.bytes)
     }

@@ -25,7 +25,7 @@ pub fn resolve_attrs(op: &Op, given: &[(&str, AttrValue)]) -> Result<(Attrs, Run
     }
     let value = |a: &crate::ops::AttrDef| -> Result<AttrValue> {
         match given.iter().find(|(n, _)| *n == a.name) {
-            Some((n, v)) => a.kind.accept(n, v.clone()),
+            Some((_, v)) => a.accept(v.clone()),
             None => a
                 .default
                 .clone()

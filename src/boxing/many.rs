@@ -26,10 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Logical bytes of the tensors that are boxed together at most: what the executor packs and unpacks is of that order.
+/// Largest number of logical bytes that are boxed together. It limits the buffers for packing and unpacking.
 pub const BATCH_BYTES: usize = 64 << 20;
 
-/// Cuts boxings into batches: consecutive ones, at least one, of at most [`BATCH_BYTES`] otherwise. The same on every rank.
+/// Divides boxings into batches of consecutive ones, each of at most [`BATCH_BYTES`] or of a single boxing. The same on every rank.
 pub fn batches(plans: &[Arc<BoxingPlan>]) -> Vec<Range<usize>> {
     let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
     let mut all: Vec<Range<usize>> = Vec::new();
@@ -47,7 +47,7 @@ pub fn batches(plans: &[Arc<BoxingPlan>]) -> Vec<Range<usize>> {
     all
 }
 
-/// What one rank does in one wave; numbers are those of the boxings.
+/// The work of one rank in one wave. Numbers are indices of boxings.
 #[derive(Debug, Default)]
 pub struct Wave {
     /// Steps without communication.

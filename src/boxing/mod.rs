@@ -1,14 +1,12 @@
-//! Changing a tensor's placement or nd-SBP without changing its logical value.
+//! Boxing: changing the placement or the nd-SBP of a tensor and keeping its logical value.
+//!
+//! The page [boxing](crate::docs::boxing) describes layouts, steps, costs and plans. Programs box by
+//! [`Tensor::to_global`](crate::Tensor::to_global) and implicitly, where an op needs another layout; this module computes the plans.
 //!
 //! [`plan`] is a pure function from (shape, dtype, source layout, destination layout) to a [`BoxingPlan`]: a list of
-//! [`BoxingStep`]s, each of which is data. It is total (a general exchange of intersecting boxes reaches every layout
-//! from every other), cheapest under the cost model at the top of [`cost`](mod@cost), the same on every rank, and memoised.
-//! [`BoxingPlan::program`] says what one rank does; [`replay()`] carries a plan out for all ranks on one thread; the
-//! interpreter carries it out over a communicator. [`many`] says which steps of several boxings are one collective.
-//!
-//! This room knows layouts and boxes of elements. It does no I/O, starts no thread, reads no clock and touches no device.
-//! Start at [`plan`], then `step.rs` (the moves and when they are legal), `exchange.rs` (the general one), `search.rs` (how
-//! the cheapest path is found, with `front.rs` and `bound.rs`). `docs/boxing.md` tells it to users.
+//! [`BoxingStep`]s. It has a plan for every pair of layouts, the cheapest one under the model in [`cost`](mod@cost), the same on every
+//! rank. [`BoxingPlan::program`] returns the work of one rank. [`replay()`] executes a plan for all ranks on one thread. [`many`] groups
+//! the steps of several boxings into common collectives.
 
 mod bound;
 mod boxes;
@@ -30,7 +28,7 @@ mod search;
 mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
-pub use choice::{Candidate, Choice, ChoiceInput, CostVector, Unproven, candidates, choose, dual, price, signatures};
+pub use choice::{Candidate, Choice, ChoiceInput, CostVector, Unproven, candidates, choose, price, signatures};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use dry::resolve_attrs;

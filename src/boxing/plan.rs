@@ -20,17 +20,17 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Where a tensor lies and how.
+/// The layout of a tensor: placement and nd-SBP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// The mesh.
+    /// The mesh of ranks.
     pub placement: Placement,
-    /// One SBP per mesh axis.
+    /// One SBP per mesh axis, outermost first.
     pub sbp: NdSbp,
 }
 
 impl Layout {
-    /// A layout; checked against a shape by [`plan`].
+    /// Makes a layout. [`plan`] checks it against a shape.
     pub fn new(placement: &Placement, sbp: impl Into<NdSbp>) -> Layout {
         Layout { placement: placement.clone(), sbp: sbp.into() }
     }
@@ -42,10 +42,10 @@ impl fmt::Display for Layout {
     }
 }
 
-/// How a tensor gets from one layout to another. Prints as text, one step a line.
+/// The steps that box a tensor from one layout to another. Prints as text, one step per line.
 #[derive(Debug)]
 pub struct BoxingPlan {
-    /// Logical shape.
+    /// Logical shape of the tensor.
     pub shape: Dims,
     /// Element type.
     pub dtype: DType,
@@ -53,55 +53,57 @@ pub struct BoxingPlan {
     pub src: Layout,
     /// Layout of the destination.
     pub dst: Layout,
-    /// What to do. Without steps, each rank's destination shard is its source shard (or nothing has an element).
+    /// The steps. Without steps the destination shard of each rank is its source shard, or the tensor is empty.
     pub steps: Vec<BoxingStep>,
-    /// Price of all steps in picoseconds.
+    /// Predicted time of all steps, in picoseconds.
     pub cost_ps: u64,
-    /// The model that it is cheapest under.
+    /// The cost model that the plan was computed under.
     pub model: Model,
-    /// No way keeps the model's limit of extra memory; this one takes least.
+    /// Whether the plan exceeds the model's memory limit; it is then the plan with the least memory.
     pub over_memory: bool,
     warned: AtomicBool,
     programs: Mutex<BTreeMap<usize, Arc<RankProgram>>>,
 }
 
 impl BoxingPlan {
-    /// True the first time it is asked of a plan that is over its memory limit: somebody should be warned, once.
+    /// Returns true at the first call for a plan that exceeds its memory limit, so that a warning is printed once.
     pub fn warn_of_memory(&self) -> bool {
         self.over_memory && !self.warned.swap(true, Relaxed)
     }
 
-    /// True when no rank changes, sends or receives anything.
+    /// Whether the plan changes no shard and sends nothing.
     pub fn is_identity(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// What one rank does, remembered after the first time.
+    /// Returns the work of one rank; cached.
     pub fn program(&self, rank: usize) -> Arc<RankProgram> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if programs.len() >= PROGRAMS && !programs.contains_key(&rank) {
+            programs.clear();
+        }
         Arc::clone(programs.entry(rank).or_insert_with(|| Arc::new(RankProgram::new(self, rank))))
     }
 
-    /// The most bytes that a step takes on a rank besides its part of the source and of the destination: shards between
-    /// steps, and what is packed, unpacked and received apart. Of the rank with the largest shards.
+    /// Returns the peak bytes on the rank with the largest shards, not counting source and destination shards: shards between steps,
+    /// and buffers for packing, unpacking and receiving.
     pub fn extra_bytes(&self) -> u64 {
         extra_memory(&self.shape, self.dtype.size() as u64, &self.steps)
     }
 
-    /// The most bytes that a rank holds at once: its source and destination shards, the largest there are, and
-    /// [`extra_bytes`](Self::extra_bytes).
+    /// Returns the peak bytes of a rank: the largest source and destination shards, and [`extra_bytes`](Self::extra_bytes).
     pub fn peak_bytes(&self) -> u64 {
         let shard = |l: &Layout| volume(&shard_box(&self.shape, &l.placement, &l.sbp, 0));
         (shard(&self.src) + shard(&self.dst)) * self.dtype.size() as u64 + self.extra_bytes()
     }
 
-    /// Bytes that cross between ranks, over all ranks and steps. Exact, also for uneven shards.
+    /// Returns the bytes sent between ranks, over all ranks and steps. Exact, also for uneven shards.
     pub fn bytes_sent(&self) -> u64 {
         self.steps.iter().map(|s| self.step_bytes(s)).sum()
     }
 
-    /// Bytes that other ranks take from this one. For all-reduces in chunks, and broadcasts over hosts, a transport may shift a
-    /// few bytes between the ranks of a host, because its chunks start at cache lines; the sum over the ranks is exact.
+    /// Returns the bytes that one rank sends. For all-reduces in chunks and broadcasts over hosts a transport may shift a few bytes
+    /// between the ranks of a host, because its chunks start at cache lines; the sum over the ranks is exact.
     pub fn bytes_sent_by(&self, rank: usize) -> u64 {
         self.steps.iter().map(|s| self.step_bytes_by(s, rank)).sum()
     }
@@ -114,8 +116,8 @@ impl BoxingPlan {
         (0..step.after.placement.len()).map(|p| self.step_bytes_by(step, step.after.placement.ranks()[p])).sum()
     }
 
-    /// Whether the bytes pass through the memory of hosts: those between kinds of devices do, too. GPUs that exchange through
-    /// host memory are told as if they went directly: which way they take is known only when they run.
+    /// Whether the bytes pass through host memory, as between device kinds. GPUs that stage through host memory are reported as if
+    /// they communicated directly, because that is decided only when the plan runs.
     pub(super) fn on_host(&self) -> bool {
         self.src.placement.device() != Device::Cuda || self.dst.placement.device() != Device::Cuda
     }
@@ -188,10 +190,10 @@ const MEMO: usize = 4096;
 static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
     Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
 
-/// Plans under one cost model.
+/// Computes boxing plans under one cost model, and caches them.
 ///
-/// [`plan`] is the planner with the fixed default constants; a rank carries boxings out with that of its context, which
-/// knows the measured ones and where the hosts end.
+/// [`plan`] uses the fixed constants. A rank executes boxings with the planner of its context, which has the measured constants
+/// and the hosts of the ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Planner {
     model: Model,
@@ -200,27 +202,27 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner under that model.
+    /// Makes a planner for a cost model.
     pub fn new(model: Model) -> Planner {
         let mut h = FixedHasher::default();
         model.hash(&mut h);
         Planner { model, id: h.finish() }
     }
 
-    /// A lower bound of [`cost`](Self::cost) on one mesh, in a fraction of the time: no plan is made.
+    /// Returns a lower bound of [`cost`](Self::cost) on one mesh. It is faster, because it makes no plan.
     pub fn least(&self, shape: &[usize], dtype: DType, placement: &Placement, src: &NdSbp, dst: &NdSbp) -> u64 {
         least(&self.model, shape, dtype.size() as u64, placement, src, dst)
     }
 
-    /// The model.
+    /// Returns the cost model.
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The cheapest way from `src` to `dst`, the same on every rank.
+    /// Returns the cheapest plan from `src` to `dst`, the same on every rank.
     ///
     /// # Errors
-    /// When a layout is not one of such a tensor (see [`check_layout`]); never because there is no way.
+    /// If a layout does not fit the shape or dtype (see [`check_layout`]). Every pair of valid layouts has a plan.
     pub fn plan(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<Arc<BoxingPlan>> {
         let lock = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = lock().get(&Asked(self.id, shape, dtype, src, dst)) {
@@ -251,10 +253,10 @@ impl Planner {
         Ok(Arc::clone(plans.entry(key).or_insert(plan)))
     }
 
-    /// The price of the cheapest way from `src` to `dst` in picoseconds.
+    /// Returns the predicted time of the cheapest plan from `src` to `dst`, in picoseconds.
     ///
     /// # Errors
-    /// As [`plan`](Self::plan).
+    /// Those of [`plan`](Self::plan).
     pub fn cost(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
         Ok(self.plan(shape, dtype, src, dst)?.cost_ps)
     }
@@ -265,6 +267,9 @@ impl Default for Planner {
         Planner::new(Model::default())
     }
 }
+
+/// Ranks whose programs a plan keeps: those of one process. Dry runs come as one rank after another of thousands.
+const PROGRAMS: usize = 64;
 
 static DEFAULT: LazyLock<Planner> = LazyLock::new(Planner::default);
 
@@ -301,7 +306,7 @@ impl Equivalent<Key> for Asked<'_> {
     }
 }
 
-/// The cheapest way from `src` to `dst` under the fixed default constants, the same on every rank and machine.
+/// Returns the cheapest plan from `src` to `dst` under the fixed constants, the same on every rank and machine.
 ///
 /// ```
 /// use oflow::{boxing::{Layout, plan}, kernels::DType, placement::{Device, Placement}, sbp};
@@ -312,15 +317,15 @@ impl Equivalent<Key> for Asked<'_> {
 /// ```
 ///
 /// # Errors
-/// As [`Planner::plan`].
+/// Those of [`Planner::plan`].
 pub fn plan(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<Arc<BoxingPlan>> {
     DEFAULT.plan(shape, dtype, src, dst)
 }
 
-/// The price of [`plan`] in picoseconds.
+/// Returns the predicted time of [`plan`], in picoseconds.
 ///
 /// # Errors
-/// As [`Planner::plan`].
+/// Those of [`Planner::plan`].
 pub fn cost(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
     DEFAULT.cost(shape, dtype, src, dst)
 }

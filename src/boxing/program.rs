@@ -10,40 +10,39 @@ use oflow_kernels::{Dims, ReduceOp, ShardBox};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The group of a collective.
+/// The group of ranks of a collective.
 #[derive(Clone, Debug)]
 pub struct Members {
     /// World ranks in order of their coordinate on the axis.
     pub ranks: Vec<usize>,
-    /// This rank's place among them.
+    /// Index of this rank in `ranks`.
     pub me: usize,
 }
 
-/// One rank's part of a step. Sizes are of this rank's shards; a shard before the step is called the input, after it the
-/// output.
+/// The work of one rank in a step. Sizes are those of the rank's shards: the *input* before the step, the *output* after it.
 #[derive(Clone, Debug)]
 pub enum RankStep {
-    /// This rank takes no part.
+    /// This rank has nothing to do.
     Idle,
     /// The output is the input.
     Keep,
     /// The output is a box of the input.
     Slice {
-        /// Start in the input.
+        /// Start of the box in the input.
         offset: Dims,
-        /// Sizes.
+        /// Sizes of the box.
         size: Dims,
     },
     /// The output is the identity of the reduction.
     Identity {
-        /// Which.
+        /// The reduction.
         op: ReduceOp,
         /// Sizes of the output.
         size: Dims,
     },
     /// The output is the identity of the reduction around the input.
     Pad {
-        /// Which.
+        /// The reduction.
         op: ReduceOp,
         /// Start of the input in the output.
         offset: Dims,
@@ -52,16 +51,16 @@ pub enum RankStep {
     },
     /// The output is the reduction of the members' inputs.
     AllReduce {
-        /// Group.
+        /// The ranks that take part.
         members: Members,
-        /// Which.
+        /// The reduction.
         op: ReduceOp,
     },
     /// The output is the members' inputs side by side in a dim.
     AllGather {
-        /// Group.
+        /// The ranks that take part.
         members: Members,
-        /// Dim.
+        /// The tensor dim.
         dim: usize,
         /// Each member's part of the dim in the output.
         parts: Vec<Range<usize>>,
@@ -70,20 +69,20 @@ pub enum RankStep {
     },
     /// The output is this member's part of the reduction of the members' inputs.
     ReduceScatter {
-        /// Group.
+        /// The ranks that take part.
         members: Members,
-        /// Which.
+        /// The reduction.
         op: ReduceOp,
-        /// Dim.
+        /// The tensor dim.
         dim: usize,
         /// Each member's part of the dim in the input.
         parts: Vec<Range<usize>>,
         /// Sizes of the output.
         size: Dims,
     },
-    /// Each member's part of a dim of the input goes to it; what comes stands side by side in another dim of the output.
+    /// Each member receives its part of dim `to` from all members, and joins the parts along dim `from`.
     AllToAll {
-        /// Group.
+        /// The ranks that take part.
         members: Members,
         /// Dim that was split.
         from: usize,
@@ -98,19 +97,19 @@ pub enum RankStep {
     },
     /// The output is the input of member 0. The others have none.
     Broadcast {
-        /// Group.
+        /// The ranks that take part.
         members: Members,
         /// Sizes of the output.
         size: Dims,
     },
-    /// Messages between any ranks.
+    /// Messages between arbitrary ranks.
     Exchange(RankExchange),
 }
 
-/// A message of an exchange.
+/// A message of an exchange, sent or received.
 #[derive(Clone, Debug)]
 pub struct Transfer {
-    /// World rank at the other end.
+    /// World rank of the peer.
     pub rank: usize,
     /// For a message to another rank, start of its box in the input.
     pub offset: Dims,
@@ -118,51 +117,51 @@ pub struct Transfer {
     pub size: Dims,
 }
 
-/// Where a contribution to a cell comes from.
+/// The source of a contribution to a cell.
 #[derive(Clone, Debug)]
 pub enum Contribution {
-    /// The box of the cell's sizes that starts there in the input.
+    /// A box of the input with the sizes of the cell; the value is its start.
     Own(Dims),
-    /// The message of that number.
+    /// A received message; the value is its index.
     Received(usize),
 }
 
-/// A part of the output with all its contributions.
+/// A box of the output with all its contributions.
 #[derive(Clone, Debug)]
 pub struct Cell {
-    /// Start in the output.
+    /// Start of the box in the output.
     pub offset: Dims,
-    /// Sizes.
+    /// Sizes of the box.
     pub size: Dims,
-    /// In row-major order of the reduced axes.
+    /// The contributions, in row-major order of the reduced mesh axes.
     pub contributions: SmallVec<[Contribution; 4]>,
 }
 
-/// One rank's part of an exchange.
+/// The work of one rank in an exchange.
 #[derive(Clone, Debug)]
 pub struct RankExchange {
-    /// To others.
+    /// Messages to other ranks.
     pub sends: Vec<Transfer>,
-    /// From others.
+    /// Messages from other ranks.
     pub receives: Vec<Transfer>,
     /// Sizes of the output; none on a rank outside the destination.
     pub size: Option<Dims>,
     /// The output is the identity: this rank is not at coordinate 0 of some axis that becomes partial.
     pub identity: Option<ReduceOp>,
-    /// What the output is made of.
+    /// The boxes that make up the output.
     pub cells: Vec<Cell>,
     /// How contributions are reduced, outermost first: op and count. The innermost is reduced first.
     pub levels: SmallVec<[(ReduceOp, usize); 2]>,
 }
 
-/// One rank's part of a plan.
+/// The work of one rank in a plan.
 #[derive(Clone, Debug)]
 pub struct RankProgram {
     /// Sizes of this rank's source shard; none outside the source placement.
     pub src: Option<Dims>,
     /// Sizes of this rank's destination shard; none outside the destination placement.
     pub dst: Option<Dims>,
-    /// One per step of the plan.
+    /// One entry per step of the plan.
     pub steps: Vec<RankStep>,
 }
 

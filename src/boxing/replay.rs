@@ -17,11 +17,11 @@ struct Block {
     bytes: Vec<u8>,
 }
 
-/// Carries out a plan: takes the shards of the source layout in order of mesh position, contiguous, and returns those of
-/// the destination layout.
+/// Executes a plan on one thread. `shards` are the bytes of the contiguous source shards, in the order of mesh positions; returns
+/// those of the destination.
 ///
 /// # Errors
-/// When a shard does not have the bytes of its layout.
+/// If a shard does not have the size of its layout.
 pub fn replay(plan: &BoxingPlan, shards: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
     let Layout { placement, sbp } = &plan.src;
     if shards.len() != placement.len() {

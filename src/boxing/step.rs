@@ -40,7 +40,7 @@ impl AxisSet {
     pub fn contains(self, axis: usize) -> bool {
         self.0 >> axis & 1 == 1
     }
-    /// True when no axis is.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -75,60 +75,60 @@ impl FromIterator<usize> for AxisSet {
 pub enum StepOp {
     /// B → S(dim): each rank keeps its part. No bytes move.
     Slice {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Tensor dim.
+        /// Tensor dim that is split.
         dim: usize,
     },
     /// S(dim) → P(op): each rank's part surrounded by the identity of `op`. No bytes move.
     Pad {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Tensor dim.
+        /// Tensor dim that is split.
         dim: usize,
-        /// Which partial.
+        /// Reduction of the partial.
         op: ReduceOp,
     },
     /// B → P(op): for a sum coordinate 0 keeps its copy and the others become zero; for max and min all keep theirs.
     Keep {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Which partial.
+        /// Reduction of the partial.
         op: ReduceOp,
     },
-    /// P(op) → B.
+    /// P(op) → B: every rank receives the reduction over the axes.
     AllReduce {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Which partial.
+        /// Reduction of the partial.
         op: ReduceOp,
     },
-    /// S(dim) → B.
+    /// S(dim) → B: every rank receives all parts of the dim.
     AllGather {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Tensor dim.
+        /// Tensor dim that is split.
         dim: usize,
     },
-    /// P(op) → S(dim).
+    /// P(op) → S(dim): each rank receives its part of the reduction.
     ReduceScatter {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Which partial.
+        /// Reduction of the partial.
         op: ReduceOp,
-        /// Tensor dim.
+        /// Tensor dim that is split.
         dim: usize,
     },
-    /// S(from) → S(to).
+    /// S(from) → S(to): each rank sends its part of dim `to` to the rank that holds it after.
     AllToAll {
-        /// Mesh axes.
+        /// Mesh axes of the step.
         axes: AxisSet,
-        /// Dim that was split.
+        /// Tensor dim that is split before.
         from: usize,
-        /// Dim that becomes split.
+        /// Tensor dim that is split after.
         to: usize,
     },
-    /// From the corner of a mesh, the ranks at coordinate 0 of these axes, to the whole mesh with B on them.
+    /// From the ranks at coordinate 0 of these axes to the whole mesh, which is B along them.
     Broadcast {
         /// Mesh axes of the destination.
         axes: AxisSet,
@@ -138,7 +138,7 @@ pub enum StepOp {
     Exchange {
         /// Axes that are partial before and after, and stay so: the exchange runs within each of their coordinates.
         kept: AxisSet,
-        /// The device kind changes.
+        /// Whether the device kind changes.
         device_copy: bool,
     },
 }
@@ -146,13 +146,13 @@ pub enum StepOp {
 /// One step of a plan with the layouts around it.
 #[derive(Clone, Debug)]
 pub struct BoxingStep {
-    /// What it does.
+    /// The operation.
     pub op: StepOp,
-    /// Layout before.
+    /// Layout before the step.
     pub before: Layout,
-    /// Layout after.
+    /// Layout after the step.
     pub after: Layout,
-    /// Price in picoseconds.
+    /// Predicted time in picoseconds.
     pub cost_ps: u64,
 }
 

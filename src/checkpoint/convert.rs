@@ -15,13 +15,12 @@ use std::path::{Path, PathBuf};
 /// Bytes that are read and written at once.
 const CHUNK: usize = 8 << 20;
 
-/// What to convert.
+/// Options of [`convert`].
 #[derive(Clone, Debug)]
 pub struct ConvertOptions {
-    /// The section whose tensors are taken out of a checkpoint, without their prefix, or into which they come; empty: all, with
-    /// the names that they have.
+    /// Section of the checkpoint. Its prefix is removed from names, or added to them. Empty: all tensors with unchanged names.
     pub section: String,
-    /// Largest file when a model is written into a folder.
+    /// Largest size of a file in bytes, if the destination is a folder.
     pub shard_bytes: u64,
 }
 
@@ -31,14 +30,14 @@ impl Default for ConvertOptions {
     }
 }
 
-/// What was written.
+/// The result of [`convert`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// Number of tensors.
+    /// Number of tensors written.
     pub tensors: usize,
-    /// Their bytes.
+    /// Number of bytes of the tensors.
     pub bytes: u64,
-    /// Files with tensors.
+    /// The files with tensors.
     pub files: Vec<PathBuf>,
 }
 
@@ -56,11 +55,13 @@ impl Item<'_> {
     }
 }
 
-/// Converts. A destination that ends in `.safetensors` is one file. Otherwise it is a folder that must not be there yet: of a
-/// checkpoint it becomes a model (`model.safetensors.index.json` and its files), of files it becomes a checkpoint.
+/// Converts between checkpoints and safetensors files. A destination that ends in `.safetensors` is one file. Any other is a
+/// folder that must not exist: a checkpoint is converted to a model (`model.safetensors.index.json` and its files), files are
+/// converted to a checkpoint.
 ///
 /// # Errors
-/// When the source cannot be read, has no such section, or the destination cannot be written. Then nothing is left of it.
+/// If the source cannot be read or has no such section, or if the destination cannot be written. No partial destination
+/// remains.
 pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Converted> {
     let saved = Checkpoint::open(from)?;
     let ours = saved.manifest().version != 0;

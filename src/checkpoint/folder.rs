@@ -5,9 +5,9 @@
 //!   step-000100/            a checkpoint: it has a manifest
 //!     rank-00000.safetensors …
 //!     manifest.json
-//!   .saving-step-000200/    one that is being written, or was when its job ended; the next save removes it
-//!   latest                  the name of the one that was written last
-//!   .lock                   held by the job that writes here
+//!   .saving-step-000200/    an incomplete checkpoint; the next save deletes it
+//!   latest                  name of the checkpoint that was written last
+//!   .lock                   lock of the job that writes to the folder
 //! ```
 //!
 //! A checkpoint is written under another name, its files first, then its manifest, each made durable; the renaming of the
@@ -27,7 +27,7 @@ const DELETING: &str = ".deleting-";
 const LATEST: &str = "latest";
 const LOCK: &str = ".lock";
 
-/// The name of a step's folder.
+/// Returns the name of the folder of a step: `step-000100`.
 pub fn name_of(step: u64) -> String {
     format!("step-{step:06}")
 }
@@ -86,18 +86,18 @@ pub fn write_new(path: &Path, text: &str) -> Result<()> {
     write().map_err(failed("write", path))
 }
 
-/// A checkpoint that is there.
+/// A complete checkpoint in a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its folder.
+    /// Path of the checkpoint.
     pub path: PathBuf,
-    /// Its step.
+    /// Step of the checkpoint.
     pub step: u64,
     /// When its manifest was written.
     pub written: SystemTime,
 }
 
-/// The whole checkpoints of a folder, in the order in which they were written. None where there is no such folder.
+/// Returns the complete checkpoints in a folder, in the order in which they were written; none if the folder does not exist.
 pub fn list(dir: &Path) -> Result<Vec<Found>> {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -109,7 +109,7 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// The checkpoint that was written last: the one that `latest` names, or without it the newest.
+/// Returns the checkpoint that was written last: the one named in the file `latest`, or without that file the newest.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
     let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
     let mut named = pointer();
@@ -136,7 +136,7 @@ fn found(dir: &Path, name: &str) -> Option<Found> {
     Some(Found { path, step, written })
 }
 
-/// Takes the folder for this process alone, until what is returned is dropped.
+/// Locks the folder for this process until the returned file is dropped.
 pub fn lock(dir: &Path) -> Result<File> {
     std::fs::create_dir_all(dir).map_err(failed("make the folder", dir))?;
     let path = dir.join(LOCK);
@@ -146,14 +146,17 @@ pub fn lock(dir: &Path) -> Result<File> {
         Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
             .help("give each job a folder of its own, or end the other job")),
         Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
-            tracing::warn!("{} is on a file system without locks: see to it that one job writes there", dir.display());
+            tracing::warn!(
+                "{} is on a file system without locks: make sure that only one job writes there",
+                dir.display()
+            );
             Ok(file)
         }
         Err(e) => Err(failed("lock", &path)(e.into())),
     }
 }
 
-/// Leaves a mark in the file of the lock, by which others who look at the folder know that it is the same one. Under the lock.
+/// Writes a mark to the lock file, by which other hosts recognise the same folder. Call it under the lock.
 pub fn leave_mark(dir: &Path, lock: &File, mark: &str) -> Result<()> {
     let write = || {
         lock.set_len(0)?;
@@ -257,7 +260,7 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
     Ok(())
 }
 
-/// Keeps a checkpoint from being removed while it is read, until what is returned is dropped.
+/// Protects a checkpoint from deletion until the returned file is dropped.
 ///
 /// # Errors
 /// When it is being removed, and what the file system reports.

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-/// How checkpoints are kept.
+/// Settings of [`CheckpointManager`].
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointOptions {
-    /// How many to keep; older ones are removed when a newer one is whole. 0 keeps all.
+    /// Number of checkpoints to keep. Older ones are deleted after a newer one is complete. 0 keeps all.
     pub keep: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for CheckpointOptions {
     }
 }
 
-/// Saves into one folder and loads from it. All ranks make one and issue the same calls.
+/// Saves checkpoints to one folder and loads them. All ranks make a manager and issue the same calls.
 ///
 /// ```
 /// use oflow::checkpoint::{CheckpointManager, CheckpointOptions};
@@ -64,10 +64,9 @@ impl Default for CheckpointOptions {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 ///
-/// A save is of sections: names with something [`Stateful`] each. The random generators come with them. The call itself
-/// returns an error if the save before it, behind training, came to nothing; so do [`wait`](CheckpointManager::wait),
-/// [`finish`](CheckpointManager::finish) and loading. A save that fails on one rank is an error on all; the checkpoints before
-/// it are as they were.
+/// A save has named sections, each a [`Stateful`] value, and the random generators. An error of a save in the background is
+/// returned by the next call: a save, a load, [`wait`](CheckpointManager::wait) or [`finish`](CheckpointManager::finish). A
+/// save that fails on one rank is an error on all ranks; earlier checkpoints are unchanged.
 pub struct CheckpointManager {
     dir: PathBuf,
     options: CheckpointOptions,
@@ -106,41 +105,40 @@ struct Lead {
 }
 
 impl CheckpointManager {
-    /// Of that folder; it is made by the first save.
+    /// Makes a manager of a folder, which the first save creates.
     pub fn new(dir: impl AsRef<Path>, options: CheckpointOptions) -> CheckpointManager {
         let dir = dir.as_ref().to_path_buf();
         CheckpointManager { dir, options, pending: None, spare: Snapshot::default(), lock: None, shared: false }
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Saves, and returns when the checkpoint is whole and durable on every rank. A collective of the world.
+    /// Saves `state` as the checkpoint of `step`. Returns when it is complete and durable on every rank. A collective of the world.
     ///
     /// # Errors
-    /// When the save before this one failed; when any rank cannot write its part.
+    /// If the previous save failed, or if any rank cannot write its part.
     #[track_caller]
     pub fn save(&mut self, step: u64, state: &[(&str, &dyn Stateful)]) -> Result<()> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("save a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let ctx = current();
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
         let written = Live::new(&ctx, &tensors).and_then(|live| job.write(&mut Source::Live(live)));
         job.commit(&Meeting::here(&ctx, site), written).map_err(|e| e.at(site))
     }
 
-    /// Copies what is to be saved and returns; a thread writes it while training goes on. A collective of the world for the
-    /// moment of the call.
+    /// Copies `state` and returns; a thread writes the copy while training continues. The call is a collective of the world.
     ///
     /// # Errors
-    /// When the save before this one failed.
+    /// If the previous save failed.
     #[track_caller]
     pub fn save_async(&mut self, step: u64, state: &[(&str, &dyn Stateful)]) -> Result<()> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("save a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let ctx = current();
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
         let mut snapshot = std::mem::take(&mut self.spare);
         let taken = Live::new(&ctx, &tensors).and_then(|mut live| snapshot.take(&job.part, &mut live));
@@ -170,17 +168,16 @@ impl CheckpointManager {
         Ok(())
     }
 
-    /// Waits until the save that is under way, if any, has ended.
+    /// Waits until the running save, if any, has ended.
     ///
     /// # Errors
-    /// When it failed, on this rank or another: the same on all.
+    /// If the save failed on any rank; the error is the same on all ranks.
     #[track_caller]
     pub fn wait(&mut self) -> Result<()> {
         self.wait_at(CallSite::here())
     }
 
-    /// [`wait`](CheckpointManager::wait) for the last time. A manager that is dropped waits too, but can only print what went
-    /// wrong.
+    /// Waits for the last save and returns its error. Dropping a manager waits too, but can only print an error.
     #[track_caller]
     pub fn finish(mut self) -> Result<()> {
         self.wait_at(CallSite::here())
@@ -202,16 +199,16 @@ impl CheckpointManager {
         .map_err(|e| e.at(site))
     }
 
-    /// Loads the checkpoint that was written last and returns its step; none, and nothing changes, where there is none. The
-    /// random generators go on from where they were. A collective of the world.
+    /// Loads the latest checkpoint into `state` and the random generators, and returns its step. Without a checkpoint it changes
+    /// nothing and returns `None`. A collective of the world.
     ///
     /// # Errors
-    /// When the save under way failed, and as [`Checkpoint::load`].
+    /// If the running save failed, and the errors of [`Checkpoint::load`].
     #[track_caller]
     pub fn load_latest(&mut self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<Option<u64>> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("load a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let ctx = current();
         let Some(mut name) = self.find(&ctx, site).map_err(|e| e.at(site))? else { return Ok(None) };
         let opened = loop {
             match self.open(&ctx, &self.dir.join(&name), site) {
@@ -237,15 +234,16 @@ impl CheckpointManager {
         Ok(names.into_iter().next().filter(|name| !name.is_empty()))
     }
 
-    /// Loads the checkpoint of a step, as [`load_latest`](CheckpointManager::load_latest).
+    /// Loads the checkpoint of a step, like [`load_latest`](CheckpointManager::load_latest).
     ///
     /// # Errors
-    /// When there is none, and as [`Checkpoint::load`].
+    /// If the step has no checkpoint, and the errors of [`Checkpoint::load`].
     #[track_caller]
     pub fn load_step(&mut self, step: u64, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
-        let site = CallSite::here();
+        let (site, ctx) = (CallSite::here(), current());
+        ctx.not_dry("load a checkpoint").map_err(|e| e.at(site))?;
         self.wait_at(site)?;
-        let (ctx, path) = (current(), self.dir.join(folder::name_of(step)));
+        let path = self.dir.join(folder::name_of(step));
         let opened = self.open(&ctx, &path, site);
         opened.and_then(|c| go_on_from(&ctx, &c, state, site)).map(drop).map_err(|e| e.at(site))
     }
@@ -298,7 +296,7 @@ impl CheckpointManager {
         let prints = meeting.agree("begin_checkpoint", mine).map_err(|e| explain(step, e))?;
         if let Some(rank) = prints.iter().position(|p| *p != prints[0]) {
             return Err(Error::argument(format!(
-                "ranks 0 and {rank} save different things or steps (step {step} here)"
+                "ranks 0 and {rank} save different state or steps (step {step} here)"
             ))
             .help("all ranks save the same step, with the same sections, names, shapes and layouts"));
         }
@@ -367,7 +365,7 @@ fn spec_of(ctx: &RankCtx, name: String, t: &Tensor) -> Result<(TensorSpec, Tenso
         None if ctx.world() == 1 => (Placement::of_world(t.device(), 1)?, NdSbp::broadcast(1)),
         None => {
             return Err(Error::argument(format!(
-                "'{name}' is a local tensor: in a world of {} nobody knows which rank's is meant",
+                "'{name}' is a local tensor: in a world of {} ranks each has another one",
                 ctx.world()
             ))
             .help("make it global with `to_global((&placement, sbp))`"));
@@ -430,7 +428,7 @@ impl Job {
         if self.keep > 0
             && let Err(e) = folder::retain(&self.dir, self.keep)
         {
-            tracing::warn!("old checkpoints stay: {e}");
+            tracing::warn!("old checkpoints could not be deleted: {e}");
         }
         Ok(())
     }

@@ -22,9 +22,9 @@ const NO_SUM: &str = "\"crc32\":\"--------\"";
 pub struct SavedPiece {
     /// Number of the file.
     pub file: usize,
-    /// Where its bytes start and end in the file.
+    /// Start and end of its bytes in the file.
     pub bytes: (u64, u64),
-    /// Where the box starts in the tensor.
+    /// Start of the box in the tensor.
     pub offset: Vec<usize>,
     /// Sizes of the box.
     pub size: Vec<usize>,
@@ -40,19 +40,19 @@ pub struct SavedTensor {
     pub dtype: String,
     /// Logical sizes.
     pub shape: Vec<usize>,
-    /// The layout that it had, for people.
+    /// Its layout when it was saved, as text; not used for loading.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub layout: String,
-    /// Boxes that together make it, without overlap.
+    /// Boxes that cover the tensor without overlap.
     pub pieces: Vec<SavedPiece>,
 }
 
 impl SavedTensor {
-    /// Its dtype, if oflow has it.
+    /// Returns its dtype, if oflow supports it.
     pub fn dtype(&self) -> Option<DType> {
         dtype_of(&self.dtype)
     }
-    /// Bytes.
+    /// Returns its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.pieces.iter().map(|p| p.bytes.1 - p.bytes.0).sum()
     }
@@ -61,16 +61,16 @@ impl SavedTensor {
 /// A file of a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SavedFile {
-    /// Its name in the folder.
+    /// Name of the file in the folder.
     pub name: String,
-    /// How long it is.
+    /// Length of the file in bytes.
     pub len: u64,
 }
 
 /// A random generator.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SavedGenerator {
-    /// Seed.
+    /// Seed of the generator.
     pub seed: u64,
     /// Ordinal of the next random op.
     pub ordinal: u64,
@@ -88,7 +88,7 @@ impl From<SavedGenerator> for Generator {
     }
 }
 
-/// Everything that `manifest.json` says.
+/// The content of `manifest.json`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Manifest {
     /// [`VERSION`].
@@ -99,11 +99,11 @@ pub struct Manifest {
     pub world: usize,
     /// The step that it belongs to.
     pub step: u64,
-    /// Files.
+    /// The files of the checkpoint.
     pub files: Vec<SavedFile>,
-    /// Tensors by name.
+    /// The tensors by name.
     pub tensors: BTreeMap<String, SavedTensor>,
-    /// Plain values by name.
+    /// The plain values by name.
     pub values: BTreeMap<String, Value>,
     /// The generator of global random ops.
     pub generator: Option<SavedGenerator>,

@@ -1,9 +1,10 @@
-//! Checkpoints: what a job keeps, in files that outlive it, for any number of ranks and any layout.
+//! Checkpoints: the state of a training in files, which can be resumed on any number of ranks and in any layout.
 //!
-//! Knows names, layouts, boxes and files. What is saved, things say themselves ([`crate::state::Stateful`]). Each rank writes
-//! what the plan gives it ([`shares`]), which all compute alike from shapes and layouts; the files are safetensors. They meet
-//! when all have written; then rank 0 writes the manifest and gives the folder its name, and they meet again, so that all
-//! know what became of it. Loading reads the boxes that a rank needs, whoever wrote them. Start at [`CheckpointManager`].
+//! [`CheckpointManager`] saves and resumes. [`Checkpoint`] opens what was saved, and safetensors files of other programs.
+//! [`save_file`] and [`load_file`] write and read one file of tensors. The page [checkpoints](crate::docs::checkpoints) describes the
+//! contents, the files and the errors. Values are saved by implementing [`Stateful`](crate::state::Stateful).
+//!
+//! Each rank writes the part that a plan gives it ([`shares`]); all ranks compute the plan from shapes and layouts alone.
 
 mod convert;
 mod cover;

@@ -24,10 +24,10 @@ use std::sync::Arc;
 /// The index of a model in several files, as Hugging Face writes it.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
 
-/// How to load.
+/// Options of [`Checkpoint::load_with`].
 #[derive(Clone, Copy, Debug)]
 pub struct LoadOptions {
-    /// Whether names that are missing, or that nobody asked for, are errors.
+    /// Whether missing and unused names are errors.
     pub strict: bool,
 }
 
@@ -37,16 +37,16 @@ impl Default for LoadOptions {
     }
 }
 
-/// What was not loaded.
+/// Names that were not loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// Names that were asked for and are not there.
+    /// Names of the state that the checkpoint lacks.
     pub missing: Vec<String>,
-    /// Names of the sections that are there and that nobody asked for.
+    /// Names in the loaded sections of the checkpoint that the state does not use.
     pub unexpected: Vec<String>,
 }
 
-/// A checkpoint on disk: one of oflow's, or safetensors files of any origin.
+/// A checkpoint on disk: written by oflow, or safetensors files of other programs.
 ///
 /// ```
 /// use oflow::checkpoint::Checkpoint;
@@ -82,7 +82,7 @@ impl Checkpoint {
     /// `model.safetensors` or `model.safetensors.index.json`.
     ///
     /// # Errors
-    /// When nothing of this is there, or what is there is damaged or cut.
+    /// If none of these exists, or if a file is damaged or truncated.
     pub fn open(path: impl AsRef<Path>) -> Result<Checkpoint> {
         let path = path.as_ref();
         let open = |manifest: Manifest, dir: &Path, reading: Option<File>| {
@@ -107,7 +107,7 @@ impl Checkpoint {
         match path.file_name().and_then(|n| n.to_str()) {
             Some(name) if name.ends_with(".index.json") => open(from_index(path)?, parent, None),
             Some(name) => open(from_files(parent, &[name.to_string()])?, parent, None),
-            None => Err(Error::storage(format!("{} is no file and no folder", path.display()))),
+            None => Err(Error::storage(format!("{} is neither a file nor a folder", path.display()))),
         }
     }
 
@@ -126,43 +126,43 @@ impl Checkpoint {
         }
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// The step that it was saved at; 0 for files that oflow has not written.
+    /// Returns the step of the checkpoint; 0 for files of other programs.
     pub fn step(&self) -> u64 {
         self.manifest.step
     }
-    /// Number of ranks that wrote it.
+    /// Returns the number of ranks that wrote it.
     pub fn world(&self) -> usize {
         self.manifest.world
     }
-    /// Everything that it says of itself.
+    /// Returns the manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
-    /// Its tensors by name.
+    /// Returns its tensors by name.
     pub fn tensors(&self) -> &BTreeMap<String, SavedTensor> {
         &self.manifest.tensors
     }
-    /// Its plain values by name.
+    /// Returns its plain values by name.
     pub fn values(&self) -> &BTreeMap<String, Value> {
         &self.manifest.values
     }
 
-    /// Loads sections: everything that is asked for is there, and everything that is there in these sections is asked for.
-    /// Tensors are filled in place, in the layouts that they have. A collective of the world.
+    /// Loads sections into `state`. The names of the state and of the checkpoint's sections must be equal. Tensors are filled in
+    /// place and keep their layouts. A collective of the world.
     ///
     /// # Errors
-    /// When names, shapes or dtypes do not fit: then no tensor has changed. When bytes cannot be read or are damaged on any
-    /// rank: then on all of them, and what was to be filled is undefined.
+    /// If names, shapes or dtypes differ; no tensor is changed. If any rank cannot read its bytes or finds them damaged; the error
+    /// is raised on all ranks, and the tensors have undefined values.
     #[track_caller]
     pub fn load(&self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
         self.load_at(state, LoadOptions::default(), CallSite::here()).map(drop)
     }
 
-    /// [`Checkpoint::load`], and with `strict: false` of what fits by name; says what did not.
+    /// [`Checkpoint::load`] with options. With `strict: false` it loads matching names and returns the others.
     #[track_caller]
     pub fn load_with(&self, state: &mut [(&str, &mut dyn Stateful)], options: LoadOptions) -> Result<Loaded> {
         self.load_at(state, options, CallSite::here())
@@ -175,6 +175,7 @@ impl Checkpoint {
         options: LoadOptions,
         site: CallSite,
     ) -> Result<Loaded> {
+        current().not_dry("load a checkpoint").map_err(|e| e.at(site))?;
         let names: Vec<&str> = state.iter().map(|(s, _)| *s).collect();
         check_sections(&names).map_err(|e| e.at(site))?;
         let mut from = LoadState::new(self.manifest.tensors.keys().map(String::as_str), &self.manifest.values);
@@ -206,10 +207,10 @@ impl Checkpoint {
         settle(&ctx, site, failure)
     }
 
-    /// One tensor, of the saved dtype, on a device or in any layout. A collective of the world if that is a layout.
+    /// Returns one tensor in the saved dtype, on a device or in a layout. For a layout the call is a collective of the world.
     ///
     /// # Errors
-    /// When there is none of that name, another dtype is asked for, or it cannot be read.
+    /// If there is no tensor of that name, if `target` has another dtype, or if it cannot be read.
     #[track_caller]
     pub fn tensor(&self, name: &str, target: impl IntoTarget) -> Result<Tensor> {
         self.tensor_at(name, target, CallSite::here())
@@ -218,6 +219,7 @@ impl Checkpoint {
     /// [`Checkpoint::tensor`] for that line of the program.
     pub(super) fn tensor_at(&self, name: &str, target: impl IntoTarget, site: CallSite) -> Result<Tensor> {
         let (spec, ctx) = (target.into_target(), current());
+        ctx.not_dry("load a tensor").map_err(|e| e.at(site))?;
         let (saved, dtype) = self.find(name).map_err(|e| e.at(site))?;
         if spec.dtype_or(dtype) != dtype {
             return Err(Error::dtype(format!("'{name}' was saved as {dtype}, not as {}", spec.dtype_or(dtype)))
@@ -297,10 +299,10 @@ impl Checkpoint {
         self.files.read_box(name, saved, dtype.size(), want, out)
     }
 
-    /// Reads every byte and compares it with its checksum.
+    /// Reads every byte and compares all checksums.
     ///
     /// # Errors
-    /// All that is wrong, by file and tensor.
+    /// Lists all damage, by file and tensor.
     pub fn verify(&self) -> Result<()> {
         let mut wrong: Vec<String> = vec![];
         for (i, f) in self.manifest.files.iter().enumerate() {

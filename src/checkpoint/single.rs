@@ -14,9 +14,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Writes tensors into one `.safetensors` file, which Python's `safetensors` and Hugging Face's libraries read. If any is global
-/// this is a collective of the world; rank 0 writes, one tensor after another, and all hear whether it could. The
-/// file appears whole or not at all.
+/// Writes tensors to one `.safetensors` file, which Python's `safetensors` and Hugging Face's libraries read. If any tensor is
+/// global, the call is a collective of the world: rank 0 writes, and all ranks return its error. A failed call leaves no
+/// partial file.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -31,10 +31,11 @@ use std::path::{Path, PathBuf};
 /// ```
 ///
 /// # Errors
-/// When two tensors have one name, or the file cannot be written.
+/// If two tensors have the same name, or if the file cannot be written.
 #[track_caller]
 pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let (site, ctx, _quiet) = (CallSite::here(), current(), no_grad());
+    ctx.not_dry("save tensors").map_err(|e| e.at(site))?;
     let mut names = BTreeSet::new();
     if let Some((name, _)) = tensors.iter().find(|(n, _)| !names.insert(*n)) {
         return Err(Error::argument(format!("two tensors have the name '{name}'")).at(site));
@@ -63,11 +64,11 @@ pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<
     .map_err(|e| e.at(site))
 }
 
-/// All tensors of a `.safetensors` file or a model's folder (or a checkpoint), by name, each with that target: on a device, or
-/// in one layout, of which each rank reads its part.
+/// Returns all tensors of a `.safetensors` file, the folder of a model, or a checkpoint, with their names. `target` is a device,
+/// or a layout of which each rank reads its part.
 ///
 /// # Errors
-/// When it cannot be read, or a tensor cannot have that layout.
+/// If it cannot be read, or if a tensor cannot have the layout.
 #[track_caller]
 pub fn load_file(path: impl AsRef<Path>, target: impl IntoTarget) -> Result<Vec<(String, Tensor)>> {
     let (site, target) = (CallSite::here(), target.into_target());

@@ -43,6 +43,10 @@ impl Drop for World {
 }
 
 impl World {
+    /// A world of a context, which is entered.
+    pub(super) fn of(ctx: Arc<RankCtx>) -> World {
+        World { _entered: ctx.enter(), ctx, _pool: None, local: None }
+    }
     /// This rank.
     pub fn rank(&self) -> usize {
         self.ctx.rank()
@@ -55,11 +59,14 @@ impl World {
     pub fn ctx(&self) -> &Arc<RankCtx> {
         &self.ctx
     }
-    /// Waits until every rank has come here.
+    /// Waits until every rank has come here. In a dry run there is nobody to wait for.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let site = crate::error::CallSite::here();
         let tag = self.ctx.next_op("barrier", 0, site);
+        if self.ctx.is_dry() {
+            return Ok(());
+        }
         let group = crate::comm::Group { ranks: (0..self.size()).collect(), me: self.rank() };
         self.ctx.quiesce()?;
         self.ctx.comm()?.barrier(&group, &tag)
@@ -79,8 +86,11 @@ impl World {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn init() -> Result<World> {
-    if super::rank::current_rank().is_ok() {
-        return Err(Error::context("this thread has entered a rank context already").help("call oflow::init() once"));
+    if let Ok(ctx) = super::rank::current_rank() {
+        return Err(Error::context("this thread has entered a rank context already").help(match ctx.is_dry() {
+            true => "in a dry run use the world that `dry_run` gives",
+            false => "call oflow::init() once",
+        }));
     }
     init_tracing();
     let (env, mut local) = match LaunchEnv::from_env()? {
@@ -264,7 +274,7 @@ pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> R
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;
-        let world = World { _entered: ctx.enter(), ctx, _pool: None, local: None };
+        let world = World::of(ctx);
         let out = f(&world);
         world.ctx.quiesce()?;
         out

@@ -2,8 +2,9 @@
 //!
 //! A rank is a context, not a process: eight ranks are eight threads of one test, or eight processes (I3). The context is
 //! entered explicitly on a thread ([`init`], [`RankCtx::enter`]); a global tensor used on a thread without one is an error.
-//! Local tensors need none. Start at [`RankCtx`].
+//! Local tensors need none. A dry run ([`dry_run`]) is a context without data and without other ranks. Start at [`RankCtx`].
 
+mod dry;
 mod hosts;
 mod init;
 mod modes;
@@ -12,6 +13,7 @@ mod random;
 mod rank;
 mod recorded;
 
+pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::{AskedSbp, asked_sbp, inner_calls, nothing_asked, set_autocast};
 pub use modes::{
@@ -20,4 +22,5 @@ pub use modes::{
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};
-pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank, memory_stats, synchronize};
+pub(crate) use rank::origin_here;
+pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};

@@ -5,15 +5,15 @@ use super::recorded::Recorded;
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::flight::{OpText, Recorder};
-use crate::control::{ControlClient, FLIGHT_VARIABLE};
+use crate::control::{CHECK_VARIABLE, ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
-use crate::memory::{Allocator, AllocatorOptions, MemoryStats};
+use crate::memory::{Allocator, AllocatorOptions, MemoryStats, Origin};
 use crate::placement::Device;
 use crate::vm::{Instruction, Vm, VmMode};
 use oflow_kernels::cuda::Gpu;
 use oflow_kernels::cuda::probe::probe;
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -25,10 +25,30 @@ pub struct DeviceRt {
     pub vm: Vm,
 }
 
+impl DeviceRt {
+    /// A device of a dry run: it counts what the real one would hold, and executes nothing.
+    fn dry(device: Device, rank: usize, origin: Origin) -> DeviceRt {
+        let options = match device {
+            Device::Cpu | Device::Async => AllocatorOptions::default(),
+            Device::Cuda => gpu_memory(),
+        };
+        let alloc = Allocator::dry(device, origin, options);
+        let vm = Vm::dry(rank, &alloc);
+        DeviceRt { alloc, vm }
+    }
+}
+
+/// Memory of a GPU is kept: to give it back would stop all its streams.
+fn gpu_memory() -> AllocatorOptions {
+    AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false }
+}
+
 /// One rank: number, transport, devices, generators.
 pub struct RankCtx {
     rank: usize,
     world: usize,
+    /// Whether its tensors have data.
+    origin: Origin,
     /// Dropped first: a rank says goodbye before it closes its communicator, so that the launcher, which orders failures by
     /// the goodbyes, never takes a rank that fails because of this one for the first.
     control: Option<Arc<ControlClient>>,
@@ -38,6 +58,8 @@ pub struct RankCtx {
     test: OnceLock<DeviceRt>,
     cuda: OnceLock<DeviceRt>,
     local_rank: usize,
+    /// Whether the dispatch stream covers the data of tensors made from values.
+    checks_data: bool,
     /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
     recorder: Arc<Recorder>,
     global_rng: Mutex<Generator>,
@@ -48,6 +70,8 @@ pub struct RankCtx {
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<RankCtx>>> = const { RefCell::new(None) };
+    /// That of the current context.
+    static ORIGIN: Cell<Origin> = const { Cell::new(Origin::DATA) };
     static LOCAL: RefCell<Option<Arc<RankCtx>>> = const { RefCell::new(None) };
 }
 
@@ -68,37 +92,47 @@ impl RankCtx {
         if let Some(control) = &control {
             control.watch(recorder.clone(), &comm);
         }
-        Self::build(recorder, rank, local_rank, world, Some(comm), control, planner, mode)
+        let alloc = Allocator::cpu(AllocatorOptions::default());
+        let vm = Vm::new(mode, &alloc, Some(comm.clone()))?;
+        let cpu = DeviceRt { alloc, vm };
+        Ok(Self::build((rank, world, local_rank), Origin::DATA, recorder, Some(comm), control, planner, cpu))
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// A rank of a dry run: no communicator, no other ranks, and no memory behind its tensors.
+    pub(super) fn dry(rank: u32, world: u32, planner: Planner) -> Arc<RankCtx> {
+        let origin = Origin::dry_run(rank, world);
+        let (rank, world) = (rank as usize, world as usize);
+        let (recorder, cpu) =
+            (Arc::new(Recorder::without_records(rank, world)), DeviceRt::dry(Device::Cpu, rank, origin));
+        Self::build((rank, world, rank), origin, recorder, None, None, planner, cpu)
+    }
+
     fn build(
+        (rank, world, local_rank): (usize, usize, usize),
+        origin: Origin,
         recorder: Arc<Recorder>,
-        rank: usize,
-        local_rank: usize,
-        world: usize,
         comm: Option<Arc<dyn Communicator>>,
         control: Option<Arc<ControlClient>>,
         planner: Planner,
-        mode: VmMode,
-    ) -> Result<Arc<RankCtx>> {
-        let alloc = Allocator::cpu(AllocatorOptions::default());
-        let vm = Vm::new(mode, &alloc, comm.clone())?;
-        Ok(Arc::new(RankCtx {
+        cpu: DeviceRt,
+    ) -> Arc<RankCtx> {
+        Arc::new(RankCtx {
             rank,
             world,
+            origin,
             planner,
-            cpu: DeviceRt { alloc, vm },
+            cpu,
             comm,
             control,
             test: OnceLock::new(),
             cuda: OnceLock::new(),
             local_rank,
+            checks_data: std::env::var(CHECK_VARIABLE).is_ok_and(|v| v == "1"),
             recorder,
             global_rng: Mutex::new(Generator::new(0)),
             local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
             interpreter: OnceLock::new(),
-        }))
+        })
     }
 
     /// This rank.
@@ -111,14 +145,34 @@ impl RankCtx {
     }
     /// True if this is a rank context, not the local-only one of a thread that entered none.
     pub fn is_rank(&self) -> bool {
-        self.comm.is_some()
+        self.comm.is_some() || self.is_dry()
+    }
+    /// True in a dry run: tensors have no data, and there are no other ranks to talk to.
+    pub fn is_dry(&self) -> bool {
+        self.origin.is_dry()
+    }
+    /// Refuses what needs data, or the other ranks.
+    ///
+    /// # Errors
+    /// In a dry run.
+    pub(crate) fn not_dry(&self, what: &str) -> Result<()> {
+        match self.is_dry() {
+            false => Ok(()),
+            true => Err(Error::unsupported(format!("a dry run cannot {what}: its tensors have no data"))
+                .help("leave it out where `oflow::is_dry_run()`")),
+        }
     }
     /// The transport.
     ///
     /// # Errors
-    /// On a thread that has entered no rank context.
+    /// On a thread that has entered no rank context, and in a dry run.
     pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
+        self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
+    }
+    /// Whether the dispatch stream covers the data of tensors made from values (`OFLOW_CHECK=1`).
+    pub(crate) fn checks_data(&self) -> bool {
+        self.checks_data
     }
     /// Plans boxings under the cost model of the job: the measured one where there is one, the same on every rank.
     pub fn planner(&self) -> &Planner {
@@ -130,28 +184,28 @@ impl RankCtx {
     }
     /// Memory and streams of a device.
     pub fn device(&self, device: Device) -> Result<&DeviceRt> {
-        match device {
-            Device::Cpu => Ok(&self.cpu),
-            Device::Async => {
-                if let Some(d) = self.test.get() {
-                    return Ok(d);
-                }
+        let slot = match device {
+            Device::Cpu => return Ok(&self.cpu),
+            Device::Async => &self.test,
+            Device::Cuda => &self.cuda,
+        };
+        if let Some(d) = slot.get() {
+            return Ok(d);
+        }
+        let opened = match device {
+            _ if self.is_dry() => DeviceRt::dry(device, self.rank, self.origin),
+            Device::Cuda => self.open_gpu().map_err(|e| {
+                e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
+            })?,
+            Device::Cpu | Device::Async => {
                 let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
                 let alloc = Allocator::host(Device::Async, options);
                 let vm = Vm::new(mode, &alloc, self.comm.clone())?;
-                Ok(self.test.get_or_init(|| DeviceRt { alloc, vm }))
+                DeviceRt { alloc, vm }
             }
-            Device::Cuda => match self.cuda.get() {
-                Some(d) => Ok(d),
-                None => {
-                    let d = self.open_gpu().map_err(|e| {
-                        e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
-                    })?;
-                    Ok(self.cuda.get_or_init(|| d))
-                }
-            },
-        }
+        };
+        Ok(slot.get_or_init(|| opened))
     }
 
     /// Memory and streams of this rank's GPU. The ranks of a host take its visible GPUs in turn.
@@ -161,7 +215,7 @@ impl RankCtx {
         };
         let count = probe().check().map_err(not_here)?.len();
         let gpu = Gpu::open(self.local_rank % count)?;
-        let alloc = Allocator::cuda(gpu.clone(), AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false });
+        let alloc = Allocator::cuda(gpu.clone(), gpu_memory());
         let vm = Vm::cuda(&gpu, &alloc, &self.cpu.alloc, self.comm.clone())?;
         Ok(DeviceRt { alloc, vm })
     }
@@ -258,6 +312,7 @@ impl RankCtx {
 
     /// Makes this the current context of the calling thread until the guard is dropped (then the one before it).
     pub fn enter(self: &Arc<Self>) -> EnterGuard {
+        ORIGIN.set(self.origin);
         EnterGuard { saved: CURRENT.replace(Some(self.clone())), _not_send: std::marker::PhantomData }
     }
 }
@@ -280,6 +335,7 @@ pub struct EnterGuard {
 
 impl Drop for EnterGuard {
     fn drop(&mut self) {
+        ORIGIN.set(self.saved.as_ref().map_or(Origin::DATA, |c| c.origin));
         CURRENT.set(self.saved.take());
     }
 }
@@ -292,22 +348,36 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            match RankCtx::build(
-                Arc::new(Recorder::new(0, 1, None)),
-                0,
-                0,
-                1,
-                None,
-                None,
-                Planner::default(),
-                VmMode::Inline,
-            ) {
-                Ok(c) => c,
+            let alloc = Allocator::cpu(AllocatorOptions::default());
+            let vm = match Vm::new(VmMode::Inline, &alloc, None) {
+                Ok(vm) => vm,
                 Err(e) => unreachable!("{e}"),
-            }
+            };
+            let recorder = Arc::new(Recorder::new(0, 1, None));
+            RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), DeviceRt { alloc, vm })
         })
         .clone()
     })
+}
+
+/// Where the tensors that this thread makes belong: to its program, or to the dry run that it has entered.
+pub(crate) fn origin_here() -> Origin {
+    ORIGIN.get()
+}
+
+/// Whether this thread is in a dry run: its tensors have no data, and reading them is an error.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let loss = oflow::dry_run(8, 0, |_| {
+///     let loss = ones([4], Device::Cpu)?.sum(())?;
+///     if oflow::is_dry_run() { Ok(None) } else { loss.item().map(Some) }
+/// })?;
+/// assert_eq!(loss, None);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn is_dry_run() -> bool {
+    origin_here().is_dry()
 }
 
 /// The rank context of this thread.

@@ -21,8 +21,8 @@ struct Column {
     bytes: Vec<u8>,
 }
 
-/// Rows in memory and how they become global batches. Every rank holds the same rows; of a batch each makes only its
-/// slice, and nothing is communicated.
+/// Makes global batches from rows in memory. Every rank must hold the same rows. Each rank builds only its shard of a batch, without
+/// communication.
 ///
 /// ```
 /// use oflow::data::Loader;
@@ -49,7 +49,7 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// Global batches of `batch` rows on a placement, B on all axes, in the order of the rows.
+    /// Makes a loader of global batches of `batch` rows, B on all axes of the placement, in the order of the rows.
     pub fn new(placement: &Placement, batch: usize) -> Loader {
         Loader {
             placement: placement.clone(),
@@ -64,16 +64,16 @@ impl Loader {
     /// Splits batches along a mesh axis (S(0)): data parallelism.
     ///
     /// # Errors
-    /// When the placement has no such axis.
+    /// If the placement has no such axis.
     pub fn split_along(mut self, axis: impl AxisRef) -> Result<Loader> {
         let axis = self.placement.axis(axis)?;
         self.sbp = self.sbp.with(axis.0, Sbp::Split(0));
         Ok(self)
     }
-    /// Adds a column: for each row a value of that shape, one after another.
+    /// Adds a column: one value of shape `shape` per row. `values` has the elements of all rows, one row after another.
     ///
     /// # Errors
-    /// When the number of values is not that of the other columns' rows.
+    /// If the number of rows differs from that of the other columns, or `values` is not a whole number of rows.
     #[track_caller]
     pub fn column<T: Element>(mut self, values: Vec<T>, shape: &[usize]) -> Result<Loader> {
         let (site, each) = (CallSite::here(), shape.iter().product::<usize>());
@@ -92,27 +92,27 @@ impl Loader {
         self.rows = Some(rows);
         Ok(self)
     }
-    /// Another order each epoch, the same on every rank.
+    /// Shuffles the rows in each epoch, in the same order on every rank.
     #[must_use]
     pub fn shuffled(mut self, seed: u64) -> Loader {
         self.seed = Some(seed);
         self
     }
-    /// Leaves out a last batch that is not full.
+    /// Drops the last batch of an epoch if it has fewer than `batch` rows.
     #[must_use]
     pub fn drop_last(mut self) -> Loader {
         self.drop_last = true;
         self
     }
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows.unwrap_or(0)
     }
-    /// Number of batches of an epoch.
+    /// Returns the number of batches per epoch.
     pub fn batches(&self) -> usize {
         if self.drop_last { self.rows() / self.batch } else { self.rows().div_ceil(self.batch) }
     }
-    /// The batches of an epoch.
+    /// Returns the batches of one epoch.
     pub fn epoch(&self, epoch: u64) -> Batches<'_> {
         let order = match self.seed {
             Some(seed) => permutation(self.rows(), seed, epoch),
@@ -120,7 +120,7 @@ impl Loader {
         };
         Batches { loader: self, order, next: 0 }
     }
-    /// All batches of all epochs from the first on, without end, and with a position that can be saved.
+    /// Returns the batches of all epochs, without end. A checkpoint can save its position.
     pub fn stream(&self) -> Stream<'_> {
         Stream::new(self)
     }
@@ -144,7 +144,7 @@ impl Loader {
     }
 }
 
-/// The batches of one epoch: per batch one global tensor per column.
+/// The batches of one epoch. Each batch has one global tensor per column, `[batch, shape…]`.
 pub struct Batches<'a> {
     loader: &'a Loader,
     order: Vec<usize>,

@@ -1,6 +1,7 @@
-//! Data: rows in memory, shuffled alike on every rank, cut into global batches of which each rank makes its slice only.
+//! Training data: global batches from rows in memory, shuffled in the same order on every rank.
 //!
-//! Start at [`Loader`].
+//! Each rank builds only its shard of a batch, without communication. Start at [`Loader`]; [`Stream`] adds a position that
+//! checkpoints save.
 
 mod loader;
 mod order;

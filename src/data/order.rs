@@ -1,6 +1,6 @@
 //! The order of rows in an epoch.
 
-/// A permutation of `0..n` that depends on the seed and the epoch alone, so every rank makes the same one without asking.
+/// Returns a permutation of `0..n` that depends only on the seed and the epoch, so all ranks compute the same one.
 ///
 /// ```
 /// use oflow::data::permutation;

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 
-/// The batches of a [`Loader`], epoch after epoch. Its state is how many rows of which epoch it has given: after loading it goes
-/// on with the next one, on any number of ranks.
+/// The batches of a [`Loader`], epoch after epoch. Its state is the epoch and the number of rows already returned; a loaded stream
+/// continues with the next batch, on any number of ranks.
 ///
 /// ```
 /// use oflow::data::Loader;
@@ -32,22 +32,22 @@ impl<'a> Stream<'a> {
     pub(super) fn new(loader: &'a Loader) -> Stream<'a> {
         Stream { loader, epoch: 0, batch: 0, rest: None }
     }
-    /// The epoch of the batch that was given last; after its last batch still that one.
+    /// Returns the epoch of the last batch that was returned.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
-    /// Batches of the epoch that were given.
+    /// Returns how many batches of the epoch have been returned.
     pub fn batch(&self) -> usize {
         self.batch
     }
-    /// Whether the epoch is at its end.
+    /// Returns whether the last batch of the epoch has been returned.
     pub fn at_end_of_epoch(&self) -> bool {
         self.batch == self.loader.batches()
     }
-    /// The next batch.
+    /// Returns the next batch: one global tensor per column.
     ///
     /// # Errors
-    /// When the loader has no batch at all, or a batch cannot be made.
+    /// If the loader has no batch, or if a tensor cannot be made.
     #[allow(clippy::should_implement_trait, reason = "it never ends: the `Option` of an iterator would be in the way")]
     pub fn next(&mut self) -> Result<Vec<Tensor>> {
         if self.loader.batches() == 0 {
@@ -81,24 +81,26 @@ impl Stateful for Stream<'_> {
         let Some(epoch) = from.value("epoch")? else { return Ok(()) };
         let row: usize = from.value("row")?.unwrap_or(0);
         let (was_rows, was_seed): (usize, Option<u64>) = from.value("order")?.unwrap_or((rows, seed));
-        let way_out = "load without the data, to begin at its start, or give the loader what it was given";
+        let way_out =
+            "load without this section to start at the first row, or make the loader with the same rows and seed";
         if (was_rows, was_seed) != (rows, seed) {
             let show = |rows: usize, seed: Option<u64>| match seed {
                 Some(s) => format!("{rows} rows shuffled by seed {s}"),
                 None => format!("{rows} rows in their order"),
             };
             let (was, is) = (show(was_rows, was_seed), show(rows, seed));
-            return Err(
-                Error::argument(format!("the place in the data was saved for {was}; here are {is}")).help(way_out)
-            );
+            return Err(Error::argument(format!("the position in the data was saved for {was}; this loader has {is}"))
+                .help(way_out));
         }
         let batch = if row >= rows || self.loader.batches() * size <= row {
             self.loader.batches()
         } else if row.is_multiple_of(size) {
             row / size
         } else {
-            return Err(Error::argument(format!("the data stood at row {row}, where no batch of {size} rows begins"))
-                .help(way_out));
+            return Err(Error::argument(format!(
+                "the saved position is row {row}, at which no batch of {size} rows begins"
+            ))
+            .help(way_out));
         };
         (self.epoch, self.batch, self.rest) = (epoch, batch, None);
         Ok(())

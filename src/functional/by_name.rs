@@ -6,6 +6,8 @@ use crate::boxing::resolve_attrs;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
 use crate::ops::{AttrKind, AttrValue, find};
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 
@@ -42,7 +44,7 @@ impl From<Target> for Arg {
 macro_rules! attr_args {
     ($($t:ty),*) => {$(impl From<$t> for Arg { fn from(x: $t) -> Arg { Arg::Attr(x.into()) } })*};
 }
-attr_args!(i64, i32, usize, f64, bool, &str, DType, Scalar, &[i64], &[usize], Vec<i64>);
+attr_args!(i64, i32, usize, f64, bool, &str, DType, Scalar, &[i64], &[usize], Vec<i64>, Device, Placement, NdSbp);
 
 impl From<Tensor> for Arg {
     fn from(t: Tensor) -> Arg {

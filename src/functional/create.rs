@@ -1,6 +1,6 @@
 //! Factories. Each takes a target: a device for a local tensor, `(&placement, sbp)` for a global one.
 
-use super::{create, op};
+use super::{create, invoke1, op};
 use crate::context::current;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Target, from_bytes};
@@ -210,7 +210,9 @@ pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: im
     };
     match &t.target {
         Target::Local(_) => Ok(local),
-        Target::Global(p, s) => crate::interpreter::distribute(&local, p, s, site),
+        Target::Global(p, s) => {
+            invoke1(op!("distribute"), &[Some(&local)], smallvec![p.into(), s.into()], smallvec![], site)
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! Between layouts, and in and out of global tensors.
 
-use crate::context::{current, current_rank};
+use super::{invoke, invoke1, op};
+use crate::context::current_rank;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{self, BoxTo, box_global, shard_to_global};
+use crate::ops::{AttrValue, Attrs};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
-use crate::tensor::{Body, LocalTensor, Tensor};
+use crate::tensor::{LocalTensor, Tensor};
+use smallvec::smallvec;
 
 /// A layout: placement (none: the tensor's own) and nd-SBP, with an optional SBP for the gradient.
 #[derive(Clone, Debug)]
@@ -50,6 +52,13 @@ impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
     }
 }
 
+/// A layout as attributes; what is not stated is left out, so that the common call fits into its place.
+fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<NdSbp>) -> Attrs {
+    let mut attrs: Attrs = smallvec![placement.into(), sbp.into()];
+    attrs.extend(grad_sbp.map(AttrValue::NdSbp));
+    attrs
+}
+
 impl Placement {
     /// All ranks of the world as a 1-d mesh.
     ///
@@ -86,7 +95,7 @@ pub fn distribute(value: &Tensor, layout: impl IntoLayout) -> Result<Tensor> {
         .at(site)
         .help("make shards global with `to_global` to state what their gradients are"));
     }
-    interpreter::distribute(value, &p, &l.sbp, site)
+    invoke1(op!("distribute"), &[Some(value)], smallvec![p.into(), l.sbp.into()], smallvec![], site)
 }
 
 /// Boxing of many global tensors at once: the values and layouts that [`Tensor::to_global`] gives each, bit for bit, in fewer
@@ -108,16 +117,20 @@ pub fn distribute(value: &Tensor, layout: impl IntoLayout) -> Result<Tensor> {
 #[track_caller]
 pub fn box_many(all: &[(&Tensor, impl IntoLayout + Clone)]) -> Result<Vec<Tensor>> {
     let site = CallSite::here();
-    let mut list = Vec::with_capacity(all.len());
+    let (mut inputs, mut placements, mut sbps, mut stated) = (vec![], vec![], vec![], vec![]);
     for (t, layout) in all {
         let l = layout.clone().into_layout();
         let placement = match l.placement {
             Some(p) => p,
             None => t.placement().map_err(|e| e.at(site))?.clone(),
         };
-        list.push(BoxTo { tensor: (*t).clone(), placement, sbp: l.sbp, grad_sbp: l.grad_sbp });
+        inputs.push(Some(*t));
+        placements.push(AttrValue::from(placement));
+        sbps.push(AttrValue::from(l.sbp));
+        stated.push(AttrValue::from(l.grad_sbp));
     }
-    interpreter::box_many(&list, site)
+    let attrs = smallvec![placements.into(), sbps.into(), stated.into()];
+    Ok(invoke(op!("box_many"), &inputs, attrs, smallvec![], site)?.into_vec())
 }
 
 /// A global tensor from boxes that ranks happen to hold: pieces of a checkpoint, unbalanced results of ops whose sizes depend
@@ -149,7 +162,10 @@ pub fn from_boxes(
     let p = l.placement.ok_or_else(|| {
         Error::argument("from_boxes needs a placement").at(site).help("write `(&placement, sbp![...])`")
     })?;
-    interpreter::from_boxes(boxes, shape.as_ref(), &p, &l.sbp, site)
+    let inputs: Vec<Option<&Tensor>> = boxes.iter().map(|(_, t)| Some(*t)).collect();
+    let offsets: Vec<AttrValue> = boxes.iter().map(|(at, _)| AttrValue::from(*at)).collect();
+    let attrs = smallvec![offsets.into(), shape.as_ref().into(), p.into(), l.sbp.into()];
+    invoke1(op!("from_boxes"), &inputs, attrs, smallvec![], site)
 }
 
 impl Tensor {
@@ -165,7 +181,7 @@ impl Tensor {
         match self.global() {
             Some(g) => {
                 let p = l.placement.unwrap_or_else(|| g.placement.clone());
-                box_global(self, &p, &l.sbp, l.grad_sbp.as_ref(), site)
+                invoke1(op!("to_global"), &[Some(self)], layout_attrs(p, l.sbp, l.grad_sbp), smallvec![], site)
             }
             None => {
                 let p = l.placement.ok_or_else(|| {
@@ -174,7 +190,8 @@ impl Tensor {
                         .at(site)
                         .help("write `(&placement, sbp![...])`")
                 })?;
-                shard_to_global(self, &p, &l.sbp, l.grad_sbp.as_ref(), site)
+                let attrs = layout_attrs(p, l.sbp, l.grad_sbp);
+                invoke1(op!("shards_to_global"), &[Some(self)], attrs, smallvec![], site)
             }
         }
     }
@@ -183,31 +200,27 @@ impl Tensor {
     /// the whole), unless [`Tensor::to_local_with`] says otherwise.
     #[track_caller]
     pub fn to_local(&self) -> Result<Tensor> {
-        interpreter::to_local(self, None, CallSite::here())
+        self.shard_as_local(None, CallSite::here())
     }
 
     /// The shard, with the SBP that the gradient of the shard has as a global tensor.
     #[track_caller]
     pub fn to_local_with(&self, grad_sbp: impl Into<NdSbp>) -> Result<Tensor> {
-        interpreter::to_local(self, Some(&grad_sbp.into()), CallSite::here())
+        self.shard_as_local(Some(grad_sbp.into()), CallSite::here())
+    }
+
+    fn shard_as_local(&self, grad_sbp: Option<NdSbp>, site: CallSite) -> Result<Tensor> {
+        invoke1(op!("to_local"), &[Some(self)], grad_sbp.map(AttrValue::NdSbp).into_iter().collect(), smallvec![], site)
     }
 
     /// A local tensor on another device; the tensor itself where it is on that device (as PyTorch's `to`). (Global tensors
     /// move with `to_global((&placement, sbp))`.)
     #[track_caller]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
-        let site = CallSite::here();
-        let Body::Local(l) = self.body() else {
-            return Err(Error::placement(format!("{self:?} is not a local tensor"))
-                .at(site)
-                .help("use `to_global((&placement, sbp))`"));
-        };
-        if l.ty.device == device {
+        if !self.is_global() && self.device() == device {
             return Ok(self.clone());
         }
-        let ctx = current();
-        let bytes = interpreter::local_bytes(&ctx, l).map_err(|e| e.at(site))?;
-        interpreter::from_bytes(&ctx, &bytes, self.shape(), self.dtype(), device).map_err(|e| e.at(site))
+        invoke1(op!("to_device"), &[Some(self)], smallvec![device.into()], smallvec![], CallSite::here())
     }
 
     /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.

@@ -6,12 +6,12 @@ use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
-/// The right side of a binary function: a tensor or a number.
+/// The right operand of a binary function: a tensor, which broadcasts with the left one, or a number.
 #[derive(Clone, Debug)]
 pub enum Operand<'a> {
-    /// A tensor.
+    /// A tensor of a shape that broadcasts with the left operand.
     Tensor(&'a Tensor),
-    /// A number.
+    /// A number; of a weaker type than any tensor of its kind, as in PyTorch.
     Scalar(Scalar),
 }
 
@@ -38,47 +38,47 @@ macro_rules! unary_methods {
 }
 
 unary_methods! {
-    /// -x.
+    /// Returns -x for each element.
     neg;
-    /// Absolute value.
+    /// Returns |x| for each element.
     abs;
-    /// -1, 0 or 1.
+    /// Returns the sign of each element: -1, 0 or 1, in the dtype of the input.
     sign;
-    /// x².
+    /// Returns x² for each element.
     square;
-    /// Largest integer not above.
+    /// Rounds each element down to an integer.
     floor;
-    /// Smallest integer not below.
+    /// Rounds each element up to an integer.
     ceil;
-    /// Nearest integer, ties to even.
+    /// Rounds each element to the nearest integer, ties to even.
     round;
-    /// eˣ.
+    /// Returns eˣ for each element.
     exp;
-    /// eˣ - 1, exact near zero.
+    /// Returns eˣ - 1 for each element, accurate near zero.
     expm1;
-    /// Natural logarithm.
+    /// Returns the natural logarithm of each element.
     log;
-    /// log(1 + x), exact near zero.
+    /// Returns log(1 + x) for each element, accurate near zero.
     log1p;
-    /// Square root.
+    /// Returns the square root of each element; NaN below zero.
     sqrt;
-    /// 1 / √x.
+    /// Returns 1 / √x for each element.
     rsqrt;
-    /// 1 / x.
+    /// Returns 1 / x for each element.
     reciprocal;
-    /// Sine.
+    /// Returns the sine of each element, in radians.
     sin;
-    /// Cosine.
+    /// Returns the cosine of each element, in radians.
     cos;
-    /// The error function.
+    /// Returns the error function of each element.
     erf;
-    /// True where zero.
+    /// Returns a bool tensor: true where x is zero.
     logical_not;
-    /// True where NaN.
+    /// Returns a bool tensor: true where x is NaN.
     isnan;
-    /// True where infinite.
+    /// Returns a bool tensor: true where x is infinite.
     isinf;
-    /// max(x, 0).
+    /// Returns max(x, 0) for each element.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -87,31 +87,31 @@ unary_methods! {
     /// # Ok::<(), oflow::Error>(())
     /// ```
     relu;
-    /// 1 / (1 + e⁻ˣ).
+    /// Returns the sigmoid σ(x) = 1 / (1 + e⁻ˣ) for each element.
     sigmoid;
-    /// Hyperbolic tangent.
+    /// Returns the hyperbolic tangent of each element.
     tanh;
-    /// x Φ(x), exactly (by erf).
+    /// Returns x Φ(x) for each element, with the exact normal distribution function Φ (by erf).
     gelu;
-    /// GELU by the tanh approximation.
+    /// Returns GELU by its tanh approximation.
     gelu_tanh;
-    /// GELU by a sigmoid.
+    /// Returns x σ(1.702 x), the sigmoid approximation of GELU.
     quick_gelu;
-    /// x σ(x).
+    /// Returns x σ(x) for each element.
     silu;
-    /// x tanh(softplus(x)).
+    /// Returns x tanh(softplus(x)) for each element.
     mish;
-    /// log σ(x).
+    /// Returns log σ(x) for each element.
     log_sigmoid;
-    /// x / (1 + |x|).
+    /// Returns x / (1 + |x|) for each element.
     softsign;
-    /// Self-normalising ELU.
+    /// Returns SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1.
     selu;
-    /// Piecewise linear sigmoid.
+    /// Returns the piecewise linear sigmoid: x / 6 + 1/2, clamped to 0 and 1.
     hardsigmoid;
-    /// x hardsigmoid(x).
+    /// Returns x hardsigmoid(x) for each element.
     hardswish;
-    /// The same values in new memory, with the gradient passing through.
+    /// Returns a copy in new memory. The gradient passes through.
     copy;
 }
 
@@ -136,7 +136,7 @@ macro_rules! binary_methods {
 }
 
 binary_methods! {
-    /// Sum with a tensor (broadcasting) or a number.
+    /// Returns `self + other`. Shapes broadcast; types promote as in PyTorch. The same holds for all binary methods.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -146,35 +146,35 @@ binary_methods! {
     /// # Ok::<(), oflow::Error>(())
     /// ```
     add;
-    /// Difference.
+    /// Returns `self - other`.
     sub;
-    /// Product.
+    /// Returns `self * other`, element by element.
     mul;
-    /// Quotient; of integers, a float.
+    /// Returns `self / other`; for integers the result is a float.
     div;
-    /// Power.
+    /// Returns `self` to the power `other`.
     pow;
-    /// The larger; NaN if either is.
+    /// Returns the larger element of each pair; NaN if either is NaN.
     maximum;
-    /// The smaller; NaN if either is.
+    /// Returns the smaller element of each pair; NaN if either is NaN.
     minimum;
-    /// Remainder with the sign of the left.
+    /// Returns the remainder of `self / other` with the sign of `self`.
     fmod;
-    /// Remainder with the sign of the right.
+    /// Returns the remainder of `self / other` with the sign of `other`.
     remainder;
-    /// Quotient rounded down.
+    /// Returns `self / other` rounded down.
     floor_divide;
-    /// True where equal.
+    /// Returns a bool tensor: true where `self == other`.
     eq;
-    /// True where not equal.
+    /// Returns a bool tensor: true where `self != other`.
     ne;
-    /// True where less.
+    /// Returns a bool tensor: true where `self < other`.
     lt;
-    /// True where less or equal.
+    /// Returns a bool tensor: true where `self <= other`.
     le;
-    /// True where greater.
+    /// Returns a bool tensor: true where `self > other`.
     gt;
-    /// True where greater or equal.
+    /// Returns a bool tensor: true where `self >= other`.
     ge;
 }
 
@@ -193,16 +193,17 @@ macro_rules! logical_methods {
 }
 
 logical_methods! {
-    /// True where neither is zero.
+    /// Returns a bool tensor: true where both elements are nonzero. Shapes broadcast.
     logical_and;
-    /// True where one is not zero.
+    /// Returns a bool tensor: true where at least one element is nonzero. Shapes broadcast.
     logical_or;
-    /// True where exactly one is not zero.
+    /// Returns a bool tensor: true where exactly one element is nonzero. Shapes broadcast.
     logical_xor;
 }
 
 impl Tensor {
-    /// Another element type; the tensor itself where it has that type (as PyTorch's `to`). The gradient is cast back.
+    /// Returns the values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast
+    /// back to the dtype of the input.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
         self.cast_at(dtype, CallSite::here())
@@ -213,49 +214,49 @@ impl Tensor {
         }
         invoke1(op!("cast"), &[Some(self)], smallvec![dtype.into()], smallvec![], site)
     }
-    /// `s - x`.
+    /// Returns `s - x` for each element.
     #[track_caller]
     pub fn rsub(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("rsub_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
     }
-    /// `s / x`.
+    /// Returns `s / x` for each element.
     #[track_caller]
     pub fn rdiv(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("rdiv_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
     }
-    /// `s` to the power x.
+    /// Returns `s` to the power x for each element.
     #[track_caller]
     pub fn rpow(&self, s: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("rpow_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], site)
     }
-    /// x within bounds.
+    /// Returns each element clamped to `lo..=hi`.
     #[track_caller]
     pub fn clamp(&self, lo: impl Into<Scalar>, hi: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("clamp"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], site)
     }
-    /// x, or alpha x where x is negative.
+    /// Returns x, or `alpha` x where x is negative.
     #[track_caller]
     pub fn leaky_relu(&self, alpha: f64) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("leaky_relu"), &[Some(self)], smallvec![], smallvec![alpha.into()], site)
     }
-    /// x, or alpha (eˣ - 1) where x is negative.
+    /// Returns x, or `alpha` (eˣ - 1) where x is negative.
     #[track_caller]
     pub fn elu(&self, alpha: f64) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("elu"), &[Some(self)], smallvec![], smallvec![alpha.into()], site)
     }
-    /// log(1 + eˣ), linear above 20.
+    /// Returns log(1 + eˣ) for each element; x itself above 20.
     #[track_caller]
     pub fn softplus(&self) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("softplus"), &[Some(self)], smallvec![], smallvec![1.0.into(), 20.0.into()], site)
     }
-    /// `value` where the mask is true, else x.
+    /// Returns `value` where the bool tensor `mask` is true, else x. Shapes broadcast.
     #[track_caller]
     pub fn masked_fill(&self, mask: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
         let site = CallSite::here();

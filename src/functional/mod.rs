@@ -1,7 +1,8 @@
-//! What users call: tensor methods, factories, and the table of functions by name.
+//! The functions of oflow: methods of [`Tensor`], factories, and a table of all functions by name.
 //!
-//! A function is not an op: it chooses among ops (by the kind of a scalar), fills defaults, flattens and reshapes. Nothing
-//! here computes or knows a rank's shard. Start at [`table`](self::functions) for the list, `methods.rs` for the Rust side.
+//! The [landing page](crate#functions-by-subject) lists them by subject. [`call`] calls a function by name, [`functions`] lists the
+//! table, [`register_function`] adds to it. A function calls one or several ops: it chooses among them by its arguments, fills in
+//! defaults and reshapes.
 
 mod autograd;
 mod by_name;

@@ -10,23 +10,24 @@ use smallvec::smallvec;
 /// Options of [`Tensor::attention_with`].
 #[derive(Clone, Debug, Default)]
 pub struct AttentionOptions {
-    /// Query i sees keys 0..=i only.
+    /// Whether query i attends to keys 0..=i only.
     pub causal: bool,
-    /// Factor of the scores; none: 1 / √(head size).
+    /// Factor of the scores; `None` is 1 / √D for a head size of D.
     pub scale: Option<f64>,
 }
 
 /// Options of [`Tensor::cross_entropy_with`].
 #[derive(Clone, Debug, Default)]
 pub struct CrossEntropyOptions {
-    /// Targets with this value take no part, and the mean is over the others.
+    /// Rows whose target has this value are ignored: their loss is 0, and the mean is over the other rows.
     pub ignore_index: Option<i64>,
-    /// Losses of the rows instead of their mean.
+    /// Whether to return the loss of each row instead of their mean.
     pub per_row: bool,
 }
 
 impl Tensor {
-    /// Matrix product over the last two dims; leading dims broadcast; vectors as in PyTorch.
+    /// Returns the matrix product of `[…, m, k]` and `[…, k, n]`, of shape `[…, m, n]`. Leading dims broadcast; a vector is a matrix
+    /// of one row or one column, as in PyTorch.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -41,7 +42,7 @@ impl Tensor {
         self.product(other, false, site)
     }
 
-    /// `self otherᵀ`: what a linear layer computes from its `[out, in]` weight.
+    /// Returns `self otherᵀ` for `[…, m, k]` and `[…, n, k]`, of shape `[…, m, n]`.
     #[track_caller]
     pub fn matmul_t(&self, other: &Tensor) -> Result<Tensor> {
         self.product(other, true, CallSite::here())
@@ -83,7 +84,8 @@ impl Tensor {
         y.reshape_at(&shape, site)
     }
 
-    /// `self weightᵀ + bias`, with a weight of shape [out, in]. Under autocast all three are cast.
+    /// Returns `self weightᵀ + bias` for an input `[…, in]`, a weight `[out, in]` and a bias `[out]`, of shape `[…, out]`. Autocast
+    /// casts all three.
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let site = CallSite::here();
@@ -100,17 +102,18 @@ impl Tensor {
         invoke1(op!("linear"), &[Some(self), Some(weight), Some(bias)], smallvec![], smallvec![], site)
     }
 
-    /// exp(x) divided by its sum along a dim.
+    /// Returns the softmax along `dim`: exp(x) divided by its sum over the dim.
     #[track_caller]
     pub fn softmax(&self, dim: i64) -> Result<Tensor> {
         invoke1(op!("softmax"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
     }
-    /// x minus the logarithm of the sum of exp(x) along a dim.
+    /// Returns the logarithm of the softmax along `dim`.
     #[track_caller]
     pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
         invoke1(op!("log_softmax"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
     }
-    /// Normalises the last dims (as many as the weight has, or 1) to mean 0 and variance 1, then scales and shifts.
+    /// Normalises the last dims to mean 0 and variance 1, then multiplies by `weight` and adds `bias`. The number of dims is that of
+    /// `weight`, 1 without one. `eps` is added to the variance.
     #[track_caller]
     pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -118,7 +121,8 @@ impl Tensor {
         let ins = [Some(self), weight, bias];
         Ok(invoke(op!("layer_norm"), &ins, smallvec![axes.into()], smallvec![eps.into()], site)?.swap_remove(0))
     }
-    /// Divides by the root of the mean square of the last dims, then scales.
+    /// Divides by the root mean square over the last dims, then multiplies by `weight`. The number of dims is that of `weight`, 1
+    /// without one. `eps` is added to the mean square.
     #[track_caller]
     pub fn rms_norm(&self, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -126,26 +130,26 @@ impl Tensor {
         let ins = [Some(self), weight];
         Ok(invoke(op!("rms_norm"), &ins, smallvec![axes.into()], smallvec![eps.into()], site)?.swap_remove(0))
     }
-    /// Rows of this table by index.
+    /// Returns rows of this table `[rows, width]` by index: integer `ids` of any shape give `[ids…, width]`.
     ///
     /// # Errors
-    /// On an index outside the table (found when the kernel runs, so on the ranks that have the index).
+    /// If an index is outside of the table. The kernel finds it, so only ranks that hold the index return the error; it ends the job.
     #[track_caller]
     pub fn embedding(&self, ids: &Tensor) -> Result<Tensor> {
         invoke1(op!("embedding"), &[Some(self), Some(ids)], smallvec![], smallvec![], CallSite::here())
     }
-    /// 1 at the index, 0 elsewhere, along a new last dim.
+    /// Returns, for integer indices of any shape, a new last dim of size `classes`: 1 at the index, 0 elsewhere.
     #[track_caller]
     pub fn one_hot(&self, classes: usize) -> Result<Tensor> {
         let attrs = smallvec![classes.into(), oflow_kernels::DType::I64.into()];
         invoke1(op!("one_hot"), &[Some(self)], attrs, smallvec![], CallSite::here())
     }
-    /// Mean cross entropy of logits (classes last) against class indices.
+    /// Returns the mean cross entropy, a scalar, of logits `[…, classes]` and integer targets `[…]`.
     #[track_caller]
     pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
         self.cross_entropy_impl(target, &CrossEntropyOptions::default(), CallSite::here())
     }
-    /// Cross entropy with options.
+    /// Returns the cross entropy of logits `[…, classes]` and integer targets `[…]`: a scalar, or `[…]` with `per_row`.
     #[track_caller]
     pub fn cross_entropy_with(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
         self.cross_entropy_impl(target, options, CallSite::here())
@@ -176,12 +180,13 @@ impl Tensor {
             }
         }
     }
-    /// softmax(q kᵀ / √d) v over [B, H, T, D].
+    /// Returns softmax(q kᵀ / √D) v for queries `self`, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to
+    /// keys 0..=i.
     #[track_caller]
     pub fn attention(&self, k: &Tensor, v: &Tensor, causal: bool) -> Result<Tensor> {
         self.attention_impl(k, v, &AttentionOptions { causal, scale: None }, CallSite::here())
     }
-    /// Attention with options.
+    /// [`Tensor::attention`] with options.
     #[track_caller]
     pub fn attention_with(&self, k: &Tensor, v: &Tensor, options: &AttentionOptions) -> Result<Tensor> {
         self.attention_impl(k, v, options, CallSite::here())
@@ -192,11 +197,12 @@ impl Tensor {
         let (attrs, runtime) = (smallvec![o.causal.into()], smallvec![scale.into()]);
         Ok(invoke(op!("attention"), &[Some(self), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
     }
-    /// Zeroes elements with probability p and scales the others by 1 / (1 - p). The mask does not depend on placement or
-    /// SBP. The result is a new tensor, with p = 0 too; [`nn::Dropout`](crate::nn::Dropout) passes its input on then.
+    /// Sets elements to zero with probability `p` and multiplies the others by 1 / (1 - p). The mask depends on the seed and the
+    /// logical position, not on placement or SBP. The result is always a new tensor; with p = 0
+    /// [`nn::Dropout`](crate::nn::Dropout) returns its input instead.
     ///
     /// # Errors
-    /// When p is not a probability.
+    /// If `p` is not within 0 and 1.
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Result<Tensor> {
         let site = CallSite::here();

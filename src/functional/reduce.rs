@@ -17,7 +17,7 @@ macro_rules! reductions {
                 let attrs = smallvec![AttrValue::Ints(dims.ints()), false.into()];
                 invoke1(op!(stringify!($name)), &[Some(self)], attrs, smallvec![], CallSite::here())
             }
-            /// The same with the reduced dims kept as size 1.
+            /// The same reduction with the reduced dims kept, with size 1.
             #[track_caller]
             pub fn $keep(&self, dims: impl IntList) -> Result<Tensor> {
                 let attrs = smallvec![AttrValue::Ints(dims.ints()), true.into()];
@@ -28,24 +28,25 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Sum over dims. Over a split dim the result is P(sum): nothing is communicated until somebody needs the value.
+    /// Returns the sum over `dims`, which are removed. Over a split dim the result is P(sum): it is reduced when a later op needs it.
     sum sum_keepdim;
-    /// Mean over dims; of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum).
+    /// Returns the mean over `dims`, which are removed; NaN for no elements. Integers and bools give f32. Over a split dim the
+    /// result is P(sum).
     mean mean_keepdim;
-    /// Product over dims.
+    /// Returns the product over `dims`, which are removed.
     prod prod_keepdim;
-    /// Largest over dims; over a split dim the result is P(max).
+    /// Returns the largest element over `dims`, which are removed. Over a split dim the result is P(max).
     amax amax_keepdim;
-    /// Smallest over dims; over a split dim the result is P(min).
+    /// Returns the smallest element over `dims`, which are removed. Over a split dim the result is P(min).
     amin amin_keepdim;
-    /// True if some element is not zero.
+    /// Returns a bool tensor: true where some element over `dims` is nonzero.
     any any_keepdim;
-    /// True if no element is zero.
+    /// Returns a bool tensor: true where all elements over `dims` are nonzero.
     all all_keepdim;
 }
 
 impl Tensor {
-    /// Variance over dims, divided by n (biased).
+    /// Returns the biased variance (the sum of squares is divided by n) over `dims`, which are removed.
     #[track_caller]
     pub fn var(&self, dims: impl IntList) -> Result<Tensor> {
         let (dims, site) = (dims.ints(), CallSite::here());
@@ -68,19 +69,19 @@ impl Tensor {
         drop(inner);
         mean(&sq, false)
     }
-    /// Index of the largest element along a dim; among equals the first.
+    /// Returns the i64 index of the largest element along `dim`, which is removed; the first one among equals.
     #[track_caller]
     pub fn argmax(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("argmax"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], site)
     }
-    /// Index of the smallest element along a dim; among equals the first.
+    /// Returns the i64 index of the smallest element along `dim`, which is removed; the first one among equals.
     #[track_caller]
     pub fn argmin(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("argmin"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], site)
     }
-    /// Running sum along a dim.
+    /// Returns the cumulative sum along `dim`, in the shape of the input.
     #[track_caller]
     pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
         invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], CallSite::here())

@@ -8,7 +8,7 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Borrow;
 
-/// Resolves one `-1` of a shape from the number of elements.
+/// Returns a shape with its one `-1` replaced by the size that the number of elements requires.
 fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
     let unknown = shape.iter().filter(|s| **s == -1).count();
     if unknown > 1 || shape.iter().any(|s| *s < -1) {
@@ -22,7 +22,7 @@ fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
 }
 
 impl Tensor {
-    /// The same elements in row-major order under another shape; one size may be -1.
+    /// Returns the same elements, in row-major order, as another shape. One size may be -1: it follows from the others.
     #[track_caller]
     pub fn reshape(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
@@ -32,7 +32,7 @@ impl Tensor {
     pub(crate) fn reshape_at(&self, shape: &[usize], site: CallSite) -> Result<Tensor> {
         invoke1(op!("reshape"), &[Some(self)], smallvec![AttrValue::from(shape)], smallvec![], site)
     }
-    /// All dims from `start` to `end` (inclusive) as one.
+    /// Merges the dims from `start` to `end`, inclusive, into one. Negative dims count from the end.
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -47,13 +47,13 @@ impl Tensor {
         shape.extend(&s[b.max(a) + 1..]);
         self.reshape_at(&shape, site)
     }
-    /// Dims in another order.
+    /// Returns the tensor with its dims in the order `dims`.
     #[track_caller]
     pub fn permute(&self, dims: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
         invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], site)
     }
-    /// Two dims exchanged.
+    /// Exchanges dims `a` and `b`.
     #[track_caller]
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -65,12 +65,12 @@ impl Tensor {
         }
         invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::Ints(dims)], smallvec![], site)
     }
-    /// Matrix transpose: the last two dims exchanged.
+    /// Exchanges the last two dims: the transpose of a matrix.
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
         self.transpose(-1, -2)
     }
-    /// Repeats dims of size 1 to a shape; -1 keeps a size.
+    /// Repeats dims of size 1 up to `shape`; -1 keeps the size of a dim.
     #[track_caller]
     pub fn expand(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
@@ -83,7 +83,7 @@ impl Tensor {
             .collect();
         invoke1(op!("expand"), &[Some(self)], smallvec![AttrValue::Ints(full)], smallvec![], site)
     }
-    /// A new dim of size 1.
+    /// Inserts a dim of size 1 at position `dim`.
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -92,7 +92,7 @@ impl Tensor {
         shape.insert(d, 1);
         self.reshape_at(&shape, site)
     }
-    /// Without that dim of size 1 (unchanged if it has another size, as in PyTorch).
+    /// Removes `dim` if its size is 1; otherwise returns the tensor unchanged, as in PyTorch.
     #[track_caller]
     pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -103,7 +103,8 @@ impl Tensor {
         }
         self.reshape_at(&shape, site)
     }
-    /// Elements start, start + step, … below end of a dim. Negative bounds count from the end; bounds are clamped.
+    /// Returns elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the
+    /// size.
     #[track_caller]
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: i64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -114,17 +115,17 @@ impl Tensor {
         let attrs = smallvec![d.into(), start.into(), bound(end).max(start).into(), step.into()];
         invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
     }
-    /// `len` elements of a dim from `start`.
+    /// Returns `len` elements of a dim from `start` on.
     ///
     /// # Errors
-    /// When they do not lie inside.
+    /// If `start..start + len` is not within the size of the dim.
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: i64, len: i64) -> Result<Tensor> {
         let site = CallSite::here();
         let attrs = smallvec![dim.into(), start.into(), (start + len).into(), 1i64.into()];
         invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
     }
-    /// The element `index` of a dim, without that dim.
+    /// Returns the element `index` along `dim`, which is removed. A negative index counts from the end.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         let site = CallSite::here();
@@ -136,7 +137,7 @@ impl Tensor {
         drop(inner);
         kept.squeeze(d as i64)
     }
-    /// Parts of `size` along a dim; the last may be smaller.
+    /// Splits a dim into parts of `size` elements; the last part may be smaller.
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
         let site = CallSite::here();
@@ -148,7 +149,7 @@ impl Tensor {
         }
         (0..n.max(1)).step_by(size).map(|s| self.narrow(d as i64, s as i64, size.min(n - s) as i64)).collect()
     }
-    /// `parts` nearly equal parts along a dim, as PyTorch's chunk.
+    /// Splits a dim into at most `parts` parts of equal size (the last may be smaller), as PyTorch's `chunk`.
     #[track_caller]
     pub fn chunk(&self, parts: usize, dim: i64) -> Result<Vec<Tensor>> {
         let site = CallSite::here();
@@ -156,19 +157,20 @@ impl Tensor {
         let n = self.shape().get(d).copied().unwrap_or(0);
         self.split(n.div_ceil(parts.max(1)).max(1), dim)
     }
-    /// Zeroes what is above a diagonal of the last two dims.
+    /// Sets elements above a diagonal of the last two dims to zero. Diagonal 0 is the main one; positive ones lie above it.
     #[track_caller]
     pub fn tril(&self, diagonal: i64) -> Result<Tensor> {
         invoke1(op!("tril"), &[Some(self)], smallvec![diagonal.into()], smallvec![], CallSite::here())
     }
-    /// Zeroes what is below a diagonal of the last two dims.
+    /// Sets elements below a diagonal of the last two dims to zero. Diagonal 0 is the main one; positive ones lie above it.
     #[track_caller]
     pub fn triu(&self, diagonal: i64) -> Result<Tensor> {
         invoke1(op!("triu"), &[Some(self)], smallvec![diagonal.into()], smallvec![], CallSite::here())
     }
 }
 
-/// Tensors one after another along a dim: an array, slice or vector of tensors or of references to them.
+/// Concatenates tensors along `dim`. Their other sizes must be equal. `tensors` is an array, slice or vector of tensors or of
+/// references to tensors.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -183,7 +185,7 @@ pub fn cat<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tens
     invoke1(op!("concat"), &ins, smallvec![dim.into()], smallvec![], CallSite::here())
 }
 
-/// Tensors of one shape along a new dim; lists as for [`cat`].
+/// Stacks tensors of one shape along a new dim at position `dim`. Takes the same lists as [`cat`].
 #[track_caller]
 pub fn stack<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tensor> {
     let site = CallSite::here();
@@ -201,7 +203,7 @@ pub fn stack<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Te
     invoke1(op!("concat"), &ins, smallvec![d.into()], smallvec![], site)
 }
 
-/// a where the condition holds, else b.
+/// Returns `a` where the bool tensor `cond` is true, else `b`. The three shapes broadcast.
 #[track_caller]
 pub fn where_(cond: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     invoke1(op!("where"), &[Some(cond), Some(a), Some(b)], smallvec![], smallvec![], CallSite::here())

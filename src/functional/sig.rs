@@ -35,6 +35,12 @@ const NAMES: &[(&str, ParamKind)] = &[
     ("FloatList", ParamKind::Attr(AttrKind::Floats)),
     ("Shape", ParamKind::Attr(AttrKind::Shape)),
     ("DataType", ParamKind::Attr(AttrKind::DType)),
+    ("Device", ParamKind::Attr(AttrKind::Device)),
+    ("Placement", ParamKind::Attr(AttrKind::Placement)),
+    ("Sbp", ParamKind::Attr(AttrKind::NdSbp)),
+    ("IntLists", ParamKind::Attr(AttrKind::IntLists)),
+    ("PlacementList", ParamKind::Attr(AttrKind::Placements)),
+    ("SbpList", ParamKind::Attr(AttrKind::NdSbps)),
 ];
 
 impl ParamKind {

@@ -15,7 +15,7 @@ use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_au
 use crate::error::{CallSite, Result};
 use crate::op;
 use crate::ops::{Autocast, CastPolicy};
-use crate::tensor::{Edge, Tensor};
+use crate::tensor::{Edge, FormOf, Tensor};
 use oflow_kernels::DType;
 use smallvec::{SmallVec, smallvec};
 use std::cell::{Cell, RefCell};
@@ -40,7 +40,7 @@ impl Drop for AutocastGuard {
         if depth == 0 {
             // The list is gone only when the thread ends.
             let leaves = LEAVES.try_with(|l| std::mem::take(&mut *l.borrow_mut())).unwrap_or_default();
-            leaves.iter().for_each(forget);
+            leaves.iter().for_each(Tensor::forget_casts);
         }
     }
 }
@@ -68,12 +68,6 @@ impl Drop for AutocastGuard {
 pub fn autocast(mode: Autocast) -> AutocastGuard {
     DEPTH.set(DEPTH.get() + 1);
     AutocastGuard { _mode: set_autocast(mode) }
-}
-
-/// Drops the remembered casts of a tensor; its boxed forms, which have its dtype, stay.
-fn forget(t: &Tensor) {
-    let dtype = t.dtype();
-    t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).retain(|(_, _, form)| form.dtype() == dtype);
 }
 
 /// Whether autocast converts between such floats; f64 it leaves alone.
@@ -126,15 +120,9 @@ pub(super) fn issue_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
 fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     let edge = t.edge();
     let remembered = dtype.is_half() && edge.is_some();
-    let (version, recorded) = (t.version(), grad_enabled() && t.requires_grad());
-    if remembered {
-        let forms = t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
-        let found = forms
-            .iter()
-            .find(|(_, v, form)| *v == version && form.dtype() == dtype && form.requires_grad() == recorded);
-        if let Some((_, _, form)) = found {
-            return Ok(form.clone());
-        }
+    let form = FormOf::Cast(dtype, grad_enabled() && edge.is_some());
+    if remembered && let Some(found) = t.form(form) {
+        return Ok(found);
     }
     // A layout that is asked of the call is not asked of its inputs' casts.
     let _inner = inner_calls();
@@ -142,14 +130,8 @@ fn cast(t: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
     if !remembered {
         return Ok(out);
     }
-    let first = {
-        let mut forms = t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
-        forms.retain(|(_, v, form)| *v == version && form.dtype() != dtype);
-        let first = forms.iter().all(|(_, _, form)| form.dtype() == t.dtype());
-        // A number that no boxed form has: those have numbers of global types, which count from 1.
-        forms.push((u64::MAX, version, out.clone()));
-        first
-    };
+    let first = !t.has_cast();
+    t.remember(form, &out);
     if first && matches!(edge, Edge::Leaf(_)) {
         LEAVES.with(|l| l.borrow_mut().push(t.clone()));
     }

@@ -1,10 +1,9 @@
 //! Backward: nodes in falling order of their creation, never in the order results become ready, so every rank issues the
 //! same communication in the same order (I9).
 
-use super::box_many::{BoxTo, layouts};
-use super::convert::to_layout;
 use super::emit::EagerEmit;
 use super::grad_ctx::run_rule;
+use super::layout::{BoxTo, to_layout, to_layouts};
 use super::policy::Cause;
 use super::receipts::BackwardScope;
 use crate::context::{is_no_sync, nothing_asked, set_grad_enabled};
@@ -95,13 +94,17 @@ fn run(
     };
     e.count(outputs);
     for (i, out) in outputs.iter().enumerate() {
+        out.check_origin().map_err(|e| e.at(site))?;
         if !out.requires_grad() {
             return Err(
                 Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site)
             );
         }
         let g = match gradients.get(i).cloned().flatten() {
-            Some(g) if g.shape() == out.shape() => g,
+            Some(g) if g.shape() == out.shape() => {
+                g.check_origin().map_err(|e| e.at(site))?;
+                g
+            }
             Some(g) => {
                 return Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site));
             }
@@ -245,7 +248,7 @@ impl Engine<'_> {
             let bytes = g.numel() * g.dtype().size();
             if bytes <= SMALL {
                 let (placement, sbp) = (target.placement.clone(), target.sbp.clone());
-                self.bucket.push((slot.clone(), BoxTo { tensor: g, placement, sbp, grad_sbp: None }));
+                self.bucket.push((slot.clone(), BoxTo { tensor: g, placement, sbp }));
                 self.bucket_bytes += bytes;
                 return if self.bucket_bytes < BUCKET { Ok(()) } else { self.flush() };
             }
@@ -258,7 +261,7 @@ impl Engine<'_> {
     fn flush(&mut self) -> Result<()> {
         self.bucket_bytes = 0;
         let (slots, boxings): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bucket).into_iter().unzip();
-        let boxed = layouts(Cause::Gradient, &boxings, self.site)?;
+        let boxed = to_layouts(Cause::Gradient, &boxings, self.site)?;
         slots.iter().zip(boxed).try_for_each(|(slot, g)| self.store(slot, g))
     }
 

@@ -2,11 +2,11 @@
 
 use super::dispatch::{Outputs, dispatch};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs};
+use crate::ops::{AttrValue, Attrs, LayoutOp, Op, RuntimeAttrs, get_attr};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
-use oflow_kernels::Scalar;
+use oflow_kernels::{Dims, Scalar};
 
 /// Where a source op puts its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,14 +151,18 @@ impl<'a> Call<'a> {
 }
 
 impl Call<'_> {
-    /// Decides the mode from the inputs, or from the target of a source op.
+    /// Decides the mode from the inputs, or from the target of a source op. Meta tensors and tensors with data do not mix.
     pub fn mode(&self) -> Result<Mode> {
+        if let Some(given) = self.given {
+            given.check_origin()?;
+        }
         let mut mode: Option<(Mode, &Tensor)> = None;
         for t in self.inputs.iter().flatten().copied() {
+            t.check_origin()?;
             let this = match t.body() {
                 Body::Local(l) => Mode::Local(l.ty.device),
                 Body::Global(g, _) => Mode::Global(g.placement.clone()),
-                Body::Lazy(_) | Body::Meta(..) => {
+                Body::Lazy(_) => {
                     t.data()?;
                     return Err(Error::unsupported("tensor without data"));
                 }
@@ -202,8 +206,81 @@ impl Call<'_> {
         }
     }
 
+    /// The plan attribute of that name.
+    pub(super) fn attr(&self, name: &str) -> Result<&AttrValue> {
+        get_attr(self.op, &self.attrs, name)
+    }
+
+    /// A placement among the plan attributes.
+    pub(super) fn placement(&self, name: &str) -> Result<&Placement> {
+        match self.attr(name)? {
+            AttrValue::Placement(p) => Ok(p),
+            v => Err(Error::argument(format!("attribute '{name}' must be a placement, not {v}"))),
+        }
+    }
+
+    /// An nd-SBP among the plan attributes.
+    pub(super) fn sbp(&self, name: &str) -> Result<&NdSbp> {
+        self.stated(name)?.ok_or_else(|| Error::argument(format!("attribute '{name}' must be an nd-SBP, not none")))
+    }
+
+    /// An optional nd-SBP among the plan attributes.
+    pub(super) fn stated(&self, name: &str) -> Result<Option<&NdSbp>> {
+        as_stated(name, self.attr(name)?)
+    }
+
+    /// A list among the plan attributes.
+    pub(super) fn list(&self, name: &str) -> Result<&[AttrValue]> {
+        match self.attr(name)? {
+            AttrValue::List(v) => Ok(v),
+            v => Err(Error::argument(format!("attribute '{name}' must be a list, not {v}"))),
+        }
+    }
+
+    /// Sizes among the plan attributes.
+    pub(super) fn sizes(&self, name: &str) -> Result<Dims> {
+        match self.attr(name)? {
+            AttrValue::Ints(v) if v.iter().all(|n| *n >= 0) => Ok(v.iter().map(|n| *n as usize).collect()),
+            v => Err(Error::argument(format!("attribute '{name}' must be a shape, not {v}"))),
+        }
+    }
+
+    /// The one input of an op that takes one.
+    pub(super) fn only_input(&self) -> Result<&Tensor> {
+        match self.inputs {
+            [Some(t)] => Ok(t),
+            _ => Err(Error::argument(format!("takes one tensor, {} given", self.inputs.iter().flatten().count()))),
+        }
+    }
+
+    /// A layout op in short form, as the function that programs call: `to_global(f32[4] [S(0)], [B]) on cpu[4]`.
+    fn short_layout(&self, what: LayoutOp) -> String {
+        let mut parts: Vec<String> = self.inputs.iter().map(|t| t.map_or("none".to_string(), |t| t.short())).collect();
+        if what == LayoutOp::FromBoxes {
+            // Each rank has boxes of its own.
+            parts = self.attr("shape").iter().map(|v| v.to_string()).collect();
+        }
+        let mut on = self.inputs.iter().flatten().find_map(|t| t.global()).map(|g| g.placement.to_string());
+        for a in &self.attrs {
+            match a {
+                AttrValue::Placement(p) => on = Some(p.to_string()),
+                AttrValue::NdSbp(_) | AttrValue::Device(_)
+                    if self.attr("sbp").or(self.attr("device")).ok() == Some(a) =>
+                {
+                    parts.push(a.to_string());
+                }
+                _ => {}
+            }
+        }
+        let on = on.map_or(String::new(), |p| format!(" on {p}"));
+        format!("{}({}){on}", what.function(), parts.join(", "))
+    }
+
     /// The call in short form: `matmul(f32[4, 2] [S(0)], f32[3, 3] [B]) on cpu[dp=4]`.
     pub fn short(&self) -> String {
+        if let Some(what) = self.op.layout {
+            return self.short_layout(what);
+        }
         let ins: Vec<String> = self.inputs.iter().map(|t| t.map_or("none".to_string(), |t| t.short())).collect();
         let on = self.inputs.iter().flatten().find_map(|t| t.global()).map(|g| g.placement.to_string());
         let on = on.or(match self.target {
@@ -214,5 +291,14 @@ impl Call<'_> {
             Some(p) => format!("{}({}) on {p}", self.op.name(), ins.join(", ")),
             None => format!("{}({})", self.op.name(), ins.join(", ")),
         }
+    }
+}
+
+/// An nd-SBP that may be absent, as the value of an attribute.
+pub(super) fn as_stated<'a>(name: &str, v: &'a AttrValue) -> Result<Option<&'a NdSbp>> {
+    match v {
+        AttrValue::NdSbp(n) => Ok(Some(n)),
+        AttrValue::Absent => Ok(None),
+        v => Err(Error::argument(format!("attribute '{name}' must be an nd-SBP, not {v}"))),
     }
 }

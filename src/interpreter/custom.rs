@@ -4,10 +4,10 @@ use super::record::record_custom;
 use crate::context::{grad_enabled, no_grad};
 use crate::error::{CallSite, Result};
 use crate::ops::find;
-use crate::tensor::Tensor;
+use crate::tensor::{Custom, Tensor};
 use std::sync::Arc;
 
-/// Runs `forward` without recording its inner calls; if an input requires a gradient, `backward` (gradients of the outputs
+/// Runs a function of the user's, called `name` in messages. Runs `forward` without recording its inner calls; if an input requires a gradient, `backward` (gradients of the outputs
 /// → gradients of the inputs) becomes the gradient of the whole. What backward needs it captures.
 ///
 /// ```
@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// let x = full([2], 3.0, Device::Cpu)?.requires_grad_(true)?;
 /// let saved = x.detach();
 /// let y = oflow::apply_custom(
+///     "square",
 ///     &[&x],
 ///     |ins| Ok(vec![ins[0].mul(ins[0])?]),
 ///     move |grads| Ok(vec![grads[0].as_ref().map(|g| g.mul(&saved)?.mul(2.0)).transpose()?]),
@@ -25,6 +26,7 @@ use std::sync::Arc;
 /// ```
 #[track_caller]
 pub fn apply_custom(
+    name: &str,
     inputs: &[&Tensor],
     forward: impl FnOnce(&[&Tensor]) -> Result<Vec<Tensor>>,
     backward: impl Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync + 'static,
@@ -36,7 +38,8 @@ pub fn apply_custom(
         forward(inputs)?.into_iter().map(|t| t.detach()).collect()
     };
     if recording {
-        record_custom(find("copy")?, inputs, &outs, site, Arc::new(backward));
+        let custom = Custom { name: name.into(), backward: Arc::new(backward) };
+        record_custom(find("apply_custom")?, inputs, &outs, site, custom);
     }
     Ok(outs)
 }

@@ -1,25 +1,25 @@
 //! The way of one call: mode → cache → plan → boxing → kernel → handles → autograd.
 
 use super::autocast;
-use super::cache::{DispatchPlan, InputBoxing, cache};
-use super::call::{Call, Mode, Target};
+use super::boxing::boxed;
+use super::cache::{DispatchPlan, cache};
+use super::call::{Call, Mode};
 use super::emit::EagerEmit;
-use super::plan::{build_global, build_local};
-use super::policy;
+use super::key::{key_of, with_runtime};
+use super::layout;
+use super::plan::{build_global, build_local, check_world};
+use super::policy::{self, Cause};
 use super::record::record;
-use crate::comm::Tag;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
 use crate::error::{Error, Result};
-use crate::intern::FixedHasher;
-use crate::ops::{GivenValues, KeyWords, LowerCall, generation};
+use crate::ops::{GivenValues, LowerCall};
 use crate::placement::Placement;
-use crate::sbp::{NdSbp, Sbp};
+use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
-use crate::vm::{BoxWork, Instruction, KernelWork, StreamKind, Work};
+use crate::vm::{Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, Scalar, View};
 use smallvec::{SmallVec, smallvec};
-use std::hash::Hasher;
 use std::sync::Arc;
 
 /// Outputs of a call.
@@ -39,10 +39,13 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 /// Runs a call with its inputs as they are.
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     call.recording = grad_enabled() && call.inputs.iter().flatten().any(|t| t.requires_grad());
-    let result = match check_values(&call).and_then(|()| call.mode()) {
-        Ok(Mode::Local(device)) => run_local(&mut call, device),
-        Ok(Mode::Global(placement)) => run_global(&mut call, &placement),
-        Err(e) => Err(e),
+    let result = match call.op.layout {
+        Some(what) => layout::run(&call, what, Cause::Asked(what.function())),
+        None => match check_values(&call).and_then(|()| call.mode()) {
+            Ok(Mode::Local(device)) => run_local(&mut call, device),
+            Ok(Mode::Global(placement)) => run_global(&mut call, &placement),
+            Err(e) => Err(e),
+        },
     };
     result.map_err(|e| e.in_call(|| call.short()).at(call.site))
 }
@@ -81,63 +84,6 @@ fn asked(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
         ))
         .help("use the op that returns a new tensor")),
     }
-}
-
-fn push_sbp(key: &mut KeyWords, n: &NdSbp) {
-    for sbp in n.iter() {
-        key.push(match sbp {
-            Sbp::Broadcast => 0,
-            Sbp::Partial(op) => 1 + *op as u64,
-            Sbp::Split(d) => 16 + *d as u64,
-        });
-    }
-}
-
-/// Everything that can change the plan, as words.
-fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
-    let mut key = KeyWords::new();
-    key.push(call.op.id());
-    let flags = (asked.is_some() as u64) << 2 | (call.recording as u64) << 1 | call.given.is_some() as u64;
-    key.push(generation() << 8 | flags);
-    if let Some(a) = asked {
-        // Its length stands first: a layout of a wrong number of axes is an error, but a key all the same.
-        key.push(a.sbp.len() as u64);
-        push_sbp(&mut key, &a.sbp);
-    }
-    for t in call.inputs {
-        match t {
-            None => key.push(0),
-            Some(t) => {
-                let (id, class) = match (t.global(), t.body()) {
-                    (Some(g), _) => (g.id(), 1u64),
-                    (None, crate::tensor::Body::Local(l)) => (l.ty.id(), 0),
-                    _ => (0, 0),
-                };
-                let given = matches!(call.given, Some(g) if g.same(t));
-                key.push(id << 3 | (given as u64) << 2 | class << 1 | t.requires_grad() as u64);
-            }
-        }
-    }
-    // Marks the end of the inputs: variadic ops differ in their number.
-    key.push(u64::MAX);
-    match call.target {
-        None => {}
-        Some(Target::Local(d)) => key.push(*d as u64),
-        Some(Target::Global(p, s)) => {
-            key.push(p.id());
-            push_sbp(&mut key, s);
-        }
-    }
-    if let Some(g) = call.given {
-        key.push(match (g.global(), g.body()) {
-            (Some(g), _) => g.id(),
-            (None, crate::tensor::Body::Local(l)) => l.ty.id(),
-            _ => 0,
-        });
-    }
-    call.attrs.iter().for_each(|a| a.encode(&mut key));
-    call.runtime.iter().for_each(|s| key.push(s.kind() as u64));
-    key
 }
 
 fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Outputs> {
@@ -227,34 +173,6 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
         record(call, &inputs, &outs)?;
     }
     Ok(outs)
-}
-
-/// The key of a call with the values of its runtime attributes: a scalar operand or a seed that differs between ranks makes
-/// tensors differ that are to be equal.
-fn with_runtime(key: u64, runtime: &[Scalar]) -> u64 {
-    let mut h = FixedHasher::default();
-    h.write_u64(key);
-    for scalar in runtime {
-        let (kind, bits) = match *scalar {
-            Scalar::Bool(b) => (0, u64::from(b)),
-            Scalar::Int(i) => (1, i as u64),
-            // A NaN is a NaN, whatever made it.
-            Scalar::Float(x) if x.is_nan() => (2, u64::MAX),
-            Scalar::Float(x) => (2, x.to_bits()),
-        };
-        h.write_u64(bits ^ kind << 62);
-    }
-    h.finish()
-}
-
-fn check_world(ctx: &RankCtx, placement: &Placement) -> Result<()> {
-    match placement.ranks().iter().find(|r| **r >= ctx.world()) {
-        Some(r) => {
-            Err(Error::placement(format!("{placement} needs rank {r}, but the world has {} ranks", ctx.world()))
-                .help("start the program with `oflaunch --nproc N`"))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Allocates outputs and issues the kernel. None on a rank that has no part.
@@ -410,67 +328,6 @@ pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
         writes: smallvec![out.storage.clone()],
     })?;
     Ok(out)
-}
-
-/// The boxed form of a global tensor. It has the edge of its source, and is remembered on the source's handle until that
-/// changes: a P tensor used by three ops is reduced once.
-pub fn boxed(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Tensor> {
-    let version = t.version();
-    let key = b.to.id();
-    {
-        let memo = t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((_, _, found)) = memo.iter().find(|(k, v, _)| *k == key && *v == version) {
-            return Ok(found.clone());
-        }
-    }
-    let out = run_boxing(ctx, t, b, tag)?;
-    if t.requires_grad() {
-        out.set_edge(t.edge());
-    }
-    let mut memo = t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner());
-    memo.retain(|(_, v, _)| *v == version);
-    if memo.len() >= 4 {
-        memo.remove(0);
-    }
-    memo.push((key, version, out.clone()));
-    Ok(out)
-}
-
-/// Runs a boxing plan on the communication stream.
-pub fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Tensor> {
-    let src = t.data()?;
-    if b.plan.is_identity() {
-        return unmoved(ctx, src, b);
-    }
-    let _span =
-        tracing::debug_span!("boxing", plan = %b.plan, site = %format_args!("{}:{}", tag.file, tag.line)).entered();
-    let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;
-    policy::tell(ctx, &b.plan, tag);
-    let stopwatch = super::receipts::note(ctx, &b.plan, tag);
-    let instruction = Instruction {
-        work: Work::Boxing(BoxWork {
-            plan: b.plan.clone(),
-            tag: *tag,
-            src: src.as_ref().map(|s| s.view()),
-            dst: dst.as_ref().map(|d| d.view()),
-            stopwatch,
-        }),
-        stream: StreamKind::Comm,
-        reads: src.iter().map(|s| s.storage.clone()).collect(),
-        writes: dst.iter().map(|d| d.storage.clone()).collect(),
-    };
-    ctx.submit_boxing(b.plan.src.placement.device(), b.plan.dst.placement.device(), instruction)?;
-    Ok(Tensor::from_shard(b.to.clone(), dst))
-}
-
-/// Boxing in which nothing moves. Shards of a tensor without elements still have other sizes in another layout.
-pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &InputBoxing) -> Result<Tensor> {
-    let shard = match (&b.local, src) {
-        (Some(l), Some(s)) if s.dims() == l.ty.shape.as_slice() => Some(s),
-        (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
-        (None, _) => None,
-    };
-    Ok(Tensor::from_shard(b.to.clone(), shard))
 }
 
 /// Carries a call out by its lowering: a program of global calls, not recorded (the call as a whole is).

@@ -1,8 +1,9 @@
 //! The eager emitter: gradient rules and lowerings run at once, on tensors.
 
 use super::call::Call;
-use super::convert::to_layout;
+
 use super::dispatch::Outputs;
+use super::layout::to_layout;
 use super::policy::Cause;
 use crate::boxing::resolve_attrs;
 use crate::error::{CallSite, Result};

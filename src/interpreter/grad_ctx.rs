@@ -3,7 +3,10 @@
 use super::backward::below_cast;
 use super::emit::EagerEmit;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derived_args, derived_grad_op};
+use crate::ops::{
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derived_args, derived_grad_op, get_attr,
+};
+use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{Edge, Node, Tensor};
 use oflow_kernels::{DType, Dims};
@@ -16,7 +19,7 @@ use std::sync::Arc;
 /// The rule is missing, or a tensor it needs was changed in place or freed.
 pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
     if let Some(custom) = &node.custom {
-        return custom(grads);
+        return (custom.backward)(grads).map_err(|e| e.in_call(|| custom.name.to_string()));
     }
     let mut ctx = EagerGrad {
         node,
@@ -187,6 +190,13 @@ impl GradCtx for EagerGrad<'_> {
     fn input_dtype(&self, i: usize) -> Option<DType> {
         self.node.input_types.get(i).and_then(|t| t.as_ref()).map(|t| t.dtype)
     }
+    fn input_layout(&self, i: usize) -> Option<(Placement, NdSbp)> {
+        let g = self.node.input_globals.get(i)?.as_ref()?;
+        Some((g.placement.clone(), g.sbp.clone()))
+    }
+    fn input_device(&self) -> Device {
+        self.node.device
+    }
     fn output(&mut self, i: usize) -> Result<Value> {
         let outs = self.node.outputs.lock().unwrap_or_else(|e| e.into_inner());
         let s = outs.get(i).and_then(|s| s.as_ref()).ok_or_else(|| {
@@ -221,8 +231,8 @@ impl GradCtx for EagerGrad<'_> {
     }
     fn attr(&self, name: &str) -> Result<AttrValue> {
         let op = self.node.op;
-        if let Some(i) = op.sig.attr(name) {
-            return Ok(self.node.attrs[i].clone());
+        if op.sig.attr(name).is_some() {
+            return get_attr(op, &self.node.attrs, name).cloned();
         }
         match op.sig.runtime_attr(name) {
             Some(i) => Ok(AttrValue::Scalar(self.node.runtime[i])),

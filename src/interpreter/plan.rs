@@ -129,9 +129,20 @@ pub fn build_global(
     Ok(plan)
 }
 
+pub(super) fn check_world(ctx: &RankCtx, placement: &Placement) -> Result<()> {
+    match placement.ranks().iter().find(|r| **r >= ctx.world()) {
+        Some(r) => {
+            Err(Error::placement(format!("{placement} needs rank {r}, but the world has {} ranks", ctx.world()))
+                .help("start the program with `oflaunch --nproc N`"))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Boxing of a global type to another nd-SBP on a placement under the job's cost model, with this rank's shard type.
 pub fn boxing_to(ctx: &RankCtx, from: &GlobalRef, placement: &Placement, to: &NdSbp) -> Result<InputBoxing> {
     check_layout(&from.ty.shape, from.ty.dtype, placement, to)?;
+    check_world(ctx, placement)?;
     let src = Layout::new(&from.placement, from.sbp.clone());
     let dst = Layout::new(placement, to.clone());
     let to = intern_global(from.ty.clone(), placement, to);

@@ -1,7 +1,7 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::convert::{layout_key, to_layout};
 use super::dispatch::contiguous;
+use super::layout::{layout_key, to_layout};
 use super::policy::Cause;
 use super::receipts::collective;
 use crate::comm::Group;
@@ -10,6 +10,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, LocalTensor, Tensor};
+use crate::vm::no_values;
 
 /// The bytes of a local tensor, row-major.
 pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
@@ -45,6 +46,10 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
 /// The bytes of the logical value on every rank of the world. For a global tensor a collective of the world: boxing to B,
 /// then, for ranks outside the placement, a broadcast from its first rank.
 pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
+    if t.is_meta() {
+        return Err(no_values(format_args!("{t:?}")).at(site));
+    }
+    t.check_origin().map_err(|e| e.at(site))?;
     match t.body() {
         Body::Local(l) => local_bytes(&current(), l),
         Body::Global(g, _) => {
@@ -53,7 +58,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             let b = if g.sbp == whole {
                 t.detach()
             } else {
-                to_layout(Cause::Asked("to_vec"), t, &g.placement.clone(), &whole, site)?
+                to_layout(Cause::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
             };
             let mut bytes = match b.data()? {
                 Some(l) => local_bytes(&ctx, &l)?,

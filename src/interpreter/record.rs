@@ -1,9 +1,10 @@
 //! Recording a call for backward: which tensors are kept, where gradients go.
 
 use super::call::Call;
-use crate::error::Result;
+use crate::error::{CallSite, Result};
 use crate::ops::{Grad, GradArg, Op, derived_args};
-use crate::tensor::{CustomBackward, Edge, Node, Saved, Tensor};
+use crate::placement::Device;
+use crate::tensor::{Custom, Edge, Node, Saved, Tensor};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -71,6 +72,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         outputs: Mutex::new(SmallVec::new()),
         n_outputs: outs.len(),
         watched: Mutex::default(),
+        device: call.inputs.iter().flatten().next().map_or(Device::Cpu, |t| t.device()),
         site: call.site,
         custom: None,
     });
@@ -88,14 +90,8 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
     Ok(())
 }
 
-/// Records a call whose backward is code of its own (a user's function, a change of layout).
-pub(super) fn record_custom(
-    op: &'static Op,
-    inputs: &[&Tensor],
-    outs: &[Tensor],
-    site: crate::error::CallSite,
-    backward: CustomBackward,
-) {
+/// Records a user's function, whose backward is the user's code.
+pub(super) fn record_custom(op: &'static Op, inputs: &[&Tensor], outs: &[Tensor], site: CallSite, custom: Custom) {
     let node = Arc::new(Node {
         ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
         op,
@@ -108,8 +104,9 @@ pub(super) fn record_custom(
         outputs: Mutex::new(SmallVec::new()),
         n_outputs: outs.len(),
         watched: Mutex::default(),
+        device: inputs.first().map_or(Device::Cpu, |t| t.device()),
         site,
-        custom: Some(backward),
+        custom: Some(custom),
     });
     for (i, t) in outs.iter().enumerate() {
         if t.dtype().is_float() {

@@ -2,6 +2,7 @@
 
 use super::block::{Block, Memory, Pages};
 use super::classes::{CLASSES, class_of};
+use super::origin::Origin;
 use super::storage::Storage;
 use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
@@ -55,10 +56,19 @@ pub struct Allocator(Arc<Shared>);
 
 pub(super) struct Shared {
     device: Device,
-    /// Where device memory comes from; none: this process's memory.
-    gpu: Option<Arc<Gpu>>,
+    source: Source,
     options: AllocatorOptions,
     state: Mutex<State>,
+}
+
+/// Where new blocks come from.
+enum Source {
+    /// Memory of this process.
+    Host,
+    /// Memory of a GPU.
+    Cuda(Arc<Gpu>),
+    /// Nowhere: they are only counted.
+    Dry(Origin),
 }
 
 struct State {
@@ -78,22 +88,28 @@ impl Allocator {
 
     /// An allocator of host memory that counts as memory of `device`: the CPU, or a test device that runs on it.
     pub fn host(device: Device, options: AllocatorOptions) -> Allocator {
-        Self::new(device, None, options)
+        Self::new(device, Source::Host, options)
     }
 
     /// An allocator of a GPU's memory. A freed block may still be in use by work on a stream: the vm makes the next user of
     /// the block wait for it, wherever that runs.
     pub fn cuda(gpu: Arc<Gpu>, options: AllocatorOptions) -> Allocator {
-        Self::new(Device::Cuda, Some(gpu), options)
+        Self::new(Device::Cuda, Source::Cuda(gpu), options)
     }
 
-    fn new(device: Device, gpu: Option<Arc<Gpu>>, options: AllocatorOptions) -> Allocator {
+    /// An allocator of a dry run: it counts the blocks that the allocator of such a device would hand out, in the same size
+    /// classes and with the same statistics, and takes no memory for them.
+    pub(crate) fn dry(device: Device, origin: Origin, options: AllocatorOptions) -> Allocator {
+        Self::new(device, Source::Dry(origin), options)
+    }
+
+    fn new(device: Device, source: Source, options: AllocatorOptions) -> Allocator {
         let state = State {
             idle: (0..CLASSES).map(|_| Vec::new()).collect(),
             existing: vec![0; CLASSES],
             stats: MemoryStats::default(),
         };
-        Allocator(Arc::new(Shared { device, gpu, options, state: Mutex::new(state) }))
+        Allocator(Arc::new(Shared { device, source, options, state: Mutex::new(state) }))
     }
 
     /// A storage of that many bytes, aligned to 64. Its contents are arbitrary but initialised: zeros, or what a former
@@ -149,6 +165,7 @@ impl Allocator {
             data: pages.data(),
             bytes,
             device: self.0.device,
+            origin: self.0.origin(),
             memory: Memory::Cached { pages, class, home: Arc::downgrade(&self.0) },
         })))
     }
@@ -179,10 +196,15 @@ impl State {
 impl Shared {
     /// New memory from the system.
     fn pages(&self, size: usize) -> Result<Pages> {
-        match &self.gpu {
-            None => Pages::host(size).ok_or_else(|| Error::memory("the system has none")),
-            Some(gpu) => Pages::cuda(gpu, size),
+        match &self.source {
+            Source::Host => Pages::host(size).ok_or_else(|| Error::memory("the system has none")),
+            Source::Cuda(gpu) => Pages::cuda(gpu, size),
+            Source::Dry(_) => Ok(Pages::Dry(size)),
         }
+    }
+
+    fn origin(&self) -> Origin {
+        if let Source::Dry(origin) = self.source { origin } else { Origin::DATA }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -331,6 +353,27 @@ mod tests {
         drop(a.alloc(200).unwrap());
         let s = a.alloc(200).unwrap();
         assert_eq!(bytes_of(&s), [0xCB; 200]);
+    }
+
+    #[test]
+    fn a_dry_allocator_counts_like_a_real_one_and_takes_nothing() {
+        let options = AllocatorOptions { cache_bytes: 1 << 20, ..Default::default() };
+        let (real, dry) = (Allocator::cpu(options), Allocator::dry(Device::Cpu, Origin::dry_run(0, 1), options));
+        let (mut held, mut seed) = (Vec::new(), 1u64);
+        for _ in 0..2000 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            if seed >> 63 == 0 || held.is_empty() {
+                let bytes = (seed >> 40) as usize % 300_000;
+                held.push((real.alloc(bytes).unwrap(), dry.alloc(bytes).unwrap()));
+            } else {
+                held.swap_remove((seed >> 33) as usize % held.len());
+            }
+            assert_eq!(real.stats(), dry.stats());
+        }
+        // More than any machine has.
+        let most = dry.alloc(1 << 46).unwrap();
+        assert_eq!((most.bytes(), most.origin().is_dry(), held[0].0.origin().is_dry()), (1 << 46, true, false));
+        assert_eq!(dry.alloc(usize::MAX).unwrap_err().kind(), ErrorKind::Memory);
     }
 
     #[test]

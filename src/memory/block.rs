@@ -2,6 +2,7 @@
 
 use super::allocator::Shared;
 use super::classes::ALIGN;
+use super::origin::Origin;
 use crate::error::Result;
 use crate::placement::Device;
 use oflow_kernels::cuda::{DeviceMemory, Gpu};
@@ -24,6 +25,7 @@ pub(super) struct Block {
     /// What was asked for; at most what the memory holds.
     pub bytes: usize,
     pub device: Device,
+    pub origin: Origin,
     pub memory: Memory,
 }
 
@@ -39,6 +41,8 @@ pub(super) enum Memory {
 pub(super) enum Pages {
     Host(HostPages),
     Cuda(DeviceMemory),
+    /// So many bytes of a dry run: counted, but there are none.
+    Dry(usize),
 }
 
 /// Memory of this process.
@@ -61,12 +65,15 @@ impl Pages {
         match self {
             Pages::Host(p) => p.data.as_ptr(),
             Pages::Cuda(m) => m.data(),
+            // In the first page, which is never mapped: an access would fault.
+            Pages::Dry(_) => std::ptr::without_provenance_mut(ALIGN),
         }
     }
     pub fn size(&self) -> usize {
         match self {
             Pages::Host(p) => p.size,
             Pages::Cuda(m) => m.size(),
+            Pages::Dry(size) => *size,
         }
     }
     /// Overwrites everything: a reader that should not read sees it. Memory of a GPU stays as it is.

@@ -7,7 +7,9 @@
 mod allocator;
 mod block;
 mod classes;
+mod origin;
 mod storage;
 
 pub use allocator::{Allocator, AllocatorOptions, MemoryStats};
+pub use origin::Origin;
 pub use storage::Storage;

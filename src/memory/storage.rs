@@ -1,6 +1,7 @@
 //! [`Storage`]: a counted handle to a block of bytes.
 
 use super::block::{Block, Memory};
+use super::origin::Origin;
 use crate::placement::Device;
 use oflow_kernels::Element;
 use std::any::Any;
@@ -57,6 +58,7 @@ impl Storage {
             data,
             bytes,
             device,
+            origin: Origin::DATA,
             memory: Memory::External { _owner: owner },
         }))
     }
@@ -70,7 +72,7 @@ impl Storage {
         unsafe { Storage::external(Device::Cpu, data.cast(), len * size_of::<T>(), owner) }
     }
 
-    /// The first byte. Never null, but not to be read when [`bytes`](Self::bytes) is 0.
+    /// The first byte. Never null, but not to be read when [`bytes`](Self::bytes) is 0, nor in a dry run.
     pub fn ptr(&self) -> *mut u8 {
         self.block().data
     }
@@ -83,6 +85,11 @@ impl Storage {
     /// The device whose memory it is.
     pub fn device(&self) -> Device {
         self.block().device
+    }
+
+    /// Whether it has bytes, or is one of a dry run, whose bytes are only counted.
+    pub fn origin(&self) -> Origin {
+        self.block().origin
     }
 
     /// How often the contents were changed in place. Starts at 0 when the storage is allocated.

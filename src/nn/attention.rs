@@ -5,26 +5,26 @@ use crate::error::{CallSite, Error, Result};
 use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
 
-/// Causal self-attention over `[B, T, width]`. Queries, keys and values are projections of their own, so that splitting
-/// their outputs (S(0)) splits the heads; with the inputs of o split (S(1)) nothing is communicated in between.
+/// Causal self-attention over `[B, T, width]`. Queries, keys and values have separate projections, so that splitting their
+/// outputs (S(0)) splits the heads. With the inputs of `o` split (S(1)) no communication is needed in between.
 pub struct SelfAttention {
-    /// Queries.
+    /// Projection to queries, weight `[width, width]`.
     pub q: Linear,
-    /// Keys.
+    /// Projection to keys, weight `[width, width]`.
     pub k: Linear,
-    /// Values.
+    /// Projection to values, weight `[width, width]`.
     pub v: Linear,
-    /// Output.
+    /// Projection of the concatenated heads, weight `[width, width]`.
     pub o: Linear,
     heads: usize,
 }
 crate::module!(SelfAttention { q, k, v, o });
 
 impl SelfAttention {
-    /// `heads` heads of size width / heads.
+    /// Makes a layer with `heads` heads of size `width / heads` and new random parameters.
     ///
     /// # Errors
-    /// When the heads do not divide the width.
+    /// If `heads` does not divide `width`.
     #[track_caller]
     pub fn new(width: usize, heads: usize, target: impl IntoTarget) -> Result<SelfAttention> {
         if heads == 0 || !width.is_multiple_of(heads) {
@@ -36,7 +36,7 @@ impl SelfAttention {
         let layer = || Linear::new(width, width, &t);
         Ok(SelfAttention { q: layer()?, k: layer()?, v: layer()?, o: layer()?, heads })
     }
-    /// Each position sees itself and what is before it.
+    /// Maps `[B, T, width]` to `[B, T, width]`. Each position attends to itself and earlier positions.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let heads = |l: &Linear| l.forward(x)?.reshape(self.apart(x)?)?.permute([0, 2, 1, 3]);

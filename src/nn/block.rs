@@ -11,31 +11,31 @@ use crate::tensor::Tensor;
 pub struct BlockOptions {
     /// Width of the residual stream.
     pub width: usize,
-    /// Number of heads.
+    /// Number of attention heads; divides `width`.
     pub heads: usize,
-    /// Width inside the MLP.
+    /// Hidden width of the MLP.
     pub hidden: usize,
-    /// Probability of dropping what is added to the residual stream.
+    /// Probability of dropping an element that a branch adds to the residual stream.
     pub dropout: f64,
 }
 
 /// Pre-norm transformer block: `x + attn(ln1(x))`, then `x + mlp(ln2(x))`.
 pub struct Block {
-    /// Before attention.
+    /// Layer norm before attention.
     pub ln1: LayerNorm,
-    /// Attention.
+    /// Causal self-attention.
     pub attn: SelfAttention,
-    /// Before the MLP.
+    /// Layer norm before the MLP.
     pub ln2: LayerNorm,
-    /// MLP.
+    /// Two-layer perceptron.
     pub mlp: Mlp,
-    /// On both branches.
+    /// Dropout at the end of both branches.
     pub drop: Dropout,
 }
 crate::module!(Block { ln1, attn, ln2, mlp, drop });
 
 impl Block {
-    /// With parameters of their own.
+    /// Makes a block with new random parameters in the layout of `target`.
     #[track_caller]
     pub fn new(o: &BlockOptions, target: impl IntoTarget) -> Result<Block> {
         let t = target.into_target();
@@ -47,11 +47,11 @@ impl Block {
             drop: Dropout::new(o.dropout),
         })
     }
-    /// Over `[B, T, width]`.
+    /// Maps `[B, T, width]` to `[B, T, width]`.
     ///
-    /// The residual stream keeps the layout it comes with (partial axes are reduced first), and so does its gradient.
-    /// Where the weights are split, each branch therefore ends in one reduction, and so does its backward; left to the
-    /// cheapest next op, the stream would be split by rows and the weights gathered.
+    /// The residual stream and its gradient keep the layout of the input; partial axes are reduced first. If weights are split,
+    /// each branch therefore ends in one reduction, in forward and in backward. Without this rule the cheapest next op would
+    /// split the stream by rows and gather the weights.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let x = match x.global().filter(|g| g.sbp.has_partial()) {

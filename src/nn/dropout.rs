@@ -5,23 +5,24 @@ use crate::context::current;
 use crate::error::Result;
 use crate::tensor::Tensor;
 
-/// Zeroes elements with probability p while training and scales the others by 1 / (1 - p); passes everything on
-/// otherwise. The mask does not depend on placement or SBP.
+/// Dropout as a module. In training mode it sets elements to zero with probability p and multiplies the others by 1 / (1 - p);
+/// in evaluation mode it returns its input. The mask does not depend on placement or SBP.
 pub struct Dropout {
     p: f64,
     training: bool,
 }
 
 impl Dropout {
-    /// In training mode. A p that is no probability is an error of the first forward.
+    /// Makes a module in training mode. If `p` is not within 0 and 1, the first `forward` returns an error.
     pub fn new(p: f64) -> Dropout {
         Dropout { p, training: true }
     }
-    /// Whether it drops.
+    /// Whether the module is in training mode.
     pub fn training(&self) -> bool {
         self.training
     }
-    /// Drops; in evaluation and with p = 0 it returns `x` itself, as PyTorch's module does.
+    /// Returns `x` with dropped elements in training mode. In evaluation mode, and with p = 0, returns `x` itself, like
+    /// PyTorch's module. Any shape.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         if !self.training {

@@ -22,19 +22,19 @@ fn drawn(
     create(op, attrs, runtime, t.target(), site)?.requires_grad_(true)
 }
 
-/// A parameter uniform in [-bound, bound).
+/// Returns a parameter with elements uniform in [-bound, bound).
 #[track_caller]
 pub fn uniform(shape: impl AsRef<[usize]>, bound: f64, target: impl IntoTarget) -> Result<Tensor> {
     drawn(op!("rand"), (-bound, bound), shape.as_ref(), target, CallSite::here())
 }
 
-/// A parameter drawn from the normal distribution around 0.
+/// Returns a parameter with normally distributed elements of mean 0 and standard deviation `std`.
 #[track_caller]
 pub fn normal(shape: impl AsRef<[usize]>, std: f64, target: impl IntoTarget) -> Result<Tensor> {
     drawn(op!("randn"), (0.0, std), shape.as_ref(), target, CallSite::here())
 }
 
-/// A parameter that is `value` everywhere.
+/// Returns a parameter with all elements `value`.
 #[track_caller]
 pub fn constant(shape: impl AsRef<[usize]>, value: f64, target: impl IntoTarget) -> Result<Tensor> {
     full(shape, value, target)?.requires_grad_(true)

@@ -5,17 +5,18 @@ use crate::error::Result;
 use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
 
-/// A linear layer. The weight is `[out, in]`: S(0) splits the outputs ("column split"), S(1) the inputs ("row split").
+/// A linear layer `x weightᵀ + bias`. S(0) on the weight splits the outputs ("column parallel"), S(1) splits the inputs ("row
+/// parallel").
 pub struct Linear {
-    /// `[out, in]`.
+    /// Weight, `[out, in]`.
     pub weight: Tensor,
-    /// `[out]`.
+    /// Bias, `[out]`; `None` adds nothing.
     pub bias: Option<Tensor>,
 }
 crate::module!(Linear { weight, bias });
 
 impl Linear {
-    /// With bias; both uniform within ±1/√in, PyTorch's default.
+    /// Makes a layer with bias. Weight and bias are uniform in ±1/√`inputs`, PyTorch's default.
     #[track_caller]
     pub fn new(inputs: usize, outputs: usize, target: impl IntoTarget) -> Result<Linear> {
         let target = target.into_target();
@@ -23,12 +24,12 @@ impl Linear {
         l.bias = Some(init::uniform([outputs], bound(inputs), &target)?);
         Ok(l)
     }
-    /// Without bias.
+    /// Makes a layer without bias.
     #[track_caller]
     pub fn without_bias(inputs: usize, outputs: usize, target: impl IntoTarget) -> Result<Linear> {
         Ok(Linear { weight: init::uniform([outputs, inputs], bound(inputs), target)?, bias: None })
     }
-    /// Maps the last dim.
+    /// Maps `[…, in]` to `[…, out]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.linear(&self.weight, self.bias.as_ref())

@@ -5,24 +5,24 @@ use crate::error::Result;
 use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
 
-/// `pr(gelu(fc(x)))`, GELU by the tanh approximation. Sharded by splitting fc's outputs (S(0)) and pr's inputs (S(1)):
-/// nothing is communicated between the two.
+/// `pr(gelu(fc(x)))`, with the tanh approximation of GELU. To shard it, split the outputs of `fc` (S(0)) and the inputs of `pr`
+/// (S(1)): then no communication is needed between the two.
 pub struct Mlp {
-    /// Up.
+    /// Projection to the hidden width, weight `[hidden, width]`.
     pub fc: Linear,
-    /// Down.
+    /// Projection back, weight `[width, hidden]`.
     pub pr: Linear,
 }
 crate::module!(Mlp { fc, pr });
 
 impl Mlp {
-    /// From `width` up to `hidden` and down again.
+    /// Makes the two layers, `width` to `hidden` and back, with new random parameters.
     #[track_caller]
     pub fn new(width: usize, hidden: usize, target: impl IntoTarget) -> Result<Mlp> {
         let t = target.into_target();
         Ok(Mlp { fc: Linear::new(width, hidden, &t)?, pr: Linear::new(hidden, width, &t)? })
     }
-    /// Maps the last dim.
+    /// Maps `[…, width]` to `[…, width]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.pr.forward(&self.fc.forward(x)?.gelu_tanh()?)

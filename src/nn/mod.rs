@@ -1,8 +1,8 @@
-//! Neural nets: modules with named parameters, and the sharding of a whole module by rules on those names.
+//! Neural networks: modules with named parameters, and the sharding of a whole module by rules on those names.
 //!
-//! A module is a struct whose fields are parameters (leaf tensors) and other modules; [`module!`](crate::module) derives
-//! the walk over them. `forward` is each module's own method: nothing here is generic over it. The room knows global
-//! tensors only through the functions users call. Start at [`Module`]; [`Block`] shows how layers are put together.
+//! A module is a struct whose fields are parameters (leaf tensors) and other modules; [`module!`](crate::module) implements
+//! [`Module`] for it. `forward` is a method of each struct, with arguments of its own. [`Module::to_global`] sets the layouts of
+//! all parameters by name. [`Block`] is an example of a module made of modules.
 
 mod attention;
 mod block;

@@ -7,16 +7,16 @@ use crate::sbp::NdSbp;
 use crate::state::{LoadState, SaveState, Stateful};
 use crate::tensor::Tensor;
 
-/// Something a module can be made of: a parameter, a module, an option or a list of those.
+/// A field of a module: a parameter, a module, or an `Option` or `Vec` of these.
 pub trait Part {
     /// Calls `f` with the dotted name and the tensor of each parameter, in a fixed order.
     fn visit<'a>(&'a self, name: &str, f: &mut dyn FnMut(&str, &'a Tensor));
-    /// The same with the chance to replace each.
+    /// Calls `f` with the dotted name of each parameter and a mutable reference to it, in the same order.
     ///
     /// # Errors
     /// The first error of `f`.
     fn visit_mut(&mut self, name: &str, f: &mut dyn FnMut(&str, &mut Tensor) -> Result<()>) -> Result<()>;
-    /// Switches between training and evaluation.
+    /// Switches to training mode (`true`) or evaluation mode.
     fn set_training(&mut self, on: bool);
 }
 
@@ -44,7 +44,7 @@ pub trait Part {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub trait Module: Part {
-    /// Names and tensors of all parameters, in a fixed order. A tensor that stands in two places comes once, under its
+    /// Returns names and tensors of all parameters, in a fixed order. A tensor shared by two fields is listed once, under its
     /// first name.
     fn named_parameters(&self) -> Vec<(String, Tensor)> {
         let mut found: Vec<(String, Tensor)> = vec![];
@@ -55,16 +55,16 @@ pub trait Module: Part {
         });
         found
     }
-    /// All parameters, in the order of [`Module::named_parameters`].
+    /// Returns all parameters, in the order of [`Module::named_parameters`].
     fn parameters(&self) -> Vec<Tensor> {
         self.named_parameters().into_iter().map(|(_, t)| t).collect()
     }
-    /// Number of logical elements of all parameters.
+    /// Returns the number of logical elements of all parameters.
     fn parameter_count(&self) -> usize {
         self.parameters().iter().map(|t| t.numel()).sum()
     }
-    /// Replaces each parameter by what `f` makes of it. A tensor that stands in two places stays one tensor. An optimizer
-    /// of the old tensors refuses its next step: make optimizers afterwards.
+    /// Replaces each parameter by the result of `f`. A tensor shared by two fields stays shared. An optimizer of the old
+    /// tensors returns an error at its next step, so make optimizers after this call.
     ///
     /// # Errors
     /// The first error of `f`.
@@ -78,7 +78,7 @@ pub trait Module: Part {
                 None => {
                     let new = f(name, t)?;
                     if !new.same(t) {
-                        t.replaced_at(site);
+                        t.replaced_by(&new, site);
                     }
                     done.push((t.clone(), new.clone()));
                     new
@@ -88,15 +88,15 @@ pub trait Module: Part {
             Ok(())
         })
     }
-    /// Training mode (dropout drops) or evaluation.
+    /// Switches the module and its parts to training mode (`true`; dropout drops) or evaluation mode.
     fn train(&mut self, on: bool) {
         self.set_training(on);
     }
-    /// Lays every parameter out on a placement: the first rule whose pattern (`*` and `?`) matches its name gives the SBP,
-    /// without one it is B on all axes. Values do not change; gradients so far are dropped. Make optimizers afterwards.
+    /// Boxes every parameter to a placement. The first rule whose pattern (with `*` and `?`) matches the name gives the SBP;
+    /// without one it is B on all axes. Values do not change; gradients are dropped. Make optimizers after this call.
     ///
     /// # Errors
-    /// When a layout does not fit a parameter, or a rule matches none.
+    /// If a layout does not fit a parameter, or a rule matches no parameter.
     #[track_caller]
     fn to_global(&mut self, placement: &Placement, rules: &[(&str, NdSbp)]) -> Result<()>
     where
@@ -104,13 +104,13 @@ pub trait Module: Part {
     {
         sharding::to_global(self, placement, rules, CallSite::here())
     }
-    /// Drops all gradients.
+    /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
         self.visit("", &mut |_, t| t.set_grad(None));
     }
 }
 
-/// Parameters by their dotted names. One that stands in two places is saved and filled under its first name.
+/// Saves and loads parameters by their dotted names; a shared one under its first name.
 impl<M: Module> Stateful for M {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         self.named_parameters().iter().for_each(|(name, t)| to.tensor(name, t));
@@ -165,8 +165,8 @@ impl<P: Part> Part for Vec<P> {
     }
 }
 
-/// Makes a struct a [`Module`](crate::nn::Module): the fields that are parameters or modules, in the order in which they
-/// are walked. A field's name is its part of the dotted names.
+/// Implements [`Module`](crate::nn::Module) for a struct. List the fields that are parameters or modules, in the order in which
+/// they are visited. Field names make up the dotted names of parameters.
 #[macro_export]
 macro_rules! module {
     ($name:ident { $($field:ident),* $(,)? }) => {

@@ -5,34 +5,34 @@ use crate::error::Result;
 use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
 
-/// Mean 0 and variance 1 over the last dim, then scale and shift.
+/// Layer norm over the last dim: mean 0 and variance 1, then a scale and a shift.
 pub struct LayerNorm {
-    /// Scale, ones at first.
+    /// Scale, `[width]`; ones at first.
     pub weight: Tensor,
-    /// Shift, zeros at first.
+    /// Shift, `[width]`; zeros at first.
     pub bias: Tensor,
-    /// Added to the variance.
+    /// Added to the variance; 1e-5 at first.
     pub eps: f64,
 }
 crate::module!(LayerNorm { weight, bias });
 
 impl LayerNorm {
-    /// For a last dim of that size.
+    /// Makes a norm for a last dim of size `width`.
     #[track_caller]
     pub fn new(width: usize, target: impl IntoTarget) -> Result<LayerNorm> {
         let t = target.into_target();
         Ok(LayerNorm { weight: init::constant([width], 1.0, &t)?, bias: init::constant([width], 0.0, &t)?, eps: 1e-5 })
     }
-    /// Normalises.
+    /// Normalises the last dim of `[…, width]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.layer_norm(Some(&self.weight), Some(&self.bias), self.eps)
     }
 }
 
-/// Root mean square 1 over the last dim, then scale.
+/// RMS norm over the last dim: root mean square 1, then a scale.
 pub struct RmsNorm {
-    /// Scale, ones at first.
+    /// Scale, `[width]`; ones at first.
     pub weight: Tensor,
     /// Added to the mean square.
     pub eps: f64,
@@ -40,12 +40,12 @@ pub struct RmsNorm {
 crate::module!(RmsNorm { weight });
 
 impl RmsNorm {
-    /// For a last dim of that size.
+    /// Makes a norm for a last dim of size `width`.
     #[track_caller]
     pub fn new(width: usize, target: impl IntoTarget) -> Result<RmsNorm> {
         Ok(RmsNorm { weight: init::constant([width], 1.0, target)?, eps: 1e-6 })
     }
-    /// Normalises.
+    /// Normalises the last dim of `[…, width]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.rms_norm(Some(&self.weight), self.eps)

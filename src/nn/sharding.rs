@@ -5,7 +5,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, check_layout};
 
-/// Whether a name matches a pattern: `*` stands for any characters (dots too), `?` for one.
+/// Whether a name matches a pattern: `*` matches any characters including dots, `?` matches one character.
 ///
 /// ```
 /// use oflow::nn::glob;

@@ -1,6 +1,8 @@
 //! Typed attributes of an op: values, kinds, and the words they contribute to a dispatch key.
 
 use crate::error::{Error, Result};
+use crate::placement::{Device, Placement};
+use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::{DType, DTypeKind, Scalar};
 use smallvec::SmallVec;
 use std::fmt;
@@ -31,6 +33,16 @@ pub enum AttrValue {
     Scalar(Scalar),
     /// Raw bytes.
     Bytes(Arc<[u8]>),
+    /// A kind of device.
+    Device(Device),
+    /// A mesh of ranks.
+    Placement(Placement),
+    /// One SBP per mesh axis.
+    NdSbp(NdSbp),
+    /// A list of values, for kinds such as `placements`.
+    List(Arc<[AttrValue]>),
+    /// An optional attribute that was not given.
+    Absent,
 }
 
 /// The type an attribute is declared with.
@@ -57,9 +69,29 @@ pub enum AttrKind {
     Scalar,
     /// Bytes.
     Bytes,
+    /// Kind of device.
+    Device,
+    /// Placement.
+    Placement,
+    /// nd-SBP.
+    NdSbp,
+    /// List of lists of integers.
+    IntLists,
+    /// List of placements.
+    Placements,
+    /// List of nd-SBPs; a member may be absent.
+    NdSbps,
 }
 
 impl AttrKind {
+    const ALL: [AttrKind; 16] = {
+        use AttrKind::*;
+        [
+            Int, Float, Bool, Str, Ints, Floats, Shape, DType, Scalar, Bytes, Device, Placement, NdSbp, IntLists,
+            Placements, NdSbps,
+        ]
+    };
+
     /// The word used in declarations and messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,13 +105,18 @@ impl AttrKind {
             AttrKind::DType => "dtype",
             AttrKind::Scalar => "scalar",
             AttrKind::Bytes => "bytes",
+            AttrKind::Device => "device",
+            AttrKind::Placement => "placement",
+            AttrKind::NdSbp => "sbp",
+            AttrKind::IntLists => "int_lists",
+            AttrKind::Placements => "placements",
+            AttrKind::NdSbps => "sbps",
         }
     }
 
     /// The kind of that name.
     pub fn parse(s: &str) -> Result<AttrKind> {
-        use AttrKind::*;
-        [Int, Float, Bool, Str, Ints, Floats, Shape, DType, Scalar, Bytes]
+        AttrKind::ALL
             .into_iter()
             .find(|k| k.name() == s)
             .ok_or_else(|| Error::parse(format!("unknown attribute type '{s}'")))
@@ -97,6 +134,9 @@ impl AttrKind {
             | (AttrKind::DType, v @ AttrValue::DType(_))
             | (AttrKind::Scalar, v @ AttrValue::Scalar(_))
             | (AttrKind::Bytes, v @ AttrValue::Bytes(_))
+            | (AttrKind::Device, v @ AttrValue::Device(_))
+            | (AttrKind::Placement, v @ AttrValue::Placement(_))
+            | (AttrKind::NdSbp, v @ AttrValue::NdSbp(_))
             | (AttrKind::Float, v @ AttrValue::Float(_)) => v,
             (AttrKind::Shape, AttrValue::Ints(v)) => {
                 if let Some(n) = v.iter().find(|n| **n < 0) {
@@ -112,8 +152,19 @@ impl AttrKind {
             (AttrKind::Scalar, AttrValue::Float(x)) => AttrValue::Scalar(Scalar::Float(x)),
             (AttrKind::Scalar, AttrValue::Bool(b)) => AttrValue::Scalar(Scalar::Bool(b)),
             (AttrKind::Ints, AttrValue::Int(i)) => AttrValue::Ints(SmallVec::from_slice(&[i])),
+            (kind, AttrValue::List(v)) if v.iter().all(|member| kind.has_member(member)) => AttrValue::List(v),
             (_, v) => return bad(&v),
         })
+    }
+
+    /// Whether a list of this kind may hold that.
+    fn has_member(self, member: &AttrValue) -> bool {
+        matches!(
+            (self, member),
+            (AttrKind::IntLists, AttrValue::Ints(_))
+                | (AttrKind::Placements, AttrValue::Placement(_))
+                | (AttrKind::NdSbps, AttrValue::NdSbp(_) | AttrValue::Absent)
+        )
     }
 
     /// Reads a default or call-by-name value from text.
@@ -146,37 +197,54 @@ impl AttrKind {
                 let parts = inner.split(',').map(str::trim).filter(|p| !p.is_empty());
                 AttrValue::Floats(parts.map(|p| p.parse::<f64>().map_err(|_| bad())).collect::<Result<_>>()?)
             }
-            AttrKind::Bytes => return Err(Error::parse("bytes have no text form")),
+            AttrKind::Device => AttrValue::Device(t.parse()?),
+            AttrKind::NdSbp => AttrValue::NdSbp(t.parse()?),
+            AttrKind::Bytes | AttrKind::Placement | AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps => {
+                return Err(Error::parse(format!("values of type {} have no text form", self.name())));
+            }
         })
     }
 }
 
 impl AttrValue {
-    /// Appends words that tell this value from every other.
+    /// Appends words that tell this value from every other, of whatever type: a tag, then what it holds, with its length
+    /// first where that may differ. So no two lists of values have the same words.
     pub fn encode(&self, key: &mut KeyWords) {
         match self {
-            AttrValue::Int(i) => key.push(*i as u64),
-            AttrValue::Float(x) => key.push(x.to_bits()),
-            AttrValue::Bool(b) => key.push(*b as u64),
-            AttrValue::DType(d) => key.push(*d as u64),
+            AttrValue::Int(i) => key.extend([1, *i as u64]),
+            AttrValue::Float(x) => key.extend([2, x.to_bits()]),
+            AttrValue::Bool(b) => key.extend([3, u64::from(*b)]),
+            AttrValue::DType(d) => key.extend([4, *d as u64]),
             AttrValue::Ints(v) => {
-                key.push(v.len() as u64);
+                key.extend([5, v.len() as u64]);
                 key.extend(v.iter().map(|i| *i as u64));
             }
             AttrValue::Floats(v) => {
-                key.push(v.len() as u64);
+                key.extend([6, v.len() as u64]);
                 key.extend(v.iter().map(|x| x.to_bits()));
             }
-            AttrValue::Scalar(s) => {
-                key.push(s.kind() as u64);
-                key.push(match s {
-                    Scalar::Bool(b) => *b as u64,
-                    Scalar::Int(i) => *i as u64,
-                    Scalar::Float(x) => x.to_bits(),
-                });
+            AttrValue::Scalar(Scalar::Bool(b)) => key.extend([7, u64::from(*b)]),
+            AttrValue::Scalar(Scalar::Int(i)) => key.extend([8, *i as u64]),
+            AttrValue::Scalar(Scalar::Float(x)) => key.extend([9, x.to_bits()]),
+            AttrValue::Str(s) => {
+                key.push(10);
+                encode_bytes(s.as_bytes(), key);
             }
-            AttrValue::Str(s) => encode_bytes(s.as_bytes(), key),
-            AttrValue::Bytes(b) => encode_bytes(b, key),
+            AttrValue::Bytes(b) => {
+                key.push(11);
+                encode_bytes(b, key);
+            }
+            AttrValue::Device(d) => key.extend([12, *d as u64]),
+            AttrValue::Placement(p) => key.extend([13, p.id()]),
+            AttrValue::NdSbp(n) => {
+                key.push(14);
+                encode_sbp(n, key);
+            }
+            AttrValue::List(v) => {
+                key.extend([15, v.len() as u64]);
+                v.iter().for_each(|member| member.encode(key));
+            }
+            AttrValue::Absent => key.push(0),
         }
     }
 
@@ -203,6 +271,24 @@ impl AttrValue {
     }
 }
 
+/// Appends words that tell this nd-SBP from every other: its length, then a word for each axis (two for a split dim that
+/// does not fit beside the tags).
+pub(crate) fn encode_sbp(sbp: &NdSbp, key: &mut KeyWords) {
+    const FIRST_DIM: u64 = 16;
+    const LARGE_DIM: u64 = 15;
+    key.push(sbp.len() as u64);
+    for s in sbp.iter() {
+        match s {
+            Sbp::Broadcast => key.push(0),
+            Sbp::Partial(op) => key.push(1 + *op as u64),
+            Sbp::Split(d) => match FIRST_DIM.checked_add(*d as u64) {
+                Some(word) => key.push(word),
+                None => key.extend([LARGE_DIM, *d as u64]),
+            },
+        }
+    }
+}
+
 fn encode_bytes(bytes: &[u8], key: &mut KeyWords) {
     key.push(bytes.len() as u64);
     for chunk in bytes.chunks(8) {
@@ -224,6 +310,14 @@ impl fmt::Display for AttrValue {
             AttrValue::DType(d) => write!(f, "{d}"),
             AttrValue::Scalar(s) => write!(f, "{s}"),
             AttrValue::Bytes(b) => write!(f, "<{} bytes>", b.len()),
+            AttrValue::Device(d) => write!(f, "{d}"),
+            AttrValue::Placement(p) => write!(f, "{p}"),
+            AttrValue::NdSbp(n) => write!(f, "{n}"),
+            AttrValue::List(v) => {
+                let members: Vec<String> = v.iter().map(|m| m.to_string()).collect();
+                write!(f, "[{}]", members.join(", "))
+            }
+            AttrValue::Absent => f.write_str("none"),
         }
     }
 }
@@ -244,6 +338,13 @@ from! {
     Scalar => |x| AttrValue::Scalar(x);
     &[i64] => |x| AttrValue::Ints(x.into());
     Vec<i64> => |x| AttrValue::Ints(x.into());
+    Device => |x| AttrValue::Device(x);
+    Placement => |x| AttrValue::Placement(x);
+    &Placement => |x| AttrValue::Placement(x.clone());
+    NdSbp => |x| AttrValue::NdSbp(x);
+    &NdSbp => |x| AttrValue::NdSbp(x.clone());
+    Option<NdSbp> => |x| x.map_or(AttrValue::Absent, AttrValue::NdSbp);
+    Vec<AttrValue> => |x| AttrValue::List(x.into());
     &[usize] => |x| AttrValue::Ints(x.iter().map(|i| *i as i64).collect());
 }
 impl<const N: usize> From<[i64; N]> for AttrValue {
@@ -261,6 +362,7 @@ pub type RuntimeAttrs = SmallVec<[Scalar; 4]>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sbp::ReduceOp;
 
     #[test]
     fn values_read_and_convert() {
@@ -270,5 +372,58 @@ mod tests {
         assert!(AttrKind::Shape.accept("shape", AttrValue::from([-1i64])).is_err());
         let e = AttrKind::Bool.accept("causal", AttrValue::Int(1)).unwrap_err();
         assert_eq!(e.message(), "attribute 'causal' must be bool, not 1");
+        let sbps = |v: &[AttrValue]| AttrKind::NdSbps.accept("sbps", AttrValue::List(v.into()));
+        assert!(sbps(&[crate::sbp![S(0)].into(), AttrValue::Absent]).is_ok());
+        assert!(sbps(&[1i64.into()]).is_err());
+        assert_eq!(AttrKind::NdSbp.parse_value("[S(0), P]").unwrap(), crate::sbp![S(0), P].into());
+        assert!(AttrKind::ALL.iter().all(|k| AttrKind::parse(k.name()).unwrap() == *k));
+    }
+
+    /// Values that a careless encoding takes for each other: equal bits of other types, dims at the ends of the numbers,
+    /// lists that another list continues.
+    #[test]
+    fn no_two_lists_of_values_have_the_same_words() {
+        let ends = [0, 1, 2, 15, 16, usize::MAX, usize::MAX - 15, usize::MAX - 16, 1 << 60];
+        let sbps: Vec<Sbp> = ends
+            .iter()
+            .map(|d| Sbp::Split(*d))
+            .chain([Sbp::Broadcast])
+            .chain([ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min].map(Sbp::Partial))
+            .collect();
+        let mut values: Vec<AttrValue> = vec![AttrValue::Absent, AttrValue::List(Arc::new([]))];
+        for n in [0i64, 1, 2, 5, 14, -1, i64::MIN] {
+            values.extend([n.into(), AttrValue::Float(f64::from_bits(n as u64)), AttrValue::Scalar(Scalar::Int(n))]);
+            values.extend([AttrValue::from([n]), AttrValue::from([n, n]), AttrValue::from([n, 0])]);
+            values.push(AttrValue::Scalar(Scalar::Float(f64::from_bits(n as u64))));
+            values.push(AttrValue::List(Arc::new([n.into()])));
+        }
+        values.extend([true, false].map(AttrValue::Bool));
+        values.extend([true, false].map(|b| AttrValue::Scalar(Scalar::Bool(b))));
+        values.extend(DType::ALL.iter().map(|d| AttrValue::DType(*d)));
+        values.extend(["", "\u{1}", "ab", "ab\0"].map(AttrValue::from));
+        values.extend([&[][..], &[1], &[1, 0]].map(|b: &[u8]| AttrValue::Bytes(b.into())));
+        values.extend([Device::Cpu, Device::Cuda, Device::Async].map(AttrValue::Device));
+        values.extend([1, 2].map(|n| AttrValue::Placement(Placement::of_world(Device::Cpu, n).unwrap())));
+        for a in &sbps {
+            values.push(NdSbp::new(&[*a]).into());
+            values.extend(sbps.iter().map(|b| AttrValue::from(NdSbp::new(&[*a, *b]))));
+        }
+        values.push(NdSbp::new(&[]).into());
+        let mut seen: Vec<(KeyWords, String)> = vec![];
+        let mut add = |list: &[&AttrValue]| {
+            let mut key = KeyWords::new();
+            list.iter().for_each(|v| v.encode(&mut key));
+            seen.push((key, format!("{list:?}")));
+        };
+        for (i, a) in values.iter().enumerate() {
+            add(&[a]);
+            // Pairs too: one value's words must not run into the next one's.
+            values.iter().skip(i % 7).step_by(7).for_each(|b| add(&[a, b]));
+        }
+        println!("{} lists", seen.len());
+        seen.sort();
+        for pair in seen.windows(2) {
+            assert!(pair[0].0 != pair[1].0 || pair[0].1 == pair[1].1, "{} and {}", pair[0].1, pair[1].1);
+        }
     }
 }

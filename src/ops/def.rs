@@ -5,6 +5,7 @@ use super::autocast::CastPolicy;
 use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::kernel::{KernelDef, KernelState};
+use super::layout::LayoutOp;
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
@@ -188,6 +189,8 @@ pub struct OpDef {
     pub grad: Grad,
     /// What autocast does with the float inputs; none: what the table of built-in ops says, else nothing.
     pub cast: Option<CastPolicy>,
+    /// What the interpreter does where the op changes a layout instead of computing; such an op has no kernel.
+    pub layout: Option<LayoutOp>,
     /// Kernels.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
@@ -220,6 +223,7 @@ impl OpDef {
             view: None,
             grad: Grad::default(),
             cast: None,
+            layout: None,
             kernels: vec![],
             samples: vec![],
         })
@@ -381,6 +385,12 @@ impl OpDef {
         self.grad = grad;
         self
     }
+    /// Makes it a change of layout, which the interpreter carries out.
+    #[must_use]
+    pub fn layout(mut self, layout: LayoutOp) -> OpDef {
+        self.layout = Some(layout);
+        self
+    }
     /// Adds a kernel.
     #[must_use]
     pub fn kernel(mut self, k: KernelDef) -> OpDef {
@@ -455,6 +465,9 @@ impl OpDef {
 
     fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {
         let defs = &self.sig.inputs;
+        if given_none(&self.sig) && ctx.inputs.is_empty() {
+            return Ok(());
+        }
         let (given, repeating) = (ctx.inputs.len(), self.sig.repeating());
         if given < defs.len() - repeating || (repeating == 0 && given > defs.len()) {
             return Err(Error::argument(format!("takes {} inputs, {given} given", defs.len())));
@@ -633,6 +646,11 @@ impl OpDef {
     pub fn full_name(&self) -> String {
         format!("{}::{}@{}", self.domain, self.sig.name, self.version)
     }
+}
+
+/// Whether a call may have no inputs although the op takes some: `xs?...`.
+fn given_none(sig: &OpSignature) -> bool {
+    matches!(sig.inputs.as_slice(), [one] if one.variadic && one.optional)
 }
 
 impl fmt::Debug for OpDef {

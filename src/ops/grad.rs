@@ -2,6 +2,7 @@
 
 use super::attr::{AttrValue, Attrs, RuntimeAttrs};
 use crate::error::Result;
+use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::{DType, Dims};
 use std::fmt;
@@ -63,6 +64,10 @@ pub trait GradCtx: Emit {
     fn input_shape(&self, i: usize) -> Dims;
     /// Element type of input `i`, if it was given.
     fn input_dtype(&self, i: usize) -> Option<DType>;
+    /// Placement and nd-SBP that input `i` had before it was boxed for the call; none if it was local or absent.
+    fn input_layout(&self, i: usize) -> Option<(Placement, NdSbp)>;
+    /// Device of the inputs of a local call.
+    fn input_device(&self) -> Device;
     /// Output `i`.
     fn output(&mut self, i: usize) -> Result<Value>;
     /// Gradient of output `i`, if anything depends on it.

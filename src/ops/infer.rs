@@ -125,10 +125,13 @@ pub fn normalize_dim(dim: i64, rank: usize) -> Result<usize> {
     Ok((if dim < 0 { dim + r } else { dim }) as usize)
 }
 
+/// The plan attribute of that name. Optional ones at the end may be left out of a call.
 pub(crate) fn get_attr<'a>(op: &OpDef, attrs: &'a Attrs, name: &str) -> Result<&'a AttrValue> {
+    const ABSENT: &AttrValue = &AttrValue::Absent;
+    let optional = |i: usize| (op.sig.attrs[i].default == Some(AttrValue::Absent)).then_some(ABSENT);
     op.sig
         .attr(name)
-        .and_then(|i| attrs.get(i))
+        .and_then(|i| attrs.get(i).or_else(|| optional(i)))
         .ok_or_else(|| Error::argument(format!("{} has no plan attribute '{name}'", op.sig.name)))
 }
 

@@ -5,8 +5,9 @@
 //! concat(xs...; dim: int = 0) -> y
 //! sgd_many((param!: float, grad: float)...; lr: runtime float) -> ()
 //! ```
-//! Inputs before the semicolon (`?` optional, `...` variadic and last, `!` mutated in place; inputs in brackets with `...`
-//! repeat together), attributes after it (`runtime` marks those that do not take part in the plan).
+//! Inputs before the semicolon (`?` optional, `...` variadic and last, `?...` any number or none, `!` mutated in place;
+//! inputs in brackets with `...` repeat together), attributes after it (`?` optional, `runtime` marks those that do not
+//! take part in the plan).
 
 use super::attr::{AttrKind, AttrValue};
 use crate::error::{Error, Result};
@@ -73,10 +74,23 @@ pub struct AttrDef {
     pub name: String,
     /// Type.
     pub kind: AttrKind,
-    /// Value when not given; without one the attribute is required.
+    /// Value when not given ([`AttrValue::Absent`] for an optional one); without one the attribute is required.
     pub default: Option<AttrValue>,
     /// Not part of the plan.
     pub runtime: bool,
+}
+
+impl AttrDef {
+    /// Converts a value to the attribute's type where that is lossless.
+    ///
+    /// # Errors
+    /// The value has another type.
+    pub fn accept(&self, v: AttrValue) -> Result<AttrValue> {
+        match v {
+            AttrValue::Absent if self.default == Some(AttrValue::Absent) => Ok(v),
+            v => self.kind.accept(&self.name, v),
+        }
+    }
 }
 
 /// The parsed declaration text.
@@ -145,7 +159,13 @@ impl OpSignature {
             let kind = kind.trim();
             let (runtime, kind) = kind.strip_prefix("runtime ").map_or((false, kind), |k| (true, k.trim()));
             let kind = AttrKind::parse(kind)?;
-            let default = default.map(|d| kind.parse_value(d)).transpose()?;
+            let (n, optional) = n.trim().strip_suffix('?').map_or((n, false), |n| (n, true));
+            let default = match (default, optional) {
+                (Some(_), true) => return Err(bad(&format!("attribute '{part}' is optional and has a default"))),
+                (Some(d), false) => Some(kind.parse_value(d)?),
+                (None, true) => Some(AttrValue::Absent),
+                (None, false) => None,
+            };
             if runtime && !matches!(kind, AttrKind::Scalar | AttrKind::Float | AttrKind::Int | AttrKind::Bool) {
                 return Err(bad("a runtime attribute must be a number"));
             }
@@ -229,8 +249,9 @@ impl fmt::Display for OpSignature {
         for (i, a) in self.attrs.iter().chain(&self.runtime).enumerate() {
             let sep = if i > 0 { ", " } else { "; " };
             let rt = if a.runtime { "runtime " } else { "" };
-            write!(f, "{sep}{}: {rt}{}", a.name, a.kind.name())?;
-            if let Some(d) = &a.default {
+            let absent = a.default == Some(AttrValue::Absent);
+            write!(f, "{sep}{}{}: {rt}{}", a.name, if absent { "?" } else { "" }, a.kind.name())?;
+            if let Some(d) = a.default.as_ref().filter(|_| !absent) {
                 write!(f, " = {d}")?;
             }
         }
@@ -254,6 +275,7 @@ mod tests {
             "assign(x!, y) -> ()",
             "scale_many(s: float, xs!...: float) -> ()",
             "step((param!: float, grad: float, m!)...; lr: runtime float) -> ()",
+            "box(xs?...; to: placement, sbp: sbp = [S(0), B], grad_sbp?: sbp) -> ys",
         ] {
             assert_eq!(OpSignature::parse(t).unwrap().to_string(), t);
         }
@@ -267,6 +289,7 @@ mod tests {
             "f((a, b)..., y) -> z",
             "f(x; a) -> y",
             "f(x; s: runtime ints) -> y",
+            "f(x; s?: int = 1) -> y",
         ] {
             assert!(OpSignature::parse(bad).is_err(), "{bad}");
         }

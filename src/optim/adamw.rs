@@ -15,15 +15,15 @@ use smallvec::smallvec;
 pub struct AdamWOptions {
     /// Learning rate.
     pub lr: f64,
-    /// Decay of the mean of gradients.
+    /// Decay rate of the running mean of gradients.
     pub beta1: f64,
-    /// Decay of the mean of squares.
+    /// Decay rate of the running mean of squared gradients.
     pub beta2: f64,
-    /// Added to the root of the mean of squares.
+    /// Added to the root of the mean of squares, for numerical stability.
     pub eps: f64,
-    /// Share of the parameter that a step takes away, per unit of learning rate.
+    /// Weight decay: each step multiplies a parameter by 1 - lr · weight_decay.
     pub weight_decay: f64,
-    /// Keeps an f32 copy of each bf16 or f16 parameter, steps that, and rounds it into the parameter.
+    /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
 
@@ -40,7 +40,7 @@ struct Moments {
     steps: i64,
 }
 
-/// AdamW (Loshchilov and Hutter), by PyTorch's formula. What it keeps of half parameters is f32.
+/// AdamW (Loshchilov and Hutter, 2019), with PyTorch's formula. The state of half-precision parameters is f32.
 pub struct AdamW {
     parameters: Vec<Tensor>,
     moments: Vec<Option<Moments>>,
@@ -49,7 +49,7 @@ pub struct AdamW {
 }
 
 impl AdamW {
-    /// For those parameters.
+    /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: AdamWOptions) -> AdamW {
         let masters = Masters::new(parameters.len(), options.master_weights);
         AdamW { moments: parameters.iter().map(|_| None).collect(), masters, parameters, options }
@@ -100,7 +100,7 @@ impl Optimizer for AdamW {
     }
 }
 
-/// Learning rate, and by number of the parameter: `3.mean`, `3.square`, `3.master`, steps.
+/// Saves the learning rate, the numbers of steps, and tensors by number of the parameter: `3.mean`, `3.square`, `3.master`.
 impl Stateful for AdamW {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         for (i, m) in self.moments.iter().enumerate() {

@@ -15,12 +15,12 @@ use oflow_kernels::DType;
 use smallvec::smallvec;
 use std::borrow::Borrow;
 
-/// Scales all gradients in place so that their common 2-norm is at most `max_norm`; returns the norm before (B, on the
-/// placement of the first). Parameters without gradient take no part. SBPs and placements may be mixed; the value is
-/// not read, so nothing waits.
+/// Scales all gradients in place so that their common 2-norm is at most `max_norm`. Returns the norm before scaling: a scalar,
+/// B on the placement of the first gradient. Parameters without a gradient are ignored. SBPs and placements may differ. The
+/// host does not wait for the norm.
 ///
 /// # Errors
-/// When no parameter has a gradient, or some are local and some global.
+/// If no parameter has a gradient, or if some parameters are local and others global.
 #[track_caller]
 pub fn clip_grad_norm<T: Borrow<Tensor>>(parameters: impl AsRef<[T]>, max_norm: f64) -> Result<Tensor> {
     let (_quiet, site) = (no_grad(), CallSite::here());

@@ -1,7 +1,7 @@
 //! Optimizers, gradient clipping, loss scaling and learning-rate schedules.
 //!
-//! An optimizer holds handles of the parameters and changes them in place, each rank its shard: state lies as the parameter
-//! does, and a step communicates nothing. Start at [`Optimizer`].
+//! An optimizer holds handles of the parameters and updates them in place. Its state has the layouts of the parameters, so a step
+//! needs no communication. See [`Optimizer`] for an example.
 
 mod adamw;
 mod clip;
@@ -20,7 +20,7 @@ pub use sgd::{Sgd, SgdOptions};
 use crate::error::{CallSite, Error, Result};
 use crate::tensor::Tensor;
 
-/// What optimizers have in common.
+/// An algorithm that updates parameters from their gradients.
 ///
 /// ```
 /// use oflow::optim::{Optimizer, Sgd, SgdOptions};
@@ -33,18 +33,18 @@ use crate::tensor::Tensor;
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub trait Optimizer {
-    /// Changes each parameter that has a gradient.
+    /// Updates each parameter that has a gradient, in place.
     ///
     /// # Errors
-    /// When a gradient does not fit its parameter, and when the step would train nothing ([`check_gradients`]).
+    /// If a gradient has another shape than its parameter, or if the step would train nothing ([`check_gradients`]).
     fn step(&mut self) -> Result<()>;
-    /// The parameters.
+    /// Returns the parameters, in the order in which they were given.
     fn parameters(&self) -> &[Tensor];
-    /// The learning rate.
+    /// Returns the learning rate.
     fn lr(&self) -> f64;
-    /// Sets the learning rate of the steps to come.
+    /// Sets the learning rate of later steps.
     fn set_lr(&mut self, lr: f64);
-    /// Drops all gradients.
+    /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
         self.parameters().iter().for_each(|p| p.set_grad(None));
     }

@@ -6,7 +6,8 @@
 //!
 //! Whether a gradient is not finite is one answer for the whole job: the sum of the squares of all elements, as clipping
 //! takes it, is infinite or NaN where one element is (or is above 1e19, which is no better), and every rank reads the same
-//! number. That read is the only one; it makes the host wait for backward once per step.
+//! number. That read is the only one; it makes the host wait for backward once per step. In a dry run, which has nothing to
+//! read, gradients count as finite.
 
 use super::Optimizer;
 use super::clip::total_of_squares;
@@ -23,13 +24,13 @@ use smallvec::smallvec;
 /// Settings of [`GradScaler`]; PyTorch's defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct GradScalerOptions {
-    /// Scale at the start.
+    /// Initial scale.
     pub scale: f64,
-    /// Factor of the scale after `growth_interval` steps without an infinite gradient.
+    /// Factor of the scale after `growth_interval` steps with finite gradients.
     pub growth: f64,
-    /// Factor of the scale after a step with one.
+    /// Factor of the scale after a step with an infinite or NaN gradient.
     pub backoff: f64,
-    /// Steps until the scale grows.
+    /// Number of steps without an infinite gradient after which the scale grows.
     pub growth_interval: usize,
 }
 
@@ -39,7 +40,7 @@ impl Default for GradScalerOptions {
     }
 }
 
-/// Scales losses and leaves out steps whose gradients are not finite.
+/// Loss scaling for f16: scales losses and skips steps whose gradients are not finite.
 ///
 /// ```
 /// use oflow::optim::{GradScaler, GradScalerOptions, Optimizer, Sgd, SgdOptions};
@@ -71,33 +72,32 @@ pub struct GradScaler {
 }
 
 impl GradScaler {
-    /// With those settings.
+    /// Makes a scaler with these settings.
     pub fn new(options: GradScalerOptions) -> GradScaler {
         GradScaler { scale: options.scale, options, good: 0, unscaled: vec![], found: None, skipped: 0 }
     }
-    /// The scale of the next loss.
+    /// Returns the scale of the next loss.
     pub fn current(&self) -> f64 {
         self.scale
     }
-    /// Steps that were left out so far.
+    /// Returns the number of skipped steps.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// The loss times the scale, in f32 at least: call `backward` on it. Where f16 results are added up without dividing (a
-    /// sum instead of a mean), the scale itself is their gradient: the first one, 65,536, is then infinite, and the first
-    /// step is left out.
+    /// Returns the loss times the scale, in f32 or wider; call `backward` on it. If the loss is a sum of f16 results instead of a
+    /// mean, their gradient is the scale itself: the initial 65,536 is infinite in f16, so the first step is skipped.
     #[track_caller]
     pub fn scale(&self, loss: &Tensor) -> Result<Tensor> {
         let loss = if loss.dtype().is_half() { loss.cast(DType::F32)? } else { loss.clone() };
         loss.mul(self.scale)
     }
 
-    /// Divides the gradients of an optimizer's parameters by the scale. Those of half parameters become f32. [`step`] does
-    /// it if it has not been done.
+    /// Divides the gradients of an optimizer's parameters by the scale. Gradients of half-precision parameters become f32.
+    /// Needed before gradients are clipped or read; otherwise [`step`] does it.
     ///
     /// # Errors
-    /// When it has been done since the last [`update`], or no parameter has a gradient.
+    /// If the gradients are already unscaled since the last [`update`], or if no parameter has a gradient.
     ///
     /// [`step`]: GradScaler::step
     /// [`update`]: GradScaler::update
@@ -127,8 +127,8 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Steps the optimizer if all its gradients are finite; says whether it did. Every rank decides alike. Waits for
-    /// backward: the decision is the host's.
+    /// Steps the optimizer if all its gradients are finite, and returns whether it did. The decision is the same on all ranks. The
+    /// host waits for backward.
     #[track_caller]
     pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
         // A call through `dyn` does not pass the caller's line on.
@@ -137,7 +137,9 @@ impl GradScaler {
             self.unscale_(opt)?;
         }
         let finite = match self.squares(opt) {
-            Some(squares) => squares.item()?.is_finite(),
+            Some(squares) if !squares.is_meta() => squares.item()?.is_finite(),
+            // Nothing to read in a dry run: the step is taken.
+            Some(_) => true,
             None => true,
         };
         self.found = Some(self.found.unwrap_or(false) || !finite);
@@ -149,7 +151,7 @@ impl GradScaler {
         Ok(finite)
     }
 
-    /// Adapts the scale to what the steps since the last call found.
+    /// Grows or shrinks the scale, depending on the steps since the last call. Call it after each step.
     pub fn update(&mut self) {
         self.unscaled.clear();
         match self.found.take() {
@@ -173,7 +175,7 @@ impl GradScaler {
     }
 }
 
-/// The scale, how long it has been good, and how many steps were left out.
+/// Saves the scale, the number of steps since it last changed, and the number of skipped steps.
 impl Stateful for GradScaler {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         to.value("scale", self.scale)?;

@@ -12,20 +12,20 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
-    /// 1 always.
+    /// The constant 1.
     Constant,
-    /// Up to 1 in `warmup` equal steps, then along half a cosine down to `floor` at step `total`, and there it stays.
+    /// Linear warm-up to 1 over `warmup` steps, then half a cosine down to `floor` at step `total`, constant afterwards.
     WarmupCosine {
-        /// Steps of the way up.
+        /// Number of warm-up steps.
         warmup: usize,
         /// Step at which the floor is reached.
         total: usize,
-        /// Factor at the end.
+        /// Final factor.
         floor: f64,
     },
-    /// Times `gamma` after every `every` steps.
+    /// A factor of `gamma` after every `every` steps.
     Step {
-        /// Steps between two changes (0: no change).
+        /// Number of steps between two changes; 0 never changes.
         every: usize,
         /// Factor of each change.
         gamma: f64,
@@ -33,7 +33,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The factor at a step.
+    /// Returns the factor of the learning rate at a step, counted from 0.
     pub fn at(&self, step: usize) -> f64 {
         match *self {
             Schedule::Constant => 1.0,

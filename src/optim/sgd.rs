@@ -15,15 +15,15 @@ use smallvec::smallvec;
 pub struct SgdOptions {
     /// Learning rate.
     pub lr: f64,
-    /// How much of the last step's direction is kept; 0 keeps no state.
+    /// Momentum: factor of the previous direction; 0 keeps no state.
     pub momentum: f64,
-    /// How much of the gradient is left out of the direction.
+    /// Dampening: the gradient enters the direction with factor 1 - dampening.
     pub dampening: f64,
-    /// Factor of the parameter that is added to its gradient.
+    /// Weight decay: factor of the parameter that is added to its gradient.
     pub weight_decay: f64,
-    /// Looks one step ahead along the direction.
+    /// Whether to use Nesterov momentum.
     pub nesterov: bool,
-    /// Keeps an f32 copy of each bf16 or f16 parameter, steps that, and rounds it into the parameter.
+    /// Whether to keep an f32 copy (master) of each bf16 or f16 parameter, update the master and round it into the parameter.
     pub master_weights: bool,
 }
 
@@ -33,7 +33,7 @@ impl Default for SgdOptions {
     }
 }
 
-/// SGD with momentum, by PyTorch's formula. What it keeps of half parameters is f32.
+/// Stochastic gradient descent with momentum, with PyTorch's formula. The state of half-precision parameters is f32.
 pub struct Sgd {
     parameters: Vec<Tensor>,
     momentum: Vec<Option<Tensor>>,
@@ -42,7 +42,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// For those parameters.
+    /// Makes an optimizer of these parameters. Its state is allocated at the first step, in the layouts of the parameters.
     pub fn new(parameters: Vec<Tensor>, options: SgdOptions) -> Sgd {
         let masters = Masters::new(parameters.len(), options.master_weights);
         Sgd { momentum: vec![None; parameters.len()], masters, parameters, options }
@@ -92,7 +92,7 @@ impl Optimizer for Sgd {
     }
 }
 
-/// Learning rate, and by number of the parameter: `3.momentum`, `3.master`.
+/// Saves the learning rate, and tensors by number of the parameter: `3.momentum`, `3.master`.
 impl Stateful for Sgd {
     fn save_state(&self, to: &mut SaveState) -> Result<()> {
         let there = self.momentum.iter().enumerate().filter_map(|(i, m)| Some((i, m.as_ref()?)));

@@ -8,11 +8,11 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// One process (in tests: one thread) that drives one device; numbered from 0 in the world.
+/// The number of a rank in the world, from 0. A rank is one process (in tests: one thread) that drives one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rank(pub usize);
 
-/// An axis of a mesh, outermost is 0.
+/// The number of a mesh axis; the outermost is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeshAxis(pub usize);
 
@@ -20,9 +20,9 @@ pub struct MeshAxis(pub usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Device {
-    /// The host's processors.
+    /// The CPUs of the host.
     Cpu,
-    /// An NVIDIA GPU.
+    /// An NVIDIA GPU, through CUDA.
     Cuda,
     /// Host memory driven through streams that are threads with random delays, and poisoned on free: proves the waits
     /// of the vm without a GPU. For tests.
@@ -67,10 +67,10 @@ static TABLE: Interner<PlacementData> = Interner::new();
 pub struct Placement(Arc<Interned<PlacementData>>);
 
 impl Placement {
-    /// A mesh of `ranks` (row-major) with sizes `dims`.
+    /// Makes a mesh of `ranks`, row-major, with sizes `dims`.
     ///
     /// # Errors
-    /// When the product of `dims` is not the number of ranks, a rank stands twice, or there is none.
+    /// If the product of `dims` is not the number of ranks, if a rank is given twice, or if there is none.
     ///
     /// ```
     /// use oflow::placement::{Device, Placement};
@@ -96,15 +96,17 @@ impl Placement {
         dims: SmallVec<[usize; 4]>,
         names: SmallVec<[Option<String>; 4]>,
     ) -> Result<Placement> {
-        let count: usize = dims.iter().product();
-        if count != ranks.len() || ranks.is_empty() || dims.is_empty() {
-            return Err(Error::placement(format!("a mesh of sizes {dims:?} does not hold {} ranks", ranks.len()))
+        let count = dims.iter().try_fold(1usize, |n, d| n.checked_mul(*d));
+        if count != Some(ranks.len()) || ranks.is_empty() || dims.is_empty() {
+            let needs = count.map_or("too many".to_string(), |n| n.to_string());
+            let message = format!("a {dims:?} mesh needs {needs} ranks; this placement has {}", ranks.len());
+            return Err(Error::placement(message)
                 .help("the product of the mesh sizes must be the number of ranks, and at least 1"));
         }
         let mut sorted = ranks.clone();
         sorted.sort_unstable();
         if let Some(w) = sorted.windows(2).find(|w| w[0] == w[1]) {
-            return Err(Error::placement(format!("rank {} stands twice in the placement", w[0])));
+            return Err(Error::placement(format!("rank {} is in the placement twice", w[0])));
         }
         for (i, n) in names.iter().enumerate() {
             if n.is_some() && names[..i].contains(n) {
@@ -114,10 +116,10 @@ impl Placement {
         Ok(Placement(TABLE.intern(PlacementData { device, dims, names, ranks })))
     }
 
-    /// The same ranks in the same order as a mesh with named axes, outermost first.
+    /// Returns the same ranks in the same order as a mesh with named axes, outermost first.
     ///
     /// # Errors
-    /// When the sizes' product is not the number of ranks.
+    /// If the product of the sizes is not the number of ranks.
     #[track_caller]
     pub fn mesh(&self, axes: &[(&str, usize)]) -> Result<Placement> {
         let site = CallSite::here();
@@ -130,7 +132,8 @@ impl Placement {
         .map_err(|e| e.at(site))
     }
 
-    /// The slice of the mesh at `index` of `axis`: a placement of one axis fewer (a 1-d mesh becomes a mesh of one rank).
+    /// Returns the slice of the mesh at `index` of `axis`: a placement with one axis fewer. The slice of a 1-d mesh is a mesh of one
+    /// rank.
     pub fn slice(&self, axis: impl AxisRef, index: usize) -> Result<Placement> {
         let MeshAxis(a) = axis.find(self)?;
         if index >= self.dims()[a] {
@@ -147,12 +150,12 @@ impl Placement {
         Self::build(self.device(), ranks, dims, names)
     }
 
-    /// The same mesh on another kind of device.
+    /// Returns the same mesh on another kind of device.
     pub fn on(&self, device: Device) -> Placement {
         Placement(TABLE.intern(PlacementData { device, ..(**self.0).clone() }))
     }
 
-    /// The axis of that name or number.
+    /// Returns the axis of a name or number.
     pub fn axis(&self, axis: impl AxisRef) -> Result<MeshAxis> {
         axis.find(self)
     }
@@ -160,36 +163,36 @@ impl Placement {
     pub fn id(&self) -> u64 {
         self.0.id()
     }
-    /// Device kind.
+    /// Returns the device kind.
     pub fn device(&self) -> Device {
         self.0.device
     }
-    /// Mesh sizes, outermost first.
+    /// Returns the sizes of the mesh, outermost axis first.
     pub fn dims(&self) -> &[usize] {
         &self.0.dims
     }
-    /// Axis names.
+    /// Returns the names of the axes, outermost first; `None` for an axis without a name.
     pub fn names(&self) -> &[Option<String>] {
         &self.0.names
     }
-    /// Ranks, row-major over the mesh.
+    /// Returns the ranks, row-major over the mesh.
     pub fn ranks(&self) -> &[usize] {
         &self.0.ranks
     }
-    /// Number of ranks.
+    /// Returns the number of ranks.
     #[allow(clippy::len_without_is_empty)] // never empty
     pub fn len(&self) -> usize {
         self.0.ranks.len()
     }
-    /// Number of mesh axes.
+    /// Returns the number of mesh axes.
     pub fn axes(&self) -> usize {
         self.0.dims.len()
     }
-    /// The position of a rank in the mesh (row-major), if it is there.
+    /// Returns the row-major position of a rank in the mesh; `None` for a rank outside.
     pub fn position(&self, rank: usize) -> Option<usize> {
         self.0.ranks.iter().position(|r| *r == rank)
     }
-    /// Mesh coordinates of a position.
+    /// Returns the mesh coordinates of a position, outermost first.
     pub fn coord(&self, position: usize) -> SmallVec<[usize; 4]> {
         let mut coord: SmallVec<[usize; 4]> = SmallVec::from_elem(0, self.axes());
         let mut rest = position;
@@ -199,7 +202,7 @@ impl Placement {
         }
         coord
     }
-    /// Position of mesh coordinates.
+    /// Returns the row-major position of mesh coordinates.
     pub fn position_of(&self, coord: &[usize]) -> usize {
         coord.iter().zip(self.dims()).fold(0, |p, (c, d)| p * d + c)
     }
@@ -227,7 +230,7 @@ impl Placement {
 
 /// A mesh axis given by number or name.
 pub trait AxisRef {
-    /// The axis in that placement.
+    /// Returns the axis in a placement.
     fn find(self, placement: &Placement) -> Result<MeshAxis>;
 }
 
@@ -312,7 +315,10 @@ mod tests {
     #[test]
     fn wrong_meshes_are_errors() {
         let w = Placement::of_world(Device::Cpu, 4).unwrap();
-        assert!(w.mesh(&[("a", 3)]).unwrap_err().to_string().contains("does not hold 4 ranks"));
+        assert!(
+            w.mesh(&[("a", 3)]).unwrap_err().to_string().contains("a [3] mesh needs 3 ranks; this placement has 4")
+        );
+        assert!(w.mesh(&[("a", usize::MAX), ("b", 2)]).unwrap_err().to_string().contains("needs too many ranks"));
         assert!(Placement::new(Device::Cpu, &[0, 0], &[2]).is_err());
         assert!(w.mesh(&[("a", 2), ("a", 2)]).is_err());
         assert!(w.slice("tp", 0).unwrap_err().to_string().contains("no axis named 'tp'"));

@@ -1,6 +1,7 @@
-//! Where tensors live: device kinds, meshes of ranks, groups, and the one function that splits a length.
+//! Placements: device kinds and meshes of ranks, and the balanced split of a length.
 //!
-//! Pure: no I/O, no threads, no clock, no device. Start at [`Placement`], then [`shard_range`].
+//! A [`Placement`] says which ranks hold a tensor, as a mesh with named axes. [`shard_range`] computes the part of a split dim that
+//! a rank holds.
 
 mod mesh;
 

@@ -28,7 +28,21 @@ pub fn shard_box(shape: &[usize], placement: &Placement, sbp: &NdSbp, position: 
     b
 }
 
-/// Checks that an nd-SBP can be the layout of such a tensor on that placement.
+/// The layout that the gradient of a tensor naturally has: S ↔ S, B ↔ P, axis by axis.
+pub fn dual(n: &NdSbp) -> NdSbp {
+    n.map(dual_of)
+}
+
+/// [`dual`] along one mesh axis.
+pub(crate) fn dual_of(s: Sbp) -> Sbp {
+    match s {
+        Sbp::Split(d) => Sbp::Split(d),
+        Sbp::Broadcast => Sbp::PARTIAL_SUM,
+        Sbp::Partial(_) => Sbp::Broadcast,
+    }
+}
+
+/// Checks that an nd-SBP can be the layout of a tensor of this shape and dtype on a placement.
 ///
 /// # Errors
 /// One SBP per mesh axis; split dims exist; bool has no P(sum).

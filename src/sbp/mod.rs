@@ -1,6 +1,7 @@
-//! How a tensor lies on a mesh: the SBP algebra, sharding rules and candidate signatures.
+//! SBP: how a tensor is laid out on a mesh, and which combinations of layouts are correct for an op.
 //!
-//! Pure: no I/O, no threads, no clock, no device. Start at [`Sbp`], then [`shard_box`], then [`Signature`].
+//! [`Sbp`] is the layout along one mesh axis, [`NdSbp`] along all axes; [`sbp!`](crate::sbp!) writes one. [`shard_box`] computes the part
+//! of a tensor that a rank holds. A [`Signature`] is one correct combination for the inputs and outputs of an op.
 
 mod elementwise;
 mod factors;
@@ -10,6 +11,7 @@ mod types;
 
 pub use elementwise::elementwise_signatures;
 pub use factors::{FactorRule, broadcast_dim};
-pub use layout::{check_layout, shard_box};
+pub(crate) use layout::dual_of;
+pub use layout::{check_layout, dual, shard_box};
 pub use signature::Signature;
 pub use types::{NdSbp, ReduceOp, Sbp, TensorDim};

@@ -9,20 +9,20 @@ use std::str::FromStr;
 /// SBPs of the inputs and outputs of an op along one mesh axis. Absent optional inputs are B.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
-    /// One per input.
+    /// One SBP per input.
     pub inputs: SmallVec<[Sbp; 4]>,
-    /// One per output.
+    /// One SBP per output.
     pub outputs: SmallVec<[Sbp; 2]>,
-    /// Which lowering of the op carries this signature out; none: the kernel on the shard.
+    /// Number of the lowering that runs this signature; `None` runs the kernel on the shards.
     pub lowering: Option<u8>,
 }
 
 impl Signature {
-    /// A signature that the kernel on the shard carries out.
+    /// Makes a signature that the kernel runs on the shards.
     pub fn new(inputs: &[Sbp], outputs: &[Sbp]) -> Signature {
         Signature { inputs: inputs.into(), outputs: outputs.into(), lowering: None }
     }
-    /// B everywhere: always legal.
+    /// B on all inputs and outputs, which is always legal.
     pub fn broadcast(inputs: usize, outputs: usize) -> Signature {
         Signature {
             inputs: SmallVec::from_elem(Sbp::Broadcast, inputs),
@@ -30,7 +30,7 @@ impl Signature {
             lowering: None,
         }
     }
-    /// The same, carried out by a lowering.
+    /// Returns the same signature, run by a lowering.
     pub fn lowered(mut self, lowering: u8) -> Signature {
         self.lowering = Some(lowering);
         self

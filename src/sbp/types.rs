@@ -7,43 +7,43 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::str::FromStr;
 
-/// A dim of a tensor, outermost is 0.
+/// The number of a tensor dim; the outermost is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TensorDim(pub usize);
 
-/// How a tensor lies along one mesh axis.
+/// The layout of a tensor along one mesh axis: split, broadcast or partial.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Sbp {
-    /// Split along that tensor dim, balanced, in order.
+    /// Each rank holds its part of a tensor dim; parts are balanced and in order.
     Split(usize),
-    /// Each rank holds the whole.
+    /// Each rank holds the whole tensor, with the same bits.
     Broadcast,
-    /// The logical value is the elementwise reduction over the ranks.
+    /// Each rank holds a tensor of the whole shape; the logical value is their elementwise reduction.
     Partial(ReduceOp),
 }
 
 impl Sbp {
     /// Shorthand for the most common partial, `P(sum)`.
     pub const PARTIAL_SUM: Sbp = Sbp::Partial(ReduceOp::Sum);
-    /// The split dim, if split.
+    /// Returns the split dim of `S(d)`.
     pub fn split_dim(self) -> Option<usize> {
         match self {
             Sbp::Split(d) => Some(d),
             _ => None,
         }
     }
-    /// The reduction, if partial.
+    /// Returns the reduction of a partial.
     pub fn partial_op(self) -> Option<ReduceOp> {
         match self {
             Sbp::Partial(op) => Some(op),
             _ => None,
         }
     }
-    /// True for P(sum), P(max), P(min).
+    /// Whether this is P(sum), P(max) or P(min).
     pub fn is_partial(self) -> bool {
         matches!(self, Sbp::Partial(_))
     }
-    /// True for B.
+    /// Whether this is B.
     pub fn is_broadcast(self) -> bool {
         self == Sbp::Broadcast
     }
@@ -92,33 +92,33 @@ impl FromStr for Sbp {
 pub struct NdSbp(SmallVec<[Sbp; 4]>);
 
 impl NdSbp {
-    /// From a slice, outermost axis first.
+    /// Makes an nd-SBP from one SBP per mesh axis, outermost first.
     pub fn new(sbps: &[Sbp]) -> NdSbp {
         NdSbp(sbps.into())
     }
-    /// The same SBP on each of `axes` mesh axes.
+    /// Makes an nd-SBP with the same SBP on each of `axes` mesh axes.
     pub fn uniform(sbp: Sbp, axes: usize) -> NdSbp {
         NdSbp(SmallVec::from_elem(sbp, axes))
     }
-    /// B on each axis.
+    /// Makes an nd-SBP that is B on each of `axes` mesh axes.
     pub fn broadcast(axes: usize) -> NdSbp {
         Self::uniform(Sbp::Broadcast, axes)
     }
-    /// True if every axis is B.
+    /// Whether every axis is B.
     pub fn is_broadcast(&self) -> bool {
         self.iter().all(|s| s.is_broadcast())
     }
-    /// True if some axis is partial.
+    /// Whether some axis is partial.
     pub fn has_partial(&self) -> bool {
         self.iter().any(|s| s.is_partial())
     }
-    /// A copy with one axis changed.
+    /// Returns a copy with the SBP of one axis replaced.
     pub fn with(&self, axis: usize, sbp: Sbp) -> NdSbp {
         let mut n = self.clone();
         n[axis] = sbp;
         n
     }
-    /// A copy with each SBP mapped.
+    /// Returns a copy with `f` applied to each SBP.
     pub fn map(&self, f: impl FnMut(Sbp) -> Sbp) -> NdSbp {
         NdSbp(self.iter().copied().map(f).collect())
     }

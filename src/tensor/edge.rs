@@ -4,9 +4,10 @@ use super::handle::Tensor;
 use super::types::GlobalRef;
 use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
+use crate::placement::Device;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// Sees a gradient and may replace it.
 pub type Hook = Arc<HookFn>;
@@ -30,6 +31,15 @@ impl Edge {
     pub fn is_some(&self) -> bool {
         !matches!(self, Edge::None)
     }
+    /// Whether both lead to the same place: the same leaf's slot, or the same output of the same recorded call.
+    pub fn same(&self, other: &Edge) -> bool {
+        match (self, other) {
+            (Edge::None, Edge::None) => true,
+            (Edge::Leaf(a), Edge::Leaf(b)) => Arc::ptr_eq(a, b),
+            (Edge::Node(a, i), Edge::Node(b, k)) => Arc::ptr_eq(a, b) && i == k,
+            _ => false,
+        }
+    }
 }
 
 /// Where a leaf's gradient accumulates.
@@ -43,8 +53,8 @@ pub struct LeafSlot {
     pub target: Option<GlobalRef>,
     /// Shape and dtype of the leaf.
     pub ty: Option<TensorType>,
-    /// Where a module put another tensor in the leaf's place.
-    pub replaced: OnceLock<CallSite>,
+    /// Where a module put another tensor in the leaf's place; none once a module holds the leaf again.
+    pub replaced: Mutex<Option<CallSite>>,
 }
 
 /// A tensor kept for backward.
@@ -79,10 +89,20 @@ pub struct Node {
     pub n_outputs: usize,
     /// Slots of outputs whose gradient is retained or hooked, by output.
     pub watched: Mutex<Vec<(usize, Arc<LeafSlot>, bool)>>,
+    /// Device of the first input: of all inputs, where the call is local.
+    pub device: Device,
     /// The user's line.
     pub site: CallSite,
-    /// A gradient given as code with this call (user's functions, `to_global` with a stated gradient SBP).
-    pub custom: Option<CustomBackward>,
+    /// A user's function; its gradient is the user's code.
+    pub custom: Option<Custom>,
+}
+
+/// A user's function with a backward of its own.
+pub struct Custom {
+    /// The name that the user gave it, for messages.
+    pub name: Arc<str>,
+    /// The backward.
+    pub backward: CustomBackward,
 }
 
 /// A backward function of the user's: gradients of the outputs → gradients of the inputs.

@@ -1,14 +1,16 @@
 //! The handle: an `Arc` that returns to a per-thread pool, so that making and dropping tensors allocates nothing when warm.
 
 use super::edge::{Edge, LeafSlot};
+use super::forms::Forms;
 use super::local::LocalTensor;
-use super::types::{GlobalRef, intern_global};
+use super::types::GlobalRef;
+use crate::context::origin_here;
 use crate::error::{CallSite, Error, Result};
+use crate::memory::Origin;
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
-use oflow_kernels::DType;
-use smallvec::SmallVec;
+use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,16 +25,16 @@ pub enum Body {
     Global(GlobalRef, Mutex<Option<LocalTensor>>),
     /// A value of a graph being built.
     Lazy(TensorType),
-    /// A description without data, for dry runs.
-    Meta(TensorType, Option<GlobalRef>),
 }
 
 pub(crate) struct Inner {
     pub(crate) body: Body,
+    /// Whether it has data, or belongs to a dry run: of its storage, or of the context where this rank has none.
+    origin: Origin,
     requires_grad: AtomicBool,
     edge: Mutex<Edge>,
-    /// Boxed forms by type id with the storage version they were made from.
-    pub(crate) boxed: Mutex<SmallVec<[(u64, u64, Tensor); 1]>>,
+    /// Boxed forms and casts.
+    pub(crate) boxed: Mutex<Forms>,
 }
 
 /// A tensor. Cloning shares it; it is `Send` and `Sync`; dropping needs no context.
@@ -77,7 +79,7 @@ impl Drop for Tensor {
 
 impl Inner {
     fn clear(&mut self) {
-        self.body = Body::Lazy(TensorType { shape: SmallVec::new(), dtype: DType::F32 });
+        self.body = Body::Lazy(TensorType { shape: Dims::new(), dtype: DType::F32 });
         *self.requires_grad.get_mut() = false;
         *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
         self.boxed.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
@@ -86,33 +88,31 @@ impl Inner {
 
 impl Tensor {
     /// A handle for a body, without gradient.
-    pub(crate) fn from_body(body: Body) -> Tensor {
+    fn from_body(body: Body, origin: Origin) -> Tensor {
         let pooled = POOL.try_with(|p| p.try_borrow_mut().ok().and_then(|mut p| p.pop())).ok().flatten();
         if let Some(mut arc) = pooled {
             if let Some(inner) = Arc::get_mut(&mut arc) {
-                inner.body = body;
+                (inner.body, inner.origin) = (body, origin);
             }
             return Tensor(Some(arc));
         }
         Tensor(Some(Arc::new(Inner {
             body,
+            origin,
             requires_grad: AtomicBool::new(false),
             edge: Mutex::new(Edge::None),
-            boxed: Mutex::new(SmallVec::new()),
+            boxed: Mutex::default(),
         })))
     }
     /// A local tensor.
     pub fn from_local(local: LocalTensor) -> Tensor {
-        Self::from_body(Body::Local(local))
+        let origin = local.storage.origin();
+        Self::from_body(Body::Local(local), origin)
     }
     /// A global tensor from this rank's shard. The shard must have the sizes of the rank's box.
     pub(crate) fn from_shard(ty: GlobalRef, shard: Option<LocalTensor>) -> Tensor {
-        Self::from_body(Body::Global(ty, Mutex::new(shard)))
-    }
-    /// A description without data.
-    pub fn meta(ty: TensorType, layout: Option<(&Placement, &NdSbp)>) -> Tensor {
-        let g = layout.map(|(p, s)| intern_global(ty.clone(), p, s));
-        Self::from_body(Body::Meta(ty, g))
+        let origin = shard.as_ref().map_or_else(origin_here, |l| l.storage.origin());
+        Self::from_body(Body::Global(ty, Mutex::new(shard)), origin)
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -136,7 +136,7 @@ impl Tensor {
         match self.body() {
             Body::Local(l) => &l.ty.ty,
             Body::Global(g, _) => &g.ty,
-            Body::Lazy(t) | Body::Meta(t, _) => t,
+            Body::Lazy(t) => t,
         }
     }
     /// Logical sizes.
@@ -159,10 +159,10 @@ impl Tensor {
     pub fn is_global(&self) -> bool {
         self.global().is_some()
     }
-    /// Type of a global tensor (or of a meta tensor with a layout).
+    /// Type of a global tensor.
     pub fn global(&self) -> Option<&GlobalRef> {
         match self.body() {
-            Body::Global(g, _) | Body::Meta(_, Some(g)) => Some(g),
+            Body::Global(g, _) => Some(g),
             _ => None,
         }
     }
@@ -188,15 +188,35 @@ impl Tensor {
     pub fn device(&self) -> Device {
         match self.body() {
             Body::Local(l) => l.ty.device,
-            Body::Global(g, _) | Body::Meta(_, Some(g)) => g.placement.device(),
-            Body::Lazy(_) | Body::Meta(..) => Device::Cpu,
+            Body::Global(g, _) => g.placement.device(),
+            Body::Lazy(_) => Device::Cpu,
         }
+    }
+    /// Whether it is a meta tensor: made in a [`dry_run`](crate::dry_run), without data.
+    pub fn is_meta(&self) -> bool {
+        self.inner().origin.is_dry()
+    }
+    /// Checks that the tensor was made where this thread is: in the program, or in the dry run that the thread has entered.
+    ///
+    /// # Errors
+    /// On a meta tensor outside its dry run, and on a tensor with data inside one.
+    pub(crate) fn check_origin(&self) -> Result<()> {
+        if self.inner().origin == origin_here() { Ok(()) } else { Err(self.mixed()) }
+    }
+    #[cold]
+    fn mixed(&self) -> Error {
+        let (made, here) = (self.inner().origin, origin_here());
+        Error::context(format!("{self:?} was made in {made}; it cannot be used in {here}")).help(match here.is_dry() {
+            true => "make models, optimizers and inputs inside the closure of `dry_run` that uses them",
+            false => "a meta tensor has no data, and its use ends with its dry run; make the tensor outside `dry_run`",
+        })
     }
     /// This rank's data: the local tensor itself or the shard of a global one (none outside the placement).
     ///
     /// # Errors
-    /// On lazy and meta tensors, which have no data.
+    /// On lazy tensors, which have no data, and as [`Tensor::check_origin`].
     pub(crate) fn data(&self) -> Result<Option<LocalTensor>> {
+        self.check_origin()?;
         match self.body() {
             Body::Local(l) => Ok(Some(l.clone())),
             Body::Global(_, s) => Ok(s.lock().unwrap_or_else(|e| e.into_inner()).clone()),
@@ -204,8 +224,6 @@ impl Tensor {
                 Err(Error::unsupported(format!("{self:?} is a value of a graph being built; it has no data"))
                     .help("run the graph first"))
             }
-            Body::Meta(..) => Err(Error::unsupported(format!("{self:?} is a meta tensor; it has no data"))
-                .help("meta tensors describe shapes and layouts only")),
         }
     }
     /// Replaces the shard of a global tensor (copy on write of in-place ops).
@@ -224,9 +242,12 @@ impl Tensor {
     }
     /// Version of the data: grows with every in-place change.
     pub fn version(&self) -> u64 {
-        match self.data() {
-            Ok(Some(l)) => l.storage.version(),
-            _ => 0,
+        match self.body() {
+            Body::Local(l) => l.storage.version(),
+            Body::Global(_, s) => {
+                s.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map_or(0, |l| l.storage.version())
+            }
+            Body::Lazy(_) => 0,
         }
     }
 
@@ -273,32 +294,34 @@ impl Tensor {
         }
         Ok(self)
     }
-    /// Notes that at `site` a module put another tensor in this leaf's place. Gradients so far are dropped.
-    pub(crate) fn replaced_at(&self, site: CallSite) {
+    /// Notes that at `site` a module put `new` in this leaf's place. Gradients so far are dropped.
+    pub(crate) fn replaced_by(&self, new: &Tensor, site: CallSite) {
         if let Edge::Leaf(slot) = self.edge() {
-            // The first place is the one that an optimizer missed.
-            let _ = slot.replaced.set(site);
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = Some(site);
             *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = None;
+        }
+        if let Edge::Leaf(slot) = new.edge() {
+            *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()) = None;
         }
     }
     /// Where a module put another tensor in this leaf's place, if one did.
     pub(crate) fn replaced(&self) -> Option<CallSite> {
         match self.edge() {
-            Edge::Leaf(slot) => slot.replaced.get().copied(),
+            Edge::Leaf(slot) => *slot.replaced.lock().unwrap_or_else(|e| e.into_inner()),
             _ => None,
         }
     }
     /// The same data without gradient.
     #[must_use = "detach returns a new handle"]
     pub fn detach(&self) -> Tensor {
-        Tensor::from_body(match self.body() {
+        let body = match self.body() {
             Body::Local(l) => Body::Local(l.clone()),
             Body::Global(g, s) => {
                 Body::Global(g.clone(), Mutex::new(s.lock().unwrap_or_else(|e| e.into_inner()).clone()))
             }
             Body::Lazy(t) => Body::Lazy(t.clone()),
-            Body::Meta(t, g) => Body::Meta(t.clone(), g.clone()),
-        })
+        };
+        Tensor::from_body(body, self.inner().origin)
     }
     /// Short form for messages: `f32[2048, 256] [S(0)]`.
     pub fn short(&self) -> String {
@@ -311,12 +334,13 @@ impl Tensor {
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_meta() {
+            f.write_str("meta ")?;
+        }
         match self.body() {
             Body::Local(l) => write!(f, "{}", **l.ty)?,
             Body::Global(g, _) => write!(f, "{}", ***g)?,
             Body::Lazy(t) => write!(f, "lazy {t}")?,
-            Body::Meta(t, None) => write!(f, "meta {t}")?,
-            Body::Meta(_, Some(g)) => write!(f, "meta {}", ***g)?,
         }
         if self.requires_grad() {
             f.write_str(if self.is_leaf() { " (requires grad)" } else { " (in graph)" })?;

@@ -3,12 +3,14 @@
 //! Knows storages, layouts and nodes; computes nothing and never communicates. Start at [`Tensor`].
 
 mod edge;
+mod forms;
 mod handle;
 mod local;
 mod print;
 mod types;
 
-pub use edge::{CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
+pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
+pub(crate) use forms::FormOf;
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

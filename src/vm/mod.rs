@@ -3,13 +3,14 @@
 //! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. On the CPU compute runs inline; the
 //! communication stream runs inline too, or on a thread of its own. On the asynchronous test device every stream is a
 //! thread with random delays, which proves the waits without a GPU. On a GPU a stream is a CUDA stream and a wait an event
-//! (`cuda.rs`). Knows nothing of tensors or SBP rules. Start at [`Vm::submit`].
+//! (`cuda.rs`). In a dry run nothing is executed (`dry.rs`). Knows nothing of tensors or SBP rules. Start at [`Vm::submit`].
 
 pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
 mod cuda;
 mod cuda_boxing;
+mod dry;
 mod host;
 mod instruction;
 mod links;
@@ -20,6 +21,7 @@ mod place_host;
 mod stream;
 mod waits;
 
+pub(crate) use dry::no_values;
 pub use instruction::{
     BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
 };
@@ -28,6 +30,7 @@ use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use cuda::CudaStreams;
+use dry::DryStreams;
 use host::HostStreams;
 use oflow_kernels::cuda::Gpu;
 use std::sync::Arc;
@@ -82,6 +85,7 @@ pub struct Vm {
 enum Streams {
     Host(HostStreams),
     Cuda(CudaStreams),
+    Dry(DryStreams),
 }
 
 impl Vm {
@@ -101,6 +105,12 @@ impl Vm {
         Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, host, comm)?)))
     }
 
+    /// Streams of a dry run of that rank: instructions are counted, nothing is executed, and no storage has bytes. What boxings
+    /// take between their steps is counted by the allocator.
+    pub(crate) fn dry(rank: usize, alloc: &Allocator) -> Vm {
+        Vm::over(Streams::Dry(DryStreams::new(rank, alloc)))
+    }
+
     fn over(streams: Streams) -> Vm {
         Vm { streams, kernels: AtomicU64::new(0), boxings: AtomicU64::new(0), copies: AtomicU64::new(0) }
     }
@@ -114,9 +124,11 @@ impl Vm {
             Work::BoxMany(ref b) => self.boxings.fetch_add(b.plans.len() as u64, Ordering::Relaxed),
             Work::Collect(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
         };
+        debug_assert!(i.reads.iter().chain(&i.writes).all(|s| self.check_origin(s).is_ok()));
         match &self.streams {
             Streams::Host(s) => s.submit(i),
             Streams::Cuda(s) => s.submit(i),
+            Streams::Dry(s) => s.submit(&i),
         }
     }
 
@@ -125,6 +137,7 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => s.wait(storage),
             Streams::Cuda(s) => s.wait(storage),
+            Streams::Dry(_) => Ok(()),
         }
     }
 
@@ -133,6 +146,7 @@ impl Vm {
     /// # Errors
     /// When the range lies outside the storage, and what the device reports.
     pub fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.check_origin(storage)?;
         check_range(storage, offset, to.len())?;
         if to.is_empty() {
             return Ok(());
@@ -145,6 +159,7 @@ impl Vm {
                 Ok(())
             }
             Streams::Cuda(s) => s.read(storage, offset, to),
+            Streams::Dry(_) => Err(no_values("this storage")),
         }
     }
 
@@ -154,6 +169,7 @@ impl Vm {
     /// # Errors
     /// When the range lies outside the storage, and what the device reports.
     pub fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        self.check_origin(storage)?;
         check_range(storage, offset, from.len())?;
         if from.is_empty() {
             return Ok(());
@@ -166,7 +182,16 @@ impl Vm {
                 Ok(())
             }
             Streams::Cuda(s) => s.write(storage, offset, from),
+            Streams::Dry(_) => Ok(()),
         }
+    }
+
+    /// The bytes of a dry run are behind no address: its storages belong to its own streams, and to no others.
+    fn check_origin(&self, storage: &Storage) -> Result<()> {
+        if storage.origin().is_dry() == matches!(self.streams, Streams::Dry(_)) {
+            return Ok(());
+        }
+        Err(Error::context(format!("this storage belongs to {}, these streams do not", storage.origin())))
     }
 
     /// Waits for everything issued so far.
@@ -174,6 +199,7 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => s.synchronize(),
             Streams::Cuda(s) => s.synchronize(),
+            Streams::Dry(_) => Ok(()),
         }
     }
 
@@ -185,7 +211,7 @@ impl Vm {
     /// What has run so far.
     pub fn counters(&self) -> VmCounters {
         let (syncs, host_copies) = match &self.streams {
-            Streams::Host(_) => (0, 0),
+            Streams::Host(_) | Streams::Dry(_) => (0, 0),
             Streams::Cuda(s) => s.counts(),
         };
         VmCounters {

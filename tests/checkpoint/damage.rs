@@ -148,7 +148,7 @@ fn what_cannot_be_saved_is_refused_alike_on_all_ranks() {
         let e = m.save(1, &[("a", &fc), ("a", &fc)]).unwrap_err().to_string();
         assert!(e.contains("a name of its own"), "{e}");
         let e = m.save(w.rank() as u64, &[("a", &fc)]).unwrap_err().to_string();
-        assert!(e.contains("ranks 0 and 1 save different things or steps"), "{e}");
+        assert!(e.contains("ranks 0 and 1 save different state or steps"), "{e}");
         Ok(())
     })
     .unwrap();

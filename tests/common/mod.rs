@@ -17,6 +17,11 @@ pub use sample::{Sample, derived_samples, variants};
 /// The meshes of the design's section 12 that every op is tested on.
 pub const MESHES: [&[usize]; 6] = [&[1], &[2], &[3], &[4], &[2, 2], &[2, 3]];
 
+/// Whether an op computes something: changes of layout and users' functions have tests of their own.
+pub fn computes(op: &oflow::ops::Op) -> bool {
+    op.layout.is_none() && op.name() != "apply_custom"
+}
+
 /// A small mixing function: the harness's only source of "random" choices, the same in every run.
 pub fn mix(words: &[u64]) -> u64 {
     words.iter().fold(0x9e37_79b9_7f4a_7c15, |h, w| {

@@ -44,7 +44,7 @@ pub fn arguments(command: Command) -> Command {
                 .required_unless_present("all")
                 .value_parser(super::layout)
                 .value_name("SBP")
-                .help("nd-SBP that the tensor has, e.g. \"[S(0), P(sum)]\""),
+                .help("nd-SBP of the tensor, e.g. \"[S(0), P(sum)]\""),
         )
         .arg(
             Arg::new("to")
@@ -52,15 +52,15 @@ pub fn arguments(command: Command) -> Command {
                 .required_unless_present("all")
                 .value_parser(super::layout)
                 .value_name("SBP")
-                .help("nd-SBP that it shall have"),
+                .help("nd-SBP to box the tensor to"),
         )
-        .arg(super::mesh_argument("Mesh that it lies on, e.g. dp=4,tp=8"))
+        .arg(super::mesh_argument("Mesh of the tensor, e.g. dp=4,tp=8"))
         .arg(
             Arg::new("to-mesh")
                 .long("to-mesh")
                 .value_parser(super::mesh)
                 .value_name("MESH")
-                .help("Mesh that it shall lie on [default: the same]; tp=8@32 has the ranks from 32"),
+                .help("Mesh to box the tensor to [default: the same mesh]; tp=8@32 is ranks 32 to 39"),
         )
         .arg(
             Arg::new("all")
@@ -77,8 +77,8 @@ pub fn arguments(command: Command) -> Command {
   oflow box --shape 512x512 --from \"[S(0)]\" --to \"[S(1)]\" --mesh tp=4 --to-mesh tp=4@4
   oflow box --all --shape 1024x1024 --mesh 4
 
-Bytes are those that cross between ranks; a step's time is the cost model's. Without a model of this host (`oflow
-calibrate` makes one) its constants are fixed ones, 10 GB/s between ranks: they rank plans and are no measurement.",
+Bytes are sent between ranks; times are predicted by the cost model. `oflow calibrate` measures its constants on this host.
+Without them the constants are fixed (10 GB/s between ranks): they compare plans, but are no measurement.",
         )
 }
 
@@ -86,18 +86,18 @@ calibrate` makes one) its constants are fixed ones, 10 GB/s between ranks: they 
 pub(super) fn model_arguments() -> [Arg; 3] {
     [
         Arg::new("model").long("model").value_name("FILE").help(
-            "Constants of `oflow calibrate`, or `default` for the fixed ones [default: those that jobs use here]",
+            "File of constants from `oflow calibrate`, or `default` for the fixed ones [default: those of jobs on this host]",
         ),
         Arg::new("ranks-per-host")
             .long("ranks-per-host")
             .value_name("N")
             .value_parser(clap::value_parser!(u32).range(1..))
-            .help("Consecutive ranks on one host; between hosts is the network [default: all on one host]"),
+            .help("Number of consecutive ranks on one host; hosts are connected by the network [default: all on one host]"),
         Arg::new("memory")
             .long("memory")
             .value_name("SIZE")
             .value_parser(crate::cli::memory)
-            .help("Memory that a plan may take besides its source and result, e.g. 256M [default: no limit]"),
+            .help("Memory that a plan may use besides its source and result, e.g. 256M [default: no limit]"),
     ]
 }
 

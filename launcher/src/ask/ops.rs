@@ -22,9 +22,9 @@ pub fn arguments(command: Command) -> Command {
   oflow ops layer_norm      one op in full
   oflow ops --json          for programs
 
-In a signature `?` marks an optional input, `...` any number, `!` one that is changed in place. `runtime` marks an
-attribute that may change from call to call without a new plan. Sharding is shown along one mesh axis; over several axes
-every combination is legal unless the op says otherwise.",
+In a signature `?` marks an optional input, `...` any number, `!` an input that is changed in place. `runtime` marks an
+attribute whose value may change between calls without a new plan. Signatures are for one mesh axis; on several axes every
+combination is legal unless the op declares otherwise.",
         )
 }
 

@@ -26,7 +26,7 @@ pub fn arguments(command: Command) -> Command {
     command
         .arg(Arg::new("op").required(true).value_name("OP").help("Name of the op; `oflow ops` lists them"))
         .arg(Arg::new("in").long("in").action(ArgAction::Append).value_parser(super::input).value_name("TENSOR").help(
-            "An input with its nd-SBP, e.g. \"f32[1024, 512] [S(0), B]\"; - for an optional one that is not given",
+            "An input with its nd-SBP, e.g. \"f32[1024, 512] [S(0), B]\"; - for an optional input that is absent",
         ))
         .arg(super::mesh_argument("Mesh that the inputs lie on, e.g. dp=2,tp=4"))
         .arg(
@@ -41,22 +41,22 @@ pub fn arguments(command: Command) -> Command {
             Arg::new("grad")
                 .long("grad")
                 .action(ArgAction::SetTrue)
-                .help("Price the way of the gradients too, as if every float input required one"),
+                .help("Include the cost of gradients, as if every float input required one"),
         )
         .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help("Show every candidate"))
         .args(model_arguments())
-        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON, with every candidate"))
+        .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
         .after_help(
             "Examples:
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
   oflow sbp softmax --in \"f32[64,1000] [S(1)]\" --attr dim=1 --mesh tp=4
 
-Each candidate has its price in microseconds of the cost model: boxing the inputs (forward), boxing their gradients back
-(adjoint), what is communicated inside the op (inside), and the cheapest way to make partial outputs whole (way out). A
-candidate whose inputs are as they are wins; otherwise the cheapest, then the one with fewer partial outputs, then the
-one declared first. A search looks at a fixed number of candidates; where that is too few, it says what the cheapest costs at
-least. These prices are under fixed constants, the same on every machine. How the inputs of the choice are
-moved is planned under the constants that jobs use here (`--model`).",
+Each candidate has costs in microseconds under the cost model: boxing the inputs (forward), boxing their gradients back
+(adjoint), communication inside the op (inside), and the cheapest reduction of partial outputs (way out). A candidate that
+needs no boxing of inputs is chosen; otherwise the cheapest, then fewer partial outputs, then declared order. The search
+looks at a limited number of candidates; if it ends early, it prints a lower bound of the cheapest cost. These costs use
+fixed constants, the same on every machine. The plans that box the inputs of the chosen candidate use the constants of jobs
+on this host (`--model`).",
         )
 }
 

@@ -54,7 +54,7 @@ pub fn arguments(command: Command) -> Command {
                 .short('o')
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
-                .help("Where to write the constants [default: oflow/model.json in the folder for configuration]"),
+                .help("File for the constants [default: oflow/model.json in $XDG_CONFIG_HOME or ~/.config]"),
         )
         .arg(
             Arg::new("json")
@@ -68,11 +68,11 @@ pub fn arguments(command: Command) -> Command {
   oflow calibrate
   oflow calibrate -n 4 --out four.json
 
-Starts N ranks on this host, carries out boxings of all kinds from bytes to 16 MiB in groups of 2 to N ranks, and fits the
-constants of the cost model to the times, for the least relative error. Takes some seconds; other work on the host makes
-the constants worse. From then on oflaunch gives them to every rank: they decide which steps carry a boxing out, and what
-is predicted. Signatures are chosen under fixed constants all the same, so a program's layouts do not depend on the host.
-OFLOW_MODEL=default does without, OFLOW_MODEL=FILE takes another file; `oflow doctor` tells which is in force.",
+Starts N ranks on this host, runs boxings of all kinds from a few bytes to 16 MiB in groups of 2 to N ranks, and fits the
+constants of the cost model to the times, with the least relative error. It takes about ten seconds; other work on the host
+makes the constants worse. oflaunch gives the constants to every rank of later jobs. They decide the steps of boxing plans
+and the predicted times. Signatures are chosen under fixed constants, so layouts do not depend on the host.
+OFLOW_MODEL=default uses the fixed constants, OFLOW_MODEL=FILE another file; `oflow doctor` prints which are in use.",
         )
 }
 
@@ -165,7 +165,7 @@ fn table(c: &Calibration, quality: &[Quality]) -> String {
         );
     }
     if c.nproc == 1 {
-        text += "  one rank has nobody to talk to: communication keeps the default constants\n";
+        text += "  with one rank only copies are measured: communication keeps the default constants\n";
     }
     text
 }

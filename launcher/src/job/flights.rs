@@ -50,7 +50,9 @@ impl Flights {
     pub fn finish(self, failed: bool) -> Option<String> {
         if failed && Flight::save_all(&self.folder).is_ok_and(|n| n > 0) {
             let folder = self.folder.display();
-            return Some(format!("what each rank did last is in {folder}; `oflow postmortem {folder}` tells it"));
+            return Some(format!(
+                "flight records are in {folder}; run `oflow postmortem {folder}` to see which rank failed first"
+            ));
         }
         if self.temporary {
             let _what_is_left_is_small = fs::remove_dir_all(&self.folder);

@@ -77,7 +77,7 @@ pub struct Job {
     pub report: bool,
     /// How GPUs exchange bytes, where the user says.
     pub comm: Option<Way>,
-    /// How long ranks may wait for one that lives but does not come.
+    /// Time-out for a rank that is alive but has not joined the collective.
     pub stall: Duration,
     /// Folder for the ranks' logs and what is written on a failure.
     pub log_dir: Option<PathBuf>,

@@ -17,19 +17,17 @@ pub use story::Story;
 /// Adds the arguments.
 pub fn arguments(command: Command) -> Command {
     command
-        .arg(
-            Arg::new("dir").value_name("DIR").required(true).num_args(1..).value_parser(value_parser!(PathBuf)).help(
-                "Folders with flight records: the job's --log-dir, or the one that oflaunch named; one of each host",
-            ),
-        )
-        .arg(Arg::new("html").long("html").action(ArgAction::SetTrue).help("Write a page for a browser"))
+        .arg(Arg::new("dir").value_name("DIR").required(true).num_args(1..).value_parser(value_parser!(PathBuf)).help(
+            "Folders with flight records, one per host: the --log-dir of the job, or the folder that oflaunch printed",
+        ))
+        .arg(Arg::new("html").long("html").action(ArgAction::SetTrue).help("Print HTML"))
         .arg(
             Arg::new("last")
                 .long("last")
                 .value_name("N")
                 .default_value("8")
                 .value_parser(value_parser!(usize))
-                .help("Ops of each rank in the timeline"),
+                .help("Number of ops of each rank in the timeline"),
         )
         .after_help("Example:\n  oflow postmortem logs --html >postmortem.html")
 }

@@ -149,7 +149,7 @@ pub fn home() -> Result<PathBuf, Failed> {
     if home.join("src/lib.rs").is_file() && home.join("Cargo.toml").is_file() {
         Ok(home)
     } else {
-        Err(missing("is none".into()))
+        Err(missing("has no oflow sources".into()))
     }
 }
 

@@ -20,7 +20,7 @@ use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
 use crate::placement::Placement;
-use crate::sbp::{NdSbp, Sbp, check_layout};
+use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
 use search::Found;
 use smallvec::SmallVec;
 use space::Space;
@@ -216,19 +216,6 @@ pub fn price(c: &ChoiceInput<'_>, sig: NdSignature) -> Result<Candidate> {
 
 fn partials(n: &NdSbp) -> usize {
     n.iter().filter(|s| s.is_partial()).count()
-}
-
-/// The layout of the gradient of a tensor: S ↔ S, B ↔ P.
-pub fn dual(n: &NdSbp) -> NdSbp {
-    n.map(dual_of)
-}
-
-fn dual_of(s: Sbp) -> Sbp {
-    match s {
-        Sbp::Split(d) => Sbp::Split(d),
-        Sbp::Broadcast => Sbp::PARTIAL_SUM,
-        Sbp::Partial(_) => Sbp::Broadcast,
-    }
 }
 
 /// Where an output has to go from a layout: what was asked for, or any layout free of P (all P axes to B, or all to S of

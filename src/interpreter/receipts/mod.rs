@@ -43,7 +43,7 @@ pub struct Receipt {
     /// How long the plan's cost model says that it takes: less than the plan alone where it went together with others.
     pub predicted: Duration,
     /// How long this rank's part took, from the last arrival of those that took part, so that a late peer is not counted
-    /// as communication. None if it failed.
+    /// as communication. None if it failed, and in a dry run.
     pub measured: Option<Duration>,
     together: Shared,
 }
@@ -94,7 +94,8 @@ pub(super) fn note_together(
     plans.iter().enumerate().map(note).collect()
 }
 
-/// Runs a collective that no plan stands behind, with a receipt: `bytes` is what all ranks together send.
+/// Runs a collective that no plan stands behind, with a receipt: `bytes` is what all ranks together send. In a dry run there
+/// is the receipt alone.
 pub(super) fn collective(
     ctx: &RankCtx,
     tag: &Tag,
@@ -102,9 +103,12 @@ pub(super) fn collective(
     run: impl FnOnce(&dyn Communicator) -> Result<()>,
 ) -> Result<()> {
     check_collective(tag.op, bytes)?;
-    let comm = ctx.comm()?;
     let ring = &state(ctx).receipts;
     let number = ring.push(Entry::new(tag, What::Collective(bytes)));
+    if ctx.is_dry() {
+        return Ok(());
+    }
+    let comm = ctx.comm()?;
     let (start, waited) = (now_ns(), comm.traffic().waited_ns);
     run(&**comm)?;
     ring.done(number, (now_ns() - start).saturating_sub(comm.traffic().waited_ns - waited));

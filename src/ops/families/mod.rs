@@ -4,7 +4,9 @@ mod activation;
 mod attention;
 mod binary;
 mod create;
+mod custom;
 mod embedding;
+mod layout;
 mod linear;
 mod loss;
 mod matmul;
@@ -43,6 +45,8 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         attention::ops,
         reshape::ops,
         shape::ops,
+        layout::ops,
+        custom::ops,
         optim::ops,
     ] {
         all.extend(family());

@@ -1,43 +1,43 @@
 //! Global tensors from boxes that ranks happen to hold. A collective: ranks first tell each other their boxes, so that all
 //! plan alike and what is wrong with one rank's boxes is an error on all.
 
+use super::super::call::Call;
+use super::super::plan::check_world;
 use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
-use crate::context::{RankCtx, current_rank};
-use crate::error::{CallSite, Error, Result};
-use crate::ops::TensorType;
+use crate::context::current_rank;
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, TensorType};
 use crate::placement::Placement;
-use crate::sbp::{NdSbp, check_layout};
+use crate::sbp::check_layout;
 use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
 use crate::vm::{CollectWork, Instruction, StreamKind, Work};
 use oflow_kernels::{DType, Dims, ShardBox};
 use std::hash::{Hash, Hasher};
 
-/// `from_boxes(...)`.
-pub fn from_boxes(
-    boxes: &[(&[usize], &Tensor)],
-    shape: &[usize],
-    placement: &Placement,
-    sbp: &NdSbp,
-    site: CallSite,
-) -> Result<Tensor> {
-    let ctx = current_rank().map_err(|e| e.at(site))?;
-    collect(&ctx, boxes, shape, placement, sbp, site)
-        .map_err(|e| e.in_call(|| format!("from_boxes({shape:?}, {sbp}) on {placement}")).at(site))
-}
-
-fn collect(
-    ctx: &RankCtx,
-    boxes: &[(&[usize], &Tensor)],
-    shape: &[usize],
-    placement: &Placement,
-    sbp: &NdSbp,
-    site: CallSite,
-) -> Result<Tensor> {
+/// The op `from_boxes`.
+pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
+    let ctx = &*current_rank()?;
+    ctx.not_dry("make a tensor of boxes, which only the ranks that hold them know")?;
+    let (placement, sbp, shape) = (call.placement("placement")?, call.sbp("sbp")?, call.sizes("shape")?);
+    let offsets = call.list("offsets")?;
+    if offsets.len() != call.inputs.len() {
+        return Err(Error::argument(format!("{} boxes, {} offsets", call.inputs.len(), offsets.len())));
+    }
+    check_world(ctx, placement)?;
+    let mut boxes: Vec<(Dims, &Tensor)> = Vec::with_capacity(offsets.len());
+    for (at, t) in offsets.iter().zip(call.inputs) {
+        let (AttrValue::Ints(at), Some(t)) = (at, t) else {
+            return Err(Error::argument("a box or its offset is missing"));
+        };
+        // What is out of range is refused on all ranks, after they have told each other.
+        boxes.push((at.iter().map(|n| *n as usize).collect(), t));
+    }
+    let shape: &[usize] = &shape;
     let mut key = crate::intern::FixedHasher::default();
     shape.hash(&mut key);
     key.write(format!("{sbp} {placement} {:?}", placement.ranks()).as_bytes());
-    let tag = ctx.next_op("from_boxes", key.finish(), site);
+    let tag = ctx.next_op("from_boxes", key.finish(), call.site);
     ctx.quiesce()?;
     let comm = ctx.comm()?.as_ref();
     let told =

@@ -1,97 +1,107 @@
 //! Boxing many tensors at once: one op of the stream of global ops, one record, one instruction.
 
-use super::cache::InputBoxing;
-use super::convert::{check_grad_sbp, grad_layout, layout_key};
-use super::dispatch::unmoved;
-use super::plan::boxing_to;
-use super::policy::{self, Cause};
-use super::receipts::{Together, note_together};
-use super::record::record_custom;
+use super::super::boxing::unmoved;
+use super::super::cache::InputBoxing;
+use super::super::call::{Call, as_stated};
+use super::super::dispatch::Outputs;
+use super::super::plan::boxing_to;
+use super::super::policy::{self, Cause};
+use super::super::receipts::{Together, note_together};
+use super::stated::check_grad_sbp;
+use super::to_global::{global_of, layout_key};
 use crate::comm::Tag;
 use crate::context::{RankCtx, current_rank, grad_enabled};
 use crate::error::{CallSite, Error, Result};
-use crate::ops::find;
+use crate::op;
+use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxManyWork, Instruction, StreamKind, Work};
 use smallvec::SmallVec;
 use std::hash::Hasher;
-use std::sync::Arc;
 
 /// A global tensor with the layout that it is to have.
-pub struct BoxTo {
+pub(in crate::interpreter) struct BoxTo {
     /// The tensor.
     pub tensor: Tensor,
     /// Where to.
     pub placement: Placement,
     /// As what.
     pub sbp: NdSbp,
-    /// The SBP of its gradient, where one is stated.
-    pub grad_sbp: Option<NdSbp>,
 }
 
-/// `box_many(...)`: what `to_global` does to each, with their communication together. Recorded as one call, so the
+/// The tensors in their layouts on behalf of `cause`, recorded like the op `box_many`, which it is.
+pub(in crate::interpreter) fn to_layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Outputs> {
+    let inputs: Vec<Option<&Tensor>> = all.iter().map(|b| Some(&b.tensor)).collect();
+    let placements: Vec<AttrValue> = all.iter().map(|b| (&b.placement).into()).collect();
+    let sbps: Vec<AttrValue> = all.iter().map(|b| (&b.sbp).into()).collect();
+    let stated = vec![AttrValue::Absent; all.len()];
+    let mut call = Call::new(op!("box_many")?, &inputs).attrs([placements, sbps, stated]).at(site);
+    call.recording = grad_enabled() && all.iter().any(|b| b.tensor.requires_grad());
+    super::run(&call, LayoutOp::BoxMany, cause)
+}
+
+/// The op `box_many`: what `to_global` does to each, with their communication together. Recorded as one call, so the
 /// gradients travel together too.
-pub fn box_many(all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
-    let outs = layouts(Cause::Asked("box_many"), all, site).map_err(|e| e.at(site))?;
-    if grad_enabled() && all.iter().any(|b| b.tensor.requires_grad()) {
-        let globals =
-            all.iter().zip(&outs).filter_map(|(b, out)| Some((b.tensor.global()?, out.global()?, &b.grad_sbp)));
-        let ways: Vec<_> = globals.map(|(src, dst, stated)| (src.clone(), dst.clone(), stated.clone())).collect();
-        let back = move |grads: &[Option<Tensor>]| {
-            let mut found: Vec<Option<Tensor>> = grads.to_vec();
-            let (mut moved, mut places) = (Vec::new(), Vec::new());
-            for (i, dy) in grads.iter().enumerate() {
-                let Some(dy) = dy else { continue };
-                let (src, dst, stated) = &ways[i];
-                if let Some(sbp) = grad_layout(dy, src, dst, stated.as_ref())? {
-                    moved.push(BoxTo { tensor: dy.clone(), placement: src.placement.clone(), sbp, grad_sbp: None });
-                    places.push(i);
-                }
-            }
-            for (i, dx) in places.into_iter().zip(box_many(&moved, site)?) {
-                found[i] = Some(dx);
-            }
-            Ok(found)
-        };
-        let inputs: Vec<&Tensor> = all.iter().map(|b| &b.tensor).collect();
-        record_custom(find("copy")?, &inputs, &outs, site, Arc::new(back));
+pub(super) fn box_many(call: &Call<'_>, cause: Cause) -> Result<Outputs> {
+    let (placements, sbps, stated) = (call.list("placements")?, call.list("sbps")?, call.list("grad_sbps")?);
+    let n = call.inputs.len();
+    if [placements.len(), sbps.len(), stated.len()] != [n; 3] {
+        return Err(Error::argument(format!(
+            "{n} tensors need {n} placements, SBPs and stated SBPs (none for those that state nothing)"
+        )));
     }
-    Ok(outs)
+    let mut ways = Vec::with_capacity(n);
+    for (i, t) in call.inputs.iter().enumerate() {
+        let (Some(tensor), AttrValue::Placement(placement), AttrValue::NdSbp(sbp)) = (t, &placements[i], &sbps[i])
+        else {
+            return Err(Error::argument(format!("tensor {i} or its layout is missing")));
+        };
+        ways.push(Way { tensor, placement, sbp: sbp.clone(), stated: as_stated("grad_sbps", &stated[i])? });
+    }
+    box_together(cause, &ways, call.site)
+}
+
+/// A tensor on its way to a layout.
+pub(super) struct Way<'a> {
+    pub tensor: &'a Tensor,
+    pub placement: &'a Placement,
+    pub sbp: NdSbp,
+    /// The SBP of its gradient, where one is stated.
+    pub stated: Option<&'a NdSbp>,
 }
 
 /// The tensors in their layouts, not recorded.
-pub(super) fn layouts(cause: Cause, all: &[BoxTo], site: CallSite) -> Result<Vec<Tensor>> {
+pub(super) fn box_together(cause: Cause, all: &[Way<'_>], site: CallSite) -> Result<Outputs> {
     if all.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Outputs::new());
     }
     let ctx = current_rank()?;
     let mut key = crate::intern::FixedHasher::default();
     let mut boxings = Vec::with_capacity(all.len());
-    for (i, b) in all.iter().enumerate() {
-        let call = || format!("box_many: tensor {i}, {} to {} on {}", b.tensor.short(), b.sbp, b.placement);
+    for (i, way) in all.iter().enumerate() {
+        let call = || format!("box_many: tensor {i}, {} to {} on {}", way.tensor.short(), way.sbp, way.placement);
         let boxing: Result<InputBoxing> = (|| {
-            let local = || Error::sbp(format!("{:?} is not a global tensor", b.tensor));
-            let g = b.tensor.global().ok_or_else(|| local().help("`to_global` or `distribute` makes one of it"))?;
-            if let Some(s) = &b.grad_sbp {
+            let g = global_of(way.tensor)?;
+            if let Some(s) = way.stated {
                 check_grad_sbp(&g.ty, &g.placement, s)?;
             }
-            key.write_u64(layout_key(g, &b.placement, &b.sbp));
-            let boxing = boxing_to(&ctx, g, &b.placement, &b.sbp)?;
+            key.write_u64(layout_key(g, way.placement, &way.sbp));
+            let boxing = boxing_to(&ctx, g, way.placement, &way.sbp)?;
             policy::check(cause, &boxing.plan)?;
             Ok(boxing)
         })();
         // A gradient's error names itself: the program did not write this call.
         let named = |e: Error| if matches!(cause, Cause::Gradient) { e.at(site) } else { e.in_call(call) };
-        boxings.push((&b.tensor, boxing.map_err(named)?));
+        boxings.push((way.tensor, boxing.map_err(named)?));
     }
     let tag = ctx.next_op(cause.op(), key.finish(), site);
     run_boxings(&ctx, &boxings, &tag)
 }
 
 /// Runs several boxings together on the communication stream, as one op of the stream of global ops.
-fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Result<Vec<Tensor>> {
+fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Result<Outputs> {
     let mut outs: Vec<Option<Tensor>> = vec![None; all.len()];
     // One instruction for each pair of devices, in the order in which they first stand.
     let ends = |b: &InputBoxing| (b.plan.src.placement.device(), b.plan.dst.placement.device());

@@ -1,0 +1,273 @@
+//! The frame around a training loop: mesh and precision from the command line, checkpoints, losses, measurements, output.
+//!
+//! [`Setup`] reads the common options, [`Training`] accompanies the loop, [`Outcome`] prints the result.
+
+use super::losses::Losses;
+use super::meter::{self, Meter};
+use super::options::{Options, Parallel};
+use super::progress::Progress;
+use super::saving::{History, Saving};
+use super::scaler::LossScaler;
+use oflow::World;
+use oflow::nn::Module;
+use oflow::prelude::*;
+use oflow::state::Stateful;
+use std::ops::Range;
+use std::time::Instant;
+
+/// Help text of the options that [`Setup::new`] reads.
+pub const OPTIONS: &str = "\
+  --parallel MODE  single, dp (batch split), tp (weights split) or 2d (both)  [default: dp on several ranks]
+  --device D       cpu or cuda (one GPU per rank)  [default: cpu]
+  --autocast T     bf16 or f16: precision of products; weights stay f32  [default: off]
+  --dtype T        f32 or f64: of weights and activations  [default: f32]
+  --seed N         seed of weights, dropout and order  [default: 0]
+  --log N          reads the loss every N steps; between reads the host does not wait for the device  [default: 1]
+  --warmup N       number of first steps that the measured speed leaves out  [default: 3]
+  --checkpoint DIR saves model, optimizer, position in the data and random state to DIR, in the background
+  --save-every N   saves every N steps  [default: 100]
+  --keep K         keeps the last K checkpoints; 0 keeps all  [default: 3]
+  --resume         resumes from the latest checkpoint in DIR, if any, on any number of ranks and in any layout
+  --losses FILE    writes the losses that were read, one per line
+  --compare FILE   fails if the losses differ from those in FILE
+  --tolerance X    largest difference that --compare accepts (relative above 1)  [default: 0.0001]
+  --report         lists the communication of the last training steps, by source line
+  --json           prints one line of JSON per loss, and one with the result
+  --help           prints this";
+
+/// The common options of a training program.
+pub struct Setup {
+    /// All ranks as a mesh [dp, tp].
+    pub mesh: Placement,
+    /// Whether --parallel splits weights over mesh axis "tp".
+    pub splits_weights: bool,
+    /// Precision of products.
+    pub precision: Autocast,
+    /// Type of the weights.
+    pub dtype: DType,
+    /// Seed of weights, dropout and order.
+    pub seed: u64,
+    device: Device,
+    log: usize,
+    warmup: usize,
+    report: bool,
+    json: bool,
+    speaks: bool,
+    world: usize,
+    losses: Losses,
+    saving: Saving,
+}
+
+impl Setup {
+    /// Reads the common options, makes the mesh and seeds the random numbers. Call it after the program's own options are
+    /// read.
+    ///
+    /// # Errors
+    /// If an option is unknown or has a wrong value, or if `--device cuda` finds no usable GPU.
+    pub fn new(world: &World, mut o: Options) -> Result<Setup> {
+        let parallel = Parallel::or_default(o.get("--parallel")?, world.size());
+        let device = o.device(Device::Cpu)?;
+        let setup = Setup {
+            mesh: parallel.mesh(world.size(), device)?,
+            splits_weights: parallel.splits_weights(),
+            precision: o.autocast()?,
+            dtype: o.dtype()?,
+            seed: o.or("--seed", 0)?,
+            device,
+            log: o.count("--log", 1)?,
+            warmup: o.or("--warmup", 3)?,
+            report: o.flag("--report"),
+            json: o.flag("--json"),
+            speaks: world.rank() == 0,
+            world: world.size(),
+            losses: Losses::from_options(&mut o)?,
+            saving: Saving::from_options(&mut o)?,
+        };
+        o.done()?;
+        manual_seed(setup.seed);
+        Ok(setup)
+    }
+
+    /// Prints the parameters of a model and their layouts on rank 0: those outside of lists, and of each list the first
+    /// element's.
+    pub fn describe(&self, model: &dyn Module) {
+        if !self.speaks || self.json {
+            return;
+        }
+        println!("{} parameters on {}, autocast {}", model.parameter_count(), self.mesh, self.precision);
+        let later_in_list = |name: &str| name.split('.').any(|part| part.parse::<usize>().is_ok_and(|i| i > 0));
+        for (name, p) in model.named_parameters().iter().filter(|(name, _)| !later_in_list(name)) {
+            println!("  {name:<18} {}", p.short());
+        }
+    }
+
+    /// Starts a training of `total` steps. With `--resume` it loads the latest checkpoint into `state`.
+    ///
+    /// # Errors
+    /// If there is a checkpoint and it cannot be loaded.
+    pub fn start(mut self, total: usize, state: &mut [(&str, &mut dyn Stateful)]) -> Result<Training> {
+        let (mut history, mut scaler) = (History(vec![]), LossScaler::new(self.precision));
+        let mut all: Vec<(&str, &mut dyn Stateful)> = vec![("losses", &mut history)];
+        all.extend(scaler.0.as_mut().map(|s| ("scaler", s as &mut dyn Stateful)));
+        all.extend(state.iter_mut().map(|(name, s)| (*name, &mut **s as &mut dyn Stateful)));
+        let first = self.saving.load(&mut all)?;
+        let mut meter = Meter::new((first + self.warmup).min(total.saturating_sub(1)));
+        meter.mark(first);
+        // The first step makes all plans. Receipts are kept for about 20 of the others.
+        let reported = total.saturating_sub(first + 1).clamp(1, 20);
+        oflow::take_receipts();
+        let bar = Progress::new(total, self.speaks && !self.json);
+        Ok(Training { setup: self, first, total, reported, history, meter, bar, began: Instant::now(), scaler })
+    }
+}
+
+/// A training in progress.
+pub struct Training {
+    /// Loss scaling, which only f16 needs.
+    pub scaler: LossScaler,
+    setup: Setup,
+    first: usize,
+    total: usize,
+    /// How many of the last steps `--report` covers.
+    reported: usize,
+    history: History,
+    meter: Meter,
+    bar: Progress,
+    began: Instant,
+}
+
+impl Training {
+    /// The steps to run: from 0, or from the step of the checkpoint that was loaded.
+    pub fn steps(&self) -> Range<usize> {
+        self.first..self.total
+    }
+
+    /// Call it at the end of each step. Logs `loss`, a scalar, and saves `state` if a save is due.
+    ///
+    /// # Errors
+    /// If reading the loss or saving fails.
+    pub fn after(&mut self, step: usize, loss: &Tensor, state: &[(&str, &dyn Stateful)]) -> Result<()> {
+        let (done, s) = (step + 1, &self.setup);
+        let logs = done % s.log == 0 || done == self.total;
+        if logs || done == self.first + s.warmup {
+            let loss = loss.item()?;
+            // The device has computed the loss before it has finished the step.
+            oflow::synchronize(s.device)?;
+            let seconds = self.meter.mark(done);
+            // The read after the warm-up serves the measurement. It depends on where the run began; logged losses must not.
+            if logs {
+                self.history.0.push(loss);
+                self.bar.at(done, || format!("loss {loss:.4}"));
+            }
+            if logs && s.json && s.speaks {
+                let ms = if seconds.is_nan() { "null".into() } else { format!("{:.3}", seconds * 1e3) };
+                println!("{{\"step\": {step}, \"loss\": {loss}, \"ms\": {ms}}}");
+            }
+        }
+        let mut all: Vec<(&str, &dyn Stateful)> = vec![("losses", &self.history)];
+        all.extend(self.scaler.0.as_ref().map(|s| ("scaler", s as &dyn Stateful)));
+        all.extend_from_slice(state);
+        self.setup.saving.after(done, &all)?;
+        if done + self.reported == self.total {
+            oflow::take_receipts();
+        }
+        Ok(())
+    }
+
+    /// Call it after the last step. Waits for the last save and prints what `--report` asks for.
+    ///
+    /// # Errors
+    /// If the last save failed.
+    pub fn finish(self) -> Result<Outcome> {
+        let Training { setup: s, total, reported, history, meter, began, scaler, .. } = self;
+        let seconds = began.elapsed().as_secs_f64();
+        s.saving.finish()?;
+        let report = oflow::report();
+        if s.report && s.speaks && s.json {
+            println!("{{\"reported_steps\": {reported}, \"report\": {}}}", report.to_json());
+        } else if s.report && s.speaks {
+            println!("the last {reported} steps on {}: {report}", s.mesh);
+        }
+        let (losses, step_seconds, rate) = (history.0, meter.median(), meter.steps_per_s());
+        let last = losses.iter().rev().take(10).sum::<f64>() / losses.len().min(10) as f64;
+        let first = losses.first().copied().unwrap_or(f64::NAN);
+        let (ms, skipped, peak) = (step_seconds * 1e3, scaler.skipped(), meter::peak_mib(s.device)?);
+        let json = format!(
+            "\"steps\": {total}, \"first\": {first}, \"loss\": {last}, \"seconds\": {seconds}, \"world\": {}, \"ms\": {ms}, \
+             \"steps_per_s\": {rate}, \"peak_mib\": {peak:.1}, \"device\": \"{}\", \"autocast\": \"{}\", \"skipped\": {skipped}",
+            s.world, s.device, s.precision
+        );
+        let text = format!(
+            "{total} steps in {seconds:.1} s ({ms:.1} ms a step, {rate:.2} steps/s, {peak:.0} MiB): \
+             loss {first:.4} -> {last:.4} (mean of the last ten)"
+        );
+        let line = if s.json { json } else { text };
+        Ok(Outcome {
+            steps: total,
+            first,
+            last,
+            step_seconds,
+            losses,
+            line,
+            json: s.json,
+            speaks: s.speaks,
+            checks: s.losses,
+        })
+    }
+}
+
+/// The result of a training.
+pub struct Outcome {
+    /// Number of steps, including those of the runs that this run resumed.
+    pub steps: usize,
+    /// The first loss.
+    pub first: f64,
+    /// Mean of the last ten losses.
+    pub last: f64,
+    /// Median time of a step, in seconds.
+    pub step_seconds: f64,
+    losses: Vec<f64>,
+    line: String,
+    json: bool,
+    speaks: bool,
+    checks: Losses,
+}
+
+impl Outcome {
+    /// Prints the result on rank 0 with further numbers of the program, then does what `--losses` and `--compare` ask for.
+    ///
+    /// # Errors
+    /// If a file cannot be written or read, or if the losses differ from those of `--compare`.
+    pub fn print(&self, more: &[(&str, f64)]) -> Result<()> {
+        if !self.speaks {
+            return Ok(());
+        }
+        if self.json {
+            let more: String = more.iter().map(|(name, x)| format!(", \"{name}\": {x}")).collect();
+            println!("{{{}{more}}}", self.line);
+        } else {
+            let more: String = more.iter().map(|(name, x)| format!(", {name} {x:.4}")).collect();
+            println!("{}{more}", self.line);
+        }
+        self.checks.done(&self.losses)
+    }
+
+    /// Prints a text on rank 0, unless `--json` is given.
+    pub fn say(&self, text: &str) {
+        if self.speaks && !self.json {
+            println!("{text}");
+        }
+    }
+
+    /// Fails if `learned` is false after `enough` steps or more. Shorter runs pass.
+    ///
+    /// # Errors
+    /// With `what` in the message.
+    pub fn expect(&self, enough: usize, learned: bool, what: &str) -> Result<()> {
+        if self.steps < enough || learned {
+            return Ok(());
+        }
+        Err(Error::argument(format!("after {} steps {what}", self.steps))
+            .help("run with the default --lr, --seed and sizes to see the expected result"))
+    }
+}

@@ -1,0 +1,85 @@
+//! Dry runs: a program run as one rank of any world, without data and without the other ranks.
+
+use super::init::World;
+use super::rank::{RankCtx, current};
+use crate::boxing::{Model, Planner};
+use crate::error::{CallSite, Error, Result};
+
+/// More ranks than any job has. The ranks of a world are listed in memory.
+const MOST_RANKS: usize = 1 << 20;
+
+/// Runs a closure as one rank of a world, without data: shapes, layouts, boxings and memory come out as in a real run, on
+/// one thread, without the other ranks, and without memory behind the tensors.
+///
+/// Tensors made in it are *meta tensors*. They go through the same inference, choice of signatures, boxing plans, autograd
+/// and optimizers as tensors with data, on the same device kinds: `Device::Cuda` needs no GPU here. Instructions are
+/// counted instead of executed. What a real run tells is told by the same calls: [`report`](crate::report) and
+/// [`take_receipts`](crate::take_receipts) the communication, with predicted times and without measured ones,
+/// [`memory_stats`](crate::memory_stats) the memory of this rank, its peak included.
+///
+/// - The dry run has a stream of ops, generators, a dispatch cache and receipts of its own: those of the program that calls
+///   it stay as they are. Modes of the thread, such as `no_grad` and policies, hold in it too.
+/// - A meta tensor outside its dry run, and a tensor with data inside, are errors. So make the model in the closure.
+/// - Reading (`item`, `to_vec`) is an error, because there is nothing to read; [`is_dry_run`](crate::is_dry_run) tells.
+///   Gradients count as finite for [`GradScaler`](crate::optim::GradScaler). Checkpoints are neither saved nor loaded.
+/// - `local.to_global(...)` takes the shards of all ranks to be as large as this rank's. What depends on more that only the
+///   other ranks know (`from_boxes`) is an error.
+///
+/// `world` is the number of ranks, `rank` the one that is run: every rank of a large world is one call, in any order, on any
+/// thread. The cost model is that of the job that calls it, outside one the default.
+///
+/// ```
+/// use oflow::prelude::*;
+/// // The communication and the memory of one rank of 4,096.
+/// let (loss, report, memory) = oflow::dry_run(4096, 0, |world| {
+///     let mesh = Placement::all(Device::Cuda)?.mesh(&[("dp", 512), ("tp", 8)])?;
+///     let x = randn([1 << 16, 8192], (&mesh, sbp![S(0), B]))?;
+///     let w = randn([8192, 8192], (&mesh, sbp![B, S(1)]))?.requires_grad_(true)?;
+///     let loss = x.matmul(&w)?.sum(())?;
+///     loss.backward()?;
+///     assert_eq!(world.size(), 4096);
+///     Ok((format!("{loss:?}"), oflow::report(), oflow::memory_stats(Device::Cuda)?))
+/// })?;
+/// assert_eq!(loss, "meta f32[] [P, P] on cuda[dp=512, tp=8] (in graph)");
+/// println!("{report}\n{memory}");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When `rank` is none of the world's, and what the closure returns.
+#[track_caller]
+pub fn dry_run<R>(world: usize, rank: usize, f: impl FnOnce(&World) -> Result<R>) -> Result<R> {
+    let model = *current().planner().model();
+    run(world, rank, model, CallSite::here(), f)
+}
+
+/// [`dry_run`] under a cost model, which has measured constants and says how many ranks a host has.
+///
+/// ```
+/// use oflow::boxing::Model;
+/// use oflow::prelude::*;
+/// let hosts_of_8 = Model { hosts: 8.into(), ..Model::default() };
+/// let predicted = oflow::dry_run_with(64, 0, hosts_of_8, |_| {
+///     ones([1 << 20], (&Placement::all(Device::Cpu)?, sbp![P]))?.to_global(sbp![B])?;
+///     Ok(oflow::report().predicted())
+/// })?;
+/// assert!(predicted.as_micros() > 0);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`dry_run`].
+#[track_caller]
+pub fn dry_run_with<R>(world: usize, rank: usize, model: Model, f: impl FnOnce(&World) -> Result<R>) -> Result<R> {
+    run(world, rank, model, CallSite::here(), f)
+}
+
+fn run<R>(world: usize, rank: usize, model: Model, site: CallSite, f: impl FnOnce(&World) -> Result<R>) -> Result<R> {
+    let fits = |n: usize| u32::try_from(n).ok().filter(|_| world <= MOST_RANKS && rank < world);
+    let (Some(r), Some(w)) = (fits(rank), fits(world)) else {
+        return Err(Error::argument(format!("a dry run cannot be rank {rank} of a world of {world}"))
+            .at(site)
+            .help(format!("ranks count from 0; a world has at most {MOST_RANKS}")));
+    };
+    f(&World::of(RankCtx::dry(r, w, Planner::new(model))))
+}

@@ -1,0 +1,62 @@
+//! Layout ops carried out: boxing, the three ways in and out of global tensors that are never confused, devices.
+//!
+//! Their declarations (`ops/families/layout.rs`) say what they are and how their gradients go; here is what moves. Every
+//! call comes through dispatch and ends in [`run`], which records it like any other.
+
+mod back;
+mod boxes;
+mod many;
+mod shards;
+mod stated;
+mod to_global;
+mod value;
+
+pub(super) use many::{BoxTo, to_layouts};
+pub(crate) use to_global::{layout_key, to_layout};
+pub use value::from_bytes;
+
+use super::call::Call;
+use super::dispatch::Outputs;
+use super::policy::Cause;
+use super::record::record;
+use crate::error::{Error, Result};
+use crate::ops::LayoutOp;
+use crate::placement::Placement;
+use crate::tensor::{LocalTensor, Tensor};
+use smallvec::{SmallVec, smallvec};
+
+/// Carries a layout op out, on behalf of `cause`, and records it if the call says so.
+pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outputs> {
+    if call.given.is_some() || call.target.is_some() {
+        return Err(Error::argument("a change of layout returns a new tensor where its attributes say")
+            .help("copy its result with `copy_`"));
+    }
+    call.inputs.iter().flatten().try_for_each(|t| t.check_origin())?;
+    let one = |t: Tensor| -> Outputs { smallvec![t] };
+    let outs = match what {
+        LayoutOp::Box => one(to_global::to_global(call, cause)?),
+        LayoutOp::BoxGrad => one(back::to_global_grad(call, cause)?),
+        LayoutOp::BoxMany => many::box_many(call, cause)?,
+        LayoutOp::BoxManyGrad => back::box_many_grad(call, cause)?,
+        LayoutOp::ShardsToGlobal => one(shards::shards_to_global(call)?),
+        LayoutOp::ToLocal => one(shards::to_local(call)?),
+        LayoutOp::ToLocalGrad => one(shards::to_local_grad(call)?),
+        LayoutOp::Distribute => one(value::distribute(call)?),
+        LayoutOp::FromBoxes => one(boxes::from_boxes(call)?),
+        LayoutOp::ToDevice => one(value::to_device(call)?),
+    };
+    if call.recording {
+        let inputs: SmallVec<[Option<Tensor>; 4]> = call.inputs.iter().map(|t| t.cloned()).collect();
+        record(call, &inputs, &outs)?;
+    }
+    Ok(outs)
+}
+
+/// What becomes part of a global tensor lies where that does.
+fn check_device(what: &str, local: &LocalTensor, placement: &Placement) -> Result<()> {
+    let (here, there) = (local.ty.device, placement.device());
+    if here == there {
+        return Ok(());
+    }
+    Err(Error::placement(format!("the {what} is on {here}, the placement on {there}")).help("move it with `to_device`"))
+}

@@ -1,0 +1,99 @@
+//! Tensors from values: the logical value that every rank has, bytes in memory, another device's tensor.
+
+use super::super::call::Call;
+use super::super::dispatch::contiguous;
+use super::super::plan::check_world;
+use super::super::read::local_bytes;
+use super::check_device;
+use crate::context::{RankCtx, current, current_rank};
+use crate::error::{Error, Result};
+use crate::intern::FixedHasher;
+use crate::ops::AttrValue;
+use crate::placement::{Device, Placement};
+use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
+use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
+use oflow_kernels::DType;
+use std::hash::{Hash, Hasher};
+
+/// The op `distribute`: every rank of the world has the logical value; each keeps its shard. No communication. With
+/// `OFLOW_CHECK=1` a hash of the value stands in the dispatch stream, so that ranks with other values are told apart.
+pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
+    let ctx = current_rank()?;
+    let (t, placement, sbp) = (call.only_input()?, call.placement("placement")?, call.sbp("sbp")?);
+    let Body::Local(local) = t.body() else {
+        return Err(Error::argument(format!("{t:?} is global already"))
+            .help("`to_global` changes the layout of a global tensor"));
+    };
+    check_layout(local.dims(), local.dtype(), placement, sbp)?;
+    check_world(&ctx, placement)?;
+    check_device("value", local, placement)?;
+    let mut key = FixedHasher::default();
+    local.ty.ty.hash(&mut key);
+    sbp.hash(&mut key);
+    hash_placement(placement, &mut key);
+    if ctx.checks_data() && !ctx.is_dry() {
+        key.write(&local_bytes(&ctx, local)?);
+    }
+    ctx.next_op("distribute", key.finish(), call.site);
+    shard_of(&ctx, local, placement, sbp)
+}
+
+/// A placement by content, for the dispatch stream.
+pub(super) fn hash_placement(p: &Placement, h: &mut FixedHasher) {
+    h.write_u32(p.device() as u32);
+    h.write_usize(p.axes());
+    p.dims().iter().chain(p.ranks()).for_each(|n| h.write_usize(*n));
+}
+
+fn shard_of(ctx: &RankCtx, local: &LocalTensor, placement: &Placement, sbp: &NdSbp) -> Result<Tensor> {
+    let ty = intern_global(local.ty.ty.clone(), placement, sbp);
+    let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
+    let b = shard_box(local.dims(), placement, sbp, pos);
+    let offset: isize = b.offset.iter().zip(&local.strides).map(|(o, s)| *o as isize * s).sum();
+    let window = local.restride((local.offset as isize + offset) as usize, &b.size, local.strides.clone());
+    // A copy: the caller may change its tensor afterwards.
+    let mut own = contiguous(ctx, &window)?;
+    let coord = placement.coord(pos);
+    let kept = sbp.iter().enumerate().all(|(a, s)| *s != Sbp::PARTIAL_SUM || coord[a] == 0);
+    if !kept {
+        // P(sum): one copy and zeros.
+        own = zeros_like(ctx, &own)?;
+    }
+    Ok(Tensor::from_shard(ty, Some(own)))
+}
+
+/// Zeros of the same type.
+pub(super) fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
+    let out = LocalTensor::alloc(ctx, &l.ty)?;
+    if !ctx.is_dry() {
+        ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+    }
+    Ok(out)
+}
+
+/// The op `to_device`.
+pub(super) fn to_device(call: &Call<'_>) -> Result<Tensor> {
+    let t = call.only_input()?;
+    let AttrValue::Device(device) = call.attr("device")? else {
+        return Err(Error::argument("attribute 'device' must be a device"));
+    };
+    let Body::Local(l) = t.body() else {
+        return Err(Error::placement(format!("{t:?} is not a local tensor")).help("use `to_global((&placement, sbp))`"));
+    };
+    if l.ty.device == *device {
+        return Ok(t.detach());
+    }
+    let ctx = current();
+    ctx.device(*device)?;
+    if ctx.is_dry() {
+        return Ok(Tensor::from_local(LocalTensor::alloc_like(&ctx, t.shape(), t.dtype(), *device)?));
+    }
+    from_bytes(&ctx, &local_bytes(&ctx, l)?, t.shape(), t.dtype(), *device)
+}
+
+/// A local tensor from values in memory.
+pub fn from_bytes(ctx: &RankCtx, bytes: &[u8], shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+    let out = LocalTensor::alloc_like(ctx, shape, dtype, device)?;
+    ctx.device(device)?.vm.write(&out.storage, 0, bytes)?;
+    Ok(Tensor::from_local(out))
+}
