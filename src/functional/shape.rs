@@ -147,7 +147,10 @@ impl Tensor {
         if size == 0 {
             return Err(Error::argument("a part must have at least one element").at(site));
         }
-        (0..n.max(1)).step_by(size).map(|s| self.narrow(d as i64, s as i64, size.min(n - s) as i64)).collect()
+        (0..n.max(1))
+            .step_by(size)
+            .map(|s| Ok(self.narrow(d as i64, s as i64, size.min(n - s) as i64)?.one_of_many()))
+            .collect()
     }
     /// Splits a dim into at most `parts` parts of equal size (the last may be smaller), as PyTorch's `chunk`.
     #[track_caller]

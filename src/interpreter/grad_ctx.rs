@@ -207,7 +207,7 @@ impl GradCtx for EagerGrad<'_> {
         if s.tensor.version() != s.version {
             return Err(self.changed("the output"));
         }
-        let t = s.tensor.detach();
+        let t = s.tensor.value();
         drop(outs);
         // Second derivatives go through the output to this very node.
         t.set_edge(Edge::Node(self.node.clone(), i));

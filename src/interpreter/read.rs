@@ -39,7 +39,7 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
             .at(site));
     }
     let one = Placement::new(g.placement.device(), &[rank], &[1])?;
-    let b = to_layout(Cause::Asked("to_vec_on"), t, &one, &NdSbp::broadcast(1), site)?;
+    let b = to_layout(Cause::Asked("to_vec_on"), &t.detach(), &one, &NdSbp::broadcast(1), site)?;
     b.data()?.map(|l| local_bytes(&ctx, &l)).transpose()
 }
 
@@ -56,7 +56,7 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
             let ctx = current_rank()?;
             let whole = NdSbp::broadcast(g.placement.axes());
             let b = if g.sbp == whole {
-                t.detach()
+                t.clone()
             } else {
                 to_layout(Cause::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
             };

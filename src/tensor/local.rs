@@ -18,6 +18,8 @@ pub struct LocalTensor {
     pub offset: usize,
     /// Strides in elements.
     pub strides: Strides,
+    /// It shows the memory of a global tensor's shard, which is written by that tensor's own calls only.
+    shard: bool,
 }
 
 impl Clone for LocalTensor {
@@ -28,6 +30,7 @@ impl Clone for LocalTensor {
             storage: self.storage.clone(),
             offset: self.offset,
             strides: Strides::from_slice(&self.strides),
+            shard: self.shard,
         }
     }
 }
@@ -37,7 +40,7 @@ impl LocalTensor {
     pub fn alloc(ctx: &RankCtx, ty: &LocalRef) -> Result<LocalTensor> {
         let bytes = ty.ty.len() * ty.ty.dtype.size();
         let storage = ctx.device(ty.device)?.alloc.alloc(bytes)?;
-        Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0 })
+        Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0, shard: false })
     }
     /// The same, from parts.
     pub fn alloc_like(ctx: &RankCtx, shape: &[usize], dtype: DType, device: Device) -> Result<LocalTensor> {
@@ -64,7 +67,7 @@ impl LocalTensor {
     }
     /// Another window onto the same storage, of a known type.
     pub fn window(&self, ty: &LocalRef, offset: usize, strides: Strides) -> LocalTensor {
-        LocalTensor { ty: ty.clone(), storage: self.storage.clone(), offset, strides }
+        LocalTensor { ty: ty.clone(), storage: self.storage.clone(), offset, strides, shard: self.shard }
     }
     /// Another window onto the same storage.
     pub fn restride(&self, offset: usize, shape: &[usize], strides: Strides) -> LocalTensor {
@@ -73,7 +76,31 @@ impl LocalTensor {
             storage: self.storage.clone(),
             offset,
             strides,
+            shard: self.shard,
         }
+    }
+    /// The same as the shard of a global tensor: to be read only.
+    pub(crate) fn as_shard(self) -> LocalTensor {
+        LocalTensor { shard: true, ..self }
+    }
+    /// Whether it shows a global tensor's memory, and so is read only.
+    pub fn is_shard(&self) -> bool {
+        self.shard
+    }
+    /// Whether two of its indices address one element, as in the result of `expand`.
+    pub fn overlaps_itself(&self) -> bool {
+        let dims = self.dims();
+        !dims.contains(&0) && dims.iter().zip(&self.strides).any(|(n, s)| *n > 1 && *s == 0)
+    }
+    /// The elements of the storage from the first to the last that it shows; those between may be others'.
+    pub(crate) fn extent(&self) -> std::ops::Range<isize> {
+        if self.dims().contains(&0) {
+            return 0..0;
+        }
+        let ends = self.dims().iter().zip(&self.strides).map(|(n, s)| (*n as isize - 1) * s);
+        let (low, high) = ends.fold((0, 0), |(low, high), end| (low + end.min(0), high + end.max(0)));
+        let first = self.offset as isize;
+        first + low..first + high + 1
     }
     /// True if both see the same elements in the same order.
     pub fn same_window(&self, other: &LocalTensor) -> bool {

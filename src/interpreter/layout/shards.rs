@@ -154,10 +154,11 @@ fn made_equal(
     sbp: &NdSbp,
 ) -> Result<LocalTensor> {
     let b_axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a].is_broadcast() && placement.dims()[*a] > 1).collect();
-    if b_axes.is_empty() {
-        return Ok(shard.clone());
-    }
+    // A copy: the caller may change its tensor afterwards.
     let own = contiguous(ctx, shard)?;
+    if b_axes.is_empty() {
+        return Ok(own);
+    }
     ctx.quiesce()?;
     let position = placement.position(ctx.rank()).unwrap_or(0);
     let (members, me) = placement.group_along(position, b_axes.iter().copied());
@@ -185,7 +186,7 @@ pub(super) fn to_local(call: &Call<'_>) -> Result<Tensor> {
         check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)?;
     }
     if let Some(data) = t.data()? {
-        return Ok(Tensor::from_local(data));
+        return Ok(Tensor::from_local(data.as_shard()));
     }
     if *call.attr("outside")? == AttrValue::Absent {
         return Err(Error::placement(format!("this rank is outside the placement of {t:?}; it has no shard")));

@@ -19,6 +19,7 @@ mod reshape;
 mod scalar;
 mod shape;
 mod softmax;
+mod strided;
 mod unary;
 
 use super::{AttrValue, OpDef};
@@ -45,6 +46,7 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         attention::ops,
         reshape::ops,
         shape::ops,
+        strided::ops,
         layout::ops,
         custom::ops,
         optim::ops,
