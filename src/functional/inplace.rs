@@ -68,7 +68,7 @@ impl Tensor {
             &self.whole_target(),
             site,
         )?;
-        self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![0.0.into()], site)
+        self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![false.into()], site)
     }
     fn whole_target(&self) -> crate::interpreter::Target {
         match self.global() {

@@ -13,13 +13,13 @@ use super::policy::{self, Cause};
 use super::record::record;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
 use crate::error::{Error, Result};
-use crate::ops::LowerCall;
+use crate::ops::{GivenValues, LowerCall};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{Scalar, View};
+use oflow_kernels::{DType, Scalar, View};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -53,13 +53,15 @@ pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     result.map_err(|e| e.in_call(|| call.short()).at(call.site))
 }
 
-/// What every call is checked for, also one whose plan is known: its runtime attributes, and what it writes.
+/// What every call is checked for, also one whose plan is known: the values of its runtime attributes, which no plan has
+/// seen, and what it writes.
 fn allowed(call: &Call<'_>) -> Result<()> {
-    // A wrong number of them is refused by inference.
-    if let Some(check) = call.op.check_runtime
+    // A wrong number of runtime attributes is refused by inference.
+    if let Some(check) = &call.op.values
         && call.runtime.len() == call.op.sig.runtime.len()
     {
-        check(&call.runtime)?;
+        let dtypes: SmallVec<[Option<DType>; 4]> = call.inputs.iter().map(|t| t.map(|t| t.dtype())).collect();
+        check(&GivenValues { dtypes: &dtypes, attrs: &call.attrs, runtime: &call.runtime })?;
     }
     if alias::writes(call) { alias::check(call) } else { Ok(()) }
 }

@@ -3,7 +3,7 @@
 use super::alias;
 use super::call::Call;
 use crate::error::{CallSite, Result};
-use crate::ops::{Grad, GradArg, Op, derivative_is_zero, derived_args};
+use crate::ops::{Grad, GradArg, Op, derived_args};
 use crate::placement::Device;
 use crate::tensor::{Custom, Edge, Node, Saved, Tensor, share_memory};
 use smallvec::SmallVec;
@@ -41,11 +41,11 @@ fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<(u64, u64)>
 /// gives the tensors written their new edge; without a gradient that is none.
 pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]) -> Result<()> {
     let written: SmallVec<[&Tensor; 1]> = alias::written(call).collect();
-    if !has_gradient(call, inputs)? {
+    let needs = |i: usize| inputs[i].as_ref().is_some_and(|t| t.requires_grad());
+    if matches!(call.op.grad, Grad::None) || !(0..inputs.len()).any(needs) {
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));
         return Ok(());
     }
-    let needs = |i: usize| inputs[i].as_ref().is_some_and(|t| t.requires_grad());
     let (keep_in, keep_out) = saves(call.op, needs, inputs.len())?;
     let bit = |m: u64, i: usize| m >> i.min(63) & 1 == 1;
     // A view is kept without its base, whose edge may lead to this node.
@@ -84,19 +84,6 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
         .map(|(i, t)| bit(keep_out, i).then(|| Saved { tensor: t.value(), version: t.version() }))
         .collect();
     Ok(())
-}
-
-/// Whether any input that wants a gradient can get one.
-fn has_gradient(call: &Call<'_>, inputs: &[Option<Tensor>]) -> Result<bool> {
-    let mut needs = (0..inputs.len()).filter(|i| inputs[*i].as_ref().is_some_and(|t| t.requires_grad()));
-    match call.op.grad {
-        Grad::None => Ok(false),
-        Grad::FromExpr => {
-            let zero = needs.map(|i| derivative_is_zero(call.op, i)).collect::<Result<SmallVec<[bool; 4]>>>()?;
-            Ok(zero.contains(&false))
-        }
-        _ => Ok(needs.next().is_some()),
-    }
 }
 
 /// Records a user's function, whose backward is the user's code.

@@ -10,7 +10,7 @@ use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::sbp::{FactorRule, NdSbp, Sbp, Signature, elementwise_signatures};
-use oflow_kernels::expr::Expr;
+use oflow_kernels::expr::{Expr, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, ShardBox, Strides};
 use smallvec::SmallVec;
 use std::fmt;
@@ -47,10 +47,28 @@ pub type NdValidFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool
 pub type LocalizeFn = Arc<dyn Fn(&LocalizeCtx<'_>) -> Result<Attrs> + Send + Sync>;
 /// Refuses bad attributes.
 pub type CheckFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<()> + Send + Sync>;
-/// Refuses bad runtime attributes.
-pub type CheckRuntimeFn = fn(&RuntimeAttrs) -> Result<()>;
+/// Refuses numbers that a call was given as runtime attributes.
+pub type ValuesFn = Arc<dyn Fn(&GivenValues<'_>) -> Result<()> + Send + Sync>;
 /// Floating point operations of one call on these (physical) inputs.
 pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
+
+/// The numbers of one call, which no plan knows, with what is known of the call besides.
+pub struct GivenValues<'a> {
+    /// dtypes of the inputs.
+    pub dtypes: &'a [Option<DType>],
+    /// Plan attributes in declared order.
+    pub attrs: &'a Attrs,
+    /// Runtime attributes in declared order.
+    pub runtime: &'a RuntimeAttrs,
+}
+
+impl GivenValues<'_> {
+    /// dtype of input `i`, which must be there.
+    pub fn dtype(&self, i: usize) -> Result<DType> {
+        let found = self.dtypes.get(i).copied().flatten();
+        found.ok_or_else(|| Error::argument(format!("input {i} is missing")))
+    }
+}
 
 /// A local view: from dims and strides of input 0, attributes and the output's shape to (offset, strides) of the output in
 /// elements; none where it needs a copy.
@@ -159,8 +177,8 @@ pub struct OpDef {
     pub lowerings: Vec<Lowering>,
     /// Attribute check.
     pub check: Option<CheckFn>,
-    /// Check of the runtime attributes, at every call: they are in no plan.
-    pub check_runtime: Option<CheckRuntimeFn>,
+    /// Check of the runtime attributes' values, at every call and alike on all ranks.
+    pub values: Option<ValuesFn>,
     /// Physical attributes; none: unchanged.
     pub localize: Option<LocalizeFn>,
     /// Cost.
@@ -199,7 +217,7 @@ impl OpDef {
             nd_valid: None,
             lowerings: vec![],
             check: None,
-            check_runtime: None,
+            values: None,
             localize: None,
             flops: None,
             view: None,
@@ -340,10 +358,10 @@ impl OpDef {
         self.check = Some(Arc::new(f));
         self
     }
-    /// Check of the runtime attributes, in declared order. Every rank makes it before anything is issued.
+    /// Check of the runtime attributes' values: it runs at every call, before anything is computed or moved.
     #[must_use]
-    pub fn check_runtime(mut self, f: CheckRuntimeFn) -> OpDef {
-        self.check_runtime = Some(f);
+    pub fn values(mut self, f: impl Fn(&GivenValues<'_>) -> Result<()> + Send + Sync + 'static) -> OpDef {
+        self.values = Some(Arc::new(f));
         self
     }
     /// Cost.
@@ -453,6 +471,19 @@ impl OpDef {
             }
         }
         Ok(())
+    }
+
+    /// The dtype that an elementwise op computes in, whatever the dtype of the output that it writes: that of PyTorch's
+    /// promotion over inputs and numbers where the op promotes, else the one to which inputs and output promote.
+    pub fn compute_dtype(&self, ctx: &InferCtx<'_>, out: DType) -> Result<DType> {
+        match &self.dtype {
+            DTypeRule::Promote | DTypeRule::Fixed(_) => promote(ctx),
+            DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.is_float() { d } else { DType::F32 }),
+            DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
+                let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| t.dtype).collect();
+                Ok(common_dtype(&inputs, out))
+            }
+        }
     }
 
     fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {
@@ -675,7 +706,8 @@ fn elementwise_cpu(expr: Arc<Expr>) -> KernelDef {
     });
     reusing(kernel, &expr).with_state(move |ctx, outs| {
         let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
-        let state: KernelState = Arc::new(Program::compile(&expr, &dtypes, outs[0].dtype)?);
+        let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
+        let state: KernelState = Arc::new(Program::compile_in(&expr, &dtypes, outs[0].dtype, compute)?);
         Ok(state)
     })
 }
@@ -689,7 +721,8 @@ fn elementwise_cuda(expr: Arc<Expr>) -> KernelDef {
     });
     reusing(kernel, &expr).with_state(move |ctx, outs| {
         let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
-        let state: KernelState = Arc::new(Program::compile(&expr, &dtypes, outs[0].dtype)?);
+        let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
+        let state: KernelState = Arc::new(Program::compile_in(&expr, &dtypes, outs[0].dtype, compute)?);
         Ok(state)
     })
 }

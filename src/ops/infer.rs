@@ -137,6 +137,8 @@ impl<'a> InferCtx<'a> {
         if dims.windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::argument(format!("dim {given:?} names a dim twice")));
         }
+        // A tensor without dims accepts dim 0 and has nothing to reduce.
+        dims.truncate(rank);
         Ok(dims)
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use oflow::boxing::resolve_attrs;
 use oflow::functional::{Arg, call};
 use oflow::interpreter::Target;
-use oflow::ops::{AttrValue, InferCtx, Op};
+use oflow::ops::{AttrValue, GivenValues, InferCtx, Op};
 use oflow::prelude::*;
 use oflow::{Error, ErrorKind};
 
@@ -64,7 +64,9 @@ impl Bad {
         let types: Vec<_> = self.inputs.iter().map(|t| t.as_ref().map(|(t, _)| t.ty().clone())).collect();
         let kinds: Vec<_> = runtime.iter().map(|s| s.kind()).collect();
         let infer = InferCtx { op: self.op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
-        let checked = self.op.check_runtime.map_or(Ok(()), |check| check(&runtime));
+        let dtypes: Vec<_> = types.iter().map(|t| t.as_ref().map(|t| t.dtype)).collect();
+        let values = GivenValues { dtypes: &dtypes, attrs: &attrs, runtime: &runtime };
+        let checked = self.op.values.as_ref().map_or(Ok(()), |check| check(&values));
         let refused = |e: Error| (e.kind(), e.message().to_string());
         match checked.and_then(|()| self.op.infer(&infer)) {
             Err(e) => Some(Some(refused(e))),

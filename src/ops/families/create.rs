@@ -1,7 +1,7 @@
 //! Source ops: tensors from nothing. Each rank makes only its shard.
 
 use crate::error::Result;
-use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
+use crate::ops::{AttrValue, DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
 use oflow_kernels::{Scalar, cpu, cuda};
 
 /// Of the elements that lie here.
@@ -22,6 +22,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .shape_rule(ShapeRule::Attr)
                 .dtype(DTypeRule::Attr)
                 .grad(Grad::None)
+                .values(|v| match v.attrs.get(1) {
+                    Some(AttrValue::DType(d)) => super::scalar::fits(v.runtime[0], *d),
+                    _ => Ok(()),
+                })
                 .cpu(|cx| Ok(cpu::copy::fill(cx.output(0), cx.scalar("value")?)?))
                 .cuda(|cx| Ok(cuda::fill::fill(cx.queue()?, cx.output(0), cx.scalar("value")?)?))
                 .samples(&["; shape=[3, 4], value=2.5", "; shape=[5], dtype=i64, value=3"])

@@ -12,6 +12,7 @@ mod loss;
 mod matmul;
 mod norm;
 mod optim;
+mod prod;
 mod random;
 mod reduce;
 mod reshape;

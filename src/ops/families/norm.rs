@@ -1,14 +1,14 @@
 //! Layer norm and rms norm over the trailing dims. On a split trailing dim they are lowerings: the row statistics are
 //! summed over the shards.
 
-use super::softmax::need;
+use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, KernelCx, KernelDef, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::cpu::norm::{self, Norm, NormGrads};
 use oflow_kernels::cuda;
-use oflow_kernels::{DType, Dims, Scalar};
+use oflow_kernels::{Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 /// Number of leading dims; the others are normalised.
@@ -84,16 +84,6 @@ fn unsqueeze(e: &mut dyn Emit, v: Value, axes: usize) -> Result<Value> {
     let mut shape: Vec<usize> = e.shape(v).to_vec();
     shape.extend(std::iter::repeat_n(1, axes));
     e.call("reshape", &[v], &[("shape", shape.as_slice().into())])
-}
-
-/// To the dtype that statistics are computed in.
-fn widened(e: &mut dyn Emit, v: Value) -> Result<Value> {
-    let d = e.dtype(v);
-    if d.is_half() { e.call("cast", &[v], &[("dtype", statistics(d).into())]) } else { Ok(v) }
-}
-
-fn cast_to(e: &mut dyn Emit, v: Value, d: DType) -> Result<Value> {
-    if e.dtype(v) == d { Ok(v) } else { e.call("cast", &[v], &[("dtype", d.into())]) }
 }
 
 /// S of a trailing dim `d`: the statistics are whole, what lies along the normalised dims is split.

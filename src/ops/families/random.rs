@@ -2,7 +2,7 @@
 //! or SBP; a rank makes only its shard (I10).
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, RuntimeAttrs, ShapeRule};
+use crate::ops::{DTypeRule, GivenValues, Grad, KernelCx, OpDef, ShapeRule};
 use crate::sbp::Sbp;
 use crate::sbp::Signature;
 use oflow_kernels::cpu::random;
@@ -19,14 +19,14 @@ fn integers(cx: &KernelCx<'_>) -> Result<(i64, i64)> {
 }
 
 /// Refuses bounds, the first two runtime attributes, between which there is no integer.
-fn some_integer(runtime: &RuntimeAttrs) -> Result<()> {
-    let (lo, hi) = (runtime[0].to_i64(), runtime[1].to_i64());
+fn some_integer(given: &GivenValues<'_>) -> Result<()> {
+    let (lo, hi) = (given.runtime[0].to_i64(), given.runtime[1].to_i64());
     if lo < hi { Ok(()) } else { Err(Error::argument(format!("there is no integer in [{lo}, {hi})"))) }
 }
 
 /// Refuses a probability, the first runtime attribute, outside [0, 1].
-fn is_probability(runtime: &RuntimeAttrs) -> Result<()> {
-    match runtime[0].to_f64() {
+fn is_probability(given: &GivenValues<'_>) -> Result<()> {
+    match given.runtime[0].to_f64() {
         p if (0.0..=1.0).contains(&p) => Ok(()),
         p => Err(Error::argument(format!("{p} is not a probability")).help("probabilities go from 0 to 1")),
     }
@@ -72,7 +72,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
         source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
-            o.check_runtime(is_probability)
+            o.values(is_probability)
                 .cpu(|cx| {
                     let (s, n) = drawn(cx)?;
                     let p = cx.scalar("p")?.to_f64();
@@ -86,7 +86,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
         }),
         source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
-            o.check_runtime(some_integer)
+            o.values(some_integer)
                 .cpu(|cx| {
                     let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
                     Ok(random::randint(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
@@ -99,7 +99,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new(&format!("dropout(x: float; p: runtime float = 0.5, {DRAWN}) -> y")).map(|o| {
             o.doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
-                .check_runtime(is_probability)
+                .values(is_probability)
                 .traits(|t| {
                     t.random = true;
                     t.strided = true;
