@@ -70,7 +70,7 @@ impl Placement {
 }
 
 /// A global tensor from its logical value, which every rank of the world gives alike; each keeps its shard. Nothing is
-/// communicated.
+/// communicated. Data that differs between ranks is a mistake that nothing shows; run with `OFLOW_CHECK=1` to have it found.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -213,8 +213,8 @@ impl Tensor {
         invoke1(op!("to_local"), &[Some(self)], grad_sbp.map(AttrValue::NdSbp).into_iter().collect(), smallvec![], site)
     }
 
-    /// A local tensor on another device; the tensor itself where it is on that device (as PyTorch's `to`). (Global tensors
-    /// move with `to_global((&placement, sbp))`.)
+    /// A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's
+    /// `to`). (Global tensors move with `to_global((&placement, sbp))`.)
     #[track_caller]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if !self.is_global() && self.device() == device {

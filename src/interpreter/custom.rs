@@ -4,7 +4,7 @@ use super::emit::EagerEmit;
 use super::record::record_custom;
 use crate::context::{grad_enabled, no_grad};
 use crate::error::{CallSite, Result};
-use crate::ops::find;
+use crate::op;
 use crate::tensor::{Custom, Tensor, share_memory};
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ pub fn apply_custom(
     };
     if recording {
         let custom = Custom { name: name.into(), backward: Arc::new(backward) };
-        record_custom(find("apply_custom")?, inputs, &outs, site, custom);
+        record_custom(op!("apply_custom")?, inputs, &outs, site, custom);
     }
     Ok(outs)
 }

@@ -1,7 +1,6 @@
 //! The eager emitter: gradient rules and lowerings run at once, on tensors.
 
 use super::call::Call;
-
 use super::dispatch::Outputs;
 use super::layout::to_layout;
 use super::policy::Cause;

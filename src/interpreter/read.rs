@@ -39,7 +39,7 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
             .at(site));
     }
     let one = Placement::new(g.placement.device(), &[rank], &[1])?;
-    let b = to_layout(Cause::Asked("to_vec_on"), t, &one, &NdSbp::broadcast(1), site)?;
+    let b = to_layout(Cause::Asked("to_vec_on"), &t.detach(), &one, &NdSbp::broadcast(1), site)?;
     b.data()?.map(|l| local_bytes(&ctx, &l)).transpose()
 }
 

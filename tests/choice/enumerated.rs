@@ -246,8 +246,8 @@ fn the_search_agrees_on_many_axes_and_dims() {
 
 #[test]
 fn what_is_not_proven_is_legal_and_says_what_is_known() {
-    // 23 rows on each of four axes, and no two dims alike.
-    let shape: Vec<String> = (0..20).map(|d| (3 + 2 * d).to_string()).collect();
+    // 17 rows and more on each of four axes, and no two dims alike.
+    let shape: Vec<String> = (2..=15).map(|n: usize| n.to_string()).collect();
     let shape = shape.join(",");
     for layouts in ["[P, S(0), B, S(1)]", "[P, P, P, P]", "[S(0), S(1), S(2), P]"] {
         let text = format!("add f32[{shape}] {layouts}, f32[{shape}] [S(4), S(5), S(6), S(7)] on 2,2,2,2");

@@ -268,6 +268,7 @@ impl Clock<'_> {
     ) -> Result<Vec<u64>> {
         let (src, dst) = (src.map(LocalTensor::view), dst.map(LocalTensor::view));
         let takes_part = src.is_some() || dst.is_some();
+        let memory = self.world.ctx().device(Device::Cpu)?.alloc.clone();
         let mut mine: Vec<Span> = Vec::new();
         for i in 0..times {
             let (meet, run) = (self.tag(), self.tag());
@@ -275,7 +276,7 @@ impl Clock<'_> {
             self.amid_a_program(src.as_ref(), i as usize % self.world.size() == self.world.rank())?;
             let start = now();
             if takes_part {
-                oflow::vm::box_exec::execute(plan, &*self.comm, &run, src.as_ref(), dst.as_ref())?;
+                oflow::vm::box_exec::execute(plan, (&*self.comm, &memory), &run, src.as_ref(), dst.as_ref())?;
                 mine.push([start, now()]);
             } else {
                 mine.push([0, 0]);
