@@ -22,7 +22,7 @@ fn second_derivatives_pass_through_writes() -> Result<()> {
     tail.mul_(2.0)?;
     middle.copy_(&w.narrow(0, 0, 2)?.mul(&w.narrow(0, 1, 2)?)?)?;
     let y = a.mul(&numbers(&[1.0, 10.0, 100.0, 1000.0]))?.sum(())?;
-    let first = grad(&[y], &[w.clone()], &again)?[0].clone().unwrap();
+    let first = grad(&[y], std::slice::from_ref(&w), &again)?[0].clone().unwrap();
     assert_eq!(first.to_vec::<f64>()?, [3.0 + 20.0, 10.0 + 300.0, 200.0, 6000.0 * 16.0]);
     let second = grad(&[first.sum(())?], &[w], &BackwardOptions::default())?[0].clone().unwrap();
     assert_eq!(second.to_vec::<f64>()?, [6.0 + 10.0, 10.0 + 100.0, 100.0, 12000.0 * 4.0]);
