@@ -225,6 +225,6 @@ impl Tensor {
 
     /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.
     pub fn shard(&self) -> Result<Option<LocalTensor>> {
-        Ok(self.data()?.map(|l| if self.is_global() { l.as_shard() } else { l }))
+        Ok(self.data()?.map(|l| if self.is_global() { l.into_shard() } else { l }))
     }
 }

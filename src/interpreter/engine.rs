@@ -87,8 +87,11 @@ struct Engine<'a, T: Tape> {
     bucket_bytes: usize,
 }
 
+/// An output of the program, and the gradient that backward starts from there.
+pub(super) type Start<T> = (Link<<T as Tape>::Node, <T as Tape>::Leaf>, <T as Tape>::Value);
+
 /// Runs backward from outputs with their gradients.
-pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<(Link<T::Node, T::Leaf>, T::Value)>) -> Result<()> {
+pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
     let mut e = Engine { tape, agenda: BTreeMap::new(), leaves: BTreeMap::new(), bucket: vec![], bucket_bytes: 0 };
     outputs.iter().for_each(|(link, _)| e.count(link));
     for (link, g) in outputs {

@@ -269,7 +269,7 @@ impl Tensor {
         self.inner().global_view.store(true, Ordering::Relaxed);
     }
     /// The result of a function whose last step is a view of a tensor of its own: nobody has that, so it is no view.
-    pub(crate) fn as_result(self) -> Tensor {
+    pub(crate) fn into_result(self) -> Tensor {
         self.inner().global_view.store(false, Ordering::Relaxed);
         self
     }

@@ -117,7 +117,7 @@ impl LocalTensor {
         self.window(&intern_local(shape, self.dtype(), self.ty.device), by, strides)
     }
     /// The same as the shard of a global tensor: to be read only.
-    pub(crate) fn as_shard(self) -> LocalTensor {
+    pub(crate) fn into_shard(self) -> LocalTensor {
         LocalTensor { shard: true, ..self }
     }
     /// Whether it shows a global tensor's memory, and so is read only.

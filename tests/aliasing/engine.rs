@@ -63,7 +63,7 @@ fn a_long_chain_of_a_recorded_backward_is_dropped_without_recursion() {
         y = y.sin().unwrap();
     }
     let again = BackwardOptions { create_graph: true, ..Default::default() };
-    let d = grad(&[y.sum(()).unwrap()], &[x.clone()], &again).unwrap();
+    let d = grad(&[y.sum(()).unwrap()], std::slice::from_ref(&x), &again).unwrap();
     small_stack(move || drop((d, y)));
     // The gradient of a leaf that holds a graph.
     let mut y = x.clone();

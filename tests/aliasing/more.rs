@@ -22,7 +22,7 @@ fn second_derivatives_pass_through_writes() -> Result<()> {
     tail.mul_(2.0)?;
     middle.copy_(&w.narrow(0, 0, 2)?.mul(&w.narrow(0, 1, 2)?)?)?;
     let y = a.mul(&numbers(&[1.0, 10.0, 100.0, 1000.0]))?.sum(())?;
-    let first = grad(&[y], &[w.clone()], &again)?[0].clone().unwrap();
+    let first = grad(&[y], std::slice::from_ref(&w), &again)?[0].clone().unwrap();
     assert_eq!(first.to_vec::<f64>()?, [3.0 + 20.0, 10.0 + 300.0, 200.0, 6000.0 * 16.0]);
     let second = grad(&[first.sum(())?], &[w], &BackwardOptions::default())?[0].clone().unwrap();
     assert_eq!(second.to_vec::<f64>()?, [6.0 + 10.0, 10.0 + 100.0, 100.0, 12000.0 * 4.0]);
@@ -136,7 +136,7 @@ fn shards_are_written_by_a_call_of_all_ranks() {
         assert_eq!(b.to_vec::<f32>()?, [0.0; 2]);
         // Refusals are alike on all ranks.
         let e = x.write_shard(&zeros([1, 2], Device::Cpu)?).unwrap_err().to_string();
-        assert!(e.contains("not the balanced split") && e.contains("more.rs"), "{e}");
+        assert!(e.contains("write_shard(") && e.contains("more.rs"), "{e}");
         let e = x.write_shard(&zeros([if w.rank() == 0 { 3 } else { 2 }, 2], Device::Cpu)?).unwrap_err().to_string();
         assert!(e.contains("the shards are those of f32[5, 2]"), "{e}");
         let e = x.detach().write_shard(&mine).unwrap_err().to_string();

@@ -187,7 +187,7 @@ pub(super) fn to_local(call: &Call<'_>) -> Result<Tensor> {
         check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)?;
     }
     if let Some(data) = t.data()? {
-        return Ok(Tensor::from_local(data.as_shard()));
+        return Ok(Tensor::from_local(data.into_shard()));
     }
     if *call.attr("outside")? == AttrValue::Absent {
         return Err(Error::placement(format!("this rank is outside the placement of {t:?}; it has no shard")));

@@ -21,8 +21,8 @@ fn check(c: &InferCtx<'_>, shape: &[usize], elements: usize, written: bool) -> R
     if shape.contains(&0) {
         return Ok(());
     }
-    let ends = shape.iter().zip(strides).map(|(n, s)| (n - 1).checked_mul(*s));
-    let last = ends.fold(Some(offset), |sum, end| sum?.checked_add(end?));
+    let mut ends = shape.iter().zip(strides).map(|(n, s)| (n - 1).checked_mul(*s));
+    let last = ends.try_fold(offset, |sum: i64, end| sum.checked_add(end?));
     if last.is_none_or(|last| last as u64 >= elements as u64) {
         return Err(bad(&format!("does not lie in {elements} elements")));
     }
