@@ -5,8 +5,10 @@
 
 mod attr;
 mod autocast;
+mod deduce;
 mod def;
 mod derive;
+mod elementwise;
 mod families;
 mod grad;
 mod infer;

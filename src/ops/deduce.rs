@@ -1,0 +1,282 @@
+//! What follows from a declaration and the types of a call's inputs: logical outputs, 1-d signatures, physical attributes.
+
+use super::attr::Attrs;
+use super::def::{DTypeRule, OpDef, SbpRule, ShapeRule};
+use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
+use super::signature::OpSignature;
+use crate::error::{Error, Result};
+use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
+use oflow_kernels::expr::common_dtype;
+use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
+use smallvec::SmallVec;
+
+impl OpDef {
+    /// Checks inputs against the grammar, then infers the logical outputs.
+    ///
+    /// # Errors
+    /// Logical ones only: the same on every rank.
+    pub fn infer(&self, ctx: &InferCtx<'_>) -> Result<SmallVec<[TensorType; 2]>> {
+        self.check_inputs(ctx)?;
+        self.check_attrs(ctx)?;
+        if let Some(check) = &self.check {
+            check(ctx)?;
+        }
+        let n = self.sig.outputs.len();
+        let shapes: SmallVec<[Dims; 2]> = match &self.shape {
+            ShapeRule::SameAsInput => SmallVec::from_elem(ctx.input(0)?.shape.clone(), n),
+            ShapeRule::Broadcast => {
+                SmallVec::from_elem(broadcast_shapes(ctx.present().map(|t| t.shape.as_slice()).collect::<Vec<_>>())?, n)
+            }
+            ShapeRule::Attr => SmallVec::from_elem(ctx.sizes("shape")?, n),
+            ShapeRule::Fn(f) => f(ctx)?,
+        };
+        // An op that works on any number of outputs (split) says so by its shape rule.
+        let n = shapes.len();
+        let dtypes: SmallVec<[DType; 2]> = match &self.dtype {
+            DTypeRule::Promote => SmallVec::from_elem(promote(ctx)?, n),
+            DTypeRule::PromoteFloat => {
+                let d = promote(ctx)?;
+                SmallVec::from_elem(if d.is_float() { d } else { DType::F32 }, n)
+            }
+            DTypeRule::Input(i) => SmallVec::from_elem(ctx.input(*i)?.dtype, n),
+            DTypeRule::Attr => SmallVec::from_elem(ctx.dtype_attr("dtype")?, n),
+            DTypeRule::Fixed(v) => v.iter().copied().collect(),
+            DTypeRule::Fn(f) => f(ctx)?,
+        };
+        shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
+    }
+
+    /// Checks that the attributes are those of the declaration.
+    fn check_attrs(&self, ctx: &InferCtx<'_>) -> Result<()> {
+        let (attrs, runtime) = (self.sig.attrs.len(), self.sig.runtime.len());
+        if ctx.attrs.len() != attrs || ctx.runtime_kinds.len() != runtime {
+            return Err(Error::argument(format!(
+                "takes {attrs} plan attributes and {runtime} runtime attributes, {} and {} given",
+                ctx.attrs.len(),
+                ctx.runtime_kinds.len()
+            )));
+        }
+        for (def, given) in self.sig.attrs.iter().zip(ctx.attrs) {
+            if !def.kind.holds(given) {
+                return Err(Error::argument(format!(
+                    "attribute '{}' must be {}, not {given}",
+                    def.name,
+                    def.kind.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The dtype that an elementwise op computes in, whatever the dtype of the output that it writes: that of PyTorch's
+    /// promotion over inputs and numbers where the op promotes, else the one to which inputs and output promote.
+    pub fn compute_dtype(&self, ctx: &InferCtx<'_>, out: DType) -> Result<DType> {
+        match &self.dtype {
+            DTypeRule::Promote | DTypeRule::Fixed(_) => promote(ctx),
+            DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.is_float() { d } else { DType::F32 }),
+            DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
+                let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| t.dtype).collect();
+                Ok(common_dtype(&inputs, out))
+            }
+        }
+    }
+
+    fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {
+        let defs = &self.sig.inputs;
+        if given_none(&self.sig) && ctx.inputs.is_empty() {
+            return Ok(());
+        }
+        let (given, repeating) = (ctx.inputs.len(), self.sig.repeating());
+        if given < defs.len() - repeating || (repeating == 0 && given > defs.len()) {
+            return Err(Error::argument(format!("takes {} inputs, {given} given", defs.len())));
+        }
+        if repeating > 0 && (given < defs.len() || !(given - defs.len()).is_multiple_of(repeating)) {
+            let names: Vec<&str> = defs[defs.len() - repeating..].iter().map(|d| d.name.as_str()).collect();
+            return Err(Error::argument(match names.as_slice() {
+                [name] => format!("needs at least one tensor in '{name}'"),
+                _ => format!("needs at least one tensor each for {}, and as many of each", names.join(", ")),
+            }));
+        }
+        for (i, t) in ctx.inputs.iter().enumerate() {
+            let Some(d) = self.sig.input_def(i) else { continue };
+            match t {
+                None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
+                Some(t) if !d.dtypes.contains(t.dtype) => {
+                    return Err(Error::dtype(format!(
+                        "input '{}' must be {}, not {}",
+                        d.name,
+                        d.dtypes.name(),
+                        t.dtype
+                    ))
+                    .help("convert it with `.cast(dtype)`"));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The 1-d signatures for these logical inputs and outputs, in declared order, all-B first.
+    ///
+    /// # Errors
+    /// When a row of the declaration splits a dim that a tensor of the call does not have.
+    pub fn signatures_1d(&self, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<Vec<Signature>> {
+        let mut found = match &self.sbp {
+            SbpRule::AllB => vec![],
+            SbpRule::Elementwise => {
+                let expr = self
+                    .expr
+                    .as_ref()
+                    .ok_or_else(|| Error::registry(format!("{} has no expression", self.sig.name)))?;
+                let ins: Vec<(&[usize], DType)> = ctx.present().map(|t| (t.shape.as_slice(), t.dtype)).collect();
+                elementwise_signatures(expr, &ins, (&outs[0].shape, outs[0].dtype))
+            }
+            SbpRule::Factors(text) => {
+                let ins: Vec<&[usize]> = ctx.present().map(|t| t.shape.as_slice()).collect();
+                let os: Vec<&[usize]> = outs.iter().map(|t| t.shape.as_slice()).collect();
+                let rule = FactorRule::parse(text)?;
+                self.check_factors(&rule, text, ctx, outs)?;
+                rule.signatures(&ins, &os)
+            }
+            SbpRule::Signatures(rows) => rows.iter().map(|r| r.parse()).collect::<Result<_>>()?,
+            SbpRule::Fn(f) => f(ctx)?,
+        };
+        for more in &self.sbp_added {
+            found.extend(more(ctx)?);
+        }
+        for (i, l) in self.lowerings.iter().enumerate() {
+            found.extend((l.sbp)(ctx)?.into_iter().map(|s| s.lowered(i as u8)));
+        }
+        // First, because ties go to the first: what is whole stays whole where splitting it costs nothing either.
+        found.insert(0, Signature::broadcast(ctx.inputs.len(), outs.len()));
+        // bool has no P(sum); absent inputs are B; drop repeats.
+        let legal = |s: &Signature| {
+            let bad = |d: DType, s: Sbp| d == DType::Bool && s == Sbp::PARTIAL_SUM;
+            !(ctx.inputs.iter().zip(&s.inputs).any(|(t, s)| t.as_ref().is_some_and(|t| bad(t.dtype, *s)))
+                || outs.iter().zip(&s.outputs).any(|(t, s)| bad(t.dtype, *s)))
+        };
+        let mut unique: Vec<Signature> = Vec::with_capacity(found.len());
+        for mut s in found {
+            for (t, s) in ctx.inputs.iter().zip(s.inputs.iter_mut()) {
+                if t.is_none() {
+                    *s = Sbp::Broadcast;
+                }
+            }
+            if legal(&s) && !unique.iter().any(|u| u.inputs == s.inputs && u.outputs == s.outputs) {
+                unique.push(s);
+            }
+        }
+        for s in &unique {
+            let row = || format!("the signature {s}");
+            let split = |list: &[Sbp], i: usize| list.get(i).and_then(|s| s.split_dim());
+            self.check_dims(ctx, outs, &row, |i| split(&s.inputs, i), |o| split(&s.outputs, o))?;
+        }
+        Ok(unique)
+    }
+
+    /// Checks that a row of the sharding rule splits only dims that the tensors have; the largest one split of each input
+    /// and output is given.
+    pub(crate) fn check_dims(
+        &self,
+        ctx: &InferCtx<'_>,
+        outs: &[TensorType],
+        row: &dyn Fn() -> String,
+        input: impl Fn(usize) -> Option<usize>,
+        output: impl Fn(usize) -> Option<usize>,
+    ) -> Result<()> {
+        let ins = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?, input(i)?)));
+        let outs = outs.iter().enumerate().filter_map(|(o, t)| Some((false, o, t, output(o)?)));
+        match ins.chain(outs).find(|(.., t, dim)| *dim >= t.shape.len()) {
+            None => Ok(()),
+            Some((is_input, i, t, dim)) => Err(Error::registry(format!(
+                "{} declares {}, but {} is {t}, which has no dim {dim}",
+                self.sig.name,
+                row(),
+                self.part(is_input, i)
+            ))
+            .help("a rule that depends on the tensors' dims is given as a function, with `get_sbp`")),
+        }
+    }
+
+    fn check_factors(&self, rule: &FactorRule, text: &str, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<()> {
+        let present = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?)));
+        let ins = present.zip(rule.input_factors());
+        let outs = outs.iter().enumerate().map(|(o, t)| (false, o, t)).zip(rule.output_factors());
+        match ins.chain(outs).find(|((.., t), needed)| t.shape.len() < *needed) {
+            None => Ok(()),
+            Some(((is_input, i, t), needed)) => Err(Error::registry(format!(
+                "{} declares the factors {text}, but {} is {t}: they need {needed} dims",
+                self.sig.name,
+                self.part(is_input, i)
+            ))),
+        }
+    }
+
+    /// `input 'x'`, `output 'y'`.
+    fn part(&self, is_input: bool, i: usize) -> String {
+        let name = match is_input {
+            true => self.sig.input_def(i).map(|d| d.name.as_str()),
+            false => self.sig.outputs.get(i).map(|name| name.as_str()),
+        };
+        let what = if is_input { "input" } else { "output" };
+        name.map_or_else(|| format!("{what} {i}"), |n| format!("{what} '{n}'"))
+    }
+
+    /// Checks what a declaration alone shows of its sharding rule: that its text can be read and is of as many inputs and
+    /// outputs as the op has.
+    pub(super) fn check_rule(&self) -> Result<()> {
+        let read = |e: Error| Error::registry(format!("op {}: {}", self.sig.name, e.message()));
+        let (ins, outs) = (self.sig.inputs.len(), self.sig.outputs.len());
+        // A list of any length is known by the call; outputs may depend on attributes.
+        let any = (self.sig.repeating() > 0, matches!(self.shape, ShapeRule::Fn(_)));
+        let counts = |what: String, given: (usize, usize)| {
+            if (any.0 || given.0 == ins) && (any.1 || given.1 == outs) {
+                return Ok(());
+            }
+            let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+            let has = format!("{} and {}", count(ins, "input"), count(outs, "output"));
+            Err(Error::registry(format!("op {} declares {what}, but it has {has}", self.sig.name)))
+        };
+        match &self.sbp {
+            SbpRule::Signatures(rows) => rows.iter().try_for_each(|row| {
+                let s: Signature = row.parse().map_err(read)?;
+                counts(format!("the signature {s}"), (s.inputs.len(), s.outputs.len()))
+            }),
+            SbpRule::Factors(text) => {
+                let rule = FactorRule::parse(text).map_err(read)?;
+                let given = (rule.input_factors().count(), rule.output_factors().count());
+                let optional = self.sig.inputs.iter().any(|d| d.optional);
+                if optional { Ok(()) } else { counts(format!("the factors {text}"), given) }
+            }
+            SbpRule::AllB | SbpRule::Elementwise | SbpRule::Fn(_) => Ok(()),
+        }
+    }
+
+    /// Physical plan attributes for one rank's boxes.
+    pub fn localized(&self, ctx: &InferCtx<'_>, ins: &[Option<ShardBox>], outs: &[ShardBox]) -> Result<Attrs> {
+        match &self.localize {
+            None => Ok(ctx.attrs.clone()),
+            Some(f) => f(&LocalizeCtx { logical: ctx, inputs: ins, outputs: outs }),
+        }
+    }
+}
+
+/// Whether a call may have no inputs although the op takes some: `xs?...`.
+fn given_none(sig: &OpSignature) -> bool {
+    matches!(sig.inputs.as_slice(), [one] if one.variadic && one.optional)
+}
+
+/// PyTorch's promotion: tensors with dims, then 0-dim tensors of a higher kind, then scalars of a higher kind.
+fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
+    let fold = |zero_dim: bool| {
+        ctx.present().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype).reduce(|a, b| a.promote(b))
+    };
+    let mut d = match (fold(false), fold(true)) {
+        (Some(d), Some(z)) if z.kind() > d.kind() => z.promote(d),
+        (Some(d), _) | (None, Some(d)) => d,
+        (None, None) => return Err(Error::dtype("no input to take the dtype from")),
+    };
+    let kind = ctx.runtime_kinds.iter().copied().max().unwrap_or(DTypeKind::Bool);
+    d = d.promote_scalar(kind);
+    Ok(d)
+}
