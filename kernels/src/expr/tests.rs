@@ -132,7 +132,7 @@ fn derivatives_as_text() {
         ("a / b", "1 / b"),
         ("s / a", "-out / a"),
         ("pow(a, 3)", "3 * square(a)"),
-        ("max(a, b)", "select(a > b, 1, select(a < b, 0, 0.5))"),
+        ("max(a, b)", "select(a < b, 0, select(a == b, 0.5, 1))"),
         ("floor(a) + b", "0"),
         ("sqrt(a)", "0.5 / out"),
         ("select(c, s * a, 2 * a)", "select(c, s, 2)"),
