@@ -2,13 +2,16 @@
 //!
 //! `cargo bench --bench choice` prints µs per choice: the median over calls whose sizes differ, so that no boxing plan is
 //! known ("plans unknown"), then of the same calls again.
+//!
+//! `cargo bench --bench choice -- --random` asks calls of up to 4 inputs, 4 mesh axes and 8 dims on random layouts, with no
+//! plan known, and prints the median and the worst by op, sizes and gradients, with the call that took longest.
 
 use oflow::Result;
 use oflow::boxing::{ChoiceInput, choose, resolve_attrs, signatures};
 use oflow::kernels::DType;
-use oflow::ops::{InferCtx, TensorType, find};
+use oflow::ops::{InferCtx, Op, TensorType, find};
 use oflow::placement::{Device, Placement};
-use oflow::sbp::NdSbp;
+use oflow::sbp::{NdSbp, Sbp};
 use std::time::Instant;
 
 /// Few enough that their plans are all remembered when they are asked for again.
@@ -102,33 +105,55 @@ const CALLS: &[(&str, Call)] = &[
     ),
 ];
 
+/// A call to ask about.
+struct Asked<'a> {
+    op: &'static Op,
+    types: Vec<Option<TensorType>>,
+    sbps: Vec<Option<NdSbp>>,
+    grads: Vec<bool>,
+    mesh: &'a [usize],
+    request: Option<NdSbp>,
+}
+
+impl Asked<'_> {
+    /// Runs `f` on the call, and says how many µs it took.
+    fn ask<T>(&self, f: impl FnOnce(&ChoiceInput<'_>) -> Result<T>) -> Result<(T, f64)> {
+        let (attrs, runtime) = resolve_attrs(self.op, &[])?;
+        let ranks: Vec<usize> = (0..self.mesh.iter().product()).collect();
+        let placement = Placement::new(Device::Cpu, &ranks, self.mesh)?;
+        let kinds: Vec<_> = runtime.iter().map(|s| s.kind()).collect();
+        let infer = InferCtx { op: self.op, inputs: &self.types, attrs: &attrs, runtime_kinds: &kinds };
+        let outs = self.op.infer(&infer)?;
+        let input = ChoiceInput {
+            op: self.op,
+            infer: &infer,
+            outs: &outs,
+            placement: &placement,
+            sbps: &self.sbps,
+            needs_grad: &self.grads,
+            fixed_inputs: &[],
+            given_out: None,
+            request: self.request.as_ref(),
+            runtime: &runtime,
+        };
+        let start = Instant::now();
+        let answer = f(&input)?;
+        Ok((answer, start.elapsed().as_secs_f64() * 1e6))
+    }
+
+    fn outs(&self) -> Result<Vec<TensorType>> {
+        Ok(self.ask(|c| Ok(c.outs.to_vec()))?.0)
+    }
+}
+
 /// Runs `f` on the call with sizes of number `n`.
 fn ask<T>(call: &Call, n: usize, f: impl Fn(&ChoiceInput<'_>) -> Result<T>) -> Result<(T, f64)> {
     let op = find(call.op)?;
-    let (attrs, runtime) = resolve_attrs(op, &[])?;
     let (types, sbps): (Vec<_>, Vec<_>) = (call.inputs)(n).into_iter().unzip();
     let types: Vec<Option<TensorType>> = types.into_iter().map(Some).collect();
     let sbps = sbps.into_iter().map(|s| s.parse::<NdSbp>().map(Some)).collect::<Result<Vec<_>>>()?;
-    let ranks: Vec<usize> = (0..call.mesh.iter().product()).collect();
-    let placement = Placement::new(Device::Cpu, &ranks, call.mesh)?;
-    let infer = InferCtx { op, inputs: &types, attrs: &attrs, runtime_kinds: &[] };
-    let outs = op.infer(&infer)?;
     let grads = vec![std::env::args().any(|a| a == "--grad"); types.len()];
-    let input = ChoiceInput {
-        op,
-        infer: &infer,
-        outs: &outs,
-        placement: &placement,
-        sbps: &sbps,
-        needs_grad: &grads,
-        fixed_inputs: &[],
-        given_out: None,
-        request: None,
-        runtime: &runtime,
-    };
-    let start = Instant::now();
-    let answer = f(&input)?;
-    Ok((answer, start.elapsed().as_secs_f64() * 1e6))
+    Asked { op, types, sbps, grads, mesh: call.mesh, request: None }.ask(f)
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
@@ -136,7 +161,97 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
+/// Op, shapes of its inputs for a tensor of these sizes.
+type Shapes = fn(&[usize]) -> Vec<TensorType>;
+
+const RANDOM: &[(&str, Shapes)] = &[
+    ("relu", |s| vec![f32s(s)]),
+    ("add", |s| vec![f32s(s); 2]),
+    ("where", |s| vec![TensorType::new(s, DType::Bool), f32s(s), f32s(s)]),
+    ("layer_norm", |s| vec![f32s(s), f32s(&s[s.len() - 1..]), f32s(&s[s.len() - 1..])]),
+    ("matmul", |s| {
+        let mut other = s.to_vec();
+        let n = s.len();
+        (other[n - 2], other[n - 1]) = (s[n - 1], 24);
+        vec![f32s(s), f32s(&other)]
+    }),
+    ("concat", |s| vec![f32s(s); 4]),
+];
+
+/// A generator of numbers that are the same each time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let x = (self.0 ^ self.0 >> 29).wrapping_mul(0xbf58476d1ce4e5b9);
+        ((x ^ x >> 32) % n as u64) as usize
+    }
+
+    /// A layout: mostly splits, some B, some P.
+    fn layout(&mut self, t: &TensorType, axes: usize, partial: bool) -> NdSbp {
+        let dims = t.shape.len();
+        let mut axis = || match self.below(dims + 3) {
+            d if d < dims => Sbp::Split(d),
+            d if d == dims && partial && t.dtype != DType::Bool => Sbp::PARTIAL_SUM,
+            _ => Sbp::Broadcast,
+        };
+        (0..axes).map(|_| axis()).collect()
+    }
+}
+
+/// Asks random calls and prints what the slowest take.
+fn random() -> Result<()> {
+    const ROUNDS: usize = 6;
+    const MESHES: [&[usize]; 7] = [&[8], &[2, 4], &[2, 2, 2], &[3, 2, 2], &[2, 2, 2, 2], &[2, 3, 2, 2], &[4, 2, 4, 2]];
+    println!("{:<12}{:<14}{:>5}{:>12}{:>12}  slowest", "op", "mesh", "dims", "median ms", "most ms");
+    let mut asked = 0;
+    let only = std::env::args().skip_while(|a| a != "--random").nth(1);
+    for (name, shapes) in RANDOM.iter().filter(|r| only.as_ref().is_none_or(|o| o == r.0 || o.starts_with('-'))) {
+        for mesh in MESHES {
+            for dims in [2, 4, 6, 8] {
+                let mut times = vec![];
+                for round in 0..ROUNDS {
+                    asked += 1;
+                    let mut r = Random(asked);
+                    let sizes: &[usize] = if round % 2 == 0 { &[16, 48] } else { &[16, 6, 7, 12, 3, 5, 16, 9] };
+                    let mut shape: Vec<usize> = (0..dims).map(|_| sizes[r.below(sizes.len())]).collect();
+                    // No plan is known: no other call has tensors of this size.
+                    shape[0] = if round % 2 == 0 { 48 * asked as usize } else { 48 * asked as usize + 1 };
+                    let types = shapes(&shape);
+                    let sbps: Vec<NdSbp> = types.iter().map(|t| r.layout(t, mesh.len(), true)).collect();
+                    let grads: Vec<bool> =
+                        types.iter().map(|t| round % 3 > 0 && t.dtype == DType::F32 && r.below(3) > 0).collect();
+                    let ask_for = r.below(4) == 0;
+                    let (text, op) = (format!("{shape:?} {sbps:?} {grads:?}"), find(name)?);
+                    let (types, sbps) = (types.into_iter().map(Some).collect(), sbps.into_iter().map(Some).collect());
+                    let call = Asked { op, types, sbps, grads, mesh, request: None };
+                    let request = if ask_for { Some(r.layout(&call.outs()?[0], mesh.len(), false)) } else { None };
+                    let text = format!("{text} asking {request:?}");
+                    let (choice, time) = Asked { request, ..call }.ask(choose)?;
+                    let proven = if choice.unproven.is_some() { "NOT PROVEN " } else { "" };
+                    times.push((time / 1e3, format!("{proven}{text}")));
+                }
+                times.sort_by(|a, b| a.0.total_cmp(&b.0));
+                let (most, open) = (&times[ROUNDS - 1], times.iter().filter(|t| t.1.starts_with("NOT")).count());
+                let open = if open > 0 { format!("{open} not proven; ") } else { String::new() };
+                let mesh = format!("{mesh:?}");
+                println!(
+                    "{name:<12}{mesh:<14}{dims:>5}{:>12.2}{:>12.2}  {open}{}",
+                    times[ROUNDS / 2].0,
+                    most.0,
+                    most.1
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 fn main() -> Result<()> {
+    if std::env::args().any(|a| a == "--random") {
+        return random();
+    }
     println!("{:<44}{:>12}{:>16}{:>16}", "call", "candidates", "plans unknown", "plans known");
     for (name, call) in CALLS {
         let count = ask(call, 0, |c| Ok(signatures(c)?.count()))?.0;

@@ -40,7 +40,7 @@ const CORNER_AXES: usize = 3;
 
 /// The boxes of the ranks at the corners of a mesh, which are at the first or last coordinate of each axis: start and end
 /// in each dim, corner by corner.
-pub(super) struct Corners(SmallVec<[(usize, usize); 24]>);
+pub(super) struct Corners(SmallVec<[(usize, usize); 64]>);
 
 impl Corners {
     /// Of a layout. `first` are axes on which all corners are at coordinate 0; axes in `joined` do not split, because their
@@ -49,7 +49,7 @@ impl Corners {
     pub(super) fn of(shape: &[usize], dims: &[usize], sbp: &[Sbp], first: AxisSet, joined: AxisSet) -> Corners {
         let rank = shape.len();
         let corners = 1usize << dims.len().min(CORNER_AXES);
-        let mut boxes: SmallVec<[(usize, usize); 24]> = SmallVec::from_elem((0, 0), corners * rank);
+        let mut boxes: SmallVec<[(usize, usize); 64]> = SmallVec::from_elem((0, 0), corners * rank);
         for corner in boxes.chunks_exact_mut(rank.max(1)) {
             for (side, n) in corner.iter_mut().zip(shape) {
                 side.1 = *n;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 /// The layout of a tensor: placement and nd-SBP.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -187,8 +187,28 @@ impl fmt::Display for BoxingPlan {
 /// Plans remembered at most; then the older half is forgotten.
 const MEMO: usize = 4096;
 
-static PLANS: Mutex<FixedMap<Key, Arc<BoxingPlan>>> =
-    Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
+static PLANS: Mutex<FixedMap<Key, Known>> = Mutex::new(FixedMap::with_hasher(std::hash::BuildHasherDefault::new()));
+
+/// What is remembered of a question.
+#[derive(Clone)]
+enum Known {
+    Plan(Arc<BoxingPlan>),
+    /// Any plan costs more than this.
+    MoreThan(u64),
+}
+
+fn plans() -> MutexGuard<'static, FixedMap<Key, Known>> {
+    PLANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// With room for one more.
+fn plans_to_fill() -> MutexGuard<'static, FixedMap<Key, Known>> {
+    let mut plans = plans();
+    if plans.len() >= MEMO {
+        plans.drain(..MEMO / 2);
+    }
+    plans
+}
 
 /// Computes boxing plans under one cost model, and caches them.
 ///
@@ -224,33 +244,42 @@ impl Planner {
     /// # Errors
     /// If a layout does not fit the shape or dtype (see [`check_layout`]). Every pair of valid layouts has a plan.
     pub fn plan(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<Arc<BoxingPlan>> {
-        let lock = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = lock().get(&Asked(self.id, shape, dtype, src, dst)) {
-            return Ok(Arc::clone(found));
+        if let Some(Known::Plan(found)) = self.known(shape, dtype, src, dst) {
+            return Ok(found);
         }
-        for l in [src, dst] {
-            check_layout(shape, dtype, &l.placement, &l.sbp)?;
-        }
-        let Found { steps, over_memory } = search::cheapest(&self.model, shape, dtype, src, dst);
+        let layouts = Asked(self.id, shape, dtype, src, dst);
+        layouts.check()?;
+        Ok(self.remember(&layouts, search::cheapest(&self.model, shape, dtype, src, dst)))
+    }
+
+    /// What an earlier question found.
+    fn known(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Option<Known> {
+        plans().get(&Asked(self.id, shape, dtype, src, dst)).cloned()
+    }
+
+    /// Makes a plan of what was found. Another thread may have planned the same meanwhile: all get the one that came first.
+    fn remember(&self, asked: &Asked<'_>, Found { steps, over_memory }: Found) -> Arc<BoxingPlan> {
+        let Asked(_, shape, dtype, src, dst) = *asked;
         let plan = Arc::new(BoxingPlan {
             shape: shape.into(),
             dtype,
             src: src.clone(),
             dst: dst.clone(),
-            cost_ps: steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps)),
+            cost_ps: search::price(&steps),
             steps,
             model: self.model,
             over_memory,
             warned: AtomicBool::new(false),
             programs: Mutex::default(),
         });
-        let mut plans = lock();
-        if plans.len() >= MEMO {
-            plans.drain(..MEMO / 2);
+        let mut plans = plans_to_fill();
+        match plans.entry(asked.key()).or_insert_with(|| Known::Plan(Arc::clone(&plan))) {
+            Known::Plan(first) => Arc::clone(first),
+            known => {
+                *known = Known::Plan(Arc::clone(&plan));
+                plan
+            }
         }
-        let key = Key { planner: self.id, shape: shape.into(), dtype, src: src.clone(), dst: dst.clone() };
-        // Another thread may have planned the same meanwhile: all get the one that came first.
-        Ok(Arc::clone(plans.entry(key).or_insert(plan)))
     }
 
     /// Returns the predicted time of the cheapest plan from `src` to `dst`, in picoseconds.
@@ -259,6 +288,37 @@ impl Planner {
     /// Those of [`plan`](Self::plan).
     pub fn cost(&self, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
         Ok(self.plan(shape, dtype, src, dst)?.cost_ps)
+    }
+
+    /// Returns [`cost`](Self::cost) if it is `most` at most, otherwise none. To know that it is more takes less time.
+    ///
+    /// # Errors
+    /// Those of [`plan`](Self::plan).
+    pub(super) fn cost_within(
+        &self,
+        (shape, dtype): (&[usize], DType),
+        src: &Layout,
+        dst: &Layout,
+        most: u64,
+    ) -> Result<Option<u64>> {
+        match self.known(shape, dtype, src, dst) {
+            Some(Known::Plan(plan)) => return Ok(Some(plan.cost_ps).filter(|ps| *ps <= most)),
+            Some(Known::MoreThan(ps)) if ps >= most => return Ok(None),
+            _ => {}
+        }
+        let asked = Asked(self.id, shape, dtype, src, dst);
+        asked.check()?;
+        Ok(match search::cheapest_within(&self.model, shape, dtype, (src, dst), most) {
+            Some(found) => Some(self.remember(&asked, found).cost_ps),
+            None => {
+                let mut plans = plans_to_fill();
+                match plans.entry(asked.key()).or_insert(Known::MoreThan(most)) {
+                    Known::MoreThan(ps) => *ps = most.max(*ps),
+                    Known::Plan(_) => {}
+                }
+                None
+            }
+        })
     }
 }
 
@@ -284,6 +344,18 @@ struct Key {
 
 /// A key as a planner is asked: looking up allocates nothing.
 struct Asked<'a>(u64, &'a [usize], DType, &'a Layout, &'a Layout);
+
+impl Asked<'_> {
+    fn key(&self) -> Key {
+        let Asked(planner, shape, dtype, src, dst) = *self;
+        Key { planner, shape: shape.into(), dtype, src: src.clone(), dst: dst.clone() }
+    }
+
+    /// Whether these are layouts of such a tensor.
+    fn check(&self) -> Result<()> {
+        [self.3, self.4].into_iter().try_for_each(|l| check_layout(self.1, self.2, &l.placement, &l.sbp))
+    }
+}
 
 impl Hash for Asked<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -328,4 +400,9 @@ pub fn plan(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result
 /// Those of [`Planner::plan`].
 pub fn cost(shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Result<u64> {
     DEFAULT.cost(shape, dtype, src, dst)
+}
+
+/// [`cost`] if it is `most` at most, otherwise none.
+pub(super) fn cost_within(t: (&[usize], DType), src: &Layout, dst: &Layout, most: u64) -> Result<Option<u64>> {
+    DEFAULT.cost_within(t, src, dst, most)
 }

@@ -42,9 +42,33 @@ pub(super) struct Found {
     pub(super) over_memory: bool,
 }
 
+/// The cheapest steps from `src` to `dst`, both valid for the shape, if they cost no more than `most`. Only where there is no
+/// limit of extra bytes is it known early that they cost more.
+pub(super) fn cheapest_within(
+    model: &Model,
+    shape: &[usize],
+    dtype: DType,
+    (src, dst): (&Layout, &Layout),
+    most: u64,
+) -> Option<Found> {
+    if model.extra_memory.is_some() {
+        let found = cheapest(model, shape, dtype, src, dst);
+        return (price(&found.steps) <= most).then_some(found);
+    }
+    let Some(search) = Search::new(model, None, shape, dtype, src, dst) else {
+        return Some(Found { steps: Vec::new(), over_memory: false });
+    };
+    search.run(most).map(|steps| Found { steps, over_memory: false })
+}
+
+/// What steps cost together.
+pub(super) fn price(steps: &[BoxingStep]) -> u64 {
+    steps.iter().fold(0, |sum: u64, s| sum.saturating_add(s.cost_ps))
+}
+
 /// The cheapest steps from `src` to `dst`, both valid for the shape, with the model's limit of extra bytes if that can be.
 pub(super) fn cheapest(model: &Model, shape: &[usize], dtype: DType, src: &Layout, dst: &Layout) -> Found {
-    let run = |memory| Search::new(model, memory, shape, dtype, src, dst).map(|s| s.run());
+    let run = |memory| Search::new(model, memory, shape, dtype, src, dst).map(|s| s.run(u64::MAX));
     let none = |found: Option<Option<Vec<BoxingStep>>>| match found {
         None => Some(Vec::new()),
         Some(steps) => steps,
@@ -168,9 +192,10 @@ impl<'a> Search<'a> {
         self.to.as_ref().unwrap_or(&self.from)
     }
 
-    /// The steps, unless the memory limit forbids all ways.
-    fn run(&self) -> Option<Vec<BoxingStep>> {
-        let mut best = Path::of_moves((u64::MAX, u32::MAX), None);
+    /// The steps, unless all ways cost more than `most` or the memory limit forbids them.
+    fn run(&self, most: u64) -> Option<Vec<BoxingStep>> {
+        // What costs more is not better than this.
+        let mut best = Path::of_moves((most.saturating_add(1), if most == u64::MAX { u32::MAX } else { 0 }), None);
         let direct = Entry { state: self.goal.clone(), corner: None, left: (0, 0) };
         // Always there: something to beat.
         self.join(&mut best, &self.start, (0, 0), &direct);
@@ -179,12 +204,13 @@ impl<'a> Search<'a> {
         let none = AxisSet::default();
         let corners = |s: &[Sbp], joined| Corners::of(mesh.shape, &mesh.dims, s, none, joined);
         let one = self.to.is_none();
-        if one
-            && mesh.memory.is_none()
-            && let Some(step) = self.one_step(&best)
-            && step.cost_ps <= floor.several_steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element)
-        {
-            return Some(vec![step]);
+        if one && mesh.memory.is_none() {
+            let several = floor.several_steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element);
+            match self.one_step(&best).filter(|step| step.cost_ps <= most) {
+                Some(step) if step.cost_ps <= several => return Some(vec![step]),
+                None if several > most => return None,
+                _ => {}
+            }
         }
         let target = one.then_some(&self.goal);
         let mut forward = Front::new(mesh, candidates, &self.start, target);

@@ -16,6 +16,7 @@ mod space;
 
 use super::bound::least;
 use super::dry::price_lowering;
+use super::plan::cost_within;
 use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
@@ -60,6 +61,12 @@ impl ChoiceInput<'_> {
 
     fn cost(&self, t: &TensorType, src: &NdSbp, dst: &NdSbp) -> Result<u64> {
         cost(&t.shape, t.dtype, &Layout::new(self.placement, src.clone()), &Layout::new(self.placement, dst.clone()))
+    }
+
+    /// The cost if it is `most` at most.
+    fn cost_within(&self, t: &TensorType, src: &NdSbp, dst: &NdSbp, most: u64) -> Result<Option<u64>> {
+        let at = |sbp: &NdSbp| Layout::new(self.placement, sbp.clone());
+        cost_within((&t.shape, t.dtype), &at(src), &at(dst), most)
     }
 }
 
@@ -140,8 +147,8 @@ pub struct Unproven {
     pub least: u64,
 }
 
-/// The signature the call takes. A search looks at a fixed number of nodes at most; ops of up to 4 inputs on up to 4 mesh axes
-/// and with up to 8 dims stay below it.
+/// The signature the call takes. A search looks at a fixed number of nodes at most. It is large enough for most ops of up to 4
+/// inputs on up to 4 mesh axes and with up to 8 dims; [`Choice::unproven`] tells where it was not.
 ///
 /// # Errors
 /// When no candidate satisfies a given output or a fixed input; the message lists what would be legal.
@@ -208,7 +215,7 @@ pub(super) fn forward_price(c: &ChoiceInput<'_>, sig: &NdSignature) -> Result<Co
 pub fn price(c: &ChoiceInput<'_>, sig: NdSignature) -> Result<Candidate> {
     let mut v = forward_price(c, &sig)?;
     for (o, n) in sig.outputs.iter().enumerate() {
-        v.way_out = v.way_out.saturating_add(way_out(c, o, n)?);
+        v.way_out = v.way_out.saturating_add(way_out(c, o, n, u64::MAX)?.unwrap_or(u64::MAX));
     }
     let partials = sig.outputs.iter().map(partials).sum();
     Ok(Candidate { sig, cost: v, partials })
@@ -237,25 +244,35 @@ fn ways_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp) -> Vec<NdSbp> {
     }
 }
 
-/// The least price of them, and of the work that it throws away.
-fn way_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp) -> Result<u64> {
+/// The least price of them, and of the work that it throws away, if that is `most` at most.
+fn way_out(c: &ChoiceInput<'_>, out: usize, n: &NdSbp, most: u64) -> Result<Option<u64>> {
     let wasted = match c.request {
         Some(r) if out == 0 => waste(c, n, r)?,
         _ => 0,
     };
+    let Some(mut most) = most.checked_sub(wasted) else { return Ok(None) };
     let t = &c.outs[out];
     let bound = |to: &NdSbp| least(&Model::default(), &t.shape, t.dtype.size() as u64, c.placement, n, to);
     let mut ways: SmallVec<[(u64, NdSbp); 8]> = ways_out(c, out, n).into_iter().map(|to| (bound(&to), to)).collect();
+    if ways.is_empty() {
+        return Ok(Some(wasted));
+    }
     ways.sort_by_key(|w| w.0);
     let mut found = None;
     for (bound, to) in ways {
-        if found.is_some_and(|f| bound >= f) {
+        if bound > most {
             break;
         }
-        let price = c.cost(t, n, &to)?;
-        found = Some(found.map_or(price, |f: u64| f.min(price)));
+        if let Some(price) = c.cost_within(t, n, &to, most)? {
+            found = Some(price.saturating_add(wasted));
+            // Only what costs less is of interest from here on.
+            match price.checked_sub(1) {
+                Some(less) => most = less,
+                None => break,
+            }
+        }
     }
-    Ok(found.unwrap_or(0).saturating_add(wasted))
+    Ok(found)
 }
 
 /// What a floating point operation counts, in picoseconds, where it is done in vain.

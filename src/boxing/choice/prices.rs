@@ -75,6 +75,11 @@ impl<'a> Prices<'a> {
         self.priced.get()
     }
 
+    /// How many tensors are priced, of those that are alike one.
+    pub(super) fn tensors(&self) -> u64 {
+        self.parts.len() as u64
+    }
+
     /// Counts an input with an earlier one that is alike.
     fn joins(&mut self, i: usize) -> bool {
         let (c, space) = (self.c, self.space);
@@ -231,9 +236,9 @@ impl<'a> Prices<'a> {
         bound
     }
 
-    /// Prices a candidate, part by part, as long as the bound that results is `wanted`. The bound, and whether it is the
-    /// price, in which a lowering counts with its least.
-    pub(super) fn of_parts(&mut self, leaf: &Leaf, wanted: impl Fn(u64) -> bool) -> Result<(u64, bool)> {
+    /// Prices a candidate, part by part, as long as the bound that results is `wanted` and `most` at most. The bound, and
+    /// whether it is the price, in which a lowering counts with its least.
+    pub(super) fn of_parts(&mut self, leaf: &Leaf, most: u64, wanted: impl Fn(u64) -> bool) -> Result<(u64, bool)> {
         let mut bounds: SmallVec<[u64; 16]> = SmallVec::new();
         let mut open: SmallVec<[usize; 16]> = SmallVec::new();
         for (k, part) in self.parts.iter().enumerate() {
@@ -247,27 +252,27 @@ impl<'a> Prices<'a> {
                 open.push(k);
             }
         }
-        let total = |bounds: &[u64]| bounds.iter().fold(self.least_lowering(leaf), |sum, b| sum.saturating_add(*b));
+        let lowering = self.least_lowering(leaf);
+        let total = |bounds: &[u64]| bounds.iter().fold(lowering, |sum, b| sum.saturating_add(*b));
         let mut bound = total(&bounds);
-        let mut found: SmallVec<[(usize, u64); 16]> = SmallVec::new();
-        let mut exact = true;
         for k in open {
-            if !wanted(bound) {
-                exact = false;
-                break;
+            if bound > most || !wanted(bound) {
+                return Ok((bound, false));
             }
-            let price = self.price(&self.parts[k], leaf)?;
-            bounds[k] = price.saturating_mul(self.parts[k].count);
-            found.push((k, price));
+            let part = &self.parts[k];
+            let most = (most - (bound - bounds[k])) / part.count;
+            let price = self.price(part, leaf, most)?;
+            bounds[k] = price.unwrap_or(most.saturating_add(1)).saturating_mul(part.count);
             bound = total(&bounds);
-        }
-        for (k, price) in found {
-            let place = self.place(&self.parts[k], leaf);
+            let place = self.place(part, leaf);
             if let Some(known) = self.parts[k].known.get_mut(place) {
-                *known = Known::Price(price);
+                *known = price.map_or(Known::AtLeast(most.saturating_add(1)), Known::Price);
+            }
+            if price.is_none() {
+                return Ok((bound, false));
             }
         }
-        Ok((bound, exact))
+        Ok((bound, true))
     }
 
     /// A lower bound of a part's price.
@@ -297,19 +302,23 @@ impl<'a> Prices<'a> {
         least.max(self.of_axes(part, leaf, c.placement.axes()))
     }
 
-    /// A part's price.
-    fn price(&self, part: &Part, leaf: &Leaf) -> Result<u64> {
+    /// A part's price if it is `most` at most.
+    fn price(&self, part: &Part, leaf: &Leaf, most: u64) -> Result<Option<u64>> {
         self.count();
         let (c, want) = (self.c, self.layout(part, leaf));
         match part.of {
-            Of::Output(o) => way_out(c, o, &want),
+            Of::Output(o) => way_out(c, o, &want, most),
             Of::Input(i) => {
-                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return Ok(0) };
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return Ok(Some(0)) };
                 if *have == want {
-                    return Ok(0);
+                    return Ok(Some(0));
                 }
-                let back = if c.needs_grad(i) { c.cost(t, &dual(&want), &dual(have))? } else { 0 };
-                Ok(c.cost(t, have, &want)?.saturating_add(back))
+                let Some(there) = c.cost_within(t, have, &want, most)? else { return Ok(None) };
+                if !c.needs_grad(i) {
+                    return Ok(Some(there));
+                }
+                let back = c.cost_within(t, &dual(&want), &dual(have), most - there)?;
+                Ok(back.map(|back| there.saturating_add(back)))
             }
         }
     }

@@ -35,8 +35,11 @@ enum Stage {
 
 /// What one search may look at: a node counts 1, a boxing that is priced [`PRICE`]. A count and no clock, so that every rank
 /// ends at the same place.
-const MOST: u64 = 1 << 18;
+const MOST: u64 = 1 << 20;
 const PRICE: u64 = 64;
+
+/// So many boxings are priced for each tensor of the call before candidates are guessed.
+const GUESS_AFTER: u64 = 8;
 
 /// What a search found.
 pub(super) struct Found {
@@ -59,6 +62,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
     // The best candidate so far: what must cost more need not wait.
     let mut limit: Option<(u64, u32, Leaf)> = None;
     let mut looked = 0;
+    let mut guessed = false;
     if !space.rows.is_empty() {
         queue.push(Reverse(Node { bound: 0, partials: 0, rows: Leaf::new(), stage: Stage::Beginning }));
     }
@@ -71,6 +75,13 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
         let spent = looked + prices.priced() * PRICE;
         if spent > MOST && node.stage != Stage::Priced {
             return give_up(c, space, &mut prices, node, limit);
+        }
+        if !guessed && prices.priced() > GUESS_AFTER * prices.tensors() {
+            // With a good price in hand it takes less to know that others are worse.
+            guessed = true;
+            for rows in guesses(c, space, &prices, &Leaf::new()) {
+                limit = better(c, space, &mut prices, limit, rows)?;
+            }
         }
         match node.stage {
             Stage::Beginning => {
@@ -104,7 +115,8 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
                 let mut bound = prices.of_candidate(&node.rows);
                 let mut priced = false;
                 if is_best(bound) {
-                    (bound, priced) = prices.of_parts(&node.rows, is_best)?;
+                    let most = limit.as_ref().map_or(u64::MAX, |l| l.0);
+                    (bound, priced) = prices.of_parts(&node.rows, most, is_best)?;
                 }
                 if priced && let Some(lowering) = prices.lowering_of(&node.rows) {
                     priced = is_best(bound);
@@ -144,17 +156,10 @@ fn with_lowering(
     })
 }
 
-/// The best of what is known when a search has looked at as much as it may: the best candidate so far, and those in which an
-/// input stays as it is, or none, and each axis takes the row with the least bound. `next` is what would be looked at next:
-/// nothing costs less than its bound.
-fn give_up(
-    c: &ChoiceInput<'_>,
-    space: &Space,
-    prices: &mut Prices<'_>,
-    next: Node,
-    mut best: Option<(u64, u32, Leaf)>,
-) -> Result<Option<Found>> {
-    let dive = |prices: &Prices<'_>, begin: &Leaf, stays: Option<usize>| -> Option<Leaf> {
+/// Candidates that may be good: those in which an input stays as it is, or none, and each axis takes the row with the least
+/// bound; and of `begin` the same.
+fn guesses(c: &ChoiceInput<'_>, space: &Space, prices: &Prices<'_>, begin: &Leaf) -> Vec<Leaf> {
+    let dive = |begin: &Leaf, stays: Option<usize>| -> Option<Leaf> {
         let mut rows = begin.clone();
         for axis in rows.len()..c.placement.axes() {
             let with = |row: u16| {
@@ -172,27 +177,60 @@ fn give_up(
         }
         Some(rows)
     };
-    let mut tries: Vec<Option<Leaf>> = Vec::new();
+    let mut tries: Vec<Leaf> = Vec::new();
     if !space.rows.is_empty() {
-        tries.extend((0..c.sbps.len()).map(|i| dive(prices, &Leaf::new(), Some(i))));
-        tries.push(dive(prices, &Leaf::new(), None));
+        tries.extend((0..c.sbps.len()).filter_map(|i| dive(&Leaf::new(), Some(i))));
+        tries.extend(dive(&Leaf::new(), None));
+        tries.extend(if begin.is_empty() { None } else { dive(begin, None) });
     }
-    tries.push(match next.stage {
-        Stage::Beginning => dive(prices, &next.rows, None),
-        _ => Some(next.rows),
-    });
+    tries.retain(|rows| space.is_legal(c, rows));
+    tries
+}
+
+/// The better of the best candidate so far and another one.
+fn better(
+    c: &ChoiceInput<'_>,
+    space: &Space,
+    prices: &mut Prices<'_>,
+    best: Option<(u64, u32, Leaf)>,
+    rows: Leaf,
+) -> Result<Option<(u64, u32, Leaf)>> {
+    let most = best.as_ref().map_or(u64::MAX, |b| b.0);
+    let (_, partials) = prices.of_beginning(&rows);
+    let (mut price, priced) = prices.of_parts(&rows, most, |_| true)?;
+    if !priced {
+        return Ok(best);
+    }
+    if let Some(lowering) = prices.lowering_of(&rows) {
+        price = with_lowering(c, space, prices, &rows, price, lowering)?;
+    }
+    let here = (price, partials, rows);
+    Ok(Some(best.map_or(here.clone(), |b| b.min(here))))
+}
+
+/// The best of what is known when a search has looked at as much as it may: the best candidate so far, and some guesses.
+/// `next` is what would be looked at next: nothing costs less than its bound.
+fn give_up(
+    c: &ChoiceInput<'_>,
+    space: &Space,
+    prices: &mut Prices<'_>,
+    next: Node,
+    mut best: Option<(u64, u32, Leaf)>,
+) -> Result<Option<Found>> {
+    let mut tries = match next.stage {
+        Stage::Beginning => guesses(c, space, prices, &next.rows),
+        _ => guesses(c, space, prices, &Leaf::new()),
+    };
+    if next.stage == Stage::Candidate && space.is_legal(c, &next.rows) {
+        tries.push(next.rows);
+    }
     // Where all of these are refused, the first that is not will do.
-    let declared = || std::iter::successors(space.first(), |leaf| space.after(leaf));
-    let legal: Vec<Leaf> = tries.into_iter().flatten().filter(|rows| space.is_legal(c, rows)).collect();
-    let last = if legal.is_empty() && best.is_none() { declared().find(|rows| space.is_legal(c, rows)) } else { None };
-    for rows in legal.into_iter().chain(last) {
-        let (_, partials) = prices.of_beginning(&rows);
-        let (mut price, _) = prices.of_parts(&rows, |_| true)?;
-        if let Some(lowering) = prices.lowering_of(&rows) {
-            price = with_lowering(c, space, prices, &rows, price, lowering)?;
-        }
-        let here = (price, partials, rows);
-        best = Some(best.map_or(here.clone(), |b| b.min(here)));
+    if tries.is_empty() && best.is_none() {
+        let mut declared = std::iter::successors(space.first(), |leaf| space.after(leaf));
+        tries.extend(declared.find(|rows| space.is_legal(c, rows)));
+    }
+    for rows in tries {
+        best = better(c, space, prices, best, rows)?;
     }
     let Some((price, _, rows)) = best else { return Ok(None) };
     // Where they meet nothing is cheaper; but another of the same price may be before it in order.
