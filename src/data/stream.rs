@@ -156,7 +156,7 @@ mod tests {
             let refused = |l: Loader| l.stream().load_state(&mut LoadState::new([], &values)).unwrap_err().to_string();
             assert!(
                 refused(loader(4, 5)?)
-                    .contains("saved for 11 rows shuffled by seed 3; here are 11 rows shuffled by seed 5")
+                    .contains("saved for 11 rows shuffled by seed 3; this loader has 11 rows shuffled by seed 5")
             );
             assert!(refused(loader(3, 3)?).contains("at row 4, where no batch of 3 rows begins"));
             let half = loader(2, 3)?;

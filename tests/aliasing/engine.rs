@@ -11,15 +11,22 @@ fn leaf(values: &[f64]) -> Tensor {
 #[test]
 fn a_rule_that_gives_nothing_keeps_no_leaf_waiting() -> Result<()> {
     let (x, z) = (leaf(&[-1.0, 2.0]), leaf(&[5.0, 7.0]));
-    // The condition gets no gradient, and it depends on x.
+    // The condition decides and has a gradient of zeros; it depends on x.
     where_(&x.relu()?, &x, &z)?.sum(())?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [0.0, 1.0]);
     assert_eq!(z.grad().unwrap().to_vec::<f64>()?, [1.0, 0.0]);
-    // A chain below an edge without gradient, two calls long, and a leaf that gets nothing at all.
+    // A chain below the condition, two calls long, and a leaf that nothing else depends on.
     let (x, y) = (leaf(&[3.0]), leaf(&[4.0]));
     let cond = x.square()?.mul(&y)?.relu()?;
     where_(&cond, &x.mul(2.0)?, &x)?.sum(())?.backward()?;
     assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [2.0]);
+    assert_eq!(y.grad().unwrap().to_vec::<f64>()?, [0.0]);
+    // A rule that gives None: the leaf above it gets nothing, and nobody waits for it.
+    let (x, y) = (leaf(&[3.0]), leaf(&[4.0]));
+    let below = x.square()?.mul(&y)?;
+    let none = apply_custom("nothing", &[&below], |ins| Ok(vec![ins[0].mul(1.0)?]), |_| Ok(vec![None]))?;
+    none[0].add(&x)?.sum(())?.backward()?;
+    assert_eq!(x.grad().unwrap().to_vec::<f64>()?, [1.0]);
     assert!(y.grad().is_none());
     Ok(())
 }
