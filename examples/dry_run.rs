@@ -5,6 +5,7 @@
 //! ```
 
 #[path = "common/model.rs"]
+#[allow(dead_code)] // lays the weights out itself, over three axes
 mod model;
 
 use model::{Config, Gpt};

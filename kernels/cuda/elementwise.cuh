@@ -29,7 +29,13 @@
         T r = fmod##S(a, b);                                                                                           \
         return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                                               \
     }                                                                                                                  \
-    OF_FN T of_floordiv(T a, T b) { return floor##S(a / b); }                                                          \
+    OF_FN T of_floordiv(T a, T b) {                                                                                    \
+        T r = fmod##S(a, b), q = (a - r) / b;                                                                          \
+        if (r != 0 && (r < 0) != (b < 0)) q -= (T)1;                                                                   \
+        T down = floor##S(q);                                                                                          \
+        if (q - down > (T)0.5) down += (T)1;                                                                           \
+        return b == 0 ? a / b : q != 0 ? down : copysign##S((T)0, a / b);                                              \
+    }                                                                                                                  \
     OF_FN T of_neg(T x) { return -x; }                                                                                 \
     OF_FN T of_add(T a, T b) { return a + b; }                                                                         \
     OF_FN T of_sub(T a, T b) { return a - b; }                                                                         \
@@ -39,7 +45,7 @@ OF_REAL(f32, f)
 OF_REAL(f64, )
 
 #define OF_ALL(T)                                                                                                      \
-    OF_FN T of_sign(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }                                                  \
+    OF_FN T of_sign(T x) { return (T)(x > 0) - (T)(x < 0); }                                                            \
     OF_FN T of_max(T a, T b) { return a > b || a != a ? a : b; }                                                       \
     OF_FN T of_min(T a, T b) { return a < b || a != a ? a : b; }                                                       \
     OF_FN T of_relu(T x) { return of_max(x, (T)0); }                                                                   \

@@ -25,6 +25,7 @@ struct of_reduce {
     of_shape kept;
     of_shape reduced;
     of_strides kept_x, kept_out, reduced_x;
+    f64 divisor; // of sums: a mean's number of elements, else 1
 };
 
 template <typename X, typename Y> struct same { static const bool value = false; };
@@ -70,7 +71,7 @@ OF_FN Part across(Part x, int step) {
     return Part{__shfl_xor_sync(OF_FULL, x.value, step), __shfl_xor_sync(OF_FULL, x.at, step)};
 }
 OF_FN Total widened(Part x) { return x; }
-OF_FN void put(O& to, Part x) { of_set(to, x.at); }
+OF_FN void put(O& to, Part x, const of_reduce&) { of_set(to, x.at); }
 #else
 typedef A Part;
 // Pieces of floats are joined in f64, so that the error does not grow with their number.
@@ -80,7 +81,10 @@ OF_FN Part part_of(T x, i64) { return value_of(x); }
 template <typename V> OF_FN V join(V a, V b) { return apply(a, b); }
 template <typename V> OF_FN V across(V x, int step) { return __shfl_xor_sync(OF_FULL, x, step); }
 OF_FN Total widened(Part x) { return (Total)x; }
-template <typename V> OF_FN void put(O& to, V x) { of_set(to, x); }
+template <typename V> OF_FN void put(O& to, V x, const of_reduce& p) {
+    if (OP == SUM && p.divisor != 1.0) of_set(to, (f64)x / p.divisor);
+    else of_set(to, x);
+}
 #endif
 
 // Joined over a warp's groups of N threads, on every one.
@@ -93,7 +97,7 @@ template <int N, typename V> OF_FN V joined(V x) {
 // A result of a piece: the output itself where there is one piece only.
 OF_FN void emit(O* out, Part* parts, const of_reduce& p, u64 output, u32 piece, Part x) {
     if (parts) parts[piece * p.outputs + output] = x;
-    else put(out[of_at<I>((I)output, p.kept, p.kept_out)], x);
+    else put(out[of_at<I>((I)output, p.kept, p.kept_out)], x, p);
 }
 
 // ROW threads (a warp's, or the block's 256) for an output: what is reduced lies closer together than outputs do.
@@ -197,6 +201,6 @@ extern "C" __global__ void __launch_bounds__(256)
             __syncthreads();
             if (slot < half) total = join(total, room[threadIdx.x + half * lanes]);
         }
-        if (slot == 0 && output < p.outputs) put(out[of_at<I>((I)output, p.kept, p.kept_out)], total);
+        if (slot == 0 && output < p.outputs) put(out[of_at<I>((I)output, p.kept, p.kept_out)], total, p);
     }
 }

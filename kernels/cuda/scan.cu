@@ -1,5 +1,6 @@
 // Running sums along a dim of contiguous tensors, in f64 or i64.
-//   T, O: elements of the input and the output. ROW: threads that share a row (32 or 256).
+//   T, O: elements of the input and the output. ROW: threads that share a row (32 or 256). REVERSE: 1 where the sums run
+//   from the end of a line.
 //
 // A line of `n` elements is cut into pieces. Where there are several, scan_sums leaves what each adds up to, and the piece
 // starts with the sum of those before it, always added in the same order.
@@ -12,6 +13,8 @@ typedef typename total_of<acc_t<T>>::type A;
 // Elements of a thread at a time.
 #define EACH 8
 #define GROUPS (256 / ROW)
+// Where element i of a line of n stands, counted from where the sums start.
+#define PLACE(i) (REVERSE ? n - 1 - (i) : (i))
 
 // The sum of what lanes before this one give, over ROW threads, and of all. `room` as for of_block_reduce.
 OF_FN A before(A x, A& all, A* room) {
@@ -64,7 +67,7 @@ extern "C" __global__ void __launch_bounds__(256)
             const u64 at = first + (u64)lane * EACH;
             A v[EACH], sum = 0, all;
 #pragma unroll
-            for (int k = 0; k < EACH; k++) v[k] = here && at + k < end ? of_get<A>(from[at + k]) : (A)0;
+            for (int k = 0; k < EACH; k++) v[k] = here && at + k < end ? of_get<A>(from[PLACE(at + k)]) : (A)0;
 #pragma unroll
             for (int k = 0; k < EACH; k++) sum += v[k];
             A running = carry + before(sum, all, room);
@@ -73,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(256)
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
                 running += v[k];
-                if (here && at + k < end) of_set(to[at + k], running);
+                if (here && at + k < end) of_set(to[PLACE(at + k)], running);
             }
         }
         if (only_sums && here && lane == 0) sums[blockIdx.y * lines + line] = carry;
@@ -89,8 +92,8 @@ extern "C" __global__ void __launch_bounds__(256)
         A carry = sums && !only_sums ? carried(sums + line, lines, blockIdx.y) : (A)0;
 #pragma unroll 4
         for (u64 i = begin; i < end; i++) {
-            carry += of_get<A>(x[start + i * inner]);
-            if (!only_sums) of_set(out[start + i * inner], carry);
+            carry += of_get<A>(x[start + PLACE(i) * inner]);
+            if (!only_sums) of_set(out[start + PLACE(i) * inner], carry);
         }
         if (only_sums) sums[blockIdx.y * lines + line] = carry;
     }

@@ -86,6 +86,17 @@ impl DType {
         matches!(self.kind(), DTypeKind::Float)
     }
 
+    /// Returns the smallest and the largest integer of an integer dtype.
+    pub const fn integers(self) -> Option<(i64, i64)> {
+        match self {
+            DType::U8 => Some((0, u8::MAX as i64)),
+            DType::I8 => Some((i8::MIN as i64, i8::MAX as i64)),
+            DType::I32 => Some((i32::MIN as i64, i32::MAX as i64)),
+            DType::I64 => Some((i64::MIN, i64::MAX)),
+            _ => None,
+        }
+    }
+
     /// Whether this is f16 or bf16, which kernels accumulate in f32.
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)

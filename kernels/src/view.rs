@@ -148,11 +148,15 @@ impl View {
     pub fn sub_box(&self, offset: &[usize], size: &[usize]) -> Result<View> {
         if offset.len() != self.rank()
             || size.len() != self.rank()
-            || (0..self.rank()).any(|d| offset[d] + size[d] > self.dims[d])
+            || (0..self.rank()).any(|d| offset[d].checked_add(size[d]).is_none_or(|end| end > self.dims[d]))
         {
             return Err(KernelError::new(format!("box {offset:?}+{size:?} is outside dims {:?}", self.dims)));
         }
-        let start: isize = (0..self.rank()).map(|d| offset[d] as isize * self.strides[d]).sum();
+        // Of an empty box nothing is addressed; its offset may be the end of a dim.
+        let start: isize = match size.contains(&0) {
+            true => 0,
+            false => (0..self.rank()).map(|d| offset[d] as isize * self.strides[d]).sum(),
+        };
         // SAFETY: every element of the sub-box is an element of this view.
         Ok(unsafe { self.restride(start, size.into(), self.strides.clone()) })
     }
@@ -235,5 +239,7 @@ mod tests {
         let b = v.sub_box(&[1, 1], &[1, 2]).unwrap();
         assert_eq!(b.as_slice::<f32>().unwrap(), &[4., 5.]);
         assert!(v.sub_box(&[1, 2], &[1, 2]).is_err());
+        assert!(v.sub_box(&[usize::MAX, 0], &[2, 1]).is_err());
+        assert!(v.sub_box(&[2, 3], &[0, 0]).unwrap().is_empty());
     }
 }

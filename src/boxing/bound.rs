@@ -209,7 +209,7 @@ impl Floor {
         if need.communicates {
             let one = self.start.saturating_add((need.holders - 2).saturating_mul(self.per_peer));
             let least = one.saturating_add(besides).min(self.start.saturating_mul(2));
-            least.saturating_add(per_kib(need.elements * element, self.per_kib))
+            least.saturating_add(per_kib(need.elements.saturating_mul(element), self.per_kib))
         } else {
             let copied = per_kib(need.written.saturating_mul(element), self.per_kib_copied);
             self.local.saturating_add(copied).min(self.start).saturating_add(besides)
@@ -240,7 +240,7 @@ impl Floor {
             n => self
                 .exchange_start
                 .saturating_add(messages.saturating_mul(self.exchange_per_peer))
-                .saturating_add(per_kib(n * element, self.exchange_per_kib)),
+                .saturating_add(per_kib(n.saturating_mul(element), self.exchange_per_kib)),
         }
     }
 }

@@ -380,7 +380,10 @@ impl<'a> Exchange<'a> {
     pub(super) fn least_price(&self, element: u64) -> u64 {
         match self.received(0).max(self.received(self.to.len() - 1)) {
             0 => self.model.local_exchange_ps,
-            r => self.rate(self.near()).price(1, r * element).min(self.rate(LinkKind::Network).price(1, r * element)),
+            r => self
+                .rate(self.near())
+                .price(1, r.saturating_mul(element))
+                .min(self.rate(LinkKind::Network).price(1, r.saturating_mul(element))),
         }
     }
 
@@ -401,13 +404,14 @@ impl<'a> Exchange<'a> {
             .product();
         let partners = cells * self.contributions() as u64;
         let hosts = self.model.hosts.several();
-        let local = || self.model.local_exchange_ps.saturating_add(self.model.copied(self.copied() * element));
+        let local =
+            || self.model.local_exchange_ps.saturating_add(self.model.copied(self.copied().saturating_mul(element)));
         let exact = self.to.len() as u64 * partners <= EXACT_MESSAGES;
         if exact && !hosts && matches!(self.own, Own::Same) {
             let most = busiest(self.shape, self.from.dims(), self.from_sbp, self.to_sbp, self.kept);
             return match most.messages {
                 0 => local(),
-                n => self.rate(self.near()).price(n, most.elements * element),
+                n => self.rate(self.near()).price(n, most.elements.saturating_mul(element)),
             };
         }
         let v = self.volume();
@@ -423,7 +427,7 @@ impl<'a> Exchange<'a> {
                 self.pieces(q, |piece| n += piece.holders.len() as u64);
                 messages = messages.max(n);
             }
-            return self.rate(link).price(messages.max(1), v.max_received.max(average) * element);
+            return self.rate(link).price(messages.max(1), v.max_received.max(average).saturating_mul(element));
         }
         let mut sent: SmallVec<[Load; 16]> = smallvec![Load::default(); self.from.len()];
         let mut busiest = Load::default();
@@ -446,7 +450,9 @@ impl<'a> Exchange<'a> {
         let near = self.rate(self.near());
         let slow = if busiest.far > 0 { far } else { near };
         let start = slow.price(busiest.messages, 0);
-        start.saturating_add(near.bytes(busiest.near * element)).saturating_add(far.bytes(busiest.far * element))
+        start
+            .saturating_add(near.bytes(busiest.near.saturating_mul(element)))
+            .saturating_add(far.bytes(busiest.far.saturating_mul(element)))
     }
 }
 

@@ -33,7 +33,7 @@ impl DeviceRt {
             Device::Cuda => gpu_memory(),
         };
         let alloc = Allocator::dry(device, origin, options);
-        let vm = Vm::dry(rank, &alloc);
+        let vm = Vm::dry(rank, device, &alloc);
         DeviceRt { alloc, vm }
     }
 }

@@ -1,5 +1,6 @@
 //! Gradients: backward, grad, hooks.
 
+use super::shape::in_method;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
 use crate::tensor::{Edge, Hook, HookFn, LeafSlot, Tensor};
@@ -34,12 +35,15 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn backward(&self) -> Result<()> {
-        interpreter::backward(self, &BackwardOptions::default(), CallSite::here())
+        self.backward_at(&BackwardOptions::default(), CallSite::here())
     }
     /// Backward with options: a gradient to start from, keeping the graph, recording the pass.
     #[track_caller]
     pub fn backward_with(&self, options: &BackwardOptions) -> Result<()> {
-        interpreter::backward(self, options, CallSite::here())
+        self.backward_at(options, CallSite::here())
+    }
+    fn backward_at(&self, options: &BackwardOptions, site: CallSite) -> Result<()> {
+        interpreter::backward(self, options, site).map_err(in_method("backward", self, site))
     }
     fn slot(&self) -> Option<Arc<LeafSlot>> {
         match self.edge() {

@@ -4,7 +4,7 @@ use super::{create, invoke1, op};
 use crate::context::current;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Target, from_bytes};
-use crate::ops::AttrValue;
+use crate::ops::{AttrValue, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
@@ -141,11 +141,22 @@ pub fn range(
     let (t, site) = (target.into_target(), CallSite::here());
     let (start, end, step) = (start.into(), end.into(), step.into());
     let span = end.to_f64() - start.to_f64();
-    if step.to_f64() == 0.0 || span / step.to_f64() < 0.0 {
-        return Err(Error::argument(format!("no range from {start} to {end} by {step}")).at(site));
-    }
-    let len = (span / step.to_f64()).ceil() as i64;
+    let refused = |e: Error| e.in_call(|| format!("range({start}, {end}, {step})")).at(site);
     let ints = matches!((start, end, step), (Scalar::Int(_), Scalar::Int(_), Scalar::Int(_)));
+    let len = match (start, end, step) {
+        // Floats would lose the last digits of large integers.
+        (Scalar::Int(a), Scalar::Int(b), Scalar::Int(s)) if s != 0 => {
+            let (span, s) = (i128::from(b) - i128::from(a), i128::from(s));
+            Some(span / s + i128::from(span % s != 0)).filter(|_| span == 0 || (span < 0) == (s < 0))
+        }
+        (Scalar::Int(_), Scalar::Int(_), Scalar::Int(_)) => None,
+        _ => {
+            let count = (span / step.to_f64()).ceil();
+            (count >= 0.0 && count.is_finite()).then_some(count as i128)
+        }
+    };
+    let len = len.ok_or_else(|| refused(Error::argument("no range leads there in such steps")))?;
+    let len = i64::try_from(len).map_err(|_| refused(Error::shape(format!("{len} elements cannot be addressed"))))?;
     let dtype = t.dtype_or(if ints { DType::I64 } else { DType::F32 });
     create(op!("arange"), smallvec![len.into(), dtype.into()], smallvec![start, step], &t.target, site)
 }
@@ -192,9 +203,10 @@ pub fn randint(lo: i64, hi: i64, shape: impl AsRef<[usize]>, target: impl IntoTa
 #[track_caller]
 pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
     let (t, site, shape) = (target.into_target(), CallSite::here(), shape.as_ref());
-    let n: usize = shape.iter().product();
+    let refused = |e: Error| e.in_call(|| format!("from_vec({}{shape:?})", T::DTYPE)).at(site);
+    let n = TensorType::checked(shape, T::DTYPE).map_err(refused)?.len();
     if n != data.len() {
-        return Err(Error::shape(format!("{} values do not fill the shape {shape:?} ({n})", data.len())).at(site));
+        return Err(refused(Error::shape(format!("{} values do not fill the shape {shape:?} ({n})", data.len()))));
     }
     // SAFETY: `Element` types are plain numbers (and bool) without padding; the slice covers the vector.
     let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr() as *const u8, std::mem::size_of_val(&data[..])) };
@@ -203,9 +215,9 @@ pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: im
         Target::Local(d) => *d,
         Target::Global(p, _) => p.device(),
     };
-    let local = from_bytes(&ctx, bytes, shape, T::DTYPE, device).map_err(|e| e.at(site))?;
+    let local = from_bytes(&ctx, bytes, shape, T::DTYPE, device).map_err(refused)?;
     let local = match t.dtype {
-        Some(d) => local.cast(d)?,
+        Some(d) => invoke1(op!("cast"), &[Some(&local)], smallvec![d.into()], smallvec![], site)?,
         None => local,
     };
     match &t.target {

@@ -1,19 +1,21 @@
 //! Reading values. On a global tensor explicit collectives of the world: every rank must call them.
 
+use super::shape::in_method;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{logical_bytes, logical_bytes_on};
+use crate::memory::with_room;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Element, Scalar};
 
-fn decode<T: Element>(bytes: &[u8]) -> Vec<T> {
+fn decode<T: Element>(bytes: &[u8]) -> Result<Vec<T>> {
     let n = bytes.len() / std::mem::size_of::<T>();
-    let mut out: Vec<T> = Vec::with_capacity(n);
+    let mut out: Vec<T> = with_room(n)?;
     // SAFETY: `Element` types are plain numbers; kernels write bools as 0 or 1 only; the vector has room for n of them.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr() as *mut u8, n * std::mem::size_of::<T>());
         out.set_len(n);
     }
-    out
+    Ok(out)
 }
 
 impl Tensor {
@@ -25,7 +27,7 @@ impl Tensor {
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let site = CallSite::here();
         self.check_dtype::<T>(site)?;
-        Ok(decode(&logical_bytes(self, site)?))
+        self.read(site).map_err(in_method("to_vec", self, site))
     }
 
     /// The logical value on one rank only; the others get none, and none of its bytes. Every rank of the world must call it. The
@@ -37,7 +39,8 @@ impl Tensor {
     pub fn to_vec_on<T: Element>(&self, rank: usize) -> Result<Option<Vec<T>>> {
         let site = CallSite::here();
         self.check_dtype::<T>(site)?;
-        Ok(logical_bytes_on(self, rank, site)?.map(|bytes| decode(&bytes)))
+        let bytes = logical_bytes_on(self, rank, site)?;
+        bytes.map(|bytes| decode(&bytes)).transpose().map_err(in_method("to_vec_on", self, site))
     }
 
     /// The logical value as f64, whatever the dtype.
@@ -45,7 +48,11 @@ impl Tensor {
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         let site = CallSite::here();
         let t = if self.dtype() == DType::F64 { self.detach() } else { self.detach().cast(DType::F64)? };
-        Ok(decode(&logical_bytes(&t, site)?))
+        t.read(site).map_err(in_method("to_f64_vec", self, site))
+    }
+
+    fn read<T: Element>(&self, site: CallSite) -> Result<Vec<T>> {
+        decode(&logical_bytes(self, site)?)
     }
 
     /// The value of a tensor of one element. A collective of the world for a global tensor (a P(sum) gives the sum, never
@@ -57,17 +64,16 @@ impl Tensor {
     pub fn item(&self) -> Result<f64> {
         let site = CallSite::here();
         if self.numel() != 1 {
-            return Err(Error::shape(format!("item() of {self:?}, which has {} elements", self.numel()))
-                .at(site)
-                .help("reduce it first, or use `to_vec`"));
+            let e = Error::shape(format!("it has {} elements", self.numel())).help("reduce it first, or use `to_vec`");
+            return Err(in_method("item", self, site)(e));
         }
-        Ok(self.scalar(site)?.to_f64())
+        Ok(self.scalar(site).map_err(in_method("item", self, site))?.to_f64())
     }
 
     fn scalar(&self, site: CallSite) -> Result<Scalar> {
         let bytes = logical_bytes(self, site)?;
         fn one<T: Element>(b: &[u8]) -> Option<Scalar> {
-            decode::<T>(b).first().map(|x| x.to_scalar())
+            decode::<T>(b).ok()?.first().map(|x| x.to_scalar())
         }
         let s = match self.dtype() {
             DType::Bool => one::<bool>(&bytes),

@@ -1,8 +1,9 @@
-//! In-place methods. On a local tensor they write through to its views; on a global one the handle gets the new value and
-//! views keep theirs. A leaf that requires a gradient can be changed under `no_grad` only.
+//! In-place methods. On a local tensor they write through to its base and to all views of that, gradients included. On a
+//! global one the handle gets the new value and views keep theirs; views of it are values and are not written. A leaf that
+//! requires a gradient, and a view of one, can be changed under `no_grad` only.
 
-use super::{Operand, op};
-use crate::context::grad_enabled;
+use super::layout::layout_attrs;
+use super::{Operand, invoke1, op};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Call;
 use crate::ops::{Attrs, Op, RuntimeAttrs};
@@ -18,13 +19,6 @@ impl Tensor {
         runtime: RuntimeAttrs,
         site: CallSite,
     ) -> Result<&Tensor> {
-        if grad_enabled() && self.requires_grad() && self.is_leaf() {
-            return Err(Error::autograd(format!(
-                "{self:?} is a leaf that requires a gradient; it cannot be changed in place"
-            ))
-            .at(site)
-            .help("change it under `no_grad()`"));
-        }
         let mut inputs: SmallVec<[_; 4]> = smallvec![Some(self)];
         inputs.extend(others.iter().map(|t| Some(*t)));
         Call::new(op?, &inputs).attrs(attrs).runtime(runtime).given(self).at(site).run()?;
@@ -74,7 +68,7 @@ impl Tensor {
             &self.whole_target(),
             site,
         )?;
-        self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![0.0.into()], site)
+        self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![false.into()], site)
     }
     fn whole_target(&self) -> crate::interpreter::Target {
         match self.global() {
@@ -85,19 +79,50 @@ impl Tensor {
             None => crate::interpreter::Target::Local(self.device()),
         }
     }
-    /// x becomes a copy of `other`, converted to x's dtype; shapes must be equal. Not recorded.
+    /// x becomes a copy of `other`, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
+    /// `other`, what x was before gets none.
     ///
     /// # Errors
     /// When shapes differ, or x is a leaf that requires a gradient outside `no_grad`.
     #[track_caller]
     pub fn copy_(&self, other: &Tensor) -> Result<&Tensor> {
-        let site = CallSite::here();
-        if grad_enabled() && self.requires_grad() {
-            return Err(Error::autograd(format!("{self:?} requires a gradient; it cannot be overwritten"))
-                .at(site)
-                .help("do it under `no_grad()`"));
-        }
+        self.assign_at(other, CallSite::here())
+    }
+    fn assign_at(&self, other: &Tensor, site: CallSite) -> Result<&Tensor> {
         Call::new(op!("assign")?, &[Some(self), Some(other)]).at(site).run()?;
         Ok(self)
+    }
+    /// Writes the shards of a global tensor: each rank of the placement gives its own as a local tensor of the shard's shape
+    /// and dtype, and B shards are made equal as by [`Tensor::to_global`]. A collective: all ranks issue it, those outside
+    /// the placement with any local tensor. It is recorded as any write.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let _world = oflow::init()?;
+    /// let x = zeros([4], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+    /// x.write_shard(&x.to_local()?.add(1.0)?)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0; 4]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// On every rank alike: when the tensor is local or a view, and when the shards are not those of a tensor of this one's
+    /// shape and dtype.
+    #[track_caller]
+    pub fn write_shard(&self, shard: &Tensor) -> Result<&Tensor> {
+        let site = CallSite::here();
+        let call = || format!("write_shard({}, {})", self.short(), shard.short());
+        let g = self.global().ok_or_else(|| {
+            let local = Error::sbp(format!("{self:?} is a local tensor")).in_call(call).at(site);
+            local.help("write it in place, with `copy_`")
+        })?;
+        let layout = layout_attrs(g.placement.clone(), g.sbp.clone(), None);
+        let given = invoke1(op!("shards_to_global"), &[Some(shard)], layout, smallvec![], site)?;
+        if given.ty() != self.ty() {
+            return Err(Error::shape(format!("the shards are those of {}, the tensor is {}", given.ty(), self.ty()))
+                .in_call(call)
+                .at(site));
+        }
+        self.assign_at(&given, site)
     }
 }

@@ -53,7 +53,7 @@ impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
 }
 
 /// A layout as attributes; what is not stated is left out, so that the common call fits into its place.
-fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<NdSbp>) -> Attrs {
+pub(super) fn layout_attrs(placement: Placement, sbp: NdSbp, grad_sbp: Option<NdSbp>) -> Attrs {
     let mut attrs: Attrs = smallvec![placement.into(), sbp.into()];
     attrs.extend(grad_sbp.map(AttrValue::NdSbp));
     attrs
@@ -70,7 +70,7 @@ impl Placement {
 }
 
 /// A global tensor from its logical value, which every rank of the world gives alike; each keeps its shard. Nothing is
-/// communicated.
+/// communicated. Data that differs between ranks is a mistake that nothing shows; run with `OFLOW_CHECK=1` to have it found.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -213,8 +213,8 @@ impl Tensor {
         invoke1(op!("to_local"), &[Some(self)], grad_sbp.map(AttrValue::NdSbp).into_iter().collect(), smallvec![], site)
     }
 
-    /// A local tensor on another device; the tensor itself where it is on that device (as PyTorch's `to`). (Global tensors
-    /// move with `to_global((&placement, sbp))`.)
+    /// A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's
+    /// `to`). (Global tensors move with `to_global((&placement, sbp))`.)
     #[track_caller]
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if !self.is_global() && self.device() == device {
@@ -225,6 +225,6 @@ impl Tensor {
 
     /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.
     pub fn shard(&self) -> Result<Option<LocalTensor>> {
-        self.data()
+        Ok(self.data()?.map(|l| if self.is_global() { l.into_shard() } else { l }))
     }
 }

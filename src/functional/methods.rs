@@ -206,10 +206,12 @@ impl Tensor {
     /// back to the dtype of the input.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        self.cast_at(dtype, CallSite::here())
+    }
+    pub(crate) fn cast_at(&self, dtype: DType, site: CallSite) -> Result<Tensor> {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        let site = CallSite::here();
         invoke1(op!("cast"), &[Some(self)], smallvec![dtype.into()], smallvec![], site)
     }
     /// Returns `s - x` for each element.

@@ -81,7 +81,7 @@ impl Tensor {
             shape.remove(row);
         }
         drop(inner);
-        y.reshape_at(&shape, site)
+        Ok(y.reshape_at(&shape, site)?.into_result())
     }
 
     /// Returns `self weightᵀ + bias` for an input `[…, in]`, a weight `[out, in]` and a bias `[out]`, of shape `[…, out]`. Autocast
@@ -97,7 +97,7 @@ impl Tensor {
             let y = invoke1(op!("linear"), &[Some(&row), Some(weight), Some(bias)], smallvec![], smallvec![], site)?;
             drop(inner);
             let n = y.numel();
-            return y.reshape_at(&[n], site);
+            return Ok(y.reshape_at(&[n], site)?.into_result());
         }
         invoke1(op!("linear"), &[Some(self), Some(weight), Some(bias)], smallvec![], smallvec![], site)
     }

@@ -3,9 +3,10 @@
 use super::{IntList, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Result};
-use crate::ops::{AttrValue, normalize_dim};
+use crate::ops::AttrValue;
 use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use oflow_kernels::DType;
+use smallvec::smallvec;
 
 macro_rules! reductions {
     ($($(#[$m:meta])* $name:ident $keep:ident;)*) => {
@@ -29,6 +30,9 @@ macro_rules! reductions {
 reductions! {
     /// Returns the sum over `dims`, which are removed. Over a split dim the result is P(sum): it is reduced when a later op needs it.
     sum sum_keepdim;
+    /// Returns the mean over `dims`, which are removed; NaN for no elements. Integers and bools give f32. Over a split dim the
+    /// result is P(sum).
+    mean mean_keepdim;
     /// Returns the product over `dims`, which are removed.
     prod prod_keepdim;
     /// Returns the largest element over `dims`, which are removed. Over a split dim the result is P(max).
@@ -42,39 +46,28 @@ reductions! {
 }
 
 impl Tensor {
-    /// Returns the mean over `dims`, which are removed; `()` means all dims.
-    #[track_caller]
-    pub fn mean(&self, dims: impl IntList) -> Result<Tensor> {
-        self.mean_impl(dims.ints(), false, CallSite::here())
-    }
-    /// The same reduction with the reduced dims kept, with size 1.
-    #[track_caller]
-    pub fn mean_keepdim(&self, dims: impl IntList) -> Result<Tensor> {
-        self.mean_impl(dims.ints(), true, CallSite::here())
-    }
-    fn mean_impl(&self, dims: SmallVec<[i64; 6]>, keepdim: bool, site: CallSite) -> Result<Tensor> {
-        // One division by the logical count: a P(sum) stays P(sum).
-        let mut n = 1;
-        if dims.is_empty() {
-            n = self.numel();
-        }
-        for d in &dims {
-            n *= self.shape().get(normalize_dim(*d, self.ndim()).map_err(|e| e.at(site))?).copied().unwrap_or(1);
-        }
-        let sum =
-            invoke1(op!("sum"), &[Some(self)], smallvec![AttrValue::Ints(dims), keepdim.into()], smallvec![], site)?;
-        invoke1(op!("mul_scalar"), &[Some(&sum)], smallvec![], smallvec![(1.0 / n as f64).into()], site)
-    }
     /// Returns the biased variance (the sum of squares is divided by n) over `dims`, which are removed.
     #[track_caller]
     pub fn var(&self, dims: impl IntList) -> Result<Tensor> {
         let (dims, site) = (dims.ints(), CallSite::here());
+        let mean = |x: &Tensor, keepdim: bool| {
+            let attrs = smallvec![AttrValue::Ints(dims.clone()), keepdim.into()];
+            invoke1(op!("mean"), &[Some(x)], attrs, smallvec![], site)
+        };
+        let half = self.dtype().is_half();
         let inner = inner_calls();
-        let m = self.mean_impl(dims.clone(), true, site)?;
-        let d = invoke1(op!("sub"), &[Some(self), Some(&m)], smallvec![], smallvec![], site)?;
+        // Squares of halves are beyond their range where the variance is not.
+        let x = if half { self.cast_at(DType::F32, site)? } else { self.clone() };
+        let m = mean(&x, true)?;
+        let d = invoke1(op!("sub"), &[Some(&x), Some(&m)], smallvec![], smallvec![], site)?;
         let sq = invoke1(op!("square"), &[Some(&d)], smallvec![], smallvec![], site)?;
+        if half {
+            let v = mean(&sq, false)?;
+            drop(inner);
+            return v.cast_at(self.dtype(), site);
+        }
         drop(inner);
-        sq.mean_impl(dims, false, site)
+        mean(&sq, false)
     }
     /// Returns the i64 index of the largest element along `dim`, which is removed; the first one among equals.
     #[track_caller]
@@ -91,6 +84,6 @@ impl Tensor {
     /// Returns the cumulative sum along `dim`, in the shape of the input.
     #[track_caller]
     pub fn cumsum(&self, dim: i64) -> Result<Tensor> {
-        invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
+        invoke1(op!("cumsum"), &[Some(self)], smallvec![dim.into(), false.into()], smallvec![], CallSite::here())
     }
 }

@@ -8,17 +8,25 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Borrow;
 
-/// Returns a shape with its one `-1` replaced by the size that the number of elements requires.
-fn resolve(shape: &[i64], n: usize, site: CallSite) -> Result<Vec<usize>> {
+/// Resolves one `-1` of a shape from the number of elements.
+fn resolve(shape: &[i64], n: usize) -> Result<Vec<usize>> {
     let unknown = shape.iter().filter(|s| **s == -1).count();
     if unknown > 1 || shape.iter().any(|s| *s < -1) {
-        return Err(Error::shape(format!("{shape:?} is not a shape")).at(site).help("at most one size may be -1"));
+        return Err(Error::shape(format!("{shape:?} is not a shape")).help("at most one size may be -1"));
     }
-    let known: usize = shape.iter().filter(|s| **s >= 0).map(|s| *s as usize).product();
-    if unknown == 1 && (known == 0 || !n.is_multiple_of(known)) {
-        return Err(Error::shape(format!("{n} elements do not fit the shape {shape:?}")).at(site));
-    }
-    Ok(shape.iter().map(|s| if *s == -1 { n / known } else { *s as usize }).collect())
+    let sizes: Vec<usize> = shape.iter().filter_map(|s| usize::try_from(*s).ok()).collect();
+    let known = sizes.iter().try_fold(1usize, |n, s| n.checked_mul(*s));
+    let rest = match (unknown, known) {
+        (1, Some(k)) if k > 0 && n.is_multiple_of(k) => n / k,
+        (1, _) => return Err(Error::shape(format!("{n} elements do not fit the shape {shape:?}"))),
+        _ => 0,
+    };
+    Ok(shape.iter().map(|s| usize::try_from(*s).unwrap_or(rest)).collect())
+}
+
+/// Says of an error raised before an op was called which method of which tensor it is about, and the caller's line.
+pub(super) fn in_method(name: &str, of: &Tensor, site: CallSite) -> impl Fn(Error) -> Error {
+    move |e| e.in_call(|| format!("{name}({})", of.short())).at(site)
 }
 
 impl Tensor {
@@ -26,7 +34,7 @@ impl Tensor {
     #[track_caller]
     pub fn reshape(&self, shape: impl IntList) -> Result<Tensor> {
         let site = CallSite::here();
-        let shape = resolve(&shape.ints(), self.numel(), site)?;
+        let shape = resolve(&shape.ints(), self.numel()).map_err(in_method("reshape", self, site))?;
         self.reshape_at(&shape, site)
     }
     pub(crate) fn reshape_at(&self, shape: &[usize], site: CallSite) -> Result<Tensor> {
@@ -36,8 +44,8 @@ impl Tensor {
     #[track_caller]
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let at = |d: i64| normalize_dim(d, self.ndim()).map_err(|e| e.at(site));
-        let (a, b) = (at(start)?, at(end)?);
+        let dim = |d| normalize_dim(d, self.ndim()).map_err(in_method("flatten", self, site));
+        let (a, b) = (dim(start)?, dim(end)?);
         let s = self.shape();
         if s.is_empty() {
             return self.reshape_at(&[1], site);
@@ -58,8 +66,8 @@ impl Tensor {
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         let site = CallSite::here();
         let mut dims: SmallVec<[i64; 6]> = (0..self.ndim() as i64).collect();
-        let (a, b) = (normalize_dim(a, self.ndim()), normalize_dim(b, self.ndim()));
-        let (a, b) = (a.map_err(|e| e.at(site))?, b.map_err(|e| e.at(site))?);
+        let dim = |d| normalize_dim(d, self.ndim()).map_err(in_method("transpose", self, site));
+        let (a, b) = (dim(a)?, dim(b)?);
         if !dims.is_empty() {
             dims.swap(a, b);
         }
@@ -79,7 +87,10 @@ impl Tensor {
         let full: SmallVec<[i64; 6]> = shape
             .iter()
             .enumerate()
-            .map(|(d, n)| if *n == -1 && d >= lead { self.shape()[d - lead] as i64 } else { *n })
+            .map(|(d, n)| match self.shape().get(d.wrapping_sub(lead)) {
+                Some(size) if *n == -1 => *size as i64,
+                _ => *n,
+            })
             .collect();
         invoke1(op!("expand"), &[Some(self)], smallvec![AttrValue::Ints(full)], smallvec![], site)
     }
@@ -87,7 +98,7 @@ impl Tensor {
     #[track_caller]
     pub fn unsqueeze(&self, dim: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim() + 1).map_err(|e| e.at(site))?;
+        let d = normalize_dim(dim, self.ndim() + 1).map_err(in_method("unsqueeze", self, site))?;
         let mut shape = self.shape().to_vec();
         shape.insert(d, 1);
         self.reshape_at(&shape, site)
@@ -95,8 +106,10 @@ impl Tensor {
     /// Removes `dim` if its size is 1; otherwise returns the tensor unchanged, as in PyTorch.
     #[track_caller]
     pub fn squeeze(&self, dim: i64) -> Result<Tensor> {
-        let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        self.squeeze_at(dim, CallSite::here())
+    }
+    fn squeeze_at(&self, dim: i64, site: CallSite) -> Result<Tensor> {
+        let d = normalize_dim(dim, self.ndim()).map_err(in_method("squeeze", self, site))?;
         let mut shape = self.shape().to_vec();
         if shape.get(d) == Some(&1) {
             shape.remove(d);
@@ -108,9 +121,9 @@ impl Tensor {
     #[track_caller]
     pub fn slice(&self, dim: i64, start: i64, end: i64, step: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let d = normalize_dim(dim, self.ndim()).map_err(in_method("slice", self, site))?;
         let n = self.shape().get(d).copied().unwrap_or(0) as i64;
-        let bound = |x: i64| if x < 0 { (x + n).max(0) } else { x.min(n) };
+        let bound = |x: i64| if x < 0 { x.saturating_add(n).max(0) } else { x.min(n) };
         let start = bound(start);
         let attrs = smallvec![d.into(), start.into(), bound(end).max(start).into(), step.into()];
         invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
@@ -121,41 +134,51 @@ impl Tensor {
     /// If `start..start + len` is not within the size of the dim.
     #[track_caller]
     pub fn narrow(&self, dim: i64, start: i64, len: i64) -> Result<Tensor> {
-        let site = CallSite::here();
-        let attrs = smallvec![dim.into(), start.into(), (start + len).into(), 1i64.into()];
+        self.narrow_at(dim, start, len, CallSite::here())
+    }
+    fn narrow_at(&self, dim: i64, start: i64, len: i64, site: CallSite) -> Result<Tensor> {
+        // An end that is no number is outside every tensor.
+        let attrs = smallvec![dim.into(), start.into(), start.saturating_add(len).into(), 1i64.into()];
         invoke1(op!("slice"), &[Some(self)], attrs, smallvec![], site)
     }
     /// Returns the element `index` along `dim`, which is removed. A negative index counts from the end.
     #[track_caller]
     pub fn select(&self, dim: i64, index: i64) -> Result<Tensor> {
         let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let d = normalize_dim(dim, self.ndim()).map_err(in_method("select", self, site))?;
         let n = self.shape().get(d).copied().unwrap_or(0) as i64;
-        let i = if index < 0 { index + n } else { index };
+        let i = if index < 0 { index.saturating_add(n) } else { index };
         let inner = inner_calls();
-        let kept = self.narrow(d as i64, i, 1)?;
+        let kept = self.narrow_at(d as i64, i, 1, site)?;
         drop(inner);
-        kept.squeeze(d as i64)
+        kept.squeeze_at(d as i64, site)
     }
     /// Splits a dim into parts of `size` elements; the last part may be smaller.
     #[track_caller]
     pub fn split(&self, size: usize, dim: i64) -> Result<Vec<Tensor>> {
-        let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
-        let _scope = site.scope();
+        self.split_at(size, dim, "split", CallSite::here())
+    }
+    fn split_at(&self, size: usize, dim: i64, method: &str, site: CallSite) -> Result<Vec<Tensor>> {
+        let named = in_method(method, self, site);
+        let d = normalize_dim(dim, self.ndim()).map_err(&named)?;
         let n = self.shape().get(d).copied().unwrap_or(0);
         if size == 0 {
-            return Err(Error::argument("a part must have at least one element").at(site));
+            return Err(named(Error::argument("a part must have at least one element")));
         }
-        (0..n.max(1)).step_by(size).map(|s| self.narrow(d as i64, s as i64, size.min(n - s) as i64)).collect()
+        let part = |s: usize| self.narrow_at(d as i64, s as i64, size.min(n - s) as i64, site);
+        (0..n.max(1)).step_by(size).map(|s| Ok(part(s)?.one_of_many())).collect()
     }
     /// Splits a dim into at most `parts` parts of equal size (the last may be smaller), as PyTorch's `chunk`.
     #[track_caller]
     pub fn chunk(&self, parts: usize, dim: i64) -> Result<Vec<Tensor>> {
         let site = CallSite::here();
-        let d = normalize_dim(dim, self.ndim()).map_err(|e| e.at(site))?;
+        let named = in_method("chunk", self, site);
+        let d = normalize_dim(dim, self.ndim()).map_err(&named)?;
+        if parts == 0 {
+            return Err(named(Error::argument("there must be at least one part")));
+        }
         let n = self.shape().get(d).copied().unwrap_or(0);
-        self.split(n.div_ceil(parts.max(1)).max(1), dim)
+        self.split_at(n.div_ceil(parts).max(1), dim, "chunk", site)
     }
     /// Sets elements above a diagonal of the last two dims to zero. Diagonal 0 is the main one; positive ones lie above it.
     #[track_caller]
@@ -189,15 +212,23 @@ pub fn cat<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tens
 #[track_caller]
 pub fn stack<T: Borrow<Tensor>>(tensors: impl AsRef<[T]>, dim: i64) -> Result<Tensor> {
     let site = CallSite::here();
-    // The closure's own lines are not reported.
-    let _scope = site.scope();
     let tensors = tensors.as_ref();
     let Some(first) = tensors.first().map(|t| t.borrow()) else {
-        return Err(Error::argument("no tensor to stack").at(site));
+        return Err(Error::argument("no tensor to stack").in_call(|| "stack()".into()).at(site));
     };
-    let d = normalize_dim(dim, first.ndim() + 1).map_err(|e| e.at(site))?;
+    let d = normalize_dim(dim, first.ndim() + 1).map_err(in_method("stack", first, site))?;
     let inner = inner_calls();
-    let rows: Vec<Tensor> = tensors.iter().map(|t| t.borrow().unsqueeze(d as i64)).collect::<Result<_>>()?;
+    let row = |t: &T| {
+        let t: &Tensor = t.borrow();
+        if t.shape() != first.shape() {
+            let e = Error::shape(format!("shapes {:?} and {:?} differ", first.shape(), t.shape()));
+            return Err(in_method("stack", first, site)(e));
+        }
+        let mut shape = t.shape().to_vec();
+        shape.insert(d, 1);
+        t.reshape_at(&shape, site)
+    };
+    let rows: Vec<Tensor> = tensors.iter().map(row).collect::<Result<_>>()?;
     drop(inner);
     let ins: SmallVec<[Option<&Tensor>; 4]> = rows.iter().map(Some).collect();
     invoke1(op!("concat"), &ins, smallvec![d.into()], smallvec![], site)

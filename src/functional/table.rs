@@ -89,7 +89,6 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     for (text, op) in OPS {
         add(text, FnBody::Op(op.to_string()));
     }
-    add("mean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor", FnBody::Code(Arc::new(mean)));
     add("reshape(Tensor x, IntList shape) -> Tensor", FnBody::Code(Arc::new(reshape)));
     add("cross_entropy(Tensor logits, Tensor target) -> Tensor", FnBody::Code(Arc::new(cross_entropy)));
     add("linear(Tensor x, Tensor weight, Tensor? bias) -> Tensor", FnBody::Code(Arc::new(linear)));
@@ -105,13 +104,6 @@ fn ints(b: &Bound, i: usize) -> Vec<i64> {
         Some(AttrValue::Ints(v)) => v.to_vec(),
         _ => vec![],
     }
-}
-
-fn mean(b: &Bound) -> Result<Vec<Tensor>> {
-    let (x, dims) = (given(b, 0)?, ints(b, 1));
-    let keep = matches!(b.attr(2), Some(AttrValue::Bool(true)));
-    let y = if keep { x.mean_keepdim(dims.as_slice()) } else { x.mean(dims.as_slice()) };
-    Ok(vec![y?])
 }
 
 fn reshape(b: &Bound) -> Result<Vec<Tensor>> {

@@ -1,7 +1,7 @@
-//! Backward: nodes in falling order of their creation, never in the order results become ready, so every rank issues the
-//! same communication in the same order (I9).
+//! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
 use super::emit::EagerEmit;
+use super::engine::{self, Grads, Link, Tape, Way};
 use super::grad_ctx::run_rule;
 use super::layout::{BoxTo, to_layout, to_layouts};
 use super::policy::Cause;
@@ -13,8 +13,7 @@ use crate::ops::{AttrValue, Attrs};
 use crate::sbp::ReduceOp;
 use crate::tensor::{Edge, LeafSlot, Node, Tensor};
 use oflow_kernels::{DType, Scalar};
-use smallvec::{SmallVec, smallvec};
-use std::collections::BTreeMap;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// What `backward` does besides the usual.
@@ -28,27 +27,14 @@ pub struct BackwardOptions {
     pub create_graph: bool,
 }
 
-type Pending = BTreeMap<u64, (Arc<Node>, SmallVec<[Option<Tensor>; 2]>)>;
-
-struct Engine<'a> {
+/// A recorded program of eager tensors.
+struct EagerTape<'a> {
     site: CallSite,
-    pending: Pending,
-    /// How many contributions each leaf still waits for, by slot address; with the sum so far.
-    leaves: Vec<(Arc<LeafSlot>, usize, Option<Tensor>)>,
     /// Slots whose gradient is handed back instead of accumulated.
     wanted: &'a [Edge],
     found: Vec<Option<Tensor>>,
     options: &'a BackwardOptions,
-    /// Complete gradients of small leaves on their way to their layouts, which go together; in order of completion, the
-    /// same on every rank.
-    bucket: Vec<(Arc<LeafSlot>, BoxTo)>,
-    bucket_bytes: usize,
 }
-
-/// Gradients of at most this many bytes are boxed together: alone, each would be mostly latency.
-const SMALL: usize = 64 << 10;
-/// Gradients that wait for others until they are so many bytes.
-const BUCKET: usize = 1 << 20;
 
 /// Runs backward from `output`, accumulating into the leaves' `grad()`.
 pub fn backward(output: &Tensor, options: &BackwardOptions, site: CallSite) -> Result<()> {
@@ -82,48 +68,30 @@ fn run(
     let (_mode, _free) = (set_grad_enabled(options.create_graph), nothing_asked());
     let _span = tracing::debug_span!("backward").entered();
     let _scope = BackwardScope::enter();
-    let mut e = Engine {
-        site,
-        pending: Pending::new(),
-        leaves: vec![],
-        wanted,
-        found: vec![None; wanted.len()],
-        options,
-        bucket: vec![],
-        bucket_bytes: 0,
-    };
-    e.count(outputs);
+    let mut starts = Vec::with_capacity(outputs.len());
     for (i, out) in outputs.iter().enumerate() {
-        out.check_origin().map_err(|e| e.at(site))?;
-        if !out.requires_grad() {
-            return Err(
-                Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site)
-            );
-        }
-        let g = match gradients.get(i).cloned().flatten() {
-            Some(g) if g.shape() == out.shape() => {
-                g.check_origin().map_err(|e| e.at(site))?;
-                g
-            }
-            Some(g) => {
-                return Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site));
-            }
-            None if out.numel() == 1 => ones_like(out, site)?,
-            None => {
-                return Err(Error::autograd(format!(
-                    "backward of {out:?}, which is not a single number, needs its gradient"
-                ))
-                .at(site)
-                .help("reduce it (`sum`, `mean`) or give `BackwardOptions { gradient: Some(..), .. }`"));
-            }
-        };
-        e.send(&out.edge(), g)?;
+        let given = gradients.get(i).cloned().flatten();
+        starts.push((link(&out.edge()), first_gradient(out, given, site)?));
     }
-    while let Some((_, (node, grads))) = e.pending.pop_last() {
-        e.node(&node, grads)?;
+    let mut tape = EagerTape { site, wanted, found: vec![None; wanted.len()], options };
+    engine::run(&mut tape, starts)?;
+    Ok(tape.found)
+}
+
+/// The gradient that backward starts from at an output.
+fn first_gradient(out: &Tensor, given: Option<Tensor>, site: CallSite) -> Result<Tensor> {
+    out.check_origin().map_err(|e| e.at(site))?;
+    if !out.requires_grad() {
+        return Err(Error::autograd(format!("{out:?} does not depend on a tensor that requires a gradient")).at(site));
     }
-    e.flush()?;
-    Ok(e.found)
+    match given {
+        Some(g) if g.shape() == out.shape() => g.check_origin().map(|()| g.clone()).map_err(|e| e.at(site)),
+        Some(g) => Err(Error::autograd(format!("the gradient is {g:?}, the output {out:?}")).at(site)),
+        None if out.numel() == 1 => ones_like(out, site),
+        None => Err(Error::autograd(format!("backward of {out:?}, which is not a single number, needs its gradient"))
+            .at(site)
+            .help("reduce it (`sum`, `mean`) or give `BackwardOptions { gradient: Some(..), .. }`")),
+    }
 }
 
 fn ones_like(t: &Tensor, site: CallSite) -> Result<Tensor> {
@@ -139,133 +107,107 @@ fn ones_like(t: &Tensor, site: CallSite) -> Result<Tensor> {
     super::Call::new(op!("full")?, &[]).attrs(attrs).runtime(one).target(&target).at(site).run1()
 }
 
-impl Engine<'_> {
-    /// Counts the edges that lead into each leaf, so that its gradient is boxed once, when the last has arrived.
-    fn count(&mut self, outputs: &[Tensor]) {
-        let mut seen: BTreeMap<u64, Arc<Node>> = BTreeMap::new();
-        let mut stack: Vec<Edge> = outputs.iter().map(|t| t.edge()).collect();
-        while let Some(edge) = stack.pop() {
-            match edge {
-                Edge::None => {}
-                Edge::Leaf(slot) => match self.leaves.iter_mut().find(|(s, ..)| Arc::ptr_eq(s, &slot)) {
-                    Some((_, n, _)) => *n += 1,
-                    None => self.leaves.push((slot, 1, None)),
-                },
-                Edge::Node(n, _) => {
-                    if seen.insert(n.ordinal, n.clone()).is_none() {
-                        stack.extend(n.edges.iter().cloned());
-                    }
-                }
-            }
+fn link(edge: &Edge) -> Link<Arc<Node>, Arc<LeafSlot>> {
+    match edge {
+        Edge::None => Link::Nowhere,
+        Edge::Leaf(slot) => Link::Leaf(slot.clone()),
+        Edge::Node(node, output) => Link::Node(node.clone(), *output),
+    }
+}
+
+impl Tape for EagerTape<'_> {
+    type Value = Tensor;
+    type Node = Arc<Node>;
+    type Leaf = Arc<LeafSlot>;
+
+    fn ordinal(&self, node: &Arc<Node>) -> u64 {
+        node.ordinal
+    }
+    fn outputs(&self, node: &Arc<Node>) -> usize {
+        node.n_outputs
+    }
+    fn edges(&self, node: &Arc<Node>) -> usize {
+        node.edges.len()
+    }
+    fn edge(&self, node: &Arc<Node>, i: usize) -> Link<Arc<Node>, Arc<LeafSlot>> {
+        link(&node.edges[i])
+    }
+    fn leaf_id(&self, leaf: &Arc<LeafSlot>) -> usize {
+        Arc::as_ptr(leaf) as usize
+    }
+
+    fn add(&mut self, node: Option<&Arc<Node>>, a: Tensor, b: Tensor) -> Result<Tensor> {
+        match node.and_then(|n| below_cast(n)) {
+            None => add(&a, &b, self.site),
+            Some(wide) => add(&cast(&a, wide, self.site)?, &cast(&b, wide, self.site)?, self.site),
         }
     }
 
-    fn node(&mut self, node: &Arc<Node>, mut grads: SmallVec<[Option<Tensor>; 2]>) -> Result<()> {
+    fn hook_node(&mut self, node: &Arc<Node>, grads: &mut Grads<Tensor>) -> Result<()> {
         let watched: Vec<_> = node.watched.lock().unwrap_or_else(|e| e.into_inner()).clone();
         for (i, slot, retain) in watched {
             if let Some(g) = grads[i].take() {
                 let g = run_hooks(&slot, g)?;
                 if retain {
-                    *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(g.clone());
+                    let kept = own(g.clone(), self.site)?;
+                    *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(kept);
                 }
                 grads[i] = Some(g);
             }
         }
-        for (k, w) in self.wanted.iter().enumerate() {
-            if let Edge::Node(n, i) = w
+        for (wanted, found) in self.wanted.iter().zip(&mut self.found) {
+            if let Edge::Node(n, i) = wanted
                 && Arc::ptr_eq(n, node)
             {
-                self.found[k] = grads[*i].clone();
+                *found = grads[*i].clone();
             }
         }
+        Ok(())
+    }
+
+    fn hook_leaf(&mut self, leaf: &Arc<LeafSlot>, grad: Tensor) -> Result<Tensor> {
+        run_hooks(leaf, grad)
+    }
+
+    fn rule(&mut self, node: &Arc<Node>, grads: Grads<Tensor>) -> Result<Vec<Option<Tensor>>> {
         let result = run_rule(node, &grads).map_err(|e| e.at(node.site))?;
         if !self.options.retain_graph && !self.options.create_graph {
             *node.inputs.lock().unwrap_or_else(|e| e.into_inner()) = None;
             node.outputs.lock().unwrap_or_else(|e| e.into_inner()).clear();
         }
-        drop(grads);
-        for (edge, g) in node.edges.iter().zip(result) {
-            match g {
-                Some(g) => self.send(edge, g)?,
-                // A leaf that gets nothing along this edge must not be waited for.
-                None => self.arrived(edge, None)?,
-            }
-        }
-        Ok(())
+        Ok(result)
     }
 
-    fn send(&mut self, edge: &Edge, g: Tensor) -> Result<()> {
-        match edge {
-            Edge::None => Ok(()),
-            Edge::Leaf(_) => self.arrived(edge, Some(g)),
-            Edge::Node(n, i) => {
-                let slot = self.pending.entry(n.ordinal).or_insert_with(|| (n.clone(), smallvec![None; n.n_outputs]));
-                let old = slot.1[*i].take();
-                slot.1[*i] = Some(match (old, below_cast(n)) {
-                    (None, _) => g,
-                    (Some(old), None) => add(&old, &g, self.site)?,
-                    (Some(old), Some(wide)) => {
-                        add(&cast(&old, wide, self.site)?, &cast(&g, wide, self.site)?, self.site)?
-                    }
-                });
-                Ok(())
-            }
+    fn way_home(&mut self, leaf: &Arc<LeafSlot>, mut g: Tensor) -> Result<Way<Tensor>> {
+        let (Some(target), Some(have)) = (&leaf.target, g.global().cloned()) else { return Ok(Way::Home(g)) };
+        if is_no_sync() || (have.sbp == target.sbp && have.placement == target.placement) {
+            return Ok(Way::Home(g));
+        }
+        // Halves lose bits with every addition: P is reduced in f32.
+        if g.dtype().is_half() && have.sbp.iter().any(|s| s.partial_op() == Some(ReduceOp::Sum)) {
+            g = cast(&g, DType::F32, self.site)?;
+        }
+        let bytes = g.numel() * g.dtype().size();
+        Ok(Way::Boxed(g, bytes))
+    }
+
+    fn box_one(&mut self, leaf: &Arc<LeafSlot>, g: Tensor) -> Result<Tensor> {
+        match &leaf.target {
+            Some(target) => to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site),
+            None => Ok(g),
         }
     }
 
-    fn arrived(&mut self, edge: &Edge, g: Option<Tensor>) -> Result<()> {
-        let Edge::Leaf(slot) = edge else { return Ok(()) };
-        let Some(k) = self.leaves.iter().position(|(s, ..)| Arc::ptr_eq(s, slot)) else { return Ok(()) };
-        if let Some(g) = g {
-            let old = self.leaves[k].2.take();
-            self.leaves[k].2 = Some(match old {
-                None => g,
-                Some(old) => add(&old, &g, self.site)?,
-            });
-        }
-        self.leaves[k].1 -= 1;
-        if self.leaves[k].1 == 0
-            && let Some(sum) = self.leaves[k].2.take()
-        {
-            self.finish(slot, sum)?;
-        }
-        Ok(())
+    fn box_together(&mut self, all: &[(Arc<LeafSlot>, Tensor)]) -> Result<Vec<Tensor>> {
+        let boxings = all.iter().filter_map(|(leaf, g)| {
+            let target = leaf.target.as_ref()?;
+            let (placement, sbp) = (target.placement.clone(), target.sbp.clone());
+            Some(BoxTo { tensor: g.clone(), placement, sbp })
+        });
+        Ok(to_layouts(Cause::Gradient, &boxings.collect::<Vec<_>>(), self.site)?.into_vec())
     }
 
-    /// A leaf's gradient is complete: it is boxed to the leaf's layout, at once or with others.
-    fn finish(&mut self, slot: &Arc<LeafSlot>, g: Tensor) -> Result<()> {
-        let mut g = run_hooks(slot, g)?;
-        if let Some(target) = &slot.target
-            && !is_no_sync()
-            && let Some(have) = g.global()
-            && (have.sbp != target.sbp || have.placement != target.placement)
-        {
-            // Halves lose bits with every addition: P is reduced in f32.
-            let wide = g.dtype().is_half() && have.sbp.iter().any(|s| s.partial_op() == Some(ReduceOp::Sum));
-            if wide {
-                g = cast(&g, DType::F32, self.site)?;
-            }
-            let bytes = g.numel() * g.dtype().size();
-            if bytes <= SMALL {
-                let (placement, sbp) = (target.placement.clone(), target.sbp.clone());
-                self.bucket.push((slot.clone(), BoxTo { tensor: g, placement, sbp }));
-                self.bucket_bytes += bytes;
-                return if self.bucket_bytes < BUCKET { Ok(()) } else { self.flush() };
-            }
-            g = to_layout(Cause::Gradient, &g, &target.placement, &target.sbp, self.site)?;
-        }
-        self.store(slot, g)
-    }
-
-    /// Boxes the gradients that wait for each other.
-    fn flush(&mut self) -> Result<()> {
-        self.bucket_bytes = 0;
-        let (slots, boxings): (Vec<_>, Vec<_>) = std::mem::take(&mut self.bucket).into_iter().unzip();
-        let boxed = to_layouts(Cause::Gradient, &boxings, self.site)?;
-        slots.iter().zip(boxed).try_for_each(|(slot, g)| self.store(slot, g))
-    }
-
-    /// A leaf's gradient has its layout: cast to the leaf's dtype, accumulated.
+    /// Casts to the leaf's dtype and accumulates.
     fn store(&mut self, slot: &Arc<LeafSlot>, mut g: Tensor) -> Result<()> {
         if let Some(ty) = &slot.ty
             && g.dtype() != ty.dtype
@@ -280,18 +222,18 @@ impl Engine<'_> {
             }
         }
         if !self.wanted.is_empty() {
-            for (k, w) in self.wanted.iter().enumerate() {
-                if let Edge::Leaf(s) = w
+            for (wanted, found) in self.wanted.iter().zip(&mut self.found) {
+                if let Edge::Leaf(s) = wanted
                     && Arc::ptr_eq(s, slot)
                 {
-                    self.found[k] = Some(g.clone());
+                    *found = Some(g.clone());
                 }
             }
             return Ok(());
         }
         let old = slot.grad.lock().unwrap_or_else(|e| e.into_inner()).take();
         let mut new = match old {
-            None => g,
+            None => own(g, self.site)?,
             Some(old) => add(&old, &g, self.site)?,
         };
         if let Some(target) = &slot.target
@@ -302,6 +244,18 @@ impl Engine<'_> {
         }
         *slot.grad.lock().unwrap_or_else(|e| e.into_inner()) = Some(new);
         Ok(())
+    }
+}
+
+/// A gradient that a program may keep and change: what arrives may be the gradient of another leaf too, or a view of it.
+/// Global tensors are copied on write, so a handle of its own is enough.
+fn own(g: Tensor, site: CallSite) -> Result<Tensor> {
+    if g.is_its_own() {
+        return Ok(g);
+    }
+    match g.is_global() {
+        true => Ok(g.shadow()),
+        false => Ok(EagerEmit::new("backward", site).run("copy", &[Some(&g)], &[])?[0].clone()),
     }
 }
 

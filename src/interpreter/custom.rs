@@ -1,10 +1,11 @@
 //! A user's own differentiable function: forward and backward in Rust.
 
+use super::emit::EagerEmit;
 use super::record::record_custom;
 use crate::context::{grad_enabled, no_grad};
 use crate::error::{CallSite, Result};
-use crate::ops::find;
-use crate::tensor::{Custom, Tensor};
+use crate::op;
+use crate::tensor::{Custom, Tensor, share_memory};
 use std::sync::Arc;
 
 /// Runs a function of the user's, called `name` in messages. Runs `forward` without recording its inner calls; if an input requires a gradient, `backward` (gradients of the outputs
@@ -35,11 +36,16 @@ pub fn apply_custom(
     let recording = grad_enabled() && inputs.iter().any(|t| t.requires_grad());
     let outs: Vec<Tensor> = {
         let _quiet = no_grad();
-        forward(inputs)?.into_iter().map(|t| t.detach()).collect()
+        let own = |t: Tensor| match !t.is_global() && inputs.iter().any(|i| share_memory(i, &t)) {
+            // A write to it must not change the input behind the graph's back.
+            true => Ok(EagerEmit::new("apply_custom", site).run("copy", &[Some(&t)], &[])?[0].clone()),
+            false => Ok(t.value()),
+        };
+        forward(inputs)?.into_iter().map(own).collect::<Result<_>>()?
     };
     if recording {
         let custom = Custom { name: name.into(), backward: Arc::new(backward) };
-        record_custom(find("apply_custom")?, inputs, &outs, site, custom);
+        record_custom(op!("apply_custom")?, inputs, &outs, site, custom);
     }
     Ok(outs)
 }

@@ -1,5 +1,6 @@
 //! The way of one call: mode → cache → plan → boxing → kernel → handles → autograd.
 
+use super::alias;
 use super::autocast;
 use super::boxing::boxed;
 use super::cache::{DispatchPlan, cache};
@@ -12,13 +13,13 @@ use super::policy::{self, Cause};
 use super::record::record;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
 use crate::error::{Error, Result};
-use crate::ops::LowerCall;
+use crate::ops::{GivenValues, LowerCall};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{Scalar, View};
+use oflow_kernels::{DType, Scalar, View};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -38,16 +39,31 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 
 /// Runs a call with its inputs as they are.
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
-    call.recording = grad_enabled() && call.inputs.iter().flatten().any(|t| t.requires_grad());
-    let result = match call.op.layout {
-        Some(what) => layout::run(&call, what, Cause::Asked(what.function())),
-        None => match call.mode() {
+    call.recording =
+        grad_enabled() && call.inputs.iter().flatten().copied().chain(call.given).any(|t| t.requires_grad());
+    let result = match (allowed(&call), call.op.layout) {
+        (Err(e), _) => Err(e),
+        (_, Some(what)) => layout::run(&call, what, Cause::Asked(what.function())),
+        (_, None) => match call.mode() {
             Ok(Mode::Local(device)) => run_local(&mut call, device),
             Ok(Mode::Global(placement)) => run_global(&mut call, &placement),
             Err(e) => Err(e),
         },
     };
     result.map_err(|e| e.in_call(|| call.short()).at(call.site))
+}
+
+/// What every call is checked for, also one whose plan is known: the values of its runtime attributes, which no plan has
+/// seen, and what it writes.
+fn allowed(call: &Call<'_>) -> Result<()> {
+    // A wrong number of runtime attributes is refused by inference.
+    if let Some(check) = &call.op.values
+        && call.runtime.len() == call.op.sig.runtime.len()
+    {
+        let dtypes: SmallVec<[Option<DType>; 4]> = call.inputs.iter().map(|t| t.map(|t| t.dtype())).collect();
+        check(&GivenValues { dtypes: &dtypes, attrs: &call.attrs, runtime: &call.runtime })?;
+    }
+    if alias::writes(call) { alias::check(call) } else { Ok(()) }
 }
 
 /// Fills the seed and ordinal that a random op was not given. Global ops advance the global generator on every rank, also
@@ -93,6 +109,12 @@ fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Ou
     };
     draw(&ctx, call, false);
     let inputs: SmallVec<[Option<Tensor>; 4]> = call.inputs.iter().map(|t| t.cloned()).collect();
+    if let Some(view) = local_view(call, &plan)? {
+        if call.recording {
+            record(call, &inputs, std::slice::from_ref(&view))?;
+        }
+        return Ok(smallvec![view]);
+    }
     let mut locals = SmallVec::new();
     for t in &inputs {
         locals.push(match t {
@@ -109,6 +131,24 @@ fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Ou
         record(call, &inputs, &outs)?;
     }
     Ok(outs)
+}
+
+/// The result of a view op on a local tensor: another window onto its memory. None where strides cannot say it, in memory
+/// or in the elements of the base; then the kernel copies.
+fn local_view(call: &Call<'_>, plan: &DispatchPlan) -> Result<Option<Tensor>> {
+    let (None, Some(view)) = (call.given, &call.op.view) else { return Ok(None) };
+    let (Some(Some(source)), Some([ty])) = (call.inputs.first(), plan.out_local.as_deref()) else { return Ok(None) };
+    let Some(input) = source.data()? else { return Ok(None) };
+    let (offset, strides) = source.place_in_base();
+    // A result without elements has no kernel, and is a view all the same.
+    let attrs = plan.kernel.as_ref().map_or(&call.attrs, |k| &k.attrs);
+    let see = |strides: &[isize]| view(input.dims(), strides, attrs, &ty.ty.shape);
+    let (Some(memory), Some(place)) = (see(&input.strides), see(&strides)) else { return Ok(None) };
+    // Without elements nothing is addressed, and the place may lie outside.
+    let by = if ty.ty.shape.contains(&0) { 0 } else { memory.0 };
+    let window = input.window(ty, by, memory.1)?;
+    let place = ((offset as isize + place.0) as usize, place.1);
+    Ok(Some(Tensor::view_of(source, window, place, grad_enabled(), call.site)))
 }
 
 fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
@@ -129,6 +169,8 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
     policy::check_inputs(call, &plan, placement)?;
     draw(&ctx, call, true);
     let tag = ctx.next_call(call.op.name(), with_runtime(plan.stream_key, &call.runtime), call.site, &plan.text);
+    // On every rank, also on those without a shard: what is saved for backward compares versions.
+    alias::written(call).for_each(|t| t.bump_global_version());
     let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for (t, boxing) in call.inputs.iter().zip(&plan.inputs) {
         inputs.push(match (t, boxing) {
@@ -162,6 +204,9 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
     if let (Some(b), Some(first)) = (&plan.after, outs.first_mut()) {
         *first = boxed(&ctx, first, b, &tag)?;
     }
+    if call.op.view.is_some() && call.given.is_none() {
+        outs.iter().for_each(Tensor::mark_global_view);
+    }
     if call.recording {
         record(call, &inputs, &outs)?;
     }
@@ -178,7 +223,7 @@ fn run_kernel(
     let Some(out_types) = &plan.out_local else {
         // What is remembered of a tensor that changes is forgotten on every rank: whether a later call needs a boxing or a
         // cast must not differ.
-        forget_written(call);
+        alias::written(call).for_each(Tensor::release_forms);
         return Ok(None);
     };
     let device =
@@ -187,43 +232,20 @@ fn run_kernel(
             None => return Ok(None),
         };
     let rt = ctx.device(device)?;
-    // Local views: the output is another window onto the input.
+    // A shard of a view op's result: another window onto the input's. Global tensors are copied on write.
     if call.given.is_none()
         && let (Some(view), Some(k)) = (&call.op.view, &plan.kernel)
         && let Some(Some(input)) = inputs.first()
+        && !plan.out_global.is_empty()
         && let Some((offset, strides)) = view(input.dims(), &input.strides, &k.attrs, &out_types[0].ty.shape)
     {
-        let start = input.offset as isize + offset;
-        return Ok(Some(smallvec![input.window(&out_types[0], start as usize, strides)]));
+        return Ok(Some(smallvec![input.window(&out_types[0], offset, strides)?]));
     }
-    if !call.op.traits.strided {
-        for i in inputs.iter_mut().flatten() {
-            if !i.is_contiguous() {
-                *i = contiguous(ctx, i)?;
-            }
-        }
-    }
-    // Mutable inputs of global tensors are values: memory that others hold too is copied first.
-    for (i, t) in call.inputs.iter().enumerate() {
-        if call.op.sig.mutates(i)
-            && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
-        {
-            // Boxed forms are stale after the write; those that are the same memory must not make it look shared.
-            t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
-            // One hold by the handle, one by `l`.
-            if t.is_global() && l.storage.holders() > 2 {
-                *l = contiguous(ctx, l)?;
-                t.replace_shard(l.clone());
-            }
-        }
-    }
-    let mut outs: SmallVec<[LocalTensor; 2]> = SmallVec::new();
-    match call.given {
-        Some(g) => outs.extend(given_memory(ctx, g, &mut inputs, call)?),
-        None => {
-            for t in out_types {
-                outs.push(LocalTensor::alloc(ctx, t)?);
-            }
+    let memory = alias::prepare(ctx, call, &mut inputs)?;
+    let mut outs: SmallVec<[LocalTensor; 2]> = memory.given.into_iter().collect();
+    if call.given.is_none() {
+        for t in out_types {
+            outs.push(LocalTensor::alloc(ctx, t)?);
         }
     }
     let Some(kernel) = &plan.kernel else { return Ok(Some(outs)) };
@@ -242,9 +264,7 @@ fn run_kernel(
     let mut reads: SmallVec<[crate::memory::Storage; 4]> = SmallVec::new();
     for (i, l) in inputs.iter().enumerate() {
         if let Some(l) = l {
-            let mutable = call.op.sig.mutates(i);
-            if mutable {
-                l.storage.bump_version();
+            if call.op.sig.mutates(i) {
                 writes.push(l.storage.clone());
             } else {
                 reads.push(l.storage.clone());
@@ -264,47 +284,21 @@ fn run_kernel(
         reads,
         writes,
     })?;
+    for (from, to) in &memory.back {
+        copy_into(ctx, from, to)?;
+    }
     Ok(Some(outs))
-}
-
-/// Forgets the boxed forms and casts of the tensors that a call writes.
-fn forget_written(call: &Call<'_>) {
-    let written = call.inputs.iter().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, t)| *t);
-    for t in written.chain(call.given) {
-        t.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
-    }
-}
-
-/// Memory of a given output. A global tensor is a value: memory that other handles (views, saved tensors) hold too is not
-/// written; the handle gets memory of its own. Inputs that overlap the output in another order are copied first.
-fn given_memory(
-    ctx: &RankCtx,
-    g: &Tensor,
-    inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
-    call: &Call<'_>,
-) -> Result<Option<LocalTensor>> {
-    let Some(mut out) = g.data()? else { return Ok(None) };
-    if g.is_global() {
-        // Held by the handle, by `out`, and by each input that is the same handle.
-        let own = 2 + call.inputs.iter().flatten().filter(|t| t.same(g)).count();
-        if out.storage.holders() > own || !out.is_contiguous() {
-            out = LocalTensor::alloc(ctx, &out.ty)?;
-            g.replace_shard(out.clone());
-        }
-    }
-    for l in inputs.iter_mut().flatten() {
-        if l.storage.id() == out.storage.id() && !l.same_window(&out) {
-            *l = contiguous(ctx, l)?;
-        }
-    }
-    out.storage.bump_version();
-    g.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
-    Ok(Some(out))
 }
 
 /// A contiguous copy on the same device; counted.
 pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
+    copy_into(ctx, l, &out)?;
+    Ok(out)
+}
+
+/// Copies the elements of one local tensor into another of its type; counted.
+fn copy_into(ctx: &RankCtx, l: &LocalTensor, out: &LocalTensor) -> Result<()> {
     let vm = &ctx.device(l.ty.device)?.vm;
     vm.count_copy();
     vm.submit(Instruction {
@@ -319,8 +313,7 @@ pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
         stream: StreamKind::Compute,
         reads: smallvec![l.storage.clone()],
         writes: smallvec![out.storage.clone()],
-    })?;
-    Ok(out)
+    })
 }
 
 /// Carries a call out by its lowering: a program of global calls, not recorded (the call as a whole is).
@@ -328,7 +321,7 @@ fn run_lowering(call: &Call<'_>, lowering: u8, want: &[NdSbp], inputs: &[Option<
     let (_quiet, _free) = (no_grad(), nothing_asked());
     let l = &call.op.lowerings[lowering as usize];
     let mut emit = EagerEmit::new(call.op.name(), call.site);
-    let values: Vec<_> = inputs.iter().map(|t| t.as_ref().map(|t| emit.put(t.detach()))).collect();
+    let values: Vec<_> = inputs.iter().map(|t| t.as_ref().map(|t| emit.put(t.value()))).collect();
     let outs =
         (l.run)(&mut emit, &LowerCall { inputs: &values, attrs: &call.attrs, runtime: &call.runtime, outputs: want })?;
     let mut tensors = Outputs::new();

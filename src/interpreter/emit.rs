@@ -1,7 +1,6 @@
 //! The eager emitter: gradient rules and lowerings run at once, on tensors.
 
 use super::call::Call;
-
 use super::dispatch::Outputs;
 use super::layout::to_layout;
 use super::policy::Cause;
@@ -69,7 +68,7 @@ impl Emit for EagerEmit {
         }
     }
     fn detach(&mut self, v: Value) -> Value {
-        let t = self.get(v).detach();
+        let t = self.get(v).value();
         self.put(t)
     }
 }

@@ -4,8 +4,7 @@ use super::backward::below_cast;
 use super::emit::EagerEmit;
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derivative_is_zero, derived_args,
-    derived_grad_op, get_attr,
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derived_args, derived_grad_op, get_attr,
 };
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -75,7 +74,7 @@ fn from_expr(ctx: &mut EagerGrad<'_>) -> Result<()> {
     let op = ctx.node.op;
     let Some(dy) = ctx.grad(0) else { return Ok(()) };
     for i in 0..op.sig.inputs.len() {
-        if !ctx.needs(i) || derivative_is_zero(op, i)? {
+        if !ctx.needs(i) {
             continue;
         }
         let g = derived_grad_op(op, i)?;
@@ -208,7 +207,7 @@ impl GradCtx for EagerGrad<'_> {
         if s.tensor.version() != s.version {
             return Err(self.changed("the output"));
         }
-        let t = s.tensor.detach();
+        let t = s.tensor.value();
         drop(outs);
         // Second derivatives go through the output to this very node.
         t.set_edge(Edge::Node(self.node.clone(), i));

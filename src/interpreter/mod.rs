@@ -2,6 +2,7 @@
 //!
 //! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`dispatch`].
 
+mod alias;
 mod autocast;
 mod backward;
 mod boxing;
@@ -11,6 +12,7 @@ mod copy;
 mod custom;
 mod dispatch;
 mod emit;
+mod engine;
 mod grad_ctx;
 mod key;
 mod layout;

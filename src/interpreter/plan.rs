@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops::{AttrValue, InferCtx, KernelDef, NdSignature, TensorType};
 use crate::placement::{Device, Placement};
-use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
+use crate::sbp::{NdSbp, Sbp, check_layout, check_size, shard_box};
 use crate::tensor::{GlobalRef, Tensor, intern_global, intern_local};
 use crate::vm::KernelPlan;
 use oflow_kernels::{DTypeKind, ShardBox};
@@ -28,8 +28,8 @@ pub fn build_local(ctx: &RankCtx, call: &Call<'_>, device: Device) -> Result<Dis
     let ins = types(call.inputs);
     let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
     let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
-    let outs = call.op.infer(&infer)?;
-    check_given(call, &outs)?;
+    let mut outs = call.op.infer(&infer)?;
+    check_given(call, &mut outs)?;
     ctx.device(device)?;
     let boxes_in: Vec<Option<ShardBox>> = ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
     let boxes_out: Vec<ShardBox> = outs.iter().map(|t| ShardBox::whole(&t.shape)).collect();
@@ -46,8 +46,12 @@ pub fn build_local(ctx: &RankCtx, call: &Call<'_>, device: Device) -> Result<Dis
     })
 }
 
-fn check_given(call: &Call<'_>, outs: &[TensorType]) -> Result<()> {
+/// An elementwise result that is written in place is converted to the tensor's dtype, unless that is of a lower kind.
+fn check_given(call: &Call<'_>, outs: &mut [TensorType]) -> Result<()> {
     let Some(given) = call.given else { return Ok(()) };
+    if call.op.expr.is_some() && outs[0].dtype.kind() <= given.dtype().kind() {
+        outs[0].dtype = given.dtype();
+    }
     if *given.ty() != outs[0] {
         let why = if given.shape() != outs[0].shape.as_slice() { Error::shape } else { Error::dtype };
         return Err(why(format!("the result {} cannot be written in place into {}", outs[0], given.ty()))
@@ -66,8 +70,9 @@ pub fn build_global(
     let ins = types(call.inputs);
     let kinds: SmallVec<[DTypeKind; 4]> = call.runtime.iter().map(|s| s.kind()).collect();
     let infer = InferCtx { op: call.op, inputs: &ins, attrs: &call.attrs, runtime_kinds: &kinds };
-    let outs = call.op.infer(&infer)?;
-    check_given(call, &outs)?;
+    let mut outs = call.op.infer(&infer)?;
+    outs.iter().try_for_each(|t| check_size(&t.shape, t.dtype, placement))?;
+    check_given(call, &mut outs)?;
     let (sig, after) = match call.target {
         Some(Target::Global(_, want)) => source_signature(ctx, placement, &outs, want)?,
         _ => {

@@ -7,6 +7,7 @@ use super::receipts::collective;
 use crate::comm::Group;
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};
+use crate::memory::zeroed;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, LocalTensor, Tensor};
@@ -15,9 +16,17 @@ use crate::vm::no_values;
 /// The bytes of a local tensor, row-major.
 pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
     let l = if l.is_contiguous() { l.clone() } else { contiguous(ctx, l)? };
-    let mut bytes = vec![0; l.ty.ty.len() * l.dtype().size()];
+    let mut bytes = zeroed(l.ty.ty.bytes())?;
     ctx.device(l.ty.device)?.vm.read(&l.storage, l.offset * l.dtype().size(), &mut bytes)?;
     Ok(bytes)
+}
+
+/// Meta tensors have no values, and a tensor with data is not read in a dry run.
+fn check_readable(t: &Tensor, site: CallSite) -> Result<()> {
+    match t.is_meta() {
+        true => Err(no_values(format_args!("{t:?}")).at(site)),
+        false => t.check_origin().map_err(|e| e.at(site)),
+    }
 }
 
 /// The bytes of the logical value on one rank; nothing on the others. For a global tensor a collective: boxing to a placement of
@@ -26,6 +35,7 @@ pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {
 /// # Errors
 /// When the world has no such rank.
 pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Option<Vec<u8>>> {
+    check_readable(t, site)?;
     let Body::Global(g, _) = t.body() else {
         let here = current_rank().map_or(true, |ctx| ctx.rank() == rank);
         return if here { logical_bytes(t, site).map(Some) } else { Ok(None) };
@@ -39,30 +49,27 @@ pub fn logical_bytes_on(t: &Tensor, rank: usize, site: CallSite) -> Result<Optio
             .at(site));
     }
     let one = Placement::new(g.placement.device(), &[rank], &[1])?;
-    let b = to_layout(Cause::Asked("to_vec_on"), t, &one, &NdSbp::broadcast(1), site)?;
+    let b = to_layout(Cause::Asked("to_vec_on"), &t.detach(), &one, &NdSbp::broadcast(1), site)?;
     b.data()?.map(|l| local_bytes(&ctx, &l)).transpose()
 }
 
 /// The bytes of the logical value on every rank of the world. For a global tensor a collective of the world: boxing to B,
 /// then, for ranks outside the placement, a broadcast from its first rank.
 pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
-    if t.is_meta() {
-        return Err(no_values(format_args!("{t:?}")).at(site));
-    }
-    t.check_origin().map_err(|e| e.at(site))?;
+    check_readable(t, site)?;
     match t.body() {
         Body::Local(l) => local_bytes(&current(), l),
         Body::Global(g, _) => {
             let ctx = current_rank()?;
             let whole = NdSbp::broadcast(g.placement.axes());
             let b = if g.sbp == whole {
-                t.detach()
+                t.clone()
             } else {
                 to_layout(Cause::Asked("to_vec"), &t.detach(), &g.placement.clone(), &whole, site)?
             };
             let mut bytes = match b.data()? {
                 Some(l) => local_bytes(&ctx, &l)?,
-                None => vec![0; g.ty.len() * g.ty.dtype.size()],
+                None => zeroed(g.ty.bytes())?,
             };
             if g.placement.len() < ctx.world() {
                 let tag = ctx.next_op("to_vec", layout_key(g, &g.placement, &whole), site);

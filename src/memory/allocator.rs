@@ -4,6 +4,7 @@ use super::block::{Block, Memory, Pages};
 use super::classes::{CLASSES, class_of};
 use super::origin::Origin;
 use super::storage::Storage;
+use super::uses::Uses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
 use oflow_kernels::cuda::Gpu;
@@ -132,6 +133,7 @@ impl Allocator {
             Some(mut block) => {
                 block.bytes = bytes;
                 *block.version.get_mut() = 0;
+                block.uses.renew();
                 Ok(Storage::new(block))
             }
             None => self.alloc_new(bytes, class, size),
@@ -162,6 +164,7 @@ impl Allocator {
         Ok(Storage::new(Box::new(Block {
             handles: AtomicUsize::new(1),
             version: AtomicU64::new(0),
+            uses: Uses::default(),
             data: pages.data(),
             bytes,
             device: self.0.device,

@@ -3,6 +3,7 @@
 use super::allocator::Shared;
 use super::classes::ALIGN;
 use super::origin::Origin;
+use super::uses::Uses;
 use crate::error::Result;
 use crate::placement::Device;
 use oflow_kernels::cuda::{DeviceMemory, Gpu};
@@ -17,10 +18,15 @@ use std::sync::{Arc, Weak};
 /// Blocks from this size on are mappings of their own, with huge pages: page faults are what large tensors cost most.
 pub(super) const MAPPED_FROM: usize = 1 << 20;
 
+/// A large block is refused where it would leave less than this: what does not fit is then the tensor, which is an error, and
+/// not some small vector, which would end the process.
+const HEADROOM: usize = 64 << 20;
+
 /// What all handles to some bytes share.
 pub(super) struct Block {
     pub handles: AtomicUsize,
     pub version: AtomicU64,
+    pub uses: Uses,
     pub data: *mut u8,
     /// What was asked for; at most what the memory holds.
     pub bytes: usize,
@@ -93,8 +99,12 @@ fn heap(size: usize) -> Option<NonNull<u8>> {
 
 fn map(size: usize) -> Option<NonNull<u8>> {
     let flags = ProtFlags::READ | ProtFlags::WRITE;
+    let with_headroom = size.checked_add(HEADROOM)?;
     // SAFETY: a new private mapping at an address of the kernel's choice.
-    let data = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), size, flags, MapFlags::PRIVATE) }.ok()?;
+    let data =
+        unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), with_headroom, flags, MapFlags::PRIVATE) }.ok()?;
+    // SAFETY: the end of the range just mapped, whose size is a multiple of the pages'.
+    unsafe { rustix::mm::munmap(data.cast::<u8>().add(size).cast(), HEADROOM) }.ok()?;
     // SAFETY: the range just mapped. A hint: kernels without huge pages refuse it.
     let _ = unsafe { rustix::mm::madvise(data, size, Advice::LinuxHugepage) };
     NonNull::new(data.cast())

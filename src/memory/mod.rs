@@ -9,7 +9,11 @@ mod block;
 mod classes;
 mod origin;
 mod storage;
+mod uses;
+mod vector;
 
 pub use allocator::{Allocator, AllocatorOptions, MemoryStats};
 pub use origin::Origin;
-pub use storage::Storage;
+pub use storage::{Storage, Writing};
+pub use uses::{Line, Ticket, Tickets};
+pub(crate) use vector::{with_room, zeroed};

@@ -2,6 +2,8 @@
 
 use super::block::{Block, Memory};
 use super::origin::Origin;
+use super::uses::{Ticket, Tickets, Uses};
+use crate::error::Result;
 use crate::placement::Device;
 use oflow_kernels::Element;
 use std::any::Any;
@@ -55,6 +57,7 @@ impl Storage {
         Storage::new(Box::new(Block {
             handles: AtomicUsize::new(1),
             version: AtomicU64::new(0),
+            uses: Uses::default(),
             data,
             bytes,
             device,
@@ -117,9 +120,64 @@ impl Storage {
         self.0.as_ptr() as usize
     }
 
+    /// Adds the work of streams that a reader of the storage waits for.
+    pub fn before_read(&self, tickets: &mut Tickets) {
+        self.block().uses.before_read(tickets);
+    }
+
+    /// Adds the work of streams that a writer of the storage waits for.
+    pub fn before_write(&self, tickets: &mut Tickets) {
+        self.block().uses.before_write(tickets);
+    }
+
+    /// Notes work of a stream that reads the storage.
+    pub fn read_by(&self, ticket: &Ticket) {
+        self.block().uses.read_by(ticket);
+    }
+
+    /// Notes work of a stream that writes the storage.
+    pub fn written_by(&self, ticket: &Ticket) {
+        self.block().uses.written_by(ticket);
+    }
+
+    /// What [`still`](Storage::still) is asked with when the storage has been read.
+    ///
+    /// # Errors
+    /// While another thread writes it.
+    pub fn turn(&self) -> Result<u64> {
+        self.block().uses.turn()
+    }
+
+    /// Nobody has written the storage since that turn.
+    ///
+    /// # Errors
+    /// When another thread has.
+    pub fn still(&self, turn: u64) -> Result<()> {
+        self.block().uses.still(turn)
+    }
+
+    /// Marks the storage as being written, until the mark is dropped.
+    ///
+    /// # Errors
+    /// When another thread writes it already.
+    pub fn begin_write(&self) -> Result<Writing<'_>> {
+        self.block().uses.begin_write()?;
+        Ok(Writing(self))
+    }
+
     /// Whether both are handles to one block.
     pub fn same_block(&self, other: &Storage) -> bool {
         self.0 == other.0
+    }
+}
+
+/// A storage is being written as long as this lives.
+#[must_use = "the storage is being written until this is dropped"]
+pub struct Writing<'a>(&'a Storage);
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        self.0.block().uses.end_write();
     }
 }
 

@@ -122,6 +122,22 @@ impl AttrKind {
             .ok_or_else(|| Error::parse(format!("unknown attribute type '{s}'")))
     }
 
+    /// Whether a value is of this kind without a conversion; negative sizes of a shape are for the op to refuse.
+    pub fn holds(self, v: &AttrValue) -> bool {
+        matches!(
+            (self, v),
+            (AttrKind::Int, AttrValue::Int(_))
+                | (AttrKind::Float, AttrValue::Float(_))
+                | (AttrKind::Bool, AttrValue::Bool(_))
+                | (AttrKind::Str, AttrValue::Str(_))
+                | (AttrKind::Ints | AttrKind::Shape, AttrValue::Ints(_))
+                | (AttrKind::Floats, AttrValue::Floats(_))
+                | (AttrKind::DType, AttrValue::DType(_))
+                | (AttrKind::Scalar, AttrValue::Scalar(_))
+                | (AttrKind::Bytes, AttrValue::Bytes(_))
+        )
+    }
+
     /// Converts a value to this kind where that is lossless.
     pub fn accept(self, name: &str, v: AttrValue) -> Result<AttrValue> {
         let bad = |v: &AttrValue| Err(Error::argument(format!("attribute '{name}' must be {}, not {v}", self.name())));
@@ -322,6 +338,11 @@ impl fmt::Display for AttrValue {
     }
 }
 
+/// A size as an attribute. One that is no i64 becomes the largest, which no tensor can have.
+fn saturated(n: usize) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
 macro_rules! from {
     ($($t:ty => |$x:ident| $e:expr;)*) => {$(
         impl From<$t> for AttrValue { fn from($x: $t) -> AttrValue { $e } }
@@ -330,7 +351,7 @@ macro_rules! from {
 from! {
     i64 => |x| AttrValue::Int(x);
     i32 => |x| AttrValue::Int(x as i64);
-    usize => |x| AttrValue::Int(x as i64);
+    usize => |x| AttrValue::Int(saturated(x));
     f64 => |x| AttrValue::Float(x);
     bool => |x| AttrValue::Bool(x);
     &str => |x| AttrValue::Str(x.into());
@@ -345,7 +366,7 @@ from! {
     &NdSbp => |x| AttrValue::NdSbp(x.clone());
     Option<NdSbp> => |x| x.map_or(AttrValue::Absent, AttrValue::NdSbp);
     Vec<AttrValue> => |x| AttrValue::List(x.into());
-    &[usize] => |x| AttrValue::Ints(x.iter().map(|i| *i as i64).collect());
+    &[usize] => |x| AttrValue::Ints(x.iter().map(|i| saturated(*i)).collect());
 }
 impl<const N: usize> From<[i64; N]> for AttrValue {
     fn from(x: [i64; N]) -> AttrValue {

@@ -92,8 +92,9 @@ pub const CASTS: &[(CastPolicy, &[&str])] = &[
             "log_sigmoid",
             "softmax",
             "log_softmax",
-            // Sums over many elements (`mean` is a sum).
+            // Sums over many elements.
             "sum",
+            "mean",
             "prod",
             "cumsum",
             "layer_norm",

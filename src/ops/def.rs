@@ -1,6 +1,6 @@
 //! The declaration of an op: plain data with function pointers for what data cannot say.
 
-use super::attr::Attrs;
+use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
 use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
@@ -10,7 +10,7 @@ use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::sbp::{FactorRule, NdSbp, Sbp, Signature, elementwise_signatures};
-use oflow_kernels::expr::Expr;
+use oflow_kernels::expr::{Expr, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, ShardBox, Strides};
 use smallvec::SmallVec;
 use std::fmt;
@@ -47,8 +47,28 @@ pub type NdValidFn = Arc<dyn Fn(&InferCtx<'_>, &Placement, &NdSignature) -> bool
 pub type LocalizeFn = Arc<dyn Fn(&LocalizeCtx<'_>) -> Result<Attrs> + Send + Sync>;
 /// Refuses bad attributes.
 pub type CheckFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<()> + Send + Sync>;
+/// Refuses numbers that a call was given as runtime attributes.
+pub type ValuesFn = Arc<dyn Fn(&GivenValues<'_>) -> Result<()> + Send + Sync>;
 /// Floating point operations of one call on these (physical) inputs.
 pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
+
+/// The numbers of one call, which no plan knows, with what is known of the call besides.
+pub struct GivenValues<'a> {
+    /// dtypes of the inputs.
+    pub dtypes: &'a [Option<DType>],
+    /// Plan attributes in declared order.
+    pub attrs: &'a Attrs,
+    /// Runtime attributes in declared order.
+    pub runtime: &'a RuntimeAttrs,
+}
+
+impl GivenValues<'_> {
+    /// dtype of input `i`, which must be there.
+    pub fn dtype(&self, i: usize) -> Result<DType> {
+        let found = self.dtypes.get(i).copied().flatten();
+        found.ok_or_else(|| Error::argument(format!("input {i} is missing")))
+    }
+}
 
 /// A local view: from dims and strides of input 0, attributes and the output's shape to (offset, strides) of the output in
 /// elements; none where it needs a copy.
@@ -157,6 +177,8 @@ pub struct OpDef {
     pub lowerings: Vec<Lowering>,
     /// Attribute check.
     pub check: Option<CheckFn>,
+    /// Check of the runtime attributes' values, at every call and alike on all ranks.
+    pub values: Option<ValuesFn>,
     /// Physical attributes; none: unchanged.
     pub localize: Option<LocalizeFn>,
     /// Cost.
@@ -195,6 +217,7 @@ impl OpDef {
             nd_valid: None,
             lowerings: vec![],
             check: None,
+            values: None,
             localize: None,
             flops: None,
             view: None,
@@ -335,6 +358,12 @@ impl OpDef {
         self.check = Some(Arc::new(f));
         self
     }
+    /// Check of the runtime attributes' values: it runs at every call, before anything is computed or moved.
+    #[must_use]
+    pub fn values(mut self, f: impl Fn(&GivenValues<'_>) -> Result<()> + Send + Sync + 'static) -> OpDef {
+        self.values = Some(Arc::new(f));
+        self
+    }
     /// Cost.
     #[must_use]
     pub fn flops(mut self, f: impl Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync + 'static) -> OpDef {
@@ -393,6 +422,7 @@ impl OpDef {
     /// Logical ones only: the same on every rank.
     pub fn infer(&self, ctx: &InferCtx<'_>) -> Result<SmallVec<[TensorType; 2]>> {
         self.check_inputs(ctx)?;
+        self.check_attrs(ctx)?;
         if let Some(check) = &self.check {
             check(ctx)?;
         }
@@ -402,7 +432,7 @@ impl OpDef {
             ShapeRule::Broadcast => {
                 SmallVec::from_elem(broadcast_shapes(ctx.present().map(|t| t.shape.as_slice()).collect::<Vec<_>>())?, n)
             }
-            ShapeRule::Attr => SmallVec::from_elem(ctx.ints("shape")?.iter().map(|n| *n as usize).collect::<Dims>(), n),
+            ShapeRule::Attr => SmallVec::from_elem(ctx.sizes("shape")?, n),
             ShapeRule::Fn(f) => f(ctx)?,
         };
         // An op that works on any number of outputs (split) says so by its shape rule.
@@ -418,7 +448,42 @@ impl OpDef {
             DTypeRule::Fixed(v) => v.iter().copied().collect(),
             DTypeRule::Fn(f) => f(ctx)?,
         };
-        Ok(shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType { shape, dtype }).collect())
+        shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
+    }
+
+    /// Checks that the attributes are those of the declaration.
+    fn check_attrs(&self, ctx: &InferCtx<'_>) -> Result<()> {
+        let (attrs, runtime) = (self.sig.attrs.len(), self.sig.runtime.len());
+        if ctx.attrs.len() != attrs || ctx.runtime_kinds.len() != runtime {
+            return Err(Error::argument(format!(
+                "takes {attrs} plan attributes and {runtime} runtime attributes, {} and {} given",
+                ctx.attrs.len(),
+                ctx.runtime_kinds.len()
+            )));
+        }
+        for (def, given) in self.sig.attrs.iter().zip(ctx.attrs) {
+            if !def.kind.holds(given) {
+                return Err(Error::argument(format!(
+                    "attribute '{}' must be {}, not {given}",
+                    def.name,
+                    def.kind.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The dtype that an elementwise op computes in, whatever the dtype of the output that it writes: that of PyTorch's
+    /// promotion over inputs and numbers where the op promotes, else the one to which inputs and output promote.
+    pub fn compute_dtype(&self, ctx: &InferCtx<'_>, out: DType) -> Result<DType> {
+        match &self.dtype {
+            DTypeRule::Promote | DTypeRule::Fixed(_) => promote(ctx),
+            DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.is_float() { d } else { DType::F32 }),
+            DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
+                let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| t.dtype).collect();
+                Ok(common_dtype(&inputs, out))
+            }
+        }
     }
 
     fn check_inputs(&self, ctx: &InferCtx<'_>) -> Result<()> {
@@ -641,7 +706,8 @@ fn elementwise_cpu(expr: Arc<Expr>) -> KernelDef {
     });
     reusing(kernel, &expr).with_state(move |ctx, outs| {
         let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
-        let state: KernelState = Arc::new(Program::compile(&expr, &dtypes, outs[0].dtype)?);
+        let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
+        let state: KernelState = Arc::new(Program::compile_in(&expr, &dtypes, outs[0].dtype, compute)?);
         Ok(state)
     })
 }
@@ -655,7 +721,8 @@ fn elementwise_cuda(expr: Arc<Expr>) -> KernelDef {
     });
     reusing(kernel, &expr).with_state(move |ctx, outs| {
         let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
-        let state: KernelState = Arc::new(Program::compile(&expr, &dtypes, outs[0].dtype)?);
+        let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
+        let state: KernelState = Arc::new(Program::compile_in(&expr, &dtypes, outs[0].dtype, compute)?);
         Ok(state)
     })
 }

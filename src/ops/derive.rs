@@ -32,11 +32,6 @@ pub fn derived_args(op: &OpDef, input: usize) -> Result<DerivedArgs> {
     Ok(DerivedArgs { inputs, output: d.uses_output() })
 }
 
-/// True if the derivative with respect to `input` is zero everywhere (comparisons, floor, the condition of a select).
-pub fn derivative_is_zero(op: &OpDef, input: usize) -> Result<bool> {
-    Ok(derivative(op, input)? == Expr::Const(0.0))
-}
-
 /// The gradient op of `input`: `name.grad.input(dy, inputs it reads…, out if it reads it)`, registered at first use.
 pub fn derived_grad_op(op: &'static Op, input: usize) -> Result<&'static Op> {
     let slot = op.derived.get(input).ok_or_else(|| Error::autograd(format!("{} has no input {input}", op.name())))?;
@@ -50,7 +45,11 @@ pub fn derived_grad_op(op: &'static Op, input: usize) -> Result<&'static Op> {
     let inputs: Vec<Expr> = (0..op.sig.inputs.len()).map(position).collect();
     let output = Expr::Input(args.inputs.len() + 1);
     let d = d.substitute(&inputs, &[], Some(&output));
-    let expr = Expr::binary(BinaryOp::Mul, Expr::Input(0), d).simplify();
+    // Zeros, whatever dy is: 0 times infinity would be NaN.
+    let expr = match d {
+        Expr::Const(0.0) => d,
+        d => Expr::binary(BinaryOp::Mul, Expr::Input(0), d).simplify(),
+    };
     let mut names = vec!["dy".to_string()];
     names.extend(args.inputs.iter().map(|i| op.sig.inputs[*i].name.clone()));
     if args.output {

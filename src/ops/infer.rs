@@ -17,13 +17,30 @@ pub struct TensorType {
 }
 
 impl TensorType {
-    /// From parts.
+    /// A description from parts, of a tensor that exists or of sizes that were checked.
     pub fn new(shape: &[usize], dtype: DType) -> TensorType {
         TensorType { shape: shape.into(), dtype }
     }
-    /// Number of elements.
+    /// The type, if a tensor of it can be addressed. Every output of an op and every shape that a caller gives passes here,
+    /// so sizes, strides and byte offsets of a tensor never wrap.
+    ///
+    /// # Errors
+    /// When the product of the sizes (0 counts as 1, as in the strides) has more bytes than `isize::MAX`.
+    pub fn checked(shape: &[usize], dtype: DType) -> Result<TensorType> {
+        let bytes = shape.iter().try_fold(dtype.size(), |n, d| n.checked_mul((*d).max(1)));
+        match bytes {
+            Some(n) if n <= isize::MAX as usize => Ok(TensorType::new(shape, dtype)),
+            _ => Err(Error::shape(format!("{dtype}{shape:?} has more bytes than memory has addresses"))
+                .help("check the sizes: their product must stay below 2^63 bytes")),
+        }
+    }
+    /// Number of elements; `usize::MAX` where it is larger, which no checked type is.
     pub fn len(&self) -> usize {
-        self.shape.iter().product()
+        if self.is_empty() { 0 } else { self.shape.iter().fold(1, |n: usize, d| n.saturating_mul(*d)) }
+    }
+    /// Number of bytes; `usize::MAX` where it is larger, which no checked type is.
+    pub fn bytes(&self) -> usize {
+        self.len().saturating_mul(self.dtype.size())
     }
     /// True when there is no element.
     pub fn is_empty(&self) -> bool {
@@ -76,6 +93,20 @@ impl<'a> InferCtx<'a> {
     pub fn int(&self, name: &str) -> Result<i64> {
         as_int(name, self.attr(name)?)
     }
+    /// Integer attribute that is a size.
+    ///
+    /// # Errors
+    /// When it is negative.
+    pub fn size(&self, name: &str) -> Result<usize> {
+        as_size(self.int(name)?)
+    }
+    /// List attribute whose members are sizes.
+    ///
+    /// # Errors
+    /// When one is negative.
+    pub fn sizes(&self, name: &str) -> Result<Dims> {
+        self.ints(name)?.iter().map(|n| as_size(*n)).collect()
+    }
     /// Bool attribute.
     pub fn bool(&self, name: &str) -> Result<bool> {
         as_bool(name, self.attr(name)?)
@@ -106,8 +137,15 @@ impl<'a> InferCtx<'a> {
         if dims.windows(2).any(|w| w[0] == w[1]) {
             return Err(Error::argument(format!("dim {given:?} names a dim twice")));
         }
+        // A tensor without dims accepts dim 0 and has nothing to reduce.
+        dims.truncate(rank);
         Ok(dims)
     }
+}
+
+/// The one way from an attribute to a size.
+fn as_size(n: i64) -> Result<usize> {
+    usize::try_from(n).map_err(|_| Error::shape(format!("a size cannot be {n}")).help("sizes are 0 or more"))
 }
 
 /// `-1` is the last dim. For rank 0, `0` and `-1` are accepted as in PyTorch.

@@ -270,7 +270,16 @@ impl<'a> KernelCx<'a> {
         let mut dims: SmallVec<[usize; 6]> =
             given.iter().map(|d| super::infer::normalize_dim(*d, rank)).collect::<Result<_>>()?;
         dims.sort_unstable();
+        dims.truncate(rank);
         Ok(dims)
+    }
+    /// A tensor without dims as a line of one element, others as they are: what kernels along one dim work on.
+    pub fn line(view: &View) -> View {
+        match view.rank() {
+            // SAFETY: the same element.
+            0 => unsafe { view.restride(0, [1].into_iter().collect(), [1].into_iter().collect()) },
+            _ => view.clone(),
+        }
     }
     /// The view of `x` with `dims` removed dims put back as size 1: what reductions write to.
     pub fn keepdim_view(view: &View, input_rank: usize, dims: &[usize]) -> View {

@@ -112,9 +112,9 @@ impl OpSignature {
     /// Reads the declaration text (grammar at the top of this file).
     pub fn parse(text: &str) -> Result<OpSignature> {
         let bad = |why: &str| Error::parse(format!("op declaration '{text}': {why}"));
-        let open = text.find('(').ok_or_else(|| bad("missing '('"))?;
         let arrow = text.find("->").ok_or_else(|| bad("missing '->'"))?;
-        let close = text[..arrow].rfind(')').ok_or_else(|| bad("missing ')'"))?;
+        let open = text[..arrow].find('(').ok_or_else(|| bad("missing '('"))?;
+        let close = text[open..arrow].rfind(')').ok_or_else(|| bad("missing ')'"))? + open;
         let name = text[..open].trim().to_string();
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)) {
             return Err(bad("the name must be letters, digits, '_' and '.'"));
@@ -284,6 +284,10 @@ mod tests {
         assert_eq!(mutates, [false, true, false, true, false, true, false]);
         for bad in [
             "f x -> y",
+            "f) -> (y",
+            "f) x( -> y",
+            ")(->",
+            "->",
             "f(x: complex) -> y",
             "f(xs..., y) -> z",
             "f((a, b)..., y) -> z",

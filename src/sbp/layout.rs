@@ -45,7 +45,7 @@ pub(crate) fn dual_of(s: Sbp) -> Sbp {
 /// Checks that an nd-SBP can be the layout of a tensor of this shape and dtype on a placement.
 ///
 /// # Errors
-/// One SBP per mesh axis; split dims exist; bool has no P(sum).
+/// One SBP per mesh axis; split dims exist; bool has no P(sum); all ranks together can be counted in bytes.
 pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &NdSbp) -> Result<()> {
     if sbp.len() != placement.axes() {
         return Err(Error::sbp(format!(
@@ -55,7 +55,22 @@ pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &
         ))
         .help("give one SBP per mesh axis, outermost first"));
     }
+    check_size(shape, dtype, placement)?;
     sbp.iter().try_for_each(|s| check_sbp(shape, dtype, *s))
+}
+
+/// Checks that the bytes of a tensor, held by every rank of a placement, can be counted: prices and plans add them up.
+///
+/// # Errors
+/// When they are 2^63 or more.
+pub fn check_size(shape: &[usize], dtype: DType, placement: &Placement) -> Result<()> {
+    let ranks = placement.len().max(1);
+    let bytes = shape.iter().try_fold(dtype.size().saturating_mul(ranks), |n, d| n.checked_mul((*d).max(1)));
+    match bytes {
+        Some(n) if n <= isize::MAX as usize => Ok(()),
+        _ => Err(Error::shape(format!("{dtype}{shape:?} is too large for {} ranks", placement.len()))
+            .help("check the sizes: on all ranks together they must stay below 2^63 bytes")),
+    }
 }
 
 /// Checks one entry of an nd-SBP.

@@ -7,6 +7,8 @@ use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Sees a gradient and may replace it.
@@ -61,7 +63,7 @@ pub struct LeafSlot {
 pub struct Saved {
     /// The tensor (for an output: without its edge, which would be a cycle).
     pub tensor: Tensor,
-    /// The storage's version when it was saved.
+    /// The tensor's version when it was saved.
     pub version: u64,
 }
 
@@ -85,7 +87,7 @@ pub struct Node {
     pub inputs: Mutex<Option<SmallVec<[Option<Saved>; 4]>>>,
     /// Outputs the rule reads.
     pub outputs: Mutex<SmallVec<[Option<Saved>; 2]>>,
-    /// Number of outputs.
+    /// Number of outputs; of a call that writes its inputs, the number of tensors written.
     pub n_outputs: usize,
     /// Slots of outputs whose gradient is retained or hooked, by output.
     pub watched: Mutex<Vec<(usize, Arc<LeafSlot>, bool)>>,
@@ -108,29 +110,95 @@ pub struct Custom {
 /// A backward function of the user's: gradients of the outputs → gradients of the inputs.
 pub type CustomBackward = Arc<dyn Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
 
+/// Order of creation. Per rank it grows in program order, which is the same on every rank.
+static ORDINAL: AtomicU64 = AtomicU64::new(1);
+
+impl Node {
+    /// A node of a call of `op` on `device` at `site` with these edges and input types, which saves nothing and has one output.
+    ///
+    /// The ordinal is drawn here, after the edges: a node is younger than every node that its edges lead to.
+    pub fn new(
+        op: &'static Op,
+        device: Device,
+        site: CallSite,
+        edges: SmallVec<[Edge; 4]>,
+        input_types: SmallVec<[Option<TensorType>; 4]>,
+    ) -> Node {
+        Node {
+            ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
+            op,
+            attrs: Attrs::new(),
+            runtime: RuntimeAttrs::new(),
+            input_globals: SmallVec::from_elem(None, edges.len()),
+            edges,
+            input_types,
+            inputs: Mutex::new(Some(SmallVec::new())),
+            outputs: Mutex::default(),
+            n_outputs: 1,
+            watched: Mutex::default(),
+            device,
+            site,
+            custom: None,
+        }
+    }
+}
+
+/// What falls with a node and may hold further nodes.
+enum Fallen {
+    Edge(Edge),
+    Saved(Tensor),
+    Custom(Custom),
+    Watched(Arc<LeafSlot>),
+}
+
 thread_local! {
-    /// Nodes waiting to be dropped: a long chain must not be dropped by recursion.
-    static DOOMED: RefCell<Option<Vec<Edge>>> = const { RefCell::new(None) };
+    /// What waits to be dropped on this thread: a long chain must not be dropped by recursion. `ManuallyDrop` because a
+    /// thread local without a destructor can still be used while the thread's other locals are dropped.
+    static FALLEN: RefCell<Option<ManuallyDrop<Vec<Fallen>>>> = const { RefCell::new(None) };
+}
+
+impl Node {
+    /// Moves everything that can lead to other nodes into the queue.
+    fn take_apart(&mut self, queue: &mut Vec<Fallen>) {
+        let edges = std::mem::take(&mut self.edges).into_iter();
+        queue.extend(edges.filter(|e| e.is_some()).map(Fallen::Edge));
+        let inputs = self.inputs.get_mut().unwrap_or_else(|e| e.into_inner()).take().into_iter().flatten();
+        let outputs = std::mem::take(self.outputs.get_mut().unwrap_or_else(|e| e.into_inner()));
+        queue.extend(inputs.chain(outputs).flatten().map(|s| Fallen::Saved(s.tensor)));
+        queue.extend(self.custom.take().map(Fallen::Custom));
+        let watched = std::mem::take(self.watched.get_mut().unwrap_or_else(|e| e.into_inner()));
+        queue.extend(watched.into_iter().map(|(_, slot, _)| Fallen::Watched(slot)));
+    }
 }
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let mut edges: Vec<Edge> = std::mem::take(&mut self.edges).into_vec();
-        let queued = DOOMED.try_with(|d| match d.borrow_mut().as_mut() {
-            Some(q) => {
-                q.append(&mut edges);
-                true
+        let outermost = FALLEN.with(|f| match f.borrow_mut().as_mut() {
+            Some(queue) => {
+                self.take_apart(queue);
+                false
             }
-            None => false,
+            None => true,
         });
-        if queued == Ok(true) || edges.iter().all(|e| !e.is_some()) {
+        if !outermost {
+            return;
+        }
+        let mut first = Vec::new();
+        self.take_apart(&mut first);
+        if first.is_empty() {
             return;
         }
         // Outermost drop on this thread: what falls below lands in the queue instead of the stack.
-        let _ = DOOMED.try_with(|d| *d.borrow_mut() = Some(edges));
-        while let Ok(Some(e)) = DOOMED.try_with(|d| d.borrow_mut().as_mut().and_then(|q| q.pop())) {
-            drop(e);
+        FALLEN.with(|f| *f.borrow_mut() = Some(ManuallyDrop::new(first)));
+        while let Some(fallen) = FALLEN.with(|f| f.borrow_mut().as_mut().and_then(|q| q.pop())) {
+            match fallen {
+                Fallen::Edge(e) => drop(e),
+                Fallen::Saved(t) => drop(t),
+                Fallen::Custom(c) => drop(c),
+                Fallen::Watched(s) => drop(s),
+            }
         }
-        let _ = DOOMED.try_with(|d| *d.borrow_mut() = None);
+        let empty = FALLEN.with(|f| f.borrow_mut().take());
+        drop(empty.map(ManuallyDrop::into_inner));
     }
 }

@@ -1,5 +1,6 @@
 //! The handle: an `Arc` that returns to a per-thread pool, so that making and dropping tensors allocates nothing when warm.
 
+use super::alias::{EdgeCell, LocalView};
 use super::edge::{Edge, LeafSlot};
 use super::forms::Forms;
 use super::local::LocalTensor;
@@ -13,7 +14,7 @@ use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What a handle stands for.
@@ -30,9 +31,15 @@ pub enum Body {
 pub(crate) struct Inner {
     pub(crate) body: Body,
     /// Whether it has data, or belongs to a dry run: of its storage, or of the context where this rank has none.
-    origin: Origin,
+    pub(super) origin: Origin,
     requires_grad: AtomicBool,
-    edge: Mutex<Edge>,
+    pub(super) edge: EdgeCell,
+    /// Of a view of a local tensor: its base.
+    pub(super) view: Option<LocalView>,
+    /// Of a global tensor: came from a view op or `detach`.
+    global_view: AtomicBool,
+    /// Of a global tensor: in-place changes so far, the same number on every rank. (A local one's are its storage's.)
+    version: AtomicU64,
     /// Boxed forms and casts.
     pub(crate) boxed: Mutex<Forms>,
 }
@@ -81,7 +88,10 @@ impl Inner {
     fn clear(&mut self) {
         self.body = Body::Lazy(TensorType { shape: Dims::new(), dtype: DType::F32 });
         *self.requires_grad.get_mut() = false;
-        *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
+        self.edge.clear();
+        self.view = None;
+        *self.global_view.get_mut() = false;
+        *self.version.get_mut() = 0;
         self.boxed.get_mut().unwrap_or_else(|e| e.into_inner()).clear();
     }
 }
@@ -89,10 +99,13 @@ impl Inner {
 impl Tensor {
     /// A handle for a body, without gradient.
     fn from_body(body: Body, origin: Origin) -> Tensor {
+        Self::from_parts(body, origin, None)
+    }
+    pub(super) fn from_parts(body: Body, origin: Origin, view: Option<LocalView>) -> Tensor {
         let pooled = POOL.try_with(|p| p.try_borrow_mut().ok().and_then(|mut p| p.pop())).ok().flatten();
         if let Some(mut arc) = pooled {
             if let Some(inner) = Arc::get_mut(&mut arc) {
-                (inner.body, inner.origin) = (body, origin);
+                (inner.body, inner.origin, inner.view) = (body, origin, view);
             }
             return Tensor(Some(arc));
         }
@@ -100,7 +113,10 @@ impl Tensor {
             body,
             origin,
             requires_grad: AtomicBool::new(false),
-            edge: Mutex::new(Edge::None),
+            edge: EdgeCell::default(),
+            view,
+            global_view: AtomicBool::new(false),
+            version: AtomicU64::new(0),
             boxed: Mutex::default(),
         })))
     }
@@ -229,30 +245,44 @@ impl Tensor {
     /// Replaces the shard of a global tensor (copy on write of in-place ops).
     pub(crate) fn replace_shard(&self, shard: LocalTensor) {
         if let Body::Global(_, s) = self.body() {
-            // The new memory counts its versions from the start: an old boxed form could pass for one of its own.
-            self.inner().boxed.lock().unwrap_or_else(|e| e.into_inner()).clear();
-            let mut s = s.lock().unwrap_or_else(|e| e.into_inner());
-            // Nor may what was saved for backward from the old memory look unchanged: versions of a handle only grow.
-            let old = s.as_ref().map_or(0, |l| l.storage.version());
-            while shard.storage.version() < old {
-                shard.storage.bump_version();
-            }
-            *s = Some(shard);
+            *s.lock().unwrap_or_else(|e| e.into_inner()) = Some(shard);
         }
     }
-    /// Version of the data: grows with every in-place change.
+    /// Version of the data: grows with every in-place change. Views and `detach` of a local tensor share it; each handle of
+    /// a global tensor has its own, which is the same on every rank.
     pub fn version(&self) -> u64 {
         match self.body() {
             Body::Local(l) => l.storage.version(),
-            Body::Global(_, s) => {
-                s.lock().unwrap_or_else(|e| e.into_inner()).as_ref().map_or(0, |l| l.storage.version())
-            }
-            Body::Lazy(_) => 0,
+            _ => self.inner().version.load(Ordering::Acquire),
         }
+    }
+    /// A global tensor is about to be changed in place, on every rank.
+    pub(crate) fn bump_global_version(&self) {
+        self.inner().version.fetch_add(1, Ordering::AcqRel);
+    }
+    /// Whether it is a global tensor that came from a view op or `detach`.
+    pub(crate) fn is_global_view(&self) -> bool {
+        self.inner().global_view.load(Ordering::Relaxed)
+    }
+    /// Marks a global tensor as the result of a view op.
+    pub(crate) fn mark_global_view(&self) {
+        self.inner().global_view.store(true, Ordering::Relaxed);
+    }
+    /// The result of a function whose last step is a view of a tensor of its own: nobody has that, so it is no view.
+    pub(crate) fn into_result(self) -> Tensor {
+        self.inner().global_view.store(false, Ordering::Relaxed);
+        self
+    }
+    /// Whether this is the only handle.
+    pub(super) fn is_sole(&self) -> bool {
+        self.0.as_ref().is_some_and(|i| Arc::strong_count(i) == 1)
     }
 
     /// Whether gradients are recorded for it.
     pub fn requires_grad(&self) -> bool {
+        if let Some(v) = &self.inner().view {
+            self.follow_base(v);
+        }
         self.inner().requires_grad.load(Ordering::Relaxed)
     }
     /// Whether it is a leaf: not the result of a recorded op.
@@ -263,11 +293,11 @@ impl Tensor {
         if !self.requires_grad() {
             return Edge::None;
         }
-        self.inner().edge.lock().unwrap_or_else(|e| e.into_inner()).clone()
+        self.inner().edge.get()
     }
     pub(crate) fn set_edge(&self, edge: Edge) {
         self.inner().requires_grad.store(edge.is_some(), Ordering::Relaxed);
-        *self.inner().edge.lock().unwrap_or_else(|e| e.into_inner()) = edge;
+        self.inner().edge.set(edge);
     }
     /// Says whether gradients are wanted for this leaf; returns the tensor for chaining.
     ///
@@ -284,11 +314,15 @@ impl Tensor {
                 ))
                 .help("use `detach()`"));
             }
-            (Edge::None, true) => self.set_edge(Edge::Leaf(Arc::new(LeafSlot {
-                target: self.global().cloned(),
-                ty: Some(self.ty().clone()),
-                ..LeafSlot::default()
-            }))),
+            (Edge::None, true) => {
+                // A leaf is a value of its own.
+                self.inner().global_view.store(false, Ordering::Relaxed);
+                self.set_edge(Edge::Leaf(Arc::new(LeafSlot {
+                    target: self.global().cloned(),
+                    ty: Some(self.ty().clone()),
+                    ..LeafSlot::default()
+                })));
+            }
             (Edge::Leaf(_), false) => self.set_edge(Edge::None),
             _ => {}
         }
@@ -311,9 +345,18 @@ impl Tensor {
             _ => None,
         }
     }
-    /// The same data without gradient.
+    /// The same data without gradient. Of a local tensor it shares the memory: a write to one changes both. Of a global
+    /// tensor it is a value, which is not written in place; `copy()` makes one that is.
     #[must_use = "detach returns a new handle"]
     pub fn detach(&self) -> Tensor {
+        let t = self.value();
+        if t.is_global() {
+            t.mark_global_view();
+        }
+        t
+    }
+    /// The same data and version in a handle of its own, without gradient, not marked as a view.
+    pub(crate) fn value(&self) -> Tensor {
         let body = match self.body() {
             Body::Local(l) => Body::Local(l.clone()),
             Body::Global(g, s) => {
@@ -321,7 +364,13 @@ impl Tensor {
             }
             Body::Lazy(t) => Body::Lazy(t.clone()),
         };
-        Tensor::from_body(body, self.inner().origin)
+        let t = Tensor::from_body(body, self.inner().origin);
+        t.inner().version.store(self.inner().version.load(Ordering::Acquire), Ordering::Release);
+        t
+    }
+    /// What stands for a tensor whose data a call has overwritten: its type alone.
+    pub(crate) fn overwritten(&self) -> Tensor {
+        Tensor::from_body(Body::Lazy(self.ty().clone()), self.inner().origin)
     }
     /// Short form for messages: `f32[2048, 256] [S(0)]`.
     pub fn short(&self) -> String {

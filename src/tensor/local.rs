@@ -2,22 +2,25 @@
 
 use super::types::{LocalRef, intern_local};
 use crate::context::RankCtx;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::placement::Device;
 use oflow_kernels::view::{contiguous_strides, is_contiguous};
 use oflow_kernels::{DType, Dims, Strides, View};
 
-/// A local tensor's data: several may share one storage (views).
+/// A local tensor's data: several may share one storage (views). Every element that dims and strides address lies in the
+/// storage: [`alloc`](LocalTensor::alloc) and [`window`](LocalTensor::window), which are the only ways to make one, see to it.
 pub struct LocalTensor {
     /// Shape, dtype, device.
-    pub ty: LocalRef,
+    pub(crate) ty: LocalRef,
     /// The bytes.
-    pub storage: Storage,
+    pub(crate) storage: Storage,
     /// First element, in elements.
-    pub offset: usize,
+    pub(crate) offset: usize,
     /// Strides in elements.
-    pub strides: Strides,
+    pub(crate) strides: Strides,
+    /// It shows the memory of a global tensor's shard, which is written by that tensor's own calls only.
+    shard: bool,
 }
 
 impl Clone for LocalTensor {
@@ -28,6 +31,7 @@ impl Clone for LocalTensor {
             storage: self.storage.clone(),
             offset: self.offset,
             strides: Strides::from_slice(&self.strides),
+            shard: self.shard,
         }
     }
 }
@@ -35,13 +39,28 @@ impl Clone for LocalTensor {
 impl LocalTensor {
     /// Fresh contiguous memory (contents unspecified) from the context's allocator.
     pub fn alloc(ctx: &RankCtx, ty: &LocalRef) -> Result<LocalTensor> {
-        let bytes = ty.ty.len() * ty.ty.dtype.size();
-        let storage = ctx.device(ty.device)?.alloc.alloc(bytes)?;
-        Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0 })
+        let storage = ctx.device(ty.device)?.alloc.alloc(ty.ty.bytes())?;
+        Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0, shard: false })
     }
     /// The same, from parts.
     pub fn alloc_like(ctx: &RankCtx, shape: &[usize], dtype: DType, device: Device) -> Result<LocalTensor> {
         Self::alloc(ctx, &intern_local(shape, dtype, device))
+    }
+    /// Shape, dtype, device.
+    pub fn ty(&self) -> &LocalRef {
+        &self.ty
+    }
+    /// The bytes, which other views may share.
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+    /// Place of the first element in the storage, in elements.
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+    /// Strides in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
     }
     /// Sizes.
     pub fn dims(&self) -> &[usize] {
@@ -56,24 +75,69 @@ impl LocalTensor {
         is_contiguous(self.dims(), &self.strides)
     }
     /// What a kernel is given.
-    pub fn view(&self) -> View {
+    ///
+    /// # Safety
+    /// As for [`View::from_raw`]: the view is used only while this tensor (or another handle to its storage) lives, and where
+    /// it is written nobody else uses those elements.
+    pub unsafe fn raw_view(&self) -> View {
+        self.view()
+    }
+    /// What a kernel is given, in an instruction that holds the storage until the kernel is done.
+    pub(crate) fn view(&self) -> View {
         let ptr = self.storage.ptr().wrapping_add(self.offset * self.dtype().size());
-        // SAFETY: constructors and view functions keep every addressed element inside the storage, which the vm's
-        // instruction holds while a kernel runs; the vm's waits order readers and writers.
+        // SAFETY: `alloc` and `window` keep every addressed element inside the storage, which the vm's instruction holds while
+        // a kernel runs; the vm's waits order readers and writers.
         unsafe { View::from_raw(ptr, self.dtype(), Dims::from_slice(self.dims()), Strides::from_slice(&self.strides)) }
     }
-    /// Another window onto the same storage, of a known type.
-    pub fn window(&self, ty: &LocalRef, offset: usize, strides: Strides) -> LocalTensor {
-        LocalTensor { ty: ty.clone(), storage: self.storage.clone(), offset, strides }
-    }
-    /// Another window onto the same storage.
-    pub fn restride(&self, offset: usize, shape: &[usize], strides: Strides) -> LocalTensor {
-        LocalTensor {
-            ty: intern_local(shape, self.dtype(), self.ty.device),
-            storage: self.storage.clone(),
-            offset,
-            strides,
+    /// Another window onto the same storage, of a known type; its first element lies `by` elements after that of this one.
+    ///
+    /// # Errors
+    /// When an element of the window would lie outside the storage, or dtype, device or the number of strides do not fit.
+    pub fn window(&self, ty: &LocalRef, by: isize, strides: Strides) -> Result<LocalTensor> {
+        let held = self.storage.bytes() / self.dtype().size();
+        let offset = self.offset.checked_add_signed(by).filter(|start| inside(*start, &ty.ty.shape, &strides, held));
+        match offset {
+            Some(offset) if ty.ty.dtype == self.dtype() && ty.device == self.ty.device => {
+                Ok(LocalTensor { ty: ty.clone(), storage: self.storage.clone(), offset, strides, shard: self.shard })
+            }
+            _ => Err(Error::argument(format!(
+                "a window {} with strides {:?}, {by} elements from the first, does not lie in the {held} {} elements of \
+                 the storage",
+                ***ty,
+                strides.as_slice(),
+                self.dtype()
+            ))),
         }
+    }
+    /// [`window`](LocalTensor::window) of a shape.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn restride(&self, by: isize, shape: &[usize], strides: Strides) -> Result<LocalTensor> {
+        self.window(&intern_local(shape, self.dtype(), self.ty.device), by, strides)
+    }
+    /// The same as the shard of a global tensor: to be read only.
+    pub(crate) fn into_shard(self) -> LocalTensor {
+        LocalTensor { shard: true, ..self }
+    }
+    /// Whether it shows a global tensor's memory, and so is read only.
+    pub fn is_shard(&self) -> bool {
+        self.shard
+    }
+    /// Whether two of its indices address one element, as in the result of `expand`.
+    pub fn overlaps_itself(&self) -> bool {
+        let dims = self.dims();
+        !dims.contains(&0) && dims.iter().zip(&self.strides).any(|(n, s)| *n > 1 && *s == 0)
+    }
+    /// The elements of the storage from the first to the last that it shows; those between may be others'.
+    pub(crate) fn extent(&self) -> std::ops::Range<isize> {
+        if self.dims().contains(&0) {
+            return 0..0;
+        }
+        let ends = self.dims().iter().zip(&self.strides).map(|(n, s)| (*n as isize - 1) * s);
+        let (low, high) = ends.fold((0, 0), |(low, high), end| (low + end.min(0), high + end.max(0)));
+        let first = self.offset as isize;
+        first + low..first + high + 1
     }
     /// True if both see the same elements in the same order.
     pub fn same_window(&self, other: &LocalTensor) -> bool {
@@ -81,5 +145,69 @@ impl LocalTensor {
             && self.offset == other.offset
             && self.strides == other.strides
             && self.ty.id() == other.ty.id()
+    }
+}
+
+/// Whether all elements that dims and strides address from `start` on are among the `held` first of a storage. Without
+/// elements nothing is addressed, but the start must not be beyond the end.
+fn inside(start: usize, dims: &[usize], strides: &[isize], held: usize) -> bool {
+    if dims.len() != strides.len() || start > held {
+        return false;
+    }
+    if dims.contains(&0) {
+        return true;
+    }
+    // The least and the greatest place; a dim leads to one of both, by the sign of its stride.
+    let (mut least, mut most) = (start as i128, start as i128);
+    for (n, s) in dims.iter().zip(strides) {
+        let Some(reach) = (*n as i128 - 1).checked_mul(*s as i128) else { return false };
+        let (low, high) = (least.checked_add(reach.min(0)), most.checked_add(reach.max(0)));
+        let (Some(low), Some(high)) = (low, high) else { return false };
+        (least, most) = (low, high);
+    }
+    least >= 0 && most < held as i128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::current;
+
+    #[test]
+    fn a_window_lies_in_its_storage() {
+        let t = LocalTensor::alloc_like(&current(), &[4, 6], DType::F32, Device::Cpu).unwrap();
+        let window = |by: isize, shape: &[usize], strides: &[isize]| t.restride(by, shape, strides.into());
+        for (by, shape, strides) in [
+            (0, &[24][..], &[1][..]),
+            (23, &[24], &[-1]),
+            (0, &[1 << 40], &[0]),
+            (1, &[4, 5], &[6, 1]),
+            (24, &[0, 9], &[1, 1]),
+            (0, &[], &[]),
+            (5, &[1, 1], &[isize::MAX, isize::MIN]),
+        ] {
+            let w = window(by, shape, strides).unwrap();
+            assert_eq!((w.offset(), w.dims(), w.strides()), (by as usize, shape, strides));
+        }
+        for (by, shape, strides) in [
+            (1, &[24][..], &[1][..]),
+            (22, &[24], &[-1]),
+            (-1, &[1], &[1]),
+            (25, &[0], &[1]),
+            (24, &[], &[]),
+            (0, &[2], &[1, 1]),
+            (0, &[3], &[isize::MAX]),
+            (0, &[1 << 62, 1 << 62], &[isize::MAX, isize::MAX]),
+            (isize::MAX, &[1], &[0]),
+            (isize::MIN, &[1], &[0]),
+        ] {
+            assert!(window(by, shape, strides).is_err(), "{by} {shape:?} {strides:?}");
+        }
+        let other = intern_local(&[2], DType::F64, Device::Cpu);
+        assert!(t.window(&other, 0, [1].as_slice().into()).is_err());
+        // A window of a window counts from its own first element and reaches the whole storage.
+        let inner = window(6, &[2], &[1]).unwrap();
+        assert_eq!(inner.restride(-6, &[24], [1].as_slice().into()).unwrap().offset(), 0);
+        assert!(inner.restride(-7, &[1], [1].as_slice().into()).is_err());
     }
 }

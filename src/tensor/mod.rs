@@ -2,6 +2,7 @@
 //!
 //! Knows storages, layouts and nodes; computes nothing and never communicates. Start at [`Tensor`].
 
+mod alias;
 mod edge;
 mod forms;
 mod handle;
@@ -9,6 +10,7 @@ mod local;
 mod print;
 mod types;
 
+pub(crate) use alias::{Made, Refusal, share_memory};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
 pub(crate) use forms::FormOf;
 pub use handle::{Body, Tensor};

@@ -126,12 +126,7 @@ impl CudaStreams {
             StreamKind::Compute => COMPUTE,
             StreamKind::Comm => COMM,
         };
-        let (name, site) = match &i.work {
-            Work::Kernel(k) => (k.plan.op.name(), k.site),
-            Work::Boxing(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
-            Work::BoxMany(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
-            Work::Collect(b) => (b.tag.op, CallSite { file: b.tag.file, line: b.tag.line }),
-        };
+        let (name, site) = i.origin();
         self.locked(|state| self.put(state, &i, stream, name, site))
     }
 

@@ -7,30 +7,33 @@ use super::box_exec::execute_at;
 use super::box_many::{Ends, execute_many_at};
 use super::instruction::{Instruction, Work};
 use super::place::{ALIGN, Among, Message, Place, Room, Span};
-use crate::boxing::{BoxingPlan, Members};
+use crate::boxing::{BoxingPlan, Layout, Members};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
+use crate::placement::Device;
 use oflow_kernels::{DType, ReduceOp, View};
 use std::fmt::Display;
 
 /// Streams that do nothing.
 pub(super) struct DryStreams {
     rank: usize,
+    device: Device,
     /// Counts what boxings take between their steps.
-    memory: Allocator,
+    alloc: Allocator,
 }
 
 impl DryStreams {
-    pub(super) fn new(rank: usize, memory: &Allocator) -> DryStreams {
-        DryStreams { rank, memory: memory.clone() }
+    pub(super) fn new(rank: usize, device: Device, alloc: &Allocator) -> DryStreams {
+        DryStreams { rank, device, alloc: alloc.clone() }
     }
 
     /// Counts the memory that a boxing takes between its steps. It is free again when this returns, as on a stream: the
     /// next user of the memory waits for the boxing.
     pub(super) fn submit(&self, i: &Instruction) -> Result<()> {
-        // Boxings between devices pass through pinned memory, which is no memory of the device.
-        let mixed = |p: &BoxingPlan| p.src.placement.device() != p.dst.placement.device();
-        let mut place = Nowhere { rank: self.rank, alloc: &self.memory, rooms: Default::default() };
+        // Boxings between a GPU and the host pass through pinned memory, which is no memory of either.
+        let cuda = |l: &Layout| l.placement.device() == Device::Cuda;
+        let mixed = |p: &BoxingPlan| cuda(&p.src) != cuda(&p.dst);
+        let mut place = Nowhere { streams: self, rooms: Default::default() };
         match &i.work {
             Work::Boxing(b) if !mixed(&b.plan) => execute_at(&mut place, &b.plan, b.src.as_ref(), b.dst.as_ref()),
             Work::BoxMany(b) if !b.plans.iter().any(|p| mixed(p)) => {
@@ -50,24 +53,24 @@ pub(crate) fn no_values(what: impl Display) -> Error {
 
 /// Where the shards of a dry run live: rooms are counted, nothing is copied or sent.
 struct Nowhere<'a> {
-    rank: usize,
-    alloc: &'a Allocator,
+    streams: &'a DryStreams,
     rooms: [Option<Storage>; Room::COUNT],
 }
 
 impl Place for Nowhere<'_> {
     fn rank(&self) -> usize {
-        self.rank
+        self.streams.rank
     }
     fn room(&mut self, which: Room, bytes: usize) -> Result<Span> {
-        if bytes == 0 {
+        // A GPU takes no block for nothing, the host does.
+        if bytes == 0 && self.streams.device == Device::Cuda {
             return Ok(Span { ptr: std::ptr::without_provenance_mut(ALIGN), len: 0 });
         }
         let room = &mut self.rooms[which.index()];
         // What is too small goes before its successor comes.
         let storage = match room.take().filter(|s| s.bytes() >= bytes) {
             Some(s) => s,
-            None => self.alloc.alloc(bytes)?,
+            None => self.streams.alloc.alloc(bytes)?,
         };
         Ok(Span { ptr: room.insert(storage).ptr(), len: bytes })
     }

@@ -2,12 +2,15 @@
 
 use super::instruction::{Instruction, StreamKind};
 use super::stream::StreamThread;
-use super::waits::{Ticket, Waits};
 use super::{INLINE_BYTES, VmMode};
 use crate::comm::Communicator;
-use crate::error::{Error, Result};
-use crate::memory::{Allocator, Storage};
-use std::sync::{Arc, Mutex, MutexGuard};
+use crate::error::Result;
+use crate::memory::{Allocator, Storage, Tickets};
+use std::sync::{Arc, Mutex};
+
+/// Held from asking which work an instruction waits for until the instruction is noted as work to wait for: of two threads
+/// that issue work on one storage, of one rank or of two, one comes after the other.
+static ISSUE: Mutex<()> = Mutex::new(());
 
 pub(super) struct HostStreams {
     mode: VmMode,
@@ -15,7 +18,6 @@ pub(super) struct HostStreams {
     /// Where boxings take what they need between their steps.
     memory: Allocator,
     threads: Vec<StreamThread>,
-    waits: Mutex<Waits>,
 }
 
 impl HostStreams {
@@ -28,7 +30,7 @@ impl HostStreams {
                 vec![start("comm", Some((delay_us, seed)))?, start("compute", Some((delay_us, seed ^ 0x9e37)))?]
             }
         };
-        Ok(HostStreams { mode, comm, memory: memory.clone(), threads, waits: Mutex::new(Waits::default()) })
+        Ok(HostStreams { mode, comm, memory: memory.clone(), threads })
     }
 
     pub(super) fn submit(&self, i: Instruction) -> Result<()> {
@@ -46,68 +48,55 @@ impl HostStreams {
         };
         match thread {
             None => {
-                if self.mode != VmMode::Inline {
-                    let tickets = self.lock().needed(&i.reads, &i.writes, None, |t| self.reached(t));
-                    self.wait_all(&tickets)?;
-                }
-                i.run(self.comm.as_deref(), &self.memory)
+                self.wait_all(&needed(&i.reads, &i.writes))?;
+                i.run_alone(self.comm.as_deref(), &self.memory)
             }
             Some(t) => {
                 self.failed()?;
-                let mut w = self.lock();
-                let tickets = w.needed(&i.reads, &i.writes, Some(t), |t| self.reached(t));
-                let ticket = self.threads[t].next_ticket(t);
-                w.note(&i.reads, &i.writes, ticket, |t| self.reached(t));
-                self.threads[t].push(i, tickets.iter().map(|k| (self.threads[k.stream].progress(), k.seq)).collect());
+                let _one_by_one = ISSUE.lock().unwrap_or_else(|e| e.into_inner());
+                let mut tickets = needed(&i.reads, &i.writes);
+                let ticket = self.threads[t].next_ticket();
+                // A stream does its work in order.
+                tickets.retain(|k| !Arc::ptr_eq(&k.line, &ticket.line));
+                i.reads.iter().for_each(|s| s.read_by(&ticket));
+                i.writes.iter().for_each(|s| s.written_by(&ticket));
+                self.threads[t].push(i, tickets);
                 Ok(())
             }
         }
     }
 
+    /// Waits until the bytes of a storage are final, whichever stream of whichever rank writes them.
     pub(super) fn wait(&self, storage: &Storage) -> Result<()> {
-        if self.mode == VmMode::Inline {
-            return Ok(());
-        }
-        let ticket = self.lock().last_write(storage).filter(|t| !self.reached(*t));
-        self.wait_all(ticket.as_slice())
+        self.wait_all(&needed(std::slice::from_ref(storage), &[]))
     }
 
-    /// Waits until no instruction reads or writes the storage.
+    /// Waits until no stream reads or writes the storage.
     pub(super) fn wait_unused(&self, storage: &Storage) -> Result<()> {
-        if self.mode == VmMode::Inline {
-            return Ok(());
-        }
-        let tickets = self.lock().needed(&[], std::slice::from_ref(storage), None, |t| self.reached(t));
-        self.wait_all(&tickets)
+        self.wait_all(&needed(&[], std::slice::from_ref(storage)))
     }
 
     pub(super) fn synchronize(&self) -> Result<()> {
         for t in &self.threads {
             t.drain();
         }
-        self.lock().clear();
         self.failed()
     }
 
-    fn reached(&self, t: Ticket) -> bool {
-        self.threads[t.stream].progress().reached(t.seq)
-    }
-
-    fn wait_all(&self, tickets: &[Ticket]) -> Result<()> {
-        for t in tickets {
-            self.threads[t.stream].progress().wait(t.seq);
-        }
+    fn wait_all(&self, tickets: &Tickets) -> Result<()> {
+        tickets.iter().try_for_each(|t| t.line.wait(t.seq))?;
         if tickets.is_empty() { Ok(()) } else { self.failed() }
     }
 
     fn failed(&self) -> Result<()> {
-        match self.threads.iter().find_map(|t| t.failure()) {
-            Some((kind, text)) => Err(Error::new(kind, text)),
-            None => Ok(()),
-        }
+        self.threads.iter().try_for_each(|t| t.check())
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(|e| e.into_inner())
-    }
+/// The work that must be done before these are read and written.
+fn needed(reads: &[Storage], writes: &[Storage]) -> Tickets {
+    let mut tickets = Tickets::new();
+    reads.iter().for_each(|s| s.before_read(&mut tickets));
+    writes.iter().for_each(|s| s.before_write(&mut tickets));
+    tickets
 }

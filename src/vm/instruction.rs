@@ -6,7 +6,7 @@ use super::box_many::{Ends, execute_many};
 use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
-use crate::memory::{Allocator, Storage};
+use crate::memory::{Allocator, Storage, Writing};
 use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
 use oflow_kernels::cuda::Queue;
 use oflow_kernels::{DType, ShardBox, View};
@@ -186,6 +186,42 @@ impl Instruction {
             Work::BoxMany(b) => (b.ends.iter().any(|e| e.0.is_some()), b.ends.iter().any(|e| e.1.is_some())),
             Work::Collect(b) => (!b.own.is_empty(), b.dst.is_some()),
         }
+    }
+
+    /// The op and the user's line.
+    pub(super) fn origin(&self) -> (&'static str, CallSite) {
+        let tagged = |t: &Tag| (t.op, CallSite { file: t.file, line: t.line });
+        match &self.work {
+            Work::Kernel(k) => (k.plan.op.name(), k.site),
+            Work::Boxing(b) => tagged(&b.tag),
+            Work::BoxMany(b) => tagged(&b.tag),
+            Work::Collect(b) => tagged(&b.tag),
+        }
+    }
+
+    /// [`run`](Instruction::run), where what another thread does to the same storages meanwhile without waiting is an error
+    /// (see `memory/uses.rs`).
+    pub(super) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
+        let shared = |s: &&Storage| s.holders() > 2;
+        let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
+        for (k, s) in self.writes.iter().enumerate().filter(|(_, s)| shared(s)) {
+            if !self.writes[..k].iter().any(|w| w.same_block(s)) {
+                writing.push(s.begin_write().map_err(|e| self.told(e))?);
+            }
+        }
+        // What the instruction writes itself it may read.
+        let read = |s: &&Storage| !self.writes.iter().any(|w| w.same_block(s));
+        let turns: SmallVec<[u64; 4]> =
+            self.reads.iter().filter(read).map(|s| s.turn()).collect::<Result<_>>().map_err(|e| self.told(e))?;
+        self.run(comm, memory)?;
+        let unchanged = self.reads.iter().filter(read).zip(turns).try_for_each(|(s, turn)| s.still(turn));
+        unchanged.map_err(|e| self.told(e))
+    }
+
+    fn told(&self, e: Error) -> Error {
+        let (op, site) = self.origin();
+        e.in_call(|| op.to_string()).at(site)
     }
 
     /// Does the work on the current thread, in host memory; what a boxing needs besides its ends is taken from `memory`.

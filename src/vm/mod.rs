@@ -29,6 +29,7 @@ pub use instruction::{
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
+use crate::placement::Device;
 use cuda::CudaStreams;
 use dry::DryStreams;
 use host::HostStreams;
@@ -107,8 +108,8 @@ impl Vm {
 
     /// Streams of a dry run of that rank: instructions are counted, nothing is executed, and no storage has bytes. What boxings
     /// take between their steps is counted by the allocator.
-    pub(crate) fn dry(rank: usize, alloc: &Allocator) -> Vm {
-        Vm::over(Streams::Dry(DryStreams::new(rank, alloc)))
+    pub(crate) fn dry(rank: usize, device: Device, alloc: &Allocator) -> Vm {
+        Vm::over(Streams::Dry(DryStreams::new(rank, device, alloc)))
     }
 
     fn over(streams: Streams) -> Vm {
@@ -154,9 +155,10 @@ impl Vm {
         match &self.streams {
             Streams::Host(s) => {
                 s.wait(storage)?;
+                let turn = storage.turn()?;
                 // SAFETY: inside the storage (checked), final (waited for), and `to` is another memory.
                 unsafe { std::ptr::copy_nonoverlapping(storage.ptr().add(offset), to.as_mut_ptr(), to.len()) };
-                Ok(())
+                storage.still(turn)
             }
             Streams::Cuda(s) => s.read(storage, offset, to),
             Streams::Dry(_) => Err(no_values("this storage")),

@@ -87,8 +87,4 @@ impl Waits {
     pub(super) fn last_write(&self, s: &Storage) -> Option<Ticket> {
         self.uses.get(&s.id())?.write
     }
-
-    pub(super) fn clear(&mut self) {
-        self.uses.clear();
-    }
 }

@@ -24,7 +24,7 @@ fn add_and_save(dir: &Path, ranks: usize) -> Result<()> {
     run_ranks(ranks, |_| {
         let mesh = Placement::all(Device::Cuda)?.mesh(&[("dp", ranks / 2), ("tp", 2)])?;
         let at = |s: NdSbp| (&mesh, s);
-        let turned = arange(24 * 10, at(sbp![B, B]))?.cast(DType::F32)?.reshape([24, 10])?.transpose(0, 1)?;
+        let turned = arange(24 * 10, at(sbp![B, B]))?.cast(DType::F32)?.reshape([24, 10])?.transpose(0, 1)?.copy()?;
         let split = zeros([300, 70], at(sbp![B, S(0)]))?;
         let small = zeros([33], at(sbp![B, B]).dtype(DType::BF16))?;
         let uneven = zeros([7, 5], at(sbp![S(0), S(1)]).dtype(DType::I64))?;

@@ -4,7 +4,7 @@
 use super::layout::Value;
 use super::mix;
 use oflow::boxing::resolve_attrs;
-use oflow::ops::{AttrValue, Attrs, Grad, InferCtx, Op, RuntimeAttrs, TensorType, derivative_is_zero, derived_args};
+use oflow::ops::{AttrValue, Attrs, Grad, InferCtx, Op, RuntimeAttrs, TensorType, derived_args};
 use oflow::{DType, Result};
 
 /// Which values an input takes.
@@ -275,9 +275,7 @@ pub fn derive_all() {
             continue;
         }
         for i in 0..op.sig.inputs.len() {
-            if !derivative_is_zero(op, i).expect("derivative") {
-                oflow::ops::derived_grad_op(op, i).expect("gradient op");
-            }
+            oflow::ops::derived_grad_op(op, i).expect("gradient op");
         }
     }
 }

@@ -1,4 +1,5 @@
-"""Makes ops.json and promotion.json: what PyTorch gives for small calls of every op, forward and gradient.
+"""Makes ops.json, promotion.json, scalars.json and extremes.json: what PyTorch gives for small calls of every op, forward
+and gradient.
 
 Run it with any Python that has torch, in this folder: `python make.py`. The test `golden` reads the files; torch is
 needed only to make them again.
@@ -179,15 +180,22 @@ def prod(x, dim, keepdim):
     return x
 
 
-REDUCE = {"sum": torch.sum, "amax": torch.amax, "amin": torch.amin, "prod": prod}
+REDUCE = {"sum": torch.sum, "mean": torch.mean, "amax": torch.amax, "amin": torch.amin, "prod": prod}
 for op, f in REDUCE.items():
     for dims, keep in (([], False), ([1], False), ([-1, 0], True), ([0], False), ([0, 1, 2], True)):
         for d in ("f32", "f64"):
-            case(op, dims_of(f, dims, keep), values((2, 3, 4), d), attrs={"dims": dims, "keepdim": keep}, backward=op != "prod")
-    case(op, dims_of(f, [1], False), values((3, 4), "bf16"), attrs={"dims": [1]}, backward=op != "prod")
-    case(op, dims_of(f, [0], False), values((3, 4), "i32"), attrs={"dims": [0]})
+            case(op, dims_of(f, dims, keep), values((2, 3, 4), d), attrs={"dims": dims, "keepdim": keep})
+    case(op, dims_of(f, [1], False), values((3, 4), "bf16"), attrs={"dims": [1]})
+    if op != "mean":
+        case(op, dims_of(f, [0], False), values((3, 4), "i32"), attrs={"dims": [0]})
     case(op, dims_of(f, [1], False), values((0, 4)), attrs={"dims": [1]}, backward=False, name="empty output")
     case(op, dims_of(f, [0], False), torch.tensor([[1.0, nan], [2.0, 3.0]]), attrs={"dims": [0]}, backward=False, name="NaN propagates")
+case("prod", dims_of(prod, [1], False), torch.tensor([[0.0, 2.0, 3.0], [0.0, 0.0, 5.0], [4.0, 2.0, 0.5]]), attrs={"dims": [1]}, name="zeros")
+case("prod", torch.prod, torch.tensor([[0.0, 2.0], [3.0, 5.0]], dtype=torch.float64), attrs={"dims": []}, name="zeros")
+for op, f in REDUCE.items():
+    for dims, keep in (([0], False), ([-1], True), ([], False)):
+        case(op, dims_of(f, dims, keep) if op != "prod" else lambda x: torch.prod(x, 0), torch.tensor(2.5), attrs={"dims": dims, "keepdim": keep}, name="0-dim")
+case("sum", lambda x: x.sum(0), torch.tensor(3), attrs={"dims": [0]}, name="0-dim")
 for op in ("sum", "prod"):
     case(op, dims_of(REDUCE[op], [1], False), values((3, 0)), attrs={"dims": [1]}, backward=False, name="nothing to reduce")
     case(op, dims_of(REDUCE[op], [0], False), values((4, 2), "bool"), attrs={"dims": [0]}, name="bools")
@@ -203,6 +211,17 @@ for op, f in {"argmax": torch.argmax, "argmin": torch.argmin}.items():
         case(op, lambda x: f(x, dim=dim, keepdim=keep), values((3, 4, 2)), attrs={"dim": dim, "keepdim": keep}, backward=False)
     case(op, lambda x: f(x, dim=0), torch.tensor([1.0, nan, 3.0, nan]), attrs={"dim": 0}, backward=False, name="NaN wins")
     case(op, lambda x: f(x, dim=0), torch.tensor([2, 5, 5, 2]), attrs={"dim": 0}, name="the first of equals")
+for op, f in {"any": torch.any, "all": torch.all}.items():
+    case(op, lambda x: f(x, dim=0), torch.tensor(True), attrs={"dims": [0]}, name="0-dim")
+for op, f in {"argmax": torch.argmax, "argmin": torch.argmin}.items():
+    for dim in (0, -1):
+        case(op, lambda x: f(x, dim=dim), torch.tensor(2.5), attrs={"dim": dim}, backward=False, name="0-dim")
+for dim in (0, -1):
+    case("cumsum", lambda x: torch.cumsum(x, dim), torch.tensor(2.5), attrs={"dim": dim}, name="0-dim")
+    for op, f in {"softmax": torch.softmax, "log_softmax": torch.log_softmax}.items():
+        case(op, lambda x: f(x, dim), torch.tensor(2.5), attrs={"dim": dim}, name="0-dim")
+case("cumsum", lambda x: x.flip(1).cumsum(1).flip(1), values((3, 4)), attrs={"dim": 1, "reverse": True})
+case("cumsum", lambda x: x.flip(0).cumsum(0).flip(0), values((3, 4), "i32"), attrs={"dim": 0, "reverse": True})
 for d in ("f32", "f64", "i32"):
     case("cumsum", lambda x: torch.cumsum(x, 1), values((3, 4), d), attrs={"dim": 1})
 case("cumsum", lambda x: torch.cumsum(x, -2), values((3, 4)), attrs={"dim": -2})
@@ -449,4 +468,81 @@ for a in DTYPES:
 with open("promotion.json", "w") as f:
     rows = lambda rs: "[\n" + ",\n".join(json.dumps(r, separators=(",", ":")) for r in rs) + "\n]"
     f.write('{"tensors":' + rows(promotion) + ',\n"scalars":' + rows(scalars) + "}\n")
+# --- numbers of another kind or beyond the dtype's range ------------------------------------------------------------------
+
+HELD = {
+    "bool": [True, False], "u8": [0, 1, 2, 5, 44, 255], "i8": [-128, -3, 0, 2, 44, 127],
+    "i32": [-(2**31), -7, 0, 2, 5, 16777217, 2**31 - 1], "i64": [-(2**62), -7, 0, 2, 5, 16777217, 2**60 + 1],
+    "f16": [-2.0, 0.0, 0.1, 2.0, 2.5, 60000.0], "bf16": [-2.0, 0.0, 0.1, 2.5, 300.0], "f32": [-2.0, 0.0, 0.1, 2.5, 16777216.0, inf],
+}
+NUMBERS = [True, 0, 2, -3, 300, 2**40, 2.5, -0.5, 0.1, 2.0001, 16777216.0, 1e10, nan, inf, -inf]
+WITH = {
+    **{op: SCALAR[op] for op in ("add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "div_scalar", "rdiv_scalar", "fmod_scalar",
+                                 "remainder_scalar", "floor_divide_scalar", "maximum_scalar", "minimum_scalar")},
+    **{op + "_scalar": f for op, f in COMPARE.items()},
+    "masked_fill": lambda x, s: x.masked_fill(torch.tensor(True), s),
+}
+scalars_table = []
+for d, xs in HELD.items():
+    x = torch.tensor(xs, dtype=DTYPES[d])
+    rows = []
+    for s in NUMBERS:
+        for op, f in WITH.items():
+            try:
+                y = dump(f(x, s))
+                rows.append([op, str(s).lower(), y["dtype"], y["data"]])
+            except (RuntimeError, TypeError):
+                # What torch refuses and gives a number here is no promise; what masks write must be representable.
+                if op == "masked_fill":
+                    rows.append([op, str(s).lower(), None, []])
+    scalars_table.append({"dtype": d, "x": dump(x)["data"], "rows": rows})
+with open("scalars.json", "w") as f:
+    lines = lambda t: json.dumps({"dtype": t["dtype"], "x": t["x"]}, separators=(",", ":"))[:-1] + ',"rows":[\n' + ",\n".join(json.dumps(r, separators=(",", ":")) for r in t["rows"]) + "]}"
+    f.write("[\n" + ",\n".join(lines(t) for t in scalars_table) + "\n]\n")
+
+# --- values and gradients at extreme values ---------------------------------------------------------------------------------
+
+BIG = {"f32": torch.finfo(torch.float32).max, "f64": torch.finfo(torch.float64).max}
+GRID = [0.0, -0.0, 1e-30, -1e-30, 0.5, -0.5, 1.0, -1.0, 3.0, -3.0, 7.5, -7.5, 20.0, -20.0, 21.0, 89.0, -89.0, 104.0, -104.0, 710.0, -710.0, 1e4, -1e4, inf, -inf, nan]
+PAIRS = [0.0, -0.0, 0.5, 1.0, -1.0, 2.0, -3.0, 1e30, inf, -inf, nan]
+short = lambda t: [str(v) if math.isnan(v) or math.isinf(v) else float(f"{v:.9g}") for v in t.detach().double().reshape(-1).tolist()]
+extremes = []
+
+
+def extreme(op, f, n, attrs=None, backward=True):
+    for d in ("f32", "f64"):
+        grid = (GRID + [BIG[d], -BIG[d]]) if n == 1 else PAIRS
+        xs = [torch.tensor(g, dtype=DTYPES[d], requires_grad=backward) for g in ([grid] if n == 1 else zip(*[(a, b) for a in grid for b in grid]))]
+        y = f(*xs)
+        grads = [short(g) for g in torch.autograd.grad(y, xs, torch.ones_like(y))] if backward else None
+        extremes.append({"op": op, "dtype": d, "attrs": {k: str(v) for k, v in (attrs or {}).items()}, "inputs": n, "y": short(y), "grads": grads})
+
+
+for op, f in {**ANY, **POSITIVE}.items():
+    extreme(op, f, 1)
+for op, f in BINARY.items():
+    extreme(op, f, 2, backward=op != "floor_divide")
+extreme("pow", torch.pow, 2)
+for s in (0, 1, 2, 3, -1, 0.5, -2.5, 0.0, 1.0):
+    extreme("pow_scalar", lambda x: torch.pow(x, s), 1, {"s": s})
+for s in (2.0, 0.5, 0.0, 1.0, -2.0):
+    extreme("rpow_scalar", lambda x: torch.pow(s, x), 1, {"s": s})
+for op in ("add_scalar", "sub_scalar", "rsub_scalar", "mul_scalar", "div_scalar", "rdiv_scalar", "fmod_scalar", "remainder_scalar", "floor_divide_scalar"):
+    for s in (0.0, 2.0, -3.0, inf):
+        extreme(op, lambda x: SCALAR[op](x, s), 1, {"s": s}, backward=op != "floor_divide_scalar")
+for s in (0.0, 1.0, -3.0):
+    extreme("maximum_scalar", lambda x: torch.maximum(x, torch.tensor(s, dtype=x.dtype)), 1, {"s": s})
+    extreme("minimum_scalar", lambda x: torch.minimum(x, torch.tensor(s, dtype=x.dtype)), 1, {"s": s})
+extreme("clamp", lambda x: torch.clamp(x, -1, 3), 1, {"lo": -1, "hi": 3})
+extreme("clamp", lambda x: torch.clamp(x, 0.0, inf), 1, {"lo": 0.0, "hi": inf})
+extreme("leaky_relu", lambda x: F.leaky_relu(x, -0.5), 1, {"alpha": -0.5})
+extreme("elu", lambda x: F.elu(x, 0.7), 1, {"alpha": 0.7})
+extreme("elu", lambda x: F.elu(x, -0.7), 1, {"alpha": -0.7})
+extreme("softplus", lambda x: F.softplus(x, 2.0, 1.0), 1, {"beta": 2.0, "threshold": 1.0})
+extreme("hardtanh", lambda x: F.hardtanh(x, -3.0, 1.0), 1, {"lo": -3.0, "hi": 1.0})
+with open("extremes.json", "w") as f:
+    grids = {d: GRID + [BIG[d], -BIG[d]] for d in BIG}
+    text = {d: [str(v) if math.isnan(v) or math.isinf(v) else v for v in g] for d, g in grids.items()}
+    text["pairs"] = [str(v) if math.isnan(v) or math.isinf(v) else v for v in PAIRS]
+    f.write('{"grid":' + json.dumps(text, separators=(",", ":")) + ',"cases":[\n' + ",\n".join(json.dumps(c, separators=(",", ":")) for c in extremes) + "\n]}\n")
 print(len(cases), "cases,", len(promotion), "pairs,", len(scalars), "scalars")

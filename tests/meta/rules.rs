@@ -121,6 +121,7 @@ fn nothing_is_read_saved_or_asked_of_other_ranks() {
         let unread = |r: Result<()>| refused(r, ErrorKind::Unsupported, &["has no values", "is_dry_run"]);
         unread(x.to_vec::<f32>().map(drop));
         unread(local.to_vec_on::<f32>(0).map(drop));
+        unread(x.to_vec_on::<f32>(0).map(drop));
         unread(x.sum(())?.item().map(drop));
         unread(local.to_f64_vec().map(drop));
         let no = |r: Result<()>| refused(r, ErrorKind::Unsupported, &["a dry run cannot", "is_dry_run"]);
@@ -164,7 +165,7 @@ fn in_and_out(world: &World) -> Result<Vec<String>> {
         all.push(if some.ranks().contains(&world.rank()) { moved.to_local()? } else { moved });
     }
     let there = value.to_device(Device::Async)?;
-    all.extend([there.to_device(Device::Cpu)?.permute(&[1, 0])?.reshape([3, 8])?, there]);
+    all.extend([there.to_device(Device::Cpu)?.permute([1, 0])?.reshape([3, 8])?, there]);
     world.barrier()?;
     let named: Vec<(String, Tensor)> = all.into_iter().map(|t| ("tensor".into(), t)).collect();
     told(Device::Cpu, &named)

@@ -53,7 +53,7 @@ fn train(job: Job, steps: usize) -> Result<Vec<String>> {
             }
             None => loss.backward()?,
         }
-        kept.push((format!("norm {step}"), clip_grad_norm(&model.parameters(), 1.0)?));
+        kept.push((format!("norm {step}"), clip_grad_norm(model.parameters(), 1.0)?));
         match &mut scaler {
             Some(s) => {
                 assert!(s.step(&mut opt)?);
@@ -125,7 +125,7 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     opt.step()?;
     let mut all = format!("{loss:?}\n");
     for (name, p) in model.named_parameters() {
-        all += &format!("{name} {p} {}\n", p.grad().expect("a gradient"));
+        all += &format!("{name} {p:?} {:?}\n", p.grad().expect("a gradient"));
     }
     for r in oflow::take_receipts() {
         all += &format!("{r} {:?}\n", r.predicted);

@@ -11,7 +11,7 @@ mod loops;
 use super::copy::convert_run;
 use super::lane::Lane;
 use super::strided::{Walk, broadcast_strides, prefetch};
-use crate::expr::{BinaryOp, Class, Expr, UnaryOp};
+use crate::expr::{BinaryOp, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{DType, KernelError, Result, Scalar, Strides, View};
 use loops::{Basic, Block, Lanes};
@@ -63,7 +63,7 @@ pub struct Program {
     uniforms: Vec<Uniform>,
     temporaries: usize,
     instructions: Vec<Instruction>,
-    scalars: usize,
+    scalars: Entries,
     used: Vec<bool>,
 }
 
@@ -92,13 +92,21 @@ pub(crate) fn check(
 }
 
 impl Program {
-    /// Compiles `expr` for inputs and an output of these dtypes. Arithmetic is f64 if any of them is, else f32 if any is
-    /// a float, else wrapping i64, where division by zero gives zero.
+    /// Compiles `expr` for inputs and an output of these dtypes, computed in the dtype to which they promote.
     ///
     /// # Errors
-    /// Where the expression uses its own output or an input that is not there, or needs a float and all are integers.
+    /// As [`Self::compile_in`].
     pub fn compile(expr: &Expr, inputs: &[DType], out: DType) -> Result<Program> {
-        let class = Class::of(inputs, out);
+        Self::compile_in(expr, inputs, out, common_dtype(inputs, out))
+    }
+
+    /// Compiles `expr` for inputs and an output of these dtypes. Inputs and scalars are converted to `compute`: arithmetic
+    /// is f64 for f64, f32 for f32 and the halves, else wrapping i64, where division by zero gives zero.
+    ///
+    /// # Errors
+    /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none.
+    pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
+        let class = Class::of(compute);
         let expr = expr.simplify();
         expr.check_class(class, inputs.len())?;
         let mut c = Compiler { inputs: inputs.len(), uniforms: Vec::new(), values: Vec::new() };
@@ -118,7 +126,7 @@ impl Program {
             out,
             temporaries,
             instructions,
-            scalars: expr.scalars_used().last().map_or(0, |i| i + 1),
+            scalars: Entries::of(&expr, compute),
             used: (0..inputs.len()).map(|i| expr.uses_input(i)).collect(),
             uniforms: c.uniforms,
         })
@@ -135,7 +143,7 @@ impl Program {
     /// # Errors
     /// Where inputs or scalars are missing, a dtype is not the compiled one, or dims do not broadcast.
     pub fn run(&self, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
-        check((&self.inputs, self.scalars, self.out), inputs, scalars, out)?;
+        check((&self.inputs, self.scalars.len(), self.out), inputs, scalars, out)?;
         if out.is_empty() {
             return Ok(());
         }
@@ -180,7 +188,7 @@ impl Program {
             for (i, u) in self.uniforms.iter().enumerate() {
                 let value = match u {
                     Uniform::Const(c) => T::from_f64(*c),
-                    Uniform::Scalar(s) => T::from_scalar(scalars[*s]),
+                    Uniform::Scalar(s) => T::from_scalar(self.scalars.enter(*s, scalars[*s])),
                 };
                 // SAFETY: the register has `step` elements.
                 unsafe { T::fill(register(self.inputs.len() + i), value, step) };

@@ -55,6 +55,22 @@ impl Reduce {
 /// # Errors
 /// Where out's dims are others.
 pub fn reduce(x: &View, out: &View, op: Reduce, dims: &[usize]) -> Result<()> {
+    run(x, out, op, dims, None)
+}
+
+/// The sum of `x` over `dims`, divided by `count` before it is rounded to `out`, which has x's rank with size one in those
+/// dims and a float dtype. `count` is the number of elements of the whole tensor, of which `x` may be a part.
+///
+/// # Errors
+/// Where out's dims are others, or its dtype is no float.
+pub fn mean(x: &View, out: &View, dims: &[usize], count: usize) -> Result<()> {
+    if !out.dtype().is_float() {
+        return Err(KernelError::new(format!("a mean is a float, not {}", out.dtype())));
+    }
+    run(x, out, Reduce::Sum, dims, Some(count as f64))
+}
+
+fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> Result<()> {
     let fits = x.rank() == out.rank()
         && dims.iter().all(|d| *d < x.rank())
         && (0..x.rank()).all(|d| out.dims()[d] == if dims.contains(&d) { 1 } else { x.dims()[d] });
@@ -65,7 +81,8 @@ pub fn reduce(x: &View, out: &View, op: Reduce, dims: &[usize]) -> Result<()> {
         return Ok(());
     }
     if x.is_empty() {
-        return fill(out, op.identity(out.dtype()));
+        let empty = count.map(|n| Scalar::Float(0.0 / n));
+        return fill(out, empty.unwrap_or_else(|| op.identity(out.dtype())));
     }
     let mut reduced_dims: crate::Dims = x.dims().into();
     (0..x.rank()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
@@ -73,6 +90,7 @@ pub fn reduce(x: &View, out: &View, op: Reduce, dims: &[usize]) -> Result<()> {
         x,
         out,
         op,
+        count,
         kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
         reduced: Walk::new(&reduced_dims, &[x.strides()], true),
     };
@@ -88,6 +106,8 @@ struct Job<'a> {
     x: &'a View,
     out: &'a View,
     op: Reduce,
+    /// What sums are divided by.
+    count: Option<f64>,
     /// Over the output's elements; operand 1 is x.
     kept: Walk,
     /// Over the elements of x that make one element of the output.
@@ -161,7 +181,7 @@ impl Job<'_> {
         let offset = self.kept.row_offset(0, row) + column as isize * self.kept.inner_stride(0);
         let to = self.out.ptr().wrapping_offset(offset * self.out.dtype().size() as isize);
         // SAFETY: `to` is an element of the output and no other task writes it.
-        with_lane!(self.out.dtype(), D => unsafe { to.cast::<D>().write(total.store()) });
+        with_lane!(self.out.dtype(), D => unsafe { to.cast::<D>().write(total.store(self.count)) });
     }
 
     /// Folds the given reduced elements of one output.
@@ -202,11 +222,11 @@ impl Job<'_> {
     }
 }
 
-/// Running sums along `dim`. Floats are accumulated in f64, integers in i64.
+/// Running sums along `dim`, with `reverse` from its end. Floats are accumulated in f64, integers in i64.
 ///
 /// # Errors
 /// Where the dims differ or there is no such dim.
-pub fn cumsum(x: &View, out: &View, dim: usize) -> Result<()> {
+pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
     if x.dims() != out.dims() || dim >= x.rank() {
         return Err(KernelError::new(format!("cumsum of {:?} along {dim} into {:?}", x.dims(), out.dims())));
     }
@@ -218,12 +238,16 @@ pub fn cumsum(x: &View, out: &View, dim: usize) -> Result<()> {
     others[dim] = 1;
     let lines = Walk::new(&others, &[out.strides(), x.strides()], true);
     let inner = lines.inner();
+    let steps = [x.strides()[dim], out.strides()[dim]];
     parallel_for(lines.rows() * inner, (GRAIN / n).max(1), &|range| {
         for line in range {
-            let start = |k: usize| lines.row_offset(k, line / inner) + (line % inner) as isize * lines.inner_stride(k);
+            let start = |k: usize| {
+                let last = if reverse { steps[1 - k] * (n as isize - 1) } else { 0 };
+                lines.row_offset(k, line / inner) + (line % inner) as isize * lines.inner_stride(k) + last
+            };
             let from = x.ptr().wrapping_offset(start(1) * x.dtype().size() as isize);
             let to = out.ptr().wrapping_offset(start(0) * out.dtype().size() as isize);
-            let steps = [x.strides()[dim], out.strides()[dim]];
+            let steps = if reverse { steps.map(|s| -s) } else { steps };
             with_lane!(x.dtype(), S => with_lane!(out.dtype(), D => {
                 // SAFETY: the line lies in both views and no other task writes it.
                 unsafe { running::<S, D>(from.cast(), to.cast(), steps, n) }

@@ -4,7 +4,7 @@ use super::pointwise::{Operand, Pointwise};
 use super::{Queue, Source};
 use crate::cpu::elementwise::check;
 use crate::cpu::strided::{Walk, broadcast_strides};
-use crate::expr::{Class, Expr};
+use crate::expr::{Class, Entries, Expr, common_dtype};
 use crate::{DType, Result, Scalar, Strides, View};
 use smallvec::{SmallVec, smallvec};
 
@@ -17,27 +17,35 @@ pub struct Program {
     /// The inputs that the expression uses.
     used: SmallVec<[usize; 4]>,
     out: DType,
-    scalars: usize,
+    scalars: Entries,
     /// Moves elements as they are.
     copies: bool,
     kernel: Pointwise,
 }
 
 impl Program {
-    /// Writes `expr` for inputs and an output of these dtypes. Arithmetic is that of the CPU's program: f64 if any of them
-    /// is, else f32 if any is a float, else wrapping i64, where division by zero gives zero.
+    /// Writes `expr` for inputs and an output of these dtypes, computed in the dtype to which they promote.
     ///
     /// # Errors
-    /// Where the expression uses its own output or an input that is not there, or needs a float and all are integers.
+    /// As [`Self::compile_in`].
     pub fn compile(expr: &Expr, inputs: &[DType], out: DType) -> Result<Program> {
+        Self::compile_in(expr, inputs, out, common_dtype(inputs, out))
+    }
+
+    /// Writes `expr` for inputs and an output of these dtypes. Arithmetic is that of the CPU's program of `compute`: f64 for
+    /// f64, f32 for f32 and the halves, else wrapping i64, where division by zero gives zero.
+    ///
+    /// # Errors
+    /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none.
+    pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
         let expr = expr.simplify();
-        let text = expr.cuda_source(inputs, out)?;
+        let text = expr.cuda_source(inputs, out, compute)?;
         let used: SmallVec<[usize; 4]> = (0..inputs.len()).filter(|i| expr.uses_input(*i)).collect();
         Ok(Program {
-            class: Class::of(inputs, out),
+            class: Class::of(compute),
             inputs: inputs.into(),
             out,
-            scalars: expr.scalars_used().last().map_or(0, |i| i + 1),
+            scalars: Entries::of(&expr, compute),
             copies: inputs.len() == 1 && expr == Expr::Input(0) && inputs[0] == out,
             kernel: Pointwise::new(Source::generated("elementwise", text), None, used.len()),
             used,
@@ -50,7 +58,7 @@ impl Program {
     /// # Errors
     /// Where inputs or scalars are missing, a dtype is not the given one, or dims do not broadcast; what CUDA reports.
     pub fn run(&self, q: &Queue, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
-        check((&self.inputs, self.scalars, self.out), inputs, scalars, out)?;
+        check((&self.inputs, self.scalars.len(), self.out), inputs, scalars, out)?;
         if out.is_empty() {
             return Ok(());
         }
@@ -61,8 +69,10 @@ impl Program {
         let operand = |v: &View| Operand { at: v.ptr(), size: v.dtype().size() };
         let mut operands: SmallVec<[Operand; 8]> = smallvec![operand(out)];
         operands.extend(self.used.iter().map(|i| operand(&inputs[*i])));
-        let bits: SmallVec<[u64; 4]> = scalars[..self.scalars]
+        let bits: SmallVec<[u64; 4]> = scalars[..self.scalars.len()]
             .iter()
+            .enumerate()
+            .map(|(i, s)| self.scalars.enter(i, *s))
             .map(|s| match self.class {
                 Class::F32 => u64::from((s.to_f64() as f32).to_bits()),
                 Class::F64 => s.to_f64().to_bits(),

@@ -97,7 +97,7 @@ static LISTED: &[Listed] = listed! {
         "T={f32,bf16,b8} O=b8 TRUTH=1 OP={1,2} VEC=1 ROW=256 WIDE=0",
         "T={f32,f64,bf16,i64} O=i64 TRUTH=0 OP={4,5} VEC=2 ROW=256 WIDE=0",
     ],
-    "scan": ["T={f32,f64,bf16} O=f32 ROW={32,256}", "T={b8,u8,i64} O=i64 ROW={32,256}"],
+    "scan": ["T={f32,f64,bf16} O=f32 ROW={32,256} REVERSE={0,1}", "T={b8,u8,i64} O=i64 ROW={32,256} REVERSE=0"],
     "softmax": [
         "T=f32 LOG={0,1} VEC=4 ROW=32 PER={1,8}",
         "T=f32 LOG={0,1} VEC={1,4} ROW=512 PER=0",

@@ -8,7 +8,7 @@ use super::rows::{Shape, blocks, strides};
 use super::{Args, Define, Function, Launch, Queue, Source};
 use crate::cpu::reduce::Reduce;
 use crate::cpu::strided::Walk;
-use crate::{DType, Dims, KernelError, Result, View};
+use crate::{DType, Dims, KernelError, Result, Scalar, View};
 
 static REDUCE: Source = Source::file("reduce", include_str!("../../cuda/reduce.cu"));
 
@@ -24,6 +24,7 @@ struct Job {
     kept_x: [i64; 8],
     kept_out: [i64; 8],
     reduced_x: [i64; 8],
+    divisor: f64,
 }
 
 /// `OP` of the positions of extremes.
@@ -89,7 +90,27 @@ pub fn reduce(
     if x.is_empty() {
         return super::fill::fill(q, &packed(out), op.identity(out.dtype()));
     }
-    run(q, x, out, code(op), truth, dims, scratch)
+    run(q, x, out, code(op), truth, dims, 1.0, scratch)
+}
+
+/// The sum of `x` over `dims`, divided by `count` before it is rounded to `out`, which has x's rank with size one in those
+/// dims and a float dtype. `count` is the number of elements of the whole tensor, of which `x` may be a part. `scratch` as
+/// for [`reduce`].
+///
+/// # Errors
+/// As [`reduce`]; where out's dtype is no float.
+pub fn mean(q: &Queue, x: &View, out: &View, dims: &[usize], count: usize, scratch: Option<&View>) -> Result<()> {
+    check(x, out, dims)?;
+    if !out.dtype().is_float() {
+        return Err(KernelError::new(format!("a mean is a float, not {}", out.dtype())));
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    if x.is_empty() {
+        return super::fill::fill(q, &packed(out), Scalar::Float(0.0 / count as f64));
+    }
+    run(q, x, out, code(Reduce::Sum), false, dims, count as f64, scratch)
 }
 
 /// Writes to `out` (i64, size one in `dim`) the index along `dim` of the largest (`max`) or smallest element. The first of
@@ -108,7 +129,7 @@ pub fn argreduce(q: &Queue, x: &View, out: &View, dim: usize, max: bool, scratch
     if x.is_empty() {
         return Err(KernelError::new("argmax or argmin along an empty dim has no value"));
     }
-    run(q, x, out, if max { LARGEST_AT } else { SMALLEST_AT }, false, &[dim], scratch)
+    run(q, x, out, if max { LARGEST_AT } else { SMALLEST_AT }, false, &[dim], 1.0, scratch)
 }
 
 fn check(x: &View, out: &View, dims: &[usize]) -> Result<()> {
@@ -141,7 +162,17 @@ fn width(x: &View, most: usize, dims: &[usize], inner: usize, all: &[&[isize]]) 
     std::iter::successors(Some(most), |w| Some(w / 2)).find(|w| *w <= 1 || fits(*w)).unwrap_or(1).max(1)
 }
 
-fn run(q: &Queue, x: &View, out: &View, op: i64, truth: bool, dims: &[usize], scratch: Option<&View>) -> Result<()> {
+#[allow(clippy::too_many_arguments)]
+fn run(
+    q: &Queue,
+    x: &View,
+    out: &View,
+    op: i64,
+    truth: bool,
+    dims: &[usize],
+    divisor: f64,
+    scratch: Option<&View>,
+) -> Result<()> {
     let mut reduced_dims: Dims = x.dims().into();
     (0..x.rank()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
     // Both in the order of the input's memory, which is read once and more than is written.
@@ -179,6 +210,7 @@ fn run(q: &Queue, x: &View, out: &View, op: i64, truth: bool, dims: &[usize], sc
         kept_x: strides(&kept.strides[0]),
         kept_out: strides(&kept.strides[1]),
         reduced_x: strides(&reduced.strides[0]),
+        divisor,
     };
     let wide = outputs.max(count) >= 1 << 31;
     let function = |entry: &str| -> Result<Function> {

@@ -37,12 +37,12 @@ pub fn workspace(dims: &[usize], dim: usize) -> usize {
     }
 }
 
-/// Running sums along `dim` of contiguous tensors. Floats are accumulated in f64, integers in i64. `scratch` has as many
+/// Running sums along `dim` of contiguous tensors, with `reverse` from its end. Floats are accumulated in f64, integers in i64. `scratch` has as many
 /// bytes as [`workspace`] says.
 ///
 /// # Errors
 /// Where the dims differ, there is no such dim, or the scratch memory is too small.
-pub fn cumsum(q: &Queue, x: &View, out: &View, dim: usize, scratch: Option<&View>) -> Result<()> {
+pub fn cumsum(q: &Queue, x: &View, out: &View, dim: usize, reverse: bool, scratch: Option<&View>) -> Result<()> {
     let fits = x.dims() == out.dims() && dim < x.rank() && x.is_contiguous() && out.is_contiguous();
     if !fits {
         return Err(KernelError::new(format!("cumsum of {:?} along {dim} into {:?}", x.dims(), out.dims())));
@@ -60,7 +60,12 @@ pub fn cumsum(q: &Queue, x: &View, out: &View, dim: usize, scratch: Option<&View
     };
     let row = if n <= 512 { 32 } else { 256 };
     let function = |entry: &str| -> Result<Function> {
-        let defines = [Define::dtype("T", x.dtype()), Define::dtype("O", out.dtype()), Define::int("ROW", row as i64)];
+        let defines = [
+            Define::dtype("T", x.dtype()),
+            Define::dtype("O", out.dtype()),
+            Define::int("ROW", row as i64),
+            Define::int("REVERSE", i64::from(reverse)),
+        ];
         q.function(&SCAN, entry, &defines)
     };
     let launch = |only_sums: bool| -> Result<()> {

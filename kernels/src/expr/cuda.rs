@@ -7,12 +7,12 @@ use std::fmt::Write;
 impl Expr {
     /// A CUDA program that computes the expression elementwise, over the headers `elementwise.cuh` and `pointwise.cuh` of
     /// `kernels/cuda`; [`crate::cuda::elementwise`] compiles and launches it. Inputs that the expression does not use are
-    /// left out; the others keep their order. A scalar comes as the bits of the arithmetic's type in 8 bytes.
+    /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes.
     ///
     /// # Errors
     /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers.
-    pub fn cuda_source(&self, inputs: &[DType], out: DType) -> Result<String> {
-        let class = Class::of(inputs, out);
+    pub fn cuda_source(&self, inputs: &[DType], out: DType, compute: DType) -> Result<String> {
+        let class = Class::of(compute);
         self.check_class(class, inputs.len())?;
         let used: Vec<usize> = (0..inputs.len()).filter(|i| self.uses_input(*i)).collect();
         let scalars = self.scalars_used().last().map_or(0, |i| i + 1);

@@ -119,12 +119,16 @@ fn diff_binary(op: BinaryOp, a: &Expr, b: &Expr, da: Expr, db: Expr) -> Expr {
             bin(Add, by_a, by_b)
         }
         Max | Min => {
-            let (a_wins, b_wins) = if op == Max { (Gt, Lt) } else { (Lt, Gt) };
-            let shared = bin(Mul, constant(0.5), bin(Add, da.clone(), db.clone()));
-            select(bin(a_wins, a(), b()), da, select(bin(b_wins, a(), b()), db, shared))
+            // Asked this way round, NaN lets both gradients pass, as in PyTorch.
+            let (a_loses, b_loses) = if op == Max { (Lt, Gt) } else { (Gt, Lt) };
+            let share = |loses, d: Expr| {
+                let half = times(constant(0.5), d.clone());
+                select(bin(loses, a(), b()), constant(0.0), select(bin(Eq, a(), b()), half, d))
+            };
+            bin(Add, share(a_loses, da), share(b_loses, db))
         }
         Fmod => bin(Sub, da, times(un(Trunc, bin(Div, a(), b())), db)),
-        Remainder => bin(Sub, da, times(un(Floor, bin(Div, a(), b())), db)),
+        Remainder => bin(Sub, da, times(bin(FloorDiv, a(), b()), db)),
         Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor | FloorDiv => constant(0.0),
     }
 }

@@ -20,10 +20,10 @@ mod parse;
 mod simplify;
 
 pub use analysis::Monotony;
-pub(crate) use ops::remainder;
 pub use ops::{BinaryOp, UnaryOp};
+pub(crate) use ops::{floor_div, remainder};
 
-use crate::DType;
+use crate::{DType, Scalar};
 
 /// An expression over the elements of an op's inputs at one index.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,27 +44,82 @@ pub enum Expr {
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
-/// The arithmetic an elementwise kernel computes in, whatever the dtypes it loads and stores.
+/// The arithmetic an elementwise kernel computes in: that of its compute dtype, to which operands are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// Single precision: some operand is a float, none is f64.
+    /// Single precision, for f32 and the halves.
     F32,
-    /// Double precision: some operand is f64.
+    /// Double precision.
     F64,
-    /// 64-bit integers, wrapping: all operands are integers or bool.
+    /// 64-bit integers, wrapping: for integers and bool.
     I64,
 }
 
 impl Class {
-    /// The class for these inputs and this output.
-    pub fn of(inputs: &[DType], out: DType) -> Class {
-        let all = || inputs.iter().copied().chain([out]);
-        if all().any(|d| d == DType::F64) {
-            Class::F64
-        } else if all().any(DType::is_float) {
-            Class::F32
-        } else {
-            Class::I64
+    /// The arithmetic of an op that computes in this dtype.
+    pub fn of(compute: DType) -> Class {
+        match compute {
+            DType::F64 => Class::F64,
+            d if d.is_float() => Class::F32,
+            _ => Class::I64,
+        }
+    }
+}
+
+/// The dtype to which these inputs and this output promote: what an expression computes in where nothing else is said.
+pub fn common_dtype(inputs: &[DType], out: DType) -> DType {
+    inputs.iter().fold(out, |d, i| d.promote(*i))
+}
+
+/// How a number given by the user enters the arithmetic, so that it means what an element of the compute dtype means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    /// As it is, rounded to the arithmetic's type.
+    Arithmetic,
+    /// As an element of that dtype: integers wrap; what a half is compared with is rounded to a half.
+    Element(DType),
+    /// A bound: beyond the dtype's integers it is the nearest of them.
+    Bound(DType),
+}
+
+/// How each number of an expression enters its arithmetic.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entries(Vec<Entry>);
+
+impl Entries {
+    /// For an expression that computes in `compute`.
+    pub(crate) fn of(expr: &Expr, compute: DType) -> Entries {
+        let count = expr.scalars_used().last().map_or(0, |i| i + 1);
+        let entry = |i: usize| {
+            let meets = |f: &dyn Fn(BinaryOp) -> bool| {
+                let this = |e: &Expr| *e == Expr::Scalar(i);
+                expr.any(&|e| matches!(e, Expr::Binary(op, a, b) if f(*op) && (this(a) || this(b))))
+            };
+            if compute.is_half() {
+                let steps = |op: BinaryOp| op.is_predicate() || matches!(op, BinaryOp::Fmod | BinaryOp::Remainder);
+                if meets(&steps) { Entry::Element(compute) } else { Entry::Arithmetic }
+            } else if compute.is_float() {
+                Entry::Arithmetic
+            } else if meets(&|op| matches!(op, BinaryOp::Max | BinaryOp::Min)) {
+                Entry::Bound(compute)
+            } else {
+                Entry::Element(compute)
+            }
+        };
+        Entries((0..count).map(entry).collect())
+    }
+
+    /// How many numbers the expression takes.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Number `i` as it enters the arithmetic.
+    pub(crate) fn enter(&self, i: usize, s: Scalar) -> Scalar {
+        match self.0[i] {
+            Entry::Arithmetic => s,
+            Entry::Element(d) => s.in_dtype(d),
+            Entry::Bound(d) => s.saturated(d),
         }
     }
 }

@@ -43,7 +43,7 @@ unary_ops! {
     Ceil "ceil" "Smallest integer not below." |x| x.ceil();
     Round "round" "Nearest integer, ties to even." |x| x.round_ties_even();
     Trunc "trunc" "The integer part." |x| x.trunc();
-    Sign "sign" "-1, 0 or 1; NaN stays." |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+    Sign "sign" "-1, 0 or 1; 0 for NaN." |x| (x > 0.0) as u8 as f64 - (x < 0.0) as u8 as f64;
     Relu "relu" "`max(x, 0)`" |x| x.max_nan(0.0);
     Not "not" "1 for zero, else 0." |x| (x == 0.0) as u8 as f64;
     IsNan "isnan" "1 for NaN, else 0." |x| x.is_nan() as u8 as f64;
@@ -98,7 +98,7 @@ binary_ops! {
     Xor "xor" "1 where exactly one is not zero, else 0." |a, b| ((a != 0.0) != (b != 0.0)) as u8 as f64;
     Fmod "fmod" "Remainder with the sign of `a` (C)." |a, b| a % b;
     Remainder "remainder" "Remainder with the sign of `b` (Python)." |a, b| remainder(a, b);
-    FloorDiv "floordiv" "Quotient rounded down." |a, b| (a / b).floor();
+    FloorDiv "floordiv" "Quotient rounded down (Python)." |a, b| floor_div(a, b);
 }
 
 impl BinaryOp {
@@ -117,6 +117,18 @@ impl BinaryOp {
         use BinaryOp::*;
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor)
     }
+}
+
+/// Python's `a // b`: exact where the rounded quotient `a / b` is a whole number by chance.
+#[inline(always)]
+pub(crate) fn floor_div<T: Real>(a: T, b: T) -> T {
+    let r = a.fmod(b);
+    let q = (a - r) / b;
+    let q = if r != T::ZERO && ((r < T::ZERO) != (b < T::ZERO)) { q - T::ONE } else { q };
+    let down = q.floor();
+    let down = if q - down > T::from_f64(0.5) { down + T::ONE } else { down };
+    let whole = if q != T::ZERO { down } else { T::ZERO.copysign(a / b) };
+    if b == T::ZERO { a / b } else { whole }
 }
 
 /// Python's `a % b`.

@@ -354,7 +354,7 @@ fn partial_claims_hold() {
 #[test]
 fn cuda_text() {
     let e = parse("select(a > 0, a, s * expm1(c)) + s * expm1(c)");
-    let src = e.cuda_source(&[DType::BF16, DType::I64, DType::F32], DType::F16).unwrap();
+    let src = e.cuda_source(&[DType::BF16, DType::I64, DType::F32], DType::F16, DType::F32).unwrap();
     let want = r#"#include "elementwise.cuh"
 typedef f32 A;
 typedef f16 TO;
@@ -380,10 +380,10 @@ OF_FN A of_value(A v0, A v2, A s0) {
     for op in UnaryOp::ALL {
         assert!(header.contains(&format!("T of_{}(T", op.name())), "{op}");
     }
-    let text = |c: f64| Expr::Const(c).cuda_source(&[], DType::F32).unwrap();
+    let text = |c: f64| Expr::Const(c).cuda_source(&[], DType::F32, DType::F32).unwrap();
     for (c, literal) in [(1e300, "(A)OF_INF"), (-1e300, "(A)-OF_INF"), (1e-7, "(1e-7f)"), (f64::NAN, "(A)OF_NAN")] {
         assert!(text(c).contains(&format!("return {literal};")), "{c}");
     }
-    let message = parse("exp(a)").cuda_source(&[DType::I32], DType::I64).unwrap_err();
+    let message = parse("exp(a)").cuda_source(&[DType::I32], DType::I64, DType::I64).unwrap_err();
     assert_eq!(message.0, "'exp(x0)' needs a float, but all dtypes are integers");
 }

@@ -82,7 +82,7 @@ pub(super) fn box_many_grad(call: &Call<'_>, cause: Cause) -> Result<Outputs> {
 
 /// A gradient that stays where it is; a handle of its own where the call is recorded.
 fn stays(call: &Call<'_>, dy: &Tensor) -> Tensor {
-    if call.recording { dy.detach() } else { dy.clone() }
+    if call.recording { dy.value() } else { dy.clone() }
 }
 
 impl Boxed<'_> {

@@ -11,6 +11,7 @@ use crate::comm::{Group, Tag};
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
+use crate::memory::zeroed;
 use crate::ops::{AttrValue, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
@@ -154,16 +155,17 @@ fn made_equal(
     sbp: &NdSbp,
 ) -> Result<LocalTensor> {
     let b_axes: Vec<usize> = (0..sbp.len()).filter(|a| sbp[*a].is_broadcast() && placement.dims()[*a] > 1).collect();
-    if b_axes.is_empty() {
-        return Ok(shard.clone());
-    }
+    // A copy: the caller may change its tensor afterwards.
     let own = contiguous(ctx, shard)?;
+    if b_axes.is_empty() {
+        return Ok(own);
+    }
     ctx.quiesce()?;
     let position = placement.position(ctx.rank()).unwrap_or(0);
     let (members, me) = placement.group_along(position, b_axes.iter().copied());
     let ranks: Vec<usize> = members.into_iter().map(|p| placement.ranks()[p]).collect();
     let vm = &ctx.device(own.ty.device)?.vm;
-    let mut buf = vec![0; if ctx.is_dry() { 0 } else { own.ty.ty.len() * ty.dtype.size() }];
+    let mut buf = zeroed(if ctx.is_dry() { 0 } else { own.ty.ty.bytes() })?;
     if !ctx.is_dry() {
         vm.read(&own.storage, 0, &mut buf)?;
     }
@@ -185,7 +187,7 @@ pub(super) fn to_local(call: &Call<'_>) -> Result<Tensor> {
         check_shard_grad_sbp(&g.ty, &g.placement, &g.sbp, stated)?;
     }
     if let Some(data) = t.data()? {
-        return Ok(Tensor::from_local(data));
+        return Ok(Tensor::from_local(data.into_shard()));
     }
     if *call.attr("outside")? == AttrValue::Absent {
         return Err(Error::placement(format!("this rank is outside the placement of {t:?}; it has no shard")));

@@ -8,6 +8,7 @@ use super::check_device;
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
+use crate::memory::zeroed;
 use crate::ops::AttrValue;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
@@ -50,7 +51,9 @@ fn shard_of(ctx: &RankCtx, local: &LocalTensor, placement: &Placement, sbp: &NdS
     let Some(pos) = placement.position(ctx.rank()) else { return Ok(Tensor::from_shard(ty, None)) };
     let b = shard_box(local.dims(), placement, sbp, pos);
     let offset: isize = b.offset.iter().zip(&local.strides).map(|(o, s)| *o as isize * s).sum();
-    let window = local.restride((local.offset as isize + offset) as usize, &b.size, local.strides.clone());
+    // An empty shard lies at the end of a dim: its offset is outside, and addresses nothing.
+    let offset = if b.size.contains(&0) { 0 } else { offset };
+    let window = local.restride(offset, &b.size, local.strides.clone())?;
     // A copy: the caller may change its tensor afterwards.
     let mut own = contiguous(ctx, &window)?;
     let coord = placement.coord(pos);
@@ -66,7 +69,7 @@ fn shard_of(ctx: &RankCtx, local: &LocalTensor, placement: &Placement, sbp: &NdS
 pub(super) fn zeros_like(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
     let out = LocalTensor::alloc(ctx, &l.ty)?;
     if !ctx.is_dry() {
-        ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &vec![0; out.storage.bytes()])?;
+        ctx.device(l.ty.device)?.vm.write(&out.storage, 0, &zeroed(out.storage.bytes())?)?;
     }
     Ok(out)
 }

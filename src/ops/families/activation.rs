@@ -9,24 +9,24 @@ const GELU: &str = "0.5 * x * (1 + erf(x * 0.7071067811865476))";
 
 /// `(declaration, expression, derivative or "", doc)`.
 const TABLE: &[(&str, &str, &str, &str)] = &[
-    ("relu(x) -> y", "relu(x)", "out > 0", "max(x, 0)."),
+    ("relu(x) -> y", "relu(x)", "select(out <= 0, 0, 1)", "max(x, 0)."),
     ("sigmoid(x: float) -> y", "sigmoid(x)", "out * (1 - out)", "1 / (1 + e⁻ˣ)."),
     ("tanh(x: float) -> y", "tanh(x)", "1 - out * out", "Hyperbolic tangent."),
     ("gelu(x: float) -> y", GELU, "", "x Φ(x), exactly (by erf)."),
     ("gelu_tanh(x: float) -> y", GELU_TANH, "", "GELU by the tanh approximation."),
     ("quick_gelu(x: float) -> y", "x * sigmoid(1.702 * x)", "", "GELU by a sigmoid."),
     ("silu(x: float) -> y", "x * sigmoid(x)", "", "x σ(x)."),
-    ("mish(x: float) -> y", "x * tanh(log1p(exp(x)))", "", "x tanh(softplus(x))."),
+    ("mish(x: float) -> y", "x * tanh(select(x > 20, x, log1p(exp(x))))", "", "x tanh(softplus(x))."),
     (
         "leaky_relu(x: float; alpha: runtime float = 0.01) -> y",
         "select(x >= 0, x, alpha * x)",
-        "select(x >= 0, 1, alpha)",
+        "select(x > 0, 1, alpha)",
         "x, or alpha x where x is negative.",
     ),
     (
         "elu(x: float; alpha: runtime float = 1.0) -> y",
         "select(x > 0, x, alpha * expm1(x))",
-        "select(x > 0, 1, alpha * exp(x))",
+        "select(x <= 0, alpha * exp(x), 1)",
         "x, or alpha (eˣ - 1) where x is negative.",
     ),
     (
@@ -40,13 +40,13 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     (
         "selu(x: float) -> y",
         "1.0507009873554805 * select(x > 0, x, 1.6732632423543772 * expm1(x))",
-        "1.0507009873554805 * select(x > 0, 1, 1.6732632423543772 * exp(x))",
+        "1.0507009873554805 * select(x <= 0, 1.6732632423543772 * exp(x), 1)",
         "Self-normalising ELU.",
     ),
     (
         "hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y",
         "min(max(x, lo), hi)",
-        "and(x > lo, x < hi)",
+        "select(or(x <= lo, x >= hi), 0, 1)",
         "x within bounds.",
     ),
     (
@@ -58,7 +58,7 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
     (
         "hardswish(x: float) -> y",
         "x * min(max(x / 6 + 0.5, 0), 1)",
-        "select(x < -3, 0, select(x > 3, 1, x / 3 + 0.5))",
+        "select(x <= -3, 0, select(x < 3, x / 3 + 0.5, 1))",
         "x hardsigmoid(x).",
     ),
 ];

@@ -14,7 +14,7 @@ fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
         ([b, h, _, d], [b2, h2, t, d2], [b3, h3, t2, _])
             if b == b2 && b == b3 && h == h2 && h == h3 && d == d2 && t == t2 =>
         {
-            Ok(())
+            super::one_dtype(c, &[q, q + 1, q + 2])
         }
         (q, k, v) => Err(Error::shape(format!("queries {q:?}, keys {k:?} and values {v:?} do not fit"))
             .help("they are [B, H, Tq, D], [B, H, Tk, D] and [B, H, Tk, Dv]")),
@@ -59,7 +59,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         s.push(Signature::new(&[b, b, p], &[p, b]));
                         Ok(s)
                     })
-                    .flops(|c| Ok(4 * c.input(0)?.len() as u64 * c.shape(1)?[2] as u64))
+                    .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64)))
                     .cpu(|cx| {
                         let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
                         Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
@@ -96,7 +96,16 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .map(|o| {
             o.doc("Gradients of attention, from its inputs and results.")
                 .strided()
-                .check(|c| check(c, 1))
+                .check(|c| {
+                    check(c, 1)?;
+                    super::one_dtype(c, &[0, 1, 4])?;
+                    super::dtype_is(c, 5, statistics(c.input(1)?.dtype))?;
+                    let (q, v) = (c.shape(1)?, c.shape(3)?);
+                    let out = [q[0], q[1], q[2], v[3]];
+                    super::dims_are(c, 0, &out)?;
+                    super::dims_are(c, 4, &out)?;
+                    super::dims_are(c, 5, &q[..3])
+                })
                 .shapes(|c| Ok(smallvec![c.shape(1)?.into(), c.shape(2)?.into(), c.shape(3)?.into()]))
                 .dtype(DTypeRule::Input(1))
                 .get_sbp(move |c| {

@@ -1,7 +1,7 @@
 //! Source ops: tensors from nothing. Each rank makes only its shard.
 
-use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
+use crate::error::Result;
+use crate::ops::{AttrValue, DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
 use oflow_kernels::{Scalar, cpu, cuda};
 
 /// Of the elements that lie here.
@@ -22,6 +22,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .shape_rule(ShapeRule::Attr)
                 .dtype(DTypeRule::Attr)
                 .grad(Grad::None)
+                .values(|v| match v.attrs.get(1) {
+                    Some(AttrValue::DType(d)) => super::scalar::fits(v.runtime[0], *d),
+                    _ => Ok(()),
+                })
                 .cpu(|cx| Ok(cpu::copy::fill(cx.output(0), cx.scalar("value")?)?))
                 .cuda(|cx| Ok(cuda::fill::fill(cx.queue()?, cx.output(0), cx.scalar("value")?)?))
                 .samples(&["; shape=[3, 4], value=2.5", "; shape=[5], dtype=i64, value=3"])
@@ -29,11 +33,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("arange(; len: int, dtype: dtype = i64, start: runtime scalar = 0, step: runtime scalar = 1) -> y")
             .map(|o| {
                 o.doc("start, start + step, …: `len` elements.")
-                    .check(|c| match c.int("len")? {
-                        n if n < 0 => Err(Error::argument(format!("a range cannot have {n} elements"))),
-                        _ => Ok(()),
-                    })
-                    .shape1(|c| Ok([c.int("len")? as usize].into_iter().collect()))
+                    .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
                     .dtype(DTypeRule::Attr)
                     .grad(Grad::None)
                     .cpu(|cx| {

@@ -1,6 +1,6 @@
 //! Embedding: rows of a table by index. A vocabulary split gives P(sum): each rank adds the rows it has.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, InferCtx, KernelDef, OpDef};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::cpu::index;
@@ -30,8 +30,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("embedding(weight: float, ids: int) -> y").map(|o| {
             o.doc("Rows of a table: y[…] = weight[ids[…]].")
                 .check(|c| match c.shape(0)?.len() {
-                    2 => Ok(()),
-                    _ => Err(crate::Error::shape(format!("the table must have 2 dims, not {:?}", c.shape(0)?))),
+                    2 => super::index_dtype(c, 1),
+                    _ => Err(Error::shape(format!("the table must have 2 dims, not {:?}", c.shape(0)?))),
                 })
                 .shape1(|c| {
                     let mut s: Dims = c.shape(1)?.into();
@@ -73,7 +73,17 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("embedding_grad(dy: float, ids: int; rows: int) -> dweight").map(|o| {
             o.doc("Gradient of embedding: dy's rows added up by index, in order.")
-                .shape1(|c| Ok([c.int("rows")? as usize, *c.shape(0)?.last().unwrap_or(&0)].into_iter().collect()))
+                .check(|c| {
+                    super::index_dtype(c, 1)?;
+                    match c.shape(0)? {
+                        [lead @ .., _] if lead == c.shape(1)? => Ok(()),
+                        dy => Err(Error::shape(format!(
+                            "dy has shape {dy:?}; that of the ids, {:?}, and one dim more is needed",
+                            c.shape(1)?
+                        ))),
+                    }
+                })
+                .shape1(|c| Ok([c.size("rows")?, *c.shape(0)?.last().unwrap_or(&0)].into_iter().collect()))
                 .dtype(DTypeRule::Input(0))
                 .get_sbp(move |c| {
                     let last = c.shape(1)?.len();
@@ -101,9 +111,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("one_hot(ids: int; classes: int, dtype: dtype = i64) -> y").map(|o| {
             o.doc("1 at the index, 0 elsewhere, along a new last dim.")
+                .check(|c| super::index_dtype(c, 0))
                 .shape1(|c| {
                     let mut s: Dims = c.shape(0)?.into();
-                    s.push(c.int("classes")? as usize);
+                    s.push(c.size("classes")?);
                     Ok(s)
                 })
                 .dtype(DTypeRule::Attr)

@@ -27,15 +27,6 @@ fn shape(c: &InferCtx<'_>) -> Result<Dims> {
     Ok(dims)
 }
 
-fn check(c: &InferCtx<'_>) -> Result<()> {
-    let (x, w, b) = (c.input(0)?.dtype, c.input(1)?.dtype, c.input(2)?.dtype);
-    match x == w && x == b {
-        true => Ok(()),
-        false => Err(Error::dtype(format!("x is {x}, the weight {w}, the bias {b}"))
-            .help("convert them with `.cast(dtype)`, or use `autocast`")),
-    }
-}
-
 /// `[out, in]` as `[in, out]`.
 pub(super) fn transposed(w: &View) -> Result<View> {
     match (w.dims(), w.strides()) {
@@ -62,7 +53,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![OpDef::new("linear(x: float, weight: float, bias: float) -> y").map(|o| {
         o.doc("x weightᵀ + bias, with a weight of shape [out, in].")
             .strided()
-            .check(check)
+            .check(|c| super::one_dtype(c, &[0, 1, 2]))
             .shape1(shape)
             .get_sbp(move |c| {
                 let last = c.shape(0)?.len() - 1;
@@ -75,7 +66,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 s.push(Signature::new(&[b, p, p], &[p]));
                 Ok(s)
             })
-            .flops(|c| Ok(2 * c.input(0)?.len() as u64 * c.shape(1)?[0] as u64))
+            .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(2 * c.shape(1)?[0] as u64)))
             .cpu(|cx| {
                 let (x, w, out) = (cx.input(0)?, transposed(cx.input(1)?)?, cx.output(0));
                 cpu::copy::copy(&repeated(cx.input(2)?, out), out)?;

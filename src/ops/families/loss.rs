@@ -1,9 +1,9 @@
 //! Cross entropy of logits against class indices, per row. With the classes split it is a lowering over row statistics.
 
-use super::softmax::{need, shifted};
+use super::softmax::{cast_to, need, shifted};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, KernelCx, OpDef};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::cpu::loss::{self, Classes};
 use oflow_kernels::cuda;
@@ -41,6 +41,72 @@ fn classes(cx: &KernelCx<'_>) -> Result<Classes> {
     Ok(Classes { count: b.logical[last] as i64, first: b.offset[last] as i64, ignore })
 }
 
+/// A value per row beside the rows: with a last dim of size 1.
+fn column(g: &mut dyn GradCtx, v: Value) -> Result<Value> {
+    let mut shape: Vec<usize> = g.shape(v).to_vec();
+    shape.push(1);
+    g.call("reshape", &[v], &[("shape", shape.as_slice().into())])
+}
+
+/// A value per row, 0 in the rows whose target (input 1) is ignored.
+fn counting(g: &mut dyn GradCtx, v: Value) -> Result<Value> {
+    let skip = ignored(g)?;
+    g.call("masked_fill", &[v, skip], &[("s", Scalar::Float(0.0).into())])
+}
+
+fn ignored(g: &mut dyn GradCtx) -> Result<Value> {
+    let target = g.input(1)?;
+    let ignore = g.attr("ignore_index")?.to_scalar().unwrap_or(Scalar::Int(-100));
+    g.call("eq_scalar", &[target], &[("s", ignore.into())])
+}
+
+/// Gradient of `nll_pick`: dy at the target, 0 elsewhere and in ignored rows.
+fn picked(g: &mut dyn GradCtx) -> Result<()> {
+    let Some(dy) = g.grad(0) else { return Ok(()) };
+    let (shape, dtype) = (g.input_shape(0), g.dtype(dy));
+    let (target, skip) = (g.input(1)?, ignored(g)?);
+    let classes = shape[shape.len() - 1];
+    let target = g.call("masked_fill", &[target, skip], &[("s", Scalar::Int(0).into())])?;
+    let hot = g.call("one_hot", &[target], &[("classes", classes.into()), ("dtype", dtype.into())])?;
+    let dy = counting(g, dy)?;
+    let dy = column(g, dy)?;
+    let dx = g.call("mul", &[hot, dy], &[])?;
+    g.set(0, dx)
+}
+
+/// Gradients of `cross_entropy_grad`, which is `(exp(x - lse) - onehot) dloss` in the rows that count.
+fn second(g: &mut dyn GradCtx) -> Result<()> {
+    let Some(v) = g.grad(0) else { return Ok(()) };
+    let (x, target, lse, dloss) = (g.input(0)?, g.input(1)?, g.input(2)?, g.input(3)?);
+    let l = column(g, lse)?;
+    let z = g.call("sub", &[x, l], &[])?;
+    let p = g.call("exp", &[z], &[])?;
+    let pv = g.call("mul", &[p, v], &[])?;
+    let last = [("dims", AttrValue::from([-1i64]))];
+    if g.needs(0) || g.needs(2) {
+        let d = counting(g, dloss)?;
+        let d = column(g, d)?;
+        let dx = g.call("mul", &[pv, d], &[])?;
+        if g.needs(2) {
+            let s = g.call("sum", &[dx], &last)?;
+            let dlse = g.call("neg", &[s], &[])?;
+            g.set(2, dlse)?;
+        }
+        if g.needs(0) {
+            g.set(0, dx)?;
+        }
+    }
+    if g.needs(3) {
+        let s = g.call("sum", &[pv], &last)?;
+        let s = counting(g, s)?;
+        let ignore = g.attr("ignore_index")?;
+        let at = g.call("nll_pick", &[v, target], &[("ignore_index", ignore)])?;
+        let d = g.call("sub", &[s, at], &[])?;
+        g.set(3, d)?;
+    }
+    Ok(())
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     vec![
@@ -63,7 +129,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         let (x0, target) = (need(call, 0)?, need(call, 1)?);
                         let ignore = call.attrs[0].clone();
                         let dtype = statistics(e.dtype(x0));
-                        let x = if e.dtype(x0) == dtype { x0 } else { e.call("cast", &[x0], &[("dtype", dtype.into())])? };
+                        let x = cast_to(e, x0, dtype)?;
                         let last = AttrValue::from([-1i64]);
                         let s = shifted(e, x, last)?;
                         let l = e.call("log", &[s.sum], &[])?;
@@ -95,7 +161,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let ignore = g.attr("ignore_index")?;
                     let mut total = None;
                     if let Some(dloss) = g.grad(0) {
-                        let lse = g.detach(lse);
                         total = Some(g.call("cross_entropy_grad", &[x, t, lse, dloss], &[("ignore_index", ignore)])?);
                     }
                     if let Some(dlse) = g.grad(1) {
@@ -136,7 +201,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let (x, t, c) = (cx.input(0)?, cx.input(1)?, classes(cx)?);
                     Ok(cuda::loss::nll_pick(cx.queue()?, x, t, cx.output(0), &c)?)
                 })
-                .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6"])
+                .grad(Grad::rule_saving(&[1], &[], picked))
+                .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6", "f32[4, 3] i64[4]<3; ignore_index=1"])
         }),
         OpDef::new(
             "cross_entropy_grad(logits: float, target: int, lse: float, dloss: float; ignore_index: int = -100) -> dlogits",
@@ -144,7 +210,11 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .map(|o| {
             o.doc("Gradient of cross_entropy: (softmax - onehot) dloss.")
                 .strided()
-                .check(check)
+                .check(|c| {
+                    check(c)?;
+                    super::dims_are(c, 2, c.shape(1)?)?;
+                    super::dims_are(c, 3, c.shape(1)?)
+                })
                 .dtype(DTypeRule::Input(0))
                 .get_sbp(move |c| {
                     let mut s = by_rows(c, 4, 1)?;
@@ -163,7 +233,12 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let (x, t, lse, d) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
                     Ok(cuda::loss::cross_entropy_grad(cx.queue()?, x, t, lse, d, cx.output(0), &c)?)
                 })
-                .samples(&["f32[4, 5] i64[4]<5 f32[4] f32[4]", "f64[2, 3, 6] i64[2, 3]<6 f64[2, 3] f64[2, 3]"])
+                .grad(Grad::rule_saving(&[0, 1, 2, 3], &[], second))
+                .samples(&[
+                    "f32[4, 5] i64[4]<5 f32[4] f32[4]",
+                    "f64[2, 3, 6] i64[2, 3]<6 f64[2, 3] f64[2, 3]",
+                    "f32[4, 3] i64[4]<3 f32[4] f32[4]; ignore_index=1",
+                ])
         }),
     ]
 }

@@ -123,7 +123,9 @@ fn matmul_rows() -> Result<OpDef> {
     Ok(OpDef::new("matmul_rows(a: num, b: num) -> y")?
         .doc("aᵀ b summed over all leading dims: the gradient of a weight.")
         .strided()
+        .check(|c| super::one_dtype(c, &[0, 1]))
         .shape1(|c| match (c.shape(0)?, c.shape(1)?) {
+            ([_], _) | (_, [_]) => Err(Error::shape("a product of rows needs at least 2 dims")),
             ([la @ .., k], [lb @ .., n]) if la == lb => Ok([*k, *n].into_iter().collect()),
             (a, b) => Err(Error::shape(format!("leading dims differ: {a:?} and {b:?}"))),
         })
@@ -138,7 +140,7 @@ fn matmul_rows() -> Result<OpDef> {
             s.push(Signature::new(&[Sbp::Broadcast, Sbp::Split(last)], &[Sbp::Split(1)]));
             Ok(s)
         })
-        .flops(|c| Ok(2 * c.input(0)?.len() as u64 * *c.shape(1)?.last().unwrap_or(&1) as u64))
+        .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(2 * *c.shape(1)?.last().unwrap_or(&1) as u64)))
         .cpu(|cx| {
             let product = |a: &View, b: &View, add| cpu::matmul::matmul_into(a, b, cx.output(0), add);
             Ok(run_rows(cx.input(0)?, cx.input(1)?, &product)?)
@@ -182,6 +184,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("matmul(a: num, b: num; transpose_a: bool = false, transpose_b: bool = false) -> y").map(|o| {
             o.doc("Matrix product over the last two dims; leading dims broadcast.")
                 .strided()
+                .check(|c| super::one_dtype(c, &[0, 1]))
                 .shape1(shape)
                 .get_sbp(|c| {
                     let a = if c.bool("transpose_a")? { "...km" } else { "...mk" };
@@ -193,7 +196,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .flops(|c| {
                     let out = shape(c)?;
                     let (_, k) = matrix(c.shape(0)?, c.bool("transpose_a")?)?;
-                    Ok(2 * k as u64 * out.iter().product::<usize>() as u64)
+                    Ok(out.iter().fold(k.saturating_mul(2), |n, d| n.saturating_mul(*d)) as u64)
                 })
                 .cpu(|cx| {
                     let (a, b) = operands(cx)?;

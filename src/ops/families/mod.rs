@@ -12,16 +12,18 @@ mod loss;
 mod matmul;
 mod norm;
 mod optim;
+mod prod;
 mod random;
 mod reduce;
 mod reshape;
 mod scalar;
 mod shape;
 mod softmax;
+mod strided;
 mod unary;
 
-use super::{AttrValue, OpDef};
-use crate::error::Result;
+use super::{AttrValue, InferCtx, OpDef};
+use crate::error::{Error, Result};
 use oflow_kernels::DType;
 
 /// Every built-in declaration, in the order of `oflow ops`.
@@ -44,6 +46,7 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         attention::ops,
         reshape::ops,
         shape::ops,
+        strided::ops,
         layout::ops,
         custom::ops,
         optim::ops,
@@ -56,6 +59,71 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
 /// The dtype that statistics over many elements are computed and kept in: f32 for halves.
 fn statistics(d: DType) -> DType {
     if d.is_half() { DType::F32 } else { d }
+}
+
+/// Refuses inputs of several dtypes where the kernels take one; absent inputs do not count.
+fn one_dtype(c: &InferCtx<'_>, inputs: &[usize]) -> Result<()> {
+    let mut first: Option<(usize, DType)> = None;
+    for i in inputs.iter().copied().filter(|i| c.has(*i)) {
+        let dtype = c.input(i)?.dtype;
+        match first {
+            None => first = Some((i, dtype)),
+            Some((_, d)) if d == dtype => {}
+            Some((f, d)) => {
+                let name = |i: usize| c.op.sig.input_def(i).map_or("input", |d| d.name.as_str());
+                return Err(Error::dtype(format!("'{}' is {d}, '{}' is {dtype}", name(f), name(i)))
+                    .help("convert one with `.cast(dtype)`, or use `autocast`"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses indices of a dtype that no kernel looks up with.
+fn index_dtype(c: &InferCtx<'_>, input: usize) -> Result<()> {
+    match c.input(input)?.dtype {
+        DType::I32 | DType::I64 => Ok(()),
+        d => {
+            let name = c.op.sig.input_def(input).map_or("input", |d| d.name.as_str());
+            Err(Error::dtype(format!("'{name}' must be i32 or i64, not {d}")).help("convert it with `.cast(dtype)`"))
+        }
+    }
+}
+
+/// Refuses a dtype attribute that is no float.
+fn float_attr(c: &InferCtx<'_>) -> Result<()> {
+    match c.dtype_attr("dtype")? {
+        d if d.is_float() => Ok(()),
+        d => Err(Error::dtype(format!("the numbers are floats; they cannot be {d}"))
+            .help("ask for a float dtype, then `.cast(dtype)`")),
+    }
+}
+
+/// Refuses an input of other dims than wanted.
+fn dims_are(c: &InferCtx<'_>, input: usize, want: &[usize]) -> Result<()> {
+    match c.shape(input)? {
+        have if have == want => Ok(()),
+        have => {
+            let name = c.op.sig.input_def(input).map_or("input", |d| d.name.as_str());
+            Err(Error::shape(format!("'{name}' has shape {have:?}, but {want:?} is needed")))
+        }
+    }
+}
+
+/// Refuses an input of another dtype than wanted.
+fn dtype_is(c: &InferCtx<'_>, input: usize, want: DType) -> Result<()> {
+    match c.input(input)?.dtype {
+        have if have == want => Ok(()),
+        have => {
+            let name = c.op.sig.input_def(input).map_or("input", |d| d.name.as_str());
+            Err(Error::dtype(format!("'{name}' must be {want}, not {have}")).help("convert it with `.cast(dtype)`"))
+        }
+    }
+}
+
+/// Refuses a `dim` attribute that input 0 does not have.
+fn dim_exists(c: &InferCtx<'_>) -> Result<()> {
+    c.dim("dim", c.shape(0)?.len()).map(drop)
 }
 
 /// A `dim` attribute as the `dims` attribute of a reduction.

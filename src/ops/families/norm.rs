@@ -1,14 +1,14 @@
 //! Layer norm and rms norm over the trailing dims. On a split trailing dim they are lowerings: the row statistics are
 //! summed over the shards.
 
-use super::softmax::need;
+use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, KernelCx, KernelDef, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::cpu::norm::{self, Norm, NormGrads};
 use oflow_kernels::cuda;
-use oflow_kernels::{DType, Dims, Scalar};
+use oflow_kernels::{Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 /// Number of leading dims; the others are normalised.
@@ -31,6 +31,18 @@ fn check_affine(c: &InferCtx<'_>, x: usize, affine: &[usize]) -> Result<()> {
                 c.shape(*i)?
             )));
         }
+    }
+    Ok(())
+}
+
+/// Checks the inputs of a gradient: dy is like x, input 1, and the statistics have its leading dims.
+fn check_saved(c: &InferCtx<'_>, statistics_at: &[usize]) -> Result<()> {
+    let x = c.input(1)?;
+    super::one_dtype(c, &[0, 1])?;
+    super::dims_are(c, 0, &x.shape)?;
+    for i in statistics_at {
+        super::dims_are(c, *i, &x.shape[..lead(c, 1)?])?;
+        super::dtype_is(c, *i, statistics(x.dtype))?;
     }
     Ok(())
 }
@@ -72,16 +84,6 @@ fn unsqueeze(e: &mut dyn Emit, v: Value, axes: usize) -> Result<Value> {
     let mut shape: Vec<usize> = e.shape(v).to_vec();
     shape.extend(std::iter::repeat_n(1, axes));
     e.call("reshape", &[v], &[("shape", shape.as_slice().into())])
-}
-
-/// To the dtype that statistics are computed in.
-fn widened(e: &mut dyn Emit, v: Value) -> Result<Value> {
-    let d = e.dtype(v);
-    if d.is_half() { e.call("cast", &[v], &[("dtype", statistics(d).into())]) } else { Ok(v) }
-}
-
-fn cast_to(e: &mut dyn Emit, v: Value, d: DType) -> Result<Value> {
-    if e.dtype(v) == d { Ok(v) } else { e.call("cast", &[v], &[("dtype", d.into())]) }
 }
 
 /// S of a trailing dim `d`: the statistics are whole, what lies along the normalised dims is split.
@@ -250,7 +252,10 @@ fn layer_norm_grad() -> Result<OpDef> {
     )?
     .doc("Gradients of layer_norm.")
     .strided()
-    .check(|c| check_affine(c, 1, &[4]))
+    .check(|c| {
+        check_affine(c, 1, &[4])?;
+        check_saved(c, &[2, 3])
+    })
     .shapes(|c| {
         let x = c.shape(1)?;
         let w: Dims = x[lead(c, 1)?..].into();
@@ -345,7 +350,10 @@ fn rms_norm_grad() -> Result<OpDef> {
     Ok(OpDef::new("rms_norm_grad(dy: float, x: float, rstd: float, weight?: float; axes: int = 1) -> (dx, dweight)")?
         .doc("Gradients of rms_norm.")
         .strided()
-        .check(|c| check_affine(c, 1, &[3]))
+        .check(|c| {
+            check_affine(c, 1, &[3])?;
+            check_saved(c, &[2])
+        })
         .shapes(|c| {
             let x = c.shape(1)?;
             let out: SmallVec<[Dims; 2]> = smallvec![x.into(), x[lead(c, 1)?..].into()];

@@ -250,6 +250,15 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 }
                 Ok(s)
             })
+            // What is overwritten gets no gradient; what is written gets that of the new value.
+            .grad(Grad::rule_saving(&[], &[], |g| match g.grad(0) {
+                Some(dx) if g.needs(1) => {
+                    let dtype = g.input_dtype(1).unwrap_or(g.dtype(dx));
+                    let dy = if g.dtype(dx) == dtype { dx } else { g.call("cast", &[dx], &[("dtype", dtype.into())])? };
+                    g.set(1, dy)
+                }
+                _ => Ok(()),
+            }))
             .cpu(|cx| Ok(oflow_kernels::cpu::copy::copy(cx.input(1)?, cx.input(0)?)?))
             .cuda(|cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(1)?, cx.input(0)?)?))
             .samples(&["f32[3, 5] f32[3, 5]"])

@@ -2,7 +2,7 @@
 //! or SBP; a rank makes only its shard (I10).
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, KernelCx, OpDef, ShapeRule};
+use crate::ops::{DTypeRule, GivenValues, Grad, KernelCx, OpDef, ShapeRule};
 use crate::sbp::Sbp;
 use crate::sbp::Signature;
 use oflow_kernels::cpu::random;
@@ -15,8 +15,21 @@ fn drawn(cx: &KernelCx<'_>) -> Result<(u64, u64)> {
 }
 
 fn integers(cx: &KernelCx<'_>) -> Result<(i64, i64)> {
-    let (lo, hi) = (cx.scalar("lo")?.to_i64(), cx.scalar("hi")?.to_i64());
-    if lo < hi { Ok((lo, hi)) } else { Err(Error::argument(format!("there is no integer in [{lo}, {hi})"))) }
+    Ok((cx.scalar("lo")?.to_i64(), cx.scalar("hi")?.to_i64()))
+}
+
+/// Refuses bounds, the first two runtime attributes, between which there is no integer.
+fn some_integer(given: &GivenValues<'_>) -> Result<()> {
+    let (lo, hi) = (given.runtime[0].to_i64(), given.runtime[1].to_i64());
+    if lo < hi { Ok(()) } else { Err(Error::argument(format!("there is no integer in [{lo}, {hi})"))) }
+}
+
+/// Refuses a probability, the first runtime attribute, outside [0, 1].
+fn is_probability(given: &GivenValues<'_>) -> Result<()> {
+    match given.runtime[0].to_f64() {
+        p if (0.0..=1.0).contains(&p) => Ok(()),
+        p => Err(Error::argument(format!("{p} is not a probability")).help("probabilities go from 0 to 1")),
+    }
 }
 
 fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
@@ -28,65 +41,65 @@ fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
         .traits(|t| t.random = true))
 }
 
-/// A probability given by the user.
-pub(crate) fn probability(p: f64) -> Result<f64> {
-    if (0.0..=1.0).contains(&p) { Ok(p) } else { Err(Error::argument(format!("{p} is not a probability"))) }
-}
-
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform in [lo, hi).").map(|o| {
-            o.cpu(|cx| {
-                let (s, n) = drawn(cx)?;
-                let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
-                Ok(random::uniform(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-            })
-            .cuda(|cx| {
-                let (s, n) = drawn(cx)?;
-                let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
-                Ok(cuda::uniform(cx.queue()?, cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-            })
-            .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
+            o.check(super::float_attr)
+                .cpu(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
+                    Ok(random::uniform(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
+                })
+                .cuda(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
+                    Ok(cuda::uniform(cx.queue()?, cx.output(0), cx.output_box(0), s, n, lo, hi)?)
+                })
+                .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
         }),
         source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", "Normal.").map(|o| {
-            o.cpu(|cx| {
-                let (s, n) = drawn(cx)?;
-                let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
-                Ok(random::normal(cx.output(0), cx.output_box(0), s, n, mean, std)?)
-            })
-            .cuda(|cx| {
-                let (s, n) = drawn(cx)?;
-                let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
-                Ok(cuda::normal(cx.queue()?, cx.output(0), cx.output_box(0), s, n, mean, std)?)
-            })
-            .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
+            o.check(super::float_attr)
+                .cpu(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
+                    Ok(random::normal(cx.output(0), cx.output_box(0), s, n, mean, std)?)
+                })
+                .cuda(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
+                    Ok(cuda::normal(cx.queue()?, cx.output(0), cx.output_box(0), s, n, mean, std)?)
+                })
+                .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
         source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
-            o.cpu(|cx| {
-                let (s, n) = drawn(cx)?;
-                let p = probability(cx.scalar("p")?.to_f64())?;
-                Ok(random::bernoulli(cx.output(0), cx.output_box(0), s, n, p)?)
-            })
-            .cuda(|cx| {
-                let (s, n) = drawn(cx)?;
-                let p = probability(cx.scalar("p")?.to_f64())?;
-                Ok(cuda::bernoulli(cx.queue()?, cx.output(0), cx.output_box(0), s, n, p)?)
-            })
-            .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
+            o.values(is_probability)
+                .cpu(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let p = cx.scalar("p")?.to_f64();
+                    Ok(random::bernoulli(cx.output(0), cx.output_box(0), s, n, p)?)
+                })
+                .cuda(|cx| {
+                    let (s, n) = drawn(cx)?;
+                    let p = cx.scalar("p")?.to_f64();
+                    Ok(cuda::bernoulli(cx.queue()?, cx.output(0), cx.output_box(0), s, n, p)?)
+                })
+                .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
         }),
         source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
-            o.cpu(|cx| {
-                let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
-                Ok(random::randint(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-            })
-            .cuda(|cx| {
-                let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
-                Ok(cuda::randint(cx.queue()?, cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-            })
-            .samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])
+            o.values(some_integer)
+                .cpu(|cx| {
+                    let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
+                    Ok(random::randint(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
+                })
+                .cuda(|cx| {
+                    let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
+                    Ok(cuda::randint(cx.queue()?, cx.output(0), cx.output_box(0), s, n, lo, hi)?)
+                })
+                .samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])
         }),
         OpDef::new(&format!("dropout(x: float; p: runtime float = 0.5, {DRAWN}) -> y")).map(|o| {
             o.doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
+                .values(is_probability)
                 .traits(|t| {
                     t.random = true;
                     t.strided = true;
@@ -101,12 +114,12 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 })
                 .cpu(|cx| {
                     let (s, n) = drawn(cx)?;
-                    let p = probability(cx.scalar("p")?.to_f64())?;
+                    let p = cx.scalar("p")?.to_f64();
                     Ok(random::dropout(cx.input(0)?, cx.output(0), cx.output_box(0), s, n, p)?)
                 })
                 .cuda(|cx| {
                     let (s, n) = drawn(cx)?;
-                    let p = probability(cx.scalar("p")?.to_f64())?;
+                    let p = cx.scalar("p")?.to_f64();
                     Ok(cuda::dropout(cx.queue()?, cx.input(0)?, cx.output(0), cx.output_box(0), s, n, p)?)
                 })
                 .grad(Grad::rule_saving(&[], &[], |g| {

@@ -1,15 +1,17 @@
-//! Reductions over dims: sum, prod, amax, amin, any, all, argmax, argmin, cumsum.
+//! Reductions over dims: sum, mean, amax, amin, any, all, argmax, argmin, cumsum.
 
 use super::as_dims;
+use super::prod::prod;
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, KernelDef, OpDef, TensorType};
 use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::cpu::reduce::{self, Reduce};
 use oflow_kernels::cuda;
-use oflow_kernels::{DType, DTypeKind, Dims};
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{DType, Dims, Scalar, View};
 
 /// Shape after reducing `dims`.
-fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
+pub(super) fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
     (0..shape.len())
         .filter_map(|d| match dims.contains(&d) {
             true => keepdim.then_some(1),
@@ -24,7 +26,7 @@ fn out_dim(d: usize, dims: &[usize], keepdim: bool) -> usize {
 }
 
 /// S of a kept dim stays; S of a reduced dim gives P(op); the P kinds that pass are listed.
-fn signatures(
+pub(super) fn signatures(
     c: &InferCtx<'_>,
     dims: &[usize],
     over: Option<ReduceOp>,
@@ -44,7 +46,7 @@ fn signatures(
     Ok(s)
 }
 
-fn base(name: &str, doc: &str) -> Result<OpDef> {
+pub(super) fn base(name: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(x; dims: ints = [], keepdim: bool = false) -> y"))?
         .doc(doc)
         .strided()
@@ -55,7 +57,7 @@ fn base(name: &str, doc: &str) -> Result<OpDef> {
         .flops(|c| Ok(c.input(0)?.len() as u64)))
 }
 
-fn run(cx: &KernelCx<'_>, op: Reduce) -> Result<()> {
+pub(super) fn run(cx: &KernelCx<'_>, op: Reduce) -> Result<()> {
     let x = cx.input(0)?;
     let dims = cx.dims("dims", 0)?;
     let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
@@ -63,7 +65,7 @@ fn run(cx: &KernelCx<'_>, op: Reduce) -> Result<()> {
 }
 
 /// The same on a GPU; `truth` as [`cuda::reduce::reduce`] says.
-fn on_cuda(name: &str, op: Reduce, truth: bool) -> KernelDef {
+pub(super) fn on_cuda(name: &str, op: Reduce, truth: bool) -> KernelDef {
     KernelDef::cuda(&format!("{name}_cuda"), move |cx| {
         let x = cx.input(0)?;
         let dims = cx.dims("dims", 0)?;
@@ -87,7 +89,7 @@ fn unreduced(g: &mut dyn GradCtx, v: crate::ops::Value) -> Result<crate::ops::Va
     if g.shape(v) == keep { Ok(v) } else { g.call("reshape", &[v], &[("shape", keep.as_slice().into())]) }
 }
 
-fn dims_of(g: &dyn GradCtx) -> Result<Vec<usize>> {
+pub(super) fn dims_of(g: &dyn GradCtx) -> Result<Vec<usize>> {
     let rank = g.input_shape(0).len();
     match g.attr("dims")? {
         AttrValue::Ints(v) if v.is_empty() => Ok((0..rank).collect()),
@@ -96,8 +98,13 @@ fn dims_of(g: &dyn GradCtx) -> Result<Vec<usize>> {
     }
 }
 
-const SAMPLES: &[&str] =
-    &["f32[3, 5]", "f32[4, 3, 2]; dims=[1]", "f64[4, 3, 2]; dims=[0, -1], keepdim=true", "i32[3, 4]; dims=[0]"];
+const SAMPLES: &[&str] = &[
+    "f32[3, 5]",
+    "f32[4, 3, 2]; dims=[1]",
+    "f64[4, 3, 2]; dims=[0, -1], keepdim=true",
+    "i32[3, 4]; dims=[0]",
+    "f32[]; dims=[-1]",
+];
 
 fn sum() -> Result<OpDef> {
     Ok(base("sum", "Sum over dims (none given: all). Integers and bools sum to i64.")?
@@ -124,6 +131,52 @@ fn sum() -> Result<OpDef> {
         .samples(SAMPLES))
 }
 
+/// How many logical elements each mean is of.
+fn counted(cx: &KernelCx<'_>, dims: &[usize]) -> Result<usize> {
+    let b = cx.input_box(0)?;
+    Ok(dims.iter().map(|d| b.logical[*d]).product())
+}
+
+fn mean() -> Result<OpDef> {
+    Ok(base("mean", "Mean over dims (none given: all); of no elements NaN. Integers and bools give f32.")?
+        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
+            let d = c.input(0)?.dtype;
+            Ok([if d.is_float() { d } else { DType::F32 }].into_iter().collect())
+        })))
+        .get_sbp(|c| {
+            // Each rank divides by the logical count before it rounds: a part of a mean is no larger than the elements.
+            let dims = c.dims("dims", c.shape(0)?.len())?;
+            let passing: &[ReduceOp] = if c.input(0)?.dtype.is_float() { &[ReduceOp::Sum] } else { &[] };
+            signatures(c, &dims, Some(ReduceOp::Sum), passing)
+        })
+        .cpu(|cx| {
+            let x = cx.input(0)?;
+            let dims = cx.dims("dims", 0)?;
+            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+            Ok(reduce::mean(x, &out, &dims, counted(cx, &dims)?)?)
+        })
+        .kernel(
+            KernelDef::cuda("mean_cuda", |cx| {
+                let x = cx.input(0)?;
+                let dims = cx.dims("dims", 0)?;
+                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+                Ok(cuda::reduce::mean(cx.queue()?, x, &out, &dims, counted(cx, &dims)?, cx.workspace)?)
+            })
+            .with_workspace(scratch),
+        )
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let dy = unreduced(g, dy)?;
+            let shape = g.input_shape(0);
+            let n: usize = dims_of(g)?.iter().map(|d| shape.get(*d).copied().unwrap_or(1)).product();
+            let share = g.call("div_scalar", &[dy], &[("s", Scalar::Float(n as f64).into())])?;
+            let dx = g.call("expand", &[share], &[("shape", shape.as_slice().into())])?;
+            g.set(0, dx)
+        }))
+        .samples(SAMPLES)
+        .samples(&["bf16[3, 4]; dims=[0]"]))
+}
+
 fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
     Ok(base(
         name,
@@ -146,8 +199,7 @@ fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
         let (x, y) = (g.input(0)?, g.output(0)?);
         let (dy, y) = (unreduced(g, dy)?, unreduced(g, y)?);
         let hit = g.call("eq", &[x, y], &[])?;
-        let dtype = g.dtype(x);
-        let hit = g.call("cast", &[hit], &[("dtype", dtype.into())])?;
+        // An integer: halves hold no large count.
         let count = g.call("sum", &[hit], &[("dims", g.attr("dims")?), ("keepdim", true.into())])?;
         let share = g.call("div", &[dy, count], &[])?;
         let dx = g.call("mul", &[hit, share], &[])?;
@@ -164,34 +216,28 @@ fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
             let passing: &[ReduceOp] = if c.input(0)?.dtype == DType::Bool { &[p] } else { &[] };
             signatures(c, &dims, Some(p), passing)
         })
-        .cpu(move |cx| {
-            let x = cx.input(0)?;
-            let dims = cx.dims("dims", 0)?;
-            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-            if x.dtype() == DType::Bool {
-                return Ok(reduce::reduce(x, &out, op, &dims)?);
-            }
-            let mut truth = vec![false; x.len()];
-            // SAFETY: `truth` outlives both views and is used by this call alone.
-            let t = unsafe { oflow_kernels::View::from_mut(&mut truth, x.dims()) };
-            oflow_kernels::cpu::copy::copy(x, &t)?;
-            Ok(reduce::reduce(&t, &out, op, &dims)?)
-        })
+        .kernel(
+            KernelDef::cpu(&format!("{name}_cpu"), move |cx| {
+                let x = cx.input(0)?;
+                let dims = cx.dims("dims", 0)?;
+                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
+                if x.dtype() == DType::Bool {
+                    return Ok(reduce::reduce(x, &out, op, &dims)?);
+                }
+                let (scratch, strides) = (cx.workspace().ptr(), contiguous_strides(x.dims()));
+                // SAFETY: the scratch memory has a byte for each element of x and is used by this call alone.
+                let truth = unsafe { View::from_raw(scratch, DType::Bool, x.dims().into(), strides) };
+                oflow_kernels::cpu::copy::copy(x, &truth)?;
+                Ok(reduce::reduce(&truth, &out, op, &dims)?)
+            })
+            .with_workspace(|c, _| {
+                let x = c.input(0)?;
+                Ok(if x.dtype == DType::Bool { 0 } else { x.len() })
+            }),
+        )
         .kernel(on_cuda(name, op, true))
         .grad(Grad::None)
-        .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]"]))
-}
-
-fn prod() -> Result<OpDef> {
-    Ok(base("prod", "Product over dims (none given: all). Integers and bools multiply to i64.")?
-        .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
-            let d = c.input(0)?.dtype;
-            Ok([if d.kind() == DTypeKind::Float { d } else { DType::I64 }].into_iter().collect())
-        })))
-        .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, None, &[]))
-        .cpu(|cx| run(cx, Reduce::Prod))
-        .kernel(on_cuda("prod", Reduce::Prod, false))
-        .samples(&["f32[3, 5]; dims=[1]", "i32[3]"]))
+        .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]", "bool[]; dims=[0]"]))
 }
 
 fn arg(name: &str, max: bool) -> Result<OpDef> {
@@ -237,26 +283,37 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
         .cpu(move |cx| {
             let x = cx.input(0)?;
             let d = cx.dim("dim", 0)?;
-            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &[d]);
-            Ok(oflow_kernels::cpu::argreduce::argreduce(x, &out, d, max, 0)?)
+            let (x, out) = (KernelCx::line(x), KernelCx::line(&KernelCx::keepdim_view(cx.output(0), x.rank(), &[d])));
+            Ok(oflow_kernels::cpu::argreduce::argreduce(&x, &out, d, max, 0)?)
         })
         .kernel(
             KernelDef::cuda(&format!("{name}_cuda"), move |cx| {
                 let x = cx.input(0)?;
                 let d = cx.dim("dim", 0)?;
-                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &[d]);
-                Ok(cuda::reduce::argreduce(cx.queue()?, x, &out, d, max, cx.workspace)?)
+                let (x, out) =
+                    (KernelCx::line(x), KernelCx::line(&KernelCx::keepdim_view(cx.output(0), x.rank(), &[d])));
+                Ok(cuda::reduce::argreduce(cx.queue()?, &x, &out, d, max, cx.workspace)?)
             })
             .with_workspace(scratch),
         )
         .grad(Grad::None)
-        .samples(&["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=0, keepdim=true", "i32[6]; dim=-1"]))
+        .samples(&["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=0, keepdim=true", "i32[6]; dim=-1", "f32[]; dim=0"]))
 }
 
 /// The logical index along `dim` where x equals m, elsewhere the largest i64: what argmax over a split dim is made of.
 fn match_index() -> Result<OpDef> {
     Ok(OpDef::new("match_index(x, m; dim: int) -> index")?
         .doc("The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64.")
+        .check(|c| {
+            super::dim_exists(c)?;
+            super::one_dtype(c, &[0, 1])?;
+            let (x, d) = (c.shape(0)?, c.dim("dim", c.shape(0)?.len())?);
+            let mut want: Dims = x.into();
+            if let Some(n) = want.get_mut(d) {
+                *n = 1;
+            }
+            super::dims_are(c, 1, &want)
+        })
         .dtype(DTypeRule::Fixed(vec![DType::I64]))
         .get_sbp(|c| {
             let (x, m) = (c.shape(0)?, c.shape(1)?);
@@ -279,8 +336,9 @@ fn match_index() -> Result<OpDef> {
 }
 
 fn cumsum() -> Result<OpDef> {
-    Ok(OpDef::new("cumsum(x; dim: int) -> y")?
-        .doc("Running sum along a dim.")
+    Ok(OpDef::new("cumsum(x; dim: int, reverse: bool = false) -> y")?
+        .doc("Running sum along a dim, with `reverse` from its end.")
+        .check(super::dim_exists)
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())
@@ -296,11 +354,15 @@ fn cumsum() -> Result<OpDef> {
             }
             Ok(s)
         })
-        .cpu(|cx| Ok(reduce::cumsum(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+        .cpu(|cx| {
+            let (x, out) = (KernelCx::line(cx.input(0)?), KernelCx::line(cx.output(0)));
+            Ok(reduce::cumsum(&x, &out, cx.dim("dim", 0)?, cx.bool("reverse")?)?)
+        })
         .kernel(
             KernelDef::cuda("cumsum_cuda", |cx| {
-                let d = cx.dim("dim", 0)?;
-                Ok(cuda::scan::cumsum(cx.queue()?, cx.input(0)?, cx.output(0), d, cx.workspace)?)
+                let (x, out) = (KernelCx::line(cx.input(0)?), KernelCx::line(cx.output(0)));
+                let (d, reverse) = (cx.dim("dim", 0)?, cx.bool("reverse")?);
+                Ok(cuda::scan::cumsum(cx.queue()?, &x, &out, d, reverse, cx.workspace)?)
             })
             .with_workspace(|c, _| {
                 let shape = c.shape(0)?;
@@ -308,22 +370,19 @@ fn cumsum() -> Result<OpDef> {
             }),
         )
         .grad(Grad::rule_saving(&[], &[], |g| {
-            // total - cumsum + itself: the running sum from the other end.
+            // The running sum from the other end.
             let Some(dy) = g.grad(0) else { return Ok(()) };
-            let dim = g.attr("dim")?;
-            let dims = as_dims(&dim);
-            let total = g.call("sum", &[dy], &[("dims", dims), ("keepdim", true.into())])?;
-            let run = g.call("cumsum", &[dy], &[("dim", dim)])?;
-            let rest = g.call("sub", &[total, run], &[])?;
-            let dx = g.call("add", &[rest, dy], &[])?;
+            let other = !matches!(g.attr("reverse")?, AttrValue::Bool(true));
+            let dx = g.call("cumsum", &[dy], &[("dim", g.attr("dim")?), ("reverse", other.into())])?;
             g.set(0, dx)
         }))
-        .samples(&["f32[3, 5]; dim=1", "i32[4]; dim=0"]))
+        .samples(&["f32[3, 5]; dim=1", "i32[4]; dim=0", "f64[4, 3]; dim=0, reverse=true", "f32[]; dim=-1"]))
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         sum(),
+        mean(),
         prod(),
         extreme("amax", Reduce::Max, ReduceOp::Max),
         extreme("amin", Reduce::Min, ReduceOp::Min),

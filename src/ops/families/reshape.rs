@@ -2,11 +2,11 @@
 //! same order: so `[5, 4] -> [20]` with S(0) on 3 ranks is not S(0) -> S(0).
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, KernelCx, NdSignature, OpDef, ShapeRule};
+use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, KernelCx, NdSignature, OpDef, ShapeRule, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{ReduceOp, Sbp, Signature, shard_box};
-use oflow_kernels::view::{contiguous_strides, is_contiguous};
-use oflow_kernels::{ShardBox, View, cpu, cuda};
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{ShardBox, Strides, View, cpu, cuda};
 use smallvec::smallvec;
 use std::ops::Range;
 
@@ -73,7 +73,7 @@ fn exact(a: &[usize], b: &[usize], placement: &Placement, sig: &NdSignature) -> 
 
 fn signatures(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
     let a = c.shape(0)?;
-    let b: Vec<usize> = c.ints("shape")?.iter().map(|n| *n as usize).collect();
+    let b = c.sizes("shape")?;
     let mut s = Vec::new();
     if !a.contains(&0) {
         for (i, j) in blocks(a, &b) {
@@ -96,6 +96,36 @@ fn signatures(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
     Ok(s)
 }
 
+/// The strides with which the same memory shows another shape, if there are any: each run of dims that lie without gaps in
+/// each other is cut anew by itself. (PyTorch's `computeStride`.)
+fn view_strides(dims: &[usize], strides: &[isize], shape: &[usize]) -> Option<Strides> {
+    if dims.is_empty() || dims.contains(&0) {
+        return Some(contiguous_strides(shape));
+    }
+    let mut out: Strides = Strides::from_elem(0, shape.len());
+    let mut left = shape.len();
+    let (mut step, mut run, mut cut) = (strides[dims.len() - 1], 1, 1);
+    for d in (0..dims.len()).rev() {
+        run *= dims[d];
+        let ends = d == 0 || (dims[d - 1] != 1 && strides[d - 1] != run as isize * step);
+        if !ends {
+            continue;
+        }
+        while left > 0 && (cut < run || shape[left - 1] == 1) {
+            left -= 1;
+            out[left] = cut as isize * step;
+            cut *= shape[left];
+        }
+        if cut != run {
+            return None;
+        }
+        if d > 0 {
+            (step, run, cut) = (strides[d - 1], 1, 1);
+        }
+    }
+    (left == 0).then_some(out)
+}
+
 /// The output, which is contiguous, seen under the input's dims: into that it is a plain copy.
 fn as_input(cx: &KernelCx<'_>) -> Result<View> {
     let dims = cx.input(0)?.dims();
@@ -111,22 +141,21 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .shape_rule(ShapeRule::Attr)
             .dtype(DTypeRule::Input(0))
             .check(|c| {
-                let (x, want) = (c.input(0)?, c.ints("shape")?);
-                let n: i64 = want.iter().product();
-                if n != x.len() as i64 {
+                let (x, want) = (c.input(0)?, c.sizes("shape")?);
+                let n = TensorType::checked(&want, x.dtype)?.len();
+                if n != x.len() {
                     return Err(Error::shape(format!(
-                        "{:?} has {} elements, the new shape {want:?} has {n}",
+                        "{:?} has {} elements, the new shape {:?} has {n}",
                         x.shape.as_slice(),
-                        x.len()
+                        x.len(),
+                        want.as_slice()
                     )));
                 }
                 Ok(())
             })
             .get_sbp(signatures)
             .localize(|c| Ok(smallvec![AttrValue::from(c.outputs[0].size.as_slice())]))
-            .view(|dims, strides, _: &Attrs, shape| {
-                is_contiguous(dims, strides).then(|| (0, contiguous_strides(shape)))
-            })
+            .view(|dims, strides, _: &Attrs, shape| Some((0, view_strides(dims, strides, shape)?)))
             .cpu(|cx| Ok(cpu::copy::copy(cx.input(0)?, &as_input(cx)?)?))
             .cuda(|cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(0)?, &as_input(cx)?)?))
             .grad(Grad::rule_saving(&[], &[], |g| {
@@ -148,11 +177,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 "f32[2]; shape=[1, 2, 1]",
             ]);
         o.nd_valid = Some(std::sync::Arc::new(|c, placement, sig| {
-            let shape: Vec<usize> = match c.ints("shape") {
-                Ok(s) => s.iter().map(|n| *n as usize).collect(),
-                Err(_) => return false,
-            };
-            c.shape(0).is_ok_and(|x| x.contains(&0) || exact(x, &shape, placement, sig))
+            let (Ok(x), Ok(shape)) = (c.shape(0), c.sizes("shape")) else { return false };
+            x.contains(&0) || exact(x, &shape, placement, sig)
         }));
         o
     })]
@@ -168,6 +194,23 @@ mod tests {
     fn blocks_are_the_finest() {
         assert_eq!(blocks(&[4, 6], &[4, 2, 3]), [(vec![0], vec![0]), (vec![1], vec![1, 2])]);
         assert_eq!(blocks(&[2, 1, 6], &[12]), [(vec![0, 2], vec![0])]);
+    }
+
+    #[test]
+    fn strides_of_another_shape() {
+        let see = |dims: &[usize], strides: &[isize], shape: &[usize]| {
+            view_strides(dims, strides, shape).map(|s| s.into_vec())
+        };
+        assert_eq!(see(&[4, 6], &[6, 1], &[2, 12]), Some(vec![12, 1]));
+        // A transposed tensor: dims of size 1 come and go, its own dims do not merge.
+        assert_eq!(see(&[1, 3], &[1, 2], &[3]), Some(vec![2]));
+        assert_eq!(see(&[3, 2], &[1, 3], &[3, 1, 2]), Some(vec![1, 6, 3]));
+        assert_eq!(see(&[3, 2], &[1, 3], &[6]), None);
+        assert_eq!(see(&[3, 4], &[1, 3], &[3, 2, 2]), Some(vec![1, 6, 3]));
+        // Repeated elements stay repeated.
+        assert_eq!(see(&[8], &[0], &[2, 4]), Some(vec![0, 0]));
+        assert_eq!(see(&[], &[], &[1, 1]), Some(vec![1, 1]));
+        assert_eq!(see(&[0, 3], &[3, 1], &[3, 0]), Some(vec![1, 1]));
     }
 
     #[test]

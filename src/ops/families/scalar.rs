@@ -1,14 +1,15 @@
 //! A tensor and a number. The number is a runtime attribute: it is not in the dispatch key, and no rule reads its value.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, OpDef};
-use oflow_kernels::DType;
+use oflow_kernels::{DType, Scalar};
 
 fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::elementwise(&format!("{name}(x; s: runtime scalar) -> y"), expr)?.doc(doc).samples(&[
         "f32[3, 5]+; s=2.0",
         "i32[4]; s=3",
         "i32[2, 2]+; s=1.5",
+        "i8[4]+; s=257",
         "bf16[3]+; s=2.0",
     ]))
 }
@@ -18,7 +19,23 @@ fn compare(name: &str, sign: &str) -> Result<OpDef> {
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(&format!("True where x {sign} s."))
-        .samples(&["f32[3, 5]; s=0.5", "i64[4]<5; s=2"]))
+        .samples(&[
+            "f32[3, 5]; s=0.5",
+            "i64[4]<5; s=2",
+            "i64[4]<5; s=1.5",
+            "bool[4]; s=0.5",
+            "i8[5]; s=300",
+            "bf16[3]; s=0.1",
+        ]))
+}
+
+/// An error unless a tensor of that dtype has room for the number.
+pub(super) fn fits(s: Scalar, dtype: DType) -> Result<()> {
+    match s.fits(dtype) {
+        true => Ok(()),
+        false => Err(Error::argument(format!("{s} is beyond the range of {dtype}"))
+            .help("give a number in the range, or `cast` the tensor to a wider dtype")),
+    }
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
@@ -32,7 +49,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         float(op("rdiv_scalar", "s / x", "s / x.")),
         op("pow_scalar", "pow(x, s)", "x to the power s.")
             .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))")),
-        op("rpow_scalar", "pow(s, x)", "s to the power x.").and_then(|o| o.derivative(0, "out * log(s)")),
+        op("rpow_scalar", "pow(s, x)", "s to the power x.")
+            .and_then(|o| o.derivative(0, "select(and(s == 0, x >= 0), 0, out * log(s))")),
         op("maximum_scalar", "max(x, s)", "The larger of x and s."),
         op("minimum_scalar", "min(x, s)", "The smaller of x and s."),
         op("fmod_scalar", "fmod(x, s)", "Remainder with the sign of x."),
@@ -45,12 +63,20 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         compare("gt", ">"),
         compare("ge", ">="),
         OpDef::elementwise("clamp(x; lo: runtime scalar, hi: runtime scalar) -> y", "min(max(x, lo), hi)")
-            .and_then(|o| o.derivative(0, "and(x >= lo, x <= hi)"))
-            .map(|o| o.doc("x within bounds.").samples(&["f32[3, 5]; lo=-0.5, hi=0.5", "i32[4]; lo=-1, hi=2"])),
+            .and_then(|o| o.derivative(0, "and(x > lo, x < hi)"))
+            .map(|o| {
+                o.doc("x within bounds.").samples(&[
+                    "f32[3, 5]; lo=-0.5, hi=0.5",
+                    "i32[4]; lo=-1, hi=2",
+                    "i8[4]; lo=-1, hi=300",
+                    "i32[4]; lo=-0.5, hi=1.5",
+                ])
+            }),
         OpDef::elementwise("masked_fill(x, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
             o.doc("s where the mask is true, else x.")
                 .dtype(DTypeRule::Input(0))
-                .samples(&["f32[3, 5] bool[3, 5]; s=-1.0", "f32[2, 3, 3] bool[3, 3]; s=0.0"])
+                .values(|v| fits(v.runtime[0], v.dtype(0)?))
+                .samples(&["f32[3, 5] bool[3, 5]; s=-1.0", "f32[2, 3, 3] bool[3, 3]; s=0.0", "i32[4] bool[4]; s=2.5"])
         }),
     ]
 }

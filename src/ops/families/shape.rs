@@ -79,14 +79,13 @@ fn expand() -> Result<OpDef> {
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Input(0))
         .check(|c| {
-            let (x, want) = (c.shape(0)?, c.ints("shape")?);
-            let fits =
-                want.len() >= x.len() && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || *a as i64 == *b);
-            if fits { Ok(()) } else { Err(Error::shape(format!("{x:?} cannot be expanded to {want:?}"))) }
+            let (x, want) = (c.shape(0)?, c.sizes("shape")?);
+            let fits = want.len() >= x.len() && x.iter().rev().zip(want.iter().rev()).all(|(a, b)| *a == 1 || a == b);
+            if fits { Ok(()) } else { Err(Error::shape(format!("{x:?} cannot be expanded to {:?}", want.as_slice()))) }
         })
         .get_sbp(|c| {
             let x = c.shape(0)?;
-            let out: Vec<usize> = c.ints("shape")?.iter().map(|n| *n as usize).collect();
+            let out = c.sizes("shape")?;
             // A repeated dim may be split in the output alone: each rank repeats as often as its shard is long.
             let side = |d| broadcast_dim(x, &out, d).map_or(Sbp::Broadcast, Sbp::Split);
             Ok((0..out.len()).map(|d| Signature::new(&[side(d)], &[Sbp::Split(d)])).chain(moved(1)).collect())
@@ -158,12 +157,20 @@ fn inside(start: usize, step: usize, count: usize, lo: usize, hi: usize) -> std:
     first..last.max(first)
 }
 
+/// Index of the first element of a range of steps. Without elements the steps may lead beyond every index.
+fn first_of(mine: &std::ops::Range<usize>, start: usize, step: usize) -> usize {
+    start.saturating_add(mine.start.saturating_mul(step))
+}
+
 /// Every `step`-th element of a dim, `count` of them, from `start`.
 fn strided(v: &View, dim: usize, start: usize, step: usize, count: usize) -> View {
     let (mut d, mut s): (Dims, Strides) = (v.dims().into(), v.strides().into());
     let offset = if count == 0 { 0 } else { start as isize * s[dim] };
     d[dim] = count;
-    s[dim] *= step as isize;
+    // Between fewer than two elements there is no step, and it may be any number.
+    if count > 1 {
+        s[dim] *= step as isize;
+    }
     // SAFETY: `start + (count - 1) step` is inside the dim, by the callers' ranges.
     unsafe { v.restride(offset, d, s) }
 }
@@ -175,7 +182,7 @@ fn cut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
     let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
     let mine = inside(start, step, out.dims()[dim], lo, hi);
-    let from = strided(x, dim, (start + mine.start * step).saturating_sub(lo), step, mine.len());
+    let from = strided(x, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
     Ok((from, strided(out, dim, mine.start, 1, mine.len())))
 }
 
@@ -186,7 +193,7 @@ fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
     let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
     let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
     let mine = inside(start, step, dy.dims()[dim], lo, hi);
-    let to = strided(out, dim, (start + mine.start * step).saturating_sub(lo), step, mine.len());
+    let to = strided(out, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
     Ok((strided(dy, dim, mine.start, 1, mine.len()), to))
 }
 
@@ -223,7 +230,10 @@ fn slice() -> Result<OpDef> {
             }
             let mut s: Strides = strides.into();
             let offset = if shape[dim] == 0 { 0 } else { *start as isize * s[dim] };
-            s[dim] *= *step as isize;
+            // Between fewer than two elements there is no step, and it may be any number.
+            if shape[dim] > 1 {
+                s[dim] *= *step as isize;
+            }
             Some((offset, s))
         })
         .localize(|c| {
@@ -282,7 +292,18 @@ fn slice_grad() -> Result<OpDef> {
         .shape1(|c| {
             let mut s: Dims = c.shape(0)?.into();
             let d = c.dim("dim", s.len())?;
-            s[d] = c.int("size")? as usize;
+            if s.is_empty() {
+                return Err(Error::shape("a tensor without dims is no slice"));
+            }
+            let (n, size) = (s[d] as i64, c.size("size")?);
+            let (start, step) = (c.int("start")?, c.int("step")?);
+            let last = (n - 1).max(0).checked_mul(step).and_then(|k| k.checked_add(start));
+            if start < 0 || step < 1 || n > 0 && last.is_none_or(|last| last as usize >= size) {
+                return Err(Error::argument(format!(
+                    "{n} elements from {start} by {step} do not fit a dim of size {size}"
+                )));
+            }
+            s[d] = size;
             Ok(s)
         })
         .get_sbp(|c| {
@@ -344,7 +365,7 @@ fn concat() -> Result<OpDef> {
                         t.shape.as_slice()
                     )));
                 }
-                out[d] += t.shape[d];
+                out[d] = out[d].saturating_add(t.shape[d]);
             }
             Ok(out)
         })

@@ -1,10 +1,10 @@
 //! Softmax and log-softmax. On a split dim they are lowerings: local part, all-reduce of the row statistics, local part.
 
-use super::as_dims;
+use super::{as_dims, statistics};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
+use crate::ops::{AttrValue, Emit, Grad, InferCtx, KernelCx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{cpu, cuda};
+use oflow_kernels::{DType, View, cpu, cuda};
 
 /// S of every dim but the softmax dim, for all `n` inputs alike.
 fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
@@ -17,6 +17,13 @@ fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
         s.push("P, B -> P".parse()?);
     }
     Ok(s)
+}
+
+/// The inputs of a gradient: dy is like y.
+fn pair(c: &InferCtx<'_>) -> Result<()> {
+    super::dim_exists(c)?;
+    super::one_dtype(c, &[0, 1])?;
+    super::dims_are(c, 1, c.shape(0)?)
 }
 
 fn split(c: &InferCtx<'_>, n: usize) -> Result<Vec<Signature>> {
@@ -42,6 +49,21 @@ pub(super) fn reduce_whole(e: &mut dyn Emit, op: &str, v: Value, dims: AttrValue
     e.reduce_partials(r)
 }
 
+fn line(view: &View) -> View {
+    KernelCx::line(view)
+}
+
+/// In the dtype that statistics are computed in.
+pub(super) fn widened(e: &mut dyn Emit, v: Value) -> Result<Value> {
+    let dtype = statistics(e.dtype(v));
+    cast_to(e, v, dtype)
+}
+
+/// In that dtype.
+pub(super) fn cast_to(e: &mut dyn Emit, v: Value, dtype: DType) -> Result<Value> {
+    if e.dtype(v) == dtype { Ok(v) } else { e.call("cast", &[v], &[("dtype", dtype.into())]) }
+}
+
 /// What softmax and its like are made of, over a whole dim.
 pub(super) struct Shifted {
     /// The maximum.
@@ -63,23 +85,35 @@ pub(super) fn shifted(e: &mut dyn Emit, x: Value, dims: AttrValue) -> Result<Shi
     Ok(Shifted { max, z, exp, sum })
 }
 
-const SAMPLES: &[&str] = &["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=1", "f64[4, 6]; dim=0", "bf16[2, 4]; dim=-1"];
+const SAMPLES: &[&str] =
+    &["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=1", "f64[4, 6]; dim=0", "bf16[2, 4]; dim=-1", "f32[]; dim=0"];
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         OpDef::new("softmax(x: float; dim: int = -1) -> y").map(|o| {
             o.doc("exp(x) divided by its sum along a dim.")
                 .strided()
+                .check(super::dim_exists)
                 .get_sbp(|c| direct(c, 1, false))
                 .lowering(
                     |c| split(c, 1),
                     |e, call| {
-                        let s = shifted(e, need(call, 0)?, dims(call))?;
-                        Ok(vec![e.call("div", &[s.exp, s.sum], &[])?])
+                        let x = need(call, 0)?;
+                        let (dtype, wide) = (e.dtype(x), widened(e, x)?);
+                        let s = shifted(e, wide, dims(call))?;
+                        let y = e.call("div", &[s.exp, s.sum], &[])?;
+                        Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
-                .cpu(|cx| Ok(cpu::softmax::softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
-                .cuda(|cx| Ok(cuda::softmax::softmax(cx.queue()?, cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .cpu(|cx| Ok(cpu::softmax::softmax(&line(cx.input(0)?), &line(cx.output(0)), cx.dim("dim", 0)?)?))
+                .cuda(|cx| {
+                    Ok(cuda::softmax::softmax(
+                        cx.queue()?,
+                        &line(cx.input(0)?),
+                        &line(cx.output(0)),
+                        cx.dim("dim", 0)?,
+                    )?)
+                })
                 .grad(Grad::rule_saving(&[], &[0], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let y = g.output(0)?;
@@ -91,24 +125,34 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
             o.doc("Gradient of softmax: y (dy - sum(dy y)).")
                 .strided()
+                .check(pair)
                 .get_sbp(|c| direct(c, 2, true))
                 .lowering(
                     |c| split(c, 2),
                     |e, call| {
-                        let (dy, y) = (need(call, 0)?, need(call, 1)?);
+                        let dtype = e.dtype(need(call, 0)?);
+                        let (dy, y) = (widened(e, need(call, 0)?)?, widened(e, need(call, 1)?)?);
                         let p = e.call("mul", &[dy, y], &[])?;
                         let s = reduce_whole(e, "sum", p, dims(call))?;
                         let d = e.call("sub", &[dy, s], &[])?;
-                        Ok(vec![e.call("mul", &[y, d], &[])?])
+                        let dx = e.call("mul", &[y, d], &[])?;
+                        Ok(vec![cast_to(e, dx, dtype)?])
                     },
                 )
-                .cpu(|cx| Ok(cpu::softmax::softmax_grad(cx.input(0)?, cx.input(1)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .cpu(|cx| {
+                    Ok(cpu::softmax::softmax_grad(
+                        &line(cx.input(0)?),
+                        &line(cx.input(1)?),
+                        &line(cx.output(0)),
+                        cx.dim("dim", 0)?,
+                    )?)
+                })
                 .cuda(|cx| {
                     Ok(cuda::softmax::softmax_grad(
                         cx.queue()?,
-                        cx.input(0)?,
-                        cx.input(1)?,
-                        cx.output(0),
+                        &line(cx.input(0)?),
+                        &line(cx.input(1)?),
+                        &line(cx.output(0)),
                         cx.dim("dim", 0)?,
                     )?)
                 })
@@ -140,17 +184,28 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("log_softmax(x: float; dim: int = -1) -> y").map(|o| {
             o.doc("x minus the logarithm of the sum of exp(x) along a dim.")
                 .strided()
+                .check(super::dim_exists)
                 .get_sbp(|c| direct(c, 1, false))
                 .lowering(
                     |c| split(c, 1),
                     |e, call| {
-                        let s = shifted(e, need(call, 0)?, dims(call))?;
+                        let x = need(call, 0)?;
+                        let (dtype, wide) = (e.dtype(x), widened(e, x)?);
+                        let s = shifted(e, wide, dims(call))?;
                         let l = e.call("log", &[s.sum], &[])?;
-                        Ok(vec![e.call("sub", &[s.z, l], &[])?])
+                        let y = e.call("sub", &[s.z, l], &[])?;
+                        Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
-                .cpu(|cx| Ok(cpu::softmax::log_softmax(cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
-                .cuda(|cx| Ok(cuda::softmax::log_softmax(cx.queue()?, cx.input(0)?, cx.output(0), cx.dim("dim", 0)?)?))
+                .cpu(|cx| Ok(cpu::softmax::log_softmax(&line(cx.input(0)?), &line(cx.output(0)), cx.dim("dim", 0)?)?))
+                .cuda(|cx| {
+                    Ok(cuda::softmax::log_softmax(
+                        cx.queue()?,
+                        &line(cx.input(0)?),
+                        &line(cx.output(0)),
+                        cx.dim("dim", 0)?,
+                    )?)
+                })
                 .grad(Grad::rule_saving(&[], &[0], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let y = g.output(0)?;
@@ -162,23 +217,31 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("log_softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
             o.doc("Gradient of log-softmax: dy - exp(y) sum(dy).")
                 .strided()
+                .check(pair)
                 .get_sbp(|c| direct(c, 2, true))
                 .lowering(
                     |c| split(c, 2),
                     |e, call| {
-                        let (dy, y) = (need(call, 0)?, need(call, 1)?);
+                        let dtype = e.dtype(need(call, 0)?);
+                        let (dy, y) = (widened(e, need(call, 0)?)?, widened(e, need(call, 1)?)?);
                         let s = reduce_whole(e, "sum", dy, dims(call))?;
                         let ex = e.call("exp", &[y], &[])?;
                         let t = e.call("mul", &[ex, s], &[])?;
-                        Ok(vec![e.call("sub", &[dy, t], &[])?])
+                        let dx = e.call("sub", &[dy, t], &[])?;
+                        Ok(vec![cast_to(e, dx, dtype)?])
                     },
                 )
                 .cpu(|cx| {
-                    Ok(cpu::softmax::log_softmax_grad(cx.input(0)?, cx.input(1)?, cx.output(0), cx.dim("dim", 0)?)?)
+                    Ok(cpu::softmax::log_softmax_grad(
+                        &line(cx.input(0)?),
+                        &line(cx.input(1)?),
+                        &line(cx.output(0)),
+                        cx.dim("dim", 0)?,
+                    )?)
                 })
                 .cuda(|cx| {
-                    let (dy, y) = (cx.input(0)?, cx.input(1)?);
-                    Ok(cuda::softmax::log_softmax_grad(cx.queue()?, dy, y, cx.output(0), cx.dim("dim", 0)?)?)
+                    let (dy, y, dx) = (line(cx.input(0)?), line(cx.input(1)?), line(cx.output(0)));
+                    Ok(cuda::softmax::log_softmax_grad(cx.queue()?, &dy, &y, &dx, cx.dim("dim", 0)?)?)
                 })
                 .grad(Grad::rule(|g| {
                     let Some(v) = g.grad(0) else { return Ok(()) };

@@ -5,7 +5,7 @@
 
 use crate::Scalar;
 use crate::cpu::lane::Lane;
-use crate::expr::{BinaryOp, UnaryOp, remainder};
+use crate::expr::{BinaryOp, UnaryOp, floor_div, remainder};
 use crate::vmath::Real;
 use multiversion::multiversion;
 use std::ops::{Add, Mul, Sub};
@@ -225,10 +225,7 @@ unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
             Ceil => map1(x, |v| v.ceil()),
             Round => map1(x, |v| v.round_even()),
             Trunc => map1(x, |v| v.trunc()),
-            Sign => map1(x, |v| {
-                let negative = if v < T::ZERO { -T::ONE } else { v };
-                if v > T::ZERO { T::ONE } else { negative }
-            }),
+            Sign => map1(x, |v| truth(v > T::ZERO) - truth(v < T::ZERO)),
             Relu => map1(x, |v| v.max_nan(T::ZERO)),
             Not => map1(x, |v| truth(v == T::ZERO)),
             IsNan => map1(x, |v| truth(v.is_nan())),
@@ -264,7 +261,7 @@ unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
             Xor => map2(x, |a, b| truth((a != T::ZERO) ^ (b != T::ZERO))),
             Fmod => map2(x, |a, b| a.fmod(b)),
             Remainder => map2(x, |a, b| remainder(a, b)),
-            FloorDiv => map2(x, |a, b| (a / b).floor()),
+            FloorDiv => map2(x, |a, b| floor_div(a, b)),
         }
     }
 }

@@ -261,7 +261,8 @@ unsafe fn columns_int(op: Reduce, dtype: DType, rows: &[*const u8], totals: &mut
 pub(super) trait Total: Copy + Default + Send + Sync {
     fn identity(op: Reduce) -> Self;
     fn join(op: Reduce, a: Self, b: Self) -> Self;
-    fn store<D: Lane>(self) -> D;
+    /// As an element, of sums that are divided by a count their quotient.
+    fn store<D: Lane>(self, count: Option<f64>) -> D;
     /// # Safety
     /// `n` elements of `dtype` from `p` with `stride` are readable.
     unsafe fn fold(op: Reduce, dtype: DType, p: *const u8, stride: isize, n: usize) -> Self;
@@ -279,8 +280,11 @@ macro_rules! total {
             fn join(op: Reduce, a: Self, b: Self) -> Self {
                 with_fold!(op, F => F::apply(a, b))
             }
-            fn store<D: Lane>(self) -> D {
-                D::$store(self)
+            fn store<D: Lane>(self, count: Option<f64>) -> D {
+                match count {
+                    None => D::$store(self),
+                    Some(n) => D::from_f64(self as f64 / n),
+                }
             }
             unsafe fn fold(op: Reduce, dtype: DType, p: *const u8, stride: isize, n: usize) -> Self {
                 // SAFETY: by the contract of this function.

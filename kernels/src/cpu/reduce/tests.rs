@@ -136,11 +136,13 @@ fn halves_sum_in_f32() {
 fn running_sums() {
     let t = Owned::from_f64(DType::I32, &[2, 3], &[1., 2., 3., 4., 5., 6.]);
     let out = Owned::zeros(DType::I64, &[2, 3]);
-    cumsum(&t.view(), &out.view(), 1).unwrap();
+    cumsum(&t.view(), &out.view(), 1, false).unwrap();
     assert_eq!(read(&out.view()), [1., 3., 6., 4., 9., 15.]);
-    cumsum(&t.view(), &out.view(), 0).unwrap();
+    cumsum(&t.view(), &out.view(), 0, false).unwrap();
     assert_eq!(read(&out.view()), [1., 2., 3., 5., 7., 9.]);
-    assert!(cumsum(&t.view(), &out.view(), 2).is_err());
+    cumsum(&t.view(), &out.view(), 1, true).unwrap();
+    assert_eq!(read(&out.view()), [6., 5., 3., 15., 11., 6.]);
+    assert!(cumsum(&t.view(), &out.view(), 2, false).is_err());
 }
 
 #[test]

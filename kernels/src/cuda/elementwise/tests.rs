@@ -46,7 +46,7 @@ fn all_functions() {
             parts.push(Expr::binary(*op, Expr::Input(0), Expr::Input(1)));
         }
         for (i, e) in parts.iter().enumerate() {
-            assert!(e.cuda_source(&[dtype, dtype], dtype).is_ok(), "{i}");
+            assert!(e.cuda_source(&[dtype, dtype], dtype, dtype).is_ok(), "{i}");
         }
         let all = parts.into_iter().enumerate().fold(Expr::Const(0.0), |rest, (i, e)| {
             let here = Expr::binary(BinaryOp::Eq, Expr::Input(2), Expr::Const(i as f64));

@@ -168,9 +168,11 @@ fn running_sums() {
             let y = Tensor::contiguous(&mut rng, out, dims);
             let (gx, gy) = (rig.put(&x), rig.put(&y));
             let room = rig.scratch(scan::workspace(dims, dim).max(8));
-            cpu_reduce::cumsum(&x.view(), &y.view(), dim).unwrap();
-            scan::cumsum(&rig.queue(), &gx.view(), &gy.view(), dim, Some(&room.view())).unwrap();
-            rig.expect(&gy, &y, tolerance(out), &format!("cumsum of {dtype} {dims:?} along {dim}"));
+            for reverse in [false, true] {
+                cpu_reduce::cumsum(&x.view(), &y.view(), dim, reverse).unwrap();
+                scan::cumsum(&rig.queue(), &gx.view(), &gy.view(), dim, reverse, Some(&room.view())).unwrap();
+                rig.expect(&gy, &y, tolerance(out), &format!("cumsum of {dtype} {dims:?} along {dim}, {reverse}"));
+            }
         }
     }
 }

@@ -1,0 +1,229 @@
+//! Writes in place: which tensors a call writes, whether it may, and what it must copy first.
+//!
+//! What shares memory with what is known by the handles (`tensor/alias.rs`); this file judges calls. Every way to write
+//! comes here: methods, calls by name, ops of other crates. All refusals are of the program, not of a rank's data, and come
+//! before anything is issued (I18).
+
+use super::call::Call;
+use super::dispatch::contiguous;
+use crate::context::{RankCtx, grad_enabled};
+use crate::error::{Error, Result};
+use crate::ops::Grad;
+use crate::tensor::{Body, LocalTensor, Made, Refusal, Tensor};
+use smallvec::SmallVec;
+
+/// The tensors that a call writes: the given output, or its mutable inputs in order.
+pub(super) fn written<'a>(call: &'a Call<'_>) -> impl Iterator<Item = &'a Tensor> {
+    let mutable = call.inputs.iter().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, t)| *t);
+    call.given.into_iter().chain(mutable)
+}
+
+/// Whether a call writes in place at all.
+pub(super) fn writes(call: &Call<'_>) -> bool {
+    call.given.is_some() || call.op.sig.inputs.iter().any(|i| i.mutable)
+}
+
+/// Refuses writes that would be lost, hit an element twice, or change what a gradient cannot follow.
+pub(super) fn check(call: &Call<'_>) -> Result<()> {
+    for t in written(call) {
+        if let Some(why) = t.refusal() {
+            return Err(refused(t, why));
+        }
+        if grad_enabled() {
+            check_gradient(call, t)?;
+        }
+    }
+    check_disjoint(call)
+}
+
+fn refused(t: &Tensor, why: Refusal) -> Error {
+    match why {
+        Refusal::GlobalView => Error::argument(format!(
+            "{t:?} came from a view op or `detach`: views of global tensors are values, so a write to it would not reach the \
+             tensor it came from"
+        ))
+        .help(
+            "write the tensor itself (`copy_`, the op `assign`), or take a value of your own with `copy()`, which is \
+             PyTorch's `clone()`",
+        ),
+        Refusal::Shard => Error::argument(format!("{t:?} is a global tensor's shard, which is read only"))
+            .help("write it with `write_shard` on the global tensor, or take a tensor of your own with `copy()`"),
+        Refusal::Overlap => {
+            Error::argument(format!("an element of {t:?} stands for more than one element, as `expand` makes it"))
+                .help("write to `copy()` of it, or to the tensor that was expanded")
+        }
+    }
+}
+
+fn check_gradient(call: &Call<'_>, t: &Tensor) -> Result<()> {
+    let view = t.local_view();
+    let refuse = |what: String, help: &str| Err(Error::autograd(what).help(help.to_string()));
+    if t.requires_grad() {
+        if t.is_leaf() {
+            return refuse(
+                format!("{t:?} is a leaf that requires a gradient; it cannot be changed in place"),
+                "change it under `no_grad()`",
+            );
+        }
+        if t.base().is_some_and(|base| base.requires_grad() && base.is_leaf()) {
+            return refuse(
+                format!("{t:?} is a view of a leaf that requires a gradient; it cannot be changed in place"),
+                "change it under `no_grad()`, or write to a view of `copy()`",
+            );
+        }
+        if call.given.is_none() && matches!(call.op.grad, Grad::None | Grad::Missing) {
+            return refuse(
+                format!("{} has no gradient and would change {t:?} in place", call.op.name()),
+                "call it under `no_grad()`",
+            );
+        }
+    }
+    let recorded = call.recording || t.base().is_some_and(|base| base.requires_grad());
+    match view.map(|v| v.made()) {
+        Some(Made::OneOfMany) if recorded => refuse(
+            format!("{t:?} is one of several views that one function gave; they are not written in place"),
+            "use the op that returns a new tensor, or take the view alone with `narrow`",
+        ),
+        Some(Made::NoGrad) if recorded => refuse(
+            format!("{t:?} is a view that was made under `no_grad()`; a write to it has no gradient"),
+            "make the view where gradients are recorded, or write under `no_grad()`",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a call that writes two tensors of one memory, of which the second would win.
+fn check_disjoint(call: &Call<'_>) -> Result<()> {
+    if written(call).nth(1).is_none() {
+        return Ok(());
+    }
+    // By memory, then by first element; of global tensors every write is of the whole.
+    let mut all: SmallVec<[(usize, isize, isize, &Tensor); 8]> = SmallVec::new();
+    for t in written(call) {
+        let elements = match t.body() {
+            Body::Local(l) => l.extent(),
+            _ => 0..1,
+        };
+        if !elements.is_empty() {
+            all.push((t.memory_id(), elements.start, elements.end, t));
+        }
+    }
+    all.sort_unstable_by_key(|(memory, start, ..)| (*memory, *start));
+    for pair in all.windows(2) {
+        // Neighbours are enough: where none overlap, no others do.
+        let ((memory, _, end, a), (other, start, _, b)) = (pair[0], pair[1]);
+        if memory == other && start < end {
+            return Err(Error::argument(format!(
+                "{} would write {a:?} and {b:?}, which have elements in common",
+                call.op.name()
+            ))
+            .help("give each tensor once"));
+        }
+    }
+    Ok(())
+}
+
+/// Where a call writes, decided before its kernel runs.
+#[derive(Default)]
+pub(super) struct Memory {
+    /// Memory of the given output.
+    pub given: Option<LocalTensor>,
+    /// What the kernel writes in the place of memory whose strides it cannot take, and that memory.
+    pub back: SmallVec<[(LocalTensor, LocalTensor); 1]>,
+}
+
+/// Makes the memory that a call writes its tensors' own, bumps versions, and copies inputs that lie in the way.
+///
+/// A global tensor is a value: memory that other handles (views, saved tensors, shards taken out) hold too is not written;
+/// the handle gets memory of its own. Inputs that are written elsewhere than they are read are read from copies, and so
+/// are inputs of strides that the kernels do not take.
+pub(super) fn prepare(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
+) -> Result<Memory> {
+    let mut memory = Memory::default();
+    if writes(call) {
+        // Stale after the write; and those that are the same memory must not make it look shared.
+        written(call).for_each(Tensor::release_forms);
+        let mut targets: SmallVec<[LocalTensor; 4]> = SmallVec::new();
+        if let Some(g) = call.given
+            && let Some(mut out) = g.data()?
+        {
+            // Held by the handle, by `out`, and by each input that is the same handle.
+            let own = 2 + call.inputs.iter().flatten().filter(|t| t.same(g)).count();
+            if g.is_global() && (out.storage.holders() > own || !out.is_contiguous()) {
+                out = LocalTensor::alloc(ctx, &out.ty)?;
+                g.replace_shard(out.clone());
+            }
+            targets.push(out.clone());
+            memory.given = Some(out);
+        }
+        for (i, t) in call.inputs.iter().enumerate() {
+            if call.op.sig.mutates(i)
+                && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
+            {
+                // One hold by the handle, one by `l`.
+                if t.is_global() && (l.storage.holders() > 2 || l.overlaps_itself()) {
+                    *l = contiguous(ctx, l)?;
+                    t.replace_shard(l.clone());
+                }
+                targets.push(l.clone());
+            }
+        }
+        for l in &targets {
+            l.storage.bump_version();
+        }
+        clear_the_way(ctx, call, inputs, &mut targets)?;
+        if !call.op.traits.strided {
+            memory.direct(ctx, call, inputs)?;
+        }
+    }
+    if !call.op.traits.strided {
+        for (i, l) in inputs.iter_mut().enumerate() {
+            if let Some(l) = l.as_mut().filter(|l| !call.op.sig.mutates(i) && !l.is_contiguous()) {
+                *l = contiguous(ctx, l)?;
+            }
+        }
+    }
+    Ok(memory)
+}
+
+/// Copies the inputs that share memory with what is written, and not element by element.
+fn clear_the_way(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
+    targets: &mut [LocalTensor],
+) -> Result<()> {
+    targets.sort_unstable_by_key(|l| l.storage.id());
+    for (i, l) in inputs.iter_mut().enumerate() {
+        let Some(l) = l.as_mut().filter(|_| !call.op.sig.mutates(i)) else { continue };
+        let first = targets.partition_point(|t| t.storage.id() < l.storage.id());
+        let shared = targets[first..].iter().take_while(|t| t.storage.id() == l.storage.id());
+        if shared.into_iter().any(|t| !t.same_window(l)) {
+            *l = contiguous(ctx, l)?;
+        }
+    }
+    Ok(())
+}
+
+impl Memory {
+    /// Lets a kernel that takes contiguous memory only write temporaries, which are copied to their places afterwards.
+    fn direct(
+        &mut self,
+        ctx: &RankCtx,
+        call: &Call<'_>,
+        inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
+    ) -> Result<()> {
+        let mutable =
+            inputs.iter_mut().enumerate().filter(|(i, _)| call.op.sig.mutates(*i)).filter_map(|(_, l)| l.as_mut());
+        for l in self.given.iter_mut().chain(mutable) {
+            if !l.is_contiguous() {
+                let here = contiguous(ctx, l)?;
+                self.back.push((here.clone(), std::mem::replace(l, here)));
+            }
+        }
+        Ok(())
+    }
+}

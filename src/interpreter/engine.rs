@@ -1,0 +1,219 @@
+//! The engine of backward, over opaque values: counting, order, accumulation, hooks and buckets. It names no tensor, so a
+//! program that is run and one that is written down are differentiated by the same code.
+//!
+//! **Order** (I9). Every node that the outputs lead to stands on the agenda, by ordinal. A node is younger than the nodes
+//! its edges lead to, so taken in falling order each is complete when it is taken: nothing waits for a contribution.
+//!
+//! **Settling.** Each edge of a node is settled exactly once: with a gradient, or without one where the rule gives none or
+//! where no gradient has reached the node. A leaf is complete when all edges that lead to it are settled, no earlier and no
+//! later; then it is boxed home, large gradients at once, small ones in buckets.
+
+use crate::error::Result;
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// Destination of an edge.
+pub(super) enum Link<N, L> {
+    /// No gradient is wanted.
+    Nowhere,
+    /// A leaf.
+    Leaf(L),
+    /// That output of a node.
+    Node(N, usize),
+}
+
+/// Gradients of the outputs of a node, by output.
+pub(super) type Grads<V> = SmallVec<[Option<V>; 2]>;
+
+/// The way of a leaf's complete gradient to its layout.
+pub(super) enum Way<V> {
+    /// It is there.
+    Home(V),
+    /// It is to be boxed; so many bytes.
+    Boxed(V, usize),
+}
+
+/// A recorded program, and what can be done with its values.
+pub(super) trait Tape {
+    type Value;
+    type Node: Clone;
+    type Leaf: Clone;
+
+    /// Order of creation; greater than that of every node that the edges lead to.
+    fn ordinal(&self, node: &Self::Node) -> u64;
+    fn outputs(&self, node: &Self::Node) -> usize;
+    fn edges(&self, node: &Self::Node) -> usize;
+    fn edge(&self, node: &Self::Node, i: usize) -> Link<Self::Node, Self::Leaf>;
+    /// A number that no other leaf has.
+    fn leaf_id(&self, leaf: &Self::Leaf) -> usize;
+
+    /// The sum of two contributions to the gradient of a leaf, or of an output of `node`.
+    fn add(&mut self, node: Option<&Self::Node>, a: Self::Value, b: Self::Value) -> Result<Self::Value>;
+    /// The node's gradients are complete: hooks see them and may replace them.
+    fn hook_node(&mut self, node: &Self::Node, grads: &mut Grads<Self::Value>) -> Result<()>;
+    /// The same for a leaf's gradient.
+    fn hook_leaf(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<Self::Value>;
+    /// The gradients of the node's inputs; what is missing at the end counts as none.
+    fn rule(&mut self, node: &Self::Node, grads: Grads<Self::Value>) -> Result<Vec<Option<Self::Value>>>;
+
+    /// How a leaf's complete gradient gets its layout.
+    fn way_home(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<Way<Self::Value>>;
+    /// Boxes one gradient.
+    fn box_one(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<Self::Value>;
+    /// Boxes gradients together, in their order.
+    fn box_together(&mut self, all: &[(Self::Leaf, Self::Value)]) -> Result<Vec<Self::Value>>;
+    /// Takes a leaf's gradient, complete and in its layout.
+    fn store(&mut self, leaf: &Self::Leaf, grad: Self::Value) -> Result<()>;
+}
+
+/// Gradients of at most this many bytes are boxed together: alone, each would be mostly latency.
+pub(super) const SMALL: usize = 64 << 10;
+/// Gradients that wait for others until they are so many bytes.
+pub(super) const BUCKET: usize = 1 << 20;
+
+/// A leaf that is not complete: edges that are not settled, and the sum so far.
+struct Awaited<V> {
+    edges: usize,
+    sum: Option<V>,
+}
+
+struct Engine<'a, T: Tape> {
+    tape: &'a mut T,
+    agenda: BTreeMap<u64, (T::Node, Grads<T::Value>)>,
+    /// By leaf id; looked up, never iterated.
+    leaves: BTreeMap<usize, Awaited<T::Value>>,
+    /// Complete gradients that are boxed together; in order of completion, the same on every rank.
+    bucket: Vec<(T::Leaf, T::Value)>,
+    bucket_bytes: usize,
+}
+
+/// An output of the program, and the gradient that backward starts from there.
+pub(super) type Start<T> = (Link<<T as Tape>::Node, <T as Tape>::Leaf>, <T as Tape>::Value);
+
+/// Runs backward from outputs with their gradients.
+pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
+    let mut e = Engine { tape, agenda: BTreeMap::new(), leaves: BTreeMap::new(), bucket: vec![], bucket_bytes: 0 };
+    outputs.iter().for_each(|(link, _)| e.count(link));
+    for (link, g) in outputs {
+        e.settle(&link, Some(g))?;
+    }
+    while let Some((_, (node, grads))) = e.agenda.pop_last() {
+        e.node(&node, grads)?;
+    }
+    e.flush()
+}
+
+impl<T: Tape> Engine<'_, T> {
+    /// Puts every node that an edge leads to on the agenda, and counts the edges that lead to each leaf.
+    fn count(&mut self, from: &Link<T::Node, T::Leaf>) {
+        let mut stack: Vec<T::Node> = vec![];
+        self.reach(from, &mut stack);
+        while let Some(node) = stack.pop() {
+            for i in 0..self.tape.edges(&node) {
+                let link = self.tape.edge(&node, i);
+                self.reach(&link, &mut stack);
+            }
+        }
+    }
+
+    fn reach(&mut self, link: &Link<T::Node, T::Leaf>, stack: &mut Vec<T::Node>) {
+        match link {
+            Link::Nowhere => {}
+            Link::Leaf(leaf) => {
+                let id = self.tape.leaf_id(leaf);
+                self.leaves.entry(id).or_insert(Awaited { edges: 0, sum: None }).edges += 1;
+            }
+            Link::Node(node, _) => {
+                let outputs = self.tape.outputs(node);
+                self.agenda.entry(self.tape.ordinal(node)).or_insert_with(|| {
+                    stack.push(node.clone());
+                    (node.clone(), (0..outputs).map(|_| None).collect())
+                });
+            }
+        }
+    }
+
+    fn node(&mut self, node: &T::Node, mut grads: Grads<T::Value>) -> Result<()> {
+        let mut found = vec![];
+        if grads.iter().any(|g| g.is_some()) {
+            self.tape.hook_node(node, &mut grads)?;
+            found = self.tape.rule(node, grads)?;
+        }
+        let mut found = found.into_iter();
+        for i in 0..self.tape.edges(node) {
+            let link = self.tape.edge(node, i);
+            self.settle(&link, found.next().flatten())?;
+        }
+        Ok(())
+    }
+
+    /// An edge has given what it gives.
+    fn settle(&mut self, link: &Link<T::Node, T::Leaf>, g: Option<T::Value>) -> Result<()> {
+        match (link, g) {
+            (Link::Nowhere, _) | (Link::Node(..), None) => Ok(()),
+            (Link::Node(node, output), Some(g)) => {
+                // On the agenda since `count`: its ordinal is below that of the node that sends.
+                let Some((_, grads)) = self.agenda.get_mut(&self.tape.ordinal(node)) else { return Ok(()) };
+                let old = grads[*output].take();
+                let sum = match old {
+                    None => g,
+                    Some(old) => self.tape.add(Some(node), old, g)?,
+                };
+                if let Some((_, grads)) = self.agenda.get_mut(&self.tape.ordinal(node)) {
+                    grads[*output] = Some(sum);
+                }
+                Ok(())
+            }
+            (Link::Leaf(leaf), g) => {
+                let id = self.tape.leaf_id(leaf);
+                let Some(awaited) = self.leaves.get_mut(&id) else { return Ok(()) };
+                awaited.edges -= 1;
+                let last = awaited.edges == 0;
+                let sum = match (awaited.sum.take(), g) {
+                    (Some(old), Some(g)) => Some(self.tape.add(None, old, g)?),
+                    (old, g) => old.or(g),
+                };
+                match sum {
+                    Some(sum) if last => self.complete(leaf, sum),
+                    sum => {
+                        if let Some(awaited) = self.leaves.get_mut(&id) {
+                            awaited.sum = sum;
+                        }
+                        Ok(())
+                    }
+                }
+            }
+        }
+    }
+
+    /// A leaf's gradient is complete: it is boxed to the leaf's layout, at once or with others.
+    fn complete(&mut self, leaf: &T::Leaf, g: T::Value) -> Result<()> {
+        let g = self.tape.hook_leaf(leaf, g)?;
+        match self.tape.way_home(leaf, g)? {
+            Way::Home(g) => self.tape.store(leaf, g),
+            Way::Boxed(g, bytes) if bytes > SMALL => {
+                let g = self.tape.box_one(leaf, g)?;
+                self.tape.store(leaf, g)
+            }
+            Way::Boxed(g, bytes) => {
+                self.bucket.push((leaf.clone(), g));
+                self.bucket_bytes += bytes;
+                if self.bucket_bytes < BUCKET { Ok(()) } else { self.flush() }
+            }
+        }
+    }
+
+    /// Boxes the gradients that wait for each other.
+    fn flush(&mut self) -> Result<()> {
+        self.bucket_bytes = 0;
+        let all = std::mem::take(&mut self.bucket);
+        if all.is_empty() {
+            return Ok(());
+        }
+        let boxed = self.tape.box_together(&all)?;
+        all.iter().zip(boxed).try_for_each(|((leaf, _), g)| self.tape.store(leaf, g))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Who uses a storage: work that streams still have to do on it, and who writes it now.
+//!
+//! A storage knows its users, so who reads it needs no context to wait: a tensor may be sent to any thread. Two things are
+//! kept. *Tickets* are work issued to streams that run beside the issuing thread; whoever uses the storage next waits for
+//! them, so they order everything that was issued before. The *turn* is for what nothing orders, two threads that use one
+//! storage at a time: even when nobody writes, odd while somebody does, two more after every write. A second writer finds it odd and a
+//! reader finds it odd or changed; both are told so.
+
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A stream, as those who wait for its work know it.
+pub trait Line: Send + Sync {
+    /// Whether work up to that number is done, and well.
+    fn reached(&self, seq: u64) -> bool;
+    /// Waits until work up to that number is done.
+    ///
+    /// # Errors
+    /// When the stream has failed: what it was to write is not there.
+    fn wait(&self, seq: u64) -> Result<()>;
+}
+
+/// Work of a stream: which stream, and the number of the work there.
+#[derive(Clone)]
+pub struct Ticket {
+    /// The stream.
+    pub line: Arc<dyn Line>,
+    /// The number of the work.
+    pub seq: u64,
+}
+
+impl Ticket {
+    fn reached(&self) -> bool {
+        self.line.reached(self.seq)
+    }
+    fn on(&self, line: &Arc<dyn Line>) -> bool {
+        Arc::ptr_eq(&self.line, line)
+    }
+}
+
+/// Tickets that something has to wait for.
+pub type Tickets = SmallVec<[Ticket; 4]>;
+
+#[derive(Default)]
+struct Issued {
+    write: Option<Ticket>,
+    /// Reads since.
+    reads: SmallVec<[Ticket; 2]>,
+}
+
+#[derive(Default)]
+pub(super) struct Uses {
+    /// Whether a stream has been given work on the storage; most storages never are, and cost a load here.
+    streams: AtomicBool,
+    issued: Mutex<Issued>,
+    turn: AtomicU64,
+}
+
+impl Uses {
+    /// Forgets the former life of a block.
+    pub(super) fn renew(&mut self) {
+        if std::mem::take(self.streams.get_mut()) {
+            *self.issued.get_mut().unwrap_or_else(|e| e.into_inner()) = Issued::default();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Issued> {
+        self.issued.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// What a reader waits for: the last write that is not done.
+    pub(super) fn before_read(&self, tickets: &mut Tickets) {
+        if self.streams.load(Ordering::Acquire) {
+            tickets.extend(self.lock().write.clone().filter(|t| !t.reached()));
+        }
+    }
+
+    /// What a writer waits for: the last write and the reads since that are not done.
+    pub(super) fn before_write(&self, tickets: &mut Tickets) {
+        if self.streams.load(Ordering::Acquire) {
+            let issued = self.lock();
+            tickets.extend(issued.write.iter().chain(&issued.reads).filter(|t| !t.reached()).cloned());
+        }
+    }
+
+    /// A stream is given work that reads the storage.
+    pub(super) fn read_by(&self, ticket: &Ticket) {
+        let mut issued = self.lock();
+        issued.reads.retain(|t| !t.on(&ticket.line) && !t.reached());
+        issued.reads.push(ticket.clone());
+        drop(issued);
+        self.streams.store(true, Ordering::Release);
+    }
+
+    /// A stream is given work that writes the storage.
+    pub(super) fn written_by(&self, ticket: &Ticket) {
+        *self.lock() = Issued { write: Some(ticket.clone()), reads: SmallVec::new() };
+        self.streams.store(true, Ordering::Release);
+    }
+
+    /// The number of writes so far.
+    ///
+    /// # Errors
+    /// While somebody writes.
+    pub(super) fn turn(&self) -> Result<u64> {
+        match self.turn.load(Ordering::Acquire) {
+            odd if odd % 2 == 1 => Err(at_once()),
+            turn => Ok(turn),
+        }
+    }
+
+    /// Nobody has written since that turn.
+    ///
+    /// # Errors
+    /// When somebody has: what was read is neither the old value nor the new one.
+    pub(super) fn still(&self, turn: u64) -> Result<()> {
+        // What was read before stays before this load.
+        std::sync::atomic::fence(Ordering::Acquire);
+        if self.turn.load(Ordering::Relaxed) == turn { Ok(()) } else { Err(at_once()) }
+    }
+
+    pub(super) fn begin_write(&self) -> Result<()> {
+        let turn = self.turn()?;
+        let taken = self.turn.compare_exchange(turn, turn + 1, Ordering::AcqRel, Ordering::Relaxed);
+        taken.map(drop).map_err(|_| at_once())
+    }
+
+    pub(super) fn end_write(&self) {
+        self.turn.fetch_add(1, Ordering::Release);
+    }
+}
+
+#[cold]
+fn at_once() -> Error {
+    Error::value("another thread changes a tensor in place while this call uses it")
+        .help("let one thread finish before the other begins, or give each a `clone()`")
+}

@@ -1,0 +1,246 @@
+//! What shares memory with what, and what follows from it for gradients.
+//!
+//! **Local tensors** have PyTorch's views. A view knows its one base, the handle that is no view itself, and where it lies
+//! in it: offset and strides into the base's elements, counted row-major. A write through any of them is recorded on the
+//! *base* ([`rebase`](Tensor::rebase)): its new value is the old one with the view's elements replaced. Every view of it
+//! then derives its own edge anew, as a strided read of the base, when it is used next. (The rule of PyTorch's issue 3313.)
+//!
+//! **Global tensors** have none: what a view op or [`Tensor::detach`] gives is a value. Whether it happens to share memory
+//! is not visible, so whether it may be written must not depend on that either. Such a handle is marked when it is made, on
+//! every rank, and is refused as the target of a write until `requires_grad_(true)` makes it a leaf, a value of its own.
+
+use super::edge::{Edge, Node};
+use super::handle::{Body, Tensor};
+use super::local::LocalTensor;
+use crate::error::CallSite;
+use crate::ops::{AttrValue, TensorType, find};
+use oflow_kernels::Strides;
+use smallvec::smallvec;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// How a view was made, where that forbids to write through it under grad mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// By an op of one output, under grad mode.
+    Plain,
+    /// As one of several outputs of one function (`split`, `chunk`).
+    OneOfMany,
+    /// Under `no_grad`: it has no edge, but its base may have one.
+    NoGrad,
+}
+
+/// A view of a local tensor.
+pub(crate) struct LocalView {
+    /// The tensor that it is a view of; no view itself.
+    pub(super) base: Tensor,
+    /// Where it lies in the base's elements, counted row-major.
+    offset: usize,
+    strides: Strides,
+    made: AtomicU8,
+    /// The base's count of recorded writes when this view's edge was derived.
+    seen: AtomicU64,
+    site: CallSite,
+}
+
+impl LocalView {
+    pub(crate) fn made(&self) -> Made {
+        match self.made.load(Ordering::Relaxed) {
+            0 => Made::Plain,
+            1 => Made::OneOfMany,
+            _ => Made::NoGrad,
+        }
+    }
+
+    /// The attributes that say where it lies in its base.
+    fn place(&self, shape: &[usize]) -> [AttrValue; 3] {
+        let strides: smallvec::SmallVec<[i64; 6]> = self.strides.iter().map(|s| *s as i64).collect();
+        [AttrValue::from(shape), AttrValue::Int(self.offset as i64), AttrValue::Ints(strides)]
+    }
+
+    /// The edge of a view whose base has this one.
+    fn read_of(&self, base: Edge, ty: &TensorType) -> Edge {
+        let input = self.base.ty().clone();
+        let mut node =
+            Node::new(builtin("strided_read"), self.base.device(), self.site, smallvec![base], smallvec![Some(input)]);
+        node.attrs = self.place(&ty.shape).into_iter().collect();
+        Edge::Node(node.into(), 0)
+    }
+}
+
+fn builtin(name: &str) -> &'static crate::ops::Op {
+    match find(name) {
+        Ok(op) => op,
+        // In the table of built-in ops, which is registered as a whole.
+        Err(e) => unreachable!("built-in op: {e}"),
+    }
+}
+
+/// The edge of a handle, and how often a recorded write has changed it: what views of it compare.
+#[derive(Default)]
+pub(super) struct EdgeCell {
+    edge: Mutex<Edge>,
+    writes: AtomicU64,
+}
+
+impl EdgeCell {
+    pub(super) fn get(&self) -> Edge {
+        self.edge.lock().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+    pub(super) fn set(&self, edge: Edge) {
+        *self.edge.lock().unwrap_or_else(|e| e.into_inner()) = edge;
+    }
+    pub(super) fn clear(&mut self) {
+        *self.edge.get_mut().unwrap_or_else(|e| e.into_inner()) = Edge::None;
+        *self.writes.get_mut() = 0;
+    }
+}
+
+impl Tensor {
+    /// A view of a local tensor: `local` is a window onto the source's memory, which lies in the elements of the source's
+    /// base at `offset` and `strides`.
+    pub(crate) fn view_of(
+        source: &Tensor,
+        local: LocalTensor,
+        (offset, strides): (usize, Strides),
+        grad_mode: bool,
+        site: CallSite,
+    ) -> Tensor {
+        let (base, above) = match &source.inner().view {
+            Some(v) => (v.base.clone(), v.made()),
+            None => (source.clone(), Made::Plain),
+        };
+        let made = match above {
+            Made::Plain if !grad_mode => Made::NoGrad,
+            above => above,
+        };
+        let seen = AtomicU64::new(base.inner().edge.writes.load(Ordering::Acquire));
+        let view = LocalView { base, offset, strides, made: AtomicU8::new(made as u8), seen, site };
+        let origin = source.inner().origin;
+        Tensor::from_parts(Body::Local(local), origin, Some(view))
+    }
+
+    /// Where a local tensor lies in the elements of its base, counted row-major: offset, strides.
+    pub(crate) fn place_in_base(&self) -> (usize, Strides) {
+        match &self.inner().view {
+            Some(v) => (v.offset, Strides::from_slice(&v.strides)),
+            None => (0, oflow_kernels::view::contiguous_strides(self.shape())),
+        }
+    }
+
+    pub(crate) fn local_view(&self) -> Option<&LocalView> {
+        self.inner().view.as_ref()
+    }
+
+    /// The tensor whose memory this view of a local tensor shows; none for a tensor that is no view.
+    pub fn base(&self) -> Option<&Tensor> {
+        self.inner().view.as_ref().map(|v| &v.base)
+    }
+
+    /// Whether it is a view: of a local tensor one that shares its base's memory, of a global tensor the result of a view op
+    /// or of `detach`, which is a value and is not written in place.
+    pub fn is_view(&self) -> bool {
+        self.inner().view.is_some() || self.is_global_view()
+    }
+
+    /// Marks a view as one of several outputs of one function.
+    pub(crate) fn one_of_many(self) -> Tensor {
+        if let Some(v) = &self.inner().view {
+            v.made.store(Made::OneOfMany as u8, Ordering::Relaxed);
+        }
+        self
+    }
+
+    /// Derives the edge of a view anew if a write has been recorded on its base since.
+    pub(super) fn follow_base(&self, view: &LocalView) {
+        let writes = view.base.inner().edge.writes.load(Ordering::Acquire);
+        if view.seen.load(Ordering::Acquire) == writes {
+            return;
+        }
+        let edge = view.base.edge();
+        if edge.is_some() && self.dtype().is_float() {
+            self.set_edge(view.read_of(edge, self.ty()));
+        }
+        view.seen.store(writes, Ordering::Release);
+    }
+
+    /// The tensor was written; `edge` leads to what made its new value (none: nothing that has a gradient). Of a view the
+    /// write is recorded on its base.
+    pub(crate) fn rebase(&self, edge: Edge, site: CallSite) {
+        let Some(view) = &self.inner().view else { return self.set_edge_written(edge) };
+        let old = view.base.edge();
+        if !old.is_some() && !edge.is_some() {
+            return;
+        }
+        let types = smallvec![Some(view.base.ty().clone()), Some(self.ty().clone())];
+        let mut node = Node::new(builtin("strided_write"), self.device(), site, smallvec![old, edge], types);
+        let [_, offset, strides] = view.place(self.shape());
+        node.attrs = [AttrValue::from(self.shape()), offset, strides].into_iter().collect();
+        view.base.set_edge_written(Edge::Node(node.into(), 0));
+    }
+
+    /// Sets the edge of a base after a write: its views derive theirs anew.
+    fn set_edge_written(&self, edge: Edge) {
+        self.set_edge(edge);
+        self.inner().edge.writes.fetch_add(1, Ordering::Release);
+    }
+
+    /// Another handle of the same data: version and edge are copied, later changes of either are not shared. Not a view.
+    pub(crate) fn shadow(&self) -> Tensor {
+        let t = self.value();
+        t.set_edge(self.edge());
+        t
+    }
+
+    /// Whether gradients that reach this handle may keep it: nobody else has the handle or its memory, and the memory is
+    /// dense.
+    pub(crate) fn is_its_own(&self) -> bool {
+        self.is_sole()
+            && !self.is_view()
+            && match self.body() {
+                Body::Local(l) => l.storage.holders() == 1 && l.is_contiguous(),
+                _ => true,
+            }
+    }
+}
+
+/// Whether two local tensors have memory in common.
+pub(crate) fn share_memory(a: &Tensor, b: &Tensor) -> bool {
+    match (a.body(), b.body()) {
+        (Body::Local(a), Body::Local(b)) => a.storage.same_block(&b.storage),
+        _ => a.same(b),
+    }
+}
+
+impl Tensor {
+    /// A number that tensors with memory in common have in common, whether or not this rank has a shard.
+    pub(crate) fn memory_id(&self) -> usize {
+        match self.body() {
+            Body::Local(l) => l.storage.id(),
+            _ => std::ptr::from_ref(self.inner()) as usize,
+        }
+    }
+}
+
+/// What is wrong with writing to a tensor, whoever asks; see [`Tensor::refusal`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// A view of a global tensor: the write would be lost.
+    GlobalView,
+    /// A shard that `to_local` gave.
+    Shard,
+    /// Two of its elements are one.
+    Overlap,
+}
+
+impl Tensor {
+    /// Why the tensor is not written in place, in any mode; none if it may be.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        match self.body() {
+            Body::Local(l) if l.is_shard() => Some(Refusal::Shard),
+            Body::Local(l) if l.overlaps_itself() => Some(Refusal::Overlap),
+            Body::Global(..) if self.is_global_view() => Some(Refusal::GlobalView),
+            _ => None,
+        }
+    }
+}
