@@ -158,7 +158,7 @@ mod tests {
                 refused(loader(4, 5)?)
                     .contains("saved for 11 rows shuffled by seed 3; this loader has 11 rows shuffled by seed 5")
             );
-            assert!(refused(loader(3, 3)?).contains("at row 4, where no batch of 3 rows begins"));
+            assert!(refused(loader(3, 3)?).contains("the saved position is row 4, at which no batch of 3 rows begins"));
             let half = loader(2, 3)?;
             let mut s = half.stream();
             s.load_state(&mut LoadState::new([], &values))?;
