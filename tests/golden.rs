@@ -248,8 +248,13 @@ fn extreme_values_give_pytorchs_values_and_gradients() {
             }
             let leaves: Vec<Tensor> = xs.into_iter().flatten().collect();
             let dy = ones(y.shape(), Device::Cpu.dtype(dtype))?;
-            let grads =
-                interpreter::grad(&[y.clone()], &leaves, &[Some(dy)], &BackwardOptions::default(), CallSite::here())?;
+            let grads = interpreter::grad(
+                std::slice::from_ref(&y),
+                &leaves,
+                &[Some(dy)],
+                &BackwardOptions::default(),
+                CallSite::here(),
+            )?;
             Ok(std::iter::once(Some(y)).chain(grads).collect())
         };
         let found = match found() {

@@ -14,7 +14,7 @@ fn again() -> BackwardOptions {
 }
 
 fn derivative(y: &Tensor, x: &Tensor) -> Result<Tensor> {
-    Ok(grad(&[y.clone()], &[x.clone()], &again())?[0].clone().expect("y depends on x"))
+    Ok(grad(std::slice::from_ref(y), std::slice::from_ref(x), &again())?[0].clone().expect("y depends on x"))
 }
 
 #[test]
