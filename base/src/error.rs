@@ -229,10 +229,12 @@ impl Error {
             source: None,
         }))
     }
-    /// Names the call (op with inputs in short form), unless an inner layer has named one.
+    /// Names the call (op with inputs in short form), unless an inner layer has named one. Errors about other ranks and
+    /// links stay as they are: they name the ops and lines of all ranks themselves.
     #[must_use]
     pub fn in_call(mut self, call: impl FnOnce() -> String) -> Error {
-        if self.0.call.is_none() {
+        let of_ranks = matches!(self.0.kind, ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
+        if self.0.call.is_none() && !of_ranks {
             self.0.call = Some(call());
         }
         self
@@ -347,5 +349,8 @@ mod tests {
         );
         assert!(e.is_logical());
         assert_eq!(std::mem::size_of::<Error>(), 8);
+        let peer =
+            Error::peer("rank 1 has ended while rank 0 waits for rank 1 to send").in_call(|| "item(f32[])".into());
+        assert!(peer.to_string().starts_with("rank 1 has ended"), "{peer}");
     }
 }

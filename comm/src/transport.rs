@@ -58,7 +58,7 @@ pub(super) fn describe(kind: &str, op: &str, ordinal: u64, file: &str, line: u32
     named!(kind, op, ordinal, file, line).to_string()
 }
 
-/// The parts of a call's name that [`named!`] has made, also where it stands at the end of a longer text.
+/// The parts of a call's name that `named!` has made, also where it stands at the end of a longer text.
 pub fn place_of(rank: usize, text: &str) -> Option<Place> {
     let (_, rest) = text.rsplit_once(" of '")?;
     let (op, rest) = rest.split_once("' #")?;

@@ -1,6 +1,6 @@
 //! Running calls: local, global, autograd around both; the dispatch cache; boxing; reading; backward.
 //!
-//! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`dispatch`].
+//! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`Call::run`].
 
 mod alias;
 mod autocast;

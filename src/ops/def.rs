@@ -126,7 +126,7 @@ pub enum SbpRule {
     AllB,
     /// From the scalar expression.
     Elementwise,
-    /// Factor text, see [`FactorRule`].
+    /// Factor text, see [`FactorRule`](crate::sbp::FactorRule).
     Factors(String),
     /// Fixed signatures as text.
     Signatures(Vec<String>),

@@ -86,7 +86,7 @@ Without them the constants are fixed (10 GB/s between ranks): they compare plans
 pub(super) fn model_arguments() -> [Arg; 3] {
     [
         Arg::new("model").long("model").value_name("FILE").help(
-            "File of constants from `oflow calibrate`, or `default` for the fixed ones [default: those of jobs on this host]",
+            "Constants: a file of `oflow calibrate`, or `default` [default: those of jobs on this host]",
         ),
         Arg::new("ranks-per-host")
             .long("ranks-per-host")
