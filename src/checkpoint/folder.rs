@@ -109,10 +109,14 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
     Ok(all)
 }
 
+/// How often the folder is read again for a checkpoint that its pointer names.
+const LOOKS: usize = 100;
+
 /// Returns the checkpoint that was written last: the one named in the file `latest`, or without that file the newest.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
     let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
     let mut named = pointer();
+    let mut looks = 0;
     loop {
         if let Some(found) = named.as_ref().and_then(|name| found(dir, name.trim())) {
             return Ok(Some(found));
@@ -120,11 +124,14 @@ pub fn latest(dir: &Path) -> Result<Option<Found>> {
         if let Some(last) = list(dir)?.pop() {
             return Ok(Some(last));
         }
-        // All may have been removed for one that was written after the folder had been read.
+        // All may have been removed for one that was written after the folder had been read. The pointer follows: where there
+        // is one, the folder is read a few times more.
         let now = pointer();
-        if now == named {
+        if now == named && (now.is_none() || looks == LOOKS) {
             return Ok(None);
         }
+        looks += 1;
+        std::thread::yield_now();
         named = now;
     }
 }

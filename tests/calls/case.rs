@@ -399,6 +399,8 @@ impl Run {
         let given: Vec<String> =
             args.iter().map(tell).chain(named.iter().map(|(n, a)| format!("{n}={}", tell(a)))).collect();
         // A function may be named otherwise than its op.
+        // Without a bias `linear` is a product, and says so.
+        let also = if name == "linear" { Some("matmul".to_string()) } else { also };
         let names = also.filter(|op| *op != name).map_or(name.clone(), |op| format!("{name}|{op}"));
         let what = format!("{names}({})", given.join(", "));
         if !self.may(op, &tensors, &attrs) {
