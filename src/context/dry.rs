@@ -40,7 +40,7 @@ const MOST_RANKS: usize = 1 << 20;
 ///     assert_eq!(world.size(), 4096);
 ///     Ok((format!("{loss:?}"), oflow::report(), oflow::memory_stats(Device::Cuda)?))
 /// })?;
-/// assert_eq!(loss, "meta f32[] [P, P] on cuda[dp=512, tp=8] (in graph)");
+/// assert_eq!(loss, "meta f32[] [P(sum), P(sum)] on cuda[dp=512, tp=8] (in graph)");
 /// println!("{report}\n{memory}");
 /// # Ok::<(), oflow::Error>(())
 /// ```

@@ -32,7 +32,7 @@ fn all_mixed(other: &Tensor, local: &Tensor, own: &Tensor, words: &[&str]) -> Re
     bad(own.copy_(other).map(drop));
     bad(other.copy_(own).map(drop));
     bad(other.add_(own).map(drop));
-    bad(other.detach().mul_(2.0).map(drop));
+    bad(local.detach().mul_(2.0).map(drop));
     bad(oflow::call("relu", &[other.into()], &[]).map(drop));
     bad(other.sum(()).map(drop));
     let leaf = own.detach().requires_grad_(true)?;
