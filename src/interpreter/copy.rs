@@ -1,12 +1,10 @@
 //! Copies that the interpreter itself needs.
 
-use super::call::Call;
-use crate::error::{CallSite, Result};
+use crate::error::Result;
 use crate::op;
 use crate::ops::KernelDef;
 use crate::placement::Device;
-use crate::tensor::Tensor;
-use crate::vm::KernelPlan;
+use crate::plan::KernelPlan;
 use oflow_kernels::{cpu, cuda};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
@@ -37,9 +35,4 @@ pub(super) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
         workspace: 0,
     });
     Ok(known.get_or_init(|| plan).clone())
-}
-
-/// Writes the value of `from` into `to`, in place.
-pub(super) fn assign(to: &Tensor, from: &Tensor, site: CallSite) -> Result<()> {
-    Call::new(op!("assign")?, &[Some(to), Some(from)]).at(site).run().map(drop)
 }

@@ -1,9 +1,10 @@
 //! The key of a call: all that can change its plan, as words.
 
-use super::call::{Call, Target};
+use super::call::Call;
 use crate::context::AskedSbp;
 use crate::intern::FixedHasher;
 use crate::ops::{KeyWords, encode_sbp, generation};
+use crate::plan::Target;
 use crate::tensor::{Body, Tensor};
 use oflow_kernels::Scalar;
 use std::hash::Hasher;

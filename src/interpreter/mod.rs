@@ -5,6 +5,7 @@
 mod alias;
 mod autocast;
 mod backward;
+mod bind;
 mod boxing;
 mod cache;
 mod call;
@@ -16,16 +17,16 @@ mod engine;
 mod grad_ctx;
 mod key;
 mod layout;
-mod plan;
 mod policy;
 mod read;
 mod receipts;
 mod record;
 
+pub use crate::plan::Target;
 pub use autocast::{AutocastGuard, autocast};
 pub use backward::{BackwardOptions, backward, grad};
 pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan, cache};
-pub use call::{Call, IntoValues, Mode, Target};
+pub use call::{Call, IntoValues};
 pub use custom::apply_custom;
 pub use dispatch::Outputs;
 pub use layout::from_bytes;

@@ -7,9 +7,10 @@ use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
-use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
+use crate::ops::{KernelCx, RuntimeAttrs};
+use crate::plan::KernelPlan;
 use oflow_kernels::cuda::Queue;
-use oflow_kernels::{DType, ShardBox, View};
+use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -20,26 +21,6 @@ pub enum StreamKind {
     Compute,
     /// Boxing: one total order of collectives per rank.
     Comm,
-}
-
-/// All that is decided about a kernel once per plan.
-pub struct KernelPlan {
-    /// The op.
-    pub op: &'static Op,
-    /// The kernel's name.
-    pub name: String,
-    /// The computation.
-    pub run: KernelFn,
-    /// Prepared state.
-    pub state: Option<KernelState>,
-    /// Physical plan attributes.
-    pub attrs: Attrs,
-    /// Where the input shards lie.
-    pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
-    /// Where the output shards lie.
-    pub output_boxes: SmallVec<[ShardBox; 2]>,
-    /// Scratch bytes.
-    pub workspace: usize,
 }
 
 /// A kernel with its views.

@@ -22,9 +22,7 @@ mod stream;
 mod waits;
 
 pub(crate) use dry::no_values;
-pub use instruction::{
-    BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
-};
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, StreamKind, Work};
 
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
