@@ -16,42 +16,49 @@ use oflow_kernels::{DType, View};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// What the steps of a plan have made.
-pub(super) struct Bound {
-    /// This rank's part of each output; none outside the placement, and of what was written into a given tensor.
-    pub(super) outputs: SmallVec<[Option<LocalTensor>; 2]>,
+/// A plan being carried out on a call's tensors.
+pub(super) struct Run<'a> {
+    ctx: &'a RankCtx,
+    call: &'a Call<'a>,
+    plan: &'a Plan,
+    /// That of the call in the stream of global ops.
+    tag: Option<&'a Tag>,
+    /// Memory of the buffers that steps have made so far; those of inputs are the handles'.
+    made: SmallVec<[Option<LocalTensor>; 4]>,
     /// The boxed forms of inputs, by number; shorter than the inputs where no later one is boxed.
     pub(super) boxed: SmallVec<[Option<Tensor>; 4]>,
 }
 
-/// Carries out the steps of a plan on a call's tensors. `tag` is that of the call in the stream of global ops.
-pub(super) fn run_plan(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, tag: Option<&Tag>) -> Result<Bound> {
-    let mut run = Run { ctx, call, plan, tag, made: SmallVec::new(), boxed: SmallVec::new() };
-    for (n, step) in plan.steps.iter().enumerate() {
-        match step {
-            Step::Kernel(k) => run.kernel(n, k)?,
-            Step::Box(b) => run.boxing(n, b)?,
-            Step::Assign(from) => run.assign(n, *from)?,
+impl<'a> Run<'a> {
+    /// Nothing is done yet.
+    pub(super) fn new(ctx: &'a RankCtx, call: &'a Call<'a>, plan: &'a Plan, tag: Option<&'a Tag>) -> Run<'a> {
+        Run { ctx, call, plan, tag, made: SmallVec::new(), boxed: SmallVec::new() }
+    }
+
+    /// Carries out all steps.
+    pub(super) fn steps(&mut self) -> Result<()> {
+        for (n, step) in self.plan.steps.iter().enumerate() {
+            match step {
+                Step::Kernel(k) => self.kernel(n, k)?,
+                Step::Box(b) => self.boxing(n, b)?,
+                Step::Assign(from) => self.assign(n, *from)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// This rank's part of output `o`, once; none outside the placement. A lowering may hand on an input, or one buffer twice.
+    pub(super) fn output(&mut self, o: usize) -> Result<Option<LocalTensor>> {
+        let id = self.plan.outputs[o];
+        match self.slot(id) {
+            None => self.call.inputs[id.index()].map_or(Ok(None), Tensor::data),
+            Some(slot) => {
+                let again = self.plan.outputs[o + 1..].contains(&id);
+                Ok(self.made.get_mut(slot).and_then(|m| if again { m.clone() } else { m.take() }))
+            }
         }
     }
-    let outputs = match call.given {
-        Some(_) => SmallVec::new(),
-        None => plan.outputs.iter().enumerate().map(|(o, b)| run.output(o, *b)).collect::<Result<_>>()?,
-    };
-    Ok(Bound { outputs, boxed: run.boxed })
-}
 
-struct Run<'a> {
-    ctx: &'a RankCtx,
-    call: &'a Call<'a>,
-    plan: &'a Plan,
-    tag: Option<&'a Tag>,
-    /// Memory of the buffers that steps have made so far; those of inputs are the handles'.
-    made: SmallVec<[Option<LocalTensor>; 4]>,
-    boxed: SmallVec<[Option<Tensor>; 4]>,
-}
-
-impl Run<'_> {
     /// The place of a buffer among those that steps make; none of an input.
     fn slot(&self, id: BufferId) -> Option<usize> {
         id.index().checked_sub(self.call.inputs.len())
@@ -67,17 +74,6 @@ impl Run<'_> {
                     _ => m.clone(),
                 });
                 Ok(found)
-            }
-        }
-    }
-
-    /// An output. A lowering may hand on an input, or one buffer twice.
-    fn output(&mut self, o: usize, id: BufferId) -> Result<Option<LocalTensor>> {
-        match self.slot(id) {
-            None => self.call.inputs[id.index()].map_or(Ok(None), Tensor::data),
-            Some(slot) => {
-                let again = self.plan.outputs[o + 1..].contains(&id);
-                Ok(self.made.get_mut(slot).and_then(|m| if again { m.clone() } else { m.take() }))
             }
         }
     }
@@ -157,7 +153,7 @@ impl Run<'_> {
             Numbers::OfCall => self.call.runtime.clone(),
             Numbers::Each(..) => step.runtime(&self.call.runtime)?,
         };
-        self.submit(kernel, inputs, (outputs, writes), runtime)?;
+        self.submit(kernel, &mut inputs, (outputs, writes), runtime)?;
         for (from, to) in &memory.back {
             copy_into(self.ctx, from, to)?;
         }
@@ -167,7 +163,7 @@ impl Run<'_> {
     fn submit(
         &self,
         kernel: &Arc<KernelPlan>,
-        inputs: SmallVec<[Option<LocalTensor>; 4]>,
+        inputs: &mut [Option<LocalTensor>],
         (outputs, mut writes): (SmallVec<[View; 2]>, SmallVec<[Storage; 2]>),
         runtime: RuntimeAttrs,
     ) -> Result<()> {
@@ -184,8 +180,8 @@ impl Run<'_> {
         };
         let mut views: SmallVec<[Option<View>; 4]> = SmallVec::new();
         let mut reads: SmallVec<[Storage; 4]> = SmallVec::new();
-        for (i, l) in inputs.into_iter().enumerate() {
-            let Some(l) = l else {
+        for (i, l) in inputs.iter_mut().enumerate() {
+            let Some(l) = l.take() else {
                 views.push(None);
                 continue;
             };

@@ -4,7 +4,7 @@
 
 use super::alias;
 use super::autocast;
-use super::bind::run_plan;
+use super::bind::Run;
 use super::boxing::{check_world, plan_cx};
 use super::cache::{DispatchPlan, cache};
 use super::call::Call;
@@ -183,12 +183,18 @@ fn run_local(call: &mut Call<'_>, device: Device) -> Result<Outputs> {
         return Ok(smallvec![view]);
     }
     alias::begin_write(call, false);
-    let bound = run_plan(&ctx, call, &decided.plan, None)?;
+    let mut run = Run::new(&ctx, call, &decided.plan, None);
+    run.steps()?;
     alias::end_write(call);
-    let outs: Outputs = match call.given {
-        Some(g) => smallvec![g.clone()],
-        None => bound.outputs.into_iter().flatten().map(Tensor::from_local).collect(),
-    };
+    let mut outs = Outputs::new();
+    match call.given {
+        Some(g) => outs.push(g.clone()),
+        None => {
+            for o in 0..decided.plan.outputs.len() {
+                outs.extend(run.output(o)?.map(Tensor::from_local));
+            }
+        }
+    }
     if call.recording {
         record(call, call.inputs, &outs)?;
     }
@@ -232,19 +238,26 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
     draw(&ctx, call, true);
     let tag = ctx.next_call(call.op.name(), with_runtime(plan.stream_key, &call.runtime), call.site, &decided.text);
     alias::begin_write(call, true);
-    let bound = run_plan(&ctx, call, plan, Some(&tag))?;
+    let mut run = Run::new(&ctx, call, plan, Some(&tag));
+    run.steps()?;
     alias::end_write(call);
-    let outs: Outputs = match call.given {
-        Some(g) => smallvec![g.clone()],
-        None => plan.out_globals().zip(bound.outputs).map(|(g, l)| Tensor::from_shard(g.clone(), l)).collect(),
-    };
-    if call.op.view.is_some() && call.given.is_none() {
-        outs.iter().for_each(Tensor::mark_global_view);
+    let mut outs = Outputs::new();
+    match call.given {
+        Some(g) => outs.push(g.clone()),
+        None => {
+            for (o, g) in plan.out_globals().enumerate() {
+                let out = Tensor::from_shard(g.clone(), run.output(o)?);
+                if call.op.view.is_some() {
+                    out.mark_global_view();
+                }
+                outs.push(out);
+            }
+        }
     }
     if call.recording {
         // As they were boxed for the kernel.
         let mut inputs: SmallVec<[Option<&Tensor>; 4]> = call.inputs.iter().copied().collect();
-        for (input, boxed) in inputs.iter_mut().zip(&bound.boxed) {
+        for (input, boxed) in inputs.iter_mut().zip(&run.boxed) {
             *input = boxed.as_ref().or(*input);
         }
         record(call, &inputs, &outs)?;

@@ -183,21 +183,26 @@ impl Instruction {
     /// [`run`](Instruction::run), where what another thread does to the same storages meanwhile without waiting is an error
     /// (see `memory/uses.rs`).
     pub(super) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
-        let shared = |s: &&Storage| s.holders() > 2;
         let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
-        for (k, s) in self.writes.iter().enumerate().filter(|(_, s)| shared(s)) {
-            if !self.writes[..k].iter().any(|w| w.same_block(s)) {
+        for (k, s) in self.writes.iter().enumerate() {
+            // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
+            if s.holders() > 2 && !self.writes[..k].iter().any(|w| w.same_block(s)) {
                 writing.push(s.begin_write().map_err(|e| self.told(e))?);
             }
         }
         // What the instruction writes itself it may read.
-        let read = |s: &&Storage| !self.writes.iter().any(|w| w.same_block(s));
-        let turns: SmallVec<[u64; 4]> =
-            self.reads.iter().filter(read).map(|s| s.turn()).collect::<Result<_>>().map_err(|e| self.told(e))?;
+        let others = |s: &Storage| !self.writes.iter().any(|w| w.same_block(s));
+        let mut turns: SmallVec<[u64; 4]> = SmallVec::new();
+        for s in &self.reads {
+            turns.push(if others(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
+        }
         self.run(comm, memory)?;
-        let unchanged = self.reads.iter().filter(read).zip(turns).try_for_each(|(s, turn)| s.still(turn));
-        unchanged.map_err(|e| self.told(e))
+        for (s, turn) in self.reads.iter().zip(turns) {
+            if others(s) {
+                s.still(turn).map_err(|e| self.told(e))?;
+            }
+        }
+        Ok(())
     }
 
     fn told(&self, e: Error) -> Error {
