@@ -303,7 +303,7 @@ fn copy_into(ctx: &RankCtx, l: &LocalTensor, out: &LocalTensor) -> Result<()> {
     vm.count_copy();
     vm.submit(Instruction {
         work: Work::Kernel(KernelWork {
-            plan: super::copy::copy_plan(l.ty.device)?,
+            plan: crate::backend::copy_plan(l.ty.device)?,
             inputs: smallvec![Some(l.view())],
             outputs: smallvec![out.view()],
             runtime: SmallVec::new(),

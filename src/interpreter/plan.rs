@@ -2,12 +2,13 @@
 
 use super::cache::{DispatchPlan, InputBoxing};
 use super::call::{Call, Target};
+use crate::backend;
 use crate::boxing::{Choice, ChoiceInput, Layout, choose};
 use crate::context::{AskedSbp, RankCtx};
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
-use crate::ops::{AttrValue, InferCtx, KernelDef, NdSignature, TensorType};
+use crate::ops::{AttrValue, InferCtx, NdSignature, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, check_layout, check_size, shard_box};
 use crate::tensor::{GlobalRef, Tensor, intern_global, intern_local};
@@ -277,7 +278,7 @@ fn kernel_plan(
     let phys_out: Vec<TensorType> =
         out_types.iter().zip(outs).map(|(t, b)| TensorType::new(&b.size, t.dtype)).collect();
     let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
-    let k = KernelDef::select(op, device, &infer)?;
+    let k = backend::select(op, device, &infer)?;
     let state = k.state.as_ref().map(|f| f(&infer, &phys_out)).transpose()?;
     let workspace = k.workspace.as_ref().map_or(Ok(0), |f| f(&infer, &phys_out))?;
     Ok(Some(Arc::new(KernelPlan {
