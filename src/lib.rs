@@ -48,6 +48,7 @@
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
+pub mod backend;
 pub mod boxing;
 pub mod checkpoint;
 pub mod context;

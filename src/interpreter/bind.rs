@@ -3,6 +3,7 @@
 use super::alias;
 use super::boxing::{boxed, run_boxing};
 use super::call::Call;
+use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
@@ -230,7 +231,7 @@ fn copy_into(ctx: &RankCtx, l: &LocalTensor, out: &LocalTensor) -> Result<()> {
     vm.count_copy();
     vm.submit(Instruction {
         work: Work::Kernel(KernelWork {
-            plan: super::copy::copy_plan(l.ty.device)?,
+            plan: backend::copy_plan(l.ty.device)?,
             inputs: smallvec![Some(l.view())],
             outputs: smallvec![out.view()],
             runtime: SmallVec::new(),

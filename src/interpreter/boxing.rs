@@ -1,6 +1,7 @@
 //! Boxing of one tensor: on behalf of an op's input, where the boxed form is remembered, and as it is.
 
 use super::policy;
+use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
@@ -11,12 +12,12 @@ use crate::sbp::NdSbp;
 use crate::tensor::{FormOf, LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
 
-/// The kernels of the registry.
+/// The kernels of the backends.
 struct Registered;
 
 impl KernelTable for Registered {
     fn select(&self, op: &'static Op, device: Device, physical: &InferCtx<'_>) -> Result<KernelDef> {
-        KernelDef::select(op, device, physical).cloned()
+        backend::select(op, device, physical)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
     }
     match call.target {
         None => {}
-        Some(Target::Local(d)) => key.push(*d as u64),
+        Some(Target::Local(d)) => key.push(d.number().into()),
         Some(Target::Global(p, s)) => {
             key.push(p.id());
             encode_sbp(s, &mut key);

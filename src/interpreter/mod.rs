@@ -9,7 +9,6 @@ mod bind;
 mod boxing;
 mod cache;
 mod call;
-mod copy;
 mod custom;
 mod dispatch;
 mod emit;

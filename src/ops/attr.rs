@@ -300,7 +300,7 @@ impl AttrValue {
                 key.push(11);
                 encode_bytes(b, key);
             }
-            AttrValue::Device(d) => key.extend([12, *d as u64]),
+            AttrValue::Device(d) => key.extend([12, d.number().into()]),
             AttrValue::Placement(p) => key.extend([13, p.id()]),
             AttrValue::NdSbp(n) => {
                 key.push(14);

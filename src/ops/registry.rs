@@ -1,11 +1,10 @@
 //! The registry of ops: ordered, greppable, one per process. Ops are added, never removed. A registered op can be given
-//! more (a kernel, a gradient where it has none, signatures); what it has is never replaced.
+//! more (a gradient where it has none, signatures); what it has is never replaced.
 
 use super::autocast::{CastPolicy, policy_of};
 use super::def::{OpDef, SbpFn};
 use super::grad::Grad;
 use super::infer::InferCtx;
-use super::kernel::KernelDef;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::sbp::Signature;
@@ -114,41 +113,6 @@ fn extend(name: &str, change: impl FnOnce(&mut OpDef) -> Result<()>) -> Result<(
     Ok(())
 }
 
-/// Adds a kernel to a registered op. [`KernelDef::select`] chooses among all kernels of the op.
-///
-/// ```
-/// use oflow::ops::{KernelDef, KernelPred, Priority, add_kernel};
-/// use oflow::prelude::*;
-/// let kernel = KernelDef::cpu("neg_f64", |cx| {
-///     let x = cx.input(0)?.as_slice::<f64>()?;
-///     // SAFETY: the output of this call; nothing else uses it while the kernel runs.
-///     let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
-///     y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
-///     Ok(())
-/// });
-/// // Strided inputs go to the kernel that the op has: this one takes contiguous ones.
-/// let plain = KernelPred::InputDType(0, DType::F64);
-/// add_kernel("sign", kernel.when(plain).priority(Priority::Experimental))?;
-/// # Ok::<(), oflow::Error>(())
-/// ```
-///
-/// # Errors
-/// There is no such op, or it has a kernel of this name on the device, or one for the same cases with the same priority.
-pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
-    extend(op, |def| {
-        let on_device = || def.kernels.iter().filter(|k| k.device == kernel.device);
-        let twin = on_device().find(|k| k.name == kernel.name).or_else(|| {
-            on_device().find(|k| k.pred == kernel.pred && k.priority == kernel.priority && k.state.is_none())
-        });
-        if let Some(k) = twin {
-            return Err(Error::registry(format!("the kernel '{}' is there already: {k:?}", k.name))
-                .help("a kernel is never replaced: choose another name, and a predicate or a higher priority"));
-        }
-        def.kernels.push(kernel);
-        Ok(())
-    })
-}
-
 /// Gives a registered op its gradient.
 ///
 /// # Errors
@@ -207,6 +171,11 @@ pub fn find(name: &str) -> Result<&'static Op> {
 /// All ops in order of registration, hidden ones included.
 pub fn all() -> Vec<&'static Op> {
     REGISTRY.read().unwrap_or_else(|e| e.into_inner()).ops.values().copied().collect()
+}
+
+/// Something changed that plans are made from: those made before are made anew.
+pub(crate) fn changed() {
+    GENERATION.fetch_add(1, Ordering::Release);
 }
 
 /// Changes whenever an op is added.

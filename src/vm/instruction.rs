@@ -9,9 +9,9 @@ use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
 use crate::ops::{KernelCx, RuntimeAttrs};
 use crate::plan::KernelPlan;
-use oflow_kernels::cuda::Queue;
 use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Which stream an instruction belongs to.
@@ -40,8 +40,8 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
-    /// Computes on the current thread, or puts it on a GPU's stream.
-    pub(super) fn run(&self, queue: Option<&Queue<'_>>) -> Result<()> {
+    /// Computes on the current thread, or puts the work on a stream.
+    pub(crate) fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
         let cx = KernelCx {
             op: self.plan.op,
             inputs: &self.inputs,
@@ -52,7 +52,7 @@ impl KernelWork {
             output_boxes: &self.plan.output_boxes,
             state: self.plan.state.as_ref(),
             workspace: self.workspace.as_ref(),
-            queue,
+            stream,
         };
         // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
         // may have seen them.

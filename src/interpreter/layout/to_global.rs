@@ -90,7 +90,7 @@ pub(crate) fn layout_key(from: &GlobalRef, placement: &Placement, to: &NdSbp) ->
     h.write_u32(from.ty.dtype as u32);
     (&from.sbp, to).hash(&mut h);
     for p in [&from.placement, placement] {
-        h.write_u32(p.device() as u32);
+        h.write_u64(p.device().key());
         p.dims().iter().chain(p.ranks()).for_each(|n| h.write_usize(*n));
     }
     h.finish()
