@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
         }
         let Some(kernel) = &step.kernel else { return Ok(()) };
         let runtime = match step.numbers {
-            Numbers::OfCall => self.call.runtime.clone(),
+            Numbers::OfCall => RuntimeAttrs::from_slice(&self.call.runtime),
             Numbers::Each(..) => step.runtime(&self.call.runtime)?,
         };
         self.submit(kernel, &mut inputs, (outputs, writes), runtime)?;
