@@ -49,7 +49,8 @@ pub fn build_local(ctx: &RankCtx, call: &Call<'_>, device: Device) -> Result<Dis
 /// An elementwise result that is written in place is converted to the tensor's dtype, unless that is of a lower kind.
 fn check_given(call: &Call<'_>, outs: &mut [TensorType]) -> Result<()> {
     let Some(given) = call.given else { return Ok(()) };
-    if call.op.expr.is_some() && outs[0].dtype.kind() <= given.dtype().kind() {
+    let lower = || given.dtype().is_builtin() && outs[0].dtype.kind() <= given.dtype().kind();
+    if call.op.expr.is_some() && lower() {
         outs[0].dtype = given.dtype();
     }
     if *given.ty() != outs[0] {
