@@ -92,7 +92,7 @@ pub fn shape(text: &str) -> Result<Dims, String> {
 /// Reads an element type.
 pub fn dtype(text: &str) -> Result<DType, String> {
     text.parse().map_err(|_| {
-        let known: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
+        let known: Vec<_> = DType::BUILTIN.iter().map(|d| d.name()).collect();
         format!("'{text}' is not an element type; there are {}", known.join(", "))
     })
 }

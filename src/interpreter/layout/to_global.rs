@@ -87,7 +87,7 @@ pub(crate) fn layout_key(from: &GlobalRef, placement: &Placement, to: &NdSbp) ->
     use std::hash::{Hash, Hasher};
     let mut h = crate::intern::FixedHasher::default();
     from.ty.shape.iter().for_each(|n| h.write_usize(*n));
-    h.write_u32(from.ty.dtype as u32);
+    from.ty.dtype.hash(&mut h);
     (&from.sbp, to).hash(&mut h);
     for p in [&from.placement, placement] {
         h.write_u64(p.device().key());
