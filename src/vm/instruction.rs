@@ -168,7 +168,7 @@ pub struct Instruction {
 
 impl Instruction {
     /// Logical bytes of the tensors that are boxed; 0 for a kernel.
-    pub(super) fn boxed_bytes(&self) -> usize {
+    pub(crate) fn boxed_bytes(&self) -> usize {
         let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
         match &self.work {
             Work::Kernel(_) => 0,
@@ -189,7 +189,7 @@ impl Instruction {
     }
 
     /// The op and the user's line.
-    pub(super) fn origin(&self) -> (&'static str, CallSite) {
+    pub(crate) fn origin(&self) -> (&'static str, CallSite) {
         let tagged = |t: &Tag| (t.op, CallSite { file: t.file, line: t.line });
         match &self.work {
             Work::Kernel(k) => (k.plan.op.name(), k.site),
@@ -199,9 +199,14 @@ impl Instruction {
         }
     }
 
-    /// [`run`](Instruction::run), where what another thread does to the same storages meanwhile without waiting is an error
-    /// (see `memory/uses.rs`).
-    pub(super) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+    /// Does the work on the current thread, in host memory.
+    pub(crate) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        self.alone(|| self.work.run(comm, memory))
+    }
+
+    /// Runs something that does the work, where what another thread does to the same storages meanwhile without waiting is
+    /// an error (see `memory/uses.rs`).
+    pub(crate) fn alone(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
         // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
         let shared = |s: &&Storage| s.holders() > 2;
         let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
@@ -214,7 +219,7 @@ impl Instruction {
         let read = |s: &&Storage| !self.writes.iter().any(|w| w.same_block(s));
         let turns: SmallVec<[u64; 4]> =
             self.reads.iter().filter(read).map(|s| s.turn()).collect::<Result<_>>().map_err(|e| self.told(e))?;
-        self.run(comm, memory)?;
+        run()?;
         let unchanged = self.reads.iter().filter(read).zip(turns).try_for_each(|(s, turn)| s.still(turn));
         unchanged.map_err(|e| self.told(e))
     }
@@ -223,10 +228,12 @@ impl Instruction {
         let (op, site) = self.origin();
         e.in_call(|| op.to_string()).at(site)
     }
+}
 
+impl Work {
     /// Does the work on the current thread, in host memory; what a boxing needs besides its ends is taken from `memory`.
-    pub(super) fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        match &self.work {
+    pub(crate) fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        match self {
             Work::Kernel(k) => k.run(None),
             Work::Boxing(b) => {
                 let (stopwatch, number) = &b.stopwatch;
@@ -255,7 +262,7 @@ impl Instruction {
     }
 }
 
-pub(super) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
+pub(crate) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
     comm.ok_or_else(|| Error::context("boxing needs a rank context"))
 }
 
