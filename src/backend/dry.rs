@@ -79,7 +79,7 @@ impl DryStreams {
     fn staged(&self, src: &Option<View>, dst: &Option<View>) -> Result<(Option<View>, Option<View>, Vec<Storage>)> {
         let mut held = vec![];
         let mut on_host = |v: &Option<View>| match v {
-            Some(v) if self.place == BoxingPlace::Staged && v.len() > 0 => {
+            Some(v) if self.place == BoxingPlace::Staged && !v.is_empty() => {
                 let len = v.len() * v.dtype().size();
                 let storage = self.host.alloc(len)?;
                 if !v.is_contiguous() {

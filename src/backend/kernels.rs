@@ -19,8 +19,8 @@ type Table = FixedMap<String, Vec<KernelDef>>;
 /// The kernels of all backends, and those that were added, by op.
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let mut table = Table::default();
-    for (device, backend) in built_in() {
-        put(&mut table, backend.kernels(device));
+    for e in built_in() {
+        put(&mut table, e.backend.kernels(e.device));
     }
     RwLock::new(table)
 });

@@ -15,26 +15,35 @@ pub(super) struct Entry {
     pub(super) copy: OnceLock<Arc<KernelPlan>>,
 }
 
-/// In order of their devices' numbers.
-static BACKENDS: LazyLock<RwLock<Vec<&'static Entry>>> =
-    LazyLock::new(|| RwLock::new(built_in().into_iter().map(|(device, backend)| leak(device, backend)).collect()));
+/// The backends that are always there, in order of their devices' numbers. Asked on the path of calls, so without a lock.
+static BUILT_IN: LazyLock<[Entry; 3]> = LazyLock::new(|| {
+    let entry = |device, backend| Entry { device, backend, copy: OnceLock::new() };
+    [
+        entry(Device::Cpu, Box::new(Cpu) as Box<dyn Backend>),
+        entry(Device::Cuda, Box::new(Cuda)),
+        entry(Device::Async, Box::new(Async)),
+    ]
+});
 
-/// The backends that are always there, in order of their devices' numbers.
-pub(super) fn built_in() -> [(Device, Box<dyn Backend>); 3] {
-    [(Device::Cpu, Box::new(Cpu)), (Device::Cuda, Box::new(Cuda)), (Device::Async, Box::new(Async))]
-}
+/// Those that were added, in order of their devices' numbers.
+static REGISTERED: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
 
-fn leak(device: Device, backend: Box<dyn Backend>) -> &'static Entry {
-    Box::leak(Box::new(Entry { device, backend, copy: OnceLock::new() }))
+pub(super) fn built_in() -> &'static [Entry] {
+    &*BUILT_IN
 }
 
 pub(super) fn entries() -> Vec<&'static Entry> {
-    BACKENDS.read().unwrap_or_else(PoisonError::into_inner).clone()
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    BUILT_IN.iter().chain(registered.iter().copied()).collect()
 }
 
 pub(super) fn entry(device: Device) -> &'static Entry {
-    // Devices get their numbers while the table is locked, so each has its entry.
-    BACKENDS.read().unwrap_or_else(PoisonError::into_inner)[usize::from(device.number())]
+    let at = usize::from(device.number());
+    match BUILT_IN.get(at) {
+        Some(entry) => entry,
+        // Devices get their numbers while the table is locked, so each has its entry.
+        None => REGISTERED.read().unwrap_or_else(PoisonError::into_inner)[at - BUILT_IN.len()],
+    }
 }
 
 /// The backend of a device.
@@ -98,9 +107,9 @@ pub(crate) fn of(device: Device) -> &'static dyn Backend {
 /// # Errors
 /// There is a device of this name, or the name is none: letters, digits and `_`, a letter first.
 pub fn register(name: &str, backend: impl Backend + 'static) -> Result<Device> {
-    let mut all = BACKENDS.write().unwrap_or_else(PoisonError::into_inner);
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     let device = Device::add(name)?;
     kernels::take(backend.kernels(device));
-    all.push(leak(device, Box::new(backend)));
+    registered.push(Box::leak(Box::new(Entry { device, backend: Box::new(backend), copy: OnceLock::new() })));
     Ok(device)
 }

@@ -59,8 +59,11 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
-    /// Computes on the current thread, or puts the work on a stream.
-    pub(crate) fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
+    /// Calls the kernel: it computes on the current thread, or puts its work on the stream that the device's kernels take.
+    ///
+    /// # Errors
+    /// Those of the kernel, with the op and the user's line.
+    pub fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
         let cx = KernelCx {
             op: self.plan.op,
             inputs: &self.inputs,
@@ -231,8 +234,12 @@ impl Instruction {
 }
 
 impl Work {
-    /// Does the work on the current thread, in host memory; what a boxing needs besides its ends is taken from `memory`.
-    pub(crate) fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+    /// Does the work on the current thread, where all views are in host memory; what a boxing needs besides its ends is taken
+    /// from `memory`.
+    ///
+    /// # Errors
+    /// What a kernel and the communicator report.
+    pub fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
         match self {
             Work::Kernel(k) => k.run(None),
             Work::Boxing(b) => {

@@ -1,7 +1,7 @@
 //! Where the shards of a boxing live: what the walk over a plan asks of the memory and of the way between ranks.
 //!
 //! The walk ([`super::box_exec`], [`super::box_many`], [`super::box_collect`]) is written once. The host carries it out at
-//! once, over a communicator ([`super::place_host`]); a GPU puts it on a stream ([`super::place_cuda`]). Parts of a dim are
+//! once, over a communicator ([`super::place_host`]); a GPU puts it on a stream (`backend/cuda/place.rs`). Parts of a dim are
 //! packed one after another and put back here, for both.
 
 use crate::boxing::{BoxingPlan, Members};

@@ -28,13 +28,13 @@ pub(super) struct Cuda;
 impl Backend for Cuda {
     /// The ranks of a host take its visible GPUs in turn.
     fn open(&self, at: &Opening<'_>) -> Result<DeviceRt> {
-        let found = || {
-            let count = probe().check()?.len();
-            Gpu::open(at.local_rank % count)
+        let open = || {
+            let not_here = |e| Error::unsupported(format!("Device::Cuda cannot be used on this machine: {e}"));
+            let count = probe().check().map_err(not_here)?.len();
+            let gpu = Gpu::open(at.local_rank % count)?;
+            open_gpu(&gpu, self.allocator_options(), at.host, at.comm.cloned())
         };
-        let gpu = found().map_err(|e| Error::unsupported(format!("Device::Cuda cannot be used on this machine: {e}")));
-        let open = |gpu: Arc<Gpu>| open_gpu(&gpu, self.allocator_options(), at.host, at.comm.cloned());
-        gpu.and_then(open).map_err(|e| {
+        open().map_err(|e| {
             e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
         })
     }
