@@ -60,6 +60,7 @@ pub mod nn;
 pub mod ops;
 pub mod optim;
 pub mod placement;
+pub mod plan;
 pub mod prelude;
 pub mod sbp;
 pub mod state;

@@ -10,6 +10,7 @@ const ROOMS: &[&str] = &[
     "sbp",
     "ops",
     "boxing",
+    "plan",
     "memory",
     "vm",
     "backend",
@@ -26,7 +27,7 @@ const ROOMS: &[&str] = &[
 ];
 
 /// Rooms that do no I/O, start no thread, read no clock and touch no device (I2).
-const PURE: &[&str] = &["placement", "sbp", "ops", "boxing"];
+const PURE: &[&str] = &["placement", "sbp", "ops", "boxing", "plan"];
 
 fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap() {

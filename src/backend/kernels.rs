@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::ops::{self, InferCtx, KernelCx, KernelDef, Op, Priority};
 use crate::placement::Device;
-use crate::vm::KernelPlan;
+use crate::plan::KernelPlan;
 use oflow_kernels::expr::Expr;
 use smallvec::SmallVec;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};

@@ -5,7 +5,7 @@ use super::host::{Async, Cpu};
 use super::{Backend, kernels};
 use crate::error::Result;
 use crate::placement::Device;
-use crate::vm::KernelPlan;
+use crate::plan::KernelPlan;
 use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 /// A backend, and what is made for it once.

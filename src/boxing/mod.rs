@@ -30,7 +30,6 @@ pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
 pub use choice::{Candidate, Choice, ChoiceInput, CostVector, Unproven, candidates, choose, price, signatures};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
-pub use dry::resolve_attrs;
 pub use hosts::Hosts;
 pub use plan::{BoxingPlan, Layout, Planner, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};

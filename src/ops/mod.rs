@@ -14,11 +14,13 @@ mod infer;
 mod kernel;
 mod layout;
 mod registry;
+mod resolve;
 mod signature;
 
 pub(crate) use attr::encode_sbp;
-pub use attr::{AttrKind, AttrValue, Attrs, KeyWords, RuntimeAttrs};
+pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
+pub(crate) use deduce::promoted;
 pub use def::{DTypeRule, GivenValues, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
@@ -29,4 +31,6 @@ pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priorit
 pub use layout::LayoutOp;
 pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
 pub(crate) use registry::{changed, nearest};
+pub use resolve::resolve_attrs;
+pub(crate) use resolve::resolve_symbolic;
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

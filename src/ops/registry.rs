@@ -19,6 +19,8 @@ pub struct Op {
     /// The declaration as it is now. Earlier ones are leaked: a call may be reading them.
     def: AtomicPtr<OpDef>,
     cast: CastPolicy,
+    /// Whether any of its inputs is mutable; asked at each call.
+    writes_inputs: bool,
     /// Gradient ops derived from the expression, by input.
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
 }
@@ -31,6 +33,10 @@ impl Op {
     /// Name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+    /// Whether a call writes one of its inputs in place.
+    pub fn writes_inputs(&self) -> bool {
+        self.writes_inputs
     }
     /// What autocast does with its inputs.
     pub fn autocast(&self) -> CastPolicy {
@@ -77,9 +83,9 @@ impl Registry {
         let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
         let cast = def.cast.unwrap_or_else(|| policy_of(&def.sig.name));
         let name = def.sig.name.clone();
+        let (id, writes_inputs) = (self.ops.len() as u64 + 1, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
-        let op: &'static Op =
-            Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, name: name.clone(), def, cast, derived }));
+        let op: &'static Op = Box::leak(Box::new(Op { id, name: name.clone(), def, cast, writes_inputs, derived }));
         self.ops.insert(name, op);
         Ok(op)
     }

@@ -13,9 +13,7 @@ mod place_host;
 mod replay;
 
 pub(crate) use instruction::communicator;
-pub use instruction::{
-    BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
-};
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, StreamKind, Work};
 pub use replay::replay;
 
 use crate::error::{Error, Result};

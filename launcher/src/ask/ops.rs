@@ -117,7 +117,7 @@ fn signatures(op: &Op) -> Vec<String> {
 }
 
 fn describe_input(input: &InputDef) -> String {
-    let members: Vec<&str> = DType::ALL.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
+    let members: Vec<&str> = DType::BUILTIN.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
     let mut text = match input.dtypes {
         DTypeClass::Any => "any element type".to_string(),
         class => format!("{}: {}", class.name(), members.join(", ")),
@@ -305,7 +305,7 @@ fn to_json(op: &'static Op) -> Value {
         })
     };
     let input = |i: &InputDef| {
-        let dtypes: Vec<&str> = DType::ALL.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
+        let dtypes: Vec<&str> = DType::BUILTIN.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
         json!({
             "name": i.name,
             "dtypes": dtypes,

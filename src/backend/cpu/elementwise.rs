@@ -11,7 +11,11 @@ use std::sync::Arc;
 /// The kernel of an expression: compiled per plan for its dtypes.
 pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
     let kernel = KernelDef::cpu("elementwise_cpu", |cx| {
-        let views: SmallVec<[View; 4]> = cx.inputs.iter().flatten().cloned().collect();
+        // Pushed one by one: collecting from an iterator of unknown length costs more than a small kernel.
+        let mut views: SmallVec<[View; 4]> = SmallVec::new();
+        for v in cx.inputs.iter().flatten() {
+            views.push(v.clone());
+        }
         Ok(program::<Program>(cx)?.run(&views, cx.runtime, cx.output(0))?)
     });
     let of = expr.clone();

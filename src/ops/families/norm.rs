@@ -108,7 +108,7 @@ fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<
     }
     let sq = e.call("square", &[xc], &[])?;
     let var = mean_whole(e, sq, l..shape.len(), n)?;
-    let v = e.call("add_scalar", &[var], &[("s", call.runtime[0].into())])?;
+    let v = e.call("add_scalar", &[var], &[("s", call.runtime(0)?)])?;
     let r = e.call("rsqrt", &[v], &[])?;
     let mut y = e.call("mul", &[xc, r], &[])?;
     if let Some(w) = call.inputs[1] {
