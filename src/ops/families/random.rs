@@ -72,7 +72,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
         source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
-            o.values(is_probability)
+            o.check(super::builtin_attr)
+                .values(is_probability)
                 .cpu(|cx| {
                     let (s, n) = drawn(cx)?;
                     let p = cx.scalar("p")?.to_f64();
@@ -86,7 +87,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
         }),
         source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
-            o.values(some_integer)
+            o.check(super::builtin_attr)
+                .values(some_integer)
                 .cpu(|cx| {
                     let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
                     Ok(random::randint(cx.output(0), cx.output_box(0), s, n, lo, hi)?)

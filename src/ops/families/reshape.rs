@@ -134,7 +134,7 @@ fn as_input(cx: &KernelCx<'_>) -> Result<View> {
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
-    vec![OpDef::new("reshape(x; shape: shape) -> y").map(|o| {
+    vec![OpDef::new("reshape(x: any; shape: shape) -> y").map(|o| {
         let mut o = o
             .doc("The same elements in row-major order under another shape.")
             .strided()

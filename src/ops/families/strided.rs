@@ -85,7 +85,7 @@ fn read_at(g: &mut dyn GradCtx, from: Value, shape: AttrValue) -> Result<Value> 
 }
 
 fn read() -> Result<OpDef> {
-    let def = OpDef::new("strided_read(x; shape: shape, offset: int, strides: ints) -> y")?
+    let def = OpDef::new("strided_read(x: any; shape: shape, offset: int, strides: ints) -> y")?
         .doc("The elements offset + Σ index · stride of x, counted row-major; a stride of 0 repeats.")
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Input(0))
@@ -143,7 +143,7 @@ fn put() -> Result<OpDef> {
 }
 
 fn write() -> Result<OpDef> {
-    let def = OpDef::new("strided_write(x, y?; shape: shape, offset: int, strides: ints) -> z")?
+    let def = OpDef::new("strided_write(x: any, y?: any; shape: shape, offset: int, strides: ints) -> z")?
         .doc("x with y, of that shape, at the elements offset + Σ index · stride, counted row-major; without y with zeros.")
         .dtype(DTypeRule::Input(0))
         .check(|c| {
