@@ -207,7 +207,7 @@ fn ops_of_the_program_quantise_where_the_shards_lie() {
 type Refused = (&'static str, fn(&Tensor, &Tensor) -> Result<Tensor>, &'static str);
 
 /// What is refused: `x` has a registered dtype, `f` is f32 of the same layout.
-const REFUSED: [Refused; 16] = [
+const REFUSED: [Refused; 19] = [
     ("add", |x, _| x.add(x), "input 'a' must be built-in, not qint8(scale=0.5, zero=3)"),
     ("add f32", |x, f| f.add(x), "input 'b' must be built-in"),
     ("add number", |x, _| x.add(1.0), "must be built-in"),
@@ -223,6 +223,17 @@ const REFUSED: [Refused; 16] = [
     ("cat", |x, f| cat(&[x, f], 0), "qint8(scale=0.5, zero=3) and f32 do not promote to a common dtype"),
     ("copy_", |x, f| f.copy_(x).cloned(), "f32 and qint8(scale=0.5, zero=3) do not promote"),
     ("gradient", |x, _| x.detach().requires_grad_(true), "only float tensors can"),
+    ("arange", |x, _| arange(3, Device::Cpu.dtype(x.dtype())), "the result cannot be qint8(scale=0.5, zero=3)"),
+    (
+        "randint",
+        |x, _| randint(0, 9, [2], Device::Cpu.dtype(x.dtype())),
+        "the result cannot be qint8(scale=0.5, zero=3)",
+    ),
+    (
+        "bernoulli",
+        |x, _| bernoulli([2], 0.5, Device::Cpu.dtype(x.dtype())),
+        "the result cannot be qint8(scale=0.5, zero=3)",
+    ),
     ("zeros", |x, _| zeros([2], Device::Cpu.dtype(x.dtype())), "the result cannot be qint8(scale=0.5, zero=3)"),
 ];
 

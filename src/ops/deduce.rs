@@ -61,7 +61,7 @@ impl OpDef {
             )));
         }
         for (def, given) in self.sig.attrs.iter().zip(ctx.attrs) {
-            if !def.kind.holds(given) {
+            if !def.holds(given) {
                 return Err(Error::argument(format!(
                     "attribute '{}' must be {}, not {given}",
                     def.name,

@@ -1,10 +1,11 @@
 //! The bulk: every pair, replayed on one thread and compared with the definition.
 
 use super::oracle::{make, mesh, mesh_of, nd_sbps, value};
-use oflow::boxing::{Layout, plan, replay};
+use oflow::boxing::{Layout, plan};
 use oflow::kernels::{DType, ReduceOp};
 use oflow::placement::Placement;
 use oflow::sbp::Sbp;
+use oflow::vm::replay;
 
 const SHAPES: [&[usize]; 6] = [&[4, 6, 2], &[5, 3, 7], &[1, 2, 3], &[3, 0, 2], &[], &[7]];
 

@@ -1,6 +1,7 @@
 //! `oflow ops`: the ops, and one op in full. Read from the declarations, so it cannot be out of date.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
 use oflow::ops::{
@@ -93,7 +94,7 @@ fn in_full(op: &'static Op) -> String {
     section("Gradient", vec![gradient(op)]);
     section(
         "Kernels",
-        op.kernels
+        kernels_of(op)
             .iter()
             .map(|k| {
                 let reuse: String =
@@ -315,8 +316,7 @@ fn to_json(op: &'static Op) -> Value {
             "mutable": i.mutable,
         })
     };
-    let kernels: Vec<Value> = op
-        .kernels
+    let kernels: Vec<Value> = kernels_of(op)
         .iter()
         .map(|k| {
             json!({

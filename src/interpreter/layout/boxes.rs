@@ -1,8 +1,8 @@
 //! Global tensors from boxes that ranks happen to hold. A collective: ranks first tell each other their boxes, so that all
 //! plan alike and what is wrong with one rank's boxes is an error on all.
 
+use super::super::boxing::check_world;
 use super::super::call::Call;
-use super::super::plan::check_world;
 use super::told_dtype;
 use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};

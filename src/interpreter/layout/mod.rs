@@ -24,7 +24,7 @@ use crate::ops::LayoutOp;
 use crate::placement::Placement;
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
 /// Carries a layout op out, on behalf of `cause`, and records it if the call says so.
 pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outputs> {
@@ -47,8 +47,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outpu
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
     if call.recording {
-        let inputs: SmallVec<[Option<Tensor>; 4]> = call.inputs.iter().map(|t| t.cloned()).collect();
-        record(call, &inputs, &outs)?;
+        record(call, call.inputs, &outs)?;
     }
     Ok(outs)
 }

@@ -1,8 +1,8 @@
 //! Between local and global: each rank's tensor as its shard, and a shard as a local tensor.
 
+use super::super::bind::contiguous;
+use super::super::boxing::check_world;
 use super::super::call::Call;
-use super::super::dispatch::contiguous;
-use super::super::plan::check_world;
 use super::super::receipts::collective;
 use super::check_device;
 use super::stated::check_shard_grad_sbp;
@@ -69,7 +69,7 @@ const FEW: usize = 8;
 
 /// Every rank's shape, dtype and device, by rank. Tensors of many dims take a second message, of whoever has the most.
 fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<Told>> {
-    let mut row = vec![local.dims().len() as u64, local.dtype().fingerprint(), local.ty.device as u64];
+    let mut row = vec![local.dims().len() as u64, local.dtype().fingerprint(), local.ty.device.key()];
     row.extend(local.dims().iter().map(|n| *n as u64));
     let gather = |words: usize| -> Result<Vec<Vec<u64>>> {
         let bytes: Vec<u8> = (0..words).flat_map(|i| row.get(i).copied().unwrap_or(0).to_le_bytes()).collect();
@@ -115,7 +115,7 @@ fn whole(told: &[Told], placement: &Placement, sbp: &NdSbp) -> Result<TensorType
             ))
             .help("every rank must give a shard of the same rank and dtype"));
         }
-        if t.device != placement.device() as u64 {
+        if t.device != placement.device().key() {
             return Err(Error::placement(format!(
                 "the shard of rank {rank} is on another device than the placement, which is on {}",
                 placement.device()
