@@ -250,6 +250,7 @@ impl Checkpoint {
         })?;
         let dtype = saved.dtype().ok_or_else(|| {
             Error::unsupported(format!("'{name}' was saved as {}, which oflow has no dtype for", saved.dtype))
+                .help("a program loads dtypes that it has registered with `DType::register`")
         })?;
         Ok((saved, dtype))
     }
