@@ -28,6 +28,6 @@ pub(crate) use infer::get_attr;
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
 pub use layout::LayoutOp;
-pub(crate) use registry::nearest;
 pub use registry::{Op, OpRef, add_gradient, add_kernel, add_signatures, all, find, generation, hash, register};
+pub(crate) use registry::{lookup, nearest, shown};
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

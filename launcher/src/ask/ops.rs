@@ -49,7 +49,11 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
 }
 
 fn in_short(op: &'static Op) -> String {
-    let mut text = format!("{}\n", op.sig);
+    // The bare name of another domain's op may be that of another op too.
+    let mut text = match op.name() == op.sig.name {
+        true => format!("{}\n", op.sig),
+        false => format!("{}: {}\n", op.name(), op.sig),
+    };
     let inputs: Vec<String> = op.sig.inputs.iter().map(|i| format!("{} {}", i.name, i.dtypes.name())).collect();
     if !inputs.is_empty() {
         text += &format!("    dtypes  {}; result {}\n", inputs.join(", "), result_dtype(op));
@@ -164,6 +168,11 @@ fn rule(op: &Op) -> String {
         0 => {}
         1 => text += "; and one lowering",
         n => text += &format!("; and {n} lowerings"),
+    }
+    match op.signatures_added() {
+        0 => {}
+        1 => text += "; and signatures added after registration",
+        n => text += &format!("; and signatures added {n} times after registration"),
     }
     text
 }
@@ -360,6 +369,26 @@ mod tests {
                 assert!(!rows.is_empty(), "{}: {call}", op.name());
             }
         }
+    }
+
+    #[test]
+    fn what_was_added_to_an_op_is_shown() {
+        use oflow::ops::{KernelDef, OpDef, add_gradient, add_kernel, add_signatures, register};
+        let def = OpDef::new("given(x: float) -> y").unwrap().domain("asked").doc("Copies.").samples(&["f32[4]"]);
+        let op = register(def).unwrap();
+        let before = in_full(op);
+        assert!(before.starts_with("given(x: float) -> y\nasked.given@1\n") && !before.contains("Kernels"), "{before}");
+        add_kernel("asked.given", KernelDef::cpu("given_late", |_| Ok(()))).unwrap();
+        add_gradient("asked.given", Grad::None).unwrap();
+        add_signatures("asked.given", |_| Ok(vec!["S(0) -> S(0)".parse()?])).unwrap();
+        let after = in_full(op);
+        for line in
+            ["given_late on cpu, default, always", "  none\n", "rule: B only; and signatures added", "S(0) -> S(0)"]
+        {
+            assert!(after.contains(line) && !before.contains(line), "{line}:\n{after}");
+        }
+        assert!(in_short(op).starts_with("asked.given: given(x: float) -> y\n"), "{}", in_short(op));
+        assert_eq!(signatures(op), ["asked.given(Tensor x) -> Tensor"]);
     }
 
     #[test]
