@@ -109,29 +109,29 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// How often the folder is read again for a checkpoint that its pointer names.
-const LOOKS: usize = 100;
-
 /// Returns the checkpoint that was written last: the one named in the file `latest`, or without that file the newest.
+///
+/// Another job may save meanwhile. It points `latest` to its checkpoint, gives the checkpoint its name, and only then removes
+/// older ones. So, if the pointer has not changed while the folder was read, either its checkpoint was named meanwhile and is
+/// there now, or nothing was removed and the folder holds no checkpoint. Each further look needs another save.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
     let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
     let mut named = pointer();
-    let mut looks = 0;
     loop {
-        if let Some(found) = named.as_ref().and_then(|name| found(dir, name.trim())) {
+        let pointed = || named.as_ref().and_then(|name| found(dir, name.trim()));
+        if let Some(found) = pointed() {
             return Ok(Some(found));
         }
         if let Some(last) = list(dir)?.pop() {
             return Ok(Some(last));
         }
-        // All may have been removed for one that was written after the folder had been read. The pointer follows: where there
-        // is one, the folder is read a few times more.
+        if let Some(found) = pointed() {
+            return Ok(Some(found));
+        }
         let now = pointer();
-        if now == named && (now.is_none() || looks == LOOKS) {
+        if now == named {
             return Ok(None);
         }
-        looks += 1;
-        std::thread::yield_now();
         named = now;
     }
 }
