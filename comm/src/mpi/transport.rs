@@ -200,7 +200,7 @@ impl MpiTransport {
                             return Ok(value);
                         }
                         let text = format!("rank {on} has ended while rank {} is in {}", self.rank, call());
-                        return Err(Error::peer(text));
+                        return Err(Error::peer(text).missing(on));
                     }
                     if start.elapsed() > self.timeout {
                         let seconds = self.timeout.as_secs_f64();

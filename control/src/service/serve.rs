@@ -1,4 +1,4 @@
-//! Serves the ranks of this host over gRPC: carries calls to [`NodeState`] and its answers back.
+//! Serves the ranks of this host over gRPC: passes calls to [`NodeState`] and returns its answers.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -36,7 +36,7 @@ pub(super) const MAX_HEADERS: u32 = 16 << 10;
 pub struct Verdict {
     /// The first failure.
     pub failure: Failure,
-    /// The exit code of the job where it is known already.
+    /// The exit code of the job, if known already.
     pub code: Option<u8>,
     /// Whether all ranks are started again.
     pub restarts: bool,
@@ -164,7 +164,7 @@ impl Ranks {
                     Err(_) => {
                         let seconds = limit.as_secs_f64();
                         Err(Status::deadline_exceeded(format!(
-                            "nothing happened for {seconds:.1} s, and node 0 does not say what is missing"
+                            "the call was not answered within {seconds:.1} s, and node 0 does not tell which ranks are missing"
                         )))
                     }
                 }
@@ -309,8 +309,8 @@ impl Control for Served {
     }
 
     async fn leave(&self, request: Request<pb::LeaveRequest>) -> Result<Response<pb::LeaveReply>, Status> {
-        let rank = request.into_inner().rank as usize;
-        self.ranks()?.change(|s| s.leave(rank));
+        let pb::LeaveRequest { rank, missing } = request.into_inner();
+        self.ranks()?.change(|s| s.leave(rank as usize, missing.map(|m| m as usize)));
         Ok(Response::new(pb::LeaveReply {}))
     }
 }

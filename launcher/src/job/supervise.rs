@@ -1,7 +1,7 @@
-//! Watching over the ranks: signals, deaths, reports, silence; and the orderly end of the job.
+//! Supervises the ranks: signals, exits, reports, missing heartbeats; and ends the job.
 //!
-//! The job runs until something ends it: a failure (then the others get a grace period, SIGTERM, SIGKILL), or a signal to
-//! oflaunch (passed on). What ended it decides the exit code; what follows from it is not reported again.
+//! The job runs until a failure ends it (the other ranks then get a grace period, SIGTERM, SIGKILL), or a signal to oflaunch,
+//! which is passed on. The first cause decides the exit code; its consequences are not reported.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -224,7 +224,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Puts a new rank's pipes and its end under the runtime's eyes.
+    /// Registers a new rank's pipes and process with the runtime.
     fn connect(
         &self,
         rank: usize,
@@ -271,6 +271,7 @@ impl Watch<'_> {
         if self.ending.is_none() && self.memory_kills.explain(killed) {
             ends.iter_mut().filter(by_kill).for_each(|e| e.out_of_memory = true);
         }
+        ends.iter_mut().for_each(|e| e.missing = self.agent.missing(e.rank));
         self.alive -= ends.len();
         for end in &ends {
             let message = if end.success() { String::new() } else { end.describe() };
@@ -500,7 +501,8 @@ async fn reap(
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
     let tail = tail.lines();
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
+    let _receiver_waits =
+        ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false, missing: None });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.
