@@ -1,4 +1,4 @@
-//! What runs on the client's thread: connecting, joining, heartbeats, and listening for the news of a failure.
+//! What runs on the client's thread: connecting, joining, heartbeats, and receiving news of a failure.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;

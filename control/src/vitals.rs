@@ -1,4 +1,4 @@
-//! What a rank tells of itself with each heartbeat. Read on the control thread: the rank's own thread may hang.
+//! What a rank reports with each heartbeat. Read on the control thread, because the rank's own thread may hang.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,8 +22,8 @@ const WAITING: Duration = Duration::from_millis(200);
 /// client.
 static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Says that this rank moves on although it issues no ops: it writes a file, reads data, compiles. Ranks that wait for it are
-/// told so, and it does not count as stalled (`oflaunch --stall`) as long as it goes on saying it. Costs one atomic addition.
+/// Reports progress of a rank that issues no ops, because it writes a file, reads data or compiles. As long as it is called
+/// repeatedly the rank does not count as stalled (`oflaunch --stall`). The cost is one atomic addition.
 pub fn moved() {
     MOVED.fetch_add(1, Ordering::Relaxed);
 }

@@ -53,8 +53,8 @@ impl Gpt {
         let weight = if c.tied { wte.weight.clone() } else { init::normal([c.vocab, width], 0.02, &t)? };
         Ok(Gpt { wte, wpe, h, lnf, head: Linear { weight, bias: None } })
     }
-    /// Rules for [`to_global`](oflow::nn::Module::to_global) that split attention heads and hidden units over mesh axis `tp`. Each block then has two
-    /// all-reduces in forward, after `attn.o` and `mlp.pr`, and two in backward.
+    /// Rules for [`to_global`](oflow::nn::Module::to_global) that split attention heads and hidden units over mesh axis `tp`.
+    /// Each block then has two all-reduces in forward, after `attn.o` and `mlp.pr`, and two in backward.
     pub fn split_rules(mesh: &Placement) -> Result<Vec<(&'static str, NdSbp)>> {
         let whole = NdSbp::broadcast(mesh.axes());
         let split = |dim| on_axis(mesh, "tp", Sbp::Split(dim));

@@ -37,47 +37,47 @@ use std::time::{Duration, Instant};
 const SLEEP: u32 = 1;
 const NUDGE: u32 = 2;
 
-/// A counter that one side sets and the other waits for. All zero is a valid new one.
+/// A counter that one side sets and the other waits for. Zero is a valid new flag.
 #[repr(transparent)]
 #[cfg_attr(all(test, oflow_loom), derive(Default))]
 pub struct Flag(Word);
 
-/// How long to wait, and how.
+/// Options of a wait.
 #[derive(Clone, Copy)]
 pub struct Patience {
-    /// Looks at the flag before sleeping.
+    /// Number of polls before sleeping.
     pub spins: u32,
-    /// Until giving up.
+    /// Time-out.
     pub timeout: Duration,
 }
 
-/// Why a wait ended without what it waited for.
+/// Why a wait has failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop<E> {
     /// An alarm that concerns this wait.
     Alarm(E),
-    /// The time is over.
+    /// The time-out has passed.
     Timeout,
 }
 
 impl Flag {
-    /// The counter.
+    /// Returns the counter.
     pub fn count(&self) -> u32 {
         self.0.load() >> 2
     }
-    /// Sets the counter and wakes who sleeps on it.
+    /// Sets the counter and wakes the waiter.
     pub fn set(&self, count: u32) {
         if self.0.swap(count << 2) & SLEEP != 0 {
             self.0.wake();
         }
     }
-    /// Makes a waiter look at the alarms, which the caller has set before.
+    /// Makes the waiter check the alarms, which the caller has set before.
     pub fn nudge(&self) {
         if self.0.fetch_or(NUDGE) & SLEEP != 0 {
             self.0.wake();
         }
     }
-    /// Waits until `done(count)`. `alarm` is asked before each sleep, `sleeping` told before the first.
+    /// Waits until `done(count)`. Calls `alarm` before each sleep, and `sleeping` before the first.
     pub fn wait<E>(
         &self,
         patience: Patience,

@@ -1,8 +1,8 @@
-//! The side that listens: connections that others open, until they are proven or refused.
+//! The listening side: accepts connections and runs their handshakes.
 //!
-//! Until it is proven, a connection may cost only little: a fixed number of bytes, [`PATIENCE`] of time, and one of a bounded
-//! number of places: two for each rank that is to come and [`STRANGERS`] beside them. When all are taken the oldest that has not
-//! said hello is given up for a new one. What is refused is logged and harms nothing.
+//! Until its handshake has succeeded, a connection has bounded cost: a fixed number of bytes, [`PATIENCE`] of time, and one of a
+//! bounded number of places: two for each expected rank and [`STRANGERS`] more. If all are taken, a new connection replaces the
+//! oldest one that has not sent a valid hello. Refused connections are logged.
 
 use super::handshake::{Exchange, HELLO, Hello, Nonce, PROOF, Reading, WELCOME, nonce, say};
 use oflow_base::{Error, Result};
@@ -126,7 +126,7 @@ impl<'a> Door<'a> {
         if self.knocks.len() >= self.room
             && let Some(oldest) = self.give_up_one()
         {
-            self.refuse(oldest, "too many wait to prove themselves");
+            self.refuse(oldest, "too many connections wait for their handshake");
         }
         self.knocks.push_back(Knock { stream, from, since: Instant::now(), state: State::Hello(Reading::new()) });
     }
@@ -150,7 +150,7 @@ impl<'a> Door<'a> {
             let Some(mut k) = self.knocks.pop_front() else { break };
             match self.step(&mut k) {
                 Ok(None) if k.since.elapsed() > PATIENCE => {
-                    self.refuse(k.from, &format!("it did not prove itself within {} s", PATIENCE.as_secs()));
+                    self.refuse(k.from, &format!("its handshake was not complete within {} s", PATIENCE.as_secs()));
                 }
                 Ok(None) => self.knocks.push_back(k),
                 Ok(Some(rank)) => proven(rank, k.stream),
@@ -171,7 +171,7 @@ impl<'a> Door<'a> {
                         return Err("it belongs to another start of the job".into());
                     }
                     if hello.to as usize != self.me || from >= self.me || self.hosts[from] == self.hosts[self.me] {
-                        return Err(format!("it says to be rank {from} and looks for rank {}", hello.to));
+                        return Err(format!("it claims to be rank {from} and asks for rank {}", hello.to));
                     }
                     let challenge = nonce().map_err(|e| e.message().to_owned())?;
                     say(&k.stream, &Exchange { token: self.token, hello, challenge }.challenge())?;

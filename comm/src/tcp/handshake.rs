@@ -1,4 +1,4 @@
-//! How two ranks prove to each other that they belong to one job, before anything else goes over a connection.
+//! The handshake of a connection: two ranks prove to each other that they belong to one job.
 //!
 //! ```text
 //! connecting rank                                  listening rank
@@ -8,9 +8,9 @@
 //!                                                  <-  welcome
 //! ```
 //!
-//! Nonces are fresh on both sides, so nothing can be replayed; the two MACs are over different words, so neither can be sent
-//! back; the session is a hash over the addresses of all ranks, so that a rank of an earlier start of the job is refused. All
-//! messages have a fixed length: there is nothing to overflow.
+//! Both nonces are fresh, so a recorded handshake cannot be replayed. The two MACs are over different words, so a MAC cannot be
+//! reflected. The session is a hash over the addresses of all ranks, so a rank of an earlier start of the job is refused. All
+//! messages have a fixed length.
 
 use super::socket::{self, Did};
 use hmac::{Hmac, Mac};

@@ -1,4 +1,4 @@
-//! One connection: what waits to be written, what has been read.
+//! One connection: the queue of posts to be written, and the posts that have been read.
 
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
@@ -19,15 +19,15 @@ const SMALL: usize = 4 << 10;
 /// Why nothing more comes over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer said goodbye.
+    /// The peer has sent a goodbye.
     Left,
     /// The connection was closed without a goodbye.
     Closed,
     /// The kernel reported an error.
     Failed(Errno),
-    /// What came is no frame.
+    /// The bytes received are no frame.
     Garbled(&'static str),
-    /// Nobody answers.
+    /// The peer's kernel does not answer.
     Silent,
 }
 

@@ -1,5 +1,5 @@
-//! What has moved over a connection, for other threads to read: from both ends' counts the control plane tells a connection
-//! that holds bytes back from a rank that sends none.
+//! Byte counters of a connection, for other threads. From the counters of both ends the control plane distinguishes a connection
+//! that delivers nothing from a rank that sends nothing.
 
 use crate::{LinkEnd, now_ns};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! The private folder in which the ranks of a host meet: who may look into it, what lies there, and that nothing stays.
+//! The private folder in which the ranks of a host meet: its access rights, its sockets, and how stale sockets are removed.
 //!
-//! A socket appears in one step, already listening, because it is made under another name and then renamed. So one that
-//! refuses a connection has no owner any more, also after `kill -9`, and whoever comes next removes it. Who looks at names in
-//! order to change them holds the folder's lock meanwhile, so of two that come at once one is first.
+//! A socket is made under another name, listens, and is then renamed, so it appears in one step. A socket that refuses
+//! connections therefore has no owner any more, for example after `kill -9`, and the next process removes it. A process that
+//! changes names in the folder holds the folder's lock.
 
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! What the ranks of a host tell each other over their sockets: one message each way, a length and JSON.
+//! The messages between the ranks of a host over their sockets: one in each direction, a length and JSON.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Hosts that come: who may take part, who gets which part when a start begins, and what those hear who wait.
+//! Hosts that join: which may take part, the part of each when a start begins, and the messages to waiting hosts.
 
 use super::*;
 
@@ -24,14 +24,14 @@ impl Gathering {
 }
 
 impl RootState {
-    /// A host wants to take part.
+    /// A host asks to take part.
     pub fn arrive(&mut self, id: u64, hello: pb::NodeHello, now: Instant) -> Result<(), Status> {
         // It has not heard of its first attempt, which must not keep its place. Who has a part keeps it: a hello that somebody
         // has recorded and says again takes nothing away.
         let same = |n: &Node| n.part.is_none() && hello.instance != 0 && n.hello.instance == hello.instance;
         let again = |(id, n): (&u64, &Node)| (*id != OWN && same(n)).then_some(*id);
         if let Some(before) = self.nodes.iter().find_map(again) {
-            self.lost(before, "it has attached a second time", now);
+            self.lost(before, "it has connected a second time", now);
         }
         self.check(&hello)?;
         self.nodes.insert(id, Node { hello, heard: now, part: None });
@@ -131,7 +131,7 @@ impl RootState {
     /// What is said to a host that comes while the job runs.
     pub(super) fn no_place(&self) -> String {
         let hosts = self.parts().count();
-        format!("the job runs on {hosts} hosts already; this one waits and takes part when the ranks are started again")
+        format!("the job runs on {hosts} hosts already; this host joins it at the next restart")
     }
 
     pub(super) fn begin_if_all_are_there(&mut self, now: Instant) {

@@ -42,9 +42,9 @@ pub(super) struct Way {
 
 /// Why a try did not end in a connection.
 enum Trouble {
-    /// The root may be there later.
+    /// The root may be reachable later.
     Later(String),
-    /// It will not have us.
+    /// The root refuses this host.
     Never { message: String, help: String },
 }
 

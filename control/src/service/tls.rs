@@ -1,4 +1,4 @@
-//! Mutual TLS between hosts, where `--tls-dir` asks for it: a folder with `ca.pem`, and this host's `cert.pem` and `key.pem`.
+//! Mutual TLS between hosts, with `--tls-dir`: a folder with `ca.pem`, and this host's `cert.pem` and `key.pem`.
 
 use std::path::Path;
 

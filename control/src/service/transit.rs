@@ -1,11 +1,11 @@
-//! Bytes that are on the way between hosts: which connection holds them back although both kernels answer, and which is slow.
-//! Pure: beats and time come in, questions, warnings and failures come out.
+//! Finds connections between hosts that deliver no bytes although both kernels answer, and slow ones. Pure: takes heartbeats and
+//! the time, returns questions, warnings and failures.
 //!
-//! Each end counts. Let X have handed n bytes to its kernel, [`SETTLED`] ago or longer, while Y has read fewer. That may
-//! be old news of Y's, or Y may not have come to read. So Y is asked, after X's count is known, and what it says from then on
-//! is younger than X's count, whatever the clocks and delays: has Y looked [`LOOKS`] times since it was asked, a quarter of a
-//! second apart, and found nothing, the bytes were more than three seconds on their way into a socket that was open for them. A
-//! rank that gets no processor or is stopped does not look, so it is never taken for a lost link.
+//! Both ends count bytes. Suppose X has given n bytes to its kernel, at least [`SETTLED`] ago, and Y has read fewer. Y's count
+//! may be outdated, or Y may not have polled. So Y is asked after X's count is known; its later counts are then newer than X's,
+//! whatever the clocks and delays. If Y has polled [`LOOKS`] times since then, a quarter of a second apart, and received nothing,
+//! the bytes have been in transit for more than three seconds although Y's socket had room for them. A rank that is starved or
+//! stopped does not poll, so its link never counts as lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ struct Pace {
     call: String,
 }
 
-/// All connections of which ranks have told. A pair is (from, to).
+/// All connections that ranks have reported. A pair is (from, to).
 #[derive(Default)]
 pub struct Transit {
     ends: BTreeMap<(usize, usize), End>,
@@ -90,7 +90,7 @@ enum Found {
 }
 
 impl Transit {
-    /// What a rank tells.
+    /// Takes a heartbeat.
     pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
         let rank = beat.rank as usize;
         let wait = beat.wait.as_ref();
@@ -115,7 +115,7 @@ impl Transit {
         self.paces.retain(|(from, to), _| *to != rank || Some(*from) == awaited);
     }
 
-    /// The rank has left the job.
+    /// A rank has left the job.
     pub fn left(&mut self, rank: usize) {
         self.calls.remove(&rank);
         self.ends.retain(|(a, b), _| *a != rank && *b != rank);
@@ -123,12 +123,12 @@ impl Transit {
         self.paces.retain(|(a, b), _| *a != rank && *b != rank);
     }
 
-    /// Questions to ranks, in order.
+    /// Takes the questions to ranks, in order.
     pub fn take_asks(&mut self) -> Vec<pb::Ask> {
         std::mem::take(&mut self.asks)
     }
 
-    /// What there is to tell now. `name` tells a rank and its host.
+    /// Returns the warnings and failures at this time. `name` returns a rank and its host as text.
     pub fn look(&mut self, now: Instant, name: impl Fn(usize) -> String) -> Vec<Finding> {
         let mut again = Vec::new();
         for ((from, to), suspect) in self.suspects.iter_mut().filter(|(_, s)| s.asked != 0) {
@@ -147,8 +147,8 @@ impl Transit {
         match found {
             Found::Lost { from, to, bytes, time } => {
                 let text = format!(
-                    "the link from {} to {} is lost: {bytes} of the bytes that rank {from} has sent do not come; they have been \
-                     on their way for {:.1} s, and rank {to} looks for them{}",
+                    "the link from {} to {} is lost: {bytes} bytes sent by rank {from} have not arrived after \
+                     {:.1} s, although rank {to} waits for them{}",
                     name(from),
                     name(to),
                     time.as_secs_f64(),

@@ -55,7 +55,7 @@ impl Attention {
 /// `out` is `[B, H, Tq, Dv]`; `lse` is `[B, H, Tq]`, f32 for halves, else of the operands' dtype. Without keys `out` is zero.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn attention(inputs: &Qkv, out: &View, lse: &View, settings: &Attention) -> Result<()> {
     let sizes = Sizes::new(inputs, out, lse)?;
     if out.is_empty() && lse.is_empty() {
@@ -68,7 +68,7 @@ pub fn attention(inputs: &Qkv, out: &View, lse: &View, settings: &Attention) -> 
 /// Gradients of [`attention`] from its inputs and results, into the three views of `grads`.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn attention_grad(
     dout: &View,
     inputs: &Qkv,

@@ -43,7 +43,7 @@ impl Classes {
 /// `lse` is f32 for halves, else of the logits' dtype; `loss` may have any float dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, a target is no class, or the logits are not all the classes.
+/// If dims or dtypes do not match, a target is no class, or the logits are not all the classes.
 pub fn cross_entropy(logits: &View, target: &View, loss: &View, lse: &View, classes: &Classes) -> Result<()> {
     check(logits, target, classes, &[("the loss", loss), ("lse", lse)])?;
     check_dtype("lse", lse, acc_dtype(logits.dtype())?)?;
@@ -61,7 +61,7 @@ pub fn cross_entropy(logits: &View, target: &View, loss: &View, lse: &View, clas
 /// Per row: the logit of the target, or 0 where the target is ignored or its class is in another shard.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit or a target is no class.
+/// If dims or dtypes do not match or a target is no class.
 pub fn nll_pick(logits: &View, target: &View, out: &View, classes: &Classes) -> Result<()> {
     check(logits, target, classes, &[("the output", out)])?;
     with_acc!(logits.dtype(), pick(logits, target, out, classes));
@@ -72,7 +72,7 @@ pub fn nll_pick(logits: &View, target: &View, out: &View, classes: &Classes) -> 
 /// 0 where the target is ignored.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit or a target is no class.
+/// If dims or dtypes do not match or a target is no class.
 pub fn cross_entropy_grad(
     logits: &View,
     target: &View,

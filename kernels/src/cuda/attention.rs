@@ -24,7 +24,7 @@ const PLAIN_THREADS: u32 = 256;
 /// [`crate::cpu::attention::attention`] on a GPU.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, or a head is too large for the GPU's shared memory.
+/// If dims or dtypes do not match, or a head is too large for the GPU's shared memory.
 pub fn attention(q: &Queue, inputs: &Qkv, out: &View, lse: &View, settings: &Attention) -> Result<()> {
     let sizes = Sizes::new(inputs, out, lse)?;
     if out.is_empty() && lse.is_empty() {
@@ -52,7 +52,7 @@ pub fn attention_grad_workspace(queries: &[usize], dtype: DType) -> usize {
 /// bits are the same every time. `workspace`: [`attention_grad_workspace`] bytes.
 ///
 /// # Errors
-/// As [`attention`].
+/// Those of [`attention`].
 #[allow(clippy::too_many_arguments)]
 pub fn attention_grad(
     q: &Queue,

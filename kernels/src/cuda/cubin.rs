@@ -25,7 +25,7 @@ const SIZED: u8 = 4;
 /// The entries of a CUBIN, by name.
 ///
 /// # Errors
-/// Where it is not one.
+/// If it is not one.
 pub fn usage(code: &[u8]) -> Result<Vec<Usage>> {
     parse(code).ok_or_else(|| KernelError::device("not machine code of a GPU (a CUBIN)"))
 }

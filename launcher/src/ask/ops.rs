@@ -28,7 +28,7 @@ combination is legal unless the op declares otherwise.",
         )
 }
 
-/// Answers.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let json = matches.get_flag("json");
     let text = match matches.get_one::<String>("name") {

@@ -1,15 +1,16 @@
-//! The lines between `---` at the top of a script that name further dependencies.
+//! The frontmatter of a script: lines between `---` at its top with further dependencies.
 //!
-//! Stable rustc does not know them, so the script is compiled from a copy in which they are blank; line numbers stay right.
+//! Stable rustc does not support it, so the script is compiled from a copy in which these lines are blank. Line numbers do not
+//! change.
 
-/// What a script's frontmatter says.
+/// The frontmatter of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frontmatter {
     /// Lines that belong under `[dependencies]`.
     pub entries: String,
     /// Whole `[dependencies.name]` tables.
     pub tables: String,
-    /// The script with the frontmatter blanked.
+    /// The script with blank lines in place of the frontmatter.
     pub source: String,
 }
 

@@ -51,7 +51,7 @@ impl<T> Mat<T> {
 /// bf16 are summed in f32 and rounded once, and their `out` may also be f32. `k == 0` gives zeros.
 ///
 /// # Errors
-/// Where dims do not fit together or dtypes are mixed.
+/// If dims do not match or dtypes are mixed.
 pub fn matmul(a: &View, b: &View, out: &View) -> Result<()> {
     matmul_into(a, b, out, false)
 }
@@ -59,7 +59,7 @@ pub fn matmul(a: &View, b: &View, out: &View) -> Result<()> {
 /// [`matmul`] that adds to `out` instead of replacing it when `accumulate` is set.
 ///
 /// # Errors
-/// As [`matmul`].
+/// Those of [`matmul`].
 pub fn matmul_into(a: &View, b: &View, out: &View, accumulate: bool) -> Result<()> {
     let product = Product::new(a, b, out)?;
     if out.is_empty() {
