@@ -18,8 +18,8 @@
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
 //! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits
-//! for its parent, which waits for its own in the same round, up to the root, which waits for nobody's posts.
-//! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
+//! for its parent, which waits for its own in the same round, up to the root, which waits for no posts.
+//! **Bits**: a member that reduces an element reduces the members' values in member order; the others receive the result.
 
 use super::across::spread_of;
 use super::lent::{Lent, LentMut};

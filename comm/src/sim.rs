@@ -241,7 +241,7 @@ impl SimTransport {
         }
     }
 
-    /// Ends the waits of `rank` that `over` says are over.
+    /// Ends the waits of `rank` for which `over` is true.
     fn free(&self, state: &mut State, rank: usize, over: impl Fn(&Wait) -> bool) {
         if state.waits[rank].as_ref().is_some_and(over) {
             state.waits[rank] = None;

@@ -70,7 +70,7 @@ thread_local! {
     static MY_PANIC: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// A transport calls this before it tells the others that its rank has left. If the thread unwinds, its panic then counts
+/// A transport calls this before the other ranks see that its rank has left. If the thread unwinds, its panic then counts
 /// as earlier than those that follow from it on other ranks.
 pub(super) fn leaving() {
     if std::thread::panicking() && MY_PANIC.get().is_none() {

@@ -291,7 +291,7 @@ impl<T: Transport> Drop for Piece<'_, T> {
     }
 }
 
-/// One rank's own bookkeeping: which buffer is next, who must have read what before it is used again, and how many posts
+/// A rank's bookkeeping: which buffer is next, which posts must have been read before it is used again, and how many posts
 /// went to and came from each rank. Counters wrap at 2³⁰.
 pub(super) struct Ledger {
     posts: usize,
@@ -315,7 +315,7 @@ impl Ledger {
     pub(super) fn pending(&self, slot: usize) -> &[(usize, u32)] {
         &self.pending[slot]
     }
-    /// Forgets who was to read a buffer: they have.
+    /// Drops the readers of a buffer, which have read it.
     pub(super) fn clear(&mut self, slot: usize) {
         self.pending[slot].clear();
     }

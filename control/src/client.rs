@@ -59,7 +59,7 @@ pub(super) struct Shared {
     /// Clock of node 0 minus the clock of this host, in nanoseconds.
     pub(super) clock_offset: AtomicI64,
     failed: AtomicBool,
-    /// The rank that had left although this one still waited for it; told at the goodbye.
+    /// The rank that had left although this one still waited for it; sent when this rank leaves.
     missing: OnceLock<usize>,
     news: Mutex<News>,
 }
@@ -236,7 +236,7 @@ impl ControlClient {
         self.call(async move { stub.report_failure(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
-    /// Fails the job for this rank alone, which knows what the service cannot tell any more.
+    /// Fails the job on this rank only, if the service cannot be told any more.
     pub(crate) fn fail_here(&self, failure: Failure) {
         self.shared.fail(failure);
     }
@@ -268,7 +268,7 @@ impl ControlClient {
         }
     }
 
-    /// Notes that a rank had left although this one still waited for it. [`ControlClient::leave`] tells the launcher, which
+    /// Records that a rank had left although this one still waited for it. [`ControlClient::leave`] tells the launcher, which
     /// then reports that rank instead of this one.
     pub fn note_missing(&self, rank: usize) {
         // The first one counts: what follows is its consequence.

@@ -219,7 +219,7 @@ impl Found {
     }
 }
 
-/// What one starter says.
+/// The values of one launcher's variables.
 #[derive(Clone, Debug)]
 struct Place {
     starter: &'static Starter,
@@ -469,7 +469,7 @@ fn digest(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether this process is a task of a step that somebody started with srun. The shell of an allocation and its batch
+/// Whether this process is a task of a step started with srun. The shell of an allocation and its batch
 /// script carry the variables of the allocation, and so does what a person starts in an interactive task by hand.
 fn in_a_step<G: Fn(&str) -> Option<OsString>>(vars: &Reader<G>) -> Result<bool> {
     let Some(name) = ["SLURM_STEP_ID", "SLURM_STEPID"].into_iter().find(|n| vars.is_set(n)) else {

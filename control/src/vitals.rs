@@ -18,7 +18,7 @@ const RECENT: u64 = 64;
 /// A wait that is shorter is none.
 const WAITING: Duration = Duration::from_millis(200);
 
-/// What has moved on beside the dispatch stream. Of the process, which is one rank: who does such work need not know the
+/// Progress beside the dispatch stream. It belongs to the process, which is one rank: code that does such work need not know the
 /// client.
 static MOVED: AtomicU64 = AtomicU64::new(0);
 
@@ -41,7 +41,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What will have been told when that beat has arrived.
+    /// What has been reported when this heartbeat has arrived.
     pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> Told {
         let marks = beat.marks.last().map_or(self.marks, |m| m.ordinal);
         Told { marks, ask: None, links: Vec::new(), asked: self.asked }
@@ -146,7 +146,7 @@ fn op(o: OpRecord) -> pb::OpRecord {
     pb::OpRecord { ordinal: o.ordinal, hash: o.hash, op: o.op, file: o.file, line: o.line, call: o.call }
 }
 
-/// How long the main thread has stood in the queue for a processor; 0 where the system does not tell.
+/// Time that the main thread has been queued for a processor; 0 if the system does not report it.
 fn queued_ms() -> u64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000

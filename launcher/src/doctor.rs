@@ -132,7 +132,7 @@ fn core_count() -> Finding {
     fine(format!("{} usable: {}{numa}", cores.len(), cores::describe(&cores)))
 }
 
-/// Who has started this process, as a program with `oflow::init()` would see it here.
+/// The launcher of this process, as `oflow::init()` would find it.
 fn launcher() -> Finding {
     match (LaunchEnv::from_env(), Found::from_env()) {
         (Ok(Some(env)), _) => fine(format!("rank {} of {} by oflaunch", env.rank, env.world)),

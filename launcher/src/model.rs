@@ -15,7 +15,7 @@ use crate::Failed;
 
 /// Version of the file's format: one that another oflow wrote may mean other things.
 const VERSION: u32 = 1;
-/// What [`MODEL_VARIABLE`] says for the fixed constants.
+/// The value of [`MODEL_VARIABLE`] for the fixed constants.
 const DEFAULT: &str = "default";
 
 /// A measured cost model, and what it was measured on.

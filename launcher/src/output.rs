@@ -102,8 +102,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts the writer, which also writes the ranks' logs, if there are any. `closed` is notified if nobody reads our output
-    /// any more. The thread ends when the last clone of the output is gone; wait for it, or the last lines are lost.
+    /// Starts the writer, which also writes the ranks' logs, if there are any. `closed` is notified if the output of oflaunch is
+    /// closed any more. The thread ends when the last clone of the output is gone; wait for it, or the last lines are lost.
     pub fn start(style: Style, logs: Option<Logs>, closed: Arc<Notify>) -> io::Result<(Output, JoinHandle<()>)> {
         let (records, queue) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new()

@@ -129,7 +129,7 @@ struct Placed {
     crc32: u32,
 }
 
-/// Writes one file; says where each tensor lies.
+/// Writes one file. Returns the position of each tensor.
 fn write_file(saved: &Checkpoint, items: &[Item<'_>], path: &Path, metadata: &[(&str, String)]) -> Result<Vec<Placed>> {
     let mut out = Output::new(path);
     let head = header(items.iter().map(|i| (i.to.as_str(), i.dtype, i.shape)), metadata);

@@ -403,7 +403,7 @@ impl Job {
         guarded(|| self.part.write(&path, source))
     }
 
-    /// Meets when all have written; then rank 0 makes it a checkpoint, and all hear of that.
+    /// Waits until all ranks have written. Then rank 0 completes the checkpoint, and all ranks receive the result.
     fn commit(&self, meeting: &Meeting, written: Result<()>) -> Result<()> {
         let all = meeting.agree("write_checkpoint", written.map(|()| String::new()));
         let made = match (&all, &self.lead) {

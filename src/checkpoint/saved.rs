@@ -361,7 +361,7 @@ impl Checkpoint {
     }
 }
 
-/// All ranks hear whether any failed.
+/// Exchanges whether any rank has failed.
 fn settle(ctx: &Arc<RankCtx>, site: CallSite, failure: Option<Error>) -> Result<()> {
     let meeting = Meeting::here(ctx, site);
     meeting.agree("load_checkpoint", failure.map_or(Ok(String::new()), Err)).map(drop)

@@ -35,7 +35,7 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Says which hosts do not see the folder, if any, from what the ranks have told in order.
+/// Returns which hosts do not see the folder, from the reports of the ranks in order.
 fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
     let told: Vec<(&str, &str)> = told.iter().map(|t| t.split_once(' ').unwrap_or((SEES_NOT, "?"))).collect();
     let mut blind: IndexMap<&str, Vec<String>> = IndexMap::new();

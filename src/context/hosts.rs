@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long a rank waits for the others to say where they listen: programs of other hosts may start late.
 const MEET: Duration = Duration::from_secs(120);
 
-/// What a rank says of itself: `node capacity address host`.
+/// The address that a rank sends: `node capacity address host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Card {
     node: usize,

@@ -102,7 +102,7 @@ impl Uses {
     /// The number of writes so far.
     ///
     /// # Errors
-    /// While somebody writes.
+    /// If another thread is writing.
     pub(super) fn turn(&self) -> Result<u64> {
         match self.turn.load(Ordering::Acquire) {
             odd if odd % 2 == 1 => Err(at_once()),
@@ -110,10 +110,10 @@ impl Uses {
         }
     }
 
-    /// Nobody has written since that turn.
+    /// Checks that nothing has been written since that turn.
     ///
     /// # Errors
-    /// When somebody has: what was read is neither the old value nor the new one.
+    /// If another thread has written: what was read may be neither the old nor the new value.
     pub(super) fn still(&self, turn: u64) -> Result<()> {
         // What was read before stays before this load.
         std::sync::atomic::fence(Ordering::Acquire);

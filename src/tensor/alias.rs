@@ -192,7 +192,7 @@ impl Tensor {
         t
     }
 
-    /// Whether gradients that reach this handle may keep it: nobody else has the handle or its memory, and the memory is
+    /// Whether gradients that reach this handle may keep it: there is no other handle to it or its memory, and the memory is
     /// dense.
     pub(crate) fn is_its_own(&self) -> bool {
         self.is_sole()
@@ -222,7 +222,7 @@ impl Tensor {
     }
 }
 
-/// What is wrong with writing to a tensor, whoever asks; see [`Tensor::refusal`].
+/// Why a tensor must not be written; see [`Tensor::refusal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// A view of a global tensor: the write would be lost.

@@ -308,7 +308,7 @@ impl ShmArena {
         r.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The rank is gone: whoever waits for it fails.
+    /// Marks the rank as left: waits for it fail.
     pub(super) fn leave(&self, rank: usize) {
         self.record(rank).state.store(2, Ordering::Release);
         for other in 0..self.world() {

@@ -22,7 +22,7 @@
 //!                 sleep while the word is (c, 0, 1)
 //! ```
 //!
-//! No wake-up is lost: whoever changes something that the waiter waits for changes the word after it. If that comes after
+//! No wake-up is lost: a change for which the waiter waits is followed by a change of the word. If that comes after
 //! the waiter's compare-exchange, the word differs and `sleep` returns at once, or SLEEP was seen and the waiter is woken;
 //! if it comes before, the compare-exchange acquires what had been written. A SLEEP bit that stays behind costs one
 //! needless wake.
@@ -124,7 +124,7 @@ impl Flag {
 /// Bytes that travel in the entry itself.
 pub const INLINE: usize = 72;
 
-/// What a post says. With a short payload, an entry is all that moves from one core to the other.
+/// The contents of a post. With a short payload, only the entry moves from one core to the other.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Letter {
@@ -143,7 +143,7 @@ pub struct Letter {
     pub inline: [u8; INLINE],
 }
 
-/// The offset that says: the bytes are in the letter.
+/// The offset of bytes that are in the letter itself.
 pub const INLINE_AT: u32 = u32::MAX;
 
 impl Letter {
@@ -165,7 +165,7 @@ pub struct Entry<L> {
 #[cfg_attr(all(test, oflow_loom), derive(Default))]
 pub struct Back {
     taken: Flag,
-    /// Not 0 when the reader has rejected a post; its status says in what call.
+    /// Not 0 if the reader has rejected a post; its status has the name of its call.
     rejected: Word,
 }
 

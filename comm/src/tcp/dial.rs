@@ -31,7 +31,7 @@ enum Call {
 }
 
 impl Dial {
-    /// To a rank that is to be told this hello; the nonce is made anew for each try.
+    /// Makes the connection to a rank, with this hello; each attempt has a new nonce.
     pub(super) fn new(rank: usize, hello: Hello, now: Instant) -> Dial {
         Dial {
             rank,

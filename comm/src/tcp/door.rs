@@ -18,10 +18,10 @@ const STRANGERS: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause where the system has no descriptor or memory for a connection that waits.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Refusals that are told one by one.
+/// Number of refusals that are logged one by one.
 const TOLD: usize = 20;
 
-/// A connection that somebody opened to this rank.
+/// An incoming connection.
 struct Knock {
     stream: TcpStream,
     from: SocketAddr,
@@ -55,7 +55,7 @@ pub(super) struct Door<'a> {
     knocks: VecDeque<Knock>,
     room: usize,
     refused: usize,
-    /// Why nobody can be let in for the moment, and until when nobody is asked.
+    /// Why no connection can be accepted now, and the time of the next attempt.
     shut: Option<(String, Instant)>,
 }
 
@@ -77,12 +77,12 @@ impl<'a> Door<'a> {
         self.shut.as_ref().is_none_or(|(_, until)| now >= *until)
     }
 
-    /// Why nobody can be let in, if that is so.
+    /// Why no connection can be accepted, if so.
     pub(super) fn shut(&self) -> Option<&str> {
         self.shut.as_ref().map(|(why, _)| why.as_str())
     }
 
-    /// Takes in who waits outside.
+    /// Accepts waiting connections.
     pub(super) fn accept(&mut self, listener: &TcpListener) -> Result<()> {
         if self.is_open(Instant::now()) { self.take(|| listener.accept()) } else { Ok(()) }
     }

@@ -166,7 +166,7 @@ pub(super) fn op_bytes(op: &str) -> &[u8] {
     &op.as_bytes()[..op.len().min(u8::MAX.into())]
 }
 
-/// The name of a file as it is sent: the end of a path says more than its beginning.
+/// The name of a file as it is sent: the end of the path if the path is too long.
 pub(super) fn file_bytes(file: &str) -> &[u8] {
     &file.as_bytes()[file.len().saturating_sub(u8::MAX.into())..]
 }

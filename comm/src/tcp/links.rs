@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 /// A link is lost if the peer's kernel has not answered for this time.
 pub const DEAD_AFTER: Duration = Duration::from_secs(4);
-/// How often a rank that waits says so and asks the kernel how the link is.
+/// Interval at which a waiting rank sends a keep-alive and asks the kernel for the state of the link.
 const LOOK: Duration = Duration::from_millis(250);
 const BEAT: Duration = Duration::from_secs(1);
-/// A wait longer than this is told to the log.
+/// A longer wait is logged.
 const LONG: Duration = Duration::from_secs(5);
 /// How long a rank whose link is lost waits for the control plane to say why: it knows more.
 const GRACE: Duration = Duration::from_millis(700);
@@ -315,7 +315,7 @@ impl Links {
         true
     }
 
-    /// Waits for rank `on` until `done`. Whoever waits reads and writes on all links.
+    /// Waits for rank `on` until `done`. Meanwhile reads and writes all links.
     fn wait(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         for _ in 0..self.spins {
             {

@@ -15,7 +15,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// The kernel has taken bytes on the way out. The time is set first: who reads the count before it sees an older time
+    /// The kernel has taken bytes for sending. The time is set first: a reader that reads the count before it sees an older time
     /// with a smaller count, or a newer time, never more bytes than were there at that time.
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_at.store(now_ns(), Ordering::Release);

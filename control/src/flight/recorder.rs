@@ -259,7 +259,7 @@ fn named(known: &mut Vec<Name>, name: &'static str, ring: Option<&Ring>, texts: 
     (first.hash, first.at)
 }
 
-/// The end of a path says more than its beginning.
+/// A long path is cut at its beginning.
 fn tail(name: &str) -> &str {
     &name[name.ceil_char_boundary(name.len().saturating_sub(super::ring::TEXT_BYTES))..]
 }

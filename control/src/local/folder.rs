@@ -88,7 +88,7 @@ impl Folder {
         self.0.join(format!("{job}{SOCKET}"))
     }
 
-    /// Listens for the ranks of a job. `None`: somebody else does.
+    /// Listens for the ranks of a job. `None`: another process does.
     pub(super) fn listen(&self, job: &str) -> Result<Option<Door>> {
         use ErrorKind::{ConnectionRefused, NotFound};
         let path = self.path(job);
@@ -105,7 +105,7 @@ impl Folder {
         Ok(Some(Door { listener, path }))
     }
 
-    /// Connects to the first rank of a job. `None`: it does not listen (yet, or any more), or takes nobody at the moment.
+    /// Connects to the first rank of a job. `None`: it does not listen, or its queue is full.
     pub(super) fn connect(&self, job: &str) -> Result<Option<UnixStream>> {
         use ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
         let failed = |e: io::Error| Error::io(format!("cannot connect to {}", self.path(job).display())).because(e);

@@ -20,9 +20,9 @@ use crate::{Failure, FailureKind, Found, LaunchEnv, Token};
 use oflow_base::{Error, Result};
 use oflow_comm::shm::ShmArena;
 
-/// A connection that says nothing is given up after this.
+/// Time-out for the first message of a connection.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long the other hosts of a failed job get to hear of this one's end.
+/// Time that the other hosts of a failed job have to receive the end of this one.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// An earlier job of the same name that is about to end is waited for.
 const NAMESAKE: Duration = Duration::from_secs(10);
@@ -38,11 +38,11 @@ pub(super) struct Host {
 enum End {
     /// It is done.
     Well,
-    /// Something went wrong, which this says.
+    /// The hosting has failed: kind and message.
     Badly(FailureKind, &'static str),
 }
 
-/// A rank of this host that has come.
+/// A rank of this host that has connected.
 struct Guest {
     rank: usize,
     pid: i32,

@@ -40,17 +40,17 @@ use oflow_comm::shm::ShmArena;
 
 /// Room that each rank has in shared memory for what it sends, as under oflaunch.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
-/// When somebody who waits tells for whom.
+/// Time after which a waiting rank prints which ranks are missing.
 const WARN_AFTER: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(3);
-/// The code that the shared memory tells of a rank that was lost: nobody here has its exit status.
+/// Exit code that the shared memory has for a lost rank, whose exit status is not known here.
 const LOST_CODE: i32 = 1;
 
 /// A rank's connection to the other ranks of its host. Dropping it leaves; local rank 0 then waits until the others have left.
 pub struct Local {
     env: LaunchEnv,
     role: Role,
-    /// Whether this rank has come to its work.
+    /// Whether this rank has started its work.
     watching: bool,
     control: Weak<ControlClient>,
     ending: Arc<Ending>,

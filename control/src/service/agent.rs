@@ -22,7 +22,7 @@ use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
 use crate::{Failure, FailureKind, MAX_WORLD, Token};
 use oflow_base::{Error, Result};
 
-/// How long node 0 stays after the end for the others to hear of it.
+/// How long node 0 stays after the end, so that the other hosts receive it.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How a job has ended for this agent.
@@ -79,7 +79,7 @@ impl Clock {
     }
 }
 
-/// A host's part as node 0 tells it, which must be one for its `nproc` ranks.
+/// Checks the part that node 0 assigns to a host with `nproc` ranks.
 pub(super) fn part(begin: &pb::Begin, nproc: usize) -> std::result::Result<Assignment, String> {
     let part = Assignment {
         node: begin.node as usize,
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Something that the root says.
+    /// Handles a message of the root.
     pub(super) fn down(self: &Arc<Self>, item: Item) {
         match item {
             Item::Begin(begin) => self.begin(begin),
@@ -185,7 +185,7 @@ impl Core {
         })
     }
 
-    /// The connection to the root has ended: unless the job has, that is a failure, and nobody is left to decide.
+    /// The connection to the root has ended. Unless the job has ended too, this is a failure, which is decided here.
     pub(super) fn lost_root(&self, message: &str) {
         if self.end.borrow().is_some() {
             return;
@@ -347,7 +347,7 @@ impl Agent {
         next
     }
 
-    /// If it was the last word, gives the others time to hear it before the port closes; one that does not is not waited for.
+    /// After the last message, gives the others a limited time to receive it before the port closes.
     async fn farewell(&self, next: &Result<Next>) {
         if !matches!(next, Ok(Next::Again(_)))
             && let Some(host) = &self.host

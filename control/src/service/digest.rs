@@ -9,7 +9,7 @@ use crate::flight::Marks;
 
 /// A rank that has issued nothing for so long may be one that others wait for.
 const QUIET_MS: u64 = 1000;
-/// Of a rank without trouble every so many-th beat goes on, from which the root sees who is slow.
+/// One of this many heartbeats of a rank without problems is forwarded, so that the root detects slow ranks.
 const SAMPLE: u32 = 32;
 
 /// The ranks of one host.

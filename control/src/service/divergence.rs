@@ -156,7 +156,7 @@ impl Streams {
         }
     }
 
-    /// Whether all that a rank knows of an interval has been told.
+    /// Whether a rank has sent all its records of an interval.
     fn covers(&self, rank: usize, wanted: &pb::Interval) -> bool {
         let Some(stream) = self.ranks.get(&rank) else { return false };
         stream.answered.is_some_and(|a| a.after <= wanted.after && a.to >= wanted.to)

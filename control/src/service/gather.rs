@@ -4,7 +4,7 @@ use super::*;
 
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
-/// When those who wait for hosts are told for whom, at first and then again.
+/// Times after which waiting hosts are told which hosts are missing: first, and then again.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 
@@ -13,7 +13,7 @@ pub(super) struct Gathering {
     since: Instant,
     /// When the last one came.
     last: Instant,
-    /// When to say next who is missing.
+    /// Next time to report the missing hosts.
     say: Instant,
 }
 
@@ -91,7 +91,7 @@ impl RootState {
         }
     }
 
-    /// Begins with fewer hosts than there may be, says who is missing, gives up: what is due.
+    /// Does what is due: starts with fewer hosts than possible, reports missing hosts, or gives up.
     pub(super) fn gather(&mut self, now: Instant) {
         let Phase::Gathering(Gathering { since, last, say }) = &mut self.phase else { return };
         let waited = now.saturating_duration_since(*since);
@@ -111,7 +111,7 @@ impl RootState {
         }
     }
 
-    /// Who is there and who is not, while hosts gather.
+    /// The hosts that have joined and those that are missing, while hosts gather.
     pub(super) fn missing(&self) -> String {
         let (there, least) = (self.nodes.len(), *self.plan.nodes.start());
         let names: Vec<&str> = self.nodes.values().map(|n| n.hello.host.as_str()).collect();

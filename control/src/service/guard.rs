@@ -61,11 +61,11 @@ pub struct Guarded {
     stranger: Option<Stranger>,
     /// Until its first byte has come, where that has to be one of TLS.
     unheard: Option<Arc<Clear>>,
-    /// It does not speak TLS: what it says is dropped.
+    /// The connection does not use TLS; its data is dropped.
     turned_away: bool,
 }
 
-/// Where to say that somebody has come without TLS.
+/// Receives the log line about connections without TLS.
 struct Clear {
     log: Log,
     told: std::sync::Mutex<Told>,

@@ -27,7 +27,7 @@ use super::serve::{MAX_HEADERS, MAX_STREAMS};
 use super::{AgentOptions, Rendezvous};
 use oflow_base::{Error, Result};
 
-/// How long an agent that has connected may take to say who it is.
+/// Time-out for the hello of a connected agent.
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(50);
 /// Larger messages are cut in two.
@@ -35,7 +35,7 @@ pub(super) const FRAME_BYTES: usize = 256 << 10;
 /// Items that are sent in one message.
 pub(super) const FRAME_ITEMS: usize = 1024;
 
-/// Listens where the rendezvous says, if this host is to be node 0. The address in either case.
+/// Listens at the address of the rendezvous if this host is node 0. Returns the address in either case.
 pub(super) async fn listen(rendezvous: &Rendezvous) -> Result<(Option<TcpListener>, String)> {
     let (address, may_join) = match rendezvous {
         Rendezvous::Alone => return Ok((None, String::new())),
@@ -92,7 +92,7 @@ impl Host {
     }
 
     /// Changes the root's state and carries what follows, between it and node 0's own ranks until neither has anything left
-    /// to say. The root is locked all the while, so that everyone hears everything in one order; its lock is taken before
+    /// to say. The root is locked all the while, so that all agents receive the messages in one order; its lock is taken before
     /// any other.
     pub(super) fn exchange<T>(&self, core: &Arc<Core>, change: impl FnOnce(&mut RootState) -> T) -> T {
         let mut root = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -56,7 +56,7 @@ enum Open {
     Other,
 }
 
-/// Ranks that have come to a meeting, of which the root has not been told.
+/// Ranks that have arrived at a meeting, not yet reported to the root.
 struct Held {
     participants: u32,
     arrivals: Vec<pb::Arrival>,
@@ -420,7 +420,7 @@ impl NodeState {
         joining.into_iter().for_each(|ticket| self.answer(ticket, outcome.clone()));
     }
 
-    /// What a rank is to tell, in the answer to its next heartbeat.
+    /// Asks a rank a question, in the answer to its next heartbeat.
     pub fn ask(&mut self, ask: pb::Ask) {
         let all = self.asks.entry(ask.rank as usize).or_default();
         all.ask = ask.interval.or(all.ask.take());
@@ -444,7 +444,7 @@ impl NodeState {
         true
     }
 
-    /// Ends every call: nobody is left who would answer.
+    /// Ends every call, because the root cannot answer any more.
     pub fn abandon(&mut self, why: &Status) {
         let all: Vec<u64> = self.open.keys().copied().collect();
         all.into_iter().for_each(|ticket| self.answer(ticket, Err(why.clone())));

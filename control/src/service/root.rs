@@ -30,11 +30,11 @@ mod gather;
 pub const OWN: u64 = 0;
 /// A host is lost if it has sent nothing for this time.
 pub const LOST_AFTER: Duration = Duration::from_millis(3000);
-/// After a failure, others that are told within this time are weighed against it: which was the first is not certain.
+/// Failures reported within this time after the first report are compared with it, because reports may arrive in another order.
 const VERDICT: Duration = Duration::from_millis(100);
 /// How long a rank that said goodbye before the failed ones did may take to end: theirs may follow from its failure.
 const GOODBYE: Duration = Duration::from_millis(600);
-/// If we have not been woken for so long, silence of others says nothing about them.
+/// If the root has not been woken for this time, it cannot judge the silence of others.
 const OVERSLEPT: Duration = Duration::from_millis(1000);
 
 /// How often the waits are looked at.
@@ -459,7 +459,7 @@ impl RootState {
         }
     }
 
-    /// This is why the start has failed: tells everyone.
+    /// Decides why the start has failed, and tells all nodes.
     fn decide(&mut self, candidate: Candidate) {
         self.failing = None;
         self.candidates.clear();

@@ -24,7 +24,7 @@ use oflow_base::{Error, Result};
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 /// Calls that wait for the root only.
 const CALL_LIMIT: Duration = Duration::from_secs(9);
-/// How long the root may take to say who is missing.
+/// Time-out for the root's answer about missing ranks.
 const EXPLAIN: Duration = Duration::from_secs(3);
 /// Calls of one rank at a time.
 pub(super) const MAX_STREAMS: u32 = 1024;
@@ -58,7 +58,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Hands the answers out to those who wait for them.
+    /// Delivers the answers to waiting calls.
     fn deliver(&mut self) {
         for (ticket, outcome) in self.state.take_answers() {
             if let Some(waiting) = self.waiting.remove(&ticket) {
@@ -117,7 +117,7 @@ impl Ranks {
         look(&self.inner().state)
     }
 
-    /// Changes the state by what the root says. What follows is left for the next exchange.
+    /// Applies a message of the root to the state. Resulting messages are sent with the next exchange.
     pub(super) fn apply<T>(&self, change: impl FnOnce(&mut NodeState) -> T) -> T {
         let mut inner = self.inner();
         let value = change(&mut inner.state);

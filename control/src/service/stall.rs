@@ -15,7 +15,7 @@ use oflow_comm::transport::place_of;
 
 /// A wait that is worth a warning.
 const WARN: Duration = Duration::from_secs(5);
-/// A rank that tells nothing for so long is not judged: its process is watched by others.
+/// A rank without heartbeats for this time is not judged here; the launcher watches its process.
 const HEARD: Duration = Duration::from_secs(3);
 /// The time over which a rank is found slow.
 const WINDOW: Duration = Duration::from_secs(30);

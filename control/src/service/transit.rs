@@ -28,7 +28,7 @@ const ASK_AFTER_MS: u64 = 1500;
 /// How old the other end's counts may be, where bytes are on the way, and where none were.
 const NEWS: Duration = Duration::from_millis(200);
 const NEWS_EVEN: Duration = Duration::from_secs(1);
-/// A question that nobody has answered is put again.
+/// Time after which an unanswered question is repeated.
 const AGAIN: Duration = Duration::from_millis(400);
 /// What a rank has sent must have come by then, where the link is well.
 const LATE: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const LATE: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(4);
 const SLOW_RATE: f64 = 1024.0 * 1024.0;
 
-/// One end of a connection, as it last told.
+/// The last report of one end of a connection.
 #[derive(Clone, Copy)]
 struct End {
     sent: u64,
@@ -64,7 +64,7 @@ struct Suspect {
 /// How fast bytes come for which a rank waits.
 #[derive(Default)]
 struct Pace {
-    /// What had been sent, and when that was told.
+    /// Bytes sent, and the time of the report.
     sent: Option<(u64, Instant)>,
     /// Since when bytes have been late all the time: received then, and how long the rank had queued for a processor.
     late: Option<(Instant, u64, u64)>,
@@ -172,7 +172,7 @@ impl Transit {
         self.asks.push(pb::Ask { rank: rank as u32, interval: None, links: vec![peer as u32], asked });
     }
 
-    /// Whether what is known of the other end is too old: often it is that of a rank that waits, too, and tells by itself.
+    /// Whether the report of the other end is too old. A rank that waits reports by itself.
     fn wants_news(&self, peer: usize, rank: usize, now: Instant) -> bool {
         let (Some(there), Some(here)) = (self.ends.get(&(peer, rank)), self.ends.get(&(rank, peer))) else {
             return true;

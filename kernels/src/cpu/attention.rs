@@ -1,14 +1,14 @@
-//! Attention in tiles: scores never exist as a whole, so memory grows with the length of the sequences, not its square.
+//! Attention in tiles. The matrix of scores is never stored, so memory grows with the length of the sequences, not its square.
 //!
 //! Forward, per block of queries: for each block of keys, `S = scale Q Kᵀ`, then the online softmax (Milakov and Gimelshein,
 //! 2018): a running maximum and sum per row, and the output so far rescaled when the maximum grows (Dao et al., 2022).
-//! What is kept for the gradient is `lse`, the logarithm of each row's sum. Backward computes `P = exp(S - lse)` again and
+//! Saved for the gradient is `lse`, the logarithm of each row's sum. Backward computes `P = exp(S - lse)` again and
 //!
 //! ```text
 //! dV += Pᵀ dO      dP = dO Vᵀ      dS = P (dP - rowsum(dO O))      dQ += scale dS K      dK += scale dSᵀ Q
 //! ```
 //!
-//! Block sizes are fixed and one thread owns what is summed, so bits do not depend on the number of threads.
+//! Block sizes are fixed and each sum is computed by one thread, so bits do not depend on the number of threads.
 
 use super::acc::{acc_dtype, with_acc};
 use super::matmul::{Mat, PARALLEL_FLOPS, gemm_serial};

@@ -9,19 +9,19 @@ use super::rows::{Buffered, Buffers, Rows, check_dims, check_dtype, check_float}
 use crate::parallel::parallel_for;
 use crate::{DType, KernelError, Result, View};
 
-/// What the numbers in `target` mean.
+/// The classes of `target`.
 #[derive(Clone, Copy, Debug)]
 pub struct Classes {
-    /// Classes of the logical tensor; a target outside `0..count` is an error.
+    /// Number of classes of the logical tensor; a target outside `0..count` is an error.
     pub count: i64,
-    /// The class that the first logit of this shard stands for.
+    /// Class of the first logit of this shard.
     pub first: i64,
-    /// A target that takes no part: its row has loss 0 and gradient 0.
+    /// The target that is ignored: its row has loss 0 and gradient 0.
     pub ignore: Option<i64>,
 }
 
 impl Classes {
-    /// All classes are here, and none is ignored.
+    /// Makes the classes of a tensor that is not split, with no ignored target.
     pub fn whole(count: usize) -> Self {
         Classes { count: count as i64, first: 0, ignore: None }
     }

@@ -247,7 +247,7 @@ impl<'a> Queue<'a> {
         unsafe { result::launch_kernel(function.0, launch.grid, launch.block, launch.shared, stream, &mut params) }
             .map_err(|e| driver_error(&format!("launching a kernel with {launch:?}"), e))
     }
-    /// Returns a grid of blocks of `threads` threads for `n` items of work, with at most as many blocks as `waves` times fill all
+    /// Returns the number of blocks of `threads` threads for `n` items of work, at most as many as `waves` times fill all
     /// multiprocessors; for kernels with a grid-stride loop.
     pub fn blocks(&self, n: usize, threads: u32, waves: u32) -> u32 {
         let most = self.gpu().multiprocessors() * (2048 / threads).max(1) * waves;

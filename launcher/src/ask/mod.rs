@@ -21,7 +21,7 @@ use crate::Failed;
 /// Most ranks of a mesh that may be asked about.
 const MOST_RANKS: usize = 1 << 16;
 
-/// Prints an answer. Whoever has closed our output (`oflow ops | head`) has seen enough.
+/// Prints an answer. A closed output (`oflow ops | head`) is no error.
 pub(crate) fn show(text: &str) -> Result<u8, Failed> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -30,7 +30,7 @@ pub(crate) fn show(text: &str) -> Result<u8, Failed> {
     }
 }
 
-/// A failed question: the library says what is wrong.
+/// A failed question, with the error of the library.
 fn refused(error: oflow::Error) -> Failed {
     Failed::new(error.to_string())
 }

@@ -194,8 +194,8 @@ fn example(op: &'static Op) -> Option<(String, Vec<String>)> {
 
 type Sample = (Vec<Option<TensorType>>, Vec<(String, String)>);
 
-/// Reads a sample: `f32[3, 5]+ i64[4]<5 -; dim=1, keepdim=true`. What stands behind the brackets says which values the
-/// test harness fills in and does not matter here.
+/// Reads a sample: `f32[3, 5]+ i64[4]<5 -; dim=1, keepdim=true`. The marks behind the brackets set the values of the
+/// test harness and are ignored here.
 fn read_sample(text: &str) -> Option<Sample> {
     let (inputs, attrs) = text.split_once(';').unwrap_or((text, ""));
     let mut types = Vec::new();

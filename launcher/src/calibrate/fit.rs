@@ -49,7 +49,7 @@ pub fn fit(points: &[Point]) -> (Model, Vec<Quality>) {
     (model, quality)
 }
 
-/// What the model says of a point.
+/// The prediction of the model for a point.
 pub fn predicted(p: &Point, model: &Model) -> u64 {
     let copied = model.copied(p.copied);
     copied

@@ -1,8 +1,8 @@
 //! What a rank of `oflow calibrate` does: carries out boxing plans of one step and times them.
 //!
 //! A plan is run as a program would run it, by the executor on the rank's communicator, so that packing, scratch memory and
-//! the checks of a collective are in its time. What the cost model says of the same plan is taken from the model itself:
-//! prices are linear in the constants, so raising one constant by one tells how often it counts.
+//! the checks of a collective are in its time. The share of each constant in the price of the plan is taken from the cost model:
+//! prices are linear in the constants, so raising a constant by one gives its factor.
 //!
 //! Each time is one amid a program, not one of a tight loop: before it every rank walks through more memory than its
 //! second-level cache holds and touches its source, as the op that made it would; and in turn one rank is late, so that the

@@ -76,7 +76,7 @@ OFLOW_MODEL=default uses the fixed constants, OFLOW_MODEL=FILE another file; `of
         )
 }
 
-/// Measures, writes and tells.
+/// Measures, writes the file and prints the result.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     if matches.get_flag("measure") {
         return as_rank();

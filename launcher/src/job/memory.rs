@@ -1,6 +1,6 @@
-//! Detects ranks that the kernel has killed because the memory was exhausted. The signal, SIGKILL, does not tell: other processes
-//! send it too. But the kernel counts such kills, before each kill. So a rank's end by SIGKILL is one if the count has grown and
-//! no other process explains it.
+//! Detects ranks that the kernel has killed because the memory was exhausted. The signal, SIGKILL, does not show it: other
+//! processes send it too. But the kernel counts such kills, before each kill. So a rank's end by SIGKILL is one if the count has
+//! grown and no other process explains it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ impl MemoryKills {
 }
 
 /// How many processes of our own control group the kernel has killed so far because memory had run out, for the group or the
-/// whole machine; 0 where that is not told.
+/// whole machine; 0 if the system does not report it.
 fn count() -> u64 {
     files(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
         .iter()

@@ -45,7 +45,7 @@ use supervise::{Outcome, Scene, Signals};
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
 
-/// How long the other hosts get to hear of our end.
+/// Time that the other hosts have to receive the end of this host.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A job, with all defaults resolved.

@@ -84,7 +84,7 @@ pub(super) struct Scene<'a> {
 pub(super) struct Outcome {
     /// The exit code of this host's part of the job.
     pub(super) code: u8,
-    /// Whether somebody has sent us a signal: then nothing is started again here.
+    /// Whether oflaunch has received a signal; then the job is not restarted.
     pub(super) interrupted: bool,
 }
 
@@ -343,7 +343,7 @@ impl Watch<'_> {
         }
     }
 
-    /// The job has failed: tells the user, and starts the clock. Without a code it is that of the rank's own exit, when that
+    /// The job has failed: prints why, and starts the grace period. Without a code it is that of the rank's own exit, when that
     /// comes.
     async fn decided(&mut self) {
         let Some(Verdict { failure, code, restarts }) = self.agent.verdict() else { return };
@@ -398,7 +398,7 @@ impl Watch<'_> {
         self.output.say(&format!("{name} passed on to the ranks{hint}")).await;
     }
 
-    /// Nobody reads our output any more, so nobody is interested in the job.
+    /// The output of oflaunch is closed: ends the job.
     async fn unread(&mut self) {
         let text = "the output of oflaunch was closed";
         let failure = Failure::of_job(FailureKind::Interrupted, text);
@@ -430,7 +430,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A rank whose process is stopped keeps the others waiting until somebody lets it go on; nobody will.
+    /// A rank whose process is stopped would keep the others waiting for ever.
     async fn look_for_stopped(&mut self) {
         let now = std::time::Instant::now();
         for local in 0..self.groups.len() {
@@ -478,7 +478,7 @@ impl Watch<'_> {
     }
 }
 
-/// Waits for the end of a rank, kills what it left behind, reads its pipes to the end, and tells.
+/// Waits for the end of a rank, kills its remaining processes, reads its pipes to the end, and reports the end.
 async fn reap(
     rank: usize,
     mut child: Child,

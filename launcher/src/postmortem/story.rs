@@ -1,4 +1,4 @@
-//! What the records of a job tell, as data.
+//! The analysis of a job's records, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,11 +33,11 @@ pub struct Moment {
 pub struct Story {
     /// Number of ranks in the job.
     pub world: usize,
-    /// What happened first, where the log of events tells it.
+    /// The first failure, if the event log has it.
     pub first: Option<String>,
     /// Where streams differ.
     pub divergence: Vec<String>,
-    /// Who waits for whom.
+    /// Which ranks wait for which.
     pub waits: Vec<String>,
     /// Ranks that others waited for and that did not come to the call.
     pub absent: Vec<usize>,
@@ -106,7 +106,7 @@ impl Story {
         Story { world, first, divergence, waits, absent: absent.into_iter().collect(), ranks, unknown, timeline }
     }
 
-    /// The sections before the timeline that have something to tell: title and lines.
+    /// The non-empty sections before the timeline: title and lines.
     pub fn sections(&self) -> Vec<(String, Vec<String>)> {
         let mut states: Vec<String> =
             self.ranks.iter().map(|(rank, r)| format!("rank {rank} (pid {}) {}", r.flight.pid, r.state)).collect();

@@ -34,7 +34,7 @@ pub struct Built {
 pub struct Start {
     /// The file to execute.
     pub path: PathBuf,
-    /// Nobody builds the script before this is closed.
+    /// The lock of the build: no other process builds the script before this is closed.
     _lock: Option<File>,
 }
 

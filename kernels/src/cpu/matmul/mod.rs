@@ -1,7 +1,7 @@
 //! Matrix products: `[..., m, k] x [..., k, n] -> [..., m, n]`.
 //!
-//! [`matmul_into`] checks dims, drops what batch dims it can (a batch that shares one right operand is one taller product)
-//! and hands the rest to the kernel of the dtype: f32 and f64 to the `gemm` crate or, for a few rows against a transposed
+//! [`matmul_into`] checks dims, merges batch dims where possible (a batch that shares one right operand is one taller product)
+//! and calls the kernel of the dtype: f32 and f64 to the `gemm` crate or, for a few rows against a transposed
 //! operand, to dot products; halves to f32 tiles; integers to plain loops. Transposes are strides, never copies.
 
 mod dots;
