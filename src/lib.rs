@@ -48,6 +48,7 @@
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
+pub mod backend;
 pub mod boxing;
 pub mod checkpoint;
 pub mod context;
@@ -59,6 +60,7 @@ pub mod nn;
 pub mod ops;
 pub mod optim;
 pub mod placement;
+pub mod plan;
 pub mod prelude;
 pub mod sbp;
 pub mod state;

@@ -260,7 +260,8 @@ fn a_global_op_without_a_context_is_an_error() {
 
 #[test]
 fn a_registered_op_is_given_a_kernel_a_gradient_and_signatures_but_nothing_is_replaced() {
-    use oflow::ops::{KernelDef, KernelPred, Priority, add_gradient, add_kernel, add_signatures};
+    use oflow::backend::add_kernel;
+    use oflow::ops::{KernelDef, KernelPred, Priority, add_gradient, add_signatures};
     use std::sync::atomic::{AtomicUsize, Ordering};
     // An op of somebody else's crate: no gradient, one kernel, whole tensors only.
     let twice = |cx: &oflow::ops::KernelCx<'_>| {

@@ -380,6 +380,10 @@ fn check_elements(dtype: DType, op: ReduceOp, bytes: usize) -> Result<()> {
     if dtype == DType::Bool && op == ReduceOp::Sum {
         return Err(Error::dtype("bool has no sum; reduce with max (or) or min (and), or cast to an integer first"));
     }
+    if !dtype.reduces(op) {
+        return Err(Error::dtype(format!("{dtype} is a registered dtype, which has no {op}"))
+            .help("convert it to a built-in dtype by an op of your own, and reduce that"));
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 //! because that crate needs all bytes of a file as slices, and files are written in pieces.
 
 use crate::error::{Error, Result};
-use oflow_kernels::DType;
+use oflow_kernels::{Builtin, DType};
 use safetensors::tensor::Metadata;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,7 +20,7 @@ const LONGEST_HEADER: u64 = 100_000_000;
 pub struct Entry {
     /// Name of the tensor.
     pub name: String,
-    /// Name of the dtype in the safetensors format.
+    /// Name of the dtype, see [`dtype_name`].
     pub dtype: String,
     /// Sizes.
     pub shape: Vec<usize>,
@@ -39,25 +39,35 @@ pub struct Header {
     pub len: u64,
 }
 
-/// Returns the name of a dtype in the safetensors format.
-pub fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "BOOL",
-        DType::U8 => "U8",
-        DType::I8 => "I8",
-        DType::I32 => "I32",
-        DType::I64 => "I64",
-        DType::F16 => "F16",
-        DType::BF16 => "BF16",
-        DType::F32 => "F32",
-        _ => "F64",
+/// Returns the name of the dtype that elements are stored as, in the safetensors format.
+fn stored_name(dtype: DType) -> &'static str {
+    match dtype.storage() {
+        Builtin::Bool => "BOOL",
+        Builtin::U8 => "U8",
+        Builtin::I8 => "I8",
+        Builtin::I32 => "I32",
+        Builtin::I64 => "I64",
+        Builtin::F16 => "F16",
+        Builtin::BF16 => "BF16",
+        Builtin::F32 => "F32",
+        Builtin::F64 => "F64",
     }
 }
 
-/// Returns the dtype of a name of the safetensors format, or `None` if oflow does not have it.
-pub fn dtype_of(name: &str) -> Option<DType> {
-    DType::ALL.into_iter().find(|d| dtype_name(*d) == name)
+/// Returns the name of a dtype in checkpoints: that of the safetensors format, or the text of a registered dtype.
+pub fn dtype_name(dtype: DType) -> &'static str {
+    if dtype.is_builtin() { stored_name(dtype) } else { dtype.name() }
 }
+
+/// Returns the dtype of a name, or `None` if oflow does not have it and the program has not registered its family.
+pub fn dtype_of(name: &str) -> Option<DType> {
+    let builtin = DType::BUILTIN.into_iter().find(|d| dtype_name(*d) == name);
+    builtin.or_else(|| name.parse().ok().filter(|d: &DType| !d.is_builtin()))
+}
+
+/// With the name of a tensor appended, the key of the file's metadata that has its registered dtype. The format itself has only the
+/// dtype that elements are stored as, so other programs read those numbers.
+const REGISTERED: &str = "oflow.dtype:";
 
 /// Returns the header for tensors (name, dtype, sizes) whose bytes follow in this order, padded so that the first tensor is
 /// aligned.
@@ -66,20 +76,23 @@ pub fn header<'a>(
     metadata: &[(&str, String)],
 ) -> Vec<u8> {
     let quoted = |s: &str| serde_json::Value::from(s).to_string();
-    let texts: Vec<String> = metadata.iter().map(|(k, v)| format!("{}:{}", quoted(k), quoted(v))).collect();
-    let mut json = format!("{{\"__metadata__\":{{{}}}", texts.join(","));
+    let mut texts: Vec<String> = metadata.iter().map(|(k, v)| format!("{}:{}", quoted(k), quoted(v))).collect();
+    let mut json = String::new();
     let mut at = 0;
     for (name, dtype, shape) in tensors {
         let end = at + shape.iter().product::<usize>() * dtype.size();
         json += &format!(
             ",{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{at},{end}]}}",
             quoted(name),
-            dtype_name(dtype),
+            stored_name(dtype),
             format!("{shape:?}").replace(' ', "")
         );
         at = end;
+        if !dtype.is_builtin() {
+            texts.push(format!("{}:{}", quoted(&format!("{REGISTERED}{name}")), quoted(dtype.name())));
+        }
     }
-    json.push('}');
+    json = format!("{{\"__metadata__\":{{{}}}{json}}}", texts.join(","));
     let padded = json.len().next_multiple_of(8);
     let mut bytes = (padded as u64).to_le_bytes().to_vec();
     bytes.extend(json.bytes().chain(std::iter::repeat(b' ')).take(padded));
@@ -112,17 +125,26 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     if start + parsed.data_len() as u64 != len {
         return Err(broken(format!("it has {len} bytes, its header announces {}", start + parsed.data_len() as u64)));
     }
-    let metadata = parsed.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let entries = parsed.offset_keys().into_iter().filter_map(|name| {
-        let info = parsed.info(&name)?;
-        Some(Entry {
-            dtype: info.dtype.to_string(),
+    let metadata: BTreeMap<String, String> =
+        parsed.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut entries = vec![];
+    for name in parsed.offset_keys() {
+        let Some(info) = parsed.info(&name) else { continue };
+        let stored = info.dtype.to_string();
+        let registered = metadata.get(&format!("{REGISTERED}{name}"));
+        if let Some(d) = registered.and_then(|text| dtype_of(text))
+            && stored_name(d) != stored
+        {
+            return Err(broken(format!("'{name}' is stored as {stored}, but its dtype {d} as {}", d.storage())));
+        }
+        entries.push(Entry {
+            dtype: registered.cloned().unwrap_or(stored),
             shape: info.shape.clone(),
             bytes: start + info.data_offsets.0 as u64..start + info.data_offsets.1 as u64,
             name,
-        })
-    });
-    Ok(Header { entries: entries.collect(), metadata, len })
+        });
+    }
+    Ok(Header { entries, metadata, len })
 }
 
 #[cfg(test)]
@@ -144,7 +166,7 @@ mod tests {
 
     #[test]
     fn names_of_dtypes_are_the_crates() {
-        for d in DType::ALL {
+        for d in DType::BUILTIN {
             let name: safetensors::Dtype = serde_json::from_value(dtype_name(d).into()).unwrap();
             assert_eq!((name.bitsize(), dtype_of(&name.to_string())), (8 * d.size(), Some(d)));
         }

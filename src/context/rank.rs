@@ -29,8 +29,8 @@ impl DeviceRt {
     /// A device of a dry run: it counts what the real one would hold, and executes nothing.
     fn dry(device: Device, rank: usize, origin: Origin) -> DeviceRt {
         let options = match device {
-            Device::Cpu | Device::Async => AllocatorOptions::default(),
             Device::Cuda => gpu_memory(),
+            _ => AllocatorOptions::default(),
         };
         let alloc = Allocator::dry(device, origin, options);
         let vm = Vm::dry(rank, device, &alloc);
@@ -187,8 +187,8 @@ impl RankCtx {
     pub fn device(&self, device: Device) -> Result<&DeviceRt> {
         let slot = match device {
             Device::Cpu => return Ok(&self.cpu),
-            Device::Async => &self.test,
             Device::Cuda => &self.cuda,
+            _ => &self.test,
         };
         if let Some(d) = slot.get() {
             return Ok(d);
@@ -198,7 +198,7 @@ impl RankCtx {
             Device::Cuda => self.open_gpu().map_err(|e| {
                 e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
             })?,
-            Device::Cpu | Device::Async => {
+            _ => {
                 let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
                 let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
                 let alloc = Allocator::host(Device::Async, options);

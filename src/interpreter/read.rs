@@ -1,6 +1,6 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::dispatch::contiguous;
+use super::bind::contiguous;
 use super::layout::{layout_key, to_layout};
 use super::policy::Cause;
 use super::receipts::collective;

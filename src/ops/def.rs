@@ -2,7 +2,6 @@
 
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
-use super::elementwise;
 use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx};
 use super::kernel::KernelDef;
@@ -193,7 +192,7 @@ pub struct OpDef {
     pub cast: Option<CastPolicy>,
     /// What the interpreter does where the op changes a layout instead of computing; such an op has no kernel.
     pub layout: Option<LayoutOp>,
-    /// Kernels.
+    /// Kernels that come with the declaration. Built-in ops have theirs in the tables of the backends.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
     pub samples: Vec<String>,
@@ -256,7 +255,6 @@ impl OpDef {
         self.shape = ShapeRule::Broadcast;
         self.sbp = SbpRule::Elementwise;
         self.grad = Grad::FromExpr;
-        self.kernels = vec![elementwise::cpu(expr.clone()), elementwise::cuda(expr.clone())];
         self.expr = Some(expr);
     }
 

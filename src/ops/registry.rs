@@ -1,5 +1,5 @@
 //! The registry of ops: ordered, greppable, one per process. Ops are added, never removed. A registered op can be given
-//! more (a kernel, a gradient where it has none, signatures); what it has is never replaced.
+//! more (a gradient where it has none, signatures); what it has is never replaced.
 //!
 //! The key of an op is `domain.name`. Built-in ops have the domain `oflow`. A bare name finds oflow's op, else the one op of
 //! another domain that has it.
@@ -8,7 +8,6 @@ use super::autocast::{CastPolicy, policy_of};
 use super::def::{OpDef, SbpFn};
 use super::grad::Grad;
 use super::infer::InferCtx;
-use super::kernel::KernelDef;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::sbp::Signature;
@@ -24,6 +23,8 @@ pub struct Op {
     /// The declaration as it is now. Earlier ones are leaked: a call may be reading them.
     def: AtomicPtr<OpDef>,
     cast: CastPolicy,
+    /// Whether any of its inputs is mutable; asked at each call.
+    writes_inputs: bool,
     /// Gradient ops derived from the expression, by input.
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
 }
@@ -37,6 +38,10 @@ impl Op {
     /// without the domain is `sig.name`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+    /// Returns whether a call writes one of its inputs in place.
+    pub fn writes_inputs(&self) -> bool {
+        self.writes_inputs
     }
     /// What autocast does with the inputs.
     pub fn autocast(&self) -> CastPolicy {
@@ -101,8 +106,9 @@ impl Registry {
         let cast = def.cast.unwrap_or(of_table);
         let bare = def.sig.name.clone();
         let name = if builtin { bare.clone() } else { key.clone() };
+        let (id, writes_inputs) = (self.ops.len() as u64 + 1, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
-        let op: &'static Op = Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, name, def, cast, derived }));
+        let op: &'static Op = Box::leak(Box::new(Op { id, name, def, cast, writes_inputs, derived }));
         self.ops.insert(key, op);
         if !builtin {
             self.bare.entry(bare).or_default().push(op);
@@ -154,41 +160,6 @@ fn extend(name: &str, change: impl FnOnce(&mut OpDef) -> Result<()>) -> Result<(
     op.def.store(Box::leak(Box::new(def)), Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
-}
-
-/// Adds a kernel to a registered op. [`KernelDef::select`] chooses among all kernels of the op.
-///
-/// ```
-/// use oflow::ops::{KernelDef, KernelPred, Priority, add_kernel};
-/// use oflow::prelude::*;
-/// let kernel = KernelDef::cpu("neg_f64", |cx| {
-///     let x = cx.input(0)?.as_slice::<f64>()?;
-///     // SAFETY: the output of this call; nothing else uses it while the kernel runs.
-///     let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
-///     y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
-///     Ok(())
-/// });
-/// // Strided inputs go to the kernel that the op has: this one takes contiguous ones.
-/// let plain = KernelPred::InputDType(0, DType::F64);
-/// add_kernel("sign", kernel.when(plain).priority(Priority::Experimental))?;
-/// # Ok::<(), oflow::Error>(())
-/// ```
-///
-/// # Errors
-/// There is no such op, or it has a kernel of this name on the device, or one for the same cases with the same priority.
-pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
-    extend(op, |def| {
-        let on_device = || def.kernels.iter().filter(|k| k.device == kernel.device);
-        let twin = on_device().find(|k| k.name == kernel.name).or_else(|| {
-            on_device().find(|k| k.pred == kernel.pred && k.priority == kernel.priority && k.state.is_none())
-        });
-        if let Some(k) = twin {
-            return Err(Error::registry(format!("the kernel '{}' is there already: {k:?}", k.name))
-                .help("a kernel is never replaced: choose another name, and a predicate or a higher priority"));
-        }
-        def.kernels.push(kernel);
-        Ok(())
-    })
 }
 
 /// Gives a registered op its gradient.
@@ -268,6 +239,11 @@ pub fn all() -> Vec<&'static Op> {
 /// All ops in order of registration, without the hidden ones.
 pub(crate) fn shown() -> Vec<&'static Op> {
     registry().ops.values().copied().filter(|op| !op.traits.hidden).collect()
+}
+
+/// Something changed that plans are made from: those made before are made anew.
+pub(crate) fn changed() {
+    GENERATION.fetch_add(1, Ordering::Release);
 }
 
 /// Changes whenever an op is added.

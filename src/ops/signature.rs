@@ -91,6 +91,11 @@ impl AttrDef {
             v => self.kind.accept(&self.name, v),
         }
     }
+
+    /// Whether a value is one of this attribute without a conversion.
+    pub fn holds(&self, v: &AttrValue) -> bool {
+        self.kind.holds(v) || (*v == AttrValue::Absent && self.default == Some(AttrValue::Absent))
+    }
 }
 
 /// The parsed declaration text.

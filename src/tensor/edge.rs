@@ -1,10 +1,10 @@
 //! The autograd graph: nodes, the edges between them, leaf slots. Plain data; the engine is in the interpreter.
 
 use super::handle::Tensor;
-use super::types::GlobalRef;
 use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
+use crate::plan::GlobalRef;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;

@@ -4,12 +4,12 @@ use super::alias::{EdgeCell, LocalView};
 use super::edge::{Edge, LeafSlot};
 use super::forms::Forms;
 use super::local::LocalTensor;
-use super::types::GlobalRef;
 use crate::context::origin_here;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
+use crate::plan::{GlobalRef, TypeRef};
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
@@ -180,6 +180,14 @@ impl Tensor {
         match self.body() {
             Body::Global(g, _) => Some(g),
             _ => None,
+        }
+    }
+    /// Returns the type as in a plan; `None` for a lazy tensor.
+    pub(crate) fn type_ref(&self) -> Option<TypeRef> {
+        match self.body() {
+            Body::Local(l) => Some(TypeRef::Local(l.ty.clone())),
+            Body::Global(g, _) => Some(TypeRef::Global(g.clone())),
+            Body::Lazy(_) => None,
         }
     }
     /// Returns the placement of a global tensor.

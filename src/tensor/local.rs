@@ -1,10 +1,10 @@
 //! Local data: a storage with offset, dims and strides.
 
-use super::types::{LocalRef, intern_local};
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::placement::Device;
+use crate::plan::{LocalRef, intern_local};
 use oflow_kernels::view::{contiguous_strides, is_contiguous};
 use oflow_kernels::{DType, Dims, Strides, View};
 

@@ -8,11 +8,10 @@ mod forms;
 mod handle;
 mod local;
 mod print;
-mod types;
 
+pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
 pub(crate) use alias::{Made, Refusal, share_memory};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
 pub(crate) use forms::FormOf;
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;
-pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -7,10 +7,11 @@ use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
-use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
-use oflow_kernels::cuda::Queue;
-use oflow_kernels::{DType, ShardBox, View};
+use crate::ops::{KernelCx, RuntimeAttrs};
+use crate::plan::KernelPlan;
+use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Which stream an instruction belongs to.
@@ -20,26 +21,6 @@ pub enum StreamKind {
     Compute,
     /// Boxing: one total order of collectives per rank.
     Comm,
-}
-
-/// All that is decided about a kernel once per plan.
-pub struct KernelPlan {
-    /// The op.
-    pub op: &'static Op,
-    /// The kernel's name.
-    pub name: String,
-    /// The computation.
-    pub run: KernelFn,
-    /// Prepared state.
-    pub state: Option<KernelState>,
-    /// Physical plan attributes.
-    pub attrs: Attrs,
-    /// Where the input shards lie.
-    pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
-    /// Where the output shards lie.
-    pub output_boxes: SmallVec<[ShardBox; 2]>,
-    /// Scratch bytes.
-    pub workspace: usize,
 }
 
 /// A kernel with its views.
@@ -59,8 +40,8 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
-    /// Computes on the current thread, or puts it on a GPU's stream.
-    pub(super) fn run(&self, queue: Option<&Queue<'_>>) -> Result<()> {
+    /// Computes on the current thread, or puts the work on a stream.
+    pub(crate) fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
         let cx = KernelCx {
             op: self.plan.op,
             inputs: &self.inputs,
@@ -71,7 +52,7 @@ impl KernelWork {
             output_boxes: &self.plan.output_boxes,
             state: self.plan.state.as_ref(),
             workspace: self.workspace.as_ref(),
-            queue,
+            stream,
         };
         // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
         // may have seen them.
@@ -202,21 +183,26 @@ impl Instruction {
     /// [`run`](Instruction::run), where what another thread does to the same storages meanwhile without waiting is an error
     /// (see `memory/uses.rs`).
     pub(super) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
-        let shared = |s: &&Storage| s.holders() > 2;
         let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
-        for (k, s) in self.writes.iter().enumerate().filter(|(_, s)| shared(s)) {
-            if !self.writes[..k].iter().any(|w| w.same_block(s)) {
+        for (k, s) in self.writes.iter().enumerate() {
+            // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
+            if s.holders() > 2 && !self.writes[..k].iter().any(|w| w.same_block(s)) {
                 writing.push(s.begin_write().map_err(|e| self.told(e))?);
             }
         }
         // What the instruction writes itself it may read.
-        let read = |s: &&Storage| !self.writes.iter().any(|w| w.same_block(s));
-        let turns: SmallVec<[u64; 4]> =
-            self.reads.iter().filter(read).map(|s| s.turn()).collect::<Result<_>>().map_err(|e| self.told(e))?;
+        let others = |s: &Storage| !self.writes.iter().any(|w| w.same_block(s));
+        let mut turns: SmallVec<[u64; 4]> = SmallVec::new();
+        for s in &self.reads {
+            turns.push(if others(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
+        }
         self.run(comm, memory)?;
-        let unchanged = self.reads.iter().filter(read).zip(turns).try_for_each(|(s, turn)| s.still(turn));
-        unchanged.map_err(|e| self.told(e))
+        for (s, turn) in self.reads.iter().zip(turns) {
+            if others(s) {
+                s.still(turn).map_err(|e| self.told(e))?;
+            }
+        }
+        Ok(())
     }
 
     fn told(&self, e: Error) -> Error {

@@ -18,19 +18,20 @@ mod pinned;
 mod place;
 mod place_cuda;
 mod place_host;
+mod replay;
 mod stream;
 mod waits;
 
 pub(crate) use dry::no_values;
-pub use instruction::{
-    BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
-};
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, StreamKind, Work};
+pub use replay::replay;
 
 use crate::comm::Communicator;
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use crate::placement::Device;
 use cuda::CudaStreams;
+pub(crate) use cuda::OnStream;
 use dry::DryStreams;
 use host::HostStreams;
 use oflow_kernels::cuda::Gpu;

@@ -10,8 +10,8 @@ pub mod sbp;
 
 use std::io::Write;
 
-use oflow::boxing::resolve_attrs;
 use oflow::kernels::{DType, DTypeKind, Dims};
+use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrKind, AttrValue, Attrs, InferCtx, Op, RuntimeAttrs, TensorType};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
@@ -92,7 +92,7 @@ pub fn shape(text: &str) -> Result<Dims, String> {
 /// Reads an element type.
 pub fn dtype(text: &str) -> Result<DType, String> {
     text.parse().map_err(|_| {
-        let known: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
+        let known: Vec<_> = DType::BUILTIN.iter().map(|d| d.name()).collect();
         format!("'{text}' is not an element type; there are {}", known.join(", "))
     })
 }
@@ -146,7 +146,6 @@ struct Question {
     op: &'static Op,
     inputs: Vec<Option<TensorType>>,
     attrs: Attrs,
-    runtime: RuntimeAttrs,
     kinds: Vec<DTypeKind>,
 }
 
@@ -154,7 +153,7 @@ impl Question {
     fn new(op: &'static Op, inputs: Vec<Option<TensorType>>, given: &[(String, String)]) -> oflow::Result<Question> {
         let (attrs, runtime) = attributes(op, given)?;
         let kinds = runtime.iter().map(|s| s.kind()).collect();
-        Ok(Question { op, inputs, attrs, runtime, kinds })
+        Ok(Question { op, inputs, attrs, kinds })
     }
 
     fn infer(&self) -> InferCtx<'_> {

@@ -1,6 +1,7 @@
 //! `oflow ops`: the ops, and one op in full. Read from the declarations, so it cannot be out of date.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
 use oflow::ops::{
@@ -97,7 +98,7 @@ fn in_full(op: &'static Op) -> String {
     section("Gradient", vec![gradient(op)]);
     section(
         "Kernels",
-        op.kernels
+        kernels_of(op)
             .iter()
             .map(|k| {
                 let reuse: String =
@@ -120,7 +121,7 @@ fn signatures(op: &Op) -> Vec<String> {
 }
 
 fn describe_input(input: &InputDef) -> String {
-    let members: Vec<&str> = DType::ALL.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
+    let members: Vec<&str> = DType::BUILTIN.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
     let mut text = match input.dtypes {
         DTypeClass::Any => "any element type".to_string(),
         class => format!("{}: {}", class.name(), members.join(", ")),
@@ -313,7 +314,7 @@ fn to_json(op: &'static Op) -> Value {
         })
     };
     let input = |i: &InputDef| {
-        let dtypes: Vec<&str> = DType::ALL.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
+        let dtypes: Vec<&str> = DType::BUILTIN.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
         json!({
             "name": i.name,
             "dtypes": dtypes,
@@ -322,8 +323,7 @@ fn to_json(op: &'static Op) -> Value {
             "mutable": i.mutable,
         })
     };
-    let kernels: Vec<Value> = op
-        .kernels
+    let kernels: Vec<Value> = kernels_of(op)
         .iter()
         .map(|k| {
             json!({
@@ -373,7 +373,8 @@ mod tests {
 
     #[test]
     fn what_was_added_to_an_op_is_shown() {
-        use oflow::ops::{KernelDef, OpDef, add_gradient, add_kernel, add_signatures, register};
+        use oflow::backend::add_kernel;
+        use oflow::ops::{KernelDef, OpDef, add_gradient, add_signatures, register};
         let def = OpDef::new("given(x: float) -> y").unwrap().domain("asked").doc("Copies.").samples(&["f32[4]"]);
         let op = register(def).unwrap();
         let before = in_full(op);

@@ -124,7 +124,6 @@ fn answer(
         fixed_inputs: &fixed_inputs,
         given_out: None,
         request: None,
-        runtime: &question.runtime,
     };
     let Choice { sig: chosen, unproven } = choose(&choice).map_err(named)?;
     let more = !all && signatures(&choice).map_err(named)?.nth(PRICED).is_some();

@@ -1,0 +1,82 @@
+//! The CPU's kernels, one file a family of ops.
+//!
+//! Where a kernel needs a call in another form (operands transposed, a window of a tensor), the function that makes it
+//! stands here and serves the kernels of other devices too.
+
+pub(super) mod attention;
+mod create;
+mod elementwise;
+mod embedding;
+pub(super) mod loss;
+pub(super) mod matmul;
+pub(super) mod norm;
+pub(super) mod optim;
+mod random;
+pub(super) mod reduce;
+pub(super) mod shape;
+mod softmax;
+pub(super) mod strided;
+
+use super::Backend;
+use super::kernels::OpKernel;
+use crate::error::Result;
+use crate::ops::{KernelCx, KernelDef};
+use crate::placement::Device;
+use oflow_kernels::cpu;
+use oflow_kernels::expr::Expr;
+use std::sync::Arc;
+
+pub(super) use create::first_and_step;
+pub(super) use random::drawn;
+
+/// The backend of [`Device::Cpu`].
+pub(super) struct Cpu;
+
+impl Backend for Cpu {
+    fn kernels(&self) -> Vec<OpKernel> {
+        kernels()
+    }
+    fn elementwise(&self, expr: &Arc<Expr>) -> Option<KernelDef> {
+        Some(elementwise::elementwise(expr))
+    }
+    fn copy(&self) -> Option<KernelDef> {
+        Some(copy())
+    }
+}
+
+/// The backend of [`Device::Async`].
+pub(super) struct Async;
+
+impl Backend for Async {
+    fn kernels_of(&self) -> Option<Device> {
+        Some(Device::Cpu)
+    }
+}
+
+fn kernels() -> Vec<OpKernel> {
+    let families = [
+        attention::kernels,
+        create::kernels,
+        embedding::kernels,
+        loss::kernels,
+        matmul::kernels,
+        norm::kernels,
+        optim::kernels,
+        random::kernels,
+        reduce::kernels,
+        shape::kernels,
+        softmax::kernels,
+        strided::kernels,
+    ];
+    families.into_iter().flat_map(|family| family()).collect()
+}
+
+/// Copies and converts a view into another, whatever their strides.
+fn copy() -> KernelDef {
+    KernelDef::cpu("copy", |cx| Ok(cpu::copy::copy(cx.input(0)?, cx.output(0))?))
+}
+
+/// The kernel of an op that always applies.
+fn kernel(op: &'static str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> OpKernel {
+    (op, KernelDef::cpu(&format!("{op}_cpu"), run))
+}
