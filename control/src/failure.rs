@@ -15,7 +15,7 @@ pub enum FailureKind {
     Error,
     /// A rank panicked.
     Panicked,
-    /// A rank exited with another code than 0, 1 or 101, or left while other ranks still waited for it.
+    /// A rank exited with a code but without an error or panic message, or left while other ranks still waited for it.
     Exited,
     /// A rank was ended by a signal.
     Killed,

@@ -519,7 +519,7 @@ mod tests {
             assert_eq!(e.kind(), ErrorKind::Storage);
             let text = e.to_string();
             assert!(text.starts_with("the checkpoint of step 2 was not written: rank 1: writing panicked: "), "{text}");
-            assert!(text.contains("the checkpoints before are whole"), "{text}");
+            assert!(text.contains("earlier checkpoints are complete"), "{text}");
             m.save(3, &state)
         })
         .unwrap();

@@ -272,6 +272,6 @@ mod tests {
         assert!(
             refused(&|m| of_w(m, &|t| t.pieces.push(t.pieces[1].clone()))).contains("'w': pieces overlap: from [3]")
         );
-        assert!(refused(&|m| of_w(m, &|t| t.dtype = "F64".into())).contains("not the bytes of its sizes"));
+        assert!(refused(&|m| of_w(m, &|t| t.dtype = "F64".into())).contains("a wrong number of bytes"));
     }
 }

@@ -492,7 +492,8 @@ fn bytes_that_a_link_holds_back_end_the_job() {
                 Down::Failed(failed) => {
                     let failure: Failure = serde_json::from_slice(&failed.failure).unwrap();
                     assert_eq!(failure.kind, FailureKind::LinkLost);
-                    let start = "the link from rank 0 on a to rank 2 on b is lost: 600 of the bytes";
+                    let start =
+                        "the link from rank 0 on a to rank 2 on b is lost: 600 bytes sent by rank 0 have not arrived";
                     assert!(failure.message.starts_with(start), "{failure}");
                     assert!((12..18).contains(&step), "after {step} quarters of a second");
                     return;

@@ -220,7 +220,7 @@ impl<'a> Queue<'a> {
         self.put(function, launch, args, None)
     }
     /// Like [`launch`](Queue::launch), with a struct (`repr(C)`, as the kernel declares it) as the last argument, which is not
-    /// copied.
+    /// copied into `args`.
     pub fn launch_with<T: Copy>(&self, function: Function, launch: Launch, args: Args, last: &T) -> Result<()> {
         self.put(function, launch, args, Some(std::ptr::from_ref(last).cast_mut().cast()))
     }

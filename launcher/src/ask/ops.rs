@@ -1,4 +1,4 @@
-//! `oflow ops`: the ops, and one op in full. Read from the declarations, so it cannot be out of date.
+//! `oflow ops`: lists the ops, or shows one op in full, from the declarations.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use oflow::backend::kernels_of;

@@ -445,7 +445,7 @@ impl Watch<'_> {
                 Some(format!("; rank {} waits for it{call}", self.part.first_rank + other))
             });
             let text = format!(
-                "rank {rank} (pid {pid}) was stopped by a signal and does not go on{}",
+                "rank {rank} (pid {pid}) was stopped by a signal and does not continue{}",
                 waits.unwrap_or_default()
             );
             self.fail(Failure::of_rank(rank, FailureKind::Stopped, text), EXIT_FAILED).await;

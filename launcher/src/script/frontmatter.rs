@@ -17,7 +17,7 @@ pub struct Frontmatter {
 /// Finds the frontmatter of a script, if it has one: after an optional `#!` line and blank lines.
 ///
 /// # Errors
-/// The line, and what is wrong there.
+/// If the frontmatter is malformed. The message has the line.
 pub fn parse(source: &str) -> Result<Option<Frontmatter>, String> {
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let shebang = lines.first().is_some_and(|l| l.starts_with("#!") && !l.starts_with("#!["));
