@@ -30,7 +30,7 @@ pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_d
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
 pub use layout::LayoutOp;
 pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
-pub(crate) use registry::{changed, nearest};
+pub(crate) use registry::{changed, lookup, nearest, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};
