@@ -1,7 +1,7 @@
 //! Writes in place: which tensors a call writes, whether it may, and what it must copy first.
 //!
-//! What shares memory with what is known by the handles (`tensor/alias.rs`); this file judges calls. Every way to write
-//! comes here: methods, calls by name, ops of other crates. All refusals are of the program, not of a rank's data, and come
+//! Tensor handles know which tensors share memory (`tensor/alias.rs`); this file checks calls. Every call that writes passes
+//! here: methods, calls by name, ops of other crates. A refusal depends on the program alone, not on a rank's data, and is raised
 //! before anything is issued (I18).
 
 use super::bind::contiguous;
@@ -12,7 +12,8 @@ use crate::ops::{Grad, Op};
 use crate::tensor::{Body, LocalTensor, Made, Refusal, Tensor};
 use smallvec::SmallVec;
 
-/// A call that writes in place has run: what was made of its inputs meanwhile is of their old values.
+/// After a call that writes in place: drops the boxed and cast forms of the written tensors that the call itself made, because
+/// they hold the old values.
 pub(super) fn end_write(call: &Call<'_>) {
     if writes(call) {
         written(call).for_each(Tensor::release_forms);
@@ -30,9 +31,9 @@ pub(super) fn writes(call: &Call<'_>) -> bool {
     call.given.is_some() || call.op.writes_inputs()
 }
 
-/// A call that writes in place is about to run. What is remembered of the tensors that change is forgotten on every rank:
-/// whether a later call needs a boxing or a cast must not differ. Their versions grow on every rank, because what is saved
-/// for backward compares them; a local tensor's is counted by its storage.
+/// Before a call that writes in place: drops the boxed and cast forms of the written tensors, on every rank, so that all
+/// ranks agree whether a later call needs a boxing or a cast. Increments the versions of global tensors on every rank: backward
+/// compares them with those of saved tensors. The version of a local tensor is that of its storage.
 pub(super) fn begin_write(call: &Call<'_>, global: bool) {
     if writes(call) {
         for t in written(call) {
@@ -144,16 +145,16 @@ fn check_disjoint(call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Where a call writes, decided before its kernel runs.
+/// The memory that a call writes, known before its kernel runs.
 #[derive(Default)]
 pub(super) struct Memory {
     /// Memory of the given output.
     pub given: Option<LocalTensor>,
-    /// What the kernel writes in the place of memory whose strides it cannot take, and that memory.
+    /// Temporaries, each with the memory that it is copied to after the kernel: for kernels that cannot write strided memory.
     pub back: SmallVec<[(LocalTensor, LocalTensor); 1]>,
 }
 
-/// Makes the memory that a call writes its tensors' own, bumps versions, and copies inputs that lie in the way.
+/// Gives the tensors that a call writes memory of their own, increments versions, and copies inputs that overlap it.
 ///
 /// A global tensor is a value: memory that other handles (views, saved tensors, shards taken out) hold too is not written;
 /// the handle gets memory of its own. Inputs that are written elsewhere than they are read are read from copies.

@@ -2,8 +2,8 @@
 //!
 //! A cast is a call of its own on every rank: elementwise, so it keeps the SBP of its input, and recorded, so that its
 //! gradient is cast back. **P(sum)**: rounding each rank's part is not rounding the sum, and no signature of `cast` does it
-//! (I11). A P(sum) input is therefore reduced in its own dtype first, by the boxing that dispatch chooses for the cast (it
-//! has a receipt at the user's line, and a policy may forbid it); the reduced form is remembered as always.
+//! (I11). A P(sum) input is therefore reduced in its own dtype first, by the boxing that dispatch chooses for the cast (with
+//! a receipt at the user's line; a policy may deny it); the reduced form is kept on the handle as any boxed form.
 //!
 //! **What is kept.** The cast of a tensor that takes part in the graph is remembered on its handle until its value changes:
 //! a weight used by three calls is cast once, and so is the input of a q, k and v projection. Casts of leaves, which live
@@ -46,11 +46,11 @@ impl Drop for AutocastGuard {
 }
 
 /// Until the guard is dropped, matrix products and attention take their inputs in bf16 or f16, and ops that need the range
-/// of f32 (softmax, norms, sums, powers) take halves in f32; every other op runs as without it.
+/// of f32 (softmax, norms, sums, powers) compute f16 and bf16 inputs in f32. Other ops are not affected.
 ///
 /// Parameters stay f32: their casts are made once per scope, and their gradients are f32. Only the forward pass belongs
-/// into the scope; backward runs in the dtypes of forward by itself. Scopes nest, per thread; `Autocast::Off` inside one
-/// switches it off for a while. It works alike for local and global tensors, on every device.
+/// into the scope; backward uses the dtypes of the forward pass without a scope. Scopes nest, per thread; `Autocast::Off` inside one
+/// disables it for its own scope. Local and global tensors on every device are treated alike.
 ///
 /// ```
 /// use oflow::prelude::*;

@@ -16,14 +16,14 @@ use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// What `backward` does besides the usual.
+/// Options of `backward`.
 #[derive(Clone, Debug, Default)]
 pub struct BackwardOptions {
-    /// Gradient of the output; without it the output must be a single number, and 1 is taken.
+    /// Gradient of the output. Without one the output must have one element, and its gradient is 1.
     pub gradient: Option<Tensor>,
-    /// Keeps what was saved, for another backward through the same graph.
+    /// Keeps the saved tensors, so that backward can run through the same graph again (PyTorch's `retain_graph`).
     pub retain_graph: bool,
-    /// Records the backward pass itself, for second derivatives.
+    /// Records the backward pass itself, so that its results can be differentiated (PyTorch's `create_graph`).
     pub create_graph: bool,
 }
 

@@ -9,12 +9,12 @@ use crate::ops::KeyWords;
 use crate::plan::Plan;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Plans kept per rank. A model has a few hundred distinct calls; varying shapes must not grow it without bound.
+/// Maximum number of plans kept per rank. A model has a few hundred distinct calls; changing shapes make more.
 pub const CACHE_LIMIT: usize = 4096;
 
-/// A plan as it is kept.
+/// A cached plan.
 pub struct DispatchPlan {
-    /// What is done.
+    /// Steps and buffers.
     pub plan: Plan,
     /// The call in short form, for the flight recorder.
     pub text: OpText,
@@ -24,14 +24,14 @@ pub struct DispatchPlan {
 #[derive(Default)]
 pub struct DispatchCache {
     plans: FixedMap<KeyWords, Arc<DispatchPlan>>,
-    /// Look-ups that found a plan.
+    /// Number of look-ups that found a plan.
     pub hits: u64,
-    /// Look-ups that did not.
+    /// Number of look-ups that found none.
     pub misses: u64,
 }
 
 impl DispatchCache {
-    /// The plan of that key.
+    /// Returns the plan of a key, if there is one.
     pub fn get(&mut self, key: &KeyWords) -> Option<Arc<DispatchPlan>> {
         let found = self.plans.get(key).cloned();
         match found {
@@ -40,14 +40,14 @@ impl DispatchCache {
         }
         found
     }
-    /// Adds a plan. When full, the older half goes.
+    /// Adds a plan. A full cache drops its older half first.
     pub fn insert(&mut self, key: KeyWords, plan: Arc<DispatchPlan>) {
         if self.plans.len() >= CACHE_LIMIT {
             self.plans.drain(..CACHE_LIMIT / 2);
         }
         self.plans.insert(key, plan);
     }
-    /// Number of plans held.
+    /// Returns the number of plans in the cache.
     pub fn plans(&self) -> usize {
         self.plans.len()
     }

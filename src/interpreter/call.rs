@@ -1,4 +1,4 @@
-//! One call on its way: op, inputs, attributes, where it stands in the user's program.
+//! [`Call`]: an op with its inputs and attributes, and the line of the program that calls it.
 
 use super::dispatch::{Outputs, dispatch};
 use crate::error::{CallSite, Error, Result};
@@ -10,7 +10,7 @@ use crate::tensor::{Body, Tensor};
 use oflow_kernels::{DTypeKind, Dims, Scalar};
 use smallvec::SmallVec;
 
-/// A call. [`Call::new`] makes one; [`Call::run`] runs it. Nothing of it lies on the heap.
+/// A call of an op. [`Call::new`] makes one, [`Call::run`] runs it. A call allocates nothing on the heap.
 ///
 /// ```
 /// use oflow::{interpreter::Call, op, prelude::*};
@@ -38,7 +38,7 @@ pub struct Call<'a> {
     pub site: CallSite,
 }
 
-/// What can be the values of a call's attributes: the list itself, or an array of what converts (`.runtime([0.5])`).
+/// Values of a call's attributes: the list itself, or an array of values that convert (`.runtime([0.5])`).
 pub trait IntoValues<L> {
     /// The list.
     fn into_values(self) -> L;
@@ -61,8 +61,8 @@ impl<T: Into<Scalar>, const N: usize> IntoValues<RuntimeAttrs> for [T; N] {
 }
 
 impl<'a> Call<'a> {
-    /// A call of `op` on `inputs` (one per declared input, `None` for an optional one that is left out), without attributes,
-    /// at the caller's line.
+    /// Makes a call of `op` without attributes. `inputs` has one entry per declared input; an optional input that is left out
+    /// is `None`. Errors name the caller's line.
     #[track_caller]
     #[inline]
     pub fn new(op: &'static Op, inputs: &'a [Option<&'a Tensor>]) -> Call<'a> {
@@ -77,35 +77,35 @@ impl<'a> Call<'a> {
             site: CallSite::here(),
         }
     }
-    /// With the plan attributes, all of them, in declared order.
+    /// Sets the plan attributes: all of them, in declared order.
     #[must_use]
     #[inline]
     pub fn attrs(mut self, attrs: impl IntoValues<Attrs>) -> Call<'a> {
         self.attrs = attrs.into_values();
         self
     }
-    /// With the runtime attributes, all of them, in declared order.
+    /// Sets the runtime attributes: all of them, in declared order.
     #[must_use]
     #[inline]
     pub fn runtime(mut self, runtime: impl IntoValues<RuntimeAttrs>) -> Call<'a> {
         self.runtime = runtime.into_values();
         self
     }
-    /// With the place of a source op's result.
+    /// Sets where a source op (one without inputs) puts its result.
     #[must_use]
     #[inline]
     pub fn target(mut self, target: impl Into<Option<&'a Target>>) -> Call<'a> {
         self.target = target.into();
         self
     }
-    /// In place: output 0 is written into this tensor, which is one of the inputs.
+    /// Makes the call in place: output 0 is written into this tensor.
     #[must_use]
     #[inline]
     pub fn given(mut self, given: impl Into<Option<&'a Tensor>>) -> Call<'a> {
         self.given = given.into();
         self
     }
-    /// At another line than the one that made the call.
+    /// Sets the line of the program that errors and receipts name.
     #[must_use]
     #[inline]
     pub fn at(mut self, site: CallSite) -> Call<'a> {
@@ -115,7 +115,7 @@ impl<'a> Call<'a> {
     /// Runs the call and returns its outputs.
     ///
     /// # Errors
-    /// What the op and the layouts refuse; the error names the call and its line.
+    /// The op refuses its inputs or attributes, or a layout is not possible. The error names the call and its line.
     #[inline]
     pub fn run(self) -> Result<Outputs> {
         dispatch(self)
@@ -136,11 +136,10 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Where the call runs: where its inputs are, or where the target of a source op says. Meta tensors and tensors with
-    /// data do not mix.
+    /// Returns where the call runs: the device or placement of its inputs, or the target of a source op.
     ///
     /// # Errors
-    /// The inputs are in several places.
+    /// The inputs are on several devices or placements, or meta tensors are mixed with tensors that have data.
     pub fn place(&self) -> Result<Where<'a>> {
         if let Some(given) = self.given {
             given.check_origin()?;
@@ -202,7 +201,7 @@ fn apart(first: &Tensor, t: &Tensor) -> Error {
 }
 
 impl Call<'_> {
-    /// All that a plan of this call depends on. `kinds` and `inputs` hold what the request borrows.
+    /// Kinds of the runtime attributes and descriptions of the inputs: what a plan depends on besides op and attributes.
     pub(super) fn described(&self) -> (SmallVec<[DTypeKind; 4]>, SmallVec<[Option<Input>; 4]>) {
         let kinds = self.runtime.iter().map(|s| s.kind()).collect();
         let input = |t: &Option<&Tensor>| {

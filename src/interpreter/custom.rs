@@ -8,8 +8,11 @@ use crate::op;
 use crate::tensor::{Custom, Tensor, share_memory};
 use std::sync::Arc;
 
-/// Runs a function of the user's, called `name` in messages. Runs `forward` without recording its inner calls; if an input requires a gradient, `backward` (gradients of the outputs
-/// → gradients of the inputs) becomes the gradient of the whole. What backward needs it captures.
+/// Runs a differentiable function that is written in Rust; messages call it `name`.
+///
+/// `forward` computes the outputs; its inner calls are not recorded. If an input requires a gradient, `backward` is recorded as
+/// the gradient: it is given the gradients of the outputs and returns those of the inputs, `None` where there is none. A
+/// closure captures the tensors that backward needs.
 ///
 /// ```
 /// use oflow::prelude::*;

@@ -1,4 +1,4 @@
-//! The eager emitter: gradient rules and lowerings run at once, on tensors.
+//! The eager emitter: the programs of gradient rules run at once, on tensors.
 
 use super::call::Call;
 use super::dispatch::Outputs;

@@ -1,4 +1,4 @@
-//! Gradients of boxings on their way back: where each goes, decided when it is there.
+//! Gradients of boxings: the layout that each is boxed to is decided when the gradient is known.
 
 use super::super::boxing::boxing_to;
 use super::super::call::{Call, as_stated};

@@ -1,7 +1,7 @@
-//! Layout ops carried out: boxing, the three ways in and out of global tensors that are never confused, devices.
+//! Execution of layout ops: boxing, `distribute`, conversion between local and global tensors, copies between devices.
 //!
-//! Their declarations (`ops/families/layout.rs`) say what they are and how their gradients go; here is what moves. Every
-//! call comes through dispatch and ends in [`run`], which records it like any other.
+//! Declarations and gradients are in `ops/families/layout.rs`. Every call comes through dispatch and ends in [`run`], which
+//! records it like any other call.
 
 mod back;
 mod boxes;
@@ -63,7 +63,7 @@ fn told_dtype(rank: usize, fingerprint: u64) -> Result<DType> {
     })
 }
 
-/// What becomes part of a global tensor lies where that does.
+/// Refuses a local tensor on another device than the placement that it is to become part of.
 fn check_device(what: &str, local: &LocalTensor, placement: &Placement) -> Result<()> {
     let (here, there) = (local.ty.device, placement.device());
     if here == there {

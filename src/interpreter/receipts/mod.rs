@@ -1,7 +1,7 @@
 //! Receipts: which line of the program moved which bytes, and how long that took.
 //!
-//! Each boxing leaves one in a ring per rank (`ring.rs`), at the price of a few stores and two looks at the clock.
-//! Everything else, bytes and predictions too, is worked out when somebody asks: [`take_receipts`] hands them out one by
+//! Each boxing leaves one in a ring per rank (`ring.rs`), at the cost of a few stores and two readings of the clock.
+//! Everything else, bytes and predictions included, is computed on request: [`take_receipts`] hands them out one by
 //! one, [`report`] adds them up by line of the program (`tally.rs`, `report.rs`).
 
 mod report;
@@ -40,9 +40,9 @@ pub struct Receipt {
     pub backward: bool,
     /// What was done. [`bytes_by_link`](Self::bytes_by_link) tells the bytes.
     pub plan: Arc<BoxingPlan>,
-    /// How long the plan's cost model says that it takes: less than the plan alone where it went together with others.
+    /// The time that the cost model predicts. A boxing that ran together with others has less than its plan alone.
     pub predicted: Duration,
-    /// How long this rank's part took, from the last arrival of those that took part, so that a late peer is not counted
+    /// The time of this rank's part, from the arrival of the last participant, so that waiting for a late rank does not count
     /// as communication. None if it failed, and in a dry run.
     pub measured: Option<Duration>,
     together: Shared,
