@@ -63,7 +63,7 @@ fn one_kernel_fails() {
         assert_eq!(e.kind(), ErrorKind::Device);
         let text = e.to_string();
         assert!(text.contains("CUDA_ERROR_"), "{text}");
-        assert!(text.contains("'broken' at ") && text.contains(&format!("cuda_failure.rs:{line}")), "{text}");
+        assert!(text.contains("'test.broken' at ") && text.contains(&format!("cuda_failure.rs:{line}")), "{text}");
         // What comes after says so too, instead of computing with what is not there.
         assert!(x.add(&x).is_err());
         Ok(())

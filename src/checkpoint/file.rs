@@ -1,7 +1,7 @@
 //! One safetensors file: eight bytes of length, a JSON header, the tensors' bytes one after another without gaps.
 //!
-//! Headers are read by the crate `safetensors`, which checks that offsets, shapes and dtypes agree; they are written here,
-//! because files are written in pieces, and bytes that are on their way cannot be handed over as slices.
+//! Headers are read by the crate `safetensors`, which checks that offsets, shapes and dtypes agree. They are written here,
+//! because that crate needs all bytes of a file as slices, and files are written in pieces.
 
 use crate::error::{Error, Result};
 use oflow_kernels::{Builtin, DType};
@@ -18,28 +18,28 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// A tensor in a file.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
-    /// The name of its dtype, see [`dtype_name`].
+    /// Name of the dtype, see [`dtype_name`].
     pub dtype: String,
     /// Sizes.
     pub shape: Vec<usize>,
-    /// Where its bytes are, from the start of the file.
+    /// Range of its bytes in the file.
     pub bytes: Range<u64>,
 }
 
-/// What a header says.
+/// The header of a file.
 #[derive(Debug)]
 pub struct Header {
-    /// In the order of their bytes.
+    /// The tensors, in the order of their bytes.
     pub entries: Vec<Entry>,
-    /// Texts that belong to the file as a whole.
+    /// Metadata of the file.
     pub metadata: BTreeMap<String, String>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub len: u64,
 }
 
-/// The format's name of the dtype that elements are stored as.
+/// Returns the name of the dtype that elements are stored as, in the safetensors format.
 fn stored_name(dtype: DType) -> &'static str {
     match dtype.storage() {
         Builtin::Bool => "BOOL",
@@ -54,22 +54,23 @@ fn stored_name(dtype: DType) -> &'static str {
     }
 }
 
-/// The name of a dtype in checkpoints: the format's, or the text of a registered dtype.
+/// Returns the name of a dtype in checkpoints: that of the safetensors format, or the text of a registered dtype.
 pub fn dtype_name(dtype: DType) -> &'static str {
     if dtype.is_builtin() { stored_name(dtype) } else { dtype.name() }
 }
 
-/// The dtype of that name, if oflow has it or the program has registered its family.
+/// Returns the dtype of a name, or `None` if oflow does not have it and the program has not registered its family.
 pub fn dtype_of(name: &str) -> Option<DType> {
     let builtin = DType::BUILTIN.into_iter().find(|d| dtype_name(*d) == name);
     builtin.or_else(|| name.parse().ok().filter(|d: &DType| !d.is_builtin()))
 }
 
-/// Before the name of a tensor: the key of the file's metadata that has its registered dtype. The format itself knows only what
-/// the elements are stored as, so other programs read those numbers.
+/// With the name of a tensor appended, the key of the file's metadata that has its registered dtype. The format itself has only the
+/// dtype that elements are stored as, so other programs read those numbers.
 const REGISTERED: &str = "oflow.dtype:";
 
-/// A header for tensors (name, dtype, sizes) whose bytes follow in that order, padded so that the first starts aligned.
+/// Returns the header for tensors (name, dtype, sizes) whose bytes follow in this order, padded so that the first tensor is
+/// aligned.
 pub fn header<'a>(
     tensors: impl IntoIterator<Item = (&'a str, DType, &'a [usize])>,
     metadata: &[(&str, String)],
@@ -98,14 +99,14 @@ pub fn header<'a>(
     bytes
 }
 
-/// Reads the header of a file and checks that the file has as many bytes as it says.
+/// Reads the header of a file and checks the size of the file.
 ///
 /// # Errors
-/// When the file cannot be read, is no safetensors file, or is cut short.
+/// If the file cannot be read, is no safetensors file, or is truncated.
 pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     let shown = path.display();
     let io = |e: std::io::Error| Error::storage(format!("cannot read {shown}")).because(e);
-    let broken = |why: String| Error::storage(format!("{shown} is not a whole safetensors file: {why}"));
+    let broken = |why: String| Error::storage(format!("{shown} is not a complete safetensors file: {why}"));
     let len = file.metadata().map_err(io)?.len();
     if len < 8 {
         return Err(broken(format!("it has {len} bytes")));
@@ -118,10 +119,11 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     }
     let mut text = vec![0; header as usize];
     file.read_exact_at(&mut text, 8).map_err(io)?;
-    let parsed: Metadata = serde_json::from_slice(&text).map_err(|e| broken(format!("its header is broken: {e}")))?;
+    let parsed: Metadata =
+        serde_json::from_slice(&text).map_err(|e| broken(format!("its header is malformed: {e}")))?;
     let start = 8 + header;
     if start + parsed.data_len() as u64 != len {
-        return Err(broken(format!("it has {len} bytes, its header speaks of {}", start + parsed.data_len() as u64)));
+        return Err(broken(format!("it has {len} bytes, its header announces {}", start + parsed.data_len() as u64)));
     }
     let metadata: BTreeMap<String, String> =
         parsed.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -179,9 +181,11 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             read_header(&File::open(&path).unwrap(), &path).unwrap_err().to_string()
         };
-        assert!(refused(&whole[..5]).contains("is not a whole safetensors file: it has 5 bytes"));
-        assert!(refused(&whole[..whole.len() - 1]).contains("its header speaks of"));
+        assert!(refused(&whole[..5]).contains("is not a complete safetensors file: it has 5 bytes"));
+        assert!(refused(&whole[..whole.len() - 1]).contains("its header announces"));
         assert!(refused(&[0xff; 64]).contains("its header would have 18446744073709551615 bytes"));
-        assert!(refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is broken"));
+        assert!(
+            refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is malformed")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The context of a rank and how a thread enters it.
+//! The context of a rank, and entering it on a thread.
 
 use super::random::Generator;
 use super::recorded::Recorded;
@@ -30,7 +30,7 @@ impl Slot {
     }
 }
 
-/// One rank: number, transport, devices, generators.
+/// The context of a rank: its number, communicator, devices and generators.
 pub struct RankCtx {
     rank: usize,
     world: usize,
@@ -61,8 +61,8 @@ thread_local! {
 }
 
 impl RankCtx {
-    /// A rank over a communicator; the compute stream is inline. All ranks of a world have equal planners. Without a control
-    /// client all ranks are on one host.
+    /// Makes the context of a rank with a communicator. The compute stream is inline. All ranks of a world must have equal
+    /// planners. Without a control client all ranks are on one host.
     pub fn new(
         comm: Arc<dyn Communicator>,
         control: Option<Arc<ControlClient>>,
@@ -116,19 +116,19 @@ impl RankCtx {
         })
     }
 
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn world(&self) -> usize {
         self.world
     }
-    /// True if this is a rank context, not the local-only one of a thread that entered none.
+    /// Returns whether this is a rank context. The context of a thread that has entered none is for local tensors only.
     pub fn is_rank(&self) -> bool {
         self.comm.is_some() || self.is_dry()
     }
-    /// True in a dry run: tensors have no data, and there are no other ranks to talk to.
+    /// Returns whether this is a dry run: tensors have no data, and there are no other ranks.
     pub fn is_dry(&self) -> bool {
         self.origin.is_dry()
     }
@@ -143,10 +143,10 @@ impl RankCtx {
                 .help("leave it out where `oflow::is_dry_run()`")),
         }
     }
-    /// The transport.
+    /// Returns the communicator.
     ///
     /// # Errors
-    /// On a thread that has entered no rank context, and in a dry run.
+    /// If this is no rank context, or a dry run.
     pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
         self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
@@ -155,15 +155,16 @@ impl RankCtx {
     pub(crate) fn checks_data(&self) -> bool {
         self.checks_data
     }
-    /// Plans boxings under the cost model of the job: the measured one where there is one, the same on every rank.
+    /// Returns the planner of boxings, with the cost model of the job: the measured one if there is one. It is the same on every
+    /// rank.
     pub fn planner(&self) -> &Planner {
         &self.planner
     }
-    /// The control client, under a launcher.
+    /// Returns the control client, or `None` without a launcher.
     pub fn control(&self) -> Option<&Arc<ControlClient>> {
         self.control.as_ref()
     }
-    /// Memory and streams of a device.
+    /// Returns the memory and streams of a device.
     ///
     /// # Errors
     /// When the device is not there.
@@ -250,12 +251,12 @@ impl RankCtx {
         self.recorder.next(op, key, site, Some(call))
     }
 
-    /// Number of global ops issued so far.
+    /// Returns the number of global ops issued so far.
     pub fn ops_issued(&self) -> u64 {
         self.recorder.issued()
     }
 
-    /// The dispatch stream with the last ops and collectives of this rank.
+    /// Returns the recorder of the dispatch stream, with the last ops and collectives of this rank.
     pub fn recorder(&self) -> &Arc<Recorder> {
         &self.recorder
     }
@@ -271,24 +272,24 @@ impl RankCtx {
         g.lock().unwrap_or_else(|e| e.into_inner()).draw()
     }
 
-    /// State of the global generator, to save and restore.
+    /// Returns the state of the generator of global tensors.
     pub fn generator(&self) -> Generator {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Restores the global generator.
+    /// Sets the state of the generator of global tensors.
     pub fn set_generator(&self, g: Generator) {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
 
-    /// State of the local generator, which is this rank's own.
+    /// Returns the state of the generator of local tensors, which differs between ranks.
     pub fn local_generator(&self) -> Generator {
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Restores the local generator.
+    /// Sets the state of the generator of local tensors.
     pub fn set_local_generator(&self, g: Generator) {
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
-    /// The local generator that this rank has under a seed: where a checkpoint has none of this rank.
+    /// Returns the initial generator of local tensors of this rank for a seed.
     pub fn local_generator_of(&self, seed: u64) -> Generator {
         Generator::new(local_seed(seed, self.rank))
     }
@@ -297,7 +298,8 @@ impl RankCtx {
         &self.interpreter
     }
 
-    /// Makes this the current context of the calling thread until the guard is dropped (then the one before it).
+    /// Makes this the current context of the calling thread until the guard is dropped; then the previous context is current
+    /// again.
     pub fn enter(self: &Arc<Self>) -> EnterGuard {
         ORIGIN.set(self.origin);
         EnterGuard { saved: CURRENT.replace(Some(self.clone())), _not_send: std::marker::PhantomData }
@@ -334,7 +336,7 @@ impl Drop for EnterGuard {
     }
 }
 
-/// The context of this thread; without one, a context for local tensors only.
+/// Returns the context of this thread. On a thread that has entered none it is a context for local tensors only.
 pub fn current() -> Arc<RankCtx> {
     if let Some(c) = CURRENT.with_borrow(|c| c.clone()) {
         return c;
@@ -358,7 +360,7 @@ pub(crate) fn origin_here() -> Origin {
     ORIGIN.get()
 }
 
-/// Whether this thread is in a dry run: its tensors have no data, and reading them is an error.
+/// Returns whether this thread is in a dry run. Tensors then have no data, and reading them is an error.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -373,16 +375,16 @@ pub fn is_dry_run() -> bool {
     origin_here().is_dry()
 }
 
-/// The rank context of this thread.
+/// Returns the rank context of this thread.
 ///
 /// # Errors
-/// When none has been entered.
+/// If the thread has entered none.
 pub fn current_rank() -> Result<Arc<RankCtx>> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
 }
 
-/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once. What a boxing takes
-/// between its steps counts while it runs.
+/// Returns the memory of this rank's allocator of a device: bytes in use, bytes cached, and the peak. Scratch memory of a boxing
+/// counts while the boxing runs.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -394,15 +396,15 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
 /// ```
 ///
 /// # Errors
-/// When the device is not there.
+/// If the device does not exist.
 pub fn memory_stats(device: Device) -> Result<MemoryStats> {
     Ok(current().device(device)?.alloc.stats())
 }
 
-/// Waits until everything that this rank has issued to a device is done: for measuring. Reading a value needs no such wait.
+/// Waits until all work that this rank has issued to a device is done, for measurements. Reading a value does not need it.
 ///
 /// # Errors
-/// When the device is not there, or work on it failed.
+/// If the device does not exist, or if work on it has failed.
 pub fn synchronize(device: Device) -> Result<()> {
     current().device(device)?.vm.synchronize()
 }

@@ -11,34 +11,34 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How an [`Allocator`] behaves.
+/// Options of an [`Allocator`].
 #[derive(Clone, Copy, Debug)]
 pub struct AllocatorOptions {
-    /// Idle blocks are kept up to this many bytes; above, the largest go first.
+    /// Largest sum of idle blocks in bytes. Above it the largest blocks are freed first.
     pub cache_bytes: usize,
-    /// Fill blocks with `0xCB` when they are freed, so that a read after free shows. For tests.
+    /// Fills freed blocks with `0xCB`, so that tests detect reads after free.
     pub poison_on_free: bool,
 }
 
 impl Default for AllocatorOptions {
-    /// Keeps up to 64 GiB, which on most hosts means everything; no poison.
+    /// Keeps up to 64 GiB of idle blocks; does not fill freed blocks.
     fn default() -> Self {
         AllocatorOptions { cache_bytes: 64 << 30, poison_on_free: false }
     }
 }
 
-/// What an allocator holds, in bytes of whole blocks.
+/// Memory of an allocator, in bytes of whole blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Bytes of blocks in use.
     pub live: usize,
     /// Bytes of idle blocks.
     pub cached: usize,
-    /// The most bytes that were in use at once.
+    /// Largest value of `live` so far.
     pub peak: usize,
     /// Allocations served by an idle block.
     pub hits: u64,
-    /// Allocations that took memory of the system.
+    /// Allocations that took new memory from the system.
     pub misses: u64,
 }
 
@@ -49,8 +49,8 @@ impl fmt::Display for MemoryStats {
     }
 }
 
-/// Hands out [`Storage`]s and keeps freed blocks for the next allocation of their size class. A clone is another handle to
-/// the same allocator. Blocks may outlive it: they then free their memory themselves.
+/// A caching allocator: it keeps freed blocks for later allocations of their size class. Clones are handles to the same
+/// allocator. A block that outlives its allocator frees its memory itself.
 #[derive(Clone)]
 pub struct Allocator(Arc<Shared>);
 
@@ -90,18 +90,18 @@ struct State {
 }
 
 impl Allocator {
-    /// An allocator for the CPU.
+    /// Makes an allocator for the CPU.
     pub fn cpu(options: AllocatorOptions) -> Allocator {
         Allocator::host(Device::Cpu, options)
     }
 
-    /// An allocator of host memory that counts as memory of `device`: the CPU, or a test device that runs on it.
+    /// Makes an allocator of host memory for `device`: the CPU, or a test device that runs on it.
     pub fn host(device: Device, options: AllocatorOptions) -> Allocator {
         Self::new(device, Source::Host, options)
     }
 
-    /// An allocator of a device's own memory, taken from `source`. A freed block may still be in use by work on a stream:
-    /// the device's streams make the next user of the block wait for it, wherever that runs.
+    /// Makes an allocator of a device's own memory, taken from `source`. Work on a stream may still use a freed block; the
+    /// device's streams make the next user of the block wait for that work, wherever it runs.
     pub fn device(device: Device, source: Arc<dyn MemorySource>, options: AllocatorOptions) -> Allocator {
         Self::new(device, Source::Device(source), options)
     }
@@ -121,8 +121,10 @@ impl Allocator {
         Allocator(Arc::new(Shared { device, source, options, state: Mutex::new(state) }))
     }
 
-    /// A storage of that many bytes, aligned to 64. Its contents are arbitrary but initialised: zeros, or what a former
-    /// user left.
+    /// Returns a storage of `bytes` bytes, aligned to 64. Its contents are initialised but arbitrary.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
     pub fn alloc(&self, bytes: usize) -> Result<Storage> {
         let Some((class, size)) = class_of(bytes) else {
             return Err(self.out_of_memory(bytes));
@@ -186,12 +188,12 @@ impl Allocator {
             .help("use smaller batches or shard over more ranks")
     }
 
-    /// What it holds now.
+    /// Returns the memory in use and cached.
     pub fn stats(&self) -> MemoryStats {
         self.0.lock().stats
     }
 
-    /// Gives all idle blocks back to the system.
+    /// Frees all idle blocks.
     pub fn trim(&self) {
         self.0.shrink_to(0);
     }

@@ -1,4 +1,4 @@
-//! A block: the bytes, who frees them, and the counters that all handles share.
+//! A block: the bytes, their owner, and the counters that all handles share.
 
 use super::allocator::Shared;
 use super::classes::ALIGN;
@@ -33,11 +33,11 @@ pub(super) struct Block {
     pub memory: Memory,
 }
 
-/// Who the bytes belong to.
+/// The owner of the bytes.
 pub(super) enum Memory {
     /// A block of an allocator, to which it returns if that is still there.
     Cached { pages: Pages, class: usize, home: Weak<Shared> },
-    /// Somebody else's; dropped with the block.
+    /// Memory of another owner, which is dropped with the block.
     External { _owner: Box<dyn Any + Send + Sync> },
 }
 

@@ -6,6 +6,7 @@ use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx};
 use super::kernel::KernelDef;
 use super::layout::LayoutOp;
+use super::registry::BUILTIN;
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
@@ -145,7 +146,7 @@ pub struct Lowering {
 /// An op, declared in one place. Built-in ops use the same public surface as everyone's.
 #[derive(Clone)]
 pub struct OpDef {
-    /// Name space: `oflow` for built-in ops.
+    /// Domain of the name: `oflow` for built-in ops.
     pub domain: String,
     /// Version of this declaration.
     pub version: u32,
@@ -201,7 +202,7 @@ impl OpDef {
     /// Starts a declaration from its text (grammar: [`OpSignature`]).
     pub fn new(text: &str) -> Result<OpDef> {
         Ok(OpDef {
-            domain: "oflow".to_string(),
+            domain: BUILTIN.to_string(),
             version: 1,
             doc: String::new(),
             sig: OpSignature::parse(text)?,
@@ -263,7 +264,7 @@ impl OpDef {
         self.doc = doc.to_string();
         self
     }
-    /// Sets the name space.
+    /// Sets the domain of the name; `oflow` unless set.
     #[must_use]
     pub fn domain(mut self, domain: &str) -> OpDef {
         self.domain = domain.to_string();
@@ -415,9 +416,14 @@ impl OpDef {
         self
     }
 
-    /// Full name with domain and version, as hashed between ranks.
+    /// Returns how many functions [`add_signatures`](super::add_signatures) has given the op.
+    pub fn signatures_added(&self) -> usize {
+        self.sbp_added.len()
+    }
+
+    /// Returns `domain.name@version`. Ranks compare these at start.
     pub fn full_name(&self) -> String {
-        format!("{}::{}@{}", self.domain, self.sig.name, self.version)
+        format!("{}.{}@{}", self.domain, self.sig.name, self.version)
     }
 }
 

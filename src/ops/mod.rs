@@ -20,7 +20,7 @@ mod signature;
 pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
-pub(crate) use deduce::promoted;
+pub(crate) use deduce::{not_made, promoted};
 pub use def::{DTypeRule, GivenValues, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
@@ -30,7 +30,7 @@ pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_d
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
 pub use layout::LayoutOp;
 pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
-pub(crate) use registry::{changed, nearest};
+pub(crate) use registry::{changed, lookup, nearest, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

@@ -1,6 +1,6 @@
-//! The tensor handle: local, global, lazy or meta; its metadata; its place in the autograd graph.
+//! [`Tensor`], a handle to a local, global or meta tensor: its data, its metadata, and its node in the autograd graph.
 //!
-//! Knows storages, layouts and nodes; computes nothing and never communicates. Start at [`Tensor`].
+//! This module knows storages, layouts and nodes. It computes nothing and never communicates.
 
 mod alias;
 mod edge;

@@ -1,6 +1,6 @@
-//! `{}` of a tensor: the values of a local one as PyTorch prints them (precision 4, lines of 80 columns, the first and last
-//! three of each dim above 1,000 elements), then its metadata. Elements of a registered dtype are shown as the numbers that its
-//! declaration gives, else as they are stored. A global tensor shows metadata only: printing never
+//! `{}` of a tensor: the values of a local tensor in PyTorch's format (precision 4, lines of 80 columns, the first and last three of
+//! each dim above 1,000 elements), then its metadata. Elements of a registered dtype are printed as the numbers that its declaration
+//! gives, else as they are stored. A global tensor prints metadata only, because printing never
 //! communicates (I14).
 
 use super::handle::{Body, Tensor};
