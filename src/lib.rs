@@ -43,8 +43,8 @@
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`no_grad`], [`no_sync`], [`apply_custom`] |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
-//! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`] |
-//! | call by name, new ops | [`call`], [`functions`](functional::functions), [`ops::register`] |
+//! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
+//! | call by name, new ops and kernels | [`call`], [`functions`](functional::functions), [`ops::register`], [`backend::add_kernel`] |
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 

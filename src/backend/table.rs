@@ -107,9 +107,14 @@ pub(crate) fn of(device: Device) -> &'static dyn Backend {
 /// # Errors
 /// There is a device of this name, or the name is none: letters, digits and `_`, a letter first.
 pub fn register(name: &str, backend: impl Backend + 'static) -> Result<Device> {
-    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
-    let device = Device::add(name)?;
-    kernels::take(backend.kernels(device));
-    registered.push(Box::leak(Box::new(Entry { device, backend: Box::new(backend), copy: OnceLock::new() })));
-    Ok(device)
+    let entry: &Entry = {
+        let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+        let device = Device::add(name)?;
+        let entry = Box::leak(Box::new(Entry { device, backend: Box::new(backend), copy: OnceLock::new() }));
+        registered.push(entry);
+        entry
+    };
+    // Without the lock: who chooses a kernel holds the table of kernels and asks this one.
+    kernels::take(entry.backend.kernels(entry.device));
+    Ok(entry.device)
 }

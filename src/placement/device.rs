@@ -65,7 +65,7 @@ impl Device {
     }
 
     /// A hash of the name: the same on every rank.
-    pub(crate) fn key(self) -> u64 {
+    pub fn key(self) -> u64 {
         let mut h = crate::intern::FixedHasher::default();
         h.write(self.name().as_bytes());
         h.finish()

@@ -3,7 +3,9 @@
 use super::{device, fenced};
 use oflow::backend::{Backend, DeviceRt, OpKernel, Opening, register, staged};
 use oflow::memory::MemoryStats;
+use oflow::nn::{Linear, Module};
 use oflow::ops::KernelDef;
+use oflow::optim::{AdamW, Optimizer};
 use oflow::prelude::*;
 use oflow::{ErrorKind, box_many, from_boxes, run_ranks};
 use std::sync::Arc;
@@ -157,4 +159,34 @@ fn its_own_kernels_come_first_and_two_such_devices_meet_on_the_host() {
         there.to_vec::<f32>()
     });
     assert_eq!(ends.unwrap(), [[1.0; 4], [1.0; 4]]);
+}
+
+/// Losses of some training steps on a mesh of that device.
+fn losses(on: Device, dims: &[usize]) -> oflow::Result<Vec<f64>> {
+    manual_seed(3);
+    let ranks: Vec<usize> = (0..dims.iter().product()).collect();
+    let mesh = Placement::new(on, &ranks, dims)?;
+    let whole = NdSbp::broadcast(dims.len());
+    let model = Linear::new(6, 4, (&mesh, whole.clone()))?;
+    let mut optimizer = AdamW::new(model.parameters(), Default::default());
+    let x = randn([8, 6], (&mesh, whole.clone()))?;
+    let x = x.to_global((0..dims.len()).map(|_| Sbp::Split(0)).collect::<NdSbp>())?;
+    let target = distribute(&from_vec(vec![0i64, 1, 2, 3, 3, 2, 1, 0], [8], on)?, (&mesh, whole))?;
+    let step = |_| {
+        let loss = model.forward(&x)?.gelu()?.cross_entropy(&target)?;
+        loss.backward()?;
+        optimizer.step()?;
+        optimizer.zero_grad();
+        loss.item()
+    };
+    (0..5).map(step).collect()
+}
+
+#[test]
+fn training_gives_the_cpus_losses_bit_for_bit() {
+    for dims in [&[1][..], &[2], &[2, 2]] {
+        let n = dims.iter().product();
+        let on = |device| run_ranks(n, |_| losses(device, dims)).unwrap();
+        assert_eq!(on(device()), on(Device::Cpu), "{dims:?}");
+    }
 }
