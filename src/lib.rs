@@ -83,7 +83,7 @@ pub use oflow_comm as comm;
 pub use oflow_control as control;
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::cuda::matmul::allow_tf32;
-pub use oflow_kernels::{DType, Scalar};
+pub use oflow_kernels::{DType, Registered, Scalar};
 pub use ops::Autocast;
 pub use tensor::Tensor;
 

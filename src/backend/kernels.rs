@@ -1,7 +1,7 @@
 //! Which kernel runs an op on a device: those that the op brings itself, those that stand in the table here by op name, and
 //! for elementwise ops the one that the backend makes from the expression. Asked when a plan is built, never per call.
 
-use super::{entries, entry};
+use super::table::{built_in, entries, entry};
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::ops::{self, InferCtx, KernelCx, KernelDef, Op, Priority};
@@ -19,8 +19,8 @@ type Table = FixedMap<String, Vec<KernelDef>>;
 /// The kernels of all backends, and those that were added, by op.
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let mut table = Table::default();
-    for e in entries() {
-        put(&mut table, e.backend.kernels());
+    for e in built_in() {
+        put(&mut table, e.backend.kernels(e.device));
     }
     RwLock::new(table)
 });
@@ -32,7 +32,6 @@ fn put(table: &mut Table, kernels: Vec<OpKernel>) {
 }
 
 /// Takes the kernels of a new backend.
-#[expect(dead_code, reason = "backends cannot be registered yet")]
 pub(super) fn take(kernels: Vec<OpKernel>) {
     if !kernels.is_empty() {
         put(&mut TABLE.write().unwrap_or_else(PoisonError::into_inner), kernels);
@@ -47,7 +46,7 @@ fn on_device<R>(
     device: Device,
     tell: impl FnOnce(&mut dyn Iterator<Item = &KernelDef>) -> R,
 ) -> R {
-    let made = op.expr.as_ref().and_then(|e| entry(device).backend.elementwise(e));
+    let made = op.expr.as_ref().and_then(|e| entry(device).backend.elementwise(device, e));
     let registered = table.get(op.name()).into_iter().flatten();
     tell(&mut made.iter().chain(op.kernels.iter().chain(registered).filter(|k| k.device == device)))
 }
@@ -130,9 +129,9 @@ pub(crate) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
     if let Some(plan) = known.get() {
         return Ok(plan.clone());
     }
-    let own = entry(device).backend.copy();
-    let lent = || entry(entry(device).backend.kernels_of()?).backend.copy();
-    let kernel = own.or_else(lent).ok_or_else(|| {
+    let backend = &entry(device).backend;
+    let lent = || backend.kernels_of().and_then(|d| entry(d).backend.copy(d));
+    let kernel = backend.copy(device).or_else(lent).ok_or_else(|| {
         Error::unsupported(format!("the backend of {device} has no kernel that copies"))
             .help("give it one in `Backend::copy`, or name a device in `Backend::kernels_of`")
     })?;
@@ -167,7 +166,7 @@ mod tests {
     #[test]
     fn every_kernel_has_its_op_and_every_op_its_kernels() {
         for e in entries() {
-            for (name, kernel) in e.backend.kernels() {
+            for (name, kernel) in e.backend.kernels(e.device) {
                 let op = ops::find(name).unwrap();
                 assert!(op.expr.is_none(), "{name} has its kernel from the expression");
                 assert_eq!(kernel.device, e.device, "{kernel:?}");

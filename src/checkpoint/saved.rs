@@ -249,7 +249,8 @@ impl Checkpoint {
                 .help(format!("it has {}", listed(self.manifest.tensors.keys())))
         })?;
         let dtype = saved.dtype().ok_or_else(|| {
-            Error::unsupported(format!("'{name}' was saved as {}, a dtype that oflow does not have", saved.dtype))
+            Error::unsupported(format!("'{name}' was saved as {}, which oflow has no dtype for", saved.dtype))
+                .help("a program loads dtypes that it has registered with `DType::register`")
         })?;
         Ok((saved, dtype))
     }

@@ -1,13 +1,12 @@
 //! The caching allocator of one rank's device.
 
-use super::block::{Block, Memory, Pages};
+use super::block::{Block, Memory, Pages, Region};
 use super::classes::{CLASSES, class_of};
 use super::origin::Origin;
 use super::storage::Storage;
 use super::uses::Uses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
-use oflow_kernels::cuda::Gpu;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,10 +65,19 @@ pub(super) struct Shared {
 enum Source {
     /// Memory of this process.
     Host,
-    /// Memory of a GPU.
-    Cuda(Arc<Gpu>),
+    /// Memory that a backend takes from its device.
+    Device(Arc<dyn MemorySource>),
     /// Nowhere: they are only counted.
     Dry(Origin),
+}
+
+/// Takes memory from a device for an [`Allocator`].
+pub trait MemorySource: Send + Sync {
+    /// Memory of that many bytes, aligned to 64 at least.
+    ///
+    /// # Errors
+    /// Of the kind `Memory` when there is not enough: the allocator then gives back what it has cached and asks again.
+    fn allocate(&self, bytes: usize) -> Result<Region>;
 }
 
 struct State {
@@ -92,10 +100,10 @@ impl Allocator {
         Self::new(device, Source::Host, options)
     }
 
-    /// Makes an allocator of a GPU's memory. Work on a stream may still use a freed block; the vm makes the next user of the
-    /// block wait for that work.
-    pub fn cuda(gpu: Arc<Gpu>, options: AllocatorOptions) -> Allocator {
-        Self::new(Device::Cuda, Source::Cuda(gpu), options)
+    /// Makes an allocator of a device's own memory, taken from `source`. Work on a stream may still use a freed block; the
+    /// device's streams make the next user of the block wait for that work, wherever it runs.
+    pub fn device(device: Device, source: Arc<dyn MemorySource>, options: AllocatorOptions) -> Allocator {
+        Self::new(device, Source::Device(source), options)
     }
 
     /// An allocator of a dry run: it counts the blocks that the allocator of such a device would hand out, in the same size
@@ -203,7 +211,7 @@ impl Shared {
     fn pages(&self, size: usize) -> Result<Pages> {
         match &self.source {
             Source::Host => Pages::host(size).ok_or_else(|| Error::memory("the system has none")),
-            Source::Cuda(gpu) => Pages::cuda(gpu, size),
+            Source::Device(source) => Ok(Pages::Device { region: source.allocate(size)?, size }),
             Source::Dry(_) => Ok(Pages::Dry(size)),
         }
     }

@@ -11,7 +11,8 @@ mod storage;
 mod uses;
 mod vector;
 
-pub use allocator::{Allocator, AllocatorOptions, MemoryStats};
+pub use allocator::{Allocator, AllocatorOptions, MemorySource, MemoryStats};
+pub use block::Region;
 pub use origin::Origin;
 pub use storage::{Storage, Writing};
 pub use uses::{Line, Ticket, Tickets};

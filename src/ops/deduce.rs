@@ -43,6 +43,10 @@ impl OpDef {
             DTypeRule::Fixed(v) => v.iter().copied().collect(),
             DTypeRule::Fn(f) => f(ctx)?,
         };
+        // The kernel of an expression writes numbers.
+        if let Some(d) = dtypes.iter().find(|d| self.expr.is_some() && !d.is_builtin()) {
+            return Err(not_made(*d));
+        }
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
     }
 
@@ -102,13 +106,17 @@ impl OpDef {
             match t {
                 None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
                 Some(t) if !d.dtypes.contains(t.dtype) => {
+                    let help = match t.dtype.is_builtin() {
+                        true => "convert it with `.cast(dtype)`",
+                        false => "a registered dtype is moved, not computed with: convert it by an op of your own",
+                    };
                     return Err(Error::dtype(format!(
                         "input '{}' must be {}, not {}",
                         d.name,
                         d.dtypes.name(),
                         t.dtype
                     ))
-                    .help("convert it with `.cast(dtype)`"));
+                    .help(help));
                 }
                 _ => {}
             }
@@ -272,6 +280,12 @@ fn given_none(sig: &OpSignature) -> bool {
 /// For a registered dtype with any other.
 pub(crate) fn promoted(a: DType, b: DType) -> Result<DType> {
     a.promote(b).map_err(not_promoted)
+}
+
+/// The error of an op whose result cannot be of a registered dtype.
+pub(crate) fn not_made(dtype: DType) -> Error {
+    Error::dtype(format!("the result cannot be {dtype}: oflow makes no elements of a registered dtype"))
+        .help("make it by an op of your own, or of bytes with `from_bytes`")
 }
 
 fn not_promoted(e: KernelError) -> Error {

@@ -40,8 +40,11 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
-    /// Computes on the current thread, or puts the work on a stream.
-    pub(crate) fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
+    /// Calls the kernel: it computes on the current thread, or puts its work on the stream that the device's kernels take.
+    ///
+    /// # Errors
+    /// Those of the kernel, with the op and the user's line.
+    pub fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
         let cx = KernelCx {
             op: self.plan.op,
             inputs: &self.inputs,
@@ -149,7 +152,7 @@ pub struct Instruction {
 
 impl Instruction {
     /// Logical bytes of the tensors that are boxed; 0 for a kernel.
-    pub(super) fn boxed_bytes(&self) -> usize {
+    pub(crate) fn boxed_bytes(&self) -> usize {
         let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
         match &self.work {
             Work::Kernel(_) => 0,
@@ -170,7 +173,7 @@ impl Instruction {
     }
 
     /// The op and the user's line.
-    pub(super) fn origin(&self) -> (&'static str, CallSite) {
+    pub(crate) fn origin(&self) -> (&'static str, CallSite) {
         let tagged = |t: &Tag| (t.op, CallSite { file: t.file, line: t.line });
         match &self.work {
             Work::Kernel(k) => (k.plan.op.name(), k.site),
@@ -180,9 +183,14 @@ impl Instruction {
         }
     }
 
-    /// [`run`](Instruction::run), where what another thread does to the same storages meanwhile without waiting is an error
-    /// (see `memory/uses.rs`).
-    pub(super) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+    /// Does the work on the current thread, in host memory.
+    pub(crate) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        self.alone(|| self.work.run(comm, memory))
+    }
+
+    /// Runs something that does the work, where what another thread does to the same storages meanwhile without waiting is
+    /// an error (see `memory/uses.rs`).
+    pub(crate) fn alone(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
         for (k, s) in self.writes.iter().enumerate() {
             // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
@@ -196,7 +204,7 @@ impl Instruction {
         for s in &self.reads {
             turns.push(if others(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
         }
-        self.run(comm, memory)?;
+        run()?;
         for (s, turn) in self.reads.iter().zip(turns) {
             if others(s) {
                 s.still(turn).map_err(|e| self.told(e))?;
@@ -209,10 +217,16 @@ impl Instruction {
         let (op, site) = self.origin();
         e.in_call(|| op.to_string()).at(site)
     }
+}
 
-    /// Does the work on the current thread, in host memory; what a boxing needs besides its ends is taken from `memory`.
-    pub(super) fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        match &self.work {
+impl Work {
+    /// Does the work on the current thread, where all views are in host memory; what a boxing needs besides its ends is taken
+    /// from `memory`.
+    ///
+    /// # Errors
+    /// What a kernel and the communicator report.
+    pub fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        match self {
             Work::Kernel(k) => k.run(None),
             Work::Boxing(b) => {
                 let (stopwatch, number) = &b.stopwatch;
@@ -241,7 +255,7 @@ impl Instruction {
     }
 }
 
-pub(super) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
+pub(crate) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
     comm.ok_or_else(|| Error::context("boxing needs a rank context"))
 }
 

@@ -123,7 +123,8 @@ fn signatures(op: &Op) -> Vec<String> {
 fn describe_input(input: &InputDef) -> String {
     let members: Vec<&str> = DType::BUILTIN.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
     let mut text = match input.dtypes {
-        DTypeClass::Any => "any element type".to_string(),
+        DTypeClass::Builtin => "any built-in element type".to_string(),
+        DTypeClass::Any => "any element type, registered ones too".to_string(),
         class => format!("{}: {}", class.name(), members.join(", ")),
     };
     for (is, what) in [
@@ -318,6 +319,7 @@ fn to_json(op: &'static Op) -> Value {
         json!({
             "name": i.name,
             "dtypes": dtypes,
+            "registered": i.dtypes == DTypeClass::Any,
             "optional": i.optional,
             "variadic": i.variadic,
             "mutable": i.mutable,

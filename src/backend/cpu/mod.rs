@@ -17,43 +17,17 @@ pub(super) mod shape;
 mod softmax;
 pub(super) mod strided;
 
-use super::Backend;
 use super::kernels::OpKernel;
 use crate::error::Result;
 use crate::ops::{KernelCx, KernelDef};
-use crate::placement::Device;
 use oflow_kernels::cpu;
-use oflow_kernels::expr::Expr;
-use std::sync::Arc;
 
 pub(super) use create::first_and_step;
+pub(super) use elementwise::elementwise;
 pub(super) use random::drawn;
 
-/// The backend of [`Device::Cpu`].
-pub(super) struct Cpu;
-
-impl Backend for Cpu {
-    fn kernels(&self) -> Vec<OpKernel> {
-        kernels()
-    }
-    fn elementwise(&self, expr: &Arc<Expr>) -> Option<KernelDef> {
-        Some(elementwise::elementwise(expr))
-    }
-    fn copy(&self) -> Option<KernelDef> {
-        Some(copy())
-    }
-}
-
-/// The backend of [`Device::Async`].
-pub(super) struct Async;
-
-impl Backend for Async {
-    fn kernels_of(&self) -> Option<Device> {
-        Some(Device::Cpu)
-    }
-}
-
-fn kernels() -> Vec<OpKernel> {
+/// All kernels of the CPU.
+pub(super) fn kernels() -> Vec<OpKernel> {
     let families = [
         attention::kernels,
         create::kernels,
@@ -72,7 +46,7 @@ fn kernels() -> Vec<OpKernel> {
 }
 
 /// Copies and converts a view into another, whatever their strides.
-fn copy() -> KernelDef {
+pub(super) fn copy() -> KernelDef {
     KernelDef::cpu("copy", |cx| Ok(cpu::copy::copy(cx.input(0)?, cx.output(0))?))
 }
 

@@ -156,8 +156,13 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         scale_many(),
         sum_of_squares(),
-        step("assign(x!, y) -> ()", "x becomes y, in place.").map(|o| {
-            o.get_sbp(|c| {
+        step("assign(x!: any, y: any) -> ()", "x becomes y, in place.").map(|o| {
+            o.check(|c| {
+                same_shapes(c)?;
+                // Built-in dtypes are converted, registered ones are not.
+                crate::ops::promoted(c.input(0)?.dtype, c.input(1)?.dtype).map(drop)
+            })
+            .get_sbp(|c| {
                 let mut s = all_split(c)?;
                 for row in ["P(sum), P(sum) ->", "P(max), P(max) ->", "P(min), P(min) ->"] {
                     if c.input(0)?.dtype == c.input(1)?.dtype {

@@ -127,7 +127,7 @@ fn view_strides(dims: &[usize], strides: &[isize], shape: &[usize]) -> Option<St
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
-    vec![OpDef::new("reshape(x; shape: shape) -> y").map(|o| {
+    vec![OpDef::new("reshape(x: any; shape: shape) -> y").map(|o| {
         let mut o = o
             .doc("The same elements in row-major order under another shape.")
             .strided()

@@ -34,7 +34,7 @@ fn permute() -> Result<OpDef> {
             _ => Dims::new(),
         }
     };
-    Ok(OpDef::new("permute(x; dims: ints) -> y")?
+    Ok(OpDef::new("permute(x: any; dims: ints) -> y")?
         .doc("Dims in another order.")
         .strided()
         .shape1(|c| {
@@ -64,7 +64,7 @@ fn permute() -> Result<OpDef> {
 }
 
 fn expand() -> Result<OpDef> {
-    Ok(OpDef::new("expand(x; shape: shape) -> y")?
+    Ok(OpDef::new("expand(x: any; shape: shape) -> y")?
         .doc("Repeats dims of size 1 (and new leading dims) to a shape.")
         .strided()
         .shape_rule(ShapeRule::Attr)
@@ -129,7 +129,7 @@ fn cut(c: &InferCtx<'_>) -> Result<Cut> {
 }
 
 fn slice() -> Result<OpDef> {
-    Ok(OpDef::new("slice(x; dim: int, start: int, end: int, step: int = 1) -> y")?
+    Ok(OpDef::new("slice(x: any; dim: int, start: int, end: int, step: int = 1) -> y")?
         .doc("Elements start, start + step, … below end of one dim.")
         .strided()
         .shape1(|c| {
@@ -252,7 +252,7 @@ fn slice_grad() -> Result<OpDef> {
 }
 
 fn concat() -> Result<OpDef> {
-    Ok(OpDef::new("concat(xs...; dim: int = 0) -> y")?
+    Ok(OpDef::new("concat(xs...: any; dim: int = 0) -> y")?
         .doc("Tensors one after another along a dim.")
         .strided()
         .shape1(|c| {

@@ -55,7 +55,7 @@ fn read_at(g: &mut dyn GradCtx, from: Value, shape: AttrValue) -> Result<Value> 
 }
 
 fn read() -> Result<OpDef> {
-    Ok(OpDef::new("strided_read(x; shape: shape, offset: int, strides: ints) -> y")?
+    Ok(OpDef::new("strided_read(x: any; shape: shape, offset: int, strides: ints) -> y")?
         .traits(|t| t.hidden = true)
         .doc("The elements offset + Σ index · stride of x, counted row-major; a stride of 0 repeats.")
         .shape_rule(ShapeRule::Attr)
@@ -106,7 +106,7 @@ fn put() -> Result<OpDef> {
 }
 
 fn write() -> Result<OpDef> {
-    Ok(OpDef::new("strided_write(x, y?; shape: shape, offset: int, strides: ints) -> z")?
+    Ok(OpDef::new("strided_write(x: any, y?: any; shape: shape, offset: int, strides: ints) -> z")?
         .traits(|t| t.hidden = true)
         .doc("x with y, of that shape, at the elements offset + Σ index · stride, counted row-major; without y with zeros.")
         .dtype(DTypeRule::Input(0))

@@ -9,13 +9,13 @@
 //! notes belong to the block: its next user writes it first, through an instruction, and so waits for the former users on
 //! other streams. (Giving memory back to the driver waits for the GPU by itself.)
 
-use super::cuda_boxing::{Boxings, Counted};
-use super::instruction::{Instruction, StreamKind, Work};
+use super::boxing::{Boxings, Counted};
 use super::pinned::{Buffer, PIECE, PinnedPool, READ_AHEAD, READ_PIECE};
 use super::waits::{Ticket, Waits};
 use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage};
+use crate::vm::{Instruction, StreamKind, Streams, Work};
 use oflow_kernels::cuda::{Event, Fault, FaultSlot, Gpu, Queue, Stream};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -144,15 +144,6 @@ impl CudaStreams {
         })
     }
 
-    pub(super) fn submit(&self, i: Instruction) -> Result<()> {
-        let stream = match i.stream {
-            StreamKind::Compute => COMPUTE,
-            StreamKind::Comm => COMM,
-        };
-        let (name, site) = i.origin();
-        self.locked(|state| self.put(state, &i, stream, name, site))
-    }
-
     fn put(&self, state: &mut State, i: &Instruction, stream: usize, name: &'static str, site: CallSite) -> Result<()> {
         let ticket = self.begin(state, stream, &i.reads, &i.writes, name, site)?;
         let on = OnStream { lane: self.streams[stream].clone(), ticket: packed(ticket) };
@@ -263,17 +254,6 @@ impl CudaStreams {
         self.check_faults(state)
     }
 
-    pub(super) fn wait(&self, storage: &Storage) -> Result<()> {
-        self.locked(|state| match state.waits.last_write(storage) {
-            Some(t) => self.sync_to(state, t),
-            None => Ok(()),
-        })
-    }
-
-    pub(super) fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
-        self.locked(|state| self.read_pieces(state, storage, offset, to))
-    }
-
     fn read_pieces(&self, state: &mut State, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
         let mut coming = VecDeque::new();
         let run = self.read_ahead(state, storage, offset, to, &mut coming);
@@ -324,10 +304,6 @@ impl CudaStreams {
         Ok(())
     }
 
-    pub(super) fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
-        self.locked(|state| self.write_pieces(state, storage, offset, from))
-    }
-
     fn write_pieces(&self, state: &mut State, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
         let writes = std::slice::from_ref(storage);
         for (k, piece) in from.chunks(PIECE).enumerate() {
@@ -344,24 +320,6 @@ impl CudaStreams {
             self.mark(state, COPY)?;
         }
         Ok(())
-    }
-
-    pub(super) fn synchronize(&self) -> Result<()> {
-        self.locked(|state| {
-            for stream in 0..STREAMS {
-                let seq = state.lines[stream].issued;
-                if seq > state.lines[stream].done {
-                    self.sync_to(state, Ticket { stream, seq })?;
-                }
-            }
-            self.boxings.poll()?;
-            self.check_faults(state)
-        })
-    }
-
-    /// Host waits and host copies so far.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
     }
 
     /// Does something with the state, unless something failed before. CUDA tells of a failure with whatever call comes
@@ -421,5 +379,48 @@ impl CudaStreams {
         };
         state.failed = Some((e.kind(), e.to_string()));
         e
+    }
+}
+
+impl Streams for CudaStreams {
+    fn submit(&self, i: Instruction) -> Result<()> {
+        let stream = match i.stream {
+            StreamKind::Compute => COMPUTE,
+            StreamKind::Comm => COMM,
+        };
+        let (name, site) = i.origin();
+        self.locked(|state| self.put(state, &i, stream, name, site))
+    }
+
+    fn wait(&self, storage: &Storage) -> Result<()> {
+        self.locked(|state| match state.waits.last_write(storage) {
+            Some(t) => self.sync_to(state, t),
+            None => Ok(()),
+        })
+    }
+
+    fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.locked(|state| self.read_pieces(state, storage, offset, to))
+    }
+
+    fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        self.locked(|state| self.write_pieces(state, storage, offset, from))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.locked(|state| {
+            for stream in 0..STREAMS {
+                let seq = state.lines[stream].issued;
+                if seq > state.lines[stream].done {
+                    self.sync_to(state, Ticket { stream, seq })?;
+                }
+            }
+            self.boxings.poll()?;
+            self.check_faults(state)
+        })
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
     }
 }
