@@ -86,7 +86,7 @@ fn ranks_outside_write_nothing_and_partial_layouts_are_refused() {
     let s = [spec("a", &[3], DType::F32, &some, sbp![S(0)])];
     assert_eq!([0, 2, 5].map(|r| shares(&s, r).unwrap().len()), [0, 1, 1]);
     let p = [spec("a", &[3], DType::F32, &some, sbp![P])];
-    assert_eq!(shares(&p, 2).unwrap_err().to_string(), "'a' is [P(sum)]: no rank has its value");
+    assert_eq!(shares(&p, 2).unwrap_err().to_string(), "'a' is [P(sum)], so no rank has its value");
 }
 
 /// One of many layouts, by a number.
