@@ -7,9 +7,9 @@
 //! plan known, and prints the median and the worst by op, sizes and gradients, with the call that took longest.
 
 use oflow::Result;
-use oflow::boxing::{ChoiceInput, choose, resolve_attrs, signatures};
+use oflow::boxing::{ChoiceInput, choose, signatures};
 use oflow::kernels::DType;
-use oflow::ops::{InferCtx, Op, TensorType, find};
+use oflow::ops::{InferCtx, Op, TensorType, find, resolve_attrs};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::{NdSbp, Sbp};
 use std::time::Instant;
@@ -134,7 +134,6 @@ impl Asked<'_> {
             fixed_inputs: &[],
             given_out: None,
             request: self.request.as_ref(),
-            runtime: &runtime,
         };
         let start = Instant::now();
         let answer = f(&input)?;

@@ -5,12 +5,11 @@
 //! ```
 
 #[path = "common/model.rs"]
-#[allow(dead_code)] // lays the weights out itself, over three axes
 mod model;
 
 use model::{Config, Gpt};
 use oflow::nn::Module;
-use oflow::optim::{AdamW, AdamWOptions, Optimizer};
+use oflow::optim::{AdamW, AdamWOptions};
 use oflow::prelude::*;
 use std::time::Instant;
 
@@ -22,16 +21,7 @@ fn step() -> Result<()> {
     let mesh = Placement::all(Device::Cuda)?.mesh(&[("node", 8), ("tp", 8), ("dp", 64)])?;
     let config = Config::new(50_304, 12, 768, 16, BATCH[1]);
     let mut model = Gpt::new(&config, (&mesh, sbp![B, B, B]))?;
-    model.to_global(
-        &mesh,
-        &[
-            ("h.*.attn.o.weight", sbp![B, S(1), B]),
-            ("h.*.attn.o.bias", sbp![B, B, B]),
-            ("h.*.attn.*", sbp![B, S(0), B]),
-            ("h.*.mlp.fc.*", sbp![B, S(0), B]),
-            ("h.*.mlp.pr.weight", sbp![B, S(1), B]),
-        ],
-    )?;
+    model.to_global(&mesh, &Gpt::split_rules(&mesh)?)?;
     let mut opt = AdamW::new(model.parameters(), AdamWOptions::default());
     let tokens = || zeros(BATCH, (&mesh, sbp![S(0), B, S(0)]).dtype(DType::I64));
     oflow::take_receipts(); // what laying out the weights took

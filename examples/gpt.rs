@@ -82,7 +82,7 @@ fn main() -> Result<()> {
 
     let mut model = Gpt::new(&c, (&mesh, sbp![B, B]).dtype(setup.dtype))?;
     if setup.splits_weights {
-        model.split_weights(&mesh)?;
+        model.to_global(&mesh, &Gpt::split_rules(&mesh)?)?;
     }
     setup.describe(&model);
     let train = match synthetic {

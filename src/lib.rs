@@ -48,6 +48,7 @@
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
+pub mod backend;
 pub mod boxing;
 pub mod checkpoint;
 pub mod context;
@@ -59,6 +60,7 @@ pub mod nn;
 pub mod ops;
 pub mod optim;
 pub mod placement;
+pub mod plan;
 pub mod prelude;
 pub mod sbp;
 pub mod state;
@@ -81,7 +83,7 @@ pub use oflow_comm as comm;
 pub use oflow_control as control;
 pub use oflow_kernels as kernels;
 pub use oflow_kernels::cuda::matmul::allow_tf32;
-pub use oflow_kernels::{DType, Scalar};
+pub use oflow_kernels::{DType, Registered, Scalar};
 pub use ops::Autocast;
 pub use tensor::Tensor;
 

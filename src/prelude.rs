@@ -8,6 +8,7 @@ pub use crate::functional::{
 };
 pub use crate::interpreter::autocast;
 pub use crate::ops::Autocast;
+pub use crate::optim::OptimizerExt as _;
 pub use crate::placement::{Device, Placement};
 pub use crate::sbp::{NdSbp, Sbp};
 pub use crate::tensor::Tensor;

@@ -4,7 +4,6 @@ use oflow::BackwardOptions;
 use oflow::nn::{Linear, Module};
 use oflow::ops::{CASTS, CastPolicy};
 use oflow::prelude::*;
-use oflow_kernels::DType::{BF16, F16, F32, F64};
 
 /// Global ops that this rank has issued.
 fn ops() -> u64 {
@@ -19,45 +18,45 @@ fn local(shape: &[usize], dtype: DType) -> Tensor {
 
 #[test]
 fn products_run_low_and_sums_run_full_inside_the_scope_only() {
-    let (a, b) = (local(&[3, 4], F32), local(&[4, 5], F32));
-    for (mode, low) in [(Autocast::Bf16, BF16), (Autocast::F16, F16)] {
+    let (a, b) = (local(&[3, 4], DType::F32), local(&[4, 5], DType::F32));
+    for (mode, low) in [(Autocast::Bf16, DType::BF16), (Autocast::F16, DType::F16)] {
         let amp = autocast(mode);
         let y = a.matmul(&b).unwrap();
         assert_eq!(y.dtype(), low);
         assert_eq!(y.relu().unwrap().dtype(), low, "untouched");
-        assert_eq!(y.add(&local(&[5], F32)).unwrap().dtype(), F32, "promotes by itself");
+        assert_eq!(y.add(&local(&[5], DType::F32)).unwrap().dtype(), DType::F32, "promotes by itself");
         for full in [y.softmax(-1), y.log_softmax(-1), y.exp(), y.sum(()), y.mean(()), y.layer_norm(None, None, 1e-5)] {
-            assert_eq!(full.unwrap().dtype(), F32);
+            assert_eq!(full.unwrap().dtype(), DType::F32);
         }
-        assert_eq!(cat(&[&y, &local(&[1, 5], F32)], 0).unwrap().dtype(), F32);
+        assert_eq!(cat(&[&y, &local(&[1, 5], DType::F32)], 0).unwrap().dtype(), DType::F32);
         {
             let _off = autocast(Autocast::Off);
-            assert_eq!(a.matmul(&b).unwrap().dtype(), F32);
+            assert_eq!(a.matmul(&b).unwrap().dtype(), DType::F32);
             assert_eq!(y.exp().unwrap().dtype(), low, "as without autocast");
         }
         assert_eq!(a.matmul(&b).unwrap().dtype(), low, "the outer scope again");
         drop(amp);
-        assert_eq!(a.matmul(&b).unwrap().dtype(), F32);
+        assert_eq!(a.matmul(&b).unwrap().dtype(), DType::F32);
     }
 }
 
 #[test]
 fn doubles_and_integers_are_left_alone() {
     let _amp = autocast(Autocast::Bf16);
-    let d = local(&[3, 3], F64);
-    assert_eq!(d.matmul(&d).unwrap().dtype(), F64);
+    let d = local(&[3, 3], DType::F64);
+    assert_eq!(d.matmul(&d).unwrap().dtype(), DType::F64);
     let i = arange(9, Device::Cpu).unwrap().reshape([3, 3]).unwrap();
     assert_eq!(i.matmul(&i).unwrap().dtype(), DType::I64);
     assert_eq!(i.sum(()).unwrap().dtype(), DType::I64);
     // What is written in place keeps its dtype.
-    let x = local(&[2], F32);
-    x.add_(&local(&[2], BF16)).unwrap();
-    assert_eq!(x.dtype(), F32);
+    let x = local(&[2], DType::F32);
+    x.add_(&local(&[2], DType::BF16)).unwrap();
+    assert_eq!(x.dtype(), DType::F32);
 }
 
 #[test]
 fn every_policy_of_the_table_is_applied_to_one_input_ops() {
-    let x = local(&[2, 3], BF16).abs().unwrap().add(0.5).unwrap();
+    let x = local(&[2, 3], DType::BF16).abs().unwrap().add(0.5).unwrap();
     let _amp = autocast(Autocast::F16);
     for name in CASTS.iter().filter(|(p, _)| *p == CastPolicy::Full).flat_map(|(_, names)| *names) {
         let op = oflow::ops::find(name).unwrap();
@@ -75,7 +74,7 @@ fn every_policy_of_the_table_is_applied_to_one_input_ops() {
             Err(e) if e.to_string().contains("no overload") || e.to_string().contains("no function") => continue,
             Err(e) => panic!("{name}: {e}"),
         };
-        assert_eq!(y[0].dtype(), F32, "{name}");
+        assert_eq!(y[0].dtype(), DType::F32, "{name}");
     }
 }
 
@@ -128,7 +127,7 @@ fn a_tensor_of_the_graph_is_cast_once_for_several_products() {
         // x once, q, k, two products.
         assert_eq!(ops() - before, 5);
         a.add(&b)?.sum(())?.backward()?;
-        assert_eq!(h.grad().unwrap().dtype(), F32);
+        assert_eq!(h.grad().unwrap().dtype(), DType::F32);
         Ok(())
     })
     .unwrap();
@@ -153,14 +152,14 @@ fn partial_inputs_are_reduced_in_their_own_dtype_before_they_are_rounded() {
         let part = full([1, 2], if mesh.ranks().len() == 2 { 0.5 } else { 1.0 }, (&mesh, sbp![B]))?;
         let a = part.mul(2.0)?.to_global((&mesh, sbp![S(1)]))?;
         let p = with_sbp(sbp![P], || a.matmul(&full([2, 1], 128.5, (&mesh, sbp![S(0)]))?))?;
-        assert_eq!((p.sbp()?, p.dtype()), (&sbp![P], F32));
+        assert_eq!((p.sbp()?, p.dtype()), (&sbp![P], DType::F32));
         oflow::take_receipts();
         let _amp = autocast(Autocast::F16);
         let y = p.matmul(&ones([1, 1], (&mesh, sbp![B]))?)?;
         let told = oflow::take_receipts();
         assert_eq!(told.iter().filter(|r| r.plan.bytes_sent() > 0).count(), 1, "one reduction, of the f32 value");
-        assert_eq!(y.dtype(), F16);
-        y.cast(F32)?.item()
+        assert_eq!(y.dtype(), DType::F16);
+        y.cast(DType::F32)?.item()
     })
     .unwrap();
     assert_eq!(sums, [257.0, 257.0]);
@@ -179,13 +178,13 @@ fn linear_layers_agree_with_f32_on_every_layout_forward_and_backward() {
                 let _amp = autocast(mode);
                 l.forward(&x)?
             };
-            assert_eq!(y.dtype(), mode.dtype().unwrap_or(F32));
-            y.cast(F32)?.square()?.mean(())?.backward()?;
+            assert_eq!(y.dtype(), mode.dtype().unwrap_or(DType::F32));
+            y.cast(DType::F32)?.square()?.mean(())?.backward()?;
             let grads = [l.weight.grad(), l.bias.as_ref().and_then(|b| b.grad()), x.grad()];
             let mut out = y.to_f64_vec()?;
             for g in grads {
                 let g = g.unwrap();
-                assert_eq!(g.dtype(), F32);
+                assert_eq!(g.dtype(), DType::F32);
                 out.extend(g.to_f64_vec()?);
             }
             Ok(out)
@@ -214,8 +213,8 @@ fn linear_layers_agree_with_f32_on_every_layout_forward_and_backward() {
 #[test]
 fn backward_inside_the_scope_and_second_backward_run_in_the_dtypes_of_forward() {
     let _amp = autocast(Autocast::Bf16);
-    let w = local(&[4, 4], F32).requires_grad_(true).unwrap();
-    let y = local(&[2, 4], F32).matmul(&w).unwrap().sum(()).unwrap();
+    let w = local(&[4, 4], DType::F32).requires_grad_(true).unwrap();
+    let y = local(&[2, 4], DType::F32).matmul(&w).unwrap().sum(()).unwrap();
     y.backward_with(&BackwardOptions { retain_graph: true, ..Default::default() }).unwrap();
     let once = w.grad().unwrap().to_vec::<f32>().unwrap();
     y.backward().unwrap();
@@ -226,16 +225,19 @@ fn backward_inside_the_scope_and_second_backward_run_in_the_dtypes_of_forward() 
 #[test]
 fn a_gradient_has_the_dtype_of_what_it_is_the_gradient_of() {
     // f32 + bf16 is f32; on the way back the half side gets a half again, for the product before it.
-    let (x, w) = (local(&[2, 4], F32).requires_grad_(true).unwrap(), local(&[4, 4], F32).requires_grad_(true).unwrap());
+    let (x, w) = (
+        local(&[2, 4], DType::F32).requires_grad_(true).unwrap(),
+        local(&[4, 4], DType::F32).requires_grad_(true).unwrap(),
+    );
     let y = {
         let _amp = autocast(Autocast::Bf16);
         let h = x.matmul(&w).unwrap();
         let h = h.matmul(&w).unwrap().add(&x).unwrap();
-        assert_eq!(h.dtype(), F32);
+        assert_eq!(h.dtype(), DType::F32);
         h
     };
     y.square().unwrap().sum(()).unwrap().backward().unwrap();
-    assert_eq!((x.grad().unwrap().dtype(), w.grad().unwrap().dtype()), (F32, F32));
+    assert_eq!((x.grad().unwrap().dtype(), w.grad().unwrap().dtype()), (DType::F32, DType::F32));
 }
 
 /// The GPT of the examples in small: low precision costs little accuracy, for every way to spread it.
@@ -270,10 +272,10 @@ fn training_in_low_precision_follows_f32_however_it_is_spread() {
                 let loss = {
                     let _amp = autocast(mode);
                     let logits = net.head.forward(&net.h.forward(&net.wte.forward(&x)?)?)?;
-                    assert_eq!(logits.dtype(), mode.dtype().unwrap_or(F32));
+                    assert_eq!(logits.dtype(), mode.dtype().unwrap_or(DType::F32));
                     logits.cross_entropy(&y)?
                 };
-                assert_eq!(loss.dtype(), F32);
+                assert_eq!(loss.dtype(), DType::F32);
                 opt.zero_grad();
                 if mode == Autocast::F16 {
                     scaler.scale(&loss)?.backward()?;
@@ -284,7 +286,7 @@ fn training_in_low_precision_follows_f32_however_it_is_spread() {
                     opt.step()?;
                 }
                 for p in net.parameters() {
-                    assert_eq!(p.grad().unwrap().dtype(), F32);
+                    assert_eq!(p.grad().unwrap().dtype(), DType::F32);
                     assert_eq!(p.grad().unwrap().sbp()?, p.sbp()?);
                 }
                 losses.push(loss.item()?);

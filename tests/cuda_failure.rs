@@ -48,7 +48,7 @@ fn one_kernel_fails() {
         return;
     }
     let op = OpDef::new("broken(x: float) -> y").unwrap().domain("test").grad(Grad::None).cuda(|cx| {
-        let q = cx.queue()?;
+        let q = &oflow::backend::cuda::queue(cx)?;
         let f = q.function(&BROKEN, "broken", &[])?;
         let steps: i32 = std::env::var(STEPS).ok().and_then(|s| s.parse().ok()).unwrap_or(0);
         Ok(q.launch(f, Launch::new(1, 32), Args::new().value(steps))?)
@@ -63,7 +63,7 @@ fn one_kernel_fails() {
         assert_eq!(e.kind(), ErrorKind::Device);
         let text = e.to_string();
         assert!(text.contains("CUDA_ERROR_"), "{text}");
-        assert!(text.contains("'broken' at ") && text.contains(&format!("cuda_failure.rs:{line}")), "{text}");
+        assert!(text.contains("'test.broken' at ") && text.contains(&format!("cuda_failure.rs:{line}")), "{text}");
         // What comes after says so too, instead of computing with what is not there.
         assert!(x.add(&x).is_err());
         Ok(())

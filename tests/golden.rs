@@ -4,8 +4,8 @@
 mod common;
 
 use common::layout::Value;
-use oflow::boxing::resolve_attrs;
 use oflow::interpreter::{self, Call, Target};
+use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, Op, TensorType, find};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, CallSite};

@@ -255,7 +255,7 @@ fn every_sound_signature_of_oneflow_is_offered() {
             })
             .collect();
         let given: Vec<(&str, AttrValue)> = given.into_iter().chain(needs).collect();
-        let (attrs, runtime) = oflow::boxing::resolve_attrs(op, &given).unwrap_or_else(|e| panic!("{case}: {e}"));
+        let (attrs, runtime) = oflow::ops::resolve_attrs(op, &given).unwrap_or_else(|e| panic!("{case}: {e}"));
         let kinds: Vec<_> = runtime.iter().map(|s| s.kind()).collect();
         let mut ins: Vec<Option<TensorType>> = vec![];
         for (k, i) in m.inputs.iter().enumerate() {

@@ -120,6 +120,43 @@ fn weighted_rows() -> OpDef {
 }
 
 #[test]
+fn domains_keep_names_apart() {
+    use oflow::ops::find;
+    let add = |domain: &str, text: &str, expr: &str| register(OpDef::elementwise(text, expr)?.domain(domain));
+    let x = from_vec(vec![3.0f64], [1], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let run = |name: &str| Ok::<_, oflow::Error>(call(name, &[(&x).into()], &[])?.remove(0));
+    add("left", "shared(x: float) -> y", "x * x").unwrap();
+    // One domain has it: the bare name will do.
+    assert_eq!(run("shared").unwrap().item().unwrap(), 9.0);
+    add("right", "shared(x: float) -> y", "x + 1").unwrap();
+    assert_eq!(run("left.shared").unwrap().item().unwrap(), 9.0);
+    assert_eq!(run("right::shared").unwrap().item().unwrap(), 4.0);
+    for e in [run("shared").unwrap_err(), find("shared").err().unwrap()] {
+        assert_eq!(e.message(), "'shared' is the name of several ops: left.shared, right.shared");
+        assert_eq!(e.help_text(), Some("write the domain too: 'left.shared'"));
+    }
+    // The derived gradients of ops of one name are two ops.
+    run("left.shared").unwrap().add(&run("right.shared").unwrap()).unwrap().sum(()).unwrap().backward().unwrap();
+    assert_eq!(x.grad().unwrap().item().unwrap(), 7.0);
+    // oflow's ops keep their bare names, and autocast its table for them alone.
+    let other = add("left", "softmax(x: float) -> y", "x * 10").unwrap();
+    assert_eq!((other.name(), find("softmax").unwrap().name()), ("left.softmax", "softmax"));
+    assert_eq!(find("softmax").unwrap().id(), find("oflow.softmax").unwrap().id());
+    assert_ne!(other.autocast(), find("softmax").unwrap().autocast());
+    assert_eq!(run("left.softmax").unwrap().item().unwrap(), 30.0);
+    let names: Vec<String> = functional::functions().iter().map(|f| f.sig.name.clone()).collect();
+    for name in ["left.shared", "right.shared", "left.softmax", "softmax"] {
+        assert_eq!(names.iter().filter(|n| *n == name).count(), 1, "{name}");
+    }
+    let e = add("left", "shared(x: float) -> y", "x").err().unwrap();
+    assert_eq!(e.message(), "op left.shared@1 is registered already (as left.shared@1)");
+    let e = add("a.b", "c(x: float) -> y", "x").err().unwrap();
+    assert_eq!(e.message(), "'a.b' is no domain of an op");
+    let e = run("left.sharde").unwrap_err();
+    assert!(e.to_string().contains("did you mean 'left.shared'?"), "{e}");
+}
+
+#[test]
 fn a_users_op_with_its_own_kernel_and_signatures() {
     register(weighted_rows()).unwrap();
     let x: Vec<f32> = (0..10).map(|i| i as f32 - 4.0).collect();
@@ -146,7 +183,7 @@ fn a_users_op_with_its_own_kernel_and_signatures() {
     })
     .unwrap();
     let e = register(weighted_rows()).err().expect("a second op of the name");
-    assert_eq!(e.message(), "op test::weighted_rows@1 is registered already (as test::weighted_rows@1)");
+    assert_eq!(e.message(), "op test.weighted_rows@1 is registered already (as test.weighted_rows@1)");
 }
 
 #[test]
@@ -210,7 +247,7 @@ fn a_missing_gradient_rule_says_so() {
     let x = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
     let y = call("no_rule", &[(&x).into()], &[]).unwrap().remove(0);
     let e = y.sum(()).unwrap().backward().unwrap_err();
-    assert_eq!(e.message(), "op 'no_rule' has no gradient rule");
+    assert_eq!(e.message(), "op 'test.no_rule' has no gradient rule");
     assert_eq!(e.help_text(), Some("declare one with `OpDef::grad`, or `detach()` the input"));
 }
 
@@ -223,7 +260,8 @@ fn a_global_op_without_a_context_is_an_error() {
 
 #[test]
 fn a_registered_op_is_given_a_kernel_a_gradient_and_signatures_but_nothing_is_replaced() {
-    use oflow::ops::{KernelDef, KernelPred, Priority, add_gradient, add_kernel, add_signatures};
+    use oflow::backend::add_kernel;
+    use oflow::ops::{KernelDef, KernelPred, Priority, add_gradient, add_signatures};
     use std::sync::atomic::{AtomicUsize, Ordering};
     // An op of somebody else's crate: no gradient, one kernel, whole tensors only.
     let twice = |cx: &oflow::ops::KernelCx<'_>| {
@@ -327,7 +365,7 @@ fn another_crate_calls_its_own_op_by_the_fast_path() {
     let ints = arange(2, Device::Cpu).unwrap();
     let (e, line) = (times(&ints, 2.0).unwrap_err(), line!());
     assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
-    assert!(e.to_string().starts_with("times(i64[2])"), "{e}");
+    assert!(e.to_string().starts_with("test.times(i64[2])"), "{e}");
     oflow::run_ranks(2, |_| {
         let mesh = Placement::all(Device::Cpu)?;
         let y = times(&ones([4], (&mesh, sbp![S(0)]))?, 3.0)?;

@@ -238,8 +238,8 @@ fn who_does_not_come_is_named() {
     assert!(text.contains("rank 2 has waited") && text.contains("for rank 0, the first of its host"), "{text}");
     let (first, second) = (start(0), start(1));
     let (_, text) = first.end();
-    assert!(text.contains("these ranks of this host have not come: 2"), "{text}");
-    assert!(text.contains("Slurm says that there are 3 here"), "{text}");
+    assert!(text.contains("these ranks of this host have not joined: 2"), "{text}");
+    assert!(text.contains("by Slurm there are 3 here"), "{text}");
     let (status, text) = second.end();
     assert!(!status.success(), "{text}");
     assert_eq!(folder.left(), [""; 0]);
@@ -275,7 +275,7 @@ fn a_rank_that_goes_on_after_a_failure_is_ended() {
     ranks[1].child.kill().unwrap();
     let (status, text) = ranks.remove(2).end();
     assert_eq!(status.signal(), Some(15), "{text}");
-    assert!(text.contains("rank 2 goes on although its job has failed"), "{text}");
+    assert!(text.contains("rank 2 has not ended although its job has failed"), "{text}");
     let (status, text) = ranks.remove(0).end();
     assert!(!status.success(), "{text}");
     assert!(text.contains("is gone without a goodbye"), "{text}");

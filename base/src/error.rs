@@ -1,4 +1,4 @@
-//! Errors as sentences a person can act on: what op, which inputs, which line of the user's program, and the way out.
+//! The error type of oflow: a message with the op, its inputs, the line of the user's program, and help.
 
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
@@ -6,11 +6,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
 
-/// Result of everything in oflow that can fail.
+/// The result type of oflow.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A place in the user's program. A value rather than `#[track_caller]` alone, because calls by name, from plug-ins or
-/// from other languages carry their own.
+/// A line of the user's program. It is a value, and not only a `#[track_caller]` location, because calls by name, from plug-ins
+/// or from other languages pass their own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallSite {
     /// Source file.
@@ -20,8 +20,8 @@ pub struct CallSite {
 }
 
 impl CallSite {
-    /// The place that called the function this is called from (when that one is `#[track_caller]`). Inside a
-    /// [`CallSite::scope`] of this thread it is the scope's.
+    /// Returns the line that called the current function, which must be `#[track_caller]`. Inside a [`CallSite::scope`] of this
+    /// thread it is the line of the scope.
     #[track_caller]
     #[inline]
     pub fn here() -> CallSite {
@@ -34,8 +34,8 @@ impl CallSite {
         }
     }
 
-    /// Until the guard is dropped, every [`CallSite::here`] on this thread is this place: a function that calls others on
-    /// behalf of a caller (a call by name, a closure) opens a scope, and no line inside it is reported.
+    /// Makes [`CallSite::here`] return this line on this thread until the guard is dropped. A function that calls other functions
+    /// for its caller opens a scope, so that errors name the caller's line and none inside.
     pub fn scope(self) -> SiteGuard {
         SiteGuard { saved: SCOPE.replace(Some(self)), _not_send: PhantomData }
     }
@@ -71,14 +71,14 @@ impl fmt::Debug for CallSite {
     }
 }
 
-/// What one rank was doing when something went wrong: a global op of its dispatch stream, and the user's line.
+/// What a rank was doing when a failure occurred: a global op of its dispatch stream, and the line of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The rank.
     pub rank: usize,
-    /// Name of the op; `to_global`, `to_vec` and `barrier` are ops here.
+    /// Name of the op; `to_global`, `to_vec` and `barrier` count as ops.
     pub op: String,
-    /// Which global op of the rank it was, from 1.
+    /// Ordinal of the global op on this rank, from 1.
     pub ordinal: u64,
     /// Source file.
     pub file: String,
@@ -92,55 +92,55 @@ impl fmt::Display for Place {
     }
 }
 
-/// What went wrong, coarsely; tells whether a program may catch the error and go on.
+/// Kind of an error. It determines whether a program may catch the error and continue ([`is_logical`](ErrorKind::is_logical)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Sizes do not fit.
+    /// Sizes do not match.
     Shape,
-    /// Element types do not fit.
+    /// Dtypes do not match.
     DType,
     /// No legal SBP signature, or an SBP that is not valid for the tensor.
     Sbp,
-    /// Placements or meshes do not fit.
+    /// Placements or meshes do not match.
     Placement,
     /// An argument is out of range or of the wrong kind.
     Argument,
-    /// Text could not be read (SBP, shape, signature, expression …).
+    /// Text could not be parsed (an SBP, a shape, a signature, an expression …).
     Parse,
     /// A global tensor was used on a thread without a rank context.
     Context,
-    /// oflow does not do this (yet); the message says so.
+    /// oflow does not support this.
     Unsupported,
     /// Misuse of gradients.
     Autograd,
-    /// An op or function of that name does not exist, or exists twice.
+    /// There is no op or function of this name, or there are several.
     Registry,
-    /// The policy of the scope denies this communication.
+    /// The boxing policy in force denies this communication.
     Denied,
-    /// A value is out of range (an index, a class): found by a kernel on the rank that has it. Local.
+    /// A value such as an index or a class is out of range. A kernel has found it on the rank that has the value. Local.
     Value,
     /// Out of memory. Local.
     Memory,
-    /// File or socket. Local.
+    /// A file or a socket failed. Local.
     Io,
-    /// A checkpoint cannot be written or read. Ranks agree on it: when one fails, all get it.
+    /// A checkpoint cannot be written or read. If one rank fails, all ranks get the error.
     Storage,
     /// The device failed. Local.
     Device,
     /// Communication with other ranks failed. Local.
     Comm,
-    /// Another rank died, left or reported a failure. Local.
+    /// Another rank has died, left or reported a failure. Local.
     Peer,
-    /// The connection to another host is cut or does not move. Local.
+    /// The connection to another host is cut, or delivers no data. Local.
     Link,
     /// Ranks issued different ops. Local.
     Diverged,
 }
 
 impl ErrorKind {
-    /// Logical errors are pure: the same on every rank and raised before any byte moves, so a program may catch them.
-    /// The others poison the job.
+    /// Returns whether the error is logical: the same on every rank, and raised before any data moves. A program may catch
+    /// logical errors and continue. The others end the job.
     pub fn is_logical(self) -> bool {
         use ErrorKind::*;
         matches!(
@@ -150,7 +150,7 @@ impl ErrorKind {
     }
 }
 
-/// The error of oflow. One pointer wide.
+/// The error of oflow, one pointer in size.
 pub struct Error(Box<Repr>);
 
 struct Repr {
@@ -161,6 +161,7 @@ struct Repr {
     site: Option<CallSite>,
     help: Option<String>,
     places: Vec<Place>,
+    missing: Option<usize>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -174,33 +175,33 @@ macro_rules! constructors {
 }
 
 constructors! {
-    /// Sizes do not fit.
+    /// Sizes do not match.
     shape => Shape;
-    /// Element types do not fit.
+    /// Dtypes do not match.
     dtype => DType;
     /// No legal signature or layout.
     sbp => Sbp;
-    /// Placements do not fit.
+    /// Placements do not match.
     placement => Placement;
     /// An argument is out of range.
     argument => Argument;
-    /// Text could not be read.
+    /// Text could not be parsed.
     parse => Parse;
     /// No rank context on this thread.
     context => Context;
-    /// Not there (yet).
+    /// Not supported.
     unsupported => Unsupported;
     /// Misuse of gradients.
     autograd => Autograd;
     /// Unknown or doubly defined op or function.
     registry => Registry;
-    /// Communication that the scope denies.
+    /// Communication denied by the policy.
     denied => Denied;
     /// A value is out of range.
     value => Value;
     /// Out of memory.
     memory => Memory;
-    /// File or socket.
+    /// A file or a socket failed.
     io => Io;
     /// A checkpoint cannot be written or read.
     storage => Storage;
@@ -217,7 +218,7 @@ constructors! {
 }
 
 impl Error {
-    /// An error of a kind with a sentence.
+    /// Makes an error of a kind with a message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Repr {
             kind,
@@ -226,11 +227,12 @@ impl Error {
             site: None,
             help: None,
             places: Vec::new(),
+            missing: None,
             source: None,
         }))
     }
-    /// Names the call (op with inputs in short form), unless an inner layer has named one. Errors about other ranks and
-    /// links stay as they are: they name the ops and lines of all ranks themselves.
+    /// Sets the call (op with inputs in short form), unless it is set already. Errors about other ranks and links are not
+    /// changed; their messages name the ops and lines of all ranks.
     #[must_use]
     pub fn in_call(mut self, call: impl FnOnce() -> String) -> Error {
         let of_ranks = matches!(self.0.kind, ErrorKind::Peer | ErrorKind::Link | ErrorKind::Diverged);
@@ -239,57 +241,67 @@ impl Error {
         }
         self
     }
-    /// Names the user's line, unless an inner layer has named one.
+    /// Sets the line of the call, unless it is set already.
     #[must_use]
     pub fn at(mut self, site: CallSite) -> Error {
         self.0.site.get_or_insert(site);
         self
     }
-    /// Adds the way out.
+    /// Sets the help text, unless it is set already.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Error {
         self.0.help.get_or_insert(help.into());
         self
     }
-    /// Adds what ranks were doing, as data beside the message.
+    /// Adds what ranks were doing, as data.
     #[must_use]
     pub fn in_places(mut self, places: impl IntoIterator<Item = Place>) -> Error {
         self.0.places.extend(places);
         self
     }
-    /// The same error as another kind.
+    /// Sets the rank that had left the job although this rank still waited for it.
+    #[must_use]
+    pub fn missing(mut self, rank: usize) -> Error {
+        self.0.missing = Some(rank);
+        self
+    }
+    /// Changes the kind.
     #[must_use]
     pub fn as_kind(mut self, kind: ErrorKind) -> Error {
         self.0.kind = kind;
         self
     }
-    /// Adds the cause.
+    /// Sets the cause.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.0.source = Some(source.into());
         self
     }
-    /// What went wrong, coarsely.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
-    /// The sentence alone, without call, site and help.
+    /// Returns the message alone, without call, line, cause and help.
     pub fn message(&self) -> &str {
         &self.0.message
     }
-    /// The user's line, where known.
+    /// Returns the line of the call, or `None` if it is not known.
     pub fn site(&self) -> Option<CallSite> {
         self.0.site
     }
-    /// What ranks were doing, where the error is about several of them: both ends of a divergence.
+    /// Returns what ranks were doing, if the error is about several ranks: for a divergence, the two ranks that differ.
     pub fn places(&self) -> &[Place] {
         &self.0.places
     }
-    /// The way out, where known.
+    /// Returns the rank that had left the job although this rank still waited for it, or `None`.
+    pub fn missing_rank(&self) -> Option<usize> {
+        self.0.missing
+    }
+    /// Returns the help text, or `None`.
     pub fn help_text(&self) -> Option<&str> {
         self.0.help.as_deref()
     }
-    /// See [`ErrorKind::is_logical`].
+    /// Returns whether the error is logical, see [`ErrorKind::is_logical`].
     pub fn is_logical(&self) -> bool {
         self.0.kind.is_logical()
     }

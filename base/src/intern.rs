@@ -1,7 +1,7 @@
 //! Interning: equal values share one `Arc` and one small process-local id.
 //!
-//! Ids are never sent, hashed across ranks, ordered by or shown. A table holds weak references only and sweeps the dead
-//! ones when it has doubled since the last sweep, so it is bounded by what is alive.
+//! Ids are never sent, compared between ranks, used for ordering, or printed. A table holds weak references and removes dead ones
+//! whenever it has doubled in size, so its size is bounded by the number of live values.
 
 use indexmap::IndexMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -41,14 +41,14 @@ impl Hasher for FixedHasher {
 /// An [`IndexMap`] with the fixed hasher: insertion-ordered and deterministic.
 pub type FixedMap<K, V> = IndexMap<K, V, BuildHasherDefault<FixedHasher>>;
 
-/// One interned value.
+/// An interned value.
 pub struct Interned<T> {
     id: u64,
     value: T,
 }
 
 impl<T> Interned<T> {
-    /// The process-local id: equal ids mean equal values. Never reused.
+    /// Returns the process-local id. Equal ids mean equal values; ids are never reused.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -79,7 +79,7 @@ impl<T: Hash + Eq + Clone> Default for Interner<T> {
 }
 
 impl<T: Hash + Eq + Clone> Interner<T> {
-    /// An empty table.
+    /// Makes an empty table.
     pub const fn new() -> Self {
         Interner {
             state: Mutex::new(State {
@@ -90,7 +90,7 @@ impl<T: Hash + Eq + Clone> Interner<T> {
         }
     }
 
-    /// The one `Arc` for this value.
+    /// Returns the one `Arc` for this value.
     pub fn intern(&self, value: T) -> Arc<Interned<T>> {
         let mut s = self.state.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(found) = s.map.get(&value).and_then(Weak::upgrade) {
@@ -106,7 +106,7 @@ impl<T: Hash + Eq + Clone> Interner<T> {
         arc
     }
 
-    /// Entries held, dead ones included.
+    /// Returns the number of entries, including dead ones.
     pub fn entries(&self) -> usize {
         self.state.lock().unwrap_or_else(|e| e.into_inner()).map.len()
     }

@@ -1,13 +1,13 @@
-//! What all crates of oflow share.
+//! The base of all crates of oflow.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`error`] | the error of oflow, and the place in a program that it names |
+//! | [`error`] | the error type of oflow, and lines of the user's program |
 //! | [`intern`] | the hasher with a fixed seed, ordered tables, interning |
 //! | [`split`] | the balanced split |
-//! | [`spread`] | who sends what in a collective whose members share hosts, and when an all-reduce has one phase |
+//! | [`spread`] | collectives of members on several hosts: which member sends what; when an all-reduce has one phase |
 //!
-//! Pure: no I/O, no threads, no clock, no device. It stands below every other crate of the project, so it knows none.
+//! Pure: no I/O, no threads, no clock, no device. It depends on no other crate of the project.
 
 pub mod error;
 pub mod intern;

@@ -1,9 +1,9 @@
-//! The balanced split: one truth about unevenness.
+//! The balanced split of a dim over ranks.
 
 use std::ops::Range;
 
-/// The part of `0..len` that rank `index` of `parts` holds: `len / parts` elements, one more on the first `len % parts`
-/// ranks, in order. Shapes, boxing, checkpoints, random numbers and views all call this; nothing else divides (I1).
+/// Returns the part of `0..len` that rank `index` of `parts` holds: `len / parts` elements, one more on the first `len % parts`
+/// ranks, in order. Shapes, boxing, checkpoints, random numbers and views all use this function (I1).
 ///
 /// ```
 /// use oflow_base::shard_range;
@@ -13,7 +13,7 @@ use std::ops::Range;
 /// ```
 ///
 /// # Panics
-/// If `index >= parts`: a caller's bug, never a user's input.
+/// If `index >= parts`.
 pub fn shard_range(len: usize, parts: usize, index: usize) -> Range<usize> {
     assert!(index < parts, "shard {index} of {parts}");
     let (base, extra) = (len / parts, len % parts);

@@ -1,41 +1,41 @@
-//! Collectives of a group whose members share hosts: every byte crosses from one host to another once.
+//! Collectives of a group with several members per host: every byte crosses between hosts once.
 //!
 //! | collective | between hosts | within a host |
 //! |---|---|---|
-//! | all-reduce | partial results go along the chain of hosts, results back | the members share the message by stripes |
-//! | reduce-scatter | partial results go along the chain, results from its end to whom they belong | the members share the parts |
-//! | all-gather | each part goes to one member of each other host | who got a part hands it on |
-//! | broadcast | from the root's host from host to host, in stripes | the root, then who has a stripe, hands it on |
+//! | all-reduce | partial results go along the chain of hosts, results back | each member handles one stripe of the message |
+//! | reduce-scatter | partial results go along the chain, results from its end to their members | each member handles some of the parts |
+//! | all-gather | each part goes to one member of each other host | that member sends the part to the others |
+//! | broadcast | from the root's host from host to host, in stripes | the root, or the member of a stripe, sends it to the others |
 //!
-//! In a chain the members of a host fold their values into the partial result of the host before, so values are combined in
-//! member order, whatever the hosts. Partials of halves travel as f32.
+//! In a chain the members of a host add their values to the partial result of the host before, so values are combined in member
+//! order on any hosts. Partial results of f16 and bf16 are sent as f32.
 //!
-//! The communicators go by this, and so do prices and predictions of bytes. What is decided here depends on the group, the
-//! hosts and the bytes of the whole message, which all members know alike.
+//! The communicators, the cost model and the predictions of bytes all use this module. Its decisions depend on the group, the
+//! hosts and the bytes of the whole message, which are the same on all members.
 
 use crate::shard_range;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A message of fewer bytes, for each host but one, goes the direct way: what is saved does not pay for the hops.
+/// Messages with fewer bytes per host but one are sent directly between members: the bytes saved would not pay for the hops.
 pub const LONG_BYTES: u64 = 64 << 10;
 
-/// An all-reduce of at most this many bytes sends everything to everyone at once; a larger one is a reduce-scatter and an
-/// all-gather of chunks. The communicators decide by the same number.
+/// Returns the largest size in bytes of an all-reduce of one phase, in which each member sends everything to all others. A larger
+/// all-reduce is a reduce-scatter and an all-gather of chunks.
 pub const fn one_phase_bytes(members: usize) -> usize {
     if members <= 2 { 8 << 10 } else { (16 << 10) / members }
 }
 
-/// What is carried out.
+/// A collective and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow<'a> {
-    /// An all-reduce of so many elements.
+    /// An all-reduce: number of elements.
     AllReduce(usize),
-    /// An all-gather: each member's elements.
+    /// An all-gather: number of elements of each member.
     AllGather(&'a [usize]),
-    /// A reduce-scatter: each member's elements of the result.
+    /// A reduce-scatter: number of elements of each member's result.
     ReduceScatter(&'a [usize]),
-    /// A broadcast of so many elements, and from which member.
+    /// A broadcast: number of elements, and the root member.
     Broadcast(usize, usize),
 }
 
@@ -63,7 +63,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Elements of the whole message.
+    /// Returns the number of elements of the whole message.
     pub fn elements(&self) -> usize {
         match self {
             Flow::AllReduce(n) | Flow::Broadcast(n, _) => *n,
@@ -72,50 +72,50 @@ impl Flow<'_> {
     }
 }
 
-/// Bytes of an element, and of an element of a partial result on its way between hosts.
+/// Bytes of an element, and of an element of a partial result sent between hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width {
-    /// As it is.
+    /// Bytes of an element.
     pub element: u64,
-    /// Partly reduced: sums of halves are in f32.
+    /// Bytes of an element of a partial result; sums of f16 and bf16 are in f32.
     pub partial: u64,
 }
 
 impl Width {
-    /// Of elements that are reduced: bytes of an element, and of an element of a partial result.
+    /// Makes the width of a reduction.
     pub fn reduced(element: usize, partial: usize) -> Width {
         Width { element: element as u64, partial: partial as u64 }
     }
 
-    /// Of elements that are moved only.
+    /// Makes the width of a collective without reduction.
     pub fn moved(element: usize) -> Width {
         Width { element: element as u64, partial: element as u64 }
     }
 }
 
-/// How the members of a group lie on hosts.
+/// The members of a group by host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The members of each host, in order.
     pub hosts: SmallVec<[Range<usize>; 8]>,
 }
 
-/// What the busiest member sends or receives.
+/// The load of the busiest member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Busiest {
     /// Bytes within its host.
     pub near: u64,
     /// Bytes between hosts.
     pub far: u64,
-    /// Members of its host it talks to.
+    /// Number of members of its host that it exchanges messages with.
     pub mates: u64,
-    /// Messages between hosts that follow one another until the last byte is there.
+    /// Number of consecutive messages between hosts until the last byte has arrived.
     pub hops: u64,
 }
 
 impl Spread {
-    /// How members lie on hosts, of which `host` tells where each is; none where a direct way is always taken: on one host,
-    /// where no host has two members, and where a host's members do not follow each other.
+    /// Makes the spread of `members` members; `host(m)` is the host of member m. Returns `None` if messages are always sent
+    /// directly: if all members are on one host, if no host has two members, or if the members of a host are not consecutive.
     pub fn of(members: usize, host: impl Fn(usize) -> usize) -> Option<Spread> {
         if members < 3 {
             return None;
@@ -136,37 +136,38 @@ impl Spread {
         (hosts.len() > 1 && hosts.len() < members).then_some(Spread { hosts })
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub fn members(&self) -> usize {
         self.hosts.last().map_or(0, |run| run.end)
     }
 
-    /// Stripes of an all-reduce or a broadcast: as many as the smallest host has members. Stripe s belongs to the s-th member
-    /// of each host.
+    /// Returns the number of stripes of an all-reduce or a broadcast: the number of members of the smallest host. Stripe s is
+    /// handled by the s-th member of each host.
     pub fn stripes(&self) -> usize {
         self.hosts.iter().map(Range::len).min().unwrap_or(1)
     }
 
-    /// The host of a member, and its place there.
+    /// Returns the host of a member, and its index there.
     pub fn place(&self, member: usize) -> (usize, usize) {
         let host = self.hosts.partition_point(|run| run.end <= member);
         (host, member - self.hosts[host].start)
     }
 
-    /// Who on a host takes care of a member's part, in an all-gather or a reduce-scatter; on its own host that is itself.
+    /// Returns the member of a host that handles a member's part in an all-gather or a reduce-scatter; on its own host the member
+    /// itself.
     pub fn keeper(&self, host: usize, member: usize) -> usize {
         let (_, place) = self.place(member);
         self.hosts[host].start + place % self.hosts[host].len()
     }
 
-    /// The members whose parts `keeper` takes care of on its host, its own among them.
+    /// Returns the members whose parts `keeper` handles on its host, including itself.
     pub fn kept(&self, keeper: usize) -> impl Iterator<Item = usize> + Clone + '_ {
         let (host, place) = self.place(keeper);
         let here = self.hosts[host].len();
         self.hosts.iter().flat_map(move |run| (run.start + place..run.end).step_by(here))
     }
 
-    /// Whether the group goes by hosts for a message of so many elements.
+    /// Returns whether a collective of this many elements goes by hosts, and not directly between members.
     pub fn takes(&self, kind: Kind, elements: u64, width: Width) -> bool {
         let bytes = elements * width.element;
         let long = bytes >= LONG_BYTES * (self.hosts.len() as u64 - 1);
@@ -188,8 +189,8 @@ impl Spread {
         direct > sum(&|h, _| last as u64 * width.partial + if h == last { 0 } else { width.element })
     }
 
-    /// Tells what a member receives: sender and bytes. Exact, but that chunks of stripes may shift a few bytes between the
-    /// members of one host.
+    /// Calls `tell(sender, bytes)` for what a member receives. The bytes are exact, except that chunks of stripes may shift a few
+    /// bytes between members of one host.
     pub fn received(&self, member: usize, flow: Flow, width: Width, mut tell: impl FnMut(usize, u64)) {
         let (host, place) = self.place(member);
         let (run, last) = (&self.hosts[host], self.hosts.len() - 1);
@@ -244,7 +245,7 @@ impl Spread {
         }
     }
 
-    /// Bytes that a member sends, as [`received`](Self::received).
+    /// Returns the bytes that a member sends, as exact as [`received`](Self::received).
     pub fn sent(&self, member: usize, flow: Flow, width: Width) -> u64 {
         let (host, place) = self.place(member);
         let (run, last) = (&self.hosts[host], self.hosts.len() - 1);
@@ -284,7 +285,7 @@ impl Spread {
         }
     }
 
-    /// What the busiest member does, of a message of `n` elements of which a member's part is at most `part`.
+    /// Returns the load of the busiest member, for a message of `n` elements of which a member's part is at most `part`.
     pub fn busiest(&self, kind: Kind, n: u64, part: u64, width: Width) -> Busiest {
         let (hosts, largest) = (self.hosts.len() as u64, self.hosts.iter().map(Range::len).max().unwrap_or(1) as u64);
         let stripe = n.div_ceil(self.stripes() as u64);

@@ -1,7 +1,7 @@
 //! The clock that ranks of one host share.
 
-/// Nanoseconds of the system's monotonic clock. Processes of one host read the same one, so that a rank can tell when
-/// another arrived at a collective.
+/// Returns the system's monotonic clock in nanoseconds. It is the same clock in all processes of a host, so a rank can tell when
+/// another rank of its host started a collective.
 pub fn now_ns() -> u64 {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     // Both parts are positive: the clock starts with the machine.

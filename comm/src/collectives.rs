@@ -12,14 +12,14 @@
 //! | long broadcast, all_reduce, all_gather, reduce_scatter on hosts with several members | by hosts (`across`) | each byte crosses from one host to another once |
 //!
 //! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
-//! all its readers have released it, which the transport sees to; so there is one discipline for small and large calls.
-//! In the direct way, where all readers of a post are on other hosts, it leaves from the caller's memory, which an
-//! all-reduce writes again only with the reader's answer; and what such ranks send arrives in the caller's memory.
+//! all its readers have released it, which the transport ensures, for small and large calls alike. If all readers of a post are
+//! on other hosts it is sent from the caller's memory, which an all-reduce overwrites only with the reader's answer; and what
+//! such ranks send is received in the caller's memory.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
 //! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits
-//! for its parent, which waits for its own in the same round, up to the root, which waits for nobody's posts.
-//! **Bits**: everyone who reduces an element reduces the members' values in member order, or receives the result.
+//! for its parent, which waits for its own in the same round, up to the root, which waits for no posts.
+//! **Bits**: a member that reduces an element reduces the members' values in member order; the others receive the result.
 
 use super::across::spread_of;
 use super::lent::{Lent, LentMut};
@@ -63,7 +63,7 @@ struct State<T> {
 }
 
 impl<T: Transport> Collectives<T> {
-    /// Collectives over this end of a transport.
+    /// Makes the collectives over a transport.
     pub fn new(link: T) -> Self {
         Collectives {
             rank: link.rank(),
@@ -77,7 +77,7 @@ impl<T: Transport> Collectives<T> {
         }
     }
 
-    /// Reads something of the transport.
+    /// Calls `f` with the transport.
     pub(super) fn with_transport<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         f(&self.state.lock().unwrap_or_else(PoisonError::into_inner).link)
     }
@@ -379,6 +379,10 @@ fn check_elements(dtype: DType, op: ReduceOp, bytes: usize) -> Result<()> {
     }
     if dtype == DType::Bool && op == ReduceOp::Sum {
         return Err(Error::dtype("bool has no sum; reduce with max (or) or min (and), or cast to an integer first"));
+    }
+    if !dtype.reduces(op) {
+        return Err(Error::dtype(format!("{dtype} is a registered dtype, which has no {op}"))
+            .help("convert it to a built-in dtype by an op of your own, and reduce that"));
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Ranks on several hosts: shared memory within a host, connections between hosts, one transport over both.
 //!
-//! A rank has one outbox, in the shared memory of its host (or in its own, where it is alone there): readers of the host read
-//! in place, what goes to others is written to their sockets from where it lies. Whoever waits for a rank of its own host
-//! keeps the connections moving meanwhile.
+//! A rank has one outbox, in the shared memory of its host (or in its own memory if it is alone on its host). Readers on the same
+//! host read in place; posts to other hosts are written to their sockets from there. A rank that waits for a rank of its own host
+//! progresses its TCP connections meanwhile.
 
 use super::lent::{Lent, Room};
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A rank's communicator in a job on several hosts.
 pub type HostsComm = Collectives<HostsTransport>;
 
-/// Bytes of one outbox buffer of a rank that is alone on its host: as many as a rank beside others has.
+/// Bytes of an outbox buffer of a rank that is alone on its host; the same as in shared memory.
 pub const ALONE_CAPACITY: usize = 512 << 10;
 
 /// How often a rank that waits for one of its host looks after its connections: when something waits to be written, and
@@ -84,8 +84,8 @@ impl Drop for Own {
 }
 
 impl HostsTransport {
-    /// The transport of rank `rank`. `hosts` is the host of each rank, consecutive ranks on each; the arena is that of the
-    /// rank's host, none where it is alone there; `capacity` is the smallest that any rank has.
+    /// Makes the transport of rank `rank`. `hosts[r]` is the host of rank r; ranks of a host are consecutive. The arena is that
+    /// of the rank's host, or `None` if the rank is alone there. `capacity` is the smallest of all ranks.
     pub fn new(
         rank: usize,
         hosts: Vec<usize>,

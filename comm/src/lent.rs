@@ -1,12 +1,12 @@
-//! A caller's buffers during one call: posts may leave from them and arrive in them.
+//! A caller's buffers during one call, from which a transport may send and into which it may receive.
 //!
-//! While a transport still has to send a range, another range (or, after its reader has answered, the same one) is
-//! written. Slices of the whole buffer would claim more than that; these hand out short ones.
+//! While a transport still sends one range of a buffer, another range is written (or the same one, after its reader has
+//! answered). A slice of the whole buffer would alias these, so the types here hand out slices of ranges.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Bytes that can be read as long as `'d`. Equal are those at the same place.
+/// Bytes that can be read during `'d`. Two are equal if they have the same address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Lent<'d> {
     data: *const u8,
@@ -45,7 +45,7 @@ impl<'d> Lent<'d> {
     }
 }
 
-/// Bytes that can be read and written as long as `'d`, by this rank's thread only.
+/// Bytes that can be read and written during `'d`, by this rank's thread only.
 pub struct LentMut<'d> {
     data: *mut u8,
     len: usize,
@@ -83,7 +83,7 @@ impl<'d> LentMut<'d> {
     }
 }
 
-/// Where a post may arrive.
+/// Memory into which a post may be received.
 #[derive(Debug)]
 pub struct Room<'d> {
     pub(super) data: *mut u8,

@@ -1,10 +1,9 @@
-//! Moving bytes between ranks: one trait, several transports.
+//! Collectives between ranks: one trait, [`Communicator`], over several transports.
 //!
-//! Knows ranks, groups and bytes; knows nothing of tensors, SBP or ops. Start at [`Communicator`]. Every collective is
-//! written once, in [`collectives`], over the small [`transport::Transport`]; [`sim`] (threads of one process, finds
-//! deadlocks), [`shm`] (processes of one host) and [`hosts`] (shared memory within hosts, [`tcp`] between them) are
-//! transports, and so is `mpi` (cargo feature). [`nccl`] moves what lies on GPUs, and finds its members
-//! through one of them.
+//! The crate knows ranks, groups and bytes, and nothing of tensors, SBP or ops. Every collective is written once, in
+//! [`collectives`], over the small trait [`transport::Transport`]. Its implementations are [`sim`] (threads of one process; finds
+//! deadlocks), [`shm`] (processes of one host), [`hosts`] (shared memory within a host, [`tcp`] between hosts) and `mpi` (cargo
+//! feature). [`nccl`] has the collectives between GPUs; its members find each other through one of these transports.
 
 mod across;
 mod clock;
@@ -32,7 +31,7 @@ pub use team::run_team;
 use oflow_base::Result;
 use std::sync::Arc;
 
-/// Ranks that take part in one collective, in an order that all of them know alike.
+/// The ranks that take part in a collective, in the same order on all of them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
     /// World ranks; the index in this list is the member number.
@@ -41,23 +40,23 @@ pub struct Group {
     pub me: usize,
 }
 
-/// What a collective belongs to. Compared among the members before data moves: ranks that issued different ops get an
-/// error that names both, instead of wrong data or a hang.
+/// The global op that issued a collective. Members compare tags before data moves: if they differ, the ranks get an error that
+/// names both ops, instead of wrong data or a deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag {
-    /// The ordinal of the global op in the dispatch stream, the same on every rank.
+    /// Ordinal of the op in the dispatch stream, the same on every rank.
     pub ordinal: u64,
     /// Rolling hash of the dispatch stream up to and including this op.
     pub hash: u64,
-    /// The op, for the message.
+    /// Name of the op, for the error.
     pub op: &'static str,
-    /// The user's file, for the message.
+    /// Source file of the call, for the error.
     pub file: &'static str,
-    /// The user's line, for the message.
+    /// Line of the call, for the error.
     pub line: u32,
 }
 
-/// The calls of a [`Communicator`], for checks and messages.
+/// The calls of a [`Communicator`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Collective {
@@ -81,51 +80,52 @@ impl Collective {
     const NAMES: [&str; 7] =
         ["barrier", "broadcast", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "exchange"];
 
-    /// The name of the method.
+    /// Returns the name of the method.
     pub fn name(self) -> &'static str {
         Collective::NAMES[self as usize]
     }
 
-    /// The name for a number that another process sent.
+    /// Returns the name for a number that another process sent.
     pub fn name_of(number: u8) -> &'static str {
         Collective::NAMES.get(number as usize).copied().unwrap_or("an unknown collective")
     }
 }
 
-/// Bytes that crossed the transport from this rank to others, how often, and how long this rank waited for late ones.
+/// Counters of a rank's communication: bytes sent, calls, and time waited for late members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Payload bytes that other ranks took from this one.
+    /// Payload bytes sent to other ranks.
     pub bytes_sent: u64,
-    /// Those of them that ranks of other hosts took, where the transport knows hosts.
+    /// Payload bytes sent to ranks of other hosts, if the transport knows hosts; else 0.
     pub between_hosts: u64,
     /// Collectives and point-to-point batches issued.
     pub calls: u64,
-    /// Nanoseconds from this rank's arrival at its calls to the last arrival among the members whose bytes reached it,
-    /// directly or through others. What a call takes beyond that is communication. A rank that only sends does not learn
-    /// when its readers came.
+    /// Nanoseconds from this rank's start of a call to the last start among the members whose bytes reached it, directly or
+    /// through others, summed over calls. The remaining time of a call is communication. A rank that only sends does not learn
+    /// when its readers started.
     pub waited_ns: u64,
 }
 
-/// One rank's end of a transport. Calls block until this rank's part is done and its buffers may be reused.
+/// A rank's collectives. A call blocks until this rank's part is done and its buffers may be reused.
 ///
 /// All members of a group must issue the same calls in the same order; a rank issues all its calls, over whatever groups,
 /// in one total order. Counts are in bytes and may be zero or differ between members. Reductions run in member order
-/// (0, 1, 2 …) whatever the rank, so every member gets the same bits; f16 and bf16 accumulate in f32 and round once.
+/// (0, 1, 2 …) on every rank, so every member gets the same bits. f16 and bf16 are accumulated in f32 and rounded once.
 pub trait Communicator: Send + Sync {
-    /// This rank.
+    /// Returns the number of this rank.
     fn rank(&self) -> usize;
-    /// Number of ranks.
+    /// Returns the number of ranks.
     fn world(&self) -> usize;
-    /// Waits until every member has come here.
+    /// Waits until every member has called this.
     fn barrier(&self, group: &Group, tag: &Tag) -> Result<()>;
-    /// Member `root`'s bytes reach everyone.
+    /// Copies `buf` of member `root` to `buf` of all members.
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()>;
-    /// `buf` becomes the reduction of all members' `buf`.
+    /// Replaces `buf` by the reduction of all members' `buf`.
     fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()>;
-    /// `recv` becomes the members' `send` one after another; `counts[i]` is the length of member i's.
+    /// Concatenates the members' `send` into `recv`, in member order; `counts[i]` is the length of member i's.
     fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()>;
-    /// `send` is cut by `counts`; `recv` becomes the reduction over the members of the part that belongs to this one.
+    /// Splits `send` into parts of length `counts[i]`, one per member. `recv` becomes the reduction over the members of this
+    /// member's part.
     #[allow(clippy::too_many_arguments)]
     fn reduce_scatter(
         &self,
@@ -137,7 +137,8 @@ pub trait Communicator: Send + Sync {
         dtype: DType,
         op: ReduceOp,
     ) -> Result<()>;
-    /// `send` cut by `send_counts`: part j goes to member j. `recv` cut by `recv_counts`: part i came from member i.
+    /// Sends part j of `send` (lengths `send_counts`) to member j, and receives part i of `recv` (lengths `recv_counts`) from
+    /// member i.
     fn all_to_all(
         &self,
         group: &Group,
@@ -147,30 +148,29 @@ pub trait Communicator: Send + Sync {
         recv: &mut [u8],
         recv_counts: &[usize],
     ) -> Result<()>;
-    /// A batch of point-to-point messages, deadlock-free within the batch: `(world rank, bytes)`. At most one message per
-    /// direction between two ranks; a rank without a counterpart may pass two empty lists. Only the two ends of each
-    /// message take part.
+    /// Sends and receives a batch of point-to-point messages `(world rank, bytes)` without deadlock. There is at most one message
+    /// in each direction between two ranks. Only the two ends of each message take part; a rank without messages may pass two
+    /// empty lists.
     fn exchange(&self, tag: &Tag, sends: &[(usize, &[u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()>;
-    /// Bytes and calls so far.
+    /// Returns the counters so far.
     fn traffic(&self) -> Traffic;
-    /// Counts payload bytes that reached other ranks by a way beside this one, between GPUs.
+    /// Adds payload bytes that were sent between GPUs, past this communicator.
     fn count_sent(&self, bytes: u64);
-    /// Tells whether the world is well, on any thread, while collectives run.
+    /// Returns a handle that tells, on any thread and while collectives run, whether the world has failed.
     fn pulse(&self) -> Arc<dyn Pulse>;
-    /// Where collectives between GPUs are written down, if anywhere.
+    /// Returns the log of collectives between GPUs, if there is one.
     fn log(&self) -> Option<Arc<dyn CallLog>> {
         None
     }
 }
 
-/// What a rank writes down of collectives that go another way than through its [`Communicator`]: they are put on a stream of a
-/// GPU, which comes to them later.
+/// The log of a rank's collectives between GPUs. These are enqueued on a GPU's stream, which executes them later.
 pub trait CallLog: Send + Sync {
-    /// One has been put on a stream. Of exchanges the ranks are the other ends, in order, and this one; the bytes are those
-    /// that go in or those that come out, whichever are more. Returns its number.
+    /// Records that a collective has been enqueued, and returns its number. For an exchange `ranks` are this rank and the other
+    /// ends, in order. `bytes`: input or output, whichever is more.
     fn queued(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64;
-    /// The stream has come to the one of that number.
+    /// Records that a collective has started on the GPU.
     fn arrived(&self, number: u64);
-    /// It has ended.
+    /// Records that a collective has ended on the GPU.
     fn ended(&self, number: u64, failed: bool);
 }

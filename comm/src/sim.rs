@@ -1,9 +1,9 @@
-//! Ranks as threads of one process. Sends rendezvous: a call returns when all it sent has been read, so an order of calls
-//! that works only thanks to buffering deadlocks here, and is found.
+//! Ranks as threads of one process. Sends rendezvous: a call returns when all that it sent has been read. An order of calls that
+//! works only because of buffering therefore deadlocks here, and the deadlock is reported.
 //!
-//! A blocked rank waits for exactly one other rank (to send, or to read), and only that rank can free it. So a deadlock is
-//! a cycle in the graph of waits, and every deadlock is a cycle; it is looked for whenever a rank is about to block. A rank
-//! that drops its end frees those who wait for it with an error. No wait spins; one mutex guards a world.
+//! A blocked rank waits for exactly one other rank, to send or to read, and only that rank can unblock it. So the deadlocks are
+//! the cycles in the graph of waits; a cycle is searched for whenever a rank is about to block. If a rank drops its communicator,
+//! ranks that wait for it get an error. No wait spins; one mutex guards a world.
 
 use super::collectives::Collectives;
 use super::transport::{Arrived, Call, Head, Ledger, Part, SLOTS, Transport, describe, diverged, reached};
@@ -19,7 +19,7 @@ pub type SimComm = Collectives<SimTransport>;
 /// Bytes of one outbox buffer unless a test wants fewer, to see more rounds.
 const CAPACITY: usize = 256 << 10;
 
-/// A world of simulated ranks: what they share.
+/// The shared state of a world of simulated ranks.
 #[derive(Clone)]
 pub struct SimWorld(Arc<Shared>);
 
@@ -110,18 +110,18 @@ impl Drop for Outboxes {
 }
 
 impl SimWorld {
-    /// The communicators of `n` ranks.
+    /// Makes the communicators of `n` ranks.
     #[allow(clippy::new_ret_no_self)]
     pub fn new(n: usize) -> Vec<SimComm> {
         SimWorld::with_capacity(n, CAPACITY)
     }
 
-    /// As [`new`](Self::new), with outbox buffers of that many bytes (rounded up to what the world needs).
+    /// Like [`new`](Self::new), with outbox buffers of `bytes` bytes, rounded up to what the world needs.
     pub fn with_capacity(n: usize, bytes: usize) -> Vec<SimComm> {
         SimWorld::make(n, Vec::new(), bytes)
     }
 
-    /// As [`with_capacity`](Self::with_capacity), of ranks that take themselves to be on hosts with so many each.
+    /// Like [`with_capacity`](Self::with_capacity), for ranks on simulated hosts with `sizes[h]` ranks each.
     pub fn on_hosts(sizes: &[usize], bytes: usize) -> Vec<SimComm> {
         let hosts: Vec<usize> = sizes.iter().enumerate().flat_map(|(h, n)| vec![h; *n]).collect();
         SimWorld::make(hosts.len(), hosts, bytes)
@@ -150,7 +150,7 @@ impl SimWorld {
             .collect()
     }
 
-    /// Payload bytes sent from one rank to another so far.
+    /// Returns the payload bytes sent from one rank to another so far.
     pub fn link_bytes(&self, from: usize, to: usize) -> u64 {
         self.lock().links[from * self.0.world + to].bytes
     }
@@ -161,21 +161,22 @@ impl SimWorld {
 }
 
 impl SimComm {
-    /// The world that this rank is part of, for its counters.
+    /// Returns the world of this rank, for its counters.
     pub fn sim(&self) -> SimWorld {
         self.with_transport(|t| t.shared.clone())
     }
 }
 
-/// Runs `f(rank, communicator)` for each rank of a simulated world, on a team of threads that is kept between calls.
+/// Runs `f(rank, communicator)` for each rank of a simulated world, on threads that are kept between calls. Returns the results
+/// by rank.
 ///
 /// # Panics
-/// If a rank panics: the others get an error from their next wait for it, and the first panic is passed on with its rank.
+/// If a rank panics. The others get an error from their next wait for it, and the first panic is passed on with its rank.
 pub fn run<R: Send>(n: usize, f: impl Fn(usize, SimComm) -> R + Sync) -> Vec<R> {
     run_with(SimWorld::new(n), f)
 }
 
-/// As [`run`], for communicators made before (of whatever transport).
+/// Like [`run`], with communicators of any transport.
 pub fn run_with<C: Send, R: Send>(comms: Vec<C>, f: impl Fn(usize, C) -> R + Sync) -> Vec<R> {
     let comms: Vec<_> = comms.into_iter().map(|c| Mutex::new(Some(c))).collect();
     team::run_team(comms.len(), |rank| {
@@ -222,7 +223,7 @@ impl SimTransport {
                 return Err(Error::comm(graph.clone()));
             }
             if state.left[on] {
-                return Err(Error::peer(format!("rank {on} has ended while {}", wait.describe(me))));
+                return Err(Error::peer(format!("rank {on} has ended while {}", wait.describe(me))).missing(on));
             }
             state.waits[me] = Some(wait.clone());
             if closes_cycle(&state.waits, me) {
@@ -240,7 +241,7 @@ impl SimTransport {
         }
     }
 
-    /// Ends the waits of `rank` that `over` says are over.
+    /// Ends the waits of `rank` for which `over` is true.
     fn free(&self, state: &mut State, rank: usize, over: impl Fn(&Wait) -> bool) {
         if state.waits[rank].as_ref().is_some_and(over) {
             state.waits[rank] = None;

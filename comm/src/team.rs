@@ -1,5 +1,5 @@
-//! A persistent team of threads that play ranks: a run borrows as many as it needs and gives them back, so that a test
-//! suite of many small worlds does not start a thread for each rank of each.
+//! A pool of threads that run as ranks. A run borrows threads and returns them, so a test suite with many small worlds does not
+//! start a thread for each rank.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -70,7 +70,7 @@ thread_local! {
     static MY_PANIC: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// A transport calls this before it tells the others that its rank has left. If the thread unwinds, its panic then counts
+/// A transport calls this before the other ranks see that its rank has left. If the thread unwinds, its panic then counts
 /// as earlier than those that follow from it on other ranks.
 pub(super) fn leaving() {
     if std::thread::panicking() && MY_PANIC.get().is_none() {
@@ -78,7 +78,7 @@ pub(super) fn leaving() {
     }
 }
 
-/// Runs `f(rank)` on `n` threads of the team at once and returns the results in rank order.
+/// Runs `f(rank)` on `n` threads of the pool at once and returns the results in rank order.
 ///
 /// # Panics
 /// With the message of the first rank that panicked, after all ranks have ended.

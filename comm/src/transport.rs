@@ -1,10 +1,10 @@
-//! What a transport offers to the collectives: an outbox of a few buffers, posts to readers, reading in place.
+//! The trait over which the collectives are written: an outbox of a few buffers, posts to readers, reading in place.
 //!
 //! A rank *acquires* the next of its outbox buffers (waiting until everyone has read what was in it), fills it, and
 //! *publishes* ranges of it to readers. Posts from one rank to another arrive in order. A reader *receives* the next post
-//! of a peer, reads the bytes where they lie, and *releases* it. Nothing else is needed: every collective is written once
-//! over these four steps, in [`super::collectives`]. A transport that copies anyway may spare the outbox: posts leave from
-//! the caller's memory ([`Transport::post_from`]) and arrive in it ([`Transport::receive_into`]).
+//! of a peer, reads the bytes in place, and *releases* it. Every collective is written once over these four steps, in
+//! [`super::collectives`]. A transport that copies in any case can bypass the outbox: posts are sent from the caller's memory
+//! ([`Transport::post_from`]) and received in it ([`Transport::receive_into`]).
 
 use super::lent::{Lent, Room};
 use super::{Collective, Pulse, Tag};
@@ -15,11 +15,11 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-/// Outbox buffers of a rank: as many posts may be on the way before a rank waits for its readers.
+/// Number of outbox buffers of a rank: the number of posts in transit before a rank waits for its readers.
 pub const SLOTS: usize = 4;
 
-/// What helps a rank that has waited too long.
-pub(super) const LONGER_WAITS: &str = "if it is to compute for so long, let waits be longer: under oflaunch they may take six times --stall, and 30 minutes at least";
+/// Help text of errors about a wait that has timed out.
+pub(super) const LONGER_WAITS: &str = "if the rank may compute for that long, raise the time-out: under oflaunch it is six times --stall, at least 30 minutes";
 
 /// The call that a post belongs to.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +28,7 @@ pub struct Call<'a> {
     pub tag: &'a Tag,
     /// The collective.
     pub kind: Collective,
-    /// The last arrival at this call that this rank knows of ([`now_ns`](super::now_ns)), at first its own. Posts carry it
-    /// on.
+    /// Time of the last start of this call that this rank knows of ([`now_ns`](super::now_ns)), at first its own. Posts carry it.
     pub arrived: &'a Cell<u64>,
 }
 
@@ -68,7 +67,7 @@ pub fn place_of(rank: usize, text: &str) -> Option<Place> {
     Some(Place { rank, op: op.into(), ordinal: ordinal.parse().ok()?, file: file.into(), line })
 }
 
-/// What both ends of a mismatch say: lower rank first, so that all reports of one divergence read alike.
+/// The error of both ends of a mismatch. The lower rank comes first, so that all reports of a divergence have the same text.
 pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
     let (x, y) = if a.0 <= b.0 { (a, b) } else { (b, a) };
     Error::diverged(format!(
@@ -84,15 +83,15 @@ pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
 pub struct Part {
     /// World rank of the reader; never the sender itself.
     pub reader: usize,
-    /// Where it starts in the buffer.
+    /// Offset in the buffer.
     pub offset: usize,
-    /// Its length; may be 0.
+    /// Length in bytes; may be 0.
     pub len: usize,
-    /// Length of the whole message that this part is a piece of, compared with what the reader expects.
+    /// Length of the whole message, of which this part is a piece; compared with the length that the reader expects.
     pub total: u64,
 }
 
-/// What comes before the bytes of a post.
+/// The header of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// [`Tag::ordinal`] of the sender.
@@ -107,10 +106,10 @@ pub struct Head {
     pub arrived: u64,
 }
 
-/// A post that has arrived and is not yet released.
+/// A received post that is not yet released.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived {
-    /// What the sender says it is.
+    /// The sender's header.
     pub head: Head,
     /// The bytes, in the sender's outbox.
     pub data: *const u8,
@@ -118,7 +117,7 @@ pub struct Arrived {
     pub len: usize,
 }
 
-/// One rank's end of a transport, used by one thread at a time.
+/// A rank's end of a transport, used by one thread at a time.
 ///
 /// # Safety
 /// The collectives read and write through the pointers that an implementation hands out, so it promises: the pointer of
@@ -128,59 +127,60 @@ pub struct Arrived {
 /// [`post_from`](Self::post_from) is not touched any more after [`finish`](Self::finish) has succeeded or
 /// [`abandon`](Self::abandon) has returned, that passed to [`receive_into`](Self::receive_into) not after its return.
 pub unsafe trait Transport: Send {
-    /// This rank.
+    /// Returns the number of this rank.
     fn rank(&self) -> usize;
-    /// Number of ranks.
+    /// Returns the number of ranks.
     fn world(&self) -> usize;
-    /// Bytes of one outbox buffer, a multiple of 64 and at least 64 for each rank of the world.
+    /// Returns the size of an outbox buffer in bytes: a multiple of 64, at least 64 for each rank of the world.
     fn capacity(&self) -> usize;
-    /// Waits until the next outbox buffer has been read by everyone it was posted to.
+    /// Waits until the next outbox buffer has been read by all its readers, and returns its address.
     fn acquire(&self, call: &Call) -> Result<*mut u8>;
-    /// Posts parts of the acquired buffer; at most one a reader. Never blocks.
+    /// Posts parts of the acquired buffer, at most one per reader. Never blocks.
     fn publish(&self, call: &Call, parts: &[Part]);
-    /// Waits for the next post from a rank. One at a time from each rank.
+    /// Waits for the next post from a rank. The post before it must have been released.
     fn receive(&self, call: &Call, from: usize) -> Result<Arrived>;
-    /// Gives the received post back.
+    /// Releases the received post, so that the sender may reuse its buffer.
     fn release(&self, from: usize);
-    /// Names the call of the post received from `from` and not yet released.
+    /// Returns the name of the call of the received post from `from`.
     fn describe_post(&self, from: usize, head: &Head) -> String;
-    /// Tells `from` that its post does not belong to this rank's call, so that it fails too instead of waiting. The post
+    /// Tells `from` that its post does not belong to this rank's call, so that `from` gets an error instead of waiting. The post
     /// is not released.
     fn reject(&self, call: &Call, from: usize);
-    /// Ends a call. A rendezvous transport waits here until all posts have been read.
+    /// Ends a successful call. A rendezvous transport waits here until all posts have been read.
     fn finish(&self, call: &Call) -> Result<()>;
-    /// Whether posts to this rank may leave from the caller's memory.
+    /// Returns whether posts to a rank may be sent from the caller's memory.
     fn sends_from_memory(&self, _reader: usize) -> bool {
         false
     }
-    /// Posts bytes that stay as they are until the reader has them, a piece of a message of `total` bytes. Never blocks. Only
-    /// for readers of whom [`sends_from_memory`](Self::sends_from_memory) is true.
+    /// Posts bytes from the caller's memory: a piece of a message of `total` bytes. Never blocks. Only for readers for which
+    /// [`sends_from_memory`](Self::sends_from_memory) is true.
     ///
     /// # Safety
-    /// The memory is readable until the call has ended: with [`finish`](Self::finish) or [`abandon`](Self::abandon).
+    /// The memory is readable and not written until the call has ended with [`finish`](Self::finish) or
+    /// [`abandon`](Self::abandon).
     unsafe fn post_from(&self, _call: &Call, _reader: usize, _bytes: Lent, _total: u64) {}
-    /// As [`receive`](Self::receive), and the bytes may be put where they belong: then they lie there. A post that is not
-    /// of this call or not of a message of `total` bytes, or too long for the room, lies elsewhere.
+    /// Like [`receive`](Self::receive), and the transport may write the bytes directly to `room`; the returned address then
+    /// points there. A post of another call, of a message of another length, or too long for `room` is stored elsewhere.
     fn receive_into(&self, call: &Call, from: usize, _total: u64, _room: &Room) -> Result<Arrived> {
         self.receive(call, from)
     }
-    /// Ends a call that has failed, at any point.
+    /// Ends a failed call, at any point.
     fn abandon(&self) {}
-    /// The host of each rank; empty where all ranks are on one. Ranks of a host follow each other.
+    /// Returns the host of each rank; empty if all ranks are on one host. Ranks of a host are consecutive.
     fn hosts(&self) -> &[usize] {
         &[]
     }
-    /// Payload bytes posted so far to ranks of other hosts, where it knows hosts.
+    /// Returns the payload bytes posted so far to ranks of other hosts, if the transport knows hosts; else 0.
     fn sent_to_other_hosts(&self) -> u64 {
         0
     }
-    /// See [`Communicator::pulse`](super::Communicator::pulse). By default nothing ever fails.
+    /// See [`Communicator::pulse`](super::Communicator::pulse). The default never reports a failure.
     fn pulse(&self) -> Arc<dyn Pulse> {
         Arc::new(Well)
     }
 }
 
-/// The pulse of a world that cannot tell.
+/// The pulse of a transport without failure detection.
 struct Well;
 
 impl Pulse for Well {
@@ -291,7 +291,7 @@ impl<T: Transport> Drop for Piece<'_, T> {
     }
 }
 
-/// One rank's own bookkeeping: which buffer is next, who must have read what before it is used again, and how many posts
+/// A rank's bookkeeping: which buffer is next, which posts must have been read before it is used again, and how many posts
 /// went to and came from each rank. Counters wrap at 2³⁰.
 pub(super) struct Ledger {
     posts: usize,
@@ -315,7 +315,7 @@ impl Ledger {
     pub(super) fn pending(&self, slot: usize) -> &[(usize, u32)] {
         &self.pending[slot]
     }
-    /// Forgets who was to read a buffer: they have.
+    /// Drops the readers of a buffer, which have read it.
     pub(super) fn clear(&mut self, slot: usize) {
         self.pending[slot].clear();
     }

@@ -1,4 +1,4 @@
-//! The rank's handle on the control plane: blocking calls, served by a thread of the client's own.
+//! A rank's client of the control service: blocking calls, carried out by a thread of the client.
 
 use std::fmt;
 use std::future::Future;
@@ -19,7 +19,7 @@ use super::{Failure, LaunchEnv};
 use oflow_base::{Error, Result};
 use oflow_comm::Communicator;
 
-/// What a rank says of itself when it joins. All ranks of a job must say the same.
+/// Versions that a rank sends when it joins. They must be equal on all ranks of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// Version of the oflow library.
@@ -33,9 +33,9 @@ pub struct Hello {
 /// What [`ControlClient::compare_and_set`] did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CasOutcome {
-    /// The key holds the new value.
+    /// The key now holds the new value.
     Set,
-    /// The key held something else, which is here (none: it was not set), and was left alone.
+    /// The key held another value, given here (`None`: the key was not set), and was not changed.
     Differs(Option<Vec<u8>>),
 }
 
@@ -54,11 +54,13 @@ type MakeReport = Box<dyn FnOnce() -> String + Send>;
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) vitals: OnceLock<Vitals>,
-    /// Heartbeats that are wanted at once.
+    /// Asks for a heartbeat at once.
     pub(super) beat: Notify,
-    /// What to add to this host's clock to have node 0's, in nanoseconds.
+    /// Clock of node 0 minus the clock of this host, in nanoseconds.
     pub(super) clock_offset: AtomicI64,
     failed: AtomicBool,
+    /// The rank that had left although this one still waited for it; sent when this rank leaves.
+    missing: OnceLock<usize>,
     news: Mutex<News>,
 }
 
@@ -74,7 +76,7 @@ impl Shared {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the first failure and tells everyone who asked. Later ones are consequences and are dropped.
+    /// Records the first failure and calls the callbacks. Later failures are consequences and are dropped.
     pub(super) fn fail(&self, failure: Failure) {
         let callbacks = {
             let mut news = self.news();
@@ -94,9 +96,9 @@ impl Shared {
 
 /// A rank's connection to the control service of its job.
 ///
-/// The calls block the calling thread and work under any async runtime of the user's, because the client's own runtime
-/// lives on its own thread. That thread also sends the heartbeats and hears of failures. Dropping the client leaves the
-/// job; how the rank ended, the launcher sees by its exit.
+/// Calls block the calling thread. They work inside any async runtime of the program, because the client's runtime has its own
+/// thread. That thread also sends heartbeats and receives news of failures. Dropping the client leaves the job; the launcher
+/// judges success by the exit code of the process.
 pub struct ControlClient {
     rank: usize,
     local_rank: usize,
@@ -115,8 +117,8 @@ impl ControlClient {
     /// Connects to the service that `env` names and joins the job.
     ///
     /// # Errors
-    /// The service cannot be reached within five seconds, does not know the token, or refuses the rank because its build
-    /// or its program is not that of the other ranks; the message then names both sides.
+    /// If the service cannot be reached within five seconds, if it does not accept the token, or if the rank's build of oflow or
+    /// its program differs from that of the other ranks (the message names both).
     pub fn connect(env: &LaunchEnv, hello: Hello) -> Result<ControlClient> {
         let shared = Arc::new(Shared::default());
         let (stop, stopped) = oneshot::channel();
@@ -144,49 +146,50 @@ impl ControlClient {
         })
     }
 
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// This rank's number on its host.
+    /// Returns the number of this rank on its host.
     pub fn local_rank(&self) -> usize {
         self.local_rank
     }
 
-    /// Number of ranks in the job, as the service says.
+    /// Returns the number of ranks in the job.
     pub fn world(&self) -> usize {
         self.world
     }
 
-    /// Measured constants of the cost model as JSON, the same bytes for every rank of the job; empty where there are none.
+    /// Returns the measured constants of the cost model as JSON: the same bytes on every rank of the job, empty if there are
+    /// none.
     pub fn cost_model(&self) -> &[u8] {
         &self.cost_model
     }
 
-    /// Sets `key`, whatever it held.
+    /// Sets `key` to `value`.
     pub fn put(&self, key: &str, value: &[u8]) -> Result<()> {
         let request = pb::PutRequest { key: key.into(), value: value.into() };
         let mut stub = self.stub.clone();
         self.call(async move { stub.put(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
-    /// What `key` holds now, if anything.
+    /// Returns the value of `key`, or `None` if it is not set.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         self.get_within(key, Duration::ZERO)
     }
 
-    /// What `key` holds, as soon as it holds something.
+    /// Waits until `key` is set and returns its value.
     ///
     /// # Errors
-    /// Nobody set it within `timeout`, or the job failed meanwhile.
+    /// If no rank sets it within `timeout`, or if the job fails meanwhile.
     pub fn get_wait(&self, key: &str, timeout: Duration) -> Result<Vec<u8>> {
         self.get_within(key, timeout)?.ok_or_else(|| {
             Error::comm(format!("no rank has set the key {key:?} within {:.1} s", timeout.as_secs_f64()))
         })
     }
 
-    /// Sets `key` to `value` if it holds `expected` (none: is not set).
+    /// Sets `key` to `value` if it holds `expected` (`None`: if it is not set).
     pub fn compare_and_set(&self, key: &str, expected: Option<&[u8]>, value: &[u8]) -> Result<CasOutcome> {
         let request =
             pb::CompareAndSetRequest { key: key.into(), expected: expected.map(<[u8]>::to_vec), value: value.into() };
@@ -195,20 +198,20 @@ impl ControlClient {
         Ok(if reply.set { CasOutcome::Set } else { CasOutcome::Differs(reply.current) })
     }
 
-    /// Waits until `participants` different ranks have come to the barrier of this name; it may be used again at once.
+    /// Waits until `participants` different ranks have called this with the same name. The name may be used again afterwards.
     ///
     /// # Errors
-    /// They did not all come within `timeout` (the message says who did), they do not agree on the number, or the job
-    /// failed meanwhile.
+    /// If fewer ranks call it within `timeout` (the message lists those that did), if they differ in `participants`, or if the
+    /// job fails meanwhile.
     pub fn barrier(&self, name: &str, participants: usize, timeout: Duration) -> Result<()> {
         self.meet(name, participants, &[], timeout).map(drop)
     }
 
-    /// Brings a small value to the meeting of this name, waits for `participants` different ranks, and returns what each of
-    /// them brought, in order of ranks.
+    /// Gathers small values: waits until `participants` different ranks have called this with the same name, and returns the
+    /// value of each, in order of ranks.
     ///
     /// # Errors
-    /// As [`ControlClient::barrier`].
+    /// Those of [`ControlClient::barrier`].
     pub fn meet(&self, name: &str, participants: usize, value: &[u8], timeout: Duration) -> Result<Vec<Vec<u8>>> {
         let request = pb::MeetRequest {
             name: name.into(),
@@ -222,7 +225,7 @@ impl ControlClient {
         Ok(self.call(async move { stub.meet(timed(request, limit)).await })?.values)
     }
 
-    /// Fails the job in this rank's name: every rank hears of it, and the launcher ends the job.
+    /// Reports that this rank has failed. Every rank is told, and the launcher ends the job.
     pub fn report_failure(&self, failure: &Failure) -> Result<()> {
         let request = pb::ReportFailureRequest {
             rank: self.rank as u32,
@@ -233,31 +236,31 @@ impl ControlClient {
         self.call(async move { stub.report_failure(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
-    /// Fails the job for this rank alone, which knows what the service cannot tell any more.
+    /// Fails the job on this rank only, if the service cannot be told any more.
     pub(crate) fn fail_here(&self, failure: Failure) {
         self.shared.fail(failure);
     }
 
-    /// Whether the launcher wants to hear at the end what this rank has communicated.
+    /// Returns whether the launcher asks for a report of this rank's communication at its end (`oflaunch --report`).
     pub fn wants_report(&self) -> bool {
         self.wants_report
     }
 
-    /// Has `make` called when this rank leaves; what it returns goes to the launcher. The last one given counts.
+    /// Registers `make`, which is called when this rank leaves; its result is sent to the launcher. A later call replaces `make`.
     pub fn report_at_end(&self, make: impl FnOnce() -> String + Send + 'static) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(make));
     }
 
-    /// Has the heartbeats tell how far this rank is, and what it waits for in that communicator.
+    /// Adds to the heartbeats how far this rank is and which ranks it waits for in that communicator.
     pub fn watch(&self, recorder: Arc<Recorder>, comm: &Arc<dyn Communicator>) {
         let vitals = Vitals::new(recorder, comm);
         // A second context of one client would be a second rank of the same number.
         let _first_counts = self.shared.vitals.set(vitals);
     }
 
-    /// Tells the service that this rank has met another one in a different op, with its last ops, from which the service
-    /// finds the first one that differs. Returns when that is found, or after a short time. Errors are consequences of the
-    /// failure that is told anyway.
+    /// Reports that this rank and another one are in different ops, together with this rank's last ops. The service compares them
+    /// and finds the first op that differs. Returns when it is found, or after a short time. An error of this call is logged
+    /// only: the job fails anyway.
     pub fn tell_divergence(&self, error: &Error) {
         self.shared.beat.notify_one();
         if let Err(e) = self.report_failure(&Failure::of_error(self.rank, error)) {
@@ -265,34 +268,41 @@ impl ControlClient {
         }
     }
 
-    /// What to add to this host's clock to have node 0's, in nanoseconds: to put times of several hosts in one order. 0 on
-    /// node 0, and for the first second elsewhere.
+    /// Records that a rank had left although this one still waited for it. [`ControlClient::leave`] tells the launcher, which
+    /// then reports that rank instead of this one.
+    pub fn note_missing(&self, rank: usize) {
+        // The first one counts: what follows is its consequence.
+        let _known = self.shared.missing.set(rank);
+    }
+
+    /// Returns the clock of node 0 minus the clock of this host, in nanoseconds, to order times of several hosts. It is 0 on node
+    /// 0, and during the first second elsewhere.
     pub fn clock_offset(&self) -> i64 {
         self.shared.clock_offset.load(Ordering::Relaxed)
     }
 
-    /// Tells node 0's launcher something for its log of events (`oflaunch --events`): a metric, for instance.
+    /// Appends an event, such as a metric, to the event log of node 0's launcher (`oflaunch --events`).
     ///
     /// # Errors
-    /// The service cannot be reached.
+    /// If the service cannot be reached.
     pub fn publish(&self, topic: &str, text: &str) -> Result<()> {
         let request = pb::PublishRequest { rank: self.rank as u32, topic: topic.into(), text: text.into() };
         let mut stub = self.stub.clone();
         self.call(async move { stub.publish(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
 
-    /// Whether the job is known to have failed. Costs one load.
+    /// Returns whether this rank knows that the job has failed. The cost is one atomic load.
     pub fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Acquire)
     }
 
-    /// Why the job has failed, if it has.
+    /// Returns why the job has failed, or `None`.
     pub fn failure(&self) -> Option<Failure> {
         self.shared.news().failure.clone()
     }
 
-    /// Has `callback` called once when the job fails, on the client's thread; at once, on this thread, if it already has.
-    /// It must not block: heartbeats wait for it.
+    /// Calls `callback` once when the job fails, on the client's thread. If the job has failed already it is called at once, on
+    /// this thread. It must not block, because heartbeats wait for it.
     pub fn on_failure(&self, callback: impl FnOnce(&Failure) + Send + 'static) {
         let failure = {
             let mut news = self.shared.news();
@@ -307,7 +317,7 @@ impl ControlClient {
         callback(&failure);
     }
 
-    /// Leaves the job: this rank is done and expects nothing more.
+    /// Leaves the job. The rank takes part in no further calls.
     pub fn leave(mut self) -> Result<()> {
         let left = self.say_goodbye();
         self.stop_thread();
@@ -331,7 +341,8 @@ impl ControlClient {
                 tracing::debug!("could not report: {error}");
             }
         }
-        let request = pb::LeaveRequest { rank: self.rank as u32 };
+        let missing = self.shared.missing.get().map(|rank| *rank as u32);
+        let request = pb::LeaveRequest { rank: self.rank as u32, missing };
         let mut stub = self.stub.clone();
         self.call(async move { stub.leave(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }

@@ -1,4 +1,4 @@
-//! What the launcher tells a rank through the environment.
+//! The environment variables that oflow reads, and the part of them that the launcher sets for each rank.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -23,9 +23,9 @@ pub enum SetBy {
 /// An environment variable that oflow reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
-    /// Its name.
+    /// Name of the variable.
     pub name: &'static str,
-    /// What it means, for the help text.
+    /// Meaning, as shown in the help text and in `docs/running.md`.
     pub meaning: &'static str,
     /// Who sets it.
     pub set_by: SetBy,
@@ -40,9 +40,9 @@ pub(super) const MASTER_PORT: &str = "MASTER_PORT";
 const NODE_RANK: &str = "NODE_RANK";
 const NNODES: &str = "NNODES";
 pub(super) const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
-/// Names a file with the job token, for ranks that nobody else gives one.
+/// File with the job token, for ranks that get no OFLOW_TOKEN.
 pub(super) const OFLOW_TOKEN_FILE: &str = "OFLOW_TOKEN_FILE";
-/// By this one a rank knows that oflaunch has started it: other launchers set some of the other variables, too.
+/// Set by oflaunch only, so a rank recognises oflaunch by it. Other launchers set some of the other variables too.
 const OFLOW_CONTROL: &str = "OFLOW_CONTROL";
 const OFLOW_SHM_FD: &str = "OFLOW_SHM_FD";
 const OFLOW_REPORT: &str = "OFLOW_REPORT";
@@ -50,24 +50,24 @@ const OFLOW_STALL: &str = "OFLOW_STALL";
 pub(super) const OFLOW_THREADS: &str = "OFLOW_THREADS";
 pub(super) const START_LIMIT: &str = "OFLOW_START_TIMEOUT";
 pub(super) const END_LIMIT: &str = "OFLOW_TIMEOUT";
-/// The user's choice of how GPUs exchange bytes.
+/// How GPUs of different ranks communicate: `nccl` or `staged`.
 pub const COMM_VARIABLE: &str = "OFLOW_COMM";
 
-/// The user's choice of how ranks exchange bytes.
+/// Transport between ranks: `own` or `mpi`.
 pub const TRANSPORT_VARIABLE: &str = "OFLOW_TRANSPORT";
 
-/// The address of this host that the data plane uses between hosts.
+/// Address at which ranks of other hosts reach the ranks of this host.
 pub const ADDRESS_VARIABLE: &str = "OFLOW_ADDR";
-/// Names the folder in which the ranks leave their flight records.
+/// Folder of the ranks' flight records.
 pub const FLIGHT_VARIABLE: &str = "OFLOW_FLIGHT_DIR";
 
-/// Says that ranks compare the data that they make tensors from.
+/// `1`: ranks compare hashes of the data given to `from_vec` and `distribute`.
 pub const CHECK_VARIABLE: &str = "OFLOW_CHECK";
 
-/// Names the file with the measured constants of the cost model; read by the launcher.
+/// File with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
-/// How often the job has been started again after a failure; 0 at first.
+/// Number of restarts of the job after failures so far; 0 in the first run.
 pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
 /// Every environment variable that oflow reads, in the order of the help text.
@@ -81,65 +81,71 @@ pub const VARIABLES: &[Variable] = &[
     either(MASTER_PORT, "port of the control service there"),
     either(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits (`oflow token` makes one)"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
-    launcher(OFLOW_REPORT, "1: the rank tells at its end what it has communicated (`oflaunch --report`)"),
-    launcher(OFLOW_STALL, "seconds that ranks may wait for one that lives but does not come (`oflaunch --stall`)"),
-    either(RESTART_VARIABLE, "how often the job has been started again after a failure (`oflaunch --max-restarts`)"),
+    launcher(
+        OFLOW_REPORT,
+        "1: at its end the rank sends the launcher a report of its communication (`oflaunch --report`)",
+    ),
+    launcher(
+        OFLOW_STALL,
+        "time-out in seconds for a rank that is alive but has not joined a collective (`oflaunch --stall`)",
+    ),
+    either(RESTART_VARIABLE, "number of restarts of the job after failures so far (`oflaunch --max-restarts`)"),
     either(NODE_RANK, "number of this rank's host, from 0"),
     either(NNODES, "number of hosts in the job"),
     either(OFLOW_THREADS, "compute threads of this rank"),
     Variable {
         name: OFLOW_TOKEN_FILE,
-        meaning: "file with the secret of the job, where OFLOW_TOKEN is not set; only its owner may be able to read it",
+        meaning: "file with the secret of the job, used if OFLOW_TOKEN is not set; readable by its owner only",
         set_by: SetBy::User,
     },
     Variable {
         name: START_LIMIT,
-        meaning: "seconds that ranks started without oflaunch wait for each other [default: 300]",
+        meaning: "time-out in seconds for joining, for ranks started without oflaunch [default: 300]",
         set_by: SetBy::User,
     },
     Variable {
         name: END_LIMIT,
-        meaning: "seconds that ranks started without oflaunch get to end by themselves after one has failed [default: 3]",
+        meaning: "seconds that the other ranks have to end by themselves after a rank has failed, for ranks started without oflaunch [default: 3]",
         set_by: SetBy::User,
     },
     Variable {
         name: ADDRESS_VARIABLE,
-        meaning: "address of this host at which ranks of other hosts reach its ranks [default: that of the route to the control service]",
+        meaning: "address at which ranks of other hosts reach the ranks of this host [default: that of the route to the control service]",
         set_by: SetBy::Either,
     },
     Variable {
         name: "OFLOW_LOG",
-        meaning: "what the ranks log to stderr, e.g. oflow=debug [default: nothing]",
+        meaning: "log filter of the ranks, which log to stderr, e.g. oflow=debug [default: no log]",
         set_by: SetBy::User,
     },
     Variable {
         name: CHECK_VARIABLE,
-        meaning: "1: `from_vec` and `distribute` add a hash of the value to what ranks compare, so one rank's other data ends the job with a report [default: 0]",
+        meaning: "1: ranks also compare a hash of the data given to `from_vec` and `distribute`; if it differs the job ends with a report [default: 0]",
         set_by: SetBy::User,
     },
     Variable {
         name: MODEL_VARIABLE,
-        meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, where there is one]",
+        meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, if there is one]",
         set_by: SetBy::User,
     },
     Variable {
         name: "CUDA_VISIBLE_DEVICES",
-        meaning: "GPUs that the ranks of this host may use: rank r takes the one at place r modulo their number [default: all]",
+        meaning: "GPUs that the ranks of this host may use; local rank r uses entry r modulo the number of entries [default: all]",
         set_by: SetBy::User,
     },
     Variable {
         name: COMM_VARIABLE,
-        meaning: "how GPUs of different ranks exchange bytes: nccl (an error where it cannot be), or staged (through host memory) [default: nccl where every rank of a group has a GPU of its own]",
+        meaning: "how GPUs of different ranks communicate: nccl (an error if NCCL cannot be used), or staged (through host memory) [default: nccl if every rank of a group has its own GPU]",
         set_by: SetBy::User,
     },
     Variable {
         name: TRANSPORT_VARIABLE,
-        meaning: "how ranks exchange bytes: own, or mpi (through the MPI library of the site; cargo feature `mpi`) [default: own]",
+        meaning: "transport between ranks: own (shared memory and TCP), or mpi (the site's MPI library; cargo feature `mpi`) [default: own]",
         set_by: SetBy::User,
     },
     Variable {
         name: FLIGHT_VARIABLE,
-        meaning: "folder in which each rank leaves a record of its last ops, for `oflow postmortem` [default: one that oflaunch makes, and removes when the job succeeds]",
+        meaning: "folder of the flight records: each rank's last ops, for `oflow postmortem` [default: a folder made by oflaunch and deleted if the job succeeds]",
         set_by: SetBy::Either,
     },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },
@@ -153,7 +159,7 @@ const fn either(name: &'static str, meaning: &'static str) -> Variable {
     Variable { name, meaning, set_by: SetBy::Either }
 }
 
-/// What the launcher told this rank.
+/// This rank's place in the job, as the launcher has set it in the environment.
 #[derive(Clone, Debug)]
 pub struct LaunchEnv {
     /// Number of this rank, from 0.
@@ -166,7 +172,7 @@ pub struct LaunchEnv {
     pub local_world: usize,
     /// Number of this rank's host, from 0.
     pub node: usize,
-    /// Number of hosts in the job. Each has consecutive ranks, in order of hosts; their numbers may differ.
+    /// Number of hosts in the job. Ranks are numbered by host; hosts may have different numbers of ranks.
     pub nodes: usize,
     /// Host of the control service.
     pub master_addr: String,
@@ -174,30 +180,30 @@ pub struct LaunchEnv {
     pub master_port: u16,
     /// Secret of the job.
     pub token: Token,
-    /// Inherited descriptor of the host's shared memory arena, where there is one.
+    /// Inherited file descriptor of the host's shared memory arena, if there is one.
     pub shm_fd: Option<RawFd>,
-    /// The address of this host for ranks of other hosts, where somebody knows it.
+    /// Address at which ranks of other hosts reach the ranks of this host, if known.
     pub address: Option<IpAddr>,
-    /// Whether the launcher wants to hear at the end what this rank has communicated.
+    /// Whether the rank sends the launcher a report of its communication at its end.
     pub report: bool,
-    /// How long ranks may wait for one that lives but does not come, before the control plane ends the job; where said.
+    /// Time-out for a rank that is alive but has not joined a collective, if set. The control plane then ends the job.
     pub stall: Option<Duration>,
-    /// Compute threads of this rank, where said.
+    /// Compute threads of this rank, if set.
     pub threads: Option<usize>,
 }
 
 impl LaunchEnv {
-    /// Reads the process's environment. `None`: `oflaunch` has not started this process; perhaps
-    /// [somebody else](super::Found) has.
+    /// Reads the process's environment. Returns `None` if `oflaunch` has not started this process; another launcher may have
+    /// ([`Found`](super::Found)).
     ///
     /// # Errors
-    /// A variable of oflaunch is missing while others are there, or holds something malformed. The message names it: half
-    /// an environment must not become a silent world of one.
+    /// If some of oflaunch's variables are set and others are not, or if one is malformed. The message names the variable. An
+    /// incomplete environment is never read as a world of one.
     pub fn from_env() -> Result<Option<LaunchEnv>> {
         LaunchEnv::from_vars(|name| std::env::var_os(name))
     }
 
-    /// Like [`LaunchEnv::from_env`] from any source of variables.
+    /// Like [`LaunchEnv::from_env`], with `get` returning the value of each variable.
     pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<LaunchEnv>> {
         let reader = Reader { get };
         let launcher = || VARIABLES.iter().filter(|v| v.set_by == SetBy::Launcher);
@@ -288,7 +294,7 @@ impl LaunchEnv {
         }))
     }
 
-    /// The variables as the launcher sets them; [`LaunchEnv::from_vars`] reads them back.
+    /// Returns the variables that the launcher sets; [`LaunchEnv::from_vars`] reads them back.
     pub fn to_vars(&self) -> Vec<(&'static str, String)> {
         let mut vars = vec![
             (OFLOW_CONTROL, format!("{}:{}", self.master_addr, self.master_port)),
@@ -310,8 +316,8 @@ impl LaunchEnv {
         vars
     }
 
-    /// How long a wait in the data plane may take at most. Much longer than what the control plane calls a stall, because
-    /// that knows why a rank does not come: this is for when nobody tells.
+    /// Returns the time-out of a wait in the data plane: six times `stall`, at least 30 minutes. The control plane ends a stalled
+    /// job much earlier and with a reason; this time-out is for a lost control plane.
     pub fn wait_limit(&self) -> Duration {
         let limit = |stall: Duration| stall.saturating_mul(STALLS_WAITED).clamp(LEAST_WAIT_LIMIT, MOST_WAIT_LIMIT);
         self.stall.map_or(LEAST_WAIT_LIMIT, limit)
@@ -321,7 +327,7 @@ impl LaunchEnv {
 /// See [`LaunchEnv::wait_limit`].
 const STALLS_WAITED: u32 = 6;
 const LEAST_WAIT_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// Clocks can be this much ahead.
+/// An `Instant` can be this much in the future without overflow.
 const MOST_WAIT_LIMIT: Duration = Duration::from_secs(1000 * 24 * 60 * 60);
 
 /// Variables, read with errors that name them.
@@ -342,7 +348,7 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
         self.text(ADDRESS_VARIABLE)?.map(|text| parse(ADDRESS_VARIABLE, &text, "an address of this host")).transpose()
     }
 
-    /// The first of them that is set.
+    /// The first of `names` that is set, with its value.
     pub(super) fn first_number(&self, names: &[&'static str]) -> Result<Option<(&'static str, usize)>> {
         match names.iter().find(|n| self.is_set(n)) {
             Some(name) => Ok(self.number(name)?.map(|n| (*name, n))),

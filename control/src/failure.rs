@@ -1,4 +1,4 @@
-//! Why a job has ended before its time, as data: what the launcher prints, writes to its event log and tells every rank.
+//! Why a job has failed, as data: printed by the launcher, written to its event log and sent to every rank.
 
 use std::fmt;
 
@@ -15,30 +15,30 @@ pub enum FailureKind {
     Error,
     /// A rank panicked.
     Panicked,
-    /// A rank ended with a code of its own, or while others still needed it.
+    /// A rank exited with a code but without an error or panic message, or left while other ranks still waited for it.
     Exited,
-    /// A signal ended a rank.
+    /// A rank was ended by a signal.
     Killed,
-    /// A rank had no memory left.
+    /// A rank ran out of memory.
     OutOfMemory,
     /// A rank's process was stopped (SIGSTOP).
     Stopped,
-    /// A rank lives but does not come to what the others wait for.
+    /// A rank is alive but has not joined a collective within the time-out.
     Stalled,
     /// Ranks issued different ops.
     Diverged,
-    /// A host, or the launcher on it, is gone.
+    /// A host, or its launcher, is lost.
     NodeLost,
-    /// The connection between two hosts is cut or does not move.
+    /// The connection between two hosts is cut, or delivers no data.
     LinkLost,
-    /// A person or a scheduler ended the job.
+    /// A user or a scheduler ended the job.
     Interrupted,
-    /// A file could not be written: the disk is full, for instance.
+    /// A file could not be written, for example because the disk is full.
     Storage,
 }
 
 impl FailureKind {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [FailureKind; 12] = [
         FailureKind::Error,
         FailureKind::Panicked,
@@ -79,27 +79,27 @@ impl fmt::Display for FailureKind {
     }
 }
 
-/// Why the job has ended before its time.
+/// Why a job has failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// The rank that failed; none when the job as a whole was ended.
+    /// The rank that failed, or `None` if the job as a whole was ended.
     pub rank: Option<usize>,
-    /// What happened, coarsely.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// The report, a sentence that names the rank where there is one.
+    /// The report: a sentence that names the rank, if there is one.
     pub message: String,
-    /// What ranks were doing, where that is known: for a divergence both ends, lower rank first.
+    /// What ranks were doing, if known. For a divergence these are the two ranks that differ, lower rank first.
     #[serde(default)]
     pub places: Vec<Place>,
 }
 
 impl Failure {
-    /// A failure of a rank.
+    /// Makes the failure of a rank.
     pub fn of_rank(rank: usize, kind: FailureKind, message: impl Into<String>) -> Failure {
         Failure { rank: Some(rank), kind, message: message.into(), places: Vec::new() }
     }
 
-    /// The end of the job as a whole.
+    /// Makes the failure of the job as a whole.
     pub fn of_job(kind: FailureKind, message: impl Into<String>) -> Failure {
         Failure { rank: None, kind, message: message.into(), places: Vec::new() }
     }
@@ -111,7 +111,7 @@ impl Failure {
         self
     }
 
-    /// What a rank's own error means for its job.
+    /// Makes the failure that an error on a rank means for its job.
     pub fn of_error(rank: usize, error: &Error) -> Failure {
         let kind = kind_of(error);
         let message = match (kind, error.help_text()) {
@@ -123,14 +123,14 @@ impl Failure {
         Failure::of_rank(rank, kind, message).in_places(error.places().iter().cloned())
     }
 
-    /// As it travels.
+    /// Returns the failure as JSON, the form in which it is sent.
     pub fn to_json(&self) -> String {
         // Strings and numbers alone cannot fail to be written.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Failure::to_json`] wrote. From a peer that sent no detail, or one that cannot be read, the rank and the
-    /// message are still there.
+    /// Reads the JSON of [`Failure::to_json`]. If `detail` is empty or malformed, the failure has the rank and message given here
+    /// and the kind `Error`.
     pub fn from_wire(rank: Option<usize>, message: String, detail: &str) -> Failure {
         serde_json::from_str(detail).unwrap_or(Failure { rank, kind: FailureKind::Error, message, places: Vec::new() })
     }
@@ -159,7 +159,7 @@ fn kind_of(error: &Error) -> FailureKind {
     }
 }
 
-/// Whether somewhere below an error the system says that nothing more can be written.
+/// Whether a cause of the error says that the file system takes no more data.
 fn cannot_store(error: &Error) -> bool {
     use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull, WriteZero};
     let mut next: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);

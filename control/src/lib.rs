@@ -1,7 +1,7 @@
-//! The control plane as a rank sees it: what the launcher says in the environment, and a client for its service.
+//! The control plane: ranks join a job, exchange small values, send heartbeats and report failures.
 //!
-//! Knows ranks, keys and small values; tensor bytes travel through [`oflow_comm`]. Start at [`LaunchEnv::from_env`], then
-//! [`ControlClient::connect`]. The service itself, [`service`], is hosted by `oflaunch`.
+//! A rank reads its place in the job from the environment ([`LaunchEnv::from_env`]) and connects to the service with
+//! [`ControlClient::connect`]. `oflaunch` hosts the [`service`]. Tensor data does not pass here but through [`oflow_comm`].
 
 mod client;
 mod env;

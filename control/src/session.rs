@@ -1,4 +1,4 @@
-//! What runs on the client's thread: connecting, joining, heartbeats, and listening for the news of a failure.
+//! What runs on the client's thread: connecting, joining, heartbeats, and receiving news of a failure.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -27,7 +27,7 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_RETRY: Duration = Duration::from_millis(50);
 /// Ranks that never talk to each other are found to differ after two or three of these.
 const HEARTBEAT: Duration = Duration::from_millis(250);
-/// The launcher counts as lost when nothing of it has been heard for so long.
+/// The launcher is lost if it has sent nothing for this time.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
 pub(super) type Stub = Generated<InterceptedService<Channel, WithToken>>;

@@ -1,6 +1,6 @@
-//! Slurm's own way of writing lists down: tasks per node, and names of nodes.
+//! Slurm's list formats: tasks per node, and names of nodes.
 
-/// Numbers of tasks by node: `2(x3),1` is 2, 2, 2, 1. `None` if that is not what the text says.
+/// Numbers of tasks by node: `2(x3),1` is 2, 2, 2, 1. `None` if the text is no such list.
 pub(super) fn tasks_per_node(text: &str) -> Option<Vec<usize>> {
     /// More nodes than any cluster has: a text must not make us allocate without end.
     const MOST_NODES: usize = 1 << 20;

@@ -1,8 +1,7 @@
-//! Who started this process, where it was not `oflaunch`: `mpirun`, `srun`, `torchrun`, or a person who set `RANK` and
-//! `WORLD_SIZE`. One table, [`STARTERS`], says by which variables each is known; [`Found::from_env`] reads them.
+//! Launchers other than `oflaunch`: `mpirun`, `srun`, `torchrun`, or a person who sets `RANK` and `WORLD_SIZE`. The table
+//! [`STARTERS`] lists the variables by which each is recognised; [`Found::from_env`] reads them.
 //!
-//! Half an environment and numbers that contradict each other are errors, because the other way out, a silent world of
-//! one, would train N models instead of one.
+//! Incomplete or contradictory variables are errors. If they were read as a world of one, N ranks would train N models.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -17,28 +16,28 @@ use oflow_base::intern::FixedHasher;
 use oflow_base::{Error, Result};
 use std::hash::Hasher;
 
-/// A program that starts the ranks of a job and tells them by variables who they are.
+/// A launcher that tells ranks their numbers by environment variables.
 #[derive(Clone, Copy, Debug)]
 pub struct Starter {
-    /// Its name.
+    /// Name of the launcher.
     pub name: &'static str,
-    /// How a user calls it.
+    /// Command line of a typical call.
     pub command: &'static str,
-    /// Number of the rank.
+    /// Variable with the number of the rank.
     pub rank: &'static str,
-    /// Number of ranks; the first of them that is set counts.
+    /// Variables with the number of ranks; the first that is set is used.
     pub world: &'static [&'static str],
-    /// Number of the rank on its host.
+    /// Variable with the number of the rank on its host.
     pub local_rank: &'static str,
-    /// Number of ranks on the host.
+    /// Variable with the number of ranks on the host.
     pub local_world: &'static str,
-    /// Number of the host.
+    /// Variables with the number of the host.
     pub node: &'static [&'static str],
-    /// Number of hosts.
+    /// Variables with the number of hosts.
     pub nodes: &'static [&'static str],
-    /// What tells two jobs of one user on one host apart.
+    /// Variables that distinguish two jobs of one user on one host.
     pub job: &'static [&'static str],
-    /// How ranks are kept consecutive on each host.
+    /// How to give the ranks of a host consecutive numbers.
     pub consecutive: &'static str,
     kind: Kind,
 }
@@ -51,7 +50,7 @@ enum Kind {
     Slurm,
 }
 
-/// Those that are known, in the order in which they are asked: one that was itself started by another comes before it.
+/// The known launchers, in order of precedence: a launcher that may run inside another one comes before it.
 pub const STARTERS: &[Starter] = &[
     Starter {
         name: "RANK and WORLD_SIZE",
@@ -112,12 +111,12 @@ const FIRST_SPECIAL_STEP: u32 = 0xffff_fff0;
 /// Ports that are made from a job's number: below those that systems give out by themselves.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// What a starter other than `oflaunch` tells of this process.
+/// This process's place in a job started by another launcher than `oflaunch`.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Name of the starter.
+    /// Name of the launcher.
     pub starter: &'static str,
-    /// Tells jobs of one user on one host apart; only letters, digits and dashes.
+    /// Identifies the job among those of one user on one host; letters, digits and dashes only.
     pub job: String,
     /// Number of this rank.
     pub rank: usize,
@@ -131,28 +130,28 @@ pub struct Found {
     pub node: usize,
     /// Number of hosts.
     pub nodes: usize,
-    /// Name or address of the first host, where that is known.
+    /// Name or address of the first host, if known.
     pub root_host: Option<String>,
-    /// The port on which the first host is to be reached.
+    /// Port of the control service on the first host.
     pub root_port: u16,
-    /// The address of this host for ranks of other hosts, where one was given.
+    /// Address at which ranks of other hosts reach the ranks of this host, if set.
     pub address: Option<IpAddr>,
-    /// The secret of the job, where one was given.
+    /// Secret of the job, if set.
     pub token: Option<Token>,
-    /// Compute threads of this rank, where said.
+    /// Compute threads of this rank, if set.
     pub threads: Option<usize>,
 }
 
 impl Found {
-    /// Reads the process's environment. `None`: nobody that we know has started this process as one of several.
+    /// Reads the process's environment. Returns `None` if no launcher of [`STARTERS`] has started this process.
     ///
     /// # Errors
-    /// A starter's variables are there in part, are malformed, or contradict each other.
+    /// If the variables of a launcher are incomplete, malformed or contradictory.
     pub fn from_env() -> Result<Option<Found>> {
         Found::from_vars(|name| std::env::var_os(name))
     }
 
-    /// As [`Found::from_env`] from any source of variables.
+    /// Like [`Found::from_env`], with `get` returning the value of each variable.
     pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Found>> {
         let vars = Reader { get };
         let mut places = Vec::new();
@@ -164,7 +163,7 @@ impl Found {
         let Some(mut place) = places.first().cloned() else {
             return match vars.text("PMIX_RANK")? {
                 Some(_) if !vars.is_set("SLURM_JOB_ID") => Err(Error::argument(
-                    "PMIX_RANK is set, but nothing says how many ranks there are",
+                    "PMIX_RANK is set, but no variable has the number of ranks",
                 )
                 .help("start the program with mpirun, srun or oflaunch; or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; or unset PMIX_RANK to run it alone")),
                 _ => Ok(None),
@@ -180,14 +179,14 @@ impl Found {
         place.complete(&vars).map(Some)
     }
 
-    /// The token, which ranks on several hosts must have been given.
+    /// Returns the token, which jobs on several hosts need.
     ///
     /// # Errors
-    /// None was given; says how to.
+    /// If no token is set. The message says how to set one.
     pub fn need_token(&self) -> Result<&Token> {
         self.token.as_ref().ok_or_else(|| {
             Error::argument(format!(
-                "the ranks of this job are on {} hosts, and nothing says by which secret they know each other",
+                "the ranks of this job are on {} hosts, and no token is set",
                 self.nodes
             ))
             .help(match self.starter {
@@ -197,10 +196,10 @@ impl Found {
         })
     }
 
-    /// Where the first host is to be reached, which ranks on several hosts must know.
+    /// Returns the name and port of the first host, which jobs on several hosts need.
     ///
     /// # Errors
-    /// Nothing says so; says how to.
+    /// If the first host is not known. The message says how to set it.
     pub fn need_root(&self) -> Result<(&str, u16)> {
         let host = self.root_host.as_deref().ok_or_else(|| {
             Error::argument(format!("the ranks of this job are on {} hosts, and MASTER_ADDR is not set", self.nodes))
@@ -211,7 +210,7 @@ impl Found {
         Ok((host, self.root_port))
     }
 
-    /// One line for people.
+    /// Returns a line of text for `oflow doctor`.
     pub fn describe(&self) -> String {
         format!(
             "rank {} of {} by {}; rank {} of {} on host {} of {}",
@@ -220,7 +219,7 @@ impl Found {
     }
 }
 
-/// What one starter says.
+/// The values of one launcher's variables.
 #[derive(Clone, Debug)]
 struct Place {
     starter: &'static Starter,
@@ -470,7 +469,7 @@ fn digest(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether this process is a task of a step that somebody started with srun. The shell of an allocation and its batch
+/// Whether this process is a task of a step started with srun. The shell of an allocation and its batch
 /// script carry the variables of the allocation, and so does what a person starts in an interactive task by hand.
 fn in_a_step<G: Fn(&str) -> Option<OsString>>(vars: &Reader<G>) -> Result<bool> {
     let Some(name) = ["SLURM_STEP_ID", "SLURM_STEPID"].into_iter().find(|n| vars.is_set(n)) else {

@@ -117,7 +117,7 @@ fn half_an_environment_is_an_error() {
     check(&without(SRUN, "SLURM_STEP_TASKS_PER_NODE"), "SLURM_STEP_TASKS_PER_NODE is not set");
     check("RANK=0 WORLD_SIZE=2", "MASTER_ADDR is not set although RANK is");
     check("RANK=0 WORLD_SIZE=2 MASTER_ADDR=a", "MASTER_PORT is not set although RANK is");
-    check("PMIX_RANK=0", "nothing says how many ranks there are");
+    check("PMIX_RANK=0", "no variable has the number of ranks");
 }
 
 #[test]

@@ -12,13 +12,13 @@ use oflow_base::{Error, Result};
 
 const BYTES: usize = 32;
 
-/// The job token: 32 random bytes in hexadecimal. Whoever holds it may take part in the job, so it is never printed:
-/// `Debug` shows dots and there is no `Display`.
+/// The job token: 32 random bytes in hexadecimal. A process that has it can join the job, so it is never printed: `Debug` shows
+/// dots and there is no `Display`.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// A new token from the operating system's random source.
+    /// Makes a token from the operating system's random source.
     pub fn random() -> Result<Token> {
         let mut bytes = [0u8; BYTES];
         File::open("/dev/urandom")
@@ -27,10 +27,10 @@ impl Token {
         Ok(Token(bytes.iter().map(|b| format!("{b:02x}")).collect()))
     }
 
-    /// Reads a token from a file that only its owner can read.
+    /// Reads a token from a file.
     ///
     /// # Errors
-    /// It cannot be read, others could read it too, or it holds something else.
+    /// If the file cannot be read, if other users may read it, or if it does not hold a token.
     pub fn from_file(path: &Path) -> Result<Token> {
         let failed = |what: &str| Error::argument(format!("the token file {} {what}", path.display()));
         let make = "`(umask 077; oflow token > FILE)` makes one";
@@ -42,12 +42,12 @@ impl Token {
         text.trim().parse().map_err(|e: Error| failed(&format!("is malformed: {}", e.message())).help(make))
     }
 
-    /// The secret itself, to hand it to a rank or to send it.
+    /// Returns the secret itself, to pass it to a rank or to send it.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether `given` is this token. The time taken does not depend on where the two differ.
+    /// Returns whether `given` is this token, in constant time.
     pub fn matches(&self, given: &[u8]) -> bool {
         let own = self.0.as_bytes();
         let differing = own.iter().enumerate().fold(own.len() ^ given.len(), |acc, (i, &byte)| {

@@ -1,4 +1,4 @@
-//! What a rank tells of itself with each heartbeat. Read on the control thread: the rank's own thread may hang.
+//! What a rank reports with each heartbeat. Read on the control thread, because the rank's own thread may hang.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,12 @@ const RECENT: u64 = 64;
 /// A wait that is shorter is none.
 const WAITING: Duration = Duration::from_millis(200);
 
-/// What has moved on beside the dispatch stream. Of the process, which is one rank: who does such work need not know the
+/// Progress beside the dispatch stream. It belongs to the process, which is one rank: code that does such work need not know the
 /// client.
 static MOVED: AtomicU64 = AtomicU64::new(0);
 
-/// Says that this rank moves on although it issues no ops: it writes a file, reads data, compiles. Ranks that wait for it are
-/// told so, and it does not count as stalled (`oflaunch --stall`) as long as it goes on saying it. Costs one atomic addition.
+/// Reports progress of a rank that issues no ops, because it writes a file, reads data or compiles. As long as it is called
+/// repeatedly the rank does not count as stalled (`oflaunch --stall`). The cost is one atomic addition.
 pub fn moved() {
     MOVED.fetch_add(1, Ordering::Relaxed);
 }
@@ -41,7 +41,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What will have been told when that beat has arrived.
+    /// What has been reported when this heartbeat has arrived.
     pub(super) fn with(&self, beat: &pb::HeartbeatRequest) -> Told {
         let marks = beat.marks.last().map_or(self.marks, |m| m.ordinal);
         Told { marks, ask: None, links: Vec::new(), asked: self.asked }
@@ -146,7 +146,7 @@ fn op(o: OpRecord) -> pb::OpRecord {
     pb::OpRecord { ordinal: o.ordinal, hash: o.hash, op: o.op, file: o.file, line: o.line, call: o.call }
 }
 
-/// How long the main thread has stood in the queue for a processor; 0 where the system does not tell.
+/// Time that the main thread has been queued for a processor; 0 if the system does not report it.
 fn queued_ms() -> u64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000

@@ -1,6 +1,6 @@
-//! The GPT of `gpt.rs` and `cuda_bench.rs`: a decoder-only transformer.
+//! The GPT of `gpt.rs`, `dry_run.rs` and `cuda_bench.rs`: a decoder-only transformer.
 
-use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, Module, init};
+use oflow::nn::{Block, BlockOptions, Embedding, LayerNorm, Linear, init};
 use oflow::prelude::*;
 
 /// Sizes of a model.
@@ -26,6 +26,12 @@ impl Config {
     }
 }
 
+/// The nd-SBP that is `sbp` on one mesh axis and B on the others.
+pub fn on_axis(mesh: &Placement, axis: &str, sbp: Sbp) -> Result<NdSbp> {
+    let axis = mesh.axis(axis)?.0;
+    Ok((0..mesh.axes()).map(|a| if a == axis { sbp } else { Sbp::Broadcast }).collect())
+}
+
 /// Token and position embeddings, blocks, layer norm and a linear output layer.
 pub struct Gpt {
     wte: Embedding,
@@ -47,19 +53,18 @@ impl Gpt {
         let weight = if c.tied { wte.weight.clone() } else { init::normal([c.vocab, width], 0.02, &t)? };
         Ok(Gpt { wte, wpe, h, lnf, head: Linear { weight, bias: None } })
     }
-    /// Splits attention heads and hidden units over the second mesh axis. Each block then has two all-reduces in forward,
-    /// after `attn.o` and `mlp.pr`, and two in backward.
-    pub fn split_weights(&mut self, mesh: &Placement) -> Result<()> {
-        self.to_global(
-            mesh,
-            &[
-                ("h.*.attn.o.weight", sbp![B, S(1)]),
-                ("h.*.attn.o.bias", sbp![B, B]),
-                ("h.*.attn.*", sbp![B, S(0)]),
-                ("h.*.mlp.fc.*", sbp![B, S(0)]),
-                ("h.*.mlp.pr.weight", sbp![B, S(1)]),
-            ],
-        )
+    /// Rules for [`to_global`](oflow::nn::Module::to_global) that split attention heads and hidden units over mesh axis `tp`.
+    /// Each block then has two all-reduces in forward, after `attn.o` and `mlp.pr`, and two in backward.
+    pub fn split_rules(mesh: &Placement) -> Result<Vec<(&'static str, NdSbp)>> {
+        let whole = NdSbp::broadcast(mesh.axes());
+        let split = |dim| on_axis(mesh, "tp", Sbp::Split(dim));
+        Ok(vec![
+            ("h.*.attn.o.weight", split(1)?),
+            ("h.*.attn.o.bias", whole),
+            ("h.*.attn.*", split(0)?),
+            ("h.*.mlp.fc.*", split(0)?),
+            ("h.*.mlp.pr.weight", split(1)?),
+        ])
     }
     /// Logits `[B, T, vocab]` of the next token at each position of `ids`, `i64[B, T]`.
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {

@@ -13,7 +13,7 @@ mod scalar;
 pub mod view;
 pub mod vmath;
 
-pub use dtype::{DType, DTypeKind, Element};
+pub use dtype::{Builtin, DType, DTypeKind, Element, Registered};
 pub use scalar::Scalar;
 pub use view::{Dims, ShardBox, Strides, View};
 

@@ -1,20 +1,20 @@
-//! How kernels use more than one thread: one function that splits a range.
+//! Multi-threading of kernels: one function that splits a range.
 //!
 //! Chunk boundaries depend on the length and the grain only. A kernel that computes each chunk by itself, or combines
 //! per-chunk results in chunk order, therefore gives the same bits for any number of threads.
 //!
-//! The calling thread must itself be a member of the pool ([`install_pool`]): handing work to a pool from outside costs
-//! more than most kernels take. A thread without a pool computes everything itself.
+//! The calling thread must be a member of the pool ([`install_pool`]), because passing work to a pool from outside takes longer
+//! than most kernels. A thread without a pool computes everything itself.
 
 use crate::{KernelError, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Elements of a memory-bound kernel below which a second thread does not pay.
+/// Number of elements below which a memory-bound kernel runs on one thread.
 pub const GRAIN: usize = 32 * 1024;
 
-/// Calls `f` on `0..grain`, `grain..2 * grain`, … up to `len`, in any order and possibly at the same time.
-/// Returns when all calls have.
+/// Calls `f` on `0..grain`, `grain..2 * grain`, … up to `len`, in any order and possibly in parallel. Returns after the last
+/// call.
 pub fn parallel_for(len: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync)) {
     let grain = grain.max(1);
     let chunks = len.div_ceil(grain);
@@ -26,13 +26,12 @@ pub fn parallel_for(len: usize, grain: usize, f: &(dyn Fn(Range<usize>) + Sync))
     }
 }
 
-/// Threads that [`parallel_for`] would use from here.
+/// Returns the number of threads that [`parallel_for`] uses on this thread.
 pub fn threads() -> usize {
     if rayon::current_thread_index().is_some() { rayon::current_num_threads() } else { 1 }
 }
 
-/// The worker threads that [`install_pool`] started. They end when it is dropped; the installing thread then goes on
-/// alone.
+/// The worker threads of [`install_pool`]. They end when it is dropped; the installing thread then computes alone.
 #[derive(Debug)]
 pub struct Pool {
     _pool: rayon::ThreadPool,
@@ -42,7 +41,7 @@ pub struct Pool {
 /// over them. A thread can join one pool in its life.
 ///
 /// # Errors
-/// Where the thread already belongs to a pool or the system refuses to start threads.
+/// If the thread already belongs to a pool or the system refuses to start threads.
 pub fn install_pool(threads: usize) -> Result<Pool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads.max(1))

@@ -1,6 +1,6 @@
 //! A single number with its kind, as an operand or attribute.
 
-use crate::{DType, DTypeKind, Element};
+use crate::{Builtin, DType, DTypeKind, Element};
 use half::{bf16, f16};
 use std::fmt;
 
@@ -50,17 +50,17 @@ impl Scalar {
     }
     /// The number as an element of that dtype has it: integers wrap, floats become integers towards zero and are rounded
     /// to narrower floats.
-    pub fn in_dtype(self, dtype: DType) -> Scalar {
+    pub fn in_dtype(self, dtype: Builtin) -> Scalar {
         match dtype {
-            DType::Bool => bool::from_scalar(self).to_scalar(),
-            DType::U8 => u8::from_scalar(self).to_scalar(),
-            DType::I8 => i8::from_scalar(self).to_scalar(),
-            DType::I32 => i32::from_scalar(self).to_scalar(),
-            DType::I64 => i64::from_scalar(self).to_scalar(),
-            DType::F16 => f16::from_scalar(self).to_scalar(),
-            DType::BF16 => bf16::from_scalar(self).to_scalar(),
-            DType::F32 => f32::from_scalar(self).to_scalar(),
-            DType::F64 => f64::from_scalar(self).to_scalar(),
+            Builtin::Bool => bool::from_scalar(self).to_scalar(),
+            Builtin::U8 => u8::from_scalar(self).to_scalar(),
+            Builtin::I8 => i8::from_scalar(self).to_scalar(),
+            Builtin::I32 => i32::from_scalar(self).to_scalar(),
+            Builtin::I64 => i64::from_scalar(self).to_scalar(),
+            Builtin::F16 => f16::from_scalar(self).to_scalar(),
+            Builtin::BF16 => bf16::from_scalar(self).to_scalar(),
+            Builtin::F32 => f32::from_scalar(self).to_scalar(),
+            Builtin::F64 => f64::from_scalar(self).to_scalar(),
         }
     }
     /// The nearest number that the dtype holds, where this one is an integer beyond an integer dtype's range.
@@ -72,16 +72,16 @@ impl Scalar {
     }
     /// Whether the dtype has room for the number: PyTorch's rule for what it writes into a tensor. A float loses its
     /// fraction in an integer dtype, a negative integer may wrap in an unsigned one, everything becomes a bool.
-    pub fn fits(self, dtype: DType) -> bool {
+    pub fn fits(self, dtype: Builtin) -> bool {
         let largest = match dtype {
-            DType::F16 => f16::MAX.to_f64(),
-            DType::BF16 => bf16::MAX.to_f64(),
-            DType::F32 => f32::MAX as f64,
+            Builtin::F16 => f16::MAX.to_f64(),
+            Builtin::BF16 => bf16::MAX.to_f64(),
+            Builtin::F32 => f32::MAX as f64,
             _ => f64::MAX,
         };
-        match (self, dtype.integers()) {
+        match (self, dtype.dtype().integers()) {
             (Scalar::Bool(_), _) => true,
-            _ if dtype == DType::Bool => true,
+            _ if dtype == Builtin::Bool => true,
             (Scalar::Int(i), Some((low, high))) => i <= high && (i >= low || (low == 0 && i >= -high)),
             // The bounds of i64 are no floats: 2^63 is the first number beyond.
             (Scalar::Float(x), Some((low, high))) => x >= low as f64 && x < high as f64 + 1.0,

@@ -144,6 +144,12 @@ impl View {
         View { ptr: self.ptr.wrapping_offset(bytes), dtype: self.dtype, dims, strides }
     }
 
+    /// The same memory as elements of the built-in dtype that the elements are stored as: how a kernel reads and writes a
+    /// registered dtype.
+    pub fn stored(&self) -> View {
+        View { dtype: self.dtype.storage().dtype(), ..self.clone() }
+    }
+
     /// The sub-box that starts at `offset` and has sizes `size`; an error if it does not lie inside.
     pub fn sub_box(&self, offset: &[usize], size: &[usize]) -> Result<View> {
         if offset.len() != self.rank()

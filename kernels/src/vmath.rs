@@ -11,7 +11,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 mod consts;
 use consts::*;
 
-/// What the kernels need of a floating-point type: f32 or f64.
+/// The floating-point types of the kernels: f32 and f64.
 pub trait Real:
     Copy
     + PartialOrd

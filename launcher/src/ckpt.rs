@@ -1,4 +1,4 @@
-//! `oflow ckpt`: what checkpoints there are, whether they are whole, and converting them.
+//! `oflow ckpt`: lists, verifies and converts checkpoints.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ See `oflow ckpt COMMAND --help`.",
         )
 }
 
-/// Answers.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let path = |m: &ArgMatches, name: &str| m.get_one::<PathBuf>(name).cloned().unwrap_or_default();
     match matches.subcommand() {

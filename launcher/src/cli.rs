@@ -1,4 +1,4 @@
-//! What the user may say to `oflaunch`.
+//! The command line of `oflaunch`.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -13,10 +13,10 @@ use oflow::control::{SetBy, VARIABLES};
 use crate::EXIT_CODES;
 use crate::cores::Bind;
 
-/// Most ranks one oflaunch starts.
+/// Largest number of ranks per oflaunch.
 pub const MAX_RANKS: u16 = 1024;
 
-/// Most hosts of a job.
+/// Largest number of hosts of a job.
 pub const MAX_NODES: usize = 65_536;
 
 /// Run one program as several ranks, on this host or on several.
@@ -26,11 +26,11 @@ pub const MAX_NODES: usize = 65_536;
 #[derive(Debug, Parser)]
 #[command(name = "oflaunch", version, verbatim_doc_comment)]
 pub struct Cli {
-    /// How many ranks to start.
+    /// Number of ranks and threads.
     #[command(flatten)]
     pub size: Size,
 
-    /// Hosts and how they meet.
+    /// The hosts of the job.
     #[command(flatten)]
     pub hosts: Hosts,
 
@@ -62,8 +62,8 @@ pub struct Cli {
     #[arg(long, value_enum, value_name = "WHAT", default_value = "cores")]
     pub bind: Bind,
 
-    /// Memory that a boxing may use on a rank besides its source and its result, e.g. 256M; if no plan is within it, the plan with
-    /// the least memory is used, with a warning [default: no limit]
+    /// Memory that a boxing may use on a rank besides its source and its result, e.g. 256M; if no plan is within it, the plan
+    /// with the least memory is used, with a warning [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     pub boxing_memory: Option<u64>,
 
@@ -97,7 +97,7 @@ pub struct Cli {
     pub args: Vec<OsString>,
 }
 
-/// Ranks and their threads.
+/// Number of ranks and of threads per rank.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct Size {
     /// Number of ranks [default: number of cores]
@@ -110,7 +110,7 @@ pub struct Size {
 }
 
 impl Size {
-    /// Ranks and threads per rank on a host with so many cores.
+    /// Returns the number of ranks and of threads per rank on a host with `cores` cores.
     pub fn resolve(self, cores: usize) -> (usize, usize) {
         let nproc = self.nproc.map_or_else(|| cores.clamp(1, usize::from(MAX_RANKS)), usize::from);
         let threads = self.threads.map_or_else(|| (cores / nproc).max(1), usize::from);
@@ -118,7 +118,7 @@ impl Size {
     }
 }
 
-/// Hosts and how they meet.
+/// The hosts of a job: their number, the address of node 0, token and TLS.
 #[derive(Clone, Debug, Args)]
 pub struct Hosts {
     /// Number of hosts; run oflaunch on each of them. MIN:MAX starts with at least MIN of MAX hosts, and with --max-restarts
@@ -149,13 +149,13 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// This host alone.
+    /// The options of a job on one host.
     pub fn alone() -> Hosts {
         let join_timeout = Duration::from_secs(600);
         Hosts { nnodes: 1..=1, node_rank: None, rdzv: None, token_file: None, tls_dir: None, join_timeout }
     }
 
-    /// What is wrong with the options taken together, as a sentence.
+    /// Returns the contradiction between the options as a sentence, or `None`.
     pub fn contradiction(&self) -> Option<String> {
         let (min, max) = (*self.nnodes.start(), *self.nnodes.end());
         if max > 1 && self.rdzv.is_none() {
@@ -178,7 +178,7 @@ impl Hosts {
     }
 }
 
-/// A number of hosts as the user writes it.
+/// Returns a number of hosts in the form of the command line.
 pub fn describe(nodes: &RangeInclusive<usize>) -> String {
     let (min, max) = (nodes.start(), nodes.end());
     if min == max { format!("{min}") } else { format!("{min}:{max}") }
@@ -207,17 +207,17 @@ fn address(text: &str) -> Result<String, String> {
     }
 }
 
-/// How GPUs exchange bytes.
+/// How GPUs of different ranks communicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Way {
-    /// From GPU to GPU.
+    /// Directly between GPUs, by NCCL.
     Nccl,
     /// Through host memory.
     Staged,
 }
 
 impl Way {
-    /// The name that ranks know it by.
+    /// Returns the value of `OFLOW_COMM`.
     pub fn name(self) -> &'static str {
         match self {
             Way::Nccl => "nccl",
@@ -236,12 +236,12 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// The profile that this program was built with, whose library is therefore built already.
+    /// Returns the profile of this program, for which the library is built already.
     pub fn own() -> Profile {
         if cfg!(debug_assertions) { Profile::Dev } else { Profile::Release }
     }
 
-    /// The name that cargo knows it by.
+    /// Returns cargo's name of the profile.
     pub fn name(self) -> &'static str {
         match self {
             Profile::Release => "release",
@@ -249,7 +249,7 @@ impl Profile {
         }
     }
 
-    /// The folder of the target directory that it is built into.
+    /// Returns the folder of the profile in cargo's target directory.
     pub fn folder(self) -> &'static str {
         match self {
             Profile::Release => "release",
@@ -270,7 +270,7 @@ impl Cli {
     }
 }
 
-/// The command with its full help text.
+/// Returns the command with its full help text.
 pub fn command() -> clap::Command {
     Cli::command().after_long_help(after_help()).after_help("See --help for examples, exit codes and the environment.")
 }
@@ -281,7 +281,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     if (0.0..=86400.0).contains(&value) { Ok(Duration::from_secs_f64(value)) } else { Err(format!("not {wanted}")) }
 }
 
-/// A number of bytes: `4096`, `64K`, `256M`, `2G`.
+/// Reads a number of bytes: `4096`, `64K`, `256M`, `2G`.
 pub fn memory(text: &str) -> Result<u64, String> {
     let wanted = || format!("'{text}' is not a size; write e.g. 256M (K, M and G are powers of 1024)");
     let (digits, shift) = match text.trim().char_indices().next_back().ok_or_else(wanted)? {

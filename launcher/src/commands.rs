@@ -5,15 +5,15 @@ use oflow::control::Token;
 
 use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem};
 
-/// One subcommand.
+/// A subcommand.
 pub struct Subcommand {
-    /// What the user types.
+    /// Name of the subcommand.
     pub name: &'static str,
-    /// One line for the list.
+    /// Help line.
     pub about: &'static str,
-    /// Adds the subcommand's own arguments.
+    /// Adds the arguments of the subcommand.
     pub arguments: fn(Command) -> Command,
-    /// Does the work; returns the exit code.
+    /// Runs the subcommand and returns the exit code.
     pub run: fn(&ArgMatches) -> Result<u8, Failed>,
 }
 
@@ -81,7 +81,7 @@ Examples:
 
 See `oflow COMMAND --help`. No command needs a running job, and only `doctor` uses devices. `oflaunch` runs jobs.";
 
-/// The whole command.
+/// Returns the whole command.
 pub fn command() -> Command {
     Command::new("oflow")
         .version(env!("CARGO_PKG_VERSION"))
@@ -92,7 +92,7 @@ pub fn command() -> Command {
         .after_help(AFTER_HELP)
 }
 
-/// Runs the subcommand that the user named.
+/// Runs the subcommand of a command line.
 pub fn dispatch(matches: &ArgMatches) -> Result<u8, Failed> {
     matches
         .subcommand()

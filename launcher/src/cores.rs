@@ -1,11 +1,11 @@
-//! Which cores each rank runs on.
+//! Binding of ranks to cores.
 
 use std::ops::Range;
 
 use clap::ValueEnum;
 use rustix::thread::{CpuSet, sched_getaffinity};
 
-/// The cores this process may use: its affinity mask, cut to the quota of its control group.
+/// Returns the cores that this process may use: its affinity mask, limited by the quota of its control group.
 pub fn available() -> Vec<usize> {
     let quota = std::thread::available_parallelism().map_or(1, usize::from);
     let mut cores: Vec<usize> = match sched_getaffinity(None) {
@@ -17,7 +17,7 @@ pub fn available() -> Vec<usize> {
     cores
 }
 
-/// Consecutive cores for each rank, none shared and none left over; `None` if there are too few for all threads.
+/// Divides the cores into consecutive parts, one for each rank. Returns `None` if there are too few cores for all threads.
 pub fn split(cores: &[usize], nproc: usize, threads: usize) -> Option<Vec<Vec<usize>>> {
     if nproc * threads > cores.len() {
         return None;
@@ -26,7 +26,7 @@ pub fn split(cores: &[usize], nproc: usize, threads: usize) -> Option<Vec<Vec<us
     Some((0..nproc).map(|rank| cores[share(rank)].to_vec()).collect())
 }
 
-/// What a rank is bound to.
+/// How ranks are bound to cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Bind {
     /// Each rank has its own cores, if there are enough for all threads.
@@ -38,7 +38,7 @@ pub enum Bind {
     None,
 }
 
-/// The cores of each rank; `None`: all of them for everybody.
+/// Returns the cores of each rank, or `None` if ranks are not bound.
 pub fn bind(how: Bind, cores: &[usize], nodes: &[Vec<usize>], nproc: usize, threads: usize) -> Option<Vec<Vec<usize>>> {
     match how {
         Bind::None => None,
@@ -56,7 +56,7 @@ pub fn bind(how: Bind, cores: &[usize], nodes: &[Vec<usize>], nproc: usize, thre
     }
 }
 
-/// The cores of each NUMA node, of those that may be used. Nodes without any are left out.
+/// Returns the usable cores of each NUMA node that has some.
 pub fn numa_nodes(cores: &[usize]) -> Vec<Vec<usize>> {
     let Ok(entries) = std::fs::read_dir("/sys/devices/system/node") else { return vec![cores.to_vec()] };
     let mut nodes: Vec<(usize, Vec<usize>)> = entries
@@ -86,7 +86,7 @@ fn read_list(text: &str) -> Option<Vec<usize>> {
     Some(cores)
 }
 
-/// Cores as people write them: `0-3,8`.
+/// Returns cores as text: `0-3,8`.
 pub fn describe(cores: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &core in cores {

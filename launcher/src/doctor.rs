@@ -1,4 +1,4 @@
-//! `oflow doctor`: what oflow finds on this machine. Looks only, and changes nothing.
+//! `oflow doctor`: reports what oflow finds on this machine. It changes nothing.
 
 use std::fs;
 use std::io::Write;
@@ -18,9 +18,9 @@ use crate::{cores, doctor_cuda, script};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Fine,
-    /// Something is missing that not every user needs.
+    /// An optional component is missing.
     Note,
-    /// oflow cannot run jobs like this.
+    /// oflow cannot run jobs without it.
     Bad,
 }
 
@@ -67,8 +67,8 @@ const CHECKS: &[(&str, Check)] = &[
 /// Set for a doctor that has the search path that ranks would have.
 const AS_A_RANK: &str = "OFLOW_DOCTOR_AS_A_RANK";
 
-/// Prints the report; returns the exit code: 1 if oflow cannot run jobs here. What ranks find with the help of oflaunch,
-/// a process of its own finds.
+/// Prints the report and returns the exit code: 1 if oflow cannot run jobs here. CUDA's libraries are looked for in a child
+/// process with the environment that oflaunch gives to ranks.
 pub fn run() -> u8 {
     if std::env::var_os(AS_A_RANK).is_none()
         && let Some(code) = run_as_a_rank()
@@ -132,7 +132,7 @@ fn core_count() -> Finding {
     fine(format!("{} usable: {}{numa}", cores.len(), cores::describe(&cores)))
 }
 
-/// Who has started this process, as a program with `oflow::init()` would see it here.
+/// The launcher of this process, as `oflow::init()` would find it.
 fn launcher() -> Finding {
     match (LaunchEnv::from_env(), Found::from_env()) {
         (Ok(Some(env)), _) => fine(format!("rank {} of {} by oflaunch", env.rank, env.world)),

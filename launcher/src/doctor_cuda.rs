@@ -1,4 +1,4 @@
-//! What `oflow doctor` says of CUDA.
+//! The CUDA part of `oflow doctor`.
 
 use oflow::kernels::cuda::kernel_cache;
 use oflow::kernels::cuda::probe::{GpuInfo, Probe, probe};

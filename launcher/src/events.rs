@@ -1,6 +1,6 @@
-//! The event log: one JSON object a line, for programs that watch over jobs.
+//! The event log: one JSON object per line, for programs that monitor jobs.
 //!
-//! Every event has `time` (seconds since 1970) and `event`; [`EVENTS`] says which there are and what else they carry.
+//! Every event has `time` (seconds since 1970) and `event`. [`EVENTS`] lists the events and their other fields.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -25,7 +25,7 @@ pub const EVENTS: &[(&str, &str)] = &[
     ("end", "`code`: the exit code of oflaunch"),
 ];
 
-/// Where events go. Clones write to the same files.
+/// The event log of a job. Clones write to the same files.
 #[derive(Clone, Debug, Default)]
 pub struct Events(Option<Arc<Mutex<Files>>>);
 
@@ -35,7 +35,7 @@ struct Files {
 }
 
 impl Events {
-    /// Appends to those files, which are made if need be; to none, if there are none.
+    /// Opens the files for appending, and creates them if they do not exist. Without files events are dropped.
     pub fn to(paths: &[PathBuf]) -> Result<Events, Failed> {
         let open = |path: &PathBuf| -> Result<(PathBuf, File), Failed> {
             append(path)
@@ -61,12 +61,12 @@ impl Events {
         });
     }
 
-    /// The job has failed.
+    /// Writes the event `failure`.
     pub fn failure(&self, failure: &Failure) {
         self.tell("failure", serde_json::to_value(failure).unwrap_or_default());
     }
 
-    /// Something that a person should know of, about a rank or the job.
+    /// Writes a warning about a rank or the job.
     pub fn warning(&self, rank: Option<usize>, message: &str) {
         self.tell("warning", json!({ "rank": rank, "message": message }));
     }

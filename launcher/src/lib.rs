@@ -1,10 +1,10 @@
 //! Runs oflow jobs (`oflaunch`) and answers questions about the library (`oflow`).
 //!
-//! A job: builds a script if the program is one, hosts the control service, starts the ranks, shows what they
-//! print, and ends all of them when one fails.
+//! To run a job, `oflaunch` builds the program if it is a script, hosts the control service, starts the ranks, prints their
+//! output, and ends all ranks when one fails.
 //!
-//! That part knows processes, pipes and exit codes, and of tensors and ops nothing. Start at [`job::run`]; what the user
-//! may say is in [`cli`]. The questions are in [`ask`], their table in [`commands`].
+//! That part knows processes, pipes and exit codes, and nothing of tensors and ops. Start at [`job::run`]; the command line is in
+//! [`cli`]. The subcommands of `oflow` are listed in [`commands`].
 
 pub mod ask;
 pub mod calibrate;
@@ -40,7 +40,7 @@ pub const EXIT_CODES: &[(&str, &str)] = &[
     ("127", "the program was not found"),
 ];
 
-/// oflaunch itself failed.
+/// oflaunch itself has failed.
 pub const EXIT_FAILED: u8 = 1;
 /// The script did not compile. The code of cargo, and of a panic.
 pub const EXIT_NOT_COMPILED: u8 = 101;
@@ -49,22 +49,22 @@ pub const EXIT_NOT_EXECUTABLE: u8 = 126;
 /// The program was not found.
 pub const EXIT_NOT_FOUND: u8 = 127;
 
-/// Why no job was run, and the code to exit with.
+/// Why no job was run, and the exit code.
 #[derive(Debug)]
 pub struct Failed {
     /// The exit code.
     pub code: u8,
-    /// What to tell the user; empty if that has been said already.
+    /// Message for the user; empty if it has been printed already.
     pub message: String,
 }
 
 impl Failed {
-    /// A failure of oflaunch itself.
+    /// Makes a failure of oflaunch itself.
     pub fn new(message: impl Into<String>) -> Failed {
         Failed::with_code(EXIT_FAILED, message)
     }
 
-    /// A failure with an exit code of its own.
+    /// Makes a failure with its own exit code.
     pub fn with_code(code: u8, message: impl Into<String>) -> Failed {
         Failed { code, message: message.into() }
     }

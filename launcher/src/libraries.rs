@@ -1,5 +1,5 @@
-//! CUDA's libraries for the ranks: a private folder of links for those that the dynamic loader would not find under the names
-//! that oflow asks for. The loader reads `LD_LIBRARY_PATH` when a process starts, so this is done before the ranks are.
+//! CUDA's libraries for the ranks: a private folder of links to libraries that the dynamic loader would not find under the names
+//! that oflow uses. The loader reads `LD_LIBRARY_PATH` when a process starts, so the folder is made before the ranks.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -22,7 +22,7 @@ pub struct Farm {
 }
 
 impl Farm {
-    /// Links to what the loader would not find and lies elsewhere; nothing if that is nothing, or if there is no driver.
+    /// Makes links to libraries that the loader would not find. Returns `None` if there are none, or if there is no driver.
     pub fn prepare() -> io::Result<Option<Farm>> {
         if !has_driver() {
             return Ok(None);
@@ -42,7 +42,7 @@ impl Farm {
         Farm::of(&missing, &folders(var, &prefixes))
     }
 
-    /// Links to the files of these libraries in the first folders that have them; nothing if none has.
+    /// Makes links to these libraries in the first folders that have them. Returns `None` if no folder has one.
     pub fn of(libraries: &[&Library], folders: &[PathBuf]) -> io::Result<Option<Farm>> {
         let found: Vec<(&Library, PathBuf)> =
             libraries.iter().filter_map(|l| Some((*l, l.file_in(folders)?.canonicalize().ok()?))).collect();
@@ -77,12 +77,12 @@ impl Farm {
         }
     }
 
-    /// What the libraries really are.
+    /// Returns the files that the links point to.
     pub fn linked(&self) -> &[PathBuf] {
         &self.linked
     }
 
-    /// The search path with the folder before what it was.
+    /// Returns the search path with the folder in front.
     pub fn search_path(&self) -> OsString {
         let before = std::env::var_os(PATH).filter(|p| !p.is_empty());
         let mut path = OsString::from(&self.folder);

@@ -1,5 +1,4 @@
-//! What each rank printed, in a file of its own (`--log-dir`): `rank-N.log`, every line with the time, the rank and the
-//! stream.
+//! The output of each rank in a file (`--log-dir`): `rank-N.log`, every line with the time, the rank and the stream.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -27,26 +26,26 @@ struct Log {
     lines: [Vec<u8>; 2],
 }
 
-/// Where the log of a rank lies.
+/// Returns the path of a rank's log.
 pub fn path(folder: &Path, rank: usize) -> PathBuf {
     folder.join(format!("rank-{rank}.log"))
 }
 
-/// Makes the folder of the logs, if need be.
+/// Creates the folder of the logs if it does not exist.
 pub fn make_folder(folder: &Path) -> Result<(), Failed> {
     std::fs::create_dir_all(folder)
         .map_err(|e| Failed::new(format!("cannot make the folder {} for logs: {e}", folder.display())))
 }
 
 impl Logs {
-    /// Logs in a folder, which is made if need be. Files are made when a rank begins to print, and appended to: a job that is
-    /// started again goes on in them.
+    /// Makes the logs in a folder, which is created if it does not exist. A file is created when its rank first prints. Restarts
+    /// of the job append to it.
     pub fn open(folder: &Path) -> Result<Logs, Failed> {
         make_folder(folder)?;
         Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new() })
     }
 
-    /// Adds what a rank printed, cut anywhere.
+    /// Adds output of a rank, in pieces of any size.
     pub fn write(&mut self, rank: usize, stream: Stream, bytes: &[u8]) {
         let slot = self.files.entry(rank).or_insert_with(|| Log::open(path(&self.folder, rank)));
         if let Some(log) = slot
@@ -57,7 +56,7 @@ impl Logs {
         }
     }
 
-    /// Brings to the files what has been written.
+    /// Flushes the files.
     pub fn flush(&mut self) {
         for log in self.files.values_mut().flatten() {
             // Should it fail, the next write says so.
@@ -124,7 +123,7 @@ impl Log {
     }
 }
 
-/// A time as `2026-11-20T19:33:36.123Z`.
+/// Returns a time as `2026-11-20T19:33:36.123Z`.
 pub fn stamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, seconds) = (since.as_secs() / 86_400, since.as_secs() % 86_400);

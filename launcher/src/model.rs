@@ -1,7 +1,7 @@
-//! Which cost model a job runs under: where the measured one lies, reading it, writing it.
+//! The cost model of a job: finding, reading and writing its file.
 //!
-//! `oflow calibrate` writes the file, the launcher of node 0 reads it and hands the same bytes to every rank. A file that is
-//! there but cannot be used is an error that says what to do, never a silent return to the default constants.
+//! `oflow calibrate` writes the file. The launcher of node 0 reads it and sends the same bytes to every rank. A file that cannot
+//! be used is an error with help; the default constants are never used instead silently.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,37 +15,37 @@ use crate::Failed;
 
 /// Version of the file's format: one that another oflow wrote may mean other things.
 const VERSION: u32 = 1;
-/// What [`MODEL_VARIABLE`] says for the fixed constants.
+/// The value of [`MODEL_VARIABLE`] for the fixed constants.
 const DEFAULT: &str = "default";
 
 /// A measured cost model, and what it was measured on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     version: u32,
-    /// Version of oflow that measured.
+    /// Version of oflow that has measured.
     pub oflow: String,
-    /// Host that it was measured on.
+    /// Host of the measurement.
     pub host: String,
-    /// Cores that could be used.
+    /// Number of usable cores.
     pub cores: usize,
-    /// Ranks that took part.
+    /// Number of ranks.
     pub nproc: usize,
     /// Times in picoseconds.
     pub model: Model,
 }
 
 impl Calibration {
-    /// What was measured on this host.
+    /// Makes a model measured on this host.
     pub fn of_this_host(model: Model, cores: usize, nproc: usize) -> Calibration {
         Calibration { version: VERSION, oflow: env!("CARGO_PKG_VERSION").into(), host: host(), cores, nproc, model }
     }
 
-    /// As text for people and for [`read`].
+    /// Returns the text of the file, which [`read`] reads.
     pub fn to_json(&self) -> String {
         format!("{:#}\n", serde_json::json!(self))
     }
 
-    /// What makes the constants doubtful here, if anything does.
+    /// Returns why the constants may be wrong on this host, or `None`.
     pub fn doubt(&self, cores: usize) -> Option<String> {
         let here = host();
         if self.host != here {
@@ -62,12 +62,12 @@ impl Calibration {
 pub enum InForce {
     /// The fixed default constants, and why.
     Default(&'static str),
-    /// Measured ones, from a file.
+    /// Measured constants from a file.
     Measured(PathBuf, Box<Calibration>),
 }
 
 impl InForce {
-    /// The constants.
+    /// Returns the constants.
     pub fn model(&self) -> Model {
         match self {
             InForce::Default(_) => Model::default(),
@@ -75,7 +75,7 @@ impl InForce {
         }
     }
 
-    /// What the ranks are given when they join, with the limit of memory that was asked for.
+    /// Returns the JSON that ranks receive when they join, with the memory limit of boxings.
     pub fn to_ranks(&self, extra_memory: Option<u64>) -> Vec<u8> {
         match (self, extra_memory) {
             (InForce::Default(_), None) => Vec::new(),
@@ -83,7 +83,7 @@ impl InForce {
         }
     }
 
-    /// One line for people.
+    /// Returns a line of text for the user.
     pub fn describe(&self) -> String {
         match self {
             InForce::Default(why) => format!("default constants ({why})"),
@@ -94,23 +94,23 @@ impl InForce {
     }
 }
 
-/// The model that the environment asks for.
+/// Returns the model that the environment sets.
 ///
 /// # Errors
-/// The file is broken, or one is named that is not there.
+/// If the file is malformed or does not exist.
 pub fn in_force() -> Result<InForce, Failed> {
     choose(std::env::var_os(MODEL_VARIABLE), default_path())
 }
 
-/// The model that a person names: a file, or `default`.
+/// Returns the model of a name: a file, or `default`.
 ///
 /// # Errors
-/// As [`read`].
+/// Those of [`read`].
 pub fn named(text: &str) -> Result<InForce, Failed> {
     if text == DEFAULT { Ok(InForce::Default("as asked")) } else { read(Path::new(text)) }
 }
 
-/// Where `oflow calibrate` writes to unless told otherwise; none without a home directory.
+/// Returns the default file of `oflow calibrate`, or `None` without a home directory.
 pub fn default_path() -> Option<PathBuf> {
     path_in(std::env::var_os("XDG_CONFIG_HOME"), std::env::var_os("HOME"))
 }
@@ -136,7 +136,7 @@ fn choose(asked: Option<OsString>, usual: Option<PathBuf>) -> Result<InForce, Fa
 /// Reads a file of [`write()`].
 ///
 /// # Errors
-/// It cannot be read, or is not one: the message names it, and says how to remake or ignore it.
+/// If the file cannot be read or is malformed. The message says how to make it anew, or how to run without it.
 pub fn read(path: &Path) -> Result<InForce, Failed> {
     let shown = path.display();
     let failed = |what: &str, why: String| {
@@ -159,18 +159,18 @@ pub fn read(path: &Path) -> Result<InForce, Failed> {
     Ok(InForce::Measured(path.to_path_buf(), Box::new(calibration)))
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file atomically.
 ///
 /// # Errors
-/// When that cannot be done; the message says how to write elsewhere.
+/// If it cannot be written. The message says how to write elsewhere.
 pub fn write(path: &Path, calibration: &Calibration) -> Result<(), Failed> {
     put(path, &calibration.to_json(), true).map_err(|e| unwritable(path, &e))
 }
 
-/// Whether [`write()`] will succeed, as far as one can know: before the work is done.
+/// Checks before a measurement that [`write()`] can write its file.
 ///
 /// # Errors
-/// As [`write()`].
+/// Those of [`write()`].
 pub fn check_writable(path: &Path) -> Result<(), Failed> {
     put(path, "", false).map_err(|e| unwritable(path, &e))
 }

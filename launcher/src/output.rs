@@ -1,7 +1,7 @@
-//! What the ranks print, brought together without mixing two ranks' text inside a line.
+//! The output of the ranks, merged line by line.
 //!
-//! A pump per pipe cuts the bytes into records (lines, or what ends with a carriage return) and sends them to one writer
-//! thread, which alone touches the terminal: a slow reader of our output slows the ranks down, never the control service.
+//! A task per pipe splits the bytes into records (lines, or text that ends with a carriage return) and sends them to a writer
+//! thread, which alone writes to the terminal. So a slow reader of the output slows down the ranks, but not the control service.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -24,7 +24,7 @@ const TAIL_LINES: usize = 20;
 /// Longest line kept for the report.
 const TAIL_LINE_BYTES: usize = 400;
 
-/// Which of our streams.
+/// An output stream of oflaunch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.
@@ -33,7 +33,7 @@ pub enum Stream {
     Err,
 }
 
-/// Who printed.
+/// The source of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A rank.
@@ -69,14 +69,14 @@ fn wants_colour(no_color: Option<OsString>, term: Option<OsString>) -> bool {
 }
 
 impl Style {
-    /// The style for a job of `world` ranks whose output goes where ours goes.
+    /// Returns the style for a job of `world` ranks.
     pub fn detect(world: usize, prefix: bool) -> Style {
         let terminal = [io::stdout().is_terminal(), io::stderr().is_terminal()];
         let colour = wants_colour(std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
         Style { world, prefix, terminal, colour }
     }
 
-    /// Whether a rank's bytes are passed on as they come: prompts and progress bars of rank 0 work then.
+    /// Returns whether a rank's output is passed on byte by byte, so that prompts and progress bars of rank 0 work.
     fn raw(&self, rank: usize, stream: Stream) -> bool {
         rank == 0 && (self.world == 1 || self.terminal[stream as usize])
     }
@@ -94,7 +94,7 @@ impl Style {
     }
 }
 
-/// The way to the writer thread.
+/// A handle to the writer thread.
 #[derive(Clone)]
 pub struct Output {
     records: mpsc::Sender<Record>,
@@ -102,8 +102,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts the writer, which also writes the ranks' logs, if there are any. `closed` is notified if nobody reads our output any more. The thread ends when the last clone
-    /// of the output is gone; wait for it, or the last lines are lost.
+    /// Starts the writer, which also writes the ranks' logs, if there are any. `closed` is notified if the output of oflaunch is
+    /// closed any more. The thread ends when the last clone of the output is gone; wait for it, or the last lines are lost.
     pub fn start(style: Style, logs: Option<Logs>, closed: Arc<Notify>) -> io::Result<(Output, JoinHandle<()>)> {
         let (records, queue) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new()
@@ -112,17 +112,17 @@ impl Output {
         Ok((Output { records, style }, writer))
     }
 
-    /// A line of oflaunch's own.
+    /// Prints a line of oflaunch.
     pub async fn say(&self, text: &str) {
         self.send(Stream::Err, Source::Launcher, format!("oflaunch: {text}\n").into_bytes()).await;
     }
 
-    /// A handle that does not keep the writer going.
+    /// Returns a handle that does not keep the writer running.
     pub fn weak(&self) -> WeakOutput {
         WeakOutput { records: self.records.downgrade() }
     }
 
-    /// Passes on what comes through a rank's pipe until it is closed.
+    /// Passes on a rank's output until its pipe is closed.
     pub async fn pump(self, mut from: pipe::Receiver, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
         let raw = self.style.raw(rank, stream);
         let mut splitter = Splitter::default();
@@ -156,14 +156,14 @@ impl Output {
     }
 }
 
-/// An [`Output`] for lines that may come after the end, or be left out when there are too many.
+/// An [`Output`] for lines that may be dropped: after the end of the job, or if there are too many.
 #[derive(Clone)]
 pub struct WeakOutput {
     records: mpsc::WeakSender<Record>,
 }
 
 impl WeakOutput {
-    /// A line of oflaunch's own, if there is room for it.
+    /// Prints a line of oflaunch if there is room for it.
     pub fn say_if_room(&self, text: &str) {
         if let Some(records) = self.records.upgrade() {
             let bytes = format!("oflaunch: {text}\n").into_bytes();
@@ -302,7 +302,7 @@ struct TailLines {
 }
 
 impl Tail {
-    /// Adds what was printed.
+    /// Adds output.
     pub fn push(&self, bytes: &[u8]) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for &byte in bytes {
@@ -320,7 +320,7 @@ impl Tail {
         }
     }
 
-    /// The lines so far, oldest first.
+    /// Returns the last lines, oldest first.
     pub fn lines(&self) -> Vec<String> {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let current = (!lines.current.is_empty()).then_some(&lines.current);

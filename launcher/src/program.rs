@@ -1,4 +1,4 @@
-//! From what the user wrote for PROGRAM to a file that can be executed.
+//! Finds the program of a job.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,16 @@ use rustix::fs::{Access, access};
 
 use crate::{EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND, Failed};
 
-/// What PROGRAM is.
+/// A program.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A Rust source file, as an absolute path without links.
+    /// A Rust source file, as an absolute path without symbolic links.
     Script(PathBuf),
     /// An executable file.
     Executable(PathBuf),
 }
 
-/// Finds the program: a path if it ends in `.rs` or contains a slash, otherwise a name in the search path.
+/// Finds a program. A name that ends in `.rs` or contains a slash is a path; other names are searched for in `PATH`.
 pub fn resolve(program: &Path, search: Option<&OsStr>) -> Result<Program, Failed> {
     if program.extension() == Some(OsStr::new("rs")) {
         let script = program.canonicalize().map_err(|e| not_found(program, &e.to_string()))?;

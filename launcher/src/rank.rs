@@ -1,4 +1,4 @@
-//! Starting one rank's process, and ending it with all that it started.
+//! Starts a rank's process, and ends it with all processes that it has started.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,24 +14,24 @@ use rustix::process::{
 };
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// What a rank's process is started with.
+/// How to start a rank's process.
 #[derive(Clone, Debug)]
 pub struct Recipe {
-    /// What the process takes for its own name.
+    /// The process's own name (`argv[0]`).
     pub name: PathBuf,
     /// The executable.
     pub executable: PathBuf,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<OsString>,
-    /// Variables added to our environment.
+    /// Environment variables added to those of oflaunch.
     pub env: Vec<(&'static str, OsString)>,
-    /// The cores it may use; none: all of ours.
+    /// The cores it is bound to; empty: not bound.
     pub cores: Option<Vec<usize>>,
-    /// A descriptor of ours that it inherits under the same number.
+    /// A file descriptor that it inherits under the same number.
     pub inherit: Option<RawFd>,
 }
 
-/// A rank's process that has been started.
+/// A started rank.
 pub struct Started {
     /// The process with its pipes.
     pub child: Child,
@@ -41,8 +41,8 @@ pub struct Started {
     pub group: Group,
 }
 
-/// Starts a rank in a process group of its own. It dies with the calling *thread*, so that must be one that lives as long
-/// as the job.
+/// Starts a rank in its own process group. The kernel kills it when the calling *thread* ends, so call this on a thread that
+/// lives as long as the job.
 pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
     let cpus = recipe.cores.as_ref().map(|cores| {
         let mut set = CpuSet::new();
@@ -90,7 +90,7 @@ pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
     }
 }
 
-/// The process group of a rank: the rank and what it started.
+/// The process group of a rank: the rank and the processes that it has started.
 pub struct Group {
     pid: Pid,
     /// Whether the leader is unreaped; after that its number may belong to somebody else.
@@ -98,19 +98,19 @@ pub struct Group {
 }
 
 impl Group {
-    /// The rank's process id, which is also the group's.
+    /// Returns the rank's process id, which is also the id of the group.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// Sends a signal to all of the group, unless it is gone.
+    /// Sends a signal to the group, if it still exists.
     pub fn signal(&self, signal: Signal) {
         if *self.live.lock().unwrap_or_else(PoisonError::into_inner) {
             self.send(signal);
         }
     }
 
-    /// Kills what the leader has left behind. To be called after its end and before it is reaped.
+    /// Kills the remaining processes of the group. Call it after the rank has ended and before it is reaped.
     pub fn close(&self) {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         self.send(Signal::KILL);

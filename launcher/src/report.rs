@@ -1,4 +1,4 @@
-//! How a rank ended, as one sentence and one exit code.
+//! How a rank ended: a sentence and an exit code.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -32,28 +32,30 @@ const SIGNALS: &[(i32, &str)] = &[
 pub struct Ended {
     /// The rank.
     pub rank: usize,
-    /// Its process.
+    /// Process id.
     pub pid: i32,
-    /// What the kernel says.
+    /// Exit status.
     pub status: ExitStatus,
-    /// The last lines it printed to stderr.
+    /// The last lines of its stderr.
     pub tail: Vec<String>,
-    /// Whether the kernel killed it because memory had run out.
+    /// Whether the kernel killed it because the memory was exhausted.
     pub out_of_memory: bool,
+    /// The rank that had left although this one still waited for it, as this one reported when it left.
+    pub missing: Option<usize>,
 }
 
 impl Ended {
-    /// Whether the rank did its work.
+    /// Returns whether the rank succeeded.
     pub fn success(&self) -> bool {
         self.status.success()
     }
 
-    /// Whether a signal ended it, which no rank does as a mere consequence of another's failure.
+    /// Returns whether a signal ended it. A signal is never a consequence of another rank's failure.
     pub fn by_signal(&self) -> bool {
         self.status.signal().is_some()
     }
 
-    /// The code a shell would show: its own, or 128 and the signal.
+    /// Returns the exit code as in a shell: that of the process, or 128 plus the signal.
     pub fn code(&self) -> u8 {
         let code = match (self.status.code(), self.status.signal()) {
             (Some(code), _) => code,
@@ -63,10 +65,10 @@ impl Ended {
         u8::try_from(code).unwrap_or(1)
     }
 
-    /// What it means for the job.
+    /// Returns the failure that it means for the job.
     pub fn failure(&self) -> Failure {
-        // Who fails because another is gone is not to blame, if nothing is known against that one but that it is gone.
-        if let (None, 1, Some(gone)) = (self.status.signal(), self.code(), gone_early(&self.tail)) {
+        // A rank that fails because another one has left is not the cause.
+        if let (None, 1, Some(gone)) = (self.status.signal(), self.code(), self.missing) {
             let message = format!("rank {gone} ended while others needed it: {}", self.describe());
             return Failure::of_rank(gone, FailureKind::Exited, message);
         }
@@ -88,7 +90,7 @@ impl Ended {
         Failure::of_rank(self.rank, kind, self.describe())
     }
 
-    /// One sentence: who, and what happened.
+    /// Returns a sentence: which rank, and how it ended.
     pub fn describe(&self) -> String {
         let who = format!("rank {} (pid {})", self.rank, self.pid);
         if let Some(signal) = self.status.signal() {
@@ -110,22 +112,15 @@ impl Ended {
     }
 }
 
-/// The rank that had ended while the one with this output still waited for it.
-fn gone_early(tail: &[String]) -> Option<usize> {
-    let message = error_message(tail)?;
-    let (rank, rest) = message.strip_prefix("rank ")?.split_once(' ')?;
-    rest.starts_with("has ended while ").then(|| rank.parse().ok())?
-}
-
-/// What the system says where a file cannot grow.
+/// Errors of the system when a file cannot grow.
 const NO_ROOM: [&str; 3] = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
 
-/// Whether a program said that it got no memory before it aborted: Rust's allocator does.
+/// Whether the program reported a failed allocation before it aborted, as Rust's allocator does.
 fn no_memory(tail: &[String]) -> bool {
     tail.iter().any(|line| line.contains("memory allocation of ") && line.contains(" failed"))
 }
 
-/// A signal as `signal 9 (SIGKILL)`.
+/// Returns a signal as `signal 9 (SIGKILL)`.
 pub fn signal_name(signal: i32) -> String {
     match SIGNALS.iter().find(|(number, _)| *number == signal) {
         Some((_, name)) => format!("signal {signal} ({name})"),
@@ -133,7 +128,7 @@ pub fn signal_name(signal: i32) -> String {
     }
 }
 
-/// The last panic in the output of a Rust program: where, and the first line of what it said.
+/// The last panic in the output of a Rust program: its place, and the first line of its message.
 fn panic_message(tail: &[String]) -> Option<String> {
     let at = tail.iter().rposition(|line| line.contains("panicked at "))?;
     let place = tail[at].split_once("panicked at ")?.1.trim_end_matches(':');
@@ -163,6 +158,7 @@ mod tests {
             status: ExitStatus::from_raw(raw),
             tail: tail.iter().map(|l| l.to_string()).collect(),
             out_of_memory: false,
+            missing: None,
         }
     }
 
@@ -201,16 +197,14 @@ mod tests {
         let starved = Ended { out_of_memory: true, ..ended(9, &[]) };
         assert_eq!(kinds(&starved), FailureKind::OutOfMemory);
         assert!(starved.describe().ends_with("signal 9 (SIGKILL) because its memory had run out"));
-        let waited = ended(
-            1 << 8,
-            &["Error: rank 5 has ended while rank 2 waits for rank 5 to send, in barrier of 'x' #8 (t.rs:9)"],
-        );
+        let waited = Ended { missing: Some(5), ..ended(1 << 8, &["Error: no loss: rank 5 has ended"]) };
         let failure = waited.failure();
         assert_eq!((failure.rank, failure.kind), (Some(5), FailureKind::Exited));
         assert!(
-            failure.message.starts_with("rank 5 ended while others needed it: rank 2 (pid 123) failed: rank 5 has")
+            failure.message.starts_with("rank 5 ended while others needed it: rank 2 (pid 123) failed: no loss: rank")
         );
-        assert_eq!(ended(1 << 8, &["Error: rank 5 has other shapes"]).failure().rank, Some(2));
+        // A signal is no consequence of another rank's end.
+        assert_eq!(Ended { missing: Some(5), ..ended(11, &[]) }.failure().rank, Some(2));
         let killed = ended(9, &[]).describe();
         assert!(killed.starts_with("rank 2 (pid 123) was killed by signal 9 (SIGKILL)"), "{killed}");
         assert!(ended(0, &[]).success());

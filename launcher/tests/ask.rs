@@ -46,7 +46,7 @@ fn one_op_in_full() {
     assert_eq!(
         answer(&["ops", "layer_norm"]),
         "layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)
-oflow::layer_norm@1
+oflow.layer_norm@1
 
   Normalises the last `axes` dims to mean 0 and variance 1, then scales and shifts.
 

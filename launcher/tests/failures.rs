@@ -1,5 +1,5 @@
-//! Ranks that diverge, stall or are stopped, in real jobs of real processes: the report names who, which ops and which lines, soon
-//! enough, and the flight records tell the rest.
+//! Ranks that diverge, stall or are stopped, in real jobs of real processes: the report names who, which ops and which lines,
+//! soon enough, and the flight records tell the rest.
 
 mod common;
 
@@ -108,7 +108,7 @@ fn a_stopped_rank_ends_the_job_and_leaves_nothing() {
     let took = start.elapsed();
     assert!(took < Duration::from_secs(10), "{took:?}");
     assert_eq!(status.code(), Some(1), "{text}");
-    let wanted = format!("oflaunch: rank 1 (pid {}) was stopped by a signal and does not go on; rank ", pids[1]);
+    let wanted = format!("oflaunch: rank 1 (pid {}) was stopped by a signal and does not continue; rank ", pids[1]);
     assert!(text.contains(&wanted) && text.contains(" waits for it, in all_reduce of 'to_vec' #"), "{text}");
     assert_gone(&pids);
     // It could not write anything itself.

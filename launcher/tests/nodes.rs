@@ -245,7 +245,7 @@ fn a_spare_host_takes_the_place_of_one_that_is_lost() {
     let one = hosts.start(1, 1, "./again");
     hosts.pid(1);
     let (mut spare, mut lines) = Spare::start(&hosts, "./again");
-    assert!(lines.next().unwrap().contains("this one waits and takes part when"));
+    assert!(lines.next().unwrap().contains("this host joins it at"));
     one.signal(Signal::KILL);
     drop(one);
     let text: Vec<String> = lines.collect();

@@ -43,7 +43,7 @@ fn a_crate_of_somebody_elses() {
         "f32[1024, 256] [S(0), S(1)] on cpu[dp=2, tp=2]",
         "f32[3, 1] [S(0), P(sum)] on cpu[dp=2, tp=2] (in graph) [20.0, 148.0, 404.0]",
         "true true",
-        "row_dot(f32[3, 4] [S(0), S(1)], f32[1024, 512] [S(0), B]) on cpu[dp=2, tp=2]: needs two equal matrices, not f32[3, 4] and f32[1024, 512]",
+        "outside.row_dot(f32[3, 4] [S(0), S(1)], f32[1024, 512] [S(0), B]) on cpu[dp=2, tp=2]: needs two equal matrices, not f32[3, 4] and f32[1024, 512]",
     ] {
         wanted += &format!("{line}\n");
     }

@@ -244,7 +244,10 @@ fn hosts_without_a_shared_folder_are_told_at_the_first_save() {
         assert_eq!(status.code(), Some(1), "{text}");
         let wanted = "the checkpoint of step 2 was not written: c on ";
         assert!(text.contains(wanted) && text.contains(" (rank 0) is not the folder of that name on "), "{text}");
-        assert!(text.contains(" (ranks 2, 3)") && text.contains("name a folder that all hosts share"), "{text}");
+        assert!(
+            text.contains(" (ranks 2, 3)") && text.contains("name a folder on a file system that all hosts share"),
+            "{text}"
+        );
     }
     let names = |dir: &Path| fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name()).collect::<Vec<_>>();
     assert_eq!(names(&hosts.folder.path().join("c")), [".lock"], "no half checkpoint");

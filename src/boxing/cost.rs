@@ -315,7 +315,7 @@ impl Groups {
         let near = model.between(mesh.device(), 0, 0);
         let link = axes.iter().map(|a| model.along(mesh, a)).max().unwrap_or(near);
         let mut spreads = SmallVec::new();
-        if link == LinkKind::Network && mesh.device() == Device::Cpu {
+        if link == LinkKind::Network && mesh.device() != Device::Cuda {
             for p in 0..mesh.len() {
                 let coord = mesh.coord(p);
                 if axes.iter().all(|a| coord[a] == 0) {

@@ -3,50 +3,11 @@
 use super::choice::{ChoiceInput, choose, forward_price};
 use super::{Layout, cost};
 use crate::error::{Error, Result};
-use crate::ops::{
-    AttrKind, AttrValue, Attrs, Emit, InferCtx, LowerCall, NdSignature, Op, RuntimeAttrs, TensorType, Value, find,
-};
+use crate::ops::{AttrValue, Emit, InferCtx, LowerCall, NdSignature, TensorType, Value, find, resolve_symbolic};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, DTypeKind, Dims};
 use smallvec::SmallVec;
-
-/// Attribute values of a call in declared order: plan attributes, runtime attributes.
-///
-/// # Errors
-/// On an unknown name, a missing required attribute or a value of the wrong type.
-pub fn resolve_attrs(op: &Op, given: &[(&str, AttrValue)]) -> Result<(Attrs, RuntimeAttrs)> {
-    for (n, _) in given {
-        if op.sig.attr(n).is_none() && op.sig.runtime_attr(n).is_none() {
-            let known: Vec<_> = op.sig.attrs.iter().chain(&op.sig.runtime).map(|a| a.name.as_str()).collect();
-            return Err(Error::argument(format!("{} has no attribute '{n}'", op.name()))
-                .help(format!("it has: {}", known.join(", "))));
-        }
-    }
-    let value = |a: &crate::ops::AttrDef| -> Result<AttrValue> {
-        match given.iter().find(|(n, _)| *n == a.name) {
-            Some((_, v)) => a.accept(v.clone()),
-            None => a
-                .default
-                .clone()
-                .ok_or_else(|| Error::argument(format!("{} needs the attribute '{}'", op.name(), a.name))),
-        }
-    };
-    let attrs = op.sig.attrs.iter().map(&value).collect::<Result<Attrs>>()?;
-    let runtime = op
-        .sig
-        .runtime
-        .iter()
-        .map(|a| {
-            let v = value(a)?;
-            AttrKind::Scalar
-                .accept(&a.name, v)?
-                .to_scalar()
-                .ok_or_else(|| Error::argument(format!("attribute '{}' must be a number", a.name)))
-        })
-        .collect::<Result<RuntimeAttrs>>()?;
-    Ok((attrs, runtime))
-}
 
 struct DryEmit<'a> {
     placement: &'a Placement,
@@ -57,11 +18,11 @@ struct DryEmit<'a> {
 impl Emit for DryEmit<'_> {
     fn emit(&mut self, name: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>> {
         let op = find(name)?;
-        let (attrs, runtime) = resolve_attrs(op, attrs)?;
+        let (attrs, runtime) = resolve_symbolic(op, attrs)?;
         let types: Vec<Option<TensorType>> =
             inputs.iter().map(|v| v.map(|v| self.values[v.0 as usize].0.clone())).collect();
         let sbps: Vec<Option<NdSbp>> = inputs.iter().map(|v| v.map(|v| self.values[v.0 as usize].1.clone())).collect();
-        let kinds: SmallVec<[DTypeKind; 4]> = runtime.iter().map(|s| s.kind()).collect();
+        let kinds: SmallVec<[DTypeKind; 4]> = runtime.iter().map(|n| n.kind()).collect();
         let infer = InferCtx { op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
         let outs = op.infer(&infer)?;
         let call = ChoiceInput {
@@ -74,7 +35,6 @@ impl Emit for DryEmit<'_> {
             fixed_inputs: &[],
             given_out: None,
             request: None,
-            runtime: &runtime,
         };
         let chosen = choose(&call)?.sig;
         let price = forward_price(&call, &chosen)?;
@@ -127,7 +87,12 @@ pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> R
             Value(dry.values.len() as u32 - 1)
         }));
     }
-    let call = LowerCall { inputs: &inputs, attrs: c.infer.attrs, runtime: c.runtime, outputs: &sig.outputs };
+    let call = LowerCall {
+        inputs: &inputs,
+        attrs: c.infer.attrs,
+        runtime_kinds: c.infer.runtime_kinds,
+        outputs: &sig.outputs,
+    };
     let outs = (lowering.run)(&mut dry, &call)?;
     for (v, want) in outs.into_iter().zip(&sig.outputs) {
         dry.box_to(v, want)?;

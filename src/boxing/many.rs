@@ -86,7 +86,7 @@ fn wave(programs: &[(DType, Arc<RankProgram>)], number: usize) -> Wave {
         }
     }
     // A rank may lack the first exchange of a dtype that others have: the order may not depend on it.
-    wave.exchanges.sort_by_key(|b| programs[b[0]].0 as usize);
+    wave.exchanges.sort_by_key(|b| programs[b[0]].0);
     wave
 }
 

@@ -5,7 +5,7 @@
 //!
 //! [`plan`] is a pure function from (shape, dtype, source layout, destination layout) to a [`BoxingPlan`]: a list of
 //! [`BoxingStep`]s. It has a plan for every pair of layouts, the cheapest one under the model in [`cost`](mod@cost), the same on every
-//! rank. [`BoxingPlan::program`] returns the work of one rank. [`replay()`] executes a plan for all ranks on one thread. [`many`] groups
+//! rank. [`BoxingPlan::program`] returns the work of one rank. [`replay`](crate::vm::replay()) executes a plan for all ranks on one thread. [`many`] groups
 //! the steps of several boxings into common collectives.
 
 mod bound;
@@ -23,7 +23,6 @@ mod memory;
 mod moved;
 mod plan;
 mod program;
-mod replay;
 mod search;
 mod step;
 
@@ -31,9 +30,7 @@ pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
 pub use choice::{Candidate, Choice, ChoiceInput, CostVector, Unproven, candidates, choose, price, signatures};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
-pub use dry::resolve_attrs;
 pub use hosts::Hosts;
 pub use plan::{BoxingPlan, Layout, Planner, cost, plan};
 pub use program::{Cell, Contribution, Members, RankExchange, RankProgram, RankStep, Transfer};
-pub use replay::replay;
 pub use step::{AxisSet, BoxingStep, StepOp};

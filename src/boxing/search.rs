@@ -94,8 +94,8 @@ fn candidates(shape: &[usize], src: &Layout, dst: &Layout, dtype: DType) -> Smal
     let axes = || [src, dst].into_iter().flat_map(|l| l.placement.dims());
     let longest_axis = axes().max().copied().unwrap_or(1);
     if shape.iter().any(|n| *n < longest_axis) {
-        let sum = (dtype != DType::Bool).then_some(ReduceOp::Sum);
-        all.extend(sum.into_iter().chain([ReduceOp::Max, ReduceOp::Min]).map(Sbp::Partial));
+        let ops = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min].into_iter().filter(|op| dtype.reduces(*op));
+        all.extend(ops.map(Sbp::Partial));
     }
     all.sort_unstable();
     all.dedup();

@@ -75,7 +75,7 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     }
     if to.exists() {
         return Err(Error::argument(format!("{} is there already", to.display()))
-            .help("name a folder that is not there yet, or a file that ends in .safetensors"));
+            .help("name a folder that does not exist, or a file that ends in .safetensors"));
     }
     // Everything under another name first.
     let mut part = to.as_os_str().to_owned();
@@ -87,7 +87,7 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     // What an earlier conversion left when it was killed is not mixed with this one.
     std::fs::create_dir(&part).map_err(|e| {
         io_error(format!("cannot make {}", part.display()), e)
-            .help("if it is left of a conversion that was cut, remove it")
+            .help("if an interrupted conversion has left it, remove it")
     })?;
     let make = || -> Result<Converted> {
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
@@ -129,7 +129,7 @@ struct Placed {
     crc32: u32,
 }
 
-/// Writes one file; says where each tensor lies.
+/// Writes one file. Returns the position of each tensor.
 fn write_file(saved: &Checkpoint, items: &[Item<'_>], path: &Path, metadata: &[(&str, String)]) -> Result<Vec<Placed>> {
     let mut out = Output::new(path);
     let head = header(items.iter().map(|i| (i.to.as_str(), i.dtype, i.shape)), metadata);

@@ -1,23 +1,22 @@
-//! Whether boxes are exactly the parts of a whole, none missing and none twice.
+//! Checks that boxes cover a tensor exactly once.
 //!
-//! A box counts +1 for every element in it. The mixed difference of that count (the difference along each dim in turn) is zero but
-//! at the 2^d corners of the box, where it is ±1; and what is zero far away is known from its mixed difference. So boxes cover a
-//! whole exactly if and only if the signed corners of all of them add up to those of the whole. That takes one pass over the
-//! corners and their sorting, however many boxes there are and however they lie.
+//! A box counts +1 for every element in it. The mixed difference of that count (the difference along each dim in turn) is ±1 at
+//! the 2^d corners of the box and zero elsewhere, and it determines the count. So boxes cover the whole exactly once if and only
+//! if their signed corners add up to those of the whole. That takes one pass over the corners and their sorting.
 
 use std::result::Result;
 
-/// Where a box starts, and its sizes.
+/// A box: offset and sizes.
 pub type Part<'a> = (&'a [usize], &'a [usize]);
 
 /// Boxes that divide more dims have too many corners: they are compared in pairs.
 const MOST_DIMS: usize = 8;
 
-/// Checks that boxes, each of which lies in the whole, cover it exactly once. Together they hold as many elements as it at least,
-/// and the product of its sizes fits into 60 bits.
+/// Checks that boxes cover a whole exactly once. Each box lies in the whole, their elements are at least as many as those of the
+/// whole, and the product of its sizes fits into 60 bits.
 ///
 /// # Errors
-/// Where an element is that has none, or more than one.
+/// If an element is in no box or in several. The message gives its index.
 pub fn covers<'a>(whole: &[usize], parts: impl Iterator<Item = Part<'a>> + Clone) -> Result<(), Vec<usize>> {
     if whole.contains(&0) {
         return Ok(());

@@ -1,10 +1,10 @@
 //! One safetensors file: eight bytes of length, a JSON header, the tensors' bytes one after another without gaps.
 //!
-//! Headers are read by the crate `safetensors`, which checks that offsets, shapes and dtypes agree; they are written here,
-//! because files are written in pieces, and bytes that are on their way cannot be handed over as slices.
+//! Headers are read by the crate `safetensors`, which checks that offsets, shapes and dtypes agree. They are written here,
+//! because that crate needs all bytes of a file as slices, and files are written in pieces.
 
 use crate::error::{Error, Result};
-use oflow_kernels::DType;
+use oflow_kernels::{Builtin, DType};
 use safetensors::tensor::Metadata;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,81 +18,95 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// A tensor in a file.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the tensor.
     pub name: String,
-    /// The format's name of its dtype.
+    /// Name of the dtype, see [`dtype_name`].
     pub dtype: String,
     /// Sizes.
     pub shape: Vec<usize>,
-    /// Where its bytes are, from the start of the file.
+    /// Range of its bytes in the file.
     pub bytes: Range<u64>,
 }
 
-/// What a header says.
+/// The header of a file.
 #[derive(Debug)]
 pub struct Header {
-    /// In the order of their bytes.
+    /// The tensors, in the order of their bytes.
     pub entries: Vec<Entry>,
-    /// Texts that belong to the file as a whole.
+    /// Metadata of the file.
     pub metadata: BTreeMap<String, String>,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub len: u64,
 }
 
-/// The format's name of a dtype.
-pub fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "BOOL",
-        DType::U8 => "U8",
-        DType::I8 => "I8",
-        DType::I32 => "I32",
-        DType::I64 => "I64",
-        DType::F16 => "F16",
-        DType::BF16 => "BF16",
-        DType::F32 => "F32",
-        _ => "F64",
+/// Returns the name of the dtype that elements are stored as, in the safetensors format.
+fn stored_name(dtype: DType) -> &'static str {
+    match dtype.storage() {
+        Builtin::Bool => "BOOL",
+        Builtin::U8 => "U8",
+        Builtin::I8 => "I8",
+        Builtin::I32 => "I32",
+        Builtin::I64 => "I64",
+        Builtin::F16 => "F16",
+        Builtin::BF16 => "BF16",
+        Builtin::F32 => "F32",
+        Builtin::F64 => "F64",
     }
 }
 
-/// The dtype of that name, if oflow has it.
-pub fn dtype_of(name: &str) -> Option<DType> {
-    DType::ALL.into_iter().find(|d| dtype_name(*d) == name)
+/// Returns the name of a dtype in checkpoints: that of the safetensors format, or the text of a registered dtype.
+pub fn dtype_name(dtype: DType) -> &'static str {
+    if dtype.is_builtin() { stored_name(dtype) } else { dtype.name() }
 }
 
-/// A header for tensors (name, dtype, sizes) whose bytes follow in that order, padded so that the first starts aligned.
+/// Returns the dtype of a name, or `None` if oflow does not have it and the program has not registered its family.
+pub fn dtype_of(name: &str) -> Option<DType> {
+    let builtin = DType::BUILTIN.into_iter().find(|d| dtype_name(*d) == name);
+    builtin.or_else(|| name.parse().ok().filter(|d: &DType| !d.is_builtin()))
+}
+
+/// With the name of a tensor appended, the key of the file's metadata that has its registered dtype. The format itself has only the
+/// dtype that elements are stored as, so other programs read those numbers.
+const REGISTERED: &str = "oflow.dtype:";
+
+/// Returns the header for tensors (name, dtype, sizes) whose bytes follow in this order, padded so that the first tensor is
+/// aligned.
 pub fn header<'a>(
     tensors: impl IntoIterator<Item = (&'a str, DType, &'a [usize])>,
     metadata: &[(&str, String)],
 ) -> Vec<u8> {
     let quoted = |s: &str| serde_json::Value::from(s).to_string();
-    let texts: Vec<String> = metadata.iter().map(|(k, v)| format!("{}:{}", quoted(k), quoted(v))).collect();
-    let mut json = format!("{{\"__metadata__\":{{{}}}", texts.join(","));
+    let mut texts: Vec<String> = metadata.iter().map(|(k, v)| format!("{}:{}", quoted(k), quoted(v))).collect();
+    let mut json = String::new();
     let mut at = 0;
     for (name, dtype, shape) in tensors {
         let end = at + shape.iter().product::<usize>() * dtype.size();
         json += &format!(
             ",{}:{{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{at},{end}]}}",
             quoted(name),
-            dtype_name(dtype),
+            stored_name(dtype),
             format!("{shape:?}").replace(' ', "")
         );
         at = end;
+        if !dtype.is_builtin() {
+            texts.push(format!("{}:{}", quoted(&format!("{REGISTERED}{name}")), quoted(dtype.name())));
+        }
     }
-    json.push('}');
+    json = format!("{{\"__metadata__\":{{{}}}{json}}}", texts.join(","));
     let padded = json.len().next_multiple_of(8);
     let mut bytes = (padded as u64).to_le_bytes().to_vec();
     bytes.extend(json.bytes().chain(std::iter::repeat(b' ')).take(padded));
     bytes
 }
 
-/// Reads the header of a file and checks that the file has as many bytes as it says.
+/// Reads the header of a file and checks the size of the file.
 ///
 /// # Errors
-/// When the file cannot be read, is no safetensors file, or is cut short.
+/// If the file cannot be read, is no safetensors file, or is truncated.
 pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     let shown = path.display();
     let io = |e: std::io::Error| Error::storage(format!("cannot read {shown}")).because(e);
-    let broken = |why: String| Error::storage(format!("{shown} is not a whole safetensors file: {why}"));
+    let broken = |why: String| Error::storage(format!("{shown} is not a complete safetensors file: {why}"));
     let len = file.metadata().map_err(io)?.len();
     if len < 8 {
         return Err(broken(format!("it has {len} bytes")));
@@ -105,22 +119,32 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
     }
     let mut text = vec![0; header as usize];
     file.read_exact_at(&mut text, 8).map_err(io)?;
-    let parsed: Metadata = serde_json::from_slice(&text).map_err(|e| broken(format!("its header is broken: {e}")))?;
+    let parsed: Metadata =
+        serde_json::from_slice(&text).map_err(|e| broken(format!("its header is malformed: {e}")))?;
     let start = 8 + header;
     if start + parsed.data_len() as u64 != len {
-        return Err(broken(format!("it has {len} bytes, its header speaks of {}", start + parsed.data_len() as u64)));
+        return Err(broken(format!("it has {len} bytes, its header announces {}", start + parsed.data_len() as u64)));
     }
-    let metadata = parsed.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let entries = parsed.offset_keys().into_iter().filter_map(|name| {
-        let info = parsed.info(&name)?;
-        Some(Entry {
-            dtype: info.dtype.to_string(),
+    let metadata: BTreeMap<String, String> =
+        parsed.metadata().iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let mut entries = vec![];
+    for name in parsed.offset_keys() {
+        let Some(info) = parsed.info(&name) else { continue };
+        let stored = info.dtype.to_string();
+        let registered = metadata.get(&format!("{REGISTERED}{name}"));
+        if let Some(d) = registered.and_then(|text| dtype_of(text))
+            && stored_name(d) != stored
+        {
+            return Err(broken(format!("'{name}' is stored as {stored}, but its dtype {d} as {}", d.storage())));
+        }
+        entries.push(Entry {
+            dtype: registered.cloned().unwrap_or(stored),
             shape: info.shape.clone(),
             bytes: start + info.data_offsets.0 as u64..start + info.data_offsets.1 as u64,
             name,
-        })
-    });
-    Ok(Header { entries: entries.collect(), metadata, len })
+        });
+    }
+    Ok(Header { entries, metadata, len })
 }
 
 #[cfg(test)]
@@ -142,7 +166,7 @@ mod tests {
 
     #[test]
     fn names_of_dtypes_are_the_crates() {
-        for d in DType::ALL {
+        for d in DType::BUILTIN {
             let name: safetensors::Dtype = serde_json::from_value(dtype_name(d).into()).unwrap();
             assert_eq!((name.bitsize(), dtype_of(&name.to_string())), (8 * d.size(), Some(d)));
         }
@@ -157,9 +181,11 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             read_header(&File::open(&path).unwrap(), &path).unwrap_err().to_string()
         };
-        assert!(refused(&whole[..5]).contains("is not a whole safetensors file: it has 5 bytes"));
-        assert!(refused(&whole[..whole.len() - 1]).contains("its header speaks of"));
+        assert!(refused(&whole[..5]).contains("is not a complete safetensors file: it has 5 bytes"));
+        assert!(refused(&whole[..whole.len() - 1]).contains("its header announces"));
         assert!(refused(&[0xff; 64]).contains("its header would have 18446744073709551615 bytes"));
-        assert!(refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is broken"));
+        assert!(
+            refused(&[&[9, 0, 0, 0, 0, 0, 0, 0][..], b"{\"a\": tru}"].concat()).contains("its header is malformed")
+        );
     }
 }

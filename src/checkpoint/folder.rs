@@ -1,4 +1,4 @@
-//! A folder of checkpoints: names, what is whole, which is the latest, and what may go.
+//! A folder of checkpoints: names, complete checkpoints, the latest one, and retention.
 //!
 //! ```text
 //! checkpoints/
@@ -10,8 +10,8 @@
 //!   .lock                   lock of the job that writes to the folder
 //! ```
 //!
-//! A checkpoint is written under another name, its files first, then its manifest, each made durable; the renaming of the
-//! folder is what makes it exist. So at every moment it is there whole or not at all.
+//! A checkpoint is written to a folder with another name: its files first, then its manifest, all made durable. Then the folder
+//! is renamed. So at every time a checkpoint is complete or does not exist.
 
 use super::manifest::MANIFEST;
 use crate::error::{Error, Result};
@@ -32,13 +32,13 @@ pub fn name_of(step: u64) -> String {
     format!("step-{step:06}")
 }
 
-/// The step of a folder's name.
+/// Returns the step of a folder's name, or `None` if it is no name of a checkpoint.
 pub fn step_of(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("step-")?;
     digits.parse().ok().filter(|s| name_of(*s) == name)
 }
 
-/// Where a step is written before it exists.
+/// Returns the folder to which the checkpoint of a step is written before it is complete.
 pub fn saving(dir: &Path, step: u64) -> PathBuf {
     dir.join(format!("{SAVING}{}", name_of(step)))
 }
@@ -48,7 +48,7 @@ fn failed(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     move |e| io_error(text, e)
 }
 
-/// An error of the file system as one of oflow, with the way out where one is known.
+/// Makes the error of a failed file operation, with help if the cause is known.
 pub fn io_error(what: String, e: std::io::Error) -> Error {
     use std::io::ErrorKind as K;
     let help = match e.kind() {
@@ -66,17 +66,20 @@ pub fn io_error(what: String, e: std::io::Error) -> Error {
     }
 }
 
-/// Makes the names in a folder durable.
+/// Makes the entries of a folder durable.
 pub fn sync_dir(dir: &Path) -> Result<()> {
     File::open(dir).and_then(|f| f.sync_all()).map_err(failed("make durable", dir))
 }
 
-/// Makes the name of a file or folder durable.
+/// Makes the directory entry of a file or folder durable.
 pub fn sync_name(path: &Path) -> Result<()> {
     sync_dir(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))
 }
 
-/// Writes a file whole, durably; it must not be there.
+/// Writes a new file and makes it durable.
+///
+/// # Errors
+/// If the file exists or cannot be written.
 pub fn write_new(path: &Path, text: &str) -> Result<()> {
     let write = || {
         let mut f = File::create_new(path)?;
@@ -93,7 +96,7 @@ pub struct Found {
     pub path: PathBuf,
     /// Step of the checkpoint.
     pub step: u64,
-    /// When its manifest was written.
+    /// Time of writing of the manifest.
     pub written: SystemTime,
 }
 
@@ -109,29 +112,29 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
     Ok(all)
 }
 
-/// How often the folder is read again for a checkpoint that its pointer names.
-const LOOKS: usize = 100;
-
 /// Returns the checkpoint that was written last: the one named in the file `latest`, or without that file the newest.
+///
+/// Another job may save meanwhile. It points `latest` to its checkpoint, gives the checkpoint its name, and only then removes
+/// older ones. So, if the pointer has not changed while the folder was read, either its checkpoint was named meanwhile and is
+/// there now, or nothing was removed and the folder holds no checkpoint. Each further look needs another save.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
     let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
     let mut named = pointer();
-    let mut looks = 0;
     loop {
-        if let Some(found) = named.as_ref().and_then(|name| found(dir, name.trim())) {
+        let pointed = || named.as_ref().and_then(|name| found(dir, name.trim()));
+        if let Some(found) = pointed() {
             return Ok(Some(found));
         }
         if let Some(last) = list(dir)?.pop() {
             return Ok(Some(last));
         }
-        // All may have been removed for one that was written after the folder had been read. The pointer follows: where there
-        // is one, the folder is read a few times more.
+        if let Some(found) = pointed() {
+            return Ok(Some(found));
+        }
         let now = pointer();
-        if now == named && (now.is_none() || looks == LOOKS) {
+        if now == named {
             return Ok(None);
         }
-        looks += 1;
-        std::thread::yield_now();
         named = now;
     }
 }
@@ -173,12 +176,12 @@ pub fn leave_mark(dir: &Path, lock: &File, mark: &str) -> Result<()> {
     write().map_err(failed("write", &dir.join(LOCK)))
 }
 
-/// Whether the folder has that mark.
+/// Returns whether the folder has this mark.
 pub fn has_mark(dir: &Path, mark: &str) -> bool {
     std::fs::read_to_string(dir.join(LOCK)).is_ok_and(|found| found == mark)
 }
 
-/// Removes what jobs that ended while saving have left, and makes the folder for a step. Under the lock.
+/// Removes incomplete checkpoints and makes the folder for the checkpoint of a step. Call it under the lock.
 pub fn begin(dir: &Path, step: u64) -> Result<()> {
     let there = dir.join(name_of(step));
     if there.exists() && !there.join(MANIFEST).exists() {
@@ -190,7 +193,8 @@ pub fn begin(dir: &Path, step: u64) -> Result<()> {
     std::fs::create_dir(&path).map_err(failed("make the folder", &path))
 }
 
-/// Removes checkpoints that are not whole. Under the lock. A step's folder without a manifest is none of ours: it stays.
+/// Removes incomplete checkpoints. Call it under the lock. A folder with the name of a checkpoint but without a manifest was not
+/// written by oflow and is kept.
 pub fn remove_halves(dir: &Path) -> Result<()> {
     for entry in std::fs::read_dir(dir).map_err(failed("list", dir))?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -202,7 +206,7 @@ pub fn remove_halves(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives a checkpoint that is written its name: from now on it exists. One of the same step is replaced.
+/// Renames a written checkpoint to its final name, which completes it. A checkpoint of the same step is replaced.
 pub fn commit(dir: &Path, step: u64) -> Result<()> {
     let (from, to) = (saving(dir, step), dir.join(name_of(step)));
     sync_dir(&from)?;
@@ -240,7 +244,7 @@ fn point(dir: &Path, step: u64) -> Result<()> {
     std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))
 }
 
-/// Removes all but the `keep` that were written last. One that somebody reads stays until the next time.
+/// Removes all checkpoints but the `keep` last ones. A checkpoint that is being read is kept until the next call.
 pub fn retain(dir: &Path, keep: usize) -> Result<()> {
     let mut all = list(dir)?;
     // Clocks go back, and those of hosts differ: what `latest` names is the newest whatever its time says.
@@ -252,7 +256,7 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
         let manifest = old.path.join(MANIFEST);
         // For writing, because NFS gives nobody else an exclusive lock.
         let Ok(file) = File::options().read(true).write(true).open(&manifest) else { continue };
-        // Any other error: there are no locks here, so nobody says that he reads.
+        // Any other error: the file system has no locks, so readers are not known.
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             tracing::info!("{} is being read; it is kept for now", old.path.display());
             continue;
@@ -270,7 +274,7 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
 /// Protects a checkpoint from deletion until the returned file is dropped.
 ///
 /// # Errors
-/// When it is being removed, and what the file system reports.
+/// If the checkpoint is being removed, and errors of the file system.
 pub fn reading(manifest: &Path) -> Result<File> {
     let file = File::open(manifest).map_err(failed("open", manifest))?;
     match flock(&file, FlockOperation::NonBlockingLockShared) {

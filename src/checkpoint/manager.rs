@@ -1,4 +1,4 @@
-//! Saving, at once or behind training, and going on from what was saved.
+//! Saves checkpoints, in the foreground or in the background, and resumes from them.
 
 use super::file::read_header;
 use super::folder;
@@ -49,7 +49,7 @@ impl Default for CheckpointOptions {
 /// let mut opt = AdamW::new(model.parameters(), AdamWOptions::default());
 /// let mut manager = CheckpointManager::new(&dir, CheckpointOptions::default());
 ///
-/// // Where a former run stopped, if there was one.
+/// // Resume from the last checkpoint, if there is one.
 /// let first = manager.load_latest(&mut [("model", &mut model), ("opt", &mut opt)])?.unwrap_or(0);
 /// for step in first..4 {
 ///     opt.zero_grad();
@@ -59,7 +59,7 @@ impl Default for CheckpointOptions {
 ///         manager.save_async(step + 1, &[("model", &model), ("opt", &opt)])?;
 ///     }
 /// }
-/// manager.finish()?; // waits for the last one, and says what became of it
+/// manager.finish()?; // waits for the last save and returns its error
 /// assert!(dir.join("step-000004/manifest.json").exists());
 /// # Ok::<(), oflow::Error>(())
 /// ```
@@ -116,7 +116,8 @@ impl CheckpointManager {
         &self.dir
     }
 
-    /// Saves `state` as the checkpoint of `step`. Returns when it is complete and durable on every rank. A collective of the world.
+    /// Saves `state` as the checkpoint of `step`. Returns when it is complete and durable on every rank. A collective of the
+    /// world.
     ///
     /// # Errors
     /// If the previous save failed, or if any rank cannot write its part.
@@ -253,7 +254,7 @@ impl CheckpointManager {
         let meeting = Meeting::here(ctx, site);
         let none = || {
             Error::storage(format!("there is no checkpoint {}", path.display()))
-                .help("`oflow ckpt ls` lists those that there are; every host of a job must see the folder")
+                .help("`oflow ckpt ls` lists all; every host of a job must see the folder")
         };
         let opened = if path.is_dir() { Checkpoint::open(path) } else { Err(none()) };
         match opened {
@@ -402,7 +403,7 @@ impl Job {
         guarded(|| self.part.write(&path, source))
     }
 
-    /// Meets when all have written; then rank 0 makes it a checkpoint, and all hear of that.
+    /// Waits until all ranks have written. Then rank 0 completes the checkpoint, and all ranks receive the result.
     fn commit(&self, meeting: &Meeting, written: Result<()>) -> Result<()> {
         let all = meeting.agree("write_checkpoint", written.map(|()| String::new()));
         let made = match (&all, &self.lead) {
@@ -476,7 +477,7 @@ fn manifest_of(dir: &Path, step: u64, lead: &Lead) -> Result<Manifest> {
         for (tensor, at) in part.boxes() {
             let (Some(e), Some(sum)) = (entries.next(), sums.next()) else { return Err(wrong("a piece is missing")) };
             let t = m.tensors.get_mut(&lead.specs[tensor].name).filter(|_| e.shape[..] == at.size[..]);
-            let t = t.ok_or_else(|| wrong("it is not what the plan says"))?;
+            let t = t.ok_or_else(|| wrong("its contents are not those of the plan"))?;
             t.pieces.push(SavedPiece {
                 file: rank,
                 bytes: (e.bytes.start, e.bytes.end),
@@ -518,7 +519,7 @@ mod tests {
             assert_eq!(e.kind(), ErrorKind::Storage);
             let text = e.to_string();
             assert!(text.starts_with("the checkpoint of step 2 was not written: rank 1: writing panicked: "), "{text}");
-            assert!(text.contains("the checkpoints before are whole"), "{text}");
+            assert!(text.contains("earlier checkpoints are complete"), "{text}");
             m.save(3, &state)
         })
         .unwrap();

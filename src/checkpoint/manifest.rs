@@ -1,4 +1,4 @@
-//! What a checkpoint holds: `manifest.json`, written last. Where it is missing there is no checkpoint.
+//! The manifest of a checkpoint, `manifest.json`. It is written last; a folder without it is no checkpoint.
 
 use super::cover::covers;
 use super::file::dtype_of;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Name of the file.
+/// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
-/// Version of the format that is written; others are refused.
+/// Version of the format. Other versions are refused.
 pub const VERSION: u32 = 1;
 /// What stands in the place of the manifest's own checksum while it is taken.
 const NO_SUM: &str = "\"crc32\":\"--------\"";
@@ -112,10 +112,10 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// The text of the file, with its own checksum.
+    /// Returns the text of the file, with its checksum.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If it cannot be written as JSON.
     pub fn to_text(&self) -> Result<String> {
         let json = serde_json::to_string(self)
             .map_err(|e| Error::argument("the manifest cannot be written as JSON").because(e))?;
@@ -129,11 +129,11 @@ impl Manifest {
     /// Reads and checks the text of a file.
     ///
     /// # Errors
-    /// When it is not whole, of another version, or says what cannot be.
+    /// If it is damaged, of another version, or inconsistent.
     pub fn parse(text: &str, path: &Path) -> Result<Manifest> {
         let broken = |why: String| {
             Error::storage(format!("{} is broken: {why}", path.display()))
-                .help("use another checkpoint: `oflow ckpt ls` lists those that there are")
+                .help("use another checkpoint: `oflow ckpt ls` lists all")
         };
         // The version first: another one may look altogether different.
         let version = |text: &str| serde_json::from_str::<Value>(text).ok()?.get("version")?.as_u64();
@@ -149,15 +149,15 @@ impl Manifest {
         let sum = text.get(at..at + NO_SUM.len()).ok_or_else(|| broken("its checksum is cut".into()))?;
         let plain = format!("{}{NO_SUM}{}", &text[..at], &text[at + NO_SUM.len()..]);
         if sum_of(&plain) != sum {
-            return Err(broken("its checksum is not that of its text".into()));
+            return Err(broken("its checksum is wrong".into()));
         }
         let m: Manifest = serde_json::from_str(text).map_err(|e| broken(e.to_string()))?;
         m.check().map_err(broken)?;
         Ok(m)
     }
 
-    /// What must hold whoever wrote it: names stay in the folder, boxes in tensors and files, and every element of a tensor is in
-    /// one box.
+    /// Checks that file names are in the folder, that boxes are inside their tensors and files, and that every element of a
+    /// tensor is in exactly one box.
     pub fn check(&self) -> std::result::Result<(), String> {
         if let Some(f) = self.files.iter().find(|f| !is_plain(&f.name)) {
             return Err(format!("'{}' is not the name of a file in the folder", f.name));
@@ -182,7 +182,7 @@ fn check_tensor(t: &SavedTensor, files: &[SavedFile]) -> std::result::Result<(),
         if let Some(dtype) = t.dtype()
             && volume.checked_mul(dtype.size() as u64) != Some(p.bytes.1 - p.bytes.0)
         {
-            return Err("a piece has not the bytes of its sizes".into());
+            return Err("a piece has a wrong number of bytes".into());
         }
         covered = covered.saturating_add(volume);
     }
@@ -198,7 +198,7 @@ fn product(sizes: &[usize]) -> Option<u64> {
     sizes.iter().try_fold(1u64, |n, d| n.checked_mul(*d as u64)).filter(|n| *n < 1 << 60)
 }
 
-/// A name that leads nowhere but to a file of the folder.
+/// Returns whether a name is a plain file name, without a path.
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "." && name != ".."
 }
@@ -272,6 +272,6 @@ mod tests {
         assert!(
             refused(&|m| of_w(m, &|t| t.pieces.push(t.pieces[1].clone()))).contains("'w': pieces overlap: from [3]")
         );
-        assert!(refused(&|m| of_w(m, &|t| t.dtype = "F64".into())).contains("not the bytes of its sizes"));
+        assert!(refused(&|m| of_w(m, &|t| t.dtype = "F64".into())).contains("a wrong number of bytes"));
     }
 }

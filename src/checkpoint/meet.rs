@@ -1,5 +1,5 @@
-//! How ranks agree on what became of a save or a load: each tells its outcome, all hear all of them, so a failure of one is
-//! an error on every rank.
+//! Agreement of ranks on the result of a save or a load: each rank sends its result to all others, so a failure of one rank is an
+//! error on every rank.
 
 use crate::comm::Group;
 use crate::context::RankCtx;
@@ -16,26 +16,26 @@ const WHY: usize = 360;
 /// How long the slowest rank may take to write more than the fastest.
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
-/// Where ranks meet.
+/// How ranks exchange their results.
 pub enum Meeting {
     /// A world of one.
     Alone,
     /// A collective on the caller's thread, in the rank's order of collectives.
     Collective(Arc<RankCtx>, CallSite),
-    /// The control plane, from any thread beside the training. The number is one that all ranks know.
+    /// The control service, on any thread. The number is the same on all ranks.
     Control(Arc<ControlClient>, u64),
 }
 
 impl Meeting {
-    /// On the caller's thread.
+    /// Makes a meeting on the caller's thread.
     pub fn here(ctx: &Arc<RankCtx>, site: CallSite) -> Meeting {
         if ctx.world() == 1 { Meeting::Alone } else { Meeting::Collective(ctx.clone(), site) }
     }
 
-    /// Tells this rank's outcome of a stage and hears the others'. The values are in order of ranks.
+    /// Exchanges the results of a stage. Returns the values in order of ranks.
     ///
     /// # Errors
-    /// When any rank failed: the same on all of them.
+    /// If any rank has failed; the error is the same on all ranks.
     pub fn agree(&self, stage: &'static str, mine: Result<String>) -> Result<Vec<String>> {
         let heard = match self {
             Meeting::Alone => return Ok(vec![mine?]),
@@ -68,13 +68,13 @@ impl Meeting {
     }
 }
 
-/// Runs a part of a save. A panic in it is an error of this rank, of which the others hear in time.
+/// Runs a part of a save. A panic becomes an error of this rank, which the other ranks then receive.
 pub fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
     let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
     caught.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));
         Err(Error::storage(format!("writing panicked: {}", text.unwrap_or("without a text")))
-            .help("this is a mistake in oflow; the checkpoints before are whole"))
+            .help("this is a bug in oflow; earlier checkpoints are complete"))
     })
 }
 

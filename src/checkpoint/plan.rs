@@ -1,7 +1,7 @@
-//! Who writes what, as a pure function of shapes and layouts: every rank computes its own part and nobody asks anybody.
+//! Which rank writes which bytes: a pure function of shapes and layouts, which every rank computes without communication.
 //!
-//! Tensors of one layout (placement and nd-SBP) are laid end to end, on each rank its shards. Ranks whose shards are equal,
-//! because they differ in coordinates of B axes alone, cut that line into equal parts, one each. So every byte is written
+//! The shards of a rank of all tensors with one layout (placement and nd-SBP) are concatenated. Ranks with equal shards, whose
+//! coordinates differ on B axes only, divide the concatenation into equal parts, one each. So every byte is written
 //! once, replicas share the work evenly whatever the sizes of single tensors are, and there are about as many pieces as
 //! shards plus ranks, not shards times ranks. A cut is moved back to a multiple of whole inner rows of about
 //! [`GRANULE`] bytes; a part of a shard that ends between rows is written as a few boxes.
@@ -15,37 +15,37 @@ use indexmap::IndexMap;
 use oflow_kernels::{DType, Dims, ShardBox};
 use std::ops::Range;
 
-/// Cuts fall on multiples of rows of about that many bytes, so that small tensors stay whole.
+/// Parts end at multiples of rows of about this many bytes, so that small tensors are not divided.
 pub const GRANULE: usize = 64 << 10;
 
-/// A tensor as the plan sees it.
+/// A tensor to save.
 #[derive(Clone, Debug)]
 pub struct TensorSpec {
-    /// Its name in the checkpoint.
+    /// Name in the checkpoint.
     pub name: String,
     /// Logical sizes.
     pub shape: Dims,
     /// Element type.
     pub dtype: DType,
-    /// Where it lies.
+    /// Placement.
     pub placement: Placement,
-    /// How; without P.
+    /// nd-SBP, without P.
     pub sbp: NdSbp,
 }
 
-/// What a rank writes of one tensor: a run of the elements of its shard, row-major.
+/// The part of a tensor that a rank writes: a range of the elements of its shard, row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
     /// Number of the tensor.
     pub tensor: usize,
     /// The rank's shard.
     pub shard: ShardBox,
-    /// Elements of it.
+    /// Range of elements of the shard.
     pub run: Range<usize>,
 }
 
-/// The layout that a partial tensor is boxed to before it is saved: split along dim 0 on its innermost partial axis if
-/// nothing splits that dim, else B. Layouts without P stay as they are.
+/// Returns the layout to which a partial tensor is boxed before it is saved: split along dim 0 on its innermost partial axis if
+/// no other axis splits that dim, else B. Layouts without P are returned unchanged.
 pub fn whole_layout(shape: &[usize], sbp: &NdSbp) -> NdSbp {
     let mut free = !shape.is_empty() && !sbp.contains(&Sbp::Split(0));
     let mut whole = sbp.clone();
@@ -56,7 +56,7 @@ pub fn whole_layout(shape: &[usize], sbp: &NdSbp) -> NdSbp {
     whole
 }
 
-/// What a rank writes, in the order of the tensors' layouts and then of the tensors.
+/// Returns what a rank writes, ordered by layout and then by tensor.
 ///
 /// ```
 /// use oflow::checkpoint::{TensorSpec, shares};
@@ -77,7 +77,7 @@ pub fn whole_layout(shape: &[usize], sbp: &NdSbp) -> NdSbp {
 /// ```
 ///
 /// # Errors
-/// When a layout is partial.
+/// If a layout is partial.
 pub fn shares(specs: &[TensorSpec], rank: usize) -> Result<Vec<Share>> {
     let mut layouts: IndexMap<(u64, &NdSbp), Vec<usize>> = IndexMap::new();
     for (i, s) in specs.iter().enumerate() {
@@ -87,7 +87,7 @@ pub fn shares(specs: &[TensorSpec], rank: usize) -> Result<Vec<Share>> {
     for ((_, sbp), members) in &layouts {
         let placement = &specs[members[0]].placement;
         if sbp.has_partial() {
-            return Err(Error::sbp(format!("'{}' is {sbp}: no rank has its value", specs[members[0]].name)));
+            return Err(Error::sbp(format!("'{}' is {sbp}, so no rank has its value", specs[members[0]].name)));
         }
         let Some(position) = placement.position(rank) else { continue };
         let coord = placement.coord(position);
@@ -140,12 +140,13 @@ fn granule(size: &[usize], item: usize) -> usize {
     inner * (GRANULE / inner).max(1)
 }
 
-/// Number of elements.
+/// Returns the number of elements.
 pub fn volume(b: &ShardBox) -> usize {
     b.size.iter().product()
 }
 
-/// A run of a shard's elements as boxes of the tensor, in their order: one where it begins and ends at whole rows, else a few.
+/// Returns a range of a shard's elements as boxes of the tensor, in order: one box if the range consists of whole rows, else a
+/// few.
 pub fn boxes_of_run(shard: &ShardBox, run: Range<usize>) -> Vec<ShardBox> {
     let mut found = vec![];
     if !run.is_empty() {

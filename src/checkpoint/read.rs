@@ -1,4 +1,4 @@
-//! Reading a box of a tensor from the pieces that hold parts of it: only the bytes that are needed, in few reads.
+//! Reads a box of a tensor from the pieces that contain it: only the bytes needed, in few reads.
 
 use super::manifest::{Manifest, SavedPiece, SavedTensor};
 use crate::control::moved;
@@ -20,17 +20,17 @@ pub struct Files {
 }
 
 impl Files {
-    /// Those of a manifest.
+    /// Makes the files of a manifest.
     pub fn new(dir: &Path, manifest: &Manifest) -> Files {
         Files { all: manifest.files.iter().map(|f| (dir.join(&f.name), f.len, OnceLock::new())).collect() }
     }
 
-    /// Checks that all are there and as long as they should be.
+    /// Checks that all files exist and have the right size.
     pub fn check(&self) -> Result<()> {
         self.all.iter().try_for_each(|(path, len, _)| check_length(path, *len))
     }
 
-    /// Checks that a file is what it should be as a file of its own.
+    /// Checks that a file's own header agrees with the manifest.
     pub fn check_header(&self, number: usize) -> Result<()> {
         let (file, path) = self.file(number)?;
         super::file::read_header(file, path).map(drop)
@@ -53,10 +53,10 @@ impl Files {
         Ok(())
     }
 
-    /// Reads a piece whole and checks its bytes.
+    /// Reads a piece and compares its checksum.
     ///
     /// # Errors
-    /// When it cannot be read or is not what was written.
+    /// If it cannot be read or is damaged.
     pub fn verify(&self, name: &str, piece: &SavedPiece) -> Result<()> {
         let mut hasher = crc32fast::Hasher::new();
         let mut buffer = vec![0; CHUNK.min((piece.bytes.1 - piece.bytes.0) as usize)];
@@ -80,13 +80,13 @@ impl Files {
         Err(Error::storage(format!(
             "{path} is damaged: bytes {from} to {to}, of '{name}', are not those that were written"
         ))
-        .help("use another checkpoint: `oflow ckpt ls` lists those that there are, `oflow ckpt verify` checks them"))
+        .help("use another checkpoint: `oflow ckpt ls` lists them, `oflow ckpt verify` checks them"))
     }
 
-    /// Fills `out`, row-major, with a box of a tensor. Pieces that are read whole are compared with their checksums.
+    /// Fills `out`, row-major, with a box of a tensor. The checksums of pieces that are read whole are compared.
     ///
     /// # Errors
-    /// When bytes cannot be read or are damaged.
+    /// If bytes cannot be read or are damaged.
     pub fn read_box(
         &self,
         name: &str,
@@ -136,14 +136,14 @@ fn check_length(path: &Path, len: u64) -> Result<()> {
         .map_err(|e| {
             Error::storage(format!("the checkpoint's file {shown} cannot be read"))
                 .because(e)
-                .help("every host must see the folder; `oflow ckpt ls` lists the checkpoints that there are")
+                .help("every host must see the folder; `oflow ckpt ls` lists the checkpoints")
         })?
         .len();
     if found == len {
         return Ok(());
     }
     Err(Error::storage(format!("{shown} has {found} bytes instead of {len}"))
-        .help("it was cut or replaced; `oflow ckpt ls` lists the checkpoints that there are"))
+        .help("it was truncated or replaced; `oflow ckpt ls` lists the checkpoints"))
 }
 
 /// What a box has of a piece: where in the piece, and sizes. None if nothing.

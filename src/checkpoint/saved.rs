@@ -1,4 +1,4 @@
-//! A checkpoint that is there, and loading from it.
+//! A saved checkpoint, and loading from it.
 
 use super::file::read_header;
 use super::folder::{self, latest};
@@ -111,11 +111,11 @@ impl Checkpoint {
         }
     }
 
-    /// Opens what was written last. A job that saves beside may remove it meanwhile: then there is a newer one.
+    /// Opens the latest checkpoint. If another job removes it meanwhile, a newer one exists and is opened.
     fn open_latest(dir: &Path) -> Result<Checkpoint> {
         let none = || {
             Error::storage(format!("there is no checkpoint in {}", dir.display()))
-                .help("a checkpoint that was not written to its end has no manifest.json and cannot be used")
+                .help("an incomplete checkpoint has no manifest.json and cannot be used")
         };
         let mut found = latest(dir)?.ok_or_else(none)?;
         loop {
@@ -155,8 +155,8 @@ impl Checkpoint {
     /// place and keep their layouts. A collective of the world.
     ///
     /// # Errors
-    /// If names, shapes or dtypes differ; no tensor is changed. If any rank cannot read its bytes or finds them damaged; the error
-    /// is raised on all ranks, and the tensors have undefined values.
+    /// If names, shapes or dtypes differ; no tensor is changed. If any rank cannot read its bytes or finds them damaged; the
+    /// error is raised on all ranks, and the tensors have undefined values.
     #[track_caller]
     pub fn load(&self, state: &mut [(&str, &mut dyn Stateful)]) -> Result<()> {
         self.load_at(state, LoadOptions::default(), CallSite::here()).map(drop)
@@ -250,11 +250,12 @@ impl Checkpoint {
         })?;
         let dtype = saved.dtype().ok_or_else(|| {
             Error::unsupported(format!("'{name}' was saved as {}, which oflow has no dtype for", saved.dtype))
+                .help("a program loads dtypes that it has registered with `DType::register`")
         })?;
         Ok((saved, dtype))
     }
 
-    /// Reads this rank's shard. What fails is noted, and the rest goes on with zeros.
+    /// Reads this rank's shard. A failure is recorded, and the shard is zeros.
     fn read(
         &self,
         ctx: &Arc<RankCtx>,
@@ -321,7 +322,7 @@ impl Checkpoint {
                 if n == 1 { "" } else { "s" },
                 listed(wrong.iter())
             ))
-            .help("use another checkpoint: `oflow ckpt ls` lists those that there are")),
+            .help("use another checkpoint: `oflow ckpt ls` lists all")),
         }
     }
 
@@ -361,7 +362,7 @@ impl Checkpoint {
     }
 }
 
-/// All ranks hear whether any failed.
+/// Exchanges whether any rank has failed.
 fn settle(ctx: &Arc<RankCtx>, site: CallSite, failure: Option<Error>) -> Result<()> {
     let meeting = Meeting::here(ctx, site);
     meeting.agree("load_checkpoint", failure.map_or(Ok(String::new()), Err)).map(drop)
@@ -441,7 +442,7 @@ fn from_index(path: &Path) -> Result<Manifest> {
     // Files may hold more than the index speaks of; that is not part of the model.
     m.tensors.retain(|name, _| map.contains_key(name));
     match map.keys().find(|name| !m.tensors.contains_key(*name)) {
-        Some(name) => Err(broken(&format!("it speaks of '{name}', which no file has"))),
+        Some(name) => Err(broken(&format!("it lists '{name}', which no file has"))),
         None => Ok(m),
     }
 }

@@ -1,4 +1,4 @@
-//! Whether all ranks see the folder that rank 0 writes to. If not, each host would keep a part of the checkpoint.
+//! Checks that all ranks see the folder that rank 0 writes to. Otherwise each host would have a part of the checkpoint.
 
 use super::folder;
 use super::meet::Meeting;
@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SEES: &str = "sees";
 const SEES_NOT: &str = "does-not-see";
 
-/// Rank 0 leaves a mark that no other folder has, and returns it. Under the lock.
+/// Writes a unique mark to the folder on rank 0 and returns it. Call it under the lock.
 pub fn mark(dir: &Path, lock: &File) -> Result<String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
     let mark = format!("{} {} {now}\n", host(), std::process::id());
@@ -19,10 +19,10 @@ pub fn mark(dir: &Path, lock: &File) -> Result<String> {
     Ok(mark)
 }
 
-/// All look for the mark of rank 0.
+/// Looks for the mark of rank 0 on all ranks.
 ///
 /// # Errors
-/// When some do not find it: the same on all ranks, with the names of their hosts.
+/// If a rank does not find it. The error is the same on all ranks and names the hosts without it.
 pub fn check(dir: &Path, mark: Result<String>, meeting: &Meeting) -> Result<()> {
     let mark = meeting.agree("mark_folder", mark)?.swap_remove(0);
     let sees = if folder::has_mark(dir, &mark) { SEES } else { SEES_NOT };
@@ -35,7 +35,7 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Says which hosts do not see the folder, if any, from what the ranks have told in order.
+/// Returns which hosts do not see the folder, from the reports of the ranks in order.
 fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
     let told: Vec<(&str, &str)> = told.iter().map(|t| t.split_once(' ').unwrap_or((SEES_NOT, "?"))).collect();
     let mut blind: IndexMap<&str, Vec<String>> = IndexMap::new();
@@ -53,7 +53,7 @@ fn not_shared(dir: &Path, told: &[String]) -> Option<Error> {
     let text = format!("{dir} on {first} (rank 0) is not the folder of that name on {}", hosts.join(" and "));
     Some(
         Error::storage(text)
-            .help("name a folder that all hosts share, by the same path on each (NFS, Lustre, a disk in common)"),
+            .help("name a folder on a file system that all hosts share, by the same path on each host (NFS, Lustre)"),
     )
 }
 

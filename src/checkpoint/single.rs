@@ -1,4 +1,4 @@
-//! One safetensors file of tensors: what others read and write.
+//! One safetensors file of tensors, for exchange with other programs.
 
 use super::file::header;
 use super::folder::{io_error, sync_name};
@@ -84,7 +84,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Of that name.
+    /// Makes a file that gets the name `path` when it is finished.
     pub fn new(path: &Path) -> Output {
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
@@ -100,15 +100,15 @@ impl Output {
             self.file = Err(io_error(format!("cannot write {}", self.path.display()), e));
         }
     }
-    /// Leaves nothing.
+    /// Removes the file.
     pub fn abandon(self) {
         drop(self.file);
         let _may_not_be_there = std::fs::remove_file(&self.part);
     }
-    /// Makes it durable and gives it its name.
+    /// Makes the file durable and renames it to its name.
     ///
     /// # Errors
-    /// The first thing that went wrong; then nothing is left.
+    /// The first error of a write; the file is then removed.
     pub fn finish(self) -> Result<()> {
         let outcome = self.file.and_then(|f| {
             let named = f.sync_all().and_then(|()| std::fs::rename(&self.part, &self.path));

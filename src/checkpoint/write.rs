@@ -1,4 +1,4 @@
-//! One rank's part of a save: which bytes, the snapshot of them, the file.
+//! A rank's part of a save: its bytes, their snapshot, its file.
 
 use super::file::header;
 use super::folder::io_error;
@@ -21,7 +21,7 @@ const CHUNK: usize = 8 << 20;
 /// Bytes that may wait in memory for the disk: nothing shows that their sync moves on.
 const SYNC_EVERY: u64 = 1 << 30;
 
-/// The name of a rank's file.
+/// Returns the name of a rank's file.
 pub fn file_name(rank: usize) -> String {
     format!("rank-{rank:05}.safetensors")
 }
@@ -49,10 +49,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// Of those tensors, for that rank.
+    /// Makes the part of a rank.
     ///
     /// # Errors
-    /// When a layout is partial.
+    /// If a layout is partial.
     pub fn new(specs: &[TensorSpec], rank: usize, generator: Generator) -> Result<Part> {
         let mut pieces = vec![];
         for share in shares(specs, rank)? {
@@ -79,12 +79,12 @@ impl Part {
         Ok(Part { pieces, generator })
     }
 
-    /// Bytes of tensors.
+    /// Returns the number of bytes of the tensors.
     pub fn bytes(&self) -> usize {
         self.pieces.iter().map(|p| p.run.bytes.len()).sum()
     }
 
-    /// The number of the tensor of each piece and its box.
+    /// Returns the number of the tensor and the box of each piece.
     pub fn boxes(&self) -> impl Iterator<Item = (usize, &ShardBox)> {
         self.pieces.iter().map(|p| (p.run.tensor, &p.at))
     }
@@ -92,7 +92,7 @@ impl Part {
     /// Writes the file and makes it durable.
     ///
     /// # Errors
-    /// What the file system reports.
+    /// Errors of the file system.
     pub fn write(&self, path: &Path, source: &mut Source<'_>) -> Result<()> {
         let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
         // The header holds the checksums, which come with the data: its place is left, and filled in the end.
@@ -141,7 +141,7 @@ impl Part {
     }
 }
 
-/// Where bytes come from.
+/// The source of the bytes of a save.
 pub enum Source<'a> {
     /// The tensors themselves, chunk by chunk, on the thread that owns them.
     Live(Live<'a>),
@@ -172,7 +172,7 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// From these.
+    /// Makes a reader of these tensors.
     pub fn new(ctx: &'a Arc<RankCtx>, tensors: &'a [Tensor]) -> Result<Live<'a>> {
         let shards = tensors.iter().map(|t| t.shard()).collect::<Result<_>>()?;
         Ok(Live { ctx, tensors, shards, straight: None, chunk: vec![] })
@@ -205,7 +205,7 @@ fn read(ctx: &RankCtx, shard: &LocalTensor, at: usize, to: &mut [u8]) -> Result<
     ctx.device(shard.ty.device)?.vm.read(&shard.storage, shard.offset * shard.dtype().size() + at, to)
 }
 
-/// A copy of what this rank writes, so that training may go on. Its memory is used again by the next one.
+/// A copy of what this rank writes, so that training can continue. The next snapshot reuses its memory.
 #[derive(Default)]
 pub struct Snapshot {
     bytes: Vec<u8>,
@@ -213,10 +213,10 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Copies. From a GPU through pinned memory.
+    /// Copies the tensors; from a GPU through pinned memory.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn take(&mut self, part: &Part, live: &mut Live<'_>) -> Result<()> {
         self.starts.clear();
         let total = part.bytes();

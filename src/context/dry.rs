@@ -8,25 +8,25 @@ use crate::error::{CallSite, Error, Result};
 /// More ranks than any job has. The ranks of a world are listed in memory.
 const MOST_RANKS: usize = 1 << 20;
 
-/// Runs a closure as one rank of a world, without data: shapes, layouts, boxings and memory come out as in a real run, on
-/// one thread, without the other ranks, and without memory behind the tensors.
+/// Runs a closure as one rank of a world, without data: on one thread, without the other ranks, and without memory behind the
+/// tensors. Shapes, layouts, boxings and memory counts are those of a real run.
 ///
 /// Tensors made in it are *meta tensors*. They go through the same inference, choice of signatures, boxing plans, autograd
 /// and optimizers as tensors with data, on the same device kinds: `Device::Cuda` needs no GPU here. Instructions are
-/// counted instead of executed. What a real run tells is told by the same calls: [`report`](crate::report) and
-/// [`take_receipts`](crate::take_receipts) the communication, with predicted times and without measured ones,
-/// [`memory_stats`](crate::memory_stats) the memory of this rank, its peak included.
+/// counted instead of executed. [`report`](crate::report) and [`take_receipts`](crate::take_receipts) return the communication,
+/// with predicted times and without measured ones; [`memory_stats`](crate::memory_stats) returns the memory of this rank with its
+/// peak.
 ///
-/// - The dry run has a stream of ops, generators, a dispatch cache and receipts of its own: those of the program that calls
-///   it stay as they are. Modes of the thread, such as `no_grad` and policies, hold in it too.
-/// - A meta tensor outside its dry run, and a tensor with data inside, are errors. So make the model in the closure.
-/// - Reading (`item`, `to_vec`) is an error, because there is nothing to read; [`is_dry_run`](crate::is_dry_run) tells.
-///   Gradients count as finite for [`GradScaler`](crate::optim::GradScaler). Checkpoints are neither saved nor loaded.
-/// - `local.to_global(...)` takes the shards of all ranks to be as large as this rank's. What depends on more that only the
-///   other ranks know (`from_boxes`) is an error.
+/// - The dry run has its own stream of ops, generators, dispatch cache and receipts; those of the calling program do not change.
+///   Modes of the thread, such as `no_grad` and policies, apply in it too.
+/// - Using a meta tensor outside its dry run, or a tensor with data inside, is an error. So make the model in the closure.
+/// - Reading a value (`item`, `to_vec`) is an error; ask [`is_dry_run`](crate::is_dry_run) before. Gradients count as finite for
+///   [`GradScaler`](crate::optim::GradScaler). Checkpoints are neither saved nor loaded.
+/// - `local.to_global(...)` assumes that the shards of all ranks are as large as this rank's. `from_boxes` is an error, because
+///   it depends on data of the other ranks.
 ///
-/// `world` is the number of ranks, `rank` the one that is run: every rank of a large world is one call, in any order, on any
-/// thread. The cost model is that of the job that calls it, outside one the default.
+/// `world` is the number of ranks and `rank` the rank that is run. Ranks may be run one by one, in any order and on any thread.
+/// The cost model is that of the calling job, or the default outside a job.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -46,14 +46,14 @@ const MOST_RANKS: usize = 1 << 20;
 /// ```
 ///
 /// # Errors
-/// When `rank` is none of the world's, and what the closure returns.
+/// If `rank` is not below `world`, and errors of the closure.
 #[track_caller]
 pub fn dry_run<R>(world: usize, rank: usize, f: impl FnOnce(&World) -> Result<R>) -> Result<R> {
     let model = *current().planner().model();
     run(world, rank, model, CallSite::here(), f)
 }
 
-/// [`dry_run`] under a cost model, which has measured constants and says how many ranks a host has.
+/// Like [`dry_run`], with the cost model given: constants, and the number of ranks per host.
 ///
 /// ```
 /// use oflow::boxing::Model;
@@ -68,7 +68,7 @@ pub fn dry_run<R>(world: usize, rank: usize, f: impl FnOnce(&World) -> Result<R>
 /// ```
 ///
 /// # Errors
-/// As [`dry_run`].
+/// Those of [`dry_run`].
 #[track_caller]
 pub fn dry_run_with<R>(world: usize, rank: usize, model: Model, f: impl FnOnce(&World) -> Result<R>) -> Result<R> {
     run(world, rank, model, CallSite::here(), f)

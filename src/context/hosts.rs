@@ -1,4 +1,4 @@
-//! Finding the ranks of the other hosts: everyone tells where it listens, and all open their links.
+//! Connects the ranks of different hosts: ranks exchange the addresses at which they listen, and open their links.
 
 use crate::boxing::Hosts;
 use crate::comm::hosts::{ALONE_CAPACITY, HostsComm, HostsTransport};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long a rank waits for the others to say where they listen: programs of other hosts may start late.
 const MEET: Duration = Duration::from_secs(120);
 
-/// What a rank says of itself: `node capacity address host`.
+/// The address that a rank sends: `node capacity address host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Card {
     node: usize,
@@ -33,7 +33,7 @@ impl Card {
         let mut next = || parts.next().unwrap_or("");
         match (next().parse(), next().parse(), next().parse(), next()) {
             (Ok(node), Ok(capacity), Ok(address), host) => Ok(Card { node, capacity, address, host: host.to_string() }),
-            _ => Err(Error::comm(format!("rank {rank} says where it listens in words that are not understood"))),
+            _ => Err(Error::comm(format!("the address that rank {rank} has sent cannot be parsed"))),
         }
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn join(
     let cards = control.meet("data plane", env.world, card.text().as_bytes(), MEET)?;
     let cards = cards.iter().enumerate().map(|(r, b)| Card::parse(r, b)).collect::<Result<Vec<_>>>()?;
     if cards.len() != env.world {
-        return Err(Error::comm(format!("{} of {} ranks said where they listen", cards.len(), env.world)));
+        return Err(Error::comm(format!("{} of {} ranks have sent their addresses", cards.len(), env.world)));
     }
     let alarm = Alarm::new()?;
     let raised = alarm.clone();
@@ -77,7 +77,7 @@ pub(super) fn of_ranks(env: &LaunchEnv, control: &ControlClient) -> Result<Vec<u
     let told = control.meet("hosts", env.world, &(env.node as u64).to_le_bytes(), MEET)?;
     let host = |bytes: &Vec<u8>| Some(u64::from_le_bytes(bytes.as_slice().try_into().ok()?) as usize);
     let hosts: Option<Vec<usize>> = told.iter().map(host).collect();
-    hosts.filter(|h| h.len() == env.world).ok_or_else(|| Error::comm("the ranks do not say on which host they are"))
+    hosts.filter(|h| h.len() == env.world).ok_or_else(|| Error::comm("the ranks have sent no hosts"))
 }
 
 /// The address by which other hosts reach this one.
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(Card::parse(0, card.text().as_bytes()).unwrap(), card);
         for bad in ["", "1", "1 2 3 4", "x 1 127.0.0.1:1 h", "1 -1 127.0.0.1:1 h"] {
             let e = Card::parse(5, bad.as_bytes()).unwrap_err();
-            assert_eq!(e.message(), "rank 5 says where it listens in words that are not understood");
+            assert_eq!(e.message(), "the address that rank 5 has sent cannot be parsed");
         }
         assert!(Card::parse(5, &[0xff, 0xfe]).is_err());
     }

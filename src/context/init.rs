@@ -1,4 +1,4 @@
-//! Starting a rank: from the launcher's environment, alone, or as a thread of a test.
+//! Starts a rank: from the launcher's environment, as a world of one, or as a thread of a test.
 
 use super::rank::{EnterGuard, RankCtx};
 use crate::boxing::{Hosts, Model, Planner};
@@ -15,7 +15,7 @@ use std::hash::Hasher;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-/// This process's place in the job. The context is left when it is dropped; keep it until the end of `main`.
+/// This process's rank in its job. Dropping it leaves the job, so keep it until the end of `main`.
 #[must_use = "the rank leaves the job when this is dropped"]
 pub struct World {
     ctx: Arc<RankCtx>,
@@ -43,23 +43,23 @@ impl Drop for World {
 }
 
 impl World {
-    /// A world of a context, which is entered.
+    /// Makes the world of a context and enters the context.
     pub(super) fn of(ctx: Arc<RankCtx>) -> World {
         World { _entered: ctx.enter(), ctx, _pool: None, local: None }
     }
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
         self.ctx.rank()
     }
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.ctx.world()
     }
-    /// The context, to enter on helper threads.
+    /// Returns the context, to enter it on helper threads.
     pub fn ctx(&self) -> &Arc<RankCtx> {
         &self.ctx
     }
-    /// Waits until every rank has come here. In a dry run there is nobody to wait for.
+    /// Waits until every rank has called this. In a dry run it returns at once.
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         let site = crate::error::CallSite::here();
@@ -73,12 +73,13 @@ impl World {
     }
 }
 
-/// Enters this process into its job: rank and world come from the environment that `oflaunch` made, or another program that
-/// starts ranks ([`STARTERS`](crate::control::STARTERS): `mpirun`, `srun`, `torchrun` …); without one, a world of 1.
+/// Joins this process's job and enters its rank context on this thread. Rank and world are read from the environment that the
+/// launcher has set: `oflaunch`, or one of [`STARTERS`](crate::control::STARTERS) (`mpirun`, `srun`, `torchrun` …). Programs not
+/// started by a launcher run as a world of one.
 ///
 /// # Errors
-/// When the environment is incomplete, the launcher cannot be reached or refuses this rank, or a context has been entered
-/// on this thread before.
+/// If the environment is incomplete, if the control service cannot be reached or refuses this rank, or if this thread has a
+/// context already.
 ///
 /// ```
 /// let world = oflow::init()?;
@@ -153,10 +154,8 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
             (Arc::new(SimWorld::new(1).pop().ok_or_else(|| Error::comm("no world of one"))?), Hosts::default())
         }
         _ => {
-            return Err(Error::unsupported(
-                "the ranks of this host cannot talk: no shared memory was passed, or of others",
-            )
-            .help("start the job with oflaunch"));
+            return Err(Error::unsupported("this rank has no shared memory with the other ranks of its host")
+                .help("start the job with oflaunch"));
         }
     };
     // A core that nobody computes on takes the large boxings, which then overlap with compute.
@@ -200,7 +199,7 @@ fn mpi_comm(env: &LaunchEnv, control: &Arc<ControlClient>, hosts: Vec<usize>) ->
 #[cfg(not(feature = "mpi"))]
 fn mpi_comm(_env: &LaunchEnv, _control: &Arc<ControlClient>, _hosts: Vec<usize>) -> Result<Arc<dyn Communicator>> {
     Err(Error::unsupported(format!("{TRANSPORT_VARIABLE}=mpi, but this program was built without MPI"))
-        .help("build it with the cargo feature `mpi` of oflow, or unset the variable: ranks that mpirun starts also talk without MPI"))
+        .help("build it with the cargo feature `mpi` of oflow, or unset the variable: ranks started by mpirun can communicate without MPI too"))
 }
 
 /// The cost model that the launcher gives to every rank: all plan alike, because all read the same bytes.
@@ -249,8 +248,8 @@ fn init_tracing() {
     }
 }
 
-/// Runs a closure on `n` simulated ranks (threads) and returns what each returned, in order of ranks. For tests: sends
-/// rendezvous, deadlocks are found and named, a panic of one rank does not hang the others.
+/// Runs a closure on `n` simulated ranks, which are threads, and returns the results in order of ranks. For tests: deadlocks are
+/// detected and reported, and a panic of one rank ends the others with an error.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -265,12 +264,12 @@ fn init_tracing() {
 /// ```
 ///
 /// # Errors
-/// The first rank's error, in order of ranks.
+/// The error of the lowest rank that failed.
 pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     run_ranks_with(n, VmMode::Inline, f)
 }
 
-/// [`run_ranks`] with streams of that kind.
+/// Like [`run_ranks`], with streams of the given kind.
 pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     let results = crate::comm::sim::run(n, |_, comm| {
         let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), mode)?;

@@ -1,8 +1,9 @@
 //! A rank as a context: its number, communicator, control client, devices, random generators and the stream of global ops.
 //!
-//! A rank is a context, not a process: eight ranks are eight threads of one test, or eight processes (I3). The context is
-//! entered explicitly on a thread ([`init`], [`RankCtx::enter`]); a global tensor used on a thread without one is an error.
-//! Local tensors need none. A dry run ([`dry_run`]) is a context without data and without other ranks. Start at [`RankCtx`].
+//! A rank is a context, not a process: eight ranks are eight processes, or eight threads of a test. A thread enters a context
+//! with
+//! [`init`] or [`RankCtx::enter`]. Using a global tensor on a thread without a context is an error; local tensors need none. A
+//! dry run ([`dry_run`]) is a context without data and without other ranks.
 
 mod dry;
 mod hosts;
@@ -23,4 +24,4 @@ pub use modes::{
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};
 pub(crate) use rank::origin_here;
-pub use rank::{DeviceRt, EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
+pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};

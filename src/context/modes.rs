@@ -1,5 +1,4 @@
-//! Modes of the current thread: whether gradients are recorded, whether leaf gradients are synchronised, which layouts the
-//! program asks for.
+//! Modes of the current thread: recording of gradients, synchronisation of leaf gradients, autocast, and requested layouts.
 
 use crate::error::{CallSite, Result};
 use crate::ops::{Autocast, Op, find};
@@ -60,12 +59,12 @@ fn change(f: impl FnOnce(&mut Modes)) -> ModeGuard {
     ModeGuard { saved, _not_send: std::marker::PhantomData }
 }
 
-/// Whether ops are recorded for backward on this thread.
+/// Returns whether ops are recorded for backward on this thread.
 pub fn grad_enabled() -> bool {
     MODES.get().grad
 }
 
-/// No op is recorded until the guard is dropped.
+/// Turns off the recording of ops for backward on this thread until the guard is dropped.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -80,28 +79,28 @@ pub fn no_grad() -> ModeGuard {
     set_grad_enabled(false)
 }
 
-/// Ops are recorded again, inside a [`no_grad`].
+/// Turns on the recording of ops until the guard is dropped, inside a [`no_grad`].
 pub fn enable_grad() -> ModeGuard {
     set_grad_enabled(true)
 }
 
-/// Sets whether ops are recorded.
+/// Sets whether ops are recorded, until the guard is dropped.
 pub fn set_grad_enabled(on: bool) -> ModeGuard {
     change(|m| m.grad = on)
 }
 
-/// Leaf gradients keep their own SBP (usually P) until the guard is dropped: micro-batches accumulate without
-/// communication, and the first `backward()` after it reduces the sum.
+/// Leaf gradients are not reduced until the guard is dropped: they keep the SBP of the backward, usually P. So micro-batches
+/// accumulate without communication, and the first `backward()` afterwards reduces the sum.
 pub fn no_sync() -> ModeGuard {
     change(|m| m.no_sync = true)
 }
 
-/// Whether [`no_sync`] is in force.
+/// Returns whether [`no_sync`] is in force on this thread.
 pub fn is_no_sync() -> bool {
     MODES.get().no_sync
 }
 
-/// What ops of low precision run in on this thread.
+/// Returns the autocast mode of this thread.
 pub fn autocast_mode() -> Autocast {
     MODES.get().autocast
 }
@@ -111,7 +110,7 @@ pub(crate) fn set_autocast(mode: Autocast) -> ModeGuard {
     change(|m| m.autocast = mode)
 }
 
-/// What was asked is in force until this is dropped, in whatever order guards are dropped.
+/// Ends a request for a layout when dropped. Guards may be dropped in any order.
 #[must_use = "the pin ends when the guard is dropped"]
 pub struct PinGuard {
     number: u64,
@@ -140,16 +139,16 @@ fn ask(sbp: NdSbp, op: Option<&'static Op>, site: CallSite) -> PinGuard {
     PinGuard { number, _not_send: std::marker::PhantomData }
 }
 
-/// Asks for the layout of a call's result: what the calls inside `f` return has this nd-SBP.
+/// Sets the nd-SBP of the results of the calls inside `f`.
 ///
-/// The signature is chosen for it: among all, the one with the least communication, boxing the result where it has another
-/// layout included (recorded for backward like any boxing; the gradient keeps its own SBP). It is asked of each function
-/// called on global tensors inside `f`, so give one call at a time; what a function calls inside itself is free. Not
-/// affected are local tensors, functions that make a tensor and so state its layout, backward and lowerings. To change the
-/// layout of a tensor that is there, use `to_global`.
+/// Among all signatures the one with the least communication is chosen. If its result has another layout, the result is boxed,
+/// and the cost of that boxing counts. The boxing is recorded for backward; the gradient keeps its own SBP. The request applies
+/// to each function called on global tensors inside `f`, so wrap one call at a time. It does not apply to ops that such a
+/// function calls, to local tensors, to functions that make a tensor in a given layout, to backward and to lowerings. To change
+/// the layout of an existing tensor, use `to_global`.
 ///
-/// A layout that the result cannot have (another number of mesh axes, a dim that is not there, P(sum) of bools, another
-/// one than the tensor's that is changed in place) is an error of the call.
+/// A layout that the result cannot have is an error of the call: another number of mesh axes, a dim that does not exist, P(sum)
+/// of bools, or another layout than that of the tensor changed in place.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -169,10 +168,9 @@ pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Pins the result of an op to an nd-SBP until the guard is dropped: every call of it on global tensors of meshes with that
-/// many axes gives output 0 in this layout, also when a function calls it inside. The innermost pin or [`with_sbp`] that
-/// applies is taken. Calls on other meshes and calls that write in place are not affected; nor are backward (the gradient of
-/// a pinned op is chosen freely) and lowerings.
+/// Pins the result of an op to an nd-SBP until the guard is dropped. Every call of the op on global tensors of meshes with as
+/// many axes returns output 0 in this layout, also if another function calls the op. If several pins or [`with_sbp`] apply, the
+/// innermost is used. A pin does not apply to calls on other meshes, to calls that write in place, to backward and to lowerings.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -189,7 +187,7 @@ pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
 /// ```
 ///
 /// # Errors
-/// When there is no op of that name. A layout that the result of a call cannot have is an error of that call.
+/// If there is no op of this name. A layout that the result of a call cannot have is an error of that call.
 #[track_caller]
 pub fn pin_sbp(op: &str, sbp: impl Into<NdSbp>) -> Result<PinGuard> {
     let site = CallSite::here();

@@ -1,25 +1,26 @@
-//! What the current thread's boxings are allowed.
+//! The boxing policy of the current thread: which communication ops may cause.
 
 use std::cell::Cell;
 
-/// What a scope allows of communication that ops cause by themselves, and what it tells of it.
-///
-/// Communication means bytes between ranks: boxings that only slice or pad on the rank are always allowed.
+/// Which communication is allowed, and which is logged. Communication means bytes sent between ranks; boxings that only slice or
+/// pad on the rank are always allowed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Everything, silently.
+    /// All communication is allowed.
     #[default]
     Allow,
-    /// Everything; each boxing is logged at level info, with its line and plan.
+    /// All communication is allowed; each boxing is logged at level info, with its line and plan.
     Log,
-    /// Everything; boxings of more bytes than that (over all ranks) are logged at level warn, once per line and op.
+    /// All communication is allowed; boxings of more bytes than this (summed over all ranks) are logged at level warn, once per
+    /// line and op.
     WarnAboveBytes(u64),
-    /// Everything; boxings predicted to take at least so many microseconds are logged at level warn, once per line and op.
+    /// All communication is allowed; boxings predicted to take at least this many microseconds are logged at level warn, once per
+    /// line and op.
     WarnAboveMicros(u64),
-    /// No boxing that the program did not ask for: of an op's inputs, inside an op, of gradients. What it asked for is
-    /// allowed: `to_global` and its gradient, and reading.
+    /// Boxings of an op's inputs, inside an op, and of gradients are errors. Allowed is what the program requests: `to_global`
+    /// and its gradient, and reading.
     Deny,
-    /// No communication at all.
+    /// All communication is an error.
     DenyAll,
 }
 
@@ -41,10 +42,10 @@ impl Drop for PolicyGuard {
     }
 }
 
-/// Communication of this thread follows that policy until the guard is dropped; then the one before it.
+/// Sets the policy of this thread until the guard is dropped.
 ///
-/// A boxing that is denied is an error of kind [`Denied`](crate::ErrorKind::Denied), the same on every rank and raised before
-/// any byte moves; it names the line, the boxing and the cheapest change that avoids it. A program may catch it and go on.
+/// A denied boxing is an error of kind [`Denied`](crate::ErrorKind::Denied), the same on every rank and raised before any data
+/// moves. It names the line, the boxing and the cheapest change that avoids it. A program may catch it and continue.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -64,7 +65,7 @@ pub fn boxing_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard { saved: POLICY.replace(policy), _not_send: std::marker::PhantomData }
 }
 
-/// The [`boxing_policy`] in force.
+/// Returns the [`boxing_policy`] in force.
 pub fn policy() -> Policy {
     POLICY.get()
 }

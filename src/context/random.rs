@@ -1,9 +1,9 @@
-//! Random generators: a seed and the ordinal of the next random op. The numbers themselves are Philox in the kernels; a
-//! generator only says which op of which stream it is, so placement and SBP cannot change them (I10).
+//! Random generators: a seed and the ordinal of the next random op. Kernels compute the numbers with Philox from seed, ordinal
+//! and logical index, so placement and SBP do not change them (I10).
 
 use super::rank::current;
 
-/// Seed and next ordinal.
+/// State of a random generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generator {
     /// Philox key.
@@ -13,7 +13,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator at its start.
+    /// Makes a generator at its start.
     pub fn new(seed: u64) -> Generator {
         Generator { seed, ordinal: 0 }
     }
@@ -25,8 +25,8 @@ impl Generator {
     }
 }
 
-/// Seeds the global generator of this rank's context and, with a value of its own per rank, the local one. Call it with
-/// the same seed on every rank.
+/// Seeds the generators of this rank's context: the one of global tensors with `seed`, the one of local tensors with a seed
+/// derived from `seed` and the rank. Call it with the same seed on every rank.
 pub fn manual_seed(seed: u64) {
     let ctx = current();
     ctx.seed(seed);

@@ -1,49 +1,36 @@
-//! The context of a rank and how a thread enters it.
+//! The context of a rank, and entering it on a thread.
 
 use super::random::Generator;
 use super::recorded::Recorded;
+use crate::backend::{self, BoxingPlace, DeviceRt, Opening};
 use crate::boxing::Planner;
 use crate::comm::{Communicator, Tag};
 use crate::control::flight::{OpText, Recorder};
 use crate::control::{CHECK_VARIABLE, ControlClient, FLIGHT_VARIABLE};
 use crate::error::{CallSite, Error, Result};
-use crate::memory::{Allocator, AllocatorOptions, MemoryStats, Origin};
+use crate::memory::{Allocator, MemoryStats, Origin};
 use crate::placement::Device;
-use crate::vm::{Instruction, Vm, VmMode};
-use oflow_kernels::cuda::Gpu;
-use oflow_kernels::cuda::probe::probe;
+use crate::vm::{Instruction, VmMode};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Memory and streams of one device of a rank.
-pub struct DeviceRt {
-    /// Allocator.
-    pub alloc: Allocator,
-    /// Streams.
-    pub vm: Vm,
+/// A device that the rank uses, and the next one. The CPU is the first: its look-up is on the path of each call.
+struct Slot {
+    device: Device,
+    place: BoxingPlace,
+    rt: DeviceRt,
+    next: OnceLock<Box<Slot>>,
 }
 
-impl DeviceRt {
-    /// A device of a dry run: it counts what the real one would hold, and executes nothing.
-    fn dry(device: Device, rank: usize, origin: Origin) -> DeviceRt {
-        let options = match device {
-            Device::Cpu | Device::Async => AllocatorOptions::default(),
-            Device::Cuda => gpu_memory(),
-        };
-        let alloc = Allocator::dry(device, origin, options);
-        let vm = Vm::dry(rank, device, &alloc);
-        DeviceRt { alloc, vm }
+impl Slot {
+    fn new(device: Device, rt: DeviceRt) -> Slot {
+        Slot { device, place: backend::of(device).boxing_place(), rt, next: OnceLock::new() }
     }
 }
 
-/// Memory of a GPU is kept: to give it back would stop all its streams.
-fn gpu_memory() -> AllocatorOptions {
-    AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false }
-}
-
-/// One rank: number, transport, devices, generators.
+/// The context of a rank: its number, communicator, devices and generators.
 pub struct RankCtx {
     rank: usize,
     world: usize,
@@ -54,9 +41,7 @@ pub struct RankCtx {
     control: Option<Arc<ControlClient>>,
     comm: Option<Arc<dyn Communicator>>,
     planner: Planner,
-    cpu: DeviceRt,
-    test: OnceLock<DeviceRt>,
-    cuda: OnceLock<DeviceRt>,
+    devices: Slot,
     local_rank: usize,
     /// Whether the dispatch stream covers the data of tensors made from values.
     checks_data: bool,
@@ -76,8 +61,8 @@ thread_local! {
 }
 
 impl RankCtx {
-    /// A rank over a communicator; the compute stream is inline. All ranks of a world have equal planners. Without a control
-    /// client all ranks are on one host.
+    /// Makes the context of a rank with a communicator. The compute stream is inline. All ranks of a world must have equal
+    /// planners. Without a control client all ranks are on one host.
     pub fn new(
         comm: Arc<dyn Communicator>,
         control: Option<Arc<ControlClient>>,
@@ -92,9 +77,7 @@ impl RankCtx {
         if let Some(control) = &control {
             control.watch(recorder.clone(), &comm);
         }
-        let alloc = Allocator::cpu(AllocatorOptions::default());
-        let vm = Vm::new(mode, &alloc, Some(comm.clone()))?;
-        let cpu = DeviceRt { alloc, vm };
+        let cpu = open_cpu(rank, local_rank, mode, Some(&comm))?;
         Ok(Self::build((rank, world, local_rank), Origin::DATA, recorder, Some(comm), control, planner, cpu))
     }
 
@@ -103,7 +86,7 @@ impl RankCtx {
         let origin = Origin::dry_run(rank, world);
         let (rank, world) = (rank as usize, world as usize);
         let (recorder, cpu) =
-            (Arc::new(Recorder::without_records(rank, world)), DeviceRt::dry(Device::Cpu, rank, origin));
+            (Arc::new(Recorder::without_records(rank, world)), backend::open_dry(Device::Cpu, rank, origin, None));
         Self::build((rank, world, rank), origin, recorder, None, None, planner, cpu)
     }
 
@@ -121,11 +104,9 @@ impl RankCtx {
             world,
             origin,
             planner,
-            cpu,
+            devices: Slot::new(Device::Cpu, cpu),
             comm,
             control,
-            test: OnceLock::new(),
-            cuda: OnceLock::new(),
             local_rank,
             checks_data: std::env::var(CHECK_VARIABLE).is_ok_and(|v| v == "1"),
             recorder,
@@ -135,19 +116,19 @@ impl RankCtx {
         })
     }
 
-    /// This rank.
+    /// Returns the number of this rank.
     pub fn rank(&self) -> usize {
         self.rank
     }
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn world(&self) -> usize {
         self.world
     }
-    /// True if this is a rank context, not the local-only one of a thread that entered none.
+    /// Returns whether this is a rank context. The context of a thread that has entered none is for local tensors only.
     pub fn is_rank(&self) -> bool {
         self.comm.is_some() || self.is_dry()
     }
-    /// True in a dry run: tensors have no data, and there are no other ranks to talk to.
+    /// Returns whether this is a dry run: tensors have no data, and there are no other ranks.
     pub fn is_dry(&self) -> bool {
         self.origin.is_dry()
     }
@@ -162,10 +143,10 @@ impl RankCtx {
                 .help("leave it out where `oflow::is_dry_run()`")),
         }
     }
-    /// The transport.
+    /// Returns the communicator.
     ///
     /// # Errors
-    /// On a thread that has entered no rank context, and in a dry run.
+    /// If this is no rank context, or a dry run.
     pub fn comm(&self) -> Result<&Arc<dyn Communicator>> {
         self.not_dry("talk to other ranks")?;
         self.comm.as_ref().ok_or_else(no_context)
@@ -174,82 +155,89 @@ impl RankCtx {
     pub(crate) fn checks_data(&self) -> bool {
         self.checks_data
     }
-    /// Plans boxings under the cost model of the job: the measured one where there is one, the same on every rank.
+    /// Returns the planner of boxings, with the cost model of the job: the measured one if there is one. It is the same on every
+    /// rank.
     pub fn planner(&self) -> &Planner {
         &self.planner
     }
-    /// The control client, under a launcher.
+    /// Returns the control client, or `None` without a launcher.
     pub fn control(&self) -> Option<&Arc<ControlClient>> {
         self.control.as_ref()
     }
-    /// Memory and streams of a device.
+    /// Returns the memory and streams of a device.
+    ///
+    /// # Errors
+    /// When the device is not there.
+    #[inline]
     pub fn device(&self, device: Device) -> Result<&DeviceRt> {
-        let slot = match device {
-            Device::Cpu => return Ok(&self.cpu),
-            Device::Async => &self.test,
-            Device::Cuda => &self.cuda,
-        };
-        if let Some(d) = slot.get() {
-            return Ok(d);
-        }
-        let opened = match device {
-            _ if self.is_dry() => DeviceRt::dry(device, self.rank, self.origin),
-            Device::Cuda => self.open_gpu().map_err(|e| {
-                e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
-            })?,
-            Device::Cpu | Device::Async => {
-                let mode = VmMode::Async { delay_us: 50, seed: 0x5eed + self.rank as u64 };
-                let options = AllocatorOptions { poison_on_free: true, ..Default::default() };
-                let alloc = Allocator::host(Device::Async, options);
-                let vm = Vm::new(mode, &alloc, self.comm.clone())?;
-                DeviceRt { alloc, vm }
-            }
-        };
-        Ok(slot.get_or_init(|| opened))
+        if device == Device::Cpu { Ok(&self.devices.rt) } else { self.other_device(device) }
     }
 
-    /// Memory and streams of this rank's GPU. The ranks of a host take its visible GPUs in turn.
-    fn open_gpu(&self) -> Result<DeviceRt> {
-        let not_here = |e: oflow_kernels::KernelError| {
-            Error::unsupported(format!("Device::Cuda cannot be used on this machine: {e}"))
-        };
-        let count = probe().check().map_err(not_here)?.len();
-        let gpu = Gpu::open(self.local_rank % count)?;
-        let alloc = Allocator::cuda(gpu.clone(), gpu_memory());
-        let vm = Vm::cuda(&gpu, &alloc, &self.cpu.alloc, self.comm.clone())?;
-        Ok(DeviceRt { alloc, vm })
+    fn other_device(&self, device: Device) -> Result<&DeviceRt> {
+        let mut slot = &self.devices;
+        loop {
+            let next = match slot.next.get() {
+                Some(next) => next,
+                None => {
+                    let new = Slot::new(device, self.open(device)?);
+                    // Another thread may have opened a device meanwhile: that one stays here.
+                    slot.next.get_or_init(|| Box::new(new))
+                }
+            };
+            if next.device == device {
+                return Ok(&next.rt);
+            }
+            slot = next;
+        }
+    }
+
+    fn open(&self, device: Device) -> Result<DeviceRt> {
+        let host = &self.devices.rt.alloc;
+        if self.is_dry() {
+            return Ok(backend::open_dry(device, self.rank, self.origin, Some(host)));
+        }
+        let (rank, local_rank, mode) = (self.rank, self.local_rank, VmMode::Inline);
+        backend::of(device).open(&Opening { device, rank, local_rank, mode, host, comm: self.comm.as_ref() })
     }
 
     /// The devices that have been used.
-    fn devices(&self) -> impl Iterator<Item = (Device, &DeviceRt)> {
-        let others = [(Device::Async, self.test.get()), (Device::Cuda, self.cuda.get())];
-        let used = others.into_iter().filter_map(|(device, rt)| Some((device, rt?)));
-        std::iter::once((Device::Cpu, &self.cpu)).chain(used)
+    fn used(&self) -> impl Iterator<Item = &Slot> {
+        std::iter::successors(Some(&self.devices), |slot| slot.next.get().map(|next| &**next))
     }
 
     /// Waits for all work issued so far: before a collective on the caller's own thread, so that the rank keeps one total
     /// order of collectives.
     pub(crate) fn quiesce(&self) -> Result<()> {
-        self.devices().try_for_each(|(_, d)| d.vm.synchronize())
+        self.used().try_for_each(|slot| slot.rt.vm.synchronize())
     }
 
-    /// Issues a boxing between devices, on the streams of the GPU if this rank has a shard there. The rank has one total
-    /// order of collectives, so those that the host's streams still have come first; those of a GPU keep their order by
-    /// themselves, because the host has done its part of them when they are issued. And as a stream's waits know its own
-    /// device only, the host's end of a boxing from one device to another is done when this returns.
+    /// Issues a boxing between devices, on the streams of a device that is not the host if this rank has a shard there. The
+    /// rank has one total order of collectives, so those that the host's streams still have come first; those of other
+    /// devices keep their order by themselves, because the host has done its part of them when they are issued. And as a
+    /// stream's waits know its own device only, the host's end of a boxing from one device to another is done when this
+    /// returns.
+    ///
+    /// # Errors
+    /// Between two devices that both are not the host, and what the streams report.
     pub(crate) fn submit_boxing(&self, from: Device, to: Device, i: Instruction) -> Result<()> {
+        let on_host = |device| backend::of(device).boxing_place() == BoxingPlace::Host;
         let (src, dst) = i.ends();
-        let home = match (from, to) {
-            (Device::Cuda, _) if src => Device::Cuda,
-            (_, Device::Cuda) if dst => Device::Cuda,
-            (Device::Cuda, Device::Cuda) => Device::Cpu,
-            (device, Device::Cuda) | (_, device) => device,
+        let home = match (on_host(from), on_host(to)) {
+            (false, false) if from != to => {
+                return Err(Error::unsupported(format!("a boxing from {from} to {to} would pass through the host"))
+                    .help("go by the CPU: `.to_device(Device::Cpu)` first"));
+            }
+            (false, _) if src => from,
+            (_, false) if dst => to,
+            (false, false) => Device::Cpu,
+            (_, false) => from,
+            _ => to,
         };
         let vm = &self.device(home)?.vm;
-        let others = self.devices().filter(|(device, _)| *device != home && *device != Device::Cuda);
-        others.map(|(_, d)| d).try_for_each(|d| d.vm.synchronize())?;
+        let others = self.used().filter(|slot| slot.device != home && slot.place == BoxingPlace::Host);
+        others.map(|slot| &slot.rt).try_for_each(|d| d.vm.synchronize())?;
         vm.submit(i)?;
-        if from == to || home == Device::Cuda { Ok(()) } else { vm.synchronize() }
+        if from == to || !on_host(home) { Ok(()) } else { vm.synchronize() }
     }
 
     /// Notes the next global op of the stream and makes the tag of its collectives. `key` hashes what the op is by content,
@@ -263,12 +251,12 @@ impl RankCtx {
         self.recorder.next(op, key, site, Some(call))
     }
 
-    /// Number of global ops issued so far.
+    /// Returns the number of global ops issued so far.
     pub fn ops_issued(&self) -> u64 {
         self.recorder.issued()
     }
 
-    /// The dispatch stream with the last ops and collectives of this rank.
+    /// Returns the recorder of the dispatch stream, with the last ops and collectives of this rank.
     pub fn recorder(&self) -> &Arc<Recorder> {
         &self.recorder
     }
@@ -284,24 +272,24 @@ impl RankCtx {
         g.lock().unwrap_or_else(|e| e.into_inner()).draw()
     }
 
-    /// State of the global generator, to save and restore.
+    /// Returns the state of the generator of global tensors.
     pub fn generator(&self) -> Generator {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Restores the global generator.
+    /// Sets the state of the generator of global tensors.
     pub fn set_generator(&self, g: Generator) {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
 
-    /// State of the local generator, which is this rank's own.
+    /// Returns the state of the generator of local tensors, which differs between ranks.
     pub fn local_generator(&self) -> Generator {
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner())
     }
-    /// Restores the local generator.
+    /// Sets the state of the generator of local tensors.
     pub fn set_local_generator(&self, g: Generator) {
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
-    /// The local generator that this rank has under a seed: where a checkpoint has none of this rank.
+    /// Returns the initial generator of local tensors of this rank for a seed.
     pub fn local_generator_of(&self, seed: u64) -> Generator {
         Generator::new(local_seed(seed, self.rank))
     }
@@ -310,11 +298,19 @@ impl RankCtx {
         &self.interpreter
     }
 
-    /// Makes this the current context of the calling thread until the guard is dropped (then the one before it).
+    /// Makes this the current context of the calling thread until the guard is dropped; then the previous context is current
+    /// again.
     pub fn enter(self: &Arc<Self>) -> EnterGuard {
         ORIGIN.set(self.origin);
         EnterGuard { saved: CURRENT.replace(Some(self.clone())), _not_send: std::marker::PhantomData }
     }
+}
+
+/// Memory and streams of a rank's CPU.
+fn open_cpu(rank: usize, local_rank: usize, mode: VmMode, comm: Option<&Arc<dyn Communicator>>) -> Result<DeviceRt> {
+    let (device, cpu) = (Device::Cpu, backend::of(Device::Cpu));
+    let host = &Allocator::cpu(cpu.allocator_options());
+    cpu.open(&Opening { device, rank, local_rank, mode, host, comm })
 }
 
 fn local_seed(seed: u64, rank: usize) -> u64 {
@@ -340,7 +336,7 @@ impl Drop for EnterGuard {
     }
 }
 
-/// The context of this thread; without one, a context for local tensors only.
+/// Returns the context of this thread. On a thread that has entered none it is a context for local tensors only.
 pub fn current() -> Arc<RankCtx> {
     if let Some(c) = CURRENT.with_borrow(|c| c.clone()) {
         return c;
@@ -348,13 +344,12 @@ pub fn current() -> Arc<RankCtx> {
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
             // An inline vm starts no thread, so this cannot fail.
-            let alloc = Allocator::cpu(AllocatorOptions::default());
-            let vm = match Vm::new(VmMode::Inline, &alloc, None) {
-                Ok(vm) => vm,
+            let cpu = match open_cpu(0, 0, VmMode::Inline, None) {
+                Ok(cpu) => cpu,
                 Err(e) => unreachable!("{e}"),
             };
             let recorder = Arc::new(Recorder::new(0, 1, None));
-            RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), DeviceRt { alloc, vm })
+            RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), cpu)
         })
         .clone()
     })
@@ -365,7 +360,7 @@ pub(crate) fn origin_here() -> Origin {
     ORIGIN.get()
 }
 
-/// Whether this thread is in a dry run: its tensors have no data, and reading them is an error.
+/// Returns whether this thread is in a dry run. Tensors then have no data, and reading them is an error.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -380,16 +375,16 @@ pub fn is_dry_run() -> bool {
     origin_here().is_dry()
 }
 
-/// The rank context of this thread.
+/// Returns the rank context of this thread.
 ///
 /// # Errors
-/// When none has been entered.
+/// If the thread has entered none.
 pub fn current_rank() -> Result<Arc<RankCtx>> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
 }
 
-/// Memory of a device as this rank's allocator sees it: bytes in use, cached, the most in use at once. What a boxing takes
-/// between its steps counts while it runs.
+/// Returns the memory of this rank's allocator of a device: bytes in use, bytes cached, and the peak. Scratch memory of a boxing
+/// counts while the boxing runs.
 ///
 /// ```
 /// use oflow::prelude::*;
@@ -401,15 +396,15 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
 /// ```
 ///
 /// # Errors
-/// When the device is not there.
+/// If the device does not exist.
 pub fn memory_stats(device: Device) -> Result<MemoryStats> {
     Ok(current().device(device)?.alloc.stats())
 }
 
-/// Waits until everything that this rank has issued to a device is done: for measuring. Reading a value needs no such wait.
+/// Waits until all work that this rank has issued to a device is done, for measurements. Reading a value does not need it.
 ///
 /// # Errors
-/// When the device is not there, or work on it failed.
+/// If the device does not exist, or if work on it has failed.
 pub fn synchronize(device: Device) -> Result<()> {
     current().device(device)?.vm.synchronize()
 }

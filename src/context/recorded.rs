@@ -1,6 +1,5 @@
-//! The rank's communicator as the rest of the rank sees it: each call leaves a record of when it began and ended, and a
-//! divergence is told to the control service before the program hears of it. Collectives between GPUs go past it: they are
-//! given the recorder as their log.
+//! The communicator of a rank context. It records the start and end of each call, and reports a divergence or a missing rank to
+//! the control client before it returns the error. Collectives between GPUs do not pass here; they log to the recorder.
 
 use crate::comm::{CallLog, Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic};
 use crate::control::ControlClient;
@@ -38,10 +37,14 @@ impl Recorded {
         let result = run();
         self.recorder.end(number, result.is_err());
         if let Err(error) = &result
-            && error.kind() == ErrorKind::Diverged
             && let Some(control) = self.control.as_ref().and_then(Weak::upgrade)
         {
-            control.tell_divergence(error);
+            if error.kind() == ErrorKind::Diverged {
+                control.tell_divergence(error);
+            }
+            if let Some(rank) = error.missing_rank() {
+                control.note_missing(rank);
+            }
         }
         result
     }

@@ -2,9 +2,9 @@
 
 use super::sig::{FnSig, ParamKind};
 use super::table::{FnBody, overloads};
-use crate::boxing::resolve_attrs;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
+use crate::ops::resolve_attrs;
 use crate::ops::{AttrKind, AttrValue, find};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;

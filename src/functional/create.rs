@@ -3,7 +3,7 @@
 use super::{create, invoke1, op};
 use crate::context::current;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{Target, from_bytes};
+use crate::interpreter::{self, Target};
 use crate::ops::{AttrValue, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -210,17 +210,57 @@ pub fn from_vec<T: Element>(data: Vec<T>, shape: impl AsRef<[usize]>, target: im
     }
     // SAFETY: `Element` types are plain numbers (and bool) without padding; the slice covers the vector.
     let bytes = unsafe { std::slice::from_raw_parts(data.as_ptr() as *const u8, std::mem::size_of_val(&data[..])) };
-    let ctx = current();
-    let device = match &t.target {
-        Target::Local(d) => *d,
-        Target::Global(p, _) => p.device(),
-    };
-    let local = from_bytes(&ctx, bytes, shape, T::DTYPE, device).map_err(refused)?;
+    let local = local_from_bytes(bytes, shape, T::DTYPE, &t.target).map_err(refused)?;
     let local = match t.dtype {
         Some(d) => invoke1(op!("cast"), &[Some(&local)], smallvec![d.into()], smallvec![], site)?,
         None => local,
     };
-    match &t.target {
+    placed(local, &t.target, site)
+}
+
+/// A tensor from the bytes of its elements, row-major and in the byte order of the machine, of any dtype: how tensors of a
+/// registered dtype begin. With a global target every rank gives the same (logical) bytes. [`Tensor::to_bytes`] reads them.
+///
+/// ```
+/// use oflow::functional::from_bytes;
+/// use oflow::kernels::Builtin;
+/// use oflow::prelude::*;
+/// let q = DType::register(oflow::Registered::new("qint8", Builtin::I8).parameter("scale", 0.5))?;
+/// let x = from_bytes(&[1, 2, 255], [3], Device::Cpu.dtype(q))?;
+/// assert_eq!((x.dtype(), x.to_bytes()?), (q, vec![1, 2, 255]));
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// When the target states no dtype, or the bytes are not the elements of the shape.
+#[track_caller]
+pub fn from_bytes(bytes: &[u8], shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let (t, site, shape) = (target.into_target(), CallSite::here(), shape.as_ref());
+    let refused = |e: Error| e.in_call(|| format!("from_bytes({shape:?})")).at(site);
+    let no_dtype = || Error::argument("the bytes are of no dtype").help("state it: `Device::Cpu.dtype(dtype)`");
+    let dtype = t.dtype.ok_or_else(|| refused(no_dtype()))?;
+    let n = TensorType::checked(shape, dtype).map_err(refused)?.bytes();
+    if n != bytes.len() {
+        return Err(refused(Error::shape(format!("{} bytes do not fill {dtype}{shape:?} ({n})", bytes.len()))));
+    }
+    if dtype == DType::Bool && bytes.iter().any(|b| *b > 1) {
+        return Err(refused(Error::argument("a bool is the byte 0 or 1")));
+    }
+    placed(local_from_bytes(bytes, shape, dtype, &t.target).map_err(refused)?, &t.target, site)
+}
+
+/// A local tensor of these elements on the target's device.
+fn local_from_bytes(bytes: &[u8], shape: &[usize], dtype: DType, target: &Target) -> Result<Tensor> {
+    let device = match target {
+        Target::Local(d) => *d,
+        Target::Global(p, _) => p.device(),
+    };
+    interpreter::from_bytes(&current(), bytes, shape, dtype, device)
+}
+
+/// A local tensor on the target's device, there or distributed.
+fn placed(local: Tensor, target: &Target, site: CallSite) -> Result<Tensor> {
+    match target {
         Target::Local(_) => Ok(local),
         Target::Global(p, s) => {
             invoke1(op!("distribute"), &[Some(&local)], smallvec![p.into(), s.into()], smallvec![], site)

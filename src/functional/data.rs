@@ -43,12 +43,36 @@ impl Tensor {
         bytes.map(|bytes| decode(&bytes)).transpose().map_err(in_method("to_vec_on", self, site))
     }
 
-    /// The logical value as f64, whatever the dtype.
+    /// The bytes of the logical value, row-major and in the byte order of the machine, of any dtype. A collective of the world for
+    /// a global tensor.
+    #[track_caller]
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let site = CallSite::here();
+        logical_bytes(self, site).map_err(in_method("to_bytes", self, site))
+    }
+
+    /// The logical value as f64, whatever the dtype; of a registered dtype the numbers that its declaration gives.
+    ///
+    /// # Errors
+    /// When the dtype is registered without numbers.
     #[track_caller]
     pub fn to_f64_vec(&self) -> Result<Vec<f64>> {
         let site = CallSite::here();
+        if !self.dtype().is_builtin() {
+            return self.registered_numbers(site).map_err(in_method("to_f64_vec", self, site));
+        }
         let t = if self.dtype() == DType::F64 { self.detach() } else { self.detach().cast(DType::F64)? };
         t.read(site).map_err(in_method("to_f64_vec", self, site))
+    }
+
+    fn registered_numbers(&self, site: CallSite) -> Result<Vec<f64>> {
+        let (dtype, bytes) = (self.dtype(), logical_bytes(self, site)?);
+        let number = |b: &[u8]| dtype.number(dtype.storage().decode(b)?).map(Scalar::to_f64);
+        let all: Option<Vec<f64>> = bytes.chunks_exact(dtype.size()).map(number).collect();
+        all.ok_or_else(|| {
+            Error::dtype(format!("{dtype} was registered without numbers"))
+                .help("read the stored elements with `to_bytes`, or register it with `to_f64`")
+        })
     }
 
     fn read<T: Element>(&self, site: CallSite) -> Result<Vec<T>> {
@@ -71,21 +95,11 @@ impl Tensor {
     }
 
     fn scalar(&self, site: CallSite) -> Result<Scalar> {
-        let bytes = logical_bytes(self, site)?;
-        fn one<T: Element>(b: &[u8]) -> Option<Scalar> {
-            decode::<T>(b).ok()?.first().map(|x| x.to_scalar())
+        if !self.dtype().is_builtin() {
+            return Ok(Scalar::Float(self.registered_numbers(site)?[0]));
         }
-        let s = match self.dtype() {
-            DType::Bool => one::<bool>(&bytes),
-            DType::U8 => one::<u8>(&bytes),
-            DType::I8 => one::<i8>(&bytes),
-            DType::I32 => one::<i32>(&bytes),
-            DType::I64 => one::<i64>(&bytes),
-            DType::F32 => one::<f32>(&bytes),
-            DType::F64 => one::<f64>(&bytes),
-            _ => return Ok(Scalar::Float(self.to_f64_vec()?[0])),
-        };
-        s.ok_or_else(|| Error::shape("no element").at(site))
+        let bytes = logical_bytes(self, site)?;
+        self.dtype().storage().decode(&bytes).ok_or_else(|| Error::shape("no element").at(site))
     }
 
     fn check_dtype<T: Element>(&self, site: CallSite) -> Result<()> {

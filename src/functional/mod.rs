@@ -23,8 +23,8 @@ mod table;
 pub use autograd::{HookHandle, grad};
 pub use by_name::{Arg, Bound, call};
 pub use create::{
-    IntoTarget, TargetSpec, arange, bernoulli, empty, from_vec, full, full_like, ones, ones_like, rand, randint, randn,
-    range, scalar_tensor, zeros, zeros_like,
+    IntoTarget, TargetSpec, arange, bernoulli, empty, from_bytes, from_vec, full, full_like, ones, ones_like, rand,
+    randint, randn, range, scalar_tensor, zeros, zeros_like,
 };
 pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};

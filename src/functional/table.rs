@@ -4,7 +4,7 @@ use super::by_name::Bound;
 use super::pytorch;
 use super::sig::{FnParam, FnSig, ParamKind};
 use crate::error::{Error, Result};
-use crate::ops::{self, AttrValue};
+use crate::ops::{self, AttrValue, Op};
 use crate::tensor::Tensor;
 use std::sync::{Arc, LazyLock, RwLock};
 
@@ -27,8 +27,6 @@ pub struct FnDef {
     pub sig: FnSig,
     /// What it does.
     pub body: FnBody,
-    /// Not shown in lists.
-    pub hidden: bool,
 }
 
 /// `(signature, op)`: functions whose parameters are an op's inputs and attributes. Overloads of a name stand in order.
@@ -82,7 +80,7 @@ struct Table {
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let mut defs = vec![];
     let mut add = |text: &str, body: FnBody| match FnSig::parse(text) {
-        Ok(sig) => defs.push(FnDef { sig, body, hidden: false }),
+        Ok(sig) => defs.push(FnDef { sig, body }),
         // The built-in table is checked by the first test that runs.
         Err(e) => unreachable!("function table: {e}"),
     };
@@ -119,8 +117,7 @@ fn linear(b: &Bound) -> Result<Vec<Tensor>> {
 }
 
 /// An op called by its own name: inputs first, then attributes by name.
-fn from_op(name: &str) -> Result<FnDef> {
-    let op = ops::find(name)?;
+fn from_op(op: &Op) -> FnDef {
     // Inputs that repeat together are one list, in the order that the op takes them.
     let together = op.sig.repeating().saturating_sub(1);
     let mut params: Vec<FnParam> = op.sig.inputs[..op.sig.inputs.len() - together]
@@ -153,48 +150,47 @@ fn from_op(name: &str) -> Result<FnDef> {
         [_] => vec!["Tensor".to_string()],
         many => many.to_vec(),
     };
-    let sig = FnSig { name: name.to_string(), params, returns };
-    Ok(FnDef { sig, body: FnBody::Op(name.to_string()), hidden: op.traits.hidden })
+    let sig = FnSig { name: op.name().to_string(), params, returns };
+    FnDef { sig, body: FnBody::Op(op.name().to_string()) }
 }
 
-/// The overloads of a name, in order: those of the table, else the op of that name.
+/// The overloads of a name, in order: those of the table, else the op of that name. An op of another crate is called by the
+/// names that [`find`](ops::find) takes.
 pub(super) fn overloads(name: &str) -> Result<Vec<FnDef>> {
     let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
     let found: Vec<FnDef> = t.defs.iter().filter(|d| d.sig.name == name).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
     }
-    from_op(name).map(|d| vec![d]).map_err(|_| {
-        let ops = ops::all();
-        let names = t.defs.iter().map(|d| d.sig.name.as_str()).chain(ops.iter().map(|o| o.name()));
-        let e = Error::registry(format!("there is no function named '{name}'"));
-        match pytorch::instead(name) {
-            Some(other) => e.help(other),
-            None => match ops::nearest(name, names) {
-                Some(n) => e.help(format!("did you mean '{n}'?")),
-                None => e.help("`oflow ops` lists the ops"),
-            },
-        }
+    if let Some(op) = ops::lookup(name)? {
+        return Ok(vec![from_op(op)]);
+    }
+    let ops = ops::shown();
+    let names = t.defs.iter().map(|d| d.sig.name.as_str()).chain(ops.iter().map(|o| o.name()));
+    let e = Error::registry(format!("there is no function named '{name}'"));
+    Err(match pytorch::instead(name) {
+        Some(other) => e.help(other),
+        None => match ops::nearest(name, names) {
+            Some(n) => e.help(format!("did you mean '{n}'?")),
+            None => e.help("`oflow ops` lists the ops"),
+        },
     })
 }
 
 /// All functions, the ops that have none of their own included.
 pub fn functions() -> Vec<FnDef> {
     let mut all = TABLE.read().unwrap_or_else(|e| e.into_inner()).defs.clone();
-    for op in ops::all() {
-        if !all.iter().any(|d| d.sig.name == op.name())
-            && let Ok(d) = from_op(op.name())
-        {
-            all.push(d);
+    for op in ops::shown() {
+        if !all.iter().any(|d| d.sig.name == op.name()) {
+            all.push(from_op(op));
         }
     }
-    all.retain(|d| !d.hidden);
     all
 }
 
 /// Adds a function (or an overload) from its text.
 pub fn register_function(text: &str, body: FnBody) -> Result<()> {
-    let def = FnDef { sig: FnSig::parse(text)?, body, hidden: false };
+    let def = FnDef { sig: FnSig::parse(text)?, body };
     TABLE.write().unwrap_or_else(|e| e.into_inner()).defs.push(def);
     Ok(())
 }

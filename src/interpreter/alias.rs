@@ -4,13 +4,20 @@
 //! comes here: methods, calls by name, ops of other crates. All refusals are of the program, not of a rank's data, and come
 //! before anything is issued (I18).
 
+use super::bind::contiguous;
 use super::call::Call;
-use super::dispatch::contiguous;
 use crate::context::{RankCtx, grad_enabled};
 use crate::error::{Error, Result};
-use crate::ops::Grad;
+use crate::ops::{Grad, Op};
 use crate::tensor::{Body, LocalTensor, Made, Refusal, Tensor};
 use smallvec::SmallVec;
+
+/// A call that writes in place has run: what was made of its inputs meanwhile is of their old values.
+pub(super) fn end_write(call: &Call<'_>) {
+    if writes(call) {
+        written(call).for_each(Tensor::release_forms);
+    }
+}
 
 /// The tensors that a call writes: the given output, or its mutable inputs in order.
 pub(super) fn written<'a>(call: &'a Call<'_>) -> impl Iterator<Item = &'a Tensor> {
@@ -20,7 +27,21 @@ pub(super) fn written<'a>(call: &'a Call<'_>) -> impl Iterator<Item = &'a Tensor
 
 /// Whether a call writes in place at all.
 pub(super) fn writes(call: &Call<'_>) -> bool {
-    call.given.is_some() || call.op.sig.inputs.iter().any(|i| i.mutable)
+    call.given.is_some() || call.op.writes_inputs()
+}
+
+/// A call that writes in place is about to run. What is remembered of the tensors that change is forgotten on every rank:
+/// whether a later call needs a boxing or a cast must not differ. Their versions grow on every rank, because what is saved
+/// for backward compares them; a local tensor's is counted by its storage.
+pub(super) fn begin_write(call: &Call<'_>, global: bool) {
+    if writes(call) {
+        for t in written(call) {
+            t.release_forms();
+            if global {
+                t.bump_global_version();
+            }
+        }
+    }
 }
 
 /// Refuses writes that would be lost, hit an element twice, or change what a gradient cannot follow.
@@ -135,58 +156,56 @@ pub(super) struct Memory {
 /// Makes the memory that a call writes its tensors' own, bumps versions, and copies inputs that lie in the way.
 ///
 /// A global tensor is a value: memory that other handles (views, saved tensors, shards taken out) hold too is not written;
-/// the handle gets memory of its own. Inputs that are written elsewhere than they are read are read from copies, and so
-/// are inputs of strides that the kernels do not take.
+/// the handle gets memory of its own. Inputs that are written elsewhere than they are read are read from copies.
 pub(super) fn prepare(
     ctx: &RankCtx,
     call: &Call<'_>,
     inputs: &mut SmallVec<[Option<LocalTensor>; 4]>,
 ) -> Result<Memory> {
     let mut memory = Memory::default();
-    if writes(call) {
-        // Stale after the write; and those that are the same memory must not make it look shared.
-        written(call).for_each(Tensor::release_forms);
-        let mut targets: SmallVec<[LocalTensor; 4]> = SmallVec::new();
-        if let Some(g) = call.given
-            && let Some(mut out) = g.data()?
+    let mut targets: SmallVec<[LocalTensor; 4]> = SmallVec::new();
+    if let Some(g) = call.given
+        && let Some(mut out) = g.data()?
+    {
+        // Held by the handle, by `out`, and by what is read of the same handle.
+        let same = call.inputs.iter().zip(inputs.iter()).filter(|(t, l)| l.is_some() && t.is_some_and(|t| t.same(g)));
+        if g.is_global() && (out.storage.holders() > 2 + same.count() || !out.is_contiguous()) {
+            out = LocalTensor::alloc(ctx, &out.ty)?;
+            g.replace_shard(out.clone());
+        }
+        targets.push(out.clone());
+        memory.given = Some(out);
+    }
+    for (i, t) in call.inputs.iter().enumerate() {
+        if call.op.sig.mutates(i)
+            && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
         {
-            // Held by the handle, by `out`, and by each input that is the same handle.
-            let own = 2 + call.inputs.iter().flatten().filter(|t| t.same(g)).count();
-            if g.is_global() && (out.storage.holders() > own || !out.is_contiguous()) {
-                out = LocalTensor::alloc(ctx, &out.ty)?;
-                g.replace_shard(out.clone());
+            // One hold by the handle, one by `l`.
+            if t.is_global() && (l.storage.holders() > 2 || l.overlaps_itself()) {
+                *l = contiguous(ctx, l)?;
+                t.replace_shard(l.clone());
             }
-            targets.push(out.clone());
-            memory.given = Some(out);
-        }
-        for (i, t) in call.inputs.iter().enumerate() {
-            if call.op.sig.mutates(i)
-                && let (Some(t), Some(Some(l))) = (t, inputs.get_mut(i))
-            {
-                // One hold by the handle, one by `l`.
-                if t.is_global() && (l.storage.holders() > 2 || l.overlaps_itself()) {
-                    *l = contiguous(ctx, l)?;
-                    t.replace_shard(l.clone());
-                }
-                targets.push(l.clone());
-            }
-        }
-        for l in &targets {
-            l.storage.bump_version();
-        }
-        clear_the_way(ctx, call, inputs, &mut targets)?;
-        if !call.op.traits.strided {
-            memory.direct(ctx, call, inputs)?;
+            targets.push(l.clone());
         }
     }
+    for l in &targets {
+        l.storage.bump_version();
+    }
+    clear_the_way(ctx, call, inputs, &mut targets)?;
     if !call.op.traits.strided {
-        for (i, l) in inputs.iter_mut().enumerate() {
-            if let Some(l) = l.as_mut().filter(|l| !call.op.sig.mutates(i) && !l.is_contiguous()) {
-                *l = contiguous(ctx, l)?;
-            }
-        }
+        memory.direct(ctx, call, inputs)?;
     }
     Ok(memory)
+}
+
+/// Copies the inputs of strides that the op's kernels do not take. What is written is not read from a copy.
+pub(super) fn make_contiguous(ctx: &RankCtx, op: &Op, inputs: &mut [Option<LocalTensor>]) -> Result<()> {
+    for (i, l) in inputs.iter_mut().enumerate() {
+        if let Some(l) = l.as_mut().filter(|l| !l.is_contiguous() && !op.sig.mutates(i)) {
+            *l = contiguous(ctx, l)?;
+        }
+    }
+    Ok(())
 }
 
 /// Copies the inputs that share memory with what is written, and not element by element.

@@ -94,7 +94,8 @@ pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
         CastPolicy::Widest => {
             let mut dtypes = floats().map(|t| t.dtype());
             let first = dtypes.next()?;
-            dtypes.fold(first, DType::promote)
+            // Floats are built in and promote.
+            dtypes.try_fold(first, DType::promote).ok()?
         }
     };
     floats().any(|t| t.dtype() != dtype).then_some(dtype)

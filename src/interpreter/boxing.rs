@@ -1,29 +1,69 @@
 //! Boxing of one tensor: on behalf of an op's input, where the boxed form is remembered, and as it is.
 
-use super::cache::InputBoxing;
 use super::policy;
+use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ops::{InferCtx, KernelDef, Op};
+use crate::placement::{Device, Placement};
+use crate::plan::{self, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
+use crate::sbp::NdSbp;
 use crate::tensor::{FormOf, LocalTensor, Tensor};
 use crate::vm::{BoxWork, Instruction, StreamKind, Work};
 
+/// The kernels of the backends.
+struct Registered;
+
+impl KernelTable for Registered {
+    fn select(&self, op: &'static Op, device: Device, physical: &InferCtx<'_>) -> Result<KernelDef> {
+        backend::select(op, device, physical)
+    }
+}
+
+/// The rank as plans are made for it.
+pub(super) fn plan_cx(ctx: &RankCtx) -> PlanCx<'_> {
+    PlanCx { rank: ctx.rank(), planner: ctx.planner(), kernels: &Registered }
+}
+
+/// Refuses a placement with ranks that the world does not have.
+pub(super) fn check_world(ctx: &RankCtx, placement: &Placement) -> Result<()> {
+    match placement.ranks().iter().find(|r| **r >= ctx.world()) {
+        Some(r) => {
+            Err(Error::placement(format!("{placement} needs rank {r}, but the world has {} ranks", ctx.world()))
+                .help("start the program with `oflaunch --nproc N`"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The boxing of a global type to a layout, for this rank.
+pub(super) fn boxing_to(ctx: &RankCtx, from: &GlobalRef, placement: &Placement, to: &NdSbp) -> Result<PlannedBoxing> {
+    let planned = plan::boxing_to(&plan_cx(ctx), from, placement, to)?;
+    check_world(ctx, placement)?;
+    Ok(planned)
+}
+
 /// The boxed form of a global tensor. It has the edge of its source, and is remembered on the source's handle until that
 /// changes: a P tensor used by three ops is reduced once.
-pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Tensor> {
+pub(super) fn boxed(ctx: &RankCtx, t: &Tensor, b: &PlannedBoxing, tag: &Tag) -> Result<Tensor> {
     let form = FormOf::Boxed(b.to.id());
     if let Some(found) = t.form(form) {
         return Ok(found);
     }
-    let out = run_boxing(ctx, t, b, tag)?;
+    let out = Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, tag)?);
     out.set_edge(t.edge());
     t.remember(form, &out);
     Ok(out)
 }
 
-/// Runs a boxing plan on the communication stream.
-pub(super) fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) -> Result<Tensor> {
-    let src = t.data()?;
+/// Runs a boxing plan on the communication stream, from this rank's shard to its new one.
+pub(super) fn run_boxing(
+    ctx: &RankCtx,
+    src: Option<LocalTensor>,
+    b: &PlannedBoxing,
+    tag: &Tag,
+) -> Result<Option<LocalTensor>> {
     if b.plan.is_identity() {
         return unmoved(ctx, src, b);
     }
@@ -45,15 +85,14 @@ pub(super) fn run_boxing(ctx: &RankCtx, t: &Tensor, b: &InputBoxing, tag: &Tag) 
         writes: dst.iter().map(|d| d.storage.clone()).collect(),
     };
     ctx.submit_boxing(b.plan.src.placement.device(), b.plan.dst.placement.device(), instruction)?;
-    Ok(Tensor::from_shard(b.to.clone(), dst))
+    Ok(dst)
 }
 
 /// Boxing in which nothing moves. Shards of a tensor without elements still have other sizes in another layout.
-pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &InputBoxing) -> Result<Tensor> {
-    let shard = match (&b.local, src) {
+pub(super) fn unmoved(ctx: &RankCtx, src: Option<LocalTensor>, b: &PlannedBoxing) -> Result<Option<LocalTensor>> {
+    Ok(match (&b.local, src) {
         (Some(l), Some(s)) if s.dims() == l.ty.shape.as_slice() => Some(s),
         (Some(l), _) => Some(LocalTensor::alloc(ctx, l)?),
         (None, _) => None,
-    };
-    Ok(Tensor::from_shard(b.to.clone(), shard))
+    })
 }

@@ -1,50 +1,23 @@
 //! Dispatch plans and their bounded cache, one per rank.
 
 use super::receipts::{Ring, Together};
-use crate::boxing::BoxingPlan;
 use crate::context::RankCtx;
 use crate::control::flight::OpText;
 use crate::error::CallSite;
 use crate::intern::FixedMap;
 use crate::ops::KeyWords;
-use crate::sbp::NdSbp;
-use crate::tensor::{GlobalRef, LocalRef};
-use crate::vm::KernelPlan;
-use smallvec::SmallVec;
+use crate::plan::Plan;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Plans kept per rank. A model has a few hundred distinct calls; varying shapes must not grow it without bound.
 pub const CACHE_LIMIT: usize = 4096;
 
-/// What is decided about a call once.
+/// A plan as it is kept.
 pub struct DispatchPlan {
-    /// Per input the boxing it needs.
-    pub inputs: SmallVec<[Option<InputBoxing>; 4]>,
-    /// The kernel; none on a rank outside the placement and where all outputs are empty.
-    pub kernel: Option<Arc<KernelPlan>>,
-    /// The lowering that carries the call out instead of a kernel, with the outputs' nd-SBPs.
-    pub lowering: Option<(u8, SmallVec<[NdSbp; 2]>)>,
-    /// Types of this rank's outputs (none outside the placement).
-    pub out_local: Option<SmallVec<[LocalRef; 2]>>,
-    /// Global types of the outputs; empty for a local call.
-    pub out_global: SmallVec<[GlobalRef; 2]>,
-    /// Boxing of output 0 to the layout that was asked for, where the kernel gives another.
-    pub after: Option<InputBoxing>,
-    /// Hash of what is the same on every rank, for the dispatch stream.
-    pub stream_key: u64,
+    /// What is done.
+    pub plan: Plan,
     /// The call in short form, for the flight recorder.
     pub text: OpText,
-}
-
-/// A boxing with the type it leads to.
-#[derive(Clone)]
-pub struct InputBoxing {
-    /// Type after boxing.
-    pub to: GlobalRef,
-    /// This rank's shard type after boxing; none outside.
-    pub local: Option<LocalRef>,
-    /// The plan.
-    pub plan: Arc<BoxingPlan>,
 }
 
 /// Plans by key.

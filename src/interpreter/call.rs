@@ -3,19 +3,12 @@
 use super::dispatch::{Outputs, dispatch};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Attrs, LayoutOp, Op, RuntimeAttrs, get_attr};
-use crate::placement::{Device, Placement};
+use crate::placement::Placement;
+use crate::plan::{Input, Target, Where};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
-use oflow_kernels::{Dims, Scalar};
-
-/// Where a source op puts its result.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Target {
-    /// A local tensor.
-    Local(Device),
-    /// A global tensor.
-    Global(Placement, NdSbp),
-}
+use oflow_kernels::{DTypeKind, Dims, Scalar};
+use smallvec::SmallVec;
 
 /// A call. [`Call::new`] makes one; [`Call::run`] runs it. Nothing of it lies on the heap.
 ///
@@ -65,14 +58,6 @@ impl<T: Into<Scalar>, const N: usize> IntoValues<RuntimeAttrs> for [T; N] {
     fn into_values(self) -> RuntimeAttrs {
         self.into_iter().map(Into::into).collect()
     }
-}
-
-/// Which interpreter takes the call.
-pub enum Mode {
-    /// All inputs local.
-    Local(Device),
-    /// All inputs global on one placement.
-    Global(Placement),
 }
 
 impl<'a> Call<'a> {
@@ -150,60 +135,82 @@ impl<'a> Call<'a> {
     }
 }
 
-impl Call<'_> {
-    /// Decides the mode from the inputs, or from the target of a source op. Meta tensors and tensors with data do not mix.
-    pub fn mode(&self) -> Result<Mode> {
+impl<'a> Call<'a> {
+    /// Where the call runs: where its inputs are, or where the target of a source op says. Meta tensors and tensors with
+    /// data do not mix.
+    ///
+    /// # Errors
+    /// The inputs are in several places.
+    pub fn place(&self) -> Result<Where<'a>> {
         if let Some(given) = self.given {
             given.check_origin()?;
         }
-        let mut mode: Option<(Mode, &Tensor)> = None;
+        let mut first: Option<(Where<'a>, &Tensor)> = None;
         for t in self.inputs.iter().flatten().copied() {
             t.check_origin()?;
             let this = match t.body() {
-                Body::Local(l) => Mode::Local(l.ty.device),
-                Body::Global(g, _) => Mode::Global(g.placement.clone()),
+                Body::Local(l) => Where::Local(l.ty.device),
+                Body::Global(g, _) => Where::Global(&g.placement),
                 Body::Lazy(_) => {
                     t.data()?;
                     return Err(Error::unsupported("tensor without data"));
                 }
             };
-            match (&mode, &this) {
-                (None, _) => mode = Some((this, t)),
-                (Some((Mode::Local(a), _)), Mode::Local(b)) if a == b => {}
-                (Some((Mode::Global(a), _)), Mode::Global(b)) if a == b => {}
-                (Some((Mode::Local(_), first)), Mode::Local(_)) => {
-                    return Err(Error::placement(format!("inputs are on different devices: {first:?} and {t:?}"))
-                        .help("move one with `to_device`"));
-                }
-                (Some((Mode::Global(a), first)), Mode::Global(b)) => {
-                    // The layout it has where the meshes are alike, else the one that every mesh has.
-                    let to = match t.sbp() {
-                        Ok(s) if s.len() == a.axes() => s.clone(),
-                        _ => NdSbp::broadcast(a.axes()),
-                    };
-                    return Err(Error::placement(format!(
-                        "inputs are on different placements: {} on {a} and {} on {b}",
-                        first.short(),
-                        t.short()
-                    ))
-                    .help(format!(
-                        "oflow never moves a tensor between placements silently; give the one on {b} as \
-                         `x.to_global((&placement, sbp!{to}))`, with the placement {a}",
-                    )));
-                }
-                (Some((_, first)), _) => {
-                    return Err(Error::placement(format!("local and global inputs are mixed: {first:?} and {t:?}")).help(
-                        "make the local one global with `distribute` (every rank has the logical value) or `to_global` (every rank has its shard)",
-                    ));
-                }
+            match (&first, &this) {
+                (None, _) => first = Some((this, t)),
+                (Some((Where::Local(a), _)), Where::Local(b)) if a == b => {}
+                (Some((Where::Global(a), _)), Where::Global(b)) if a == b => {}
+                (Some((_, first)), _) => return Err(apart(first, t)),
             }
         }
-        match (mode, self.target) {
-            (Some((m, _)), _) => Ok(m),
-            (None, Some(Target::Local(d))) => Ok(Mode::Local(*d)),
-            (None, Some(Target::Global(p, _))) => Ok(Mode::Global(p.clone())),
+        match (first, self.target) {
+            (Some((place, _)), _) => Ok(place),
+            (None, Some(Target::Local(d))) => Ok(Where::Local(*d)),
+            (None, Some(Target::Global(p, _))) => Ok(Where::Global(p)),
             (None, None) => Err(Error::argument("a source op needs a device or a placement with an SBP")),
         }
+    }
+}
+
+/// The error of two inputs that are in different places.
+#[cold]
+fn apart(first: &Tensor, t: &Tensor) -> Error {
+    match (first.global(), t.global()) {
+        (None, None) => Error::placement(format!("inputs are on different devices: {first:?} and {t:?}"))
+            .help("move one with `to_device`"),
+        (Some(a), Some(b)) => {
+            let (a, b) = (&a.placement, &b.placement);
+            // The layout it has where the meshes are alike, else the one that every mesh has.
+            let to = match t.sbp() {
+                Ok(s) if s.len() == a.axes() => s.clone(),
+                _ => NdSbp::broadcast(a.axes()),
+            };
+            Error::placement(format!(
+                "inputs are on different placements: {} on {a} and {} on {b}",
+                first.short(),
+                t.short()
+            ))
+            .help(format!(
+                "oflow never moves a tensor between placements silently; give the one on {b} as \
+                 `x.to_global((&placement, sbp!{to}))`, with the placement {a}",
+            ))
+        }
+        _ => Error::placement(format!("local and global inputs are mixed: {first:?} and {t:?}")).help(
+            "make the local one global with `distribute` (every rank has the logical value) or `to_global` (every rank has its shard)",
+        ),
+    }
+}
+
+impl Call<'_> {
+    /// All that a plan of this call depends on. `kinds` and `inputs` hold what the request borrows.
+    pub(super) fn described(&self) -> (SmallVec<[DTypeKind; 4]>, SmallVec<[Option<Input>; 4]>) {
+        let kinds = self.runtime.iter().map(|s| s.kind()).collect();
+        let input = |t: &Option<&Tensor>| {
+            let t = (*t)?;
+            let given = self.given.is_some_and(|g| g.same(t));
+            Some(Input { ty: t.type_ref()?, needs_grad: self.recording && t.requires_grad(), given })
+        };
+        (kinds, self.inputs.iter().map(input).collect())
     }
 
     /// The plan attribute of that name.

@@ -1,25 +1,25 @@
-//! The way of one call: mode → cache → plan → boxing → kernel → handles → autograd.
+//! The way of one call: checks → key → plan, from the cache or made → binding → handles → recording.
+//!
+//! What is done is decided in `plan/`, how it is done in `bind.rs`.
 
 use super::alias;
 use super::autocast;
-use super::boxing::boxed;
+use super::bind::Run;
+use super::boxing::{check_world, plan_cx};
 use super::cache::{DispatchPlan, cache};
-use super::call::{Call, Mode};
-use super::emit::EagerEmit;
+use super::call::Call;
 use super::key::{key_of, with_runtime};
 use super::layout;
-use super::plan::{build_global, build_local, check_world};
 use super::policy::{self, Cause};
 use super::record::record;
-use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled, no_grad, nothing_asked};
+use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled};
+use crate::control::flight::OpText;
 use crate::error::{Error, Result};
-use crate::ops::{GivenValues, LowerCall};
-use crate::placement::Placement;
-use crate::sbp::NdSbp;
-use crate::tensor::{LocalTensor, Tensor};
-use crate::vm::{Instruction, KernelWork, StreamKind, Work};
-use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{DType, Scalar, View};
+use crate::ops::{GivenValues, KeyWords};
+use crate::placement::{Device, Placement};
+use crate::plan::{Asked, Plan, Request, Step, Target, Where, plan};
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, Scalar};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -41,21 +41,23 @@ pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
 pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
     call.recording =
         grad_enabled() && call.inputs.iter().flatten().copied().chain(call.given).any(|t| t.requires_grad());
-    let result = match (allowed(&call), call.op.layout) {
-        (Err(e), _) => Err(e),
-        (_, Some(what)) => layout::run(&call, what, Cause::Asked(what.function())),
-        (_, None) => match call.mode() {
-            Ok(Mode::Local(device)) => run_local(&mut call, device),
-            Ok(Mode::Global(placement)) => run_global(&mut call, &placement),
-            Err(e) => Err(e),
-        },
-    };
-    result.map_err(|e| e.in_call(|| call.short()).at(call.site))
+    run(&mut call).map_err(|e| e.in_call(|| call.short()).at(call.site))
+}
+
+fn run(call: &mut Call<'_>) -> Result<Outputs> {
+    check(call)?;
+    if let Some(what) = call.op.layout {
+        return layout::run(call, what, Cause::Asked(what.function()));
+    }
+    match call.place()? {
+        Where::Local(device) => run_local(call, device),
+        Where::Global(placement) => run_global(call, placement),
+    }
 }
 
 /// What every call is checked for, also one whose plan is known: the values of its runtime attributes, which no plan has
 /// seen, and what it writes.
-fn allowed(call: &Call<'_>) -> Result<()> {
+fn check(call: &Call<'_>) -> Result<()> {
     // A wrong number of runtime attributes is refused by inference.
     if let Some(check) = &call.op.values
         && call.runtime.len() == call.op.sig.runtime.len()
@@ -95,53 +97,123 @@ fn asked(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
     }
 }
 
-fn run_local(call: &mut Call<'_>, device: crate::placement::Device) -> Result<Outputs> {
-    let ctx = current();
-    let key = key_of(call, None);
-    let cached = cache(&ctx).get(&key);
-    let plan = match cached {
-        Some(p) => p,
-        None => {
-            let p = Arc::new(build_local(&ctx, call, device)?);
-            cache(&ctx).insert(key, p.clone());
-            p
+/// The plan of a call that is not in the cache.
+#[cold]
+fn decide(
+    ctx: &RankCtx,
+    call: &Call<'_>,
+    place: Where<'_>,
+    asked: Option<&AskedSbp>,
+    key: KeyWords,
+) -> Result<Arc<DispatchPlan>> {
+    let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
+    let device = match place {
+        Where::Local(device) => Some(device),
+        Where::Global(p) => {
+            check_world(ctx, p)?;
+            p.position(ctx.rank()).map(|_| p.device())
         }
     };
+    if let Some(device) = device {
+        ctx.device(device)?;
+    }
+    let plan = described(call, place, asked, |r| plan(&plan_cx(ctx), r))?;
+    tracing::trace!(op = call.op.name(), %plan, "plan");
+    let text = match place {
+        Where::Local(_) => OpText::default(),
+        Where::Global(p) => OpText::new(text_of(call, &plan, p)),
+    };
+    let decided = Arc::new(DispatchPlan { plan, text });
+    cache(ctx).insert(key, decided.clone());
+    Ok(decided)
+}
+
+/// Hands the call to `f` as its plan sees it.
+pub(super) fn described<R>(
+    call: &Call<'_>,
+    place: Where<'_>,
+    asked: Option<&AskedSbp>,
+    f: impl FnOnce(&Request<'_>) -> R,
+) -> R {
+    let (runtime_kinds, inputs) = call.described();
+    f(&Request {
+        op: call.op,
+        attrs: &call.attrs,
+        runtime_kinds: &runtime_kinds,
+        inputs: &inputs,
+        place,
+        target: match call.target {
+            Some(Target::Global(_, sbp)) => Some(sbp),
+            _ => None,
+        },
+        given: call.given.and_then(|g| g.type_ref()),
+        asked: asked.map(|a| Asked {
+            sbp: &a.sbp,
+            by: if a.op.is_some() { "pin_sbp" } else { "with_sbp" },
+            site: a.site,
+        }),
+    })
+}
+
+/// The call in short form. One that makes a tensor has nothing but its result that says which.
+fn text_of(call: &Call<'_>, plan: &Plan, placement: &Placement) -> String {
+    match (call.target, plan.out_globals().next()) {
+        (Some(Target::Global(_, sbp)), Some(out)) => {
+            format!("{}({}) on {placement} as {sbp}", call.op.name(), out.ty)
+        }
+        _ => call.short(),
+    }
+}
+
+fn run_local(call: &mut Call<'_>, device: Device) -> Result<Outputs> {
+    let ctx = current();
+    let key = key_of(call, None);
+    let found = cache(&ctx).get(&key);
+    let decided = match found {
+        Some(d) => d,
+        None => decide(&ctx, call, Where::Local(device), None, key)?,
+    };
     draw(&ctx, call, false);
-    let inputs: SmallVec<[Option<Tensor>; 4]> = call.inputs.iter().map(|t| t.cloned()).collect();
-    if let Some(view) = local_view(call, &plan)? {
+    if call.op.view.is_some()
+        && let Some(view) = local_view(call, &decided.plan)?
+    {
         if call.recording {
-            record(call, &inputs, std::slice::from_ref(&view))?;
+            record(call, call.inputs, std::slice::from_ref(&view))?;
         }
         return Ok(smallvec![view]);
     }
-    let mut locals = SmallVec::new();
-    for t in &inputs {
-        locals.push(match t {
-            Some(t) => t.data()?,
-            None => None,
-        });
+    alias::begin_write(call, false);
+    let mut run = Run::new(&ctx, call, &decided.plan, None);
+    run.steps()?;
+    alias::end_write(call);
+    let mut outs = Outputs::new();
+    match call.given {
+        Some(g) => outs.push(g.clone()),
+        None => {
+            for o in 0..decided.plan.outputs.len() {
+                outs.extend(run.output(o)?.map(Tensor::from_local));
+            }
+        }
     }
-    let outs = run_kernel(&ctx, call, &plan, locals)?.unwrap_or_default();
-    let outs: Outputs = match call.given {
-        Some(g) => smallvec![g.clone()],
-        None => outs.into_iter().map(Tensor::from_local).collect(),
-    };
     if call.recording {
-        record(call, &inputs, &outs)?;
+        record(call, call.inputs, &outs)?;
     }
     Ok(outs)
 }
 
 /// The result of a view op on a local tensor: another window onto its memory. None where strides cannot say it, in memory
 /// or in the elements of the base; then the kernel copies.
-fn local_view(call: &Call<'_>, plan: &DispatchPlan) -> Result<Option<Tensor>> {
+fn local_view(call: &Call<'_>, plan: &Plan) -> Result<Option<Tensor>> {
     let (None, Some(view)) = (call.given, &call.op.view) else { return Ok(None) };
-    let (Some(Some(source)), Some([ty])) = (call.inputs.first(), plan.out_local.as_deref()) else { return Ok(None) };
-    let Some(input) = source.data()? else { return Ok(None) };
+    let (Some(Some(source)), [made], [Step::Kernel(step)]) =
+        (call.inputs.first(), plan.outputs.as_slice(), plan.steps.as_slice())
+    else {
+        return Ok(None);
+    };
+    let (Some(input), Some(ty)) = (source.data()?, &plan.buffers[made.index()].local) else { return Ok(None) };
     let (offset, strides) = source.place_in_base();
     // A result without elements has no kernel, and is a view all the same.
-    let attrs = plan.kernel.as_ref().map_or(&call.attrs, |k| &k.attrs);
+    let attrs = step.kernel.as_ref().map_or(&call.attrs, |k| &k.attrs);
     let see = |strides: &[isize]| view(input.dims(), strides, attrs, &ty.ty.shape);
     let (Some(memory), Some(place)) = (see(&input.strides), see(&strides)) else { return Ok(None) };
     // Without elements nothing is addressed, and the place may lie outside.
@@ -155,183 +227,40 @@ fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
     let ctx = current_rank()?;
     let asked = asked(call, placement)?;
     let key = key_of(call, asked.as_ref());
-    let cached = cache(&ctx).get(&key);
-    let plan = match cached {
-        Some(p) => p,
-        None => {
-            let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
-            check_world(&ctx, placement)?;
-            let p = Arc::new(build_global(&ctx, call, placement, asked.as_ref())?);
-            cache(&ctx).insert(key, p.clone());
-            p
-        }
+    let found = cache(&ctx).get(&key);
+    let decided = match found {
+        Some(d) => d,
+        None => decide(&ctx, call, Where::Global(placement), asked.as_ref(), key)?,
     };
-    policy::check_inputs(call, &plan, placement)?;
+    let plan = &decided.plan;
+    policy::check_plan(call, plan, placement)?;
+    plan.check_numbers(&call.runtime)?;
     draw(&ctx, call, true);
-    let tag = ctx.next_call(call.op.name(), with_runtime(plan.stream_key, &call.runtime), call.site, &plan.text);
-    // On every rank, also on those without a shard: what is saved for backward compares versions.
-    alias::written(call).for_each(|t| t.bump_global_version());
-    let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
-    for (t, boxing) in call.inputs.iter().zip(&plan.inputs) {
-        inputs.push(match (t, boxing) {
-            (Some(t), Some(b)) => Some(boxed(&ctx, t, b, &tag)?),
-            (t, _) => t.cloned(),
-        });
-    }
-    let outs: Outputs = match &plan.lowering {
-        Some((l, want)) => {
-            run_lowering(call, *l, want, &inputs).map_err(|e| policy::in_lowering(e, call, &plan, placement))?
-        }
+    let tag = ctx.next_call(call.op.name(), with_runtime(plan.stream_key, &call.runtime), call.site, &decided.text);
+    alias::begin_write(call, true);
+    let mut run = Run::new(&ctx, call, plan, Some(&tag));
+    run.steps()?;
+    alias::end_write(call);
+    let mut outs = Outputs::new();
+    match call.given {
+        Some(g) => outs.push(g.clone()),
         None => {
-            let mut locals = SmallVec::new();
-            for t in &inputs {
-                locals.push(match t {
-                    Some(t) => t.data()?,
-                    None => None,
-                });
-            }
-            let made = run_kernel(&ctx, call, &plan, locals)?;
-            match call.given {
-                Some(g) => smallvec![g.clone()],
-                None => {
-                    let mut shards = made.into_iter().flatten();
-                    plan.out_global.iter().map(|g| Tensor::from_shard(g.clone(), shards.next())).collect()
+            for (o, g) in plan.out_globals().enumerate() {
+                let out = Tensor::from_shard(g.clone(), run.output(o)?);
+                if call.op.view.is_some() {
+                    out.mark_global_view();
                 }
+                outs.push(out);
             }
         }
-    };
-    let mut outs = outs;
-    if let (Some(b), Some(first)) = (&plan.after, outs.first_mut()) {
-        *first = boxed(&ctx, first, b, &tag)?;
-    }
-    if call.op.view.is_some() && call.given.is_none() {
-        outs.iter().for_each(Tensor::mark_global_view);
     }
     if call.recording {
+        // As they were boxed for the kernel.
+        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = call.inputs.iter().copied().collect();
+        for (input, boxed) in inputs.iter_mut().zip(&run.boxed) {
+            *input = boxed.as_ref().or(*input);
+        }
         record(call, &inputs, &outs)?;
     }
     Ok(outs)
-}
-
-/// Allocates outputs and issues the kernel. None on a rank that has no part.
-fn run_kernel(
-    ctx: &RankCtx,
-    call: &Call<'_>,
-    plan: &DispatchPlan,
-    mut inputs: SmallVec<[Option<LocalTensor>; 4]>,
-) -> Result<Option<SmallVec<[LocalTensor; 2]>>> {
-    let Some(out_types) = &plan.out_local else {
-        // What is remembered of a tensor that changes is forgotten on every rank: whether a later call needs a boxing or a
-        // cast must not differ.
-        alias::written(call).for_each(Tensor::release_forms);
-        return Ok(None);
-    };
-    let device =
-        match out_types.first().map(|t| t.device).or_else(|| inputs.iter().flatten().next().map(|l| l.ty.device)) {
-            Some(d) => d,
-            None => return Ok(None),
-        };
-    let rt = ctx.device(device)?;
-    // A shard of a view op's result: another window onto the input's. Global tensors are copied on write.
-    if call.given.is_none()
-        && let (Some(view), Some(k)) = (&call.op.view, &plan.kernel)
-        && let Some(Some(input)) = inputs.first()
-        && !plan.out_global.is_empty()
-        && let Some((offset, strides)) = view(input.dims(), &input.strides, &k.attrs, &out_types[0].ty.shape)
-    {
-        return Ok(Some(smallvec![input.window(&out_types[0], offset, strides)?]));
-    }
-    let memory = alias::prepare(ctx, call, &mut inputs)?;
-    let mut outs: SmallVec<[LocalTensor; 2]> = memory.given.into_iter().collect();
-    if call.given.is_none() {
-        for t in out_types {
-            outs.push(LocalTensor::alloc(ctx, t)?);
-        }
-    }
-    let Some(kernel) = &plan.kernel else { return Ok(Some(outs)) };
-    let mut writes: SmallVec<[crate::memory::Storage; 2]> = outs.iter().map(|o| o.storage.clone()).collect();
-    let workspace = match kernel.workspace {
-        0 => None,
-        n => {
-            let s = rt.alloc.alloc(n)?;
-            // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
-            let v =
-                unsafe { View::from_raw(s.ptr(), oflow_kernels::DType::U8, smallvec![n], contiguous_strides(&[n])) };
-            writes.push(s);
-            Some(v)
-        }
-    };
-    let mut reads: SmallVec<[crate::memory::Storage; 4]> = SmallVec::new();
-    for (i, l) in inputs.iter().enumerate() {
-        if let Some(l) = l {
-            if call.op.sig.mutates(i) {
-                writes.push(l.storage.clone());
-            } else {
-                reads.push(l.storage.clone());
-            }
-        }
-    }
-    rt.vm.submit(Instruction {
-        work: Work::Kernel(KernelWork {
-            plan: kernel.clone(),
-            inputs: inputs.iter().map(|l| l.as_ref().map(|l| l.view())).collect(),
-            outputs: outs.iter().map(|o| o.view()).collect(),
-            runtime: call.runtime.clone(),
-            workspace,
-            site: call.site,
-        }),
-        stream: StreamKind::Compute,
-        reads,
-        writes,
-    })?;
-    for (from, to) in &memory.back {
-        copy_into(ctx, from, to)?;
-    }
-    Ok(Some(outs))
-}
-
-/// A contiguous copy on the same device; counted.
-pub fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> {
-    let out = LocalTensor::alloc(ctx, &l.ty)?;
-    copy_into(ctx, l, &out)?;
-    Ok(out)
-}
-
-/// Copies the elements of one local tensor into another of its type; counted.
-fn copy_into(ctx: &RankCtx, l: &LocalTensor, out: &LocalTensor) -> Result<()> {
-    let vm = &ctx.device(l.ty.device)?.vm;
-    vm.count_copy();
-    vm.submit(Instruction {
-        work: Work::Kernel(KernelWork {
-            plan: super::copy::copy_plan(l.ty.device)?,
-            inputs: smallvec![Some(l.view())],
-            outputs: smallvec![out.view()],
-            runtime: SmallVec::new(),
-            workspace: None,
-            site: crate::error::CallSite::here(),
-        }),
-        stream: StreamKind::Compute,
-        reads: smallvec![l.storage.clone()],
-        writes: smallvec![out.storage.clone()],
-    })
-}
-
-/// Carries a call out by its lowering: a program of global calls, not recorded (the call as a whole is).
-fn run_lowering(call: &Call<'_>, lowering: u8, want: &[NdSbp], inputs: &[Option<Tensor>]) -> Result<Outputs> {
-    let (_quiet, _free) = (no_grad(), nothing_asked());
-    let l = &call.op.lowerings[lowering as usize];
-    let mut emit = EagerEmit::new(call.op.name(), call.site);
-    let values: Vec<_> = inputs.iter().map(|t| t.as_ref().map(|t| emit.put(t.value()))).collect();
-    let outs =
-        (l.run)(&mut emit, &LowerCall { inputs: &values, attrs: &call.attrs, runtime: &call.runtime, outputs: want })?;
-    let mut tensors = Outputs::new();
-    for (v, s) in outs.into_iter().zip(want) {
-        let v = crate::ops::Emit::box_to(&mut emit, v, s)?;
-        tensors.push(emit.get(v));
-    }
-    if let Some(g) = call.given {
-        super::copy::assign(g, &tensors[0], call.site)?;
-        return Ok(smallvec![g.clone()]);
-    }
-    Ok(tensors)
 }

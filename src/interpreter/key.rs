@@ -1,9 +1,10 @@
 //! The key of a call: all that can change its plan, as words.
 
-use super::call::{Call, Target};
+use super::call::Call;
 use crate::context::AskedSbp;
 use crate::intern::FixedHasher;
 use crate::ops::{KeyWords, encode_sbp, generation};
+use crate::plan::Target;
 use crate::tensor::{Body, Tensor};
 use oflow_kernels::Scalar;
 use std::hash::Hasher;
@@ -19,8 +20,8 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
     };
     let flags =
         target << 3 | (asked.is_some() as u64) << 2 | (call.recording as u64) << 1 | call.given.is_some() as u64;
-    key.extend([call.op.id(), generation() << 8 | flags]);
-    key.extend([call.inputs.len() as u64, call.attrs.len() as u64]);
+    key.extend_from_slice(&[call.op.id(), generation() << 8 | flags]);
+    key.extend_from_slice(&[call.inputs.len() as u64, call.attrs.len() as u64]);
     if let Some(a) = asked {
         encode_sbp(&a.sbp, &mut key);
     }
@@ -35,7 +36,7 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
     }
     match call.target {
         None => {}
-        Some(Target::Local(d)) => key.push(*d as u64),
+        Some(Target::Local(d)) => key.push(d.number().into()),
         Some(Target::Global(p, s)) => {
             key.push(p.id());
             encode_sbp(s, &mut key);
@@ -45,7 +46,9 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
         key.push(of_type(g));
     }
     call.attrs.iter().for_each(|a| a.encode(&mut key));
-    key.extend(call.runtime.iter().map(|s| s.kind() as u64));
+    for s in &call.runtime {
+        key.push(s.kind() as u64);
+    }
     key
 }
 

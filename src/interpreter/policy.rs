@@ -5,15 +5,16 @@
 //! outside the placement, and before any byte moves (I18). Local steps are no communication: a plan that moves no byte
 //! between ranks is always allowed and never mentioned.
 
-use super::cache::{DispatchPlan, state};
+use super::cache::state;
 use super::call::Call;
-use super::plan::with_choice;
+use super::dispatch::described;
 use super::receipts::in_backward;
 use crate::boxing::{BoxingPlan, ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
 use crate::comm::Tag;
 use crate::context::{Policy, RankCtx, policy};
-use crate::error::{CallSite, Error, ErrorKind, Result};
+use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
+use crate::plan::{For, Plan, Where, with_choice};
 use crate::sbp::NdSbp;
 
 /// On whose behalf bytes move.
@@ -45,20 +46,32 @@ impl Cause {
     }
 }
 
-/// Refuses the boxings of a call's inputs where they are denied, whether or not a boxed form is remembered: what a handle
+/// Refuses the boxings of a call where they are denied, whether or not a boxed form is remembered: what a handle
 /// remembers depends on what ran before.
-pub(super) fn check_inputs(call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> Result<()> {
+pub(super) fn check_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
     if !Cause::Needed("").denied() {
         return Ok(());
     }
-    for (i, b) in plan.inputs.iter().enumerate() {
-        let Some(b) = b.as_ref().filter(|b| b.plan.bytes_sent() > 0) else { continue };
-        let name = call.op.sig.inputs.get(i.min(call.op.sig.inputs.len().saturating_sub(1))).map_or("", |d| &d.name);
-        let e = denied(&format!("input {i} `{name}` of {}", call.op.name()), &b.plan);
+    let op = call.op.name();
+    for b in plan.boxings().filter(|b| b.boxing.plan.bytes_sent() > 0) {
+        let e = match b.purpose {
+            For::Input(i) => {
+                let name = call.op.sig.input_def(i).map_or("", |d| d.name.as_str());
+                denied(&format!("input {i} `{name}` of {op}"), &b.boxing.plan)
+            }
+            For::Lowering => {
+                let e = denied(&format!("a value inside {op}"), &b.boxing.plan);
+                Error::denied(format!("{}; the ranks do {op} together", e.message()))
+            }
+            // The layout of the result is what the program asked for.
+            For::Result => {
+                check(Cause::Asked(op), &b.boxing.plan)?;
+                continue;
+            }
+        };
         return Err(e.help(way_out(call, plan, placement)));
     }
-    // The layout of the result is what the program asked for.
-    plan.after.as_ref().map_or(Ok(()), |b| check(Cause::Asked(call.op.name()), &b.plan))
+    Ok(())
 }
 
 /// Refuses a boxing that is no op's input where it is denied.
@@ -94,19 +107,11 @@ fn denied(what: &str, plan: &BoxingPlan) -> Error {
     ))
 }
 
-/// An error of an inner call of a lowering; a denial gets the way out of the outer call.
-pub(super) fn in_lowering(e: Error, call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> Error {
-    if e.kind() != ErrorKind::Denied {
-        return e;
-    }
-    Error::denied(format!("{}; the ranks do {} together", e.message(), call.op.name()))
-        .help(way_out(call, plan, placement))
-}
-
 /// The cheapest change of a call's inputs after which it boxes nothing, as advice.
-fn way_out(call: &Call<'_>, plan: &DispatchPlan, placement: &Placement) -> String {
-    let request = plan.after.as_ref().map(|b| &b.to.sbp);
-    let changes = with_choice(call, placement, request, cheapest_change);
+fn way_out(call: &Call<'_>, plan: &Plan, placement: &Placement) -> String {
+    let request = plan.boxings().find(|b| b.purpose == For::Result).map(|b| &b.boxing.to.sbp);
+    let place = Where::Global(placement);
+    let changes = described(call, place, None, |r| with_choice(r, placement, request, cheapest_change));
     let Ok(Some(changes)) = changes else {
         return "every way to carry this out communicates; end the scope before".into();
     };

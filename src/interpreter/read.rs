@@ -1,9 +1,10 @@
 //! Reading values: explicit collectives of the world for global tensors.
 
-use super::dispatch::contiguous;
+use super::bind::contiguous;
 use super::layout::{layout_key, to_layout};
 use super::policy::Cause;
 use super::receipts::collective;
+use crate::backend::no_values;
 use crate::comm::Group;
 use crate::context::{RankCtx, current, current_rank};
 use crate::error::{CallSite, Error, Result};
@@ -11,7 +12,6 @@ use crate::memory::zeroed;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, LocalTensor, Tensor};
-use crate::vm::no_values;
 
 /// The bytes of a local tensor, row-major.
 pub fn local_bytes(ctx: &RankCtx, l: &LocalTensor) -> Result<Vec<u8>> {

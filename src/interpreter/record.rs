@@ -39,9 +39,9 @@ fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<(u64, u64)>
 
 /// Gives the outputs their place in the graph. `inputs` are as they were boxed for the kernel. A call that writes in place
 /// gives the tensors written their new edge; without a gradient that is none.
-pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]) -> Result<()> {
+pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor]) -> Result<()> {
     let written: SmallVec<[&Tensor; 1]> = alias::written(call).collect();
-    let needs = |i: usize| inputs[i].as_ref().is_some_and(|t| t.requires_grad());
+    let needs = |i: usize| inputs[i].is_some_and(|t| t.requires_grad());
     if matches!(call.op.grad, Grad::None) || !(0..inputs.len()).any(needs) {
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));
         return Ok(());
@@ -54,15 +54,15 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<Tensor>], outs: &[Tensor]
     // What an in-place call has overwritten is gone: a rule that reads it gets the error, not the new value.
     let overwritten = |i: usize| call.inputs[i].is_some_and(|t| written.iter().any(|w| share_memory(w, t)));
     let gone = |t: &Tensor| Saved { tensor: t.overwritten(), version: u64::MAX };
-    let edges = inputs.iter().map(|t| t.as_ref().map_or(Edge::None, |t| t.edge())).collect();
-    let types = inputs.iter().map(|t| t.as_ref().map(|t| t.ty().clone())).collect();
+    let edges = inputs.iter().map(|t| t.map_or(Edge::None, |t| t.edge())).collect();
+    let types = inputs.iter().map(|t| t.map(|t| t.ty().clone())).collect();
     let device = call.inputs.iter().flatten().next().map_or(Device::Cpu, |t| t.device());
     let mut node = Node::new(call.op, device, call.site, edges, types);
     node.attrs = call.attrs.clone();
     node.runtime = call.runtime.clone();
     node.input_globals = call.inputs.iter().map(|t| t.and_then(|t| t.global()).cloned()).collect();
     let saved = inputs.iter().enumerate().map(|(i, t)| {
-        let t = t.as_ref().filter(|_| bit(keep_in, i))?;
+        let t = t.filter(|_| bit(keep_in, i))?;
         Some(if overwritten(i) { gone(t) } else { keep(t) })
     });
     node.inputs = Mutex::new(Some(saved.collect()));

@@ -1,45 +1,44 @@
 //! The caching allocator of one rank's device.
 
-use super::block::{Block, Memory, Pages};
+use super::block::{Block, Memory, Pages, Region};
 use super::classes::{CLASSES, class_of};
 use super::origin::Origin;
 use super::storage::Storage;
 use super::uses::Uses;
 use crate::error::{Error, ErrorKind, Result};
 use crate::placement::Device;
-use oflow_kernels::cuda::Gpu;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How an [`Allocator`] behaves.
+/// Options of an [`Allocator`].
 #[derive(Clone, Copy, Debug)]
 pub struct AllocatorOptions {
-    /// Idle blocks are kept up to this many bytes; above, the largest go first.
+    /// Largest sum of idle blocks in bytes. Above it the largest blocks are freed first.
     pub cache_bytes: usize,
-    /// Fill blocks with `0xCB` when they are freed, so that a read after free shows. For tests.
+    /// Fills freed blocks with `0xCB`, so that tests detect reads after free.
     pub poison_on_free: bool,
 }
 
 impl Default for AllocatorOptions {
-    /// Keeps up to 64 GiB, which on most hosts means everything; no poison.
+    /// Keeps up to 64 GiB of idle blocks; does not fill freed blocks.
     fn default() -> Self {
         AllocatorOptions { cache_bytes: 64 << 30, poison_on_free: false }
     }
 }
 
-/// What an allocator holds, in bytes of whole blocks.
+/// Memory of an allocator, in bytes of whole blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStats {
     /// Bytes of blocks in use.
     pub live: usize,
     /// Bytes of idle blocks.
     pub cached: usize,
-    /// The most bytes that were in use at once.
+    /// Largest value of `live` so far.
     pub peak: usize,
     /// Allocations served by an idle block.
     pub hits: u64,
-    /// Allocations that took memory of the system.
+    /// Allocations that took new memory from the system.
     pub misses: u64,
 }
 
@@ -50,8 +49,8 @@ impl fmt::Display for MemoryStats {
     }
 }
 
-/// Hands out [`Storage`]s and keeps freed blocks for the next allocation of their size class. A clone is another handle to
-/// the same allocator. Blocks may outlive it: they then free their memory themselves.
+/// A caching allocator: it keeps freed blocks for later allocations of their size class. Clones are handles to the same
+/// allocator. A block that outlives its allocator frees its memory itself.
 #[derive(Clone)]
 pub struct Allocator(Arc<Shared>);
 
@@ -66,10 +65,19 @@ pub(super) struct Shared {
 enum Source {
     /// Memory of this process.
     Host,
-    /// Memory of a GPU.
-    Cuda(Arc<Gpu>),
+    /// Memory that a backend takes from its device.
+    Device(Arc<dyn MemorySource>),
     /// Nowhere: they are only counted.
     Dry(Origin),
+}
+
+/// Takes memory from a device for an [`Allocator`].
+pub trait MemorySource: Send + Sync {
+    /// Memory of that many bytes, aligned to 64 at least.
+    ///
+    /// # Errors
+    /// Of the kind `Memory` when there is not enough: the allocator then gives back what it has cached and asks again.
+    fn allocate(&self, bytes: usize) -> Result<Region>;
 }
 
 struct State {
@@ -82,20 +90,20 @@ struct State {
 }
 
 impl Allocator {
-    /// An allocator for the CPU.
+    /// Makes an allocator for the CPU.
     pub fn cpu(options: AllocatorOptions) -> Allocator {
         Allocator::host(Device::Cpu, options)
     }
 
-    /// An allocator of host memory that counts as memory of `device`: the CPU, or a test device that runs on it.
+    /// Makes an allocator of host memory for `device`: the CPU, or a test device that runs on it.
     pub fn host(device: Device, options: AllocatorOptions) -> Allocator {
         Self::new(device, Source::Host, options)
     }
 
-    /// An allocator of a GPU's memory. A freed block may still be in use by work on a stream: the vm makes the next user of
-    /// the block wait for it, wherever that runs.
-    pub fn cuda(gpu: Arc<Gpu>, options: AllocatorOptions) -> Allocator {
-        Self::new(Device::Cuda, Source::Cuda(gpu), options)
+    /// Makes an allocator of a device's own memory, taken from `source`. Work on a stream may still use a freed block; the
+    /// device's streams make the next user of the block wait for that work, wherever it runs.
+    pub fn device(device: Device, source: Arc<dyn MemorySource>, options: AllocatorOptions) -> Allocator {
+        Self::new(device, Source::Device(source), options)
     }
 
     /// An allocator of a dry run: it counts the blocks that the allocator of such a device would hand out, in the same size
@@ -113,8 +121,10 @@ impl Allocator {
         Allocator(Arc::new(Shared { device, source, options, state: Mutex::new(state) }))
     }
 
-    /// A storage of that many bytes, aligned to 64. Its contents are arbitrary but initialised: zeros, or what a former
-    /// user left.
+    /// Returns a storage of `bytes` bytes, aligned to 64. Its contents are initialised but arbitrary.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
     pub fn alloc(&self, bytes: usize) -> Result<Storage> {
         let Some((class, size)) = class_of(bytes) else {
             return Err(self.out_of_memory(bytes));
@@ -178,12 +188,12 @@ impl Allocator {
             .help("use smaller batches or shard over more ranks")
     }
 
-    /// What it holds now.
+    /// Returns the memory in use and cached.
     pub fn stats(&self) -> MemoryStats {
         self.0.lock().stats
     }
 
-    /// Gives all idle blocks back to the system.
+    /// Frees all idle blocks.
     pub fn trim(&self) {
         self.0.shrink_to(0);
     }
@@ -201,7 +211,7 @@ impl Shared {
     fn pages(&self, size: usize) -> Result<Pages> {
         match &self.source {
             Source::Host => Pages::host(size).ok_or_else(|| Error::memory("the system has none")),
-            Source::Cuda(gpu) => Pages::cuda(gpu, size),
+            Source::Device(source) => Ok(Pages::Device { region: source.allocate(size)?, size }),
             Source::Dry(_) => Ok(Pages::Dry(size)),
         }
     }

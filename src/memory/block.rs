@@ -1,19 +1,17 @@
-//! A block: the bytes, who frees them, and the counters that all handles share.
+//! A block: the bytes, their owner, and the counters that all handles share.
 
 use super::allocator::Shared;
 use super::classes::ALIGN;
 use super::origin::Origin;
 use super::uses::Uses;
-use crate::error::Result;
 use crate::placement::Device;
-use oflow_kernels::cuda::{DeviceMemory, Gpu};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::alloc::Layout;
 use std::any::Any;
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
-use std::sync::{Arc, Weak};
 
 /// Blocks from this size on are mappings of their own, with huge pages: page faults are what large tensors cost most.
 pub(super) const MAPPED_FROM: usize = 1 << 20;
@@ -35,20 +33,41 @@ pub(super) struct Block {
     pub memory: Memory,
 }
 
-/// Who the bytes belong to.
+/// The owner of the bytes.
 pub(super) enum Memory {
     /// A block of an allocator, to which it returns if that is still there.
     Cached { pages: Pages, class: usize, home: Weak<Shared> },
-    /// Somebody else's; dropped with the block.
+    /// Memory of another owner, which is dropped with the block.
     External { _owner: Box<dyn Any + Send + Sync> },
 }
 
 /// Owned memory of a size class.
 pub(super) enum Pages {
     Host(HostPages),
-    Cuda(DeviceMemory),
+    Device {
+        region: Region,
+        size: usize,
+    },
     /// So many bytes of a dry run: counted, but there are none.
     Dry(usize),
+}
+
+/// Memory of a device.
+pub struct Region {
+    data: *mut u8,
+    /// Frees the memory when it is dropped.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl Region {
+    /// Memory from `data` on, which is there until `owner` is dropped: on any thread, also after the device was closed.
+    ///
+    /// # Safety
+    /// While the owner lives, whatever the device's backend lets use the memory (its kernels, its copies, and the host where
+    /// it boxes there) may read and write as many bytes as were asked for, and nobody else does.
+    pub unsafe fn new(data: *mut u8, owner: impl Any + Send + Sync) -> Region {
+        Region { data, _owner: Box::new(owner) }
+    }
 }
 
 /// Memory of this process.
@@ -63,14 +82,10 @@ impl Pages {
         let data = if size >= MAPPED_FROM { map(size) } else { heap(size) };
         Some(Pages::Host(HostPages { data: data?, size }))
     }
-    /// Memory of a GPU.
-    pub fn cuda(gpu: &Arc<Gpu>, size: usize) -> Result<Pages> {
-        Ok(Pages::Cuda(DeviceMemory::new(gpu, size)?))
-    }
     pub fn data(&self) -> *mut u8 {
         match self {
             Pages::Host(p) => p.data.as_ptr(),
-            Pages::Cuda(m) => m.data(),
+            Pages::Device { region, .. } => region.data,
             // In the first page, which is never mapped: an access would fault.
             Pages::Dry(_) => std::ptr::without_provenance_mut(ALIGN),
         }
@@ -78,11 +93,10 @@ impl Pages {
     pub fn size(&self) -> usize {
         match self {
             Pages::Host(p) => p.size,
-            Pages::Cuda(m) => m.size(),
-            Pages::Dry(size) => *size,
+            Pages::Device { size, .. } | Pages::Dry(size) => *size,
         }
     }
-    /// Overwrites everything: a reader that should not read sees it. Memory of a GPU stays as it is.
+    /// Overwrites everything: a reader that should not read sees it. A device's own memory stays as it is.
     pub fn fill(&mut self, byte: u8) {
         if let Pages::Host(p) = self {
             // SAFETY: owned memory of `size` bytes, to which no handle exists any more.

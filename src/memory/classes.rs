@@ -1,5 +1,5 @@
-//! Size classes: multiples of 64 bytes up to 4 KiB, then eight steps a power of two, from 8 MiB on 64 steps. So rounding up
-//! wastes at most an eighth of a block, and a 64th where it would count.
+//! Size classes: multiples of 64 bytes up to 4 KiB, then eight steps a power of two, from 8 MiB on 64 steps. Rounding
+//! up wastes at most an eighth of a block, and at most a 64th of a large one.
 
 /// Every block starts at a multiple of this: a cache line, and the widest vector.
 pub(super) const ALIGN: usize = 64;

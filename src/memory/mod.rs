@@ -1,8 +1,7 @@
-//! Where tensors' bytes live: [`Storage`], a counted handle to a block of bytes, and the caching [`Allocator`] that most
-//! blocks come from and return to.
+//! Memory of tensors: [`Storage`], a reference-counted block of bytes, and the caching [`Allocator`].
 //!
-//! Knows devices and bytes; knows nothing of tensors, dtypes of elements in a block, or who reads when. Dropping a storage
-//! needs no rank context and may happen on any thread, also after the allocator is gone.
+//! This module knows devices and bytes, and nothing of tensors or dtypes. A storage may be dropped on any thread, without a rank
+//! context, and after its allocator.
 
 mod allocator;
 mod block;
@@ -12,7 +11,8 @@ mod storage;
 mod uses;
 mod vector;
 
-pub use allocator::{Allocator, AllocatorOptions, MemoryStats};
+pub use allocator::{Allocator, AllocatorOptions, MemorySource, MemoryStats};
+pub use block::Region;
 pub use origin::Origin;
 pub use storage::{Storage, Writing};
 pub use uses::{Line, Ticket, Tickets};

@@ -1,10 +1,10 @@
-//! Which tensors have data: those of the program itself, or none because a dry run made them.
+//! The origin of a tensor: the program, with data, or a dry run, without.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where a storage or a tensor was made: in the program itself, with data, or in one dry run, without. Tensors of different
-/// origins are never mixed.
+/// The origin of a storage or a tensor: the program, with data, or one dry run, without. An op on tensors of different origins is
+/// an error.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Origin {
     /// Number of the dry run in this process; 0: data.
@@ -14,7 +14,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Tensors with data.
+    /// The origin of tensors with data.
     pub const DATA: Origin = Origin { run: 0, rank: 0, world: 0 };
 
     /// A new dry run as that rank of that many.
@@ -23,7 +23,7 @@ impl Origin {
         Origin { run: RUNS.fetch_add(1, Ordering::Relaxed) + 1, rank, world }
     }
 
-    /// Whether it is a dry run.
+    /// Returns whether it is a dry run.
     pub fn is_dry(self) -> bool {
         self.run != 0
     }

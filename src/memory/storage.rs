@@ -12,11 +12,11 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
-/// A handle to a block of bytes on a device. Cloning shares the block; the last handle gives it back.
+/// A handle to a block of bytes on a device. Clones share the block. Dropping the last handle returns the block to its allocator.
 ///
-/// The handle counts references itself instead of being an `Arc`, so that the last one can put the *whole* block, counters
-/// included, into its allocator's free list: a warm allocation touches no heap. The bytes are reached through
-/// [`ptr`](Self::ptr); who reads and who writes when is decided above (views, versions, streams).
+/// The handle has its own reference count instead of being an `Arc`, so that the last one can put the *whole* block, counters
+/// included, into its allocator's free list. So an allocation of a cached block does not use the heap. [`ptr`](Self::ptr) gives
+/// access to the bytes; the caller orders reads and writes.
 ///
 /// ```
 /// use oflow::memory::{Allocator, AllocatorOptions};
@@ -47,12 +47,12 @@ impl Storage {
         unsafe { self.0.as_ref() }
     }
 
-    /// Bytes that belong to `owner` (a file mapping, another library's tensor), which lives as long as the storage and may
-    /// be dropped on any thread.
+    /// Makes a storage of bytes that belong to `owner`, such as a file mapping or another library's tensor. The owner is dropped
+    /// with the storage, on any thread.
     ///
     /// # Safety
-    /// `data` is valid for reads of `bytes` initialised bytes, and for writes if anyone writes to the storage, as long as
-    /// `owner` lives; memory of `device`.
+    /// `data` is memory of `device` and valid for reads of `bytes` initialised bytes as long as `owner` lives; and for writes, if
+    /// the storage is written.
     pub unsafe fn external(device: Device, data: *mut u8, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
         Storage::new(Box::new(Block {
             handles: AtomicUsize::new(1),
@@ -66,7 +66,7 @@ impl Storage {
         }))
     }
 
-    /// Takes over a vector without copying.
+    /// Makes a storage from a vector without copying.
     pub fn from_vec<T: Element>(values: Vec<T>) -> Storage {
         let mut values = ManuallyDrop::new(values);
         let (data, len, capacity) = (values.as_mut_ptr(), values.len(), values.capacity());
@@ -75,83 +75,84 @@ impl Storage {
         unsafe { Storage::external(Device::Cpu, data.cast(), len * size_of::<T>(), owner) }
     }
 
-    /// The first byte. Never null, but not to be read when [`bytes`](Self::bytes) is 0, nor in a dry run.
+    /// Returns the address of the first byte. It is never null. It must not be read if [`bytes`](Self::bytes) is 0, nor in a dry
+    /// run.
     pub fn ptr(&self) -> *mut u8 {
         self.block().data
     }
 
-    /// How many bytes were asked for.
+    /// Returns the number of bytes requested.
     pub fn bytes(&self) -> usize {
         self.block().bytes
     }
 
-    /// The device whose memory it is.
+    /// Returns the device.
     pub fn device(&self) -> Device {
         self.block().device
     }
 
-    /// Whether it has bytes, or is one of a dry run, whose bytes are only counted.
+    /// Returns the origin: a storage of a dry run has no memory.
     pub fn origin(&self) -> Origin {
         self.block().origin
     }
 
-    /// How often the contents were changed in place. Starts at 0 when the storage is allocated.
+    /// Returns the number of in-place changes since the allocation.
     pub fn version(&self) -> u64 {
         self.block().version.load(Ordering::Acquire)
     }
 
-    /// The contents were changed in place; returns the new version.
+    /// Counts an in-place change and returns the new version.
     pub fn bump_version(&self) -> u64 {
         self.block().version.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Whether this is the only handle, so that nobody else can see a change.
+    /// Returns whether this is the only handle.
     pub fn is_unique(&self) -> bool {
         self.block().handles.load(Ordering::Acquire) == 1
     }
 
-    /// How many handles there are.
+    /// Returns the number of handles.
     pub fn holders(&self) -> usize {
         self.block().handles.load(Ordering::Acquire)
     }
 
-    /// A number that tells this block from every other that is alive.
+    /// Returns a number that is unique among live blocks.
     pub fn id(&self) -> usize {
         self.0.as_ptr() as usize
     }
 
-    /// Adds the work of streams that a reader of the storage waits for.
+    /// Adds the tickets that a reader of the storage must wait for.
     pub fn before_read(&self, tickets: &mut Tickets) {
         self.block().uses.before_read(tickets);
     }
 
-    /// Adds the work of streams that a writer of the storage waits for.
+    /// Adds the tickets that a writer of the storage must wait for.
     pub fn before_write(&self, tickets: &mut Tickets) {
         self.block().uses.before_write(tickets);
     }
 
-    /// Notes work of a stream that reads the storage.
+    /// Records work of a stream that reads the storage.
     pub fn read_by(&self, ticket: &Ticket) {
         self.block().uses.read_by(ticket);
     }
 
-    /// Notes work of a stream that writes the storage.
+    /// Records work of a stream that writes the storage.
     pub fn written_by(&self, ticket: &Ticket) {
         self.block().uses.written_by(ticket);
     }
 
-    /// What [`still`](Storage::still) is asked with when the storage has been read.
+    /// Returns the counter of writes, for [`still`](Storage::still) after reading.
     ///
     /// # Errors
-    /// While another thread writes it.
+    /// If another thread is writing the storage.
     pub fn turn(&self) -> Result<u64> {
         self.block().uses.turn()
     }
 
-    /// Nobody has written the storage since that turn.
+    /// Checks that the storage has not been written since [`turn`](Storage::turn) returned `turn`.
     ///
     /// # Errors
-    /// When another thread has.
+    /// If another thread has written it.
     pub fn still(&self, turn: u64) -> Result<()> {
         self.block().uses.still(turn)
     }
@@ -159,19 +160,19 @@ impl Storage {
     /// Marks the storage as being written, until the mark is dropped.
     ///
     /// # Errors
-    /// When another thread writes it already.
+    /// If another thread is writing the storage.
     pub fn begin_write(&self) -> Result<Writing<'_>> {
         self.block().uses.begin_write()?;
         Ok(Writing(self))
     }
 
-    /// Whether both are handles to one block.
+    /// Returns whether both are handles to one block.
     pub fn same_block(&self, other: &Storage) -> bool {
         self.0 == other.0
     }
 }
 
-/// A storage is being written as long as this lives.
+/// Marks a storage as being written until it is dropped.
 #[must_use = "the storage is being written until this is dropped"]
 pub struct Writing<'a>(&'a Storage);
 

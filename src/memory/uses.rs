@@ -1,28 +1,27 @@
-//! Who uses a storage: work that streams still have to do on it, and who writes it now.
+//! The users of a storage: pending work of streams, and a thread that writes it now.
 //!
-//! A storage knows its users, so who reads it needs no context to wait: a tensor may be sent to any thread. Two things are
-//! kept. *Tickets* are work issued to streams that run beside the issuing thread; whoever uses the storage next waits for
-//! them, so they order everything that was issued before. The *turn* is for what nothing orders, two threads that use one
-//! storage at a time: even when nobody writes, odd while somebody does, two more after every write. A second writer finds it odd and a
-//! reader finds it odd or changed; both are told so.
+//! A storage knows its users, so a reader can wait for them on any thread, without a rank context. *Tickets* are work issued to
+//! asynchronous streams; the next user of the storage waits for them. The *turn* detects two threads that use a storage at once,
+//! one of them writing: it is even if no thread writes, odd during a write, and two larger after it. A second writer finds it
+//! odd, and a reader finds it odd or changed; both get an error.
 
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A stream, as those who wait for its work know it.
+/// A stream whose work can be waited for.
 pub trait Line: Send + Sync {
-    /// Whether work up to that number is done, and well.
+    /// Returns whether the work up to `seq` has succeeded.
     fn reached(&self, seq: u64) -> bool;
-    /// Waits until work up to that number is done.
+    /// Waits until the work up to `seq` is done.
     ///
     /// # Errors
-    /// When the stream has failed: what it was to write is not there.
+    /// If the stream has failed; its results are then invalid.
     fn wait(&self, seq: u64) -> Result<()>;
 }
 
-/// Work of a stream: which stream, and the number of the work there.
+/// Work of a stream: the stream, and the number of the work there.
 #[derive(Clone)]
 pub struct Ticket {
     /// The stream.
@@ -40,7 +39,7 @@ impl Ticket {
     }
 }
 
-/// Tickets that something has to wait for.
+/// A list of tickets to wait for.
 pub type Tickets = SmallVec<[Ticket; 4]>;
 
 #[derive(Default)]
@@ -103,7 +102,7 @@ impl Uses {
     /// The number of writes so far.
     ///
     /// # Errors
-    /// While somebody writes.
+    /// If another thread is writing.
     pub(super) fn turn(&self) -> Result<u64> {
         match self.turn.load(Ordering::Acquire) {
             odd if odd % 2 == 1 => Err(at_once()),
@@ -111,10 +110,10 @@ impl Uses {
         }
     }
 
-    /// Nobody has written since that turn.
+    /// Checks that nothing has been written since that turn.
     ///
     /// # Errors
-    /// When somebody has: what was read is neither the old value nor the new one.
+    /// If another thread has written: what was read may be neither the old nor the new value.
     pub(super) fn still(&self, turn: u64) -> Result<()> {
         // What was read before stays before this load.
         std::sync::atomic::fence(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! Vectors of the size of a tensor: where memory does not suffice they are an error, where `vec![]` would end the process.
+//! Vectors of the size of a tensor. If there is not enough memory they return an error; `vec![]` would abort the process.
 
 use crate::error::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed};

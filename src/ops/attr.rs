@@ -43,6 +43,46 @@ pub enum AttrValue {
     List(Arc<[AttrValue]>),
     /// An optional attribute that was not given.
     Absent,
+    /// In a lowering: a runtime attribute of the call that is lowered. Its value is known only when the call runs.
+    Given(GivenNumber),
+}
+
+/// A runtime attribute of the call that a plan is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenNumber {
+    /// Its place among the runtime attributes of the call, in declared order.
+    pub index: usize,
+    /// What is known of it when the plan is made.
+    pub kind: DTypeKind,
+}
+
+/// A runtime attribute of a kernel in a plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RuntimeArg {
+    /// A number that the lowering states.
+    Number(Scalar),
+    /// A number of the call.
+    Given(GivenNumber),
+}
+
+impl RuntimeArg {
+    /// The kind of the number.
+    pub fn kind(&self) -> DTypeKind {
+        match self {
+            RuntimeArg::Number(s) => s.kind(),
+            RuntimeArg::Given(g) => g.kind,
+        }
+    }
+    /// The number, for a call with these runtime attributes.
+    pub fn of(&self, runtime: &[Scalar]) -> Result<Scalar> {
+        match self {
+            RuntimeArg::Number(s) => Ok(*s),
+            RuntimeArg::Given(g) => runtime
+                .get(g.index)
+                .copied()
+                .ok_or_else(|| Error::argument(format!("runtime attribute {} is missing", g.index))),
+        }
+    }
 }
 
 /// The type an attribute is declared with.
@@ -135,7 +175,10 @@ impl AttrKind {
                 | (AttrKind::DType, AttrValue::DType(_))
                 | (AttrKind::Scalar, AttrValue::Scalar(_))
                 | (AttrKind::Bytes, AttrValue::Bytes(_))
-        )
+                | (AttrKind::Device, AttrValue::Device(_))
+                | (AttrKind::Placement, AttrValue::Placement(_))
+                | (AttrKind::NdSbp, AttrValue::NdSbp(_))
+        ) || matches!(v, AttrValue::List(list) if self.is_list_of(list))
     }
 
     /// Converts a value to this kind where that is lossless.
@@ -164,13 +207,20 @@ impl AttrKind {
             (AttrKind::Bool, AttrValue::Scalar(Scalar::Bool(b))) => AttrValue::Bool(b),
             (AttrKind::Float, AttrValue::Int(i)) => AttrValue::Float(i as f64),
             (AttrKind::Float, AttrValue::Scalar(s)) => AttrValue::Float(s.to_f64()),
+            (AttrKind::Scalar, v @ AttrValue::Given(_)) => v,
             (AttrKind::Scalar, AttrValue::Int(i)) => AttrValue::Scalar(Scalar::Int(i)),
             (AttrKind::Scalar, AttrValue::Float(x)) => AttrValue::Scalar(Scalar::Float(x)),
             (AttrKind::Scalar, AttrValue::Bool(b)) => AttrValue::Scalar(Scalar::Bool(b)),
             (AttrKind::Ints, AttrValue::Int(i)) => AttrValue::Ints(SmallVec::from_slice(&[i])),
-            (kind, AttrValue::List(v)) if v.iter().all(|member| kind.has_member(member)) => AttrValue::List(v),
+            (kind, AttrValue::List(v)) if kind.is_list_of(&v) => AttrValue::List(v),
             (_, v) => return bad(&v),
         })
+    }
+
+    /// Whether this is a kind of lists, and these may be its members.
+    fn is_list_of(self, members: &[AttrValue]) -> bool {
+        matches!(self, AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps)
+            && members.iter().all(|member| self.has_member(member))
     }
 
     /// Whether a list of this kind may hold that.
@@ -230,7 +280,7 @@ impl AttrValue {
             AttrValue::Int(i) => key.extend([1, *i as u64]),
             AttrValue::Float(x) => key.extend([2, x.to_bits()]),
             AttrValue::Bool(b) => key.extend([3, u64::from(*b)]),
-            AttrValue::DType(d) => key.extend([4, *d as u64]),
+            AttrValue::DType(d) => key.extend([4, d.fingerprint()]),
             AttrValue::Ints(v) => {
                 key.extend([5, v.len() as u64]);
                 key.extend(v.iter().map(|i| *i as u64));
@@ -250,7 +300,7 @@ impl AttrValue {
                 key.push(11);
                 encode_bytes(b, key);
             }
-            AttrValue::Device(d) => key.extend([12, *d as u64]),
+            AttrValue::Device(d) => key.extend([12, d.number().into()]),
             AttrValue::Placement(p) => key.extend([13, p.id()]),
             AttrValue::NdSbp(n) => {
                 key.push(14);
@@ -261,6 +311,7 @@ impl AttrValue {
                 v.iter().for_each(|member| member.encode(key));
             }
             AttrValue::Absent => key.push(0),
+            AttrValue::Given(g) => key.extend([16, g.index as u64, g.kind as u64]),
         }
     }
 
@@ -334,6 +385,7 @@ impl fmt::Display for AttrValue {
                 write!(f, "[{}]", members.join(", "))
             }
             AttrValue::Absent => f.write_str("none"),
+            AttrValue::Given(g) => write!(f, "runtime attribute {}", g.index),
         }
     }
 }
@@ -420,7 +472,7 @@ mod tests {
         }
         values.extend([true, false].map(AttrValue::Bool));
         values.extend([true, false].map(|b| AttrValue::Scalar(Scalar::Bool(b))));
-        values.extend(DType::ALL.iter().map(|d| AttrValue::DType(*d)));
+        values.extend(DType::BUILTIN.iter().map(|d| AttrValue::DType(*d)));
         values.extend(["", "\u{1}", "ab", "ab\0"].map(AttrValue::from));
         values.extend([&[][..], &[1], &[1, 0]].map(|b: &[u8]| AttrValue::Bytes(b.into())));
         values.extend([Device::Cpu, Device::Cuda, Device::Async].map(AttrValue::Device));

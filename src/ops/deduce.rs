@@ -7,7 +7,7 @@ use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::common_dtype;
-use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
+use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
 
 impl OpDef {
@@ -43,6 +43,10 @@ impl OpDef {
             DTypeRule::Fixed(v) => v.iter().copied().collect(),
             DTypeRule::Fn(f) => f(ctx)?,
         };
+        // The kernel of an expression writes numbers.
+        if let Some(d) = dtypes.iter().find(|d| self.expr.is_some() && !d.is_builtin()) {
+            return Err(not_made(*d));
+        }
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
     }
 
@@ -57,7 +61,7 @@ impl OpDef {
             )));
         }
         for (def, given) in self.sig.attrs.iter().zip(ctx.attrs) {
-            if !def.kind.holds(given) {
+            if !def.holds(given) {
                 return Err(Error::argument(format!(
                     "attribute '{}' must be {}, not {given}",
                     def.name,
@@ -76,7 +80,7 @@ impl OpDef {
             DTypeRule::PromoteFloat => promote(ctx).map(|d| if d.is_float() { d } else { DType::F32 }),
             DTypeRule::Input(_) | DTypeRule::Attr | DTypeRule::Fn(_) => {
                 let inputs: SmallVec<[DType; 4]> = ctx.present().map(|t| t.dtype).collect();
-                Ok(common_dtype(&inputs, out))
+                common_dtype(&inputs, out).map_err(not_promoted)
             }
         }
     }
@@ -102,13 +106,17 @@ impl OpDef {
             match t {
                 None if !d.optional => return Err(Error::argument(format!("input '{}' is missing", d.name))),
                 Some(t) if !d.dtypes.contains(t.dtype) => {
+                    let help = match t.dtype.is_builtin() {
+                        true => "convert it with `.cast(dtype)`",
+                        false => "a registered dtype is moved, not computed with: convert it by an op of your own",
+                    };
                     return Err(Error::dtype(format!(
                         "input '{}' must be {}, not {}",
                         d.name,
                         d.dtypes.name(),
                         t.dtype
                     ))
-                    .help("convert it with `.cast(dtype)`"));
+                    .help(help));
                 }
                 _ => {}
             }
@@ -149,9 +157,9 @@ impl OpDef {
         }
         // First, because ties go to the first: what is whole stays whole where splitting it costs nothing either.
         found.insert(0, Signature::broadcast(ctx.inputs.len(), outs.len()));
-        // bool has no P(sum); absent inputs are B; drop repeats.
+        // What cannot be reduced is not P (bool has no sum); absent inputs are B; drop repeats.
         let legal = |s: &Signature| {
-            let bad = |d: DType, s: Sbp| d == DType::Bool && s == Sbp::PARTIAL_SUM;
+            let bad = |d: DType, s: Sbp| matches!(s, Sbp::Partial(op) if !d.reduces(op));
             !(ctx.inputs.iter().zip(&s.inputs).any(|(t, s)| t.as_ref().is_some_and(|t| bad(t.dtype, *s)))
                 || outs.iter().zip(&s.outputs).any(|(t, s)| bad(t.dtype, *s)))
         };
@@ -266,13 +274,33 @@ fn given_none(sig: &OpSignature) -> bool {
     matches!(sig.inputs.as_slice(), [one] if one.variadic && one.optional)
 }
 
+/// The dtype to which two promote.
+///
+/// # Errors
+/// For a registered dtype with any other.
+pub(crate) fn promoted(a: DType, b: DType) -> Result<DType> {
+    a.promote(b).map_err(not_promoted)
+}
+
+/// The error of an op whose result cannot be of a registered dtype.
+pub(crate) fn not_made(dtype: DType) -> Error {
+    Error::dtype(format!("the result cannot be {dtype}: oflow makes no elements of a registered dtype"))
+        .help("make it by an op of your own, or of bytes with `from_bytes`")
+}
+
+fn not_promoted(e: KernelError) -> Error {
+    Error::dtype(e.0)
+        .help("convert one of them first: `.cast(dtype)` for built-in dtypes, an op of your own for registered ones")
+}
+
 /// PyTorch's promotion: tensors with dims, then 0-dim tensors of a higher kind, then scalars of a higher kind.
 fn promote(ctx: &InferCtx<'_>) -> Result<DType> {
     let fold = |zero_dim: bool| {
-        ctx.present().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype).reduce(|a, b| a.promote(b))
+        let mut dtypes = ctx.present().filter(|t| t.shape.is_empty() == zero_dim).map(|t| t.dtype);
+        dtypes.next().map(|first| dtypes.try_fold(first, promoted)).transpose()
     };
-    let mut d = match (fold(false), fold(true)) {
-        (Some(d), Some(z)) if z.kind() > d.kind() => z.promote(d),
+    let mut d = match (fold(false)?, fold(true)?) {
+        (Some(d), Some(z)) if z.kind() > d.kind() => promoted(z, d)?,
         (Some(d), _) | (None, Some(d)) => d,
         (None, None) => return Err(Error::dtype("no input to take the dtype from")),
     };

@@ -2,11 +2,11 @@
 
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
-use super::elementwise;
 use super::grad::{Grad, LowerFn};
 use super::infer::{InferCtx, LocalizeCtx};
 use super::kernel::KernelDef;
 use super::layout::LayoutOp;
+use super::registry::BUILTIN;
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
@@ -146,7 +146,7 @@ pub struct Lowering {
 /// An op, declared in one place. Built-in ops use the same public surface as everyone's.
 #[derive(Clone)]
 pub struct OpDef {
-    /// Name space: `oflow` for built-in ops.
+    /// Domain of the name: `oflow` for built-in ops.
     pub domain: String,
     /// Version of this declaration.
     pub version: u32,
@@ -192,7 +192,7 @@ pub struct OpDef {
     pub cast: Option<CastPolicy>,
     /// What the interpreter does where the op changes a layout instead of computing; such an op has no kernel.
     pub layout: Option<LayoutOp>,
-    /// Kernels.
+    /// Kernels that come with the declaration. Built-in ops have theirs in the tables of the backends.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
     pub samples: Vec<String>,
@@ -202,7 +202,7 @@ impl OpDef {
     /// Starts a declaration from its text (grammar: [`OpSignature`]).
     pub fn new(text: &str) -> Result<OpDef> {
         Ok(OpDef {
-            domain: "oflow".to_string(),
+            domain: BUILTIN.to_string(),
             version: 1,
             doc: String::new(),
             sig: OpSignature::parse(text)?,
@@ -255,7 +255,6 @@ impl OpDef {
         self.shape = ShapeRule::Broadcast;
         self.sbp = SbpRule::Elementwise;
         self.grad = Grad::FromExpr;
-        self.kernels = vec![elementwise::cpu(expr.clone()), elementwise::cuda(expr.clone())];
         self.expr = Some(expr);
     }
 
@@ -265,7 +264,7 @@ impl OpDef {
         self.doc = doc.to_string();
         self
     }
-    /// Sets the name space.
+    /// Sets the domain of the name; `oflow` unless set.
     #[must_use]
     pub fn domain(mut self, domain: &str) -> OpDef {
         self.domain = domain.to_string();
@@ -417,9 +416,14 @@ impl OpDef {
         self
     }
 
-    /// Full name with domain and version, as hashed between ranks.
+    /// Returns how many functions [`add_signatures`](super::add_signatures) has given the op.
+    pub fn signatures_added(&self) -> usize {
+        self.sbp_added.len()
+    }
+
+    /// Returns `domain.name@version`. Ranks compare these at start.
     pub fn full_name(&self) -> String {
-        format!("{}::{}@{}", self.domain, self.sig.name, self.version)
+        format!("{}.{}@{}", self.domain, self.sig.name, self.version)
     }
 }
 

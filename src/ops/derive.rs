@@ -57,8 +57,13 @@ pub fn derived_grad_op(op: &'static Op, input: usize) -> Result<&'static Op> {
     }
     let runtime: Vec<String> =
         op.sig.runtime.iter().map(|a| format!("{}: runtime {}", a.name, a.kind.name())).collect();
-    let text =
-        format!("{}.grad.{}({}; {}) -> dx", op.name(), op.sig.inputs[input].name, names.join(", "), runtime.join(", "));
+    let text = format!(
+        "{}.grad.{}({}; {}) -> dx",
+        op.sig.name,
+        op.sig.inputs[input].name,
+        names.join(", "),
+        runtime.join(", ")
+    );
     let mut def = OpDef::new(&text)?
         .domain(&op.domain)
         .doc("Derived gradient.")

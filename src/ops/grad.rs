@@ -1,10 +1,10 @@
 //! Gradients and lowerings as programs over opaque values: one rule serves eager, lowered, dry and (later) graph runs.
 
-use super::attr::{AttrValue, Attrs, RuntimeAttrs};
-use crate::error::Result;
+use super::attr::{AttrValue, Attrs, GivenNumber, RuntimeAttrs};
+use crate::error::{Error, Result};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
-use oflow_kernels::{DType, Dims};
+use oflow_kernels::{DType, DTypeKind, Dims};
 use std::fmt;
 use std::sync::Arc;
 
@@ -171,10 +171,23 @@ pub struct LowerCall<'a> {
     pub inputs: &'a [Option<Value>],
     /// Plan attributes.
     pub attrs: &'a Attrs,
-    /// Runtime attributes.
-    pub runtime: &'a RuntimeAttrs,
+    /// Kinds of the runtime attributes.
+    pub runtime_kinds: &'a [DTypeKind],
     /// The nd-SBPs the outputs must have.
     pub outputs: &'a [NdSbp],
+}
+
+impl LowerCall<'_> {
+    /// Runtime attribute `index`, to be passed on as a runtime attribute of an op of the program. A lowering is planned once
+    /// for all values, so it has no value here.
+    ///
+    /// # Errors
+    /// The op has no such attribute.
+    pub fn runtime(&self, index: usize) -> Result<AttrValue> {
+        let kind = self.runtime_kinds.get(index).copied();
+        let kind = kind.ok_or_else(|| Error::argument(format!("runtime attribute {index} is missing")))?;
+        Ok(AttrValue::Given(GivenNumber { index, kind }))
+    }
 }
 
 /// A lowering's program: (op on the shard → boxing → op …). Returns the op's outputs.

@@ -5,7 +5,6 @@ use super::def::OpDef;
 use super::infer::{InferCtx, TensorType, as_bool, as_int, as_ints, get_attr};
 use crate::error::{Error, Result};
 use crate::placement::Device;
-use oflow_kernels::cuda::Queue;
 use oflow_kernels::{DType, Dims, Scalar, ShardBox, View};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -99,11 +98,16 @@ impl KernelDef {
     pub fn cpu(name: &str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> KernelDef {
         Self::on(Device::Cpu, name, run)
     }
-    /// A CUDA kernel that always applies: it puts work on [`KernelCx::queue`] and does not wait for it.
+    /// A CUDA kernel that always applies: it puts work on [`queue`](crate::backend::cuda::queue) and does not wait for it.
     pub fn cuda(name: &str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> KernelDef {
         Self::on(Device::Cuda, name, run)
     }
-    fn on(device: Device, name: &str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> KernelDef {
+    /// A kernel of another device that always applies.
+    pub fn on(
+        device: Device,
+        name: &str,
+        run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static,
+    ) -> KernelDef {
         KernelDef {
             name: name.to_string(),
             device,
@@ -151,22 +155,6 @@ impl KernelDef {
         self.inplace.push((input, output));
         self
     }
-    /// Picks the kernel for physical inputs on a device: the applicable one of highest priority, `Experimental` excepted;
-    /// among equals the first declared.
-    pub fn select<'a>(op: &'a OpDef, device: Device, ctx: &InferCtx<'_>) -> Result<&'a KernelDef> {
-        let host = if device == Device::Async { Device::Cpu } else { device };
-        let mut best: Option<&KernelDef> = None;
-        for k in &op.kernels {
-            let fits = k.device == host && k.priority < Priority::Experimental && k.pred.holds(ctx);
-            if fits && best.is_none_or(|b| k.priority > b.priority) {
-                best = Some(k);
-            }
-        }
-        best.ok_or_else(|| {
-            Error::unsupported(format!("no kernel of '{}' runs on {device} for these dtypes", op.sig.name))
-                .help("see `oflow ops` for what each op supports")
-        })
-    }
 }
 
 impl fmt::Debug for KernelDef {
@@ -195,15 +183,12 @@ pub struct KernelCx<'a> {
     pub state: Option<&'a KernelState>,
     /// Scratch memory of the size the kernel asked for, as bytes.
     pub workspace: Option<&'a View>,
-    /// The stream, for a kernel on a GPU.
-    pub queue: Option<&'a Queue<'a>>,
+    /// The stream to put the work on, where the device has one: what its backend makes of it
+    /// ([`queue`](crate::backend::cuda::queue) for a GPU).
+    pub stream: Option<&'a dyn Any>,
 }
 
 impl<'a> KernelCx<'a> {
-    /// The stream of the GPU that a CUDA kernel puts its work on.
-    pub fn queue(&self) -> Result<&'a Queue<'a>> {
-        self.queue.ok_or_else(|| Error::device(format!("{}: a CUDA kernel without a stream", self.op.sig.name)))
-    }
     /// The scratch memory that the kernel asked for; empty where it needs none for these shapes.
     pub fn workspace(&self) -> &'a View {
         static NONE: LazyLock<View> = LazyLock::new(|| {

@@ -1,6 +1,6 @@
 //! Op declarations as data, and their registry. One file a family of ops.
 //!
-//! Pure: no I/O, no threads, no clock, no device (kernels are function pointers that the vm calls). To learn how an op is
+//! Pure: no I/O, no threads, no clock, no device; names no kernel of any (an op may bring kernels, as function pointers that the vm calls). To learn how an op is
 //! declared read [`OpDef`] and the shortest family, `activation.rs`.
 
 mod attr;
@@ -8,18 +8,19 @@ mod autocast;
 mod deduce;
 mod def;
 mod derive;
-mod elementwise;
 mod families;
 mod grad;
 mod infer;
 mod kernel;
 mod layout;
 mod registry;
+mod resolve;
 mod signature;
 
 pub(crate) use attr::encode_sbp;
-pub use attr::{AttrKind, AttrValue, Attrs, KeyWords, RuntimeAttrs};
+pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
+pub(crate) use deduce::{not_made, promoted};
 pub use def::{DTypeRule, GivenValues, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
@@ -28,6 +29,8 @@ pub(crate) use infer::get_attr;
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, Priority};
 pub use layout::LayoutOp;
-pub(crate) use registry::nearest;
-pub use registry::{Op, OpRef, add_gradient, add_kernel, add_signatures, all, find, generation, hash, register};
+pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
+pub(crate) use registry::{changed, lookup, nearest, shown};
+pub use resolve::resolve_attrs;
+pub(crate) use resolve::resolve_symbolic;
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

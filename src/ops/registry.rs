@@ -1,11 +1,13 @@
 //! The registry of ops: ordered, greppable, one per process. Ops are added, never removed. A registered op can be given
-//! more (a kernel, a gradient where it has none, signatures); what it has is never replaced.
+//! more (a gradient where it has none, signatures); what it has is never replaced.
+//!
+//! The key of an op is `domain.name`. Built-in ops have the domain `oflow`. A bare name finds oflow's op, else the one op of
+//! another domain that has it.
 
 use super::autocast::{CastPolicy, policy_of};
 use super::def::{OpDef, SbpFn};
 use super::grad::Grad;
 use super::infer::InferCtx;
-use super::kernel::KernelDef;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::sbp::Signature;
@@ -16,24 +18,32 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 /// A registered op. Lives for the whole process.
 pub struct Op {
     id: u64,
+    /// What [`Op::name`] returns.
     name: String,
     /// The declaration as it is now. Earlier ones are leaked: a call may be reading them.
     def: AtomicPtr<OpDef>,
     cast: CastPolicy,
+    /// Whether any of its inputs is mutable; asked at each call.
+    writes_inputs: bool,
     /// Gradient ops derived from the expression, by input.
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
 }
 
 impl Op {
-    /// Process-local id.
+    /// Number of the op in this process, from 1.
     pub fn id(&self) -> u64 {
         self.id
     }
-    /// Name.
+    /// The name by which [`find`] finds this op and no other: `relu` for an op of oflow's, `domain.name` for others. The name
+    /// without the domain is `sig.name`.
     pub fn name(&self) -> &str {
         &self.name
     }
-    /// What autocast does with its inputs.
+    /// Returns whether a call writes one of its inputs in place.
+    pub fn writes_inputs(&self) -> bool {
+        self.writes_inputs
+    }
+    /// What autocast does with the inputs.
     pub fn autocast(&self) -> CastPolicy {
         self.cast
     }
@@ -48,14 +58,24 @@ impl Deref for Op {
     }
 }
 
+/// Domain of the built-in ops.
+pub(super) const BUILTIN: &str = "oflow";
+
 struct Registry {
+    /// By `domain.name`.
     ops: FixedMap<String, &'static Op>,
+    /// Ops of other domains than oflow's, by bare name.
+    bare: FixedMap<String, Vec<&'static Op>>,
+}
+
+fn key(domain: &str, name: &str) -> String {
+    format!("{domain}.{name}")
 }
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 static REGISTRY: LazyLock<RwLock<Registry>> = LazyLock::new(|| {
-    let mut r = Registry { ops: FixedMap::default() };
+    let mut r = Registry { ops: FixedMap::default(), bare: FixedMap::default() };
     for def in super::builtin() {
         // A built-in declaration that does not hold is a bug of ours, found by the first test that runs.
         let def = def.and_then(|d| r.add(d));
@@ -66,30 +86,64 @@ static REGISTRY: LazyLock<RwLock<Registry>> = LazyLock::new(|| {
 
 impl Registry {
     fn add(&mut self, def: OpDef) -> Result<&'static Op> {
-        if let Some(old) = self.ops.get(&def.sig.name) {
+        let key = key(&def.domain, &def.sig.name);
+        if let Some(old) = self.ops.get(&key) {
             return Err(Error::registry(format!(
                 "op {} is registered already (as {})",
                 def.full_name(),
                 old.full_name()
             ))
-            .help("choose another name; an op is never replaced"));
+            .help("choose another name or domain; an op is never replaced"));
+        }
+        if def.domain.is_empty() || !def.domain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            return Err(Error::registry(format!("'{}' is no domain of an op", def.domain))
+                .help("a domain is letters, digits and '_'"));
         }
         def.check_rule()?;
         let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
-        let cast = def.cast.unwrap_or_else(|| policy_of(&def.sig.name));
-        let name = def.sig.name.clone();
+        let builtin = def.domain == BUILTIN;
+        let of_table = if builtin { policy_of(&def.sig.name) } else { CastPolicy::Keep };
+        let cast = def.cast.unwrap_or(of_table);
+        let bare = def.sig.name.clone();
+        let name = if builtin { bare.clone() } else { key.clone() };
+        let (id, writes_inputs) = (self.ops.len() as u64 + 1, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
-        let op: &'static Op =
-            Box::leak(Box::new(Op { id: self.ops.len() as u64 + 1, name: name.clone(), def, cast, derived }));
-        self.ops.insert(name, op);
+        let op: &'static Op = Box::leak(Box::new(Op { id, name, def, cast, writes_inputs, derived }));
+        self.ops.insert(key, op);
+        if !builtin {
+            self.bare.entry(bare).or_default().push(op);
+        }
         Ok(op)
+    }
+
+    /// The op that a name means; none where there is no such op.
+    fn lookup(&self, name: &str) -> Result<Option<&'static Op>> {
+        let full = name.replace("::", ".");
+        if let Some(op) = self.ops.get(&key(BUILTIN, &full)).or_else(|| self.ops.get(&full)) {
+            return Ok(Some(op));
+        }
+        match self.bare.get(&full).map(Vec::as_slice) {
+            None => Ok(None),
+            Some([op]) => Ok(Some(op)),
+            Some(several) => {
+                let names: Vec<&str> = several.iter().map(|op| op.name()).collect();
+                Err(Error::registry(format!("'{name}' is the name of several ops: {}", names.join(", ")))
+                    .help(format!("write the domain too: '{}'", names[0])))
+            }
+        }
     }
 }
 
-/// Adds an op. It can be called by name at once and takes part in everything built-in ops do.
+fn registry() -> std::sync::RwLockReadGuard<'static, Registry> {
+    REGISTRY.read().unwrap_or_else(|e| e.into_inner())
+}
+
+/// Adds an op. It can be called by name at once, as `domain.name` or `name`, and takes part in everything built-in ops do.
+/// Choose a domain for the ops of a crate ([`OpDef::domain`]): names are unique within a domain.
 ///
 /// # Errors
-/// An op of that name exists, or the text of the sharding rule cannot be that of such an op.
+/// If the domain has an op of that name, if the domain is not letters, digits and `_`, or if the sharding rule has another
+/// number of inputs or outputs than the op.
 pub fn register(def: OpDef) -> Result<&'static Op> {
     let op = REGISTRY.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
     GENERATION.fetch_add(1, Ordering::Release);
@@ -106,41 +160,6 @@ fn extend(name: &str, change: impl FnOnce(&mut OpDef) -> Result<()>) -> Result<(
     op.def.store(Box::leak(Box::new(def)), Ordering::Release);
     GENERATION.fetch_add(1, Ordering::Release);
     Ok(())
-}
-
-/// Adds a kernel to a registered op. [`KernelDef::select`] chooses among all kernels of the op.
-///
-/// ```
-/// use oflow::ops::{KernelDef, KernelPred, Priority, add_kernel};
-/// use oflow::prelude::*;
-/// let kernel = KernelDef::cpu("neg_f64", |cx| {
-///     let x = cx.input(0)?.as_slice::<f64>()?;
-///     // SAFETY: the output of this call; nothing else uses it while the kernel runs.
-///     let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
-///     y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
-///     Ok(())
-/// });
-/// // Strided inputs go to the kernel that the op has: this one takes contiguous ones.
-/// let plain = KernelPred::InputDType(0, DType::F64);
-/// add_kernel("sign", kernel.when(plain).priority(Priority::Experimental))?;
-/// # Ok::<(), oflow::Error>(())
-/// ```
-///
-/// # Errors
-/// There is no such op, or it has a kernel of this name on the device, or one for the same cases with the same priority.
-pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
-    extend(op, |def| {
-        let on_device = || def.kernels.iter().filter(|k| k.device == kernel.device);
-        let twin = on_device().find(|k| k.name == kernel.name).or_else(|| {
-            on_device().find(|k| k.pred == kernel.pred && k.priority == kernel.priority && k.state.is_none())
-        });
-        if let Some(k) = twin {
-            return Err(Error::registry(format!("the kernel '{}' is there already: {k:?}", k.name))
-                .help("a kernel is never replaced: choose another name, and a predicate or a higher priority"));
-        }
-        def.kernels.push(kernel);
-        Ok(())
-    })
 }
 
 /// Gives a registered op its gradient.
@@ -177,30 +196,54 @@ pub fn add_signatures(
 /// Adds a derived gradient op unless it is there; does not count as a change of the registry.
 pub(crate) fn register_derived(def: OpDef) -> Result<&'static Op> {
     let mut r = REGISTRY.write().unwrap_or_else(|e| e.into_inner());
-    match r.ops.get(&def.sig.name) {
+    match r.ops.get(&key(&def.domain, &def.sig.name)) {
         Some(op) => Ok(op),
         None => r.add(def),
     }
 }
 
-/// The op of that name.
+/// Returns an op by its name. `domain.name` (or `domain::name`) names an op exactly. A bare `name` is oflow's op, else the op
+/// of the one domain that has it.
+///
+/// ```
+/// use oflow::ops::{OpDef, find, register};
+/// let op = register(OpDef::elementwise("halve(x: float) -> y", "x * 0.5")?.domain("mine"))?;
+/// assert_eq!((op.name(), find("relu")?.name(), find("oflow.relu")?.name()), ("mine.halve", "relu", "relu"));
+/// assert_eq!([find("halve")?.id(), find("mine.halve")?.id(), find("mine::halve")?.id()], [op.id(); 3]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
 ///
 /// # Errors
-/// There is none; the message suggests the nearest name.
+/// If there is no such op (the message suggests the nearest name), or if several domains have the bare name and oflow does
+/// not (the message lists them).
 pub fn find(name: &str) -> Result<&'static Op> {
-    let r = REGISTRY.read().unwrap_or_else(|e| e.into_inner());
-    r.ops.get(name).copied().ok_or_else(|| {
+    lookup(name)?.ok_or_else(|| {
         let e = Error::registry(format!("there is no op named '{name}'"));
-        match nearest(name, r.ops.keys().map(|k| k.as_str())) {
+        match nearest(name, shown().iter().map(|op| op.name())) {
             Some(n) => e.help(format!("did you mean '{n}'? `oflow ops` lists all")),
             None => e.help("`oflow ops` lists all"),
         }
     })
 }
 
+/// As [`find`], but no op of that name is no error.
+pub(crate) fn lookup(name: &str) -> Result<Option<&'static Op>> {
+    registry().lookup(name)
+}
+
 /// All ops in order of registration, hidden ones included.
 pub fn all() -> Vec<&'static Op> {
-    REGISTRY.read().unwrap_or_else(|e| e.into_inner()).ops.values().copied().collect()
+    registry().ops.values().copied().collect()
+}
+
+/// All ops in order of registration, without the hidden ones.
+pub(crate) fn shown() -> Vec<&'static Op> {
+    registry().ops.values().copied().filter(|op| !op.traits.hidden).collect()
+}
+
+/// Something changed that plans are made from: those made before are made anew.
+pub(crate) fn changed() {
+    GENERATION.fetch_add(1, Ordering::Release);
 }
 
 /// Changes whenever an op is added.
@@ -212,10 +255,10 @@ pub fn generation() -> u64 {
 pub fn hash() -> u64 {
     use std::hash::Hasher;
     let mut h = crate::intern::FixedHasher::default();
-    for op in all().into_iter().filter(|o| !o.traits.hidden) {
+    for op in shown() {
         h.write(op.full_name().as_bytes());
         h.write(op.sig.to_string().as_bytes());
-        h.write_usize(op.sbp_added.len());
+        h.write_usize(op.signatures_added());
         h.write_u8(u8::from(matches!(op.grad, Grad::Missing)));
     }
     h.finish()
@@ -228,14 +271,14 @@ pub struct OpRef {
 }
 
 impl OpRef {
-    /// The op that will be registered under that name.
+    /// Names an op, as [`find`] takes it. It may be registered later.
     pub const fn new(name: &'static str) -> OpRef {
         OpRef { name, op: OnceLock::new() }
     }
-    /// The op.
+    /// Returns the op.
     ///
     /// # Errors
-    /// There is none of that name (yet).
+    /// Those of [`find`]: there is no such op yet, or several domains have the bare name.
     #[inline]
     pub fn get(&self) -> Result<&'static Op> {
         match self.op.get() {
@@ -248,8 +291,8 @@ impl OpRef {
     }
 }
 
-/// The op of a name, as `Result<&'static Op>`. The registry is asked at the first use of each place; afterwards the place
-/// knows its op.
+/// Finds an op by name, as [`find`](crate::ops::find) does: `Result<&'static Op>`. The registry is searched at the first use of
+/// each place in a program; later uses return the op that was found.
 ///
 /// ```
 /// assert_eq!(oflow::op!("relu")?.name(), "relu");
@@ -263,11 +306,15 @@ macro_rules! op {
     }};
 }
 
-/// The candidate that a person who wrote `name` meant: one that differs in case, underscores or a path only, else the one
-/// with the fewest typing errors (a letter too many, missing, wrong, or exchanged with its neighbour), one for three to six letters, two up to ten.
+/// The candidate that a misspelt `name` most likely means: one that differs in case, underscores or domain only, else the one
+/// with the fewest typing errors (a letter too many, missing, wrong, or exchanged with its neighbour): at most one for three to
+/// six letters, two up to ten.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect::<String>();
-    let wanted = plain(name.rsplit(['.', ':']).next().unwrap_or(name));
+    let plain = |s: &str| -> String {
+        let bare = s.rsplit(['.', ':']).next().unwrap_or(s);
+        bare.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
+    };
+    let wanted = plain(name);
     let errors = |c: &str| strsim::osa_distance(&wanted, &plain(c));
     candidates.map(|c| (errors(c), c)).min().filter(|(n, _)| n * 4 <= wanted.len() + 1).map(|(_, c)| c)
 }

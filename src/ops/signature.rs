@@ -6,7 +6,10 @@
 //! sgd_many((param!: float, grad: float)...; lr: runtime float) -> ()
 //! ```
 //! Inputs before the semicolon (`?` optional, `...` variadic and last, `?...` any number or none, `!` mutated in place;
-//! inputs in brackets with `...` repeat together), attributes after it (`?` optional, `runtime` marks those that do not
+//! inputs in brackets with `...` repeat together). After the colon stands the class of dtypes that the input accepts: `float`,
+//! `int`, `num` (integers and floats), `bool`; without one every built-in dtype; `any` those that programs register too. A
+//! registered dtype is in no other class, whatever it is stored as, because no kernel of these classes computes with it.
+//! Attributes stand after the semicolon (`?` optional, `runtime` marks those that do not
 //! take part in the plan).
 
 use super::attr::{AttrKind, AttrValue};
@@ -17,7 +20,9 @@ use std::fmt;
 /// Which dtypes an input accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DTypeClass {
-    /// Every dtype.
+    /// Every built-in dtype: what an input accepts that names no class.
+    Builtin,
+    /// Every dtype, registered ones too: for ops that move elements and look at none, and for ops of registered dtypes.
     Any,
     /// f16, bf16, f32, f64.
     Float,
@@ -30,19 +35,24 @@ pub enum DTypeClass {
 }
 
 impl DTypeClass {
+    const ALL: [DTypeClass; 6] =
+        [DTypeClass::Builtin, DTypeClass::Any, DTypeClass::Float, DTypeClass::Int, DTypeClass::Num, DTypeClass::Bool];
+
     /// Whether the class has that dtype.
     pub fn contains(self, d: DType) -> bool {
         match self {
+            DTypeClass::Builtin => d.is_builtin(),
             DTypeClass::Any => true,
             DTypeClass::Float => d.is_float(),
             DTypeClass::Int => d.kind() == DTypeKind::Int,
-            DTypeClass::Num => d.kind() != DTypeKind::Bool,
+            DTypeClass::Num => matches!(d.kind(), DTypeKind::Int | DTypeKind::Float),
             DTypeClass::Bool => d == DType::Bool,
         }
     }
     /// The word used in declarations.
     pub fn name(self) -> &'static str {
         match self {
+            DTypeClass::Builtin => "built-in",
             DTypeClass::Any => "any",
             DTypeClass::Float => "float",
             DTypeClass::Int => "int",
@@ -91,6 +101,11 @@ impl AttrDef {
             v => self.kind.accept(&self.name, v),
         }
     }
+
+    /// Whether a value is one of this attribute without a conversion.
+    pub fn holds(&self, v: &AttrValue) -> bool {
+        self.kind.holds(v) || (*v == AttrValue::Absent && self.default == Some(AttrValue::Absent))
+    }
 }
 
 /// The parsed declaration text.
@@ -130,7 +145,8 @@ impl OpSignature {
             })
             .collect();
         for (part, grouped) in &parts {
-            let (n, class) = part.split_once(':').map_or((part.as_str(), "any"), |(n, c)| (n.trim(), c.trim()));
+            let (n, class) =
+                part.split_once(':').map_or((part.as_str(), DTypeClass::Builtin.name()), |(n, c)| (n.trim(), c.trim()));
             let mut n = n.trim();
             let (mut optional, mut variadic, mut mutable) = (false, *grouped, false);
             loop {
@@ -144,7 +160,7 @@ impl OpSignature {
                     break;
                 }
             }
-            let dtypes = [DTypeClass::Any, DTypeClass::Float, DTypeClass::Int, DTypeClass::Num, DTypeClass::Bool]
+            let dtypes = DTypeClass::ALL
                 .into_iter()
                 .find(|c| c.name() == class)
                 .ok_or_else(|| bad(&format!("unknown dtype class '{class}'")))?;
@@ -239,7 +255,7 @@ impl fmt::Display for OpSignature {
                 if x.variadic && group == 1 { "..." } else { "" },
             );
             write!(f, "{sep}{open}{}{m}{o}{v}", x.name)?;
-            if x.dtypes != DTypeClass::Any {
+            if x.dtypes != DTypeClass::Builtin {
                 write!(f, ": {}", x.dtypes.name())?;
             }
         }
@@ -270,7 +286,7 @@ mod tests {
     fn text_round_trips() {
         for t in [
             "layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)",
-            "concat(xs...; dim: int = 0) -> y",
+            "concat(xs...: any; dim: int = 0) -> y",
             "full(; shape: shape, dtype: dtype = f32, value: runtime scalar) -> y",
             "assign(x!, y) -> ()",
             "scale_many(s: float, xs!...: float) -> ()",

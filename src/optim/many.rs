@@ -34,7 +34,7 @@ mod tests {
     use crate::context::no_grad;
     use crate::error::{CallSite, Result};
     use crate::functional::{IntoTarget, invoke, op, randn, zeros_like};
-    use crate::optim::{AdamW, AdamWOptions, Optimizer};
+    use crate::optim::{AdamW, AdamWOptions, OptimizerExt};
     use crate::placement::{Device, Placement};
     use crate::sbp::NdSbp;
     use crate::{manual_seed, run_ranks, sbp};

@@ -60,7 +60,7 @@ pub(super) fn state_like(p: &Tensor) -> Result<Tensor> {
 #[cfg(test)]
 mod tests {
     use crate::functional::{IntoTarget, full};
-    use crate::optim::{AdamW, AdamWOptions, Optimizer, Sgd, SgdOptions};
+    use crate::optim::{AdamW, AdamWOptions, Optimizer, OptimizerExt, Sgd, SgdOptions};
     use crate::placement::{Device, Placement};
     use crate::tensor::Tensor;
     use crate::{run_ranks, sbp};

@@ -33,11 +33,12 @@ use crate::tensor::Tensor;
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub trait Optimizer {
-    /// Updates each parameter that has a gradient, in place.
+    /// Updates each parameter that has a gradient, in place, for a call at `site`: the line that errors and receipts name.
+    /// Programs call [`step`](OptimizerExt::step).
     ///
     /// # Errors
     /// If a gradient has another shape than its parameter, or if the step would train nothing ([`check_gradients`]).
-    fn step(&mut self) -> Result<()>;
+    fn step_at(&mut self, site: CallSite) -> Result<()>;
     /// Returns the parameters, in the order in which they were given.
     fn parameters(&self) -> &[Tensor];
     /// Returns the learning rate.
@@ -50,7 +51,22 @@ pub trait Optimizer {
     }
 }
 
-/// Refuses a step that would train nothing without a word. [`Optimizer::step`] calls it first.
+/// `step` of every [`Optimizer`], `dyn Optimizer` included. It is not a method of `Optimizer` itself, because a call through
+/// `dyn` does not pass the caller's line on. The prelude has it.
+pub trait OptimizerExt: Optimizer {
+    /// Updates each parameter that has a gradient, in place.
+    ///
+    /// # Errors
+    /// If a gradient has another shape than its parameter, or if the step would train nothing ([`check_gradients`]).
+    #[track_caller]
+    fn step(&mut self) -> Result<()> {
+        self.step_at(CallSite::here())
+    }
+}
+
+impl<T: Optimizer + ?Sized> OptimizerExt for T {}
+
+/// Refuses a step that would train nothing without a word. [`Optimizer::step_at`] calls it first.
 ///
 /// # Errors
 /// When a parameter without a gradient was replaced in its module ([`Module::to_global`](crate::nn::Module::to_global),
@@ -75,4 +91,31 @@ pub fn check_gradients(parameters: &[Tensor], site: CallSite) -> Result<()> {
     Err(Error::autograd("no parameter has a gradient")
         .at(site)
         .help("call `backward()` first; make the optimizer after the last change of the module's parameters"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functional::{IntoTarget, ones};
+    use crate::placement::Device;
+    use oflow_kernels::DType;
+
+    /// Errors of the optimizer itself, and of a call that it makes.
+    #[test]
+    fn an_error_names_the_line_that_called_step() {
+        let make = |dtype: DType| ones([2], Device::Cpu.dtype(dtype)).unwrap().requires_grad_(true).unwrap();
+        let sgd = |p: &Tensor| Sgd::new(vec![p.clone()], SgdOptions::default());
+        let p = make(DType::F32);
+        let mut all: Vec<Box<dyn Optimizer>> =
+            vec![Box::new(sgd(&p)), Box::new(AdamW::new(vec![p.clone()], AdamWOptions::default()))];
+        for opt in &mut all {
+            let (e, line) = (opt.step().unwrap_err(), line!());
+            assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
+        }
+        let mut scaler = GradScaler::new(GradScalerOptions::default());
+        let (e, line) = (scaler.step(&mut *all[0]).unwrap_err(), line!());
+        assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
+        let (e, line) = (sgd(&p).step().unwrap_err(), line!());
+        assert_eq!(e.site().map(|s| (s.file, s.line)), Some((file!(), line)), "{e}");
+    }
 }

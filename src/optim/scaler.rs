@@ -131,8 +131,7 @@ impl GradScaler {
     /// host waits for backward.
     #[track_caller]
     pub fn step(&mut self, opt: &mut dyn Optimizer) -> Result<bool> {
-        // A call through `dyn` does not pass the caller's line on.
-        let _scope = CallSite::here().scope();
+        let site = CallSite::here();
         if self.squares(opt).is_none() {
             self.unscale_(opt)?;
         }
@@ -144,7 +143,7 @@ impl GradScaler {
         };
         self.found = Some(self.found.unwrap_or(false) || !finite);
         if finite {
-            opt.step()?;
+            opt.step_at(site)?;
         } else {
             self.skipped += 1;
         }

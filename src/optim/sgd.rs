@@ -50,9 +50,8 @@ impl Sgd {
 }
 
 impl Optimizer for Sgd {
-    #[track_caller]
-    fn step(&mut self) -> Result<()> {
-        let (o, site) = (self.options, CallSite::here());
+    fn step_at(&mut self, site: CallSite) -> Result<()> {
+        let (o, _scope) = (self.options, site.scope());
         check_gradients(&self.parameters, site)?;
         let _quiet = no_grad();
         let mut due = vec![];

@@ -1,11 +1,11 @@
-//! Devices, ranks and n-dimensional meshes of them.
+//! Ranks and n-dimensional meshes of them.
 
+use super::device::Device;
 use crate::error::{CallSite, Error, Result};
 use crate::intern::{Interned, Interner};
 use smallvec::SmallVec;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::str::FromStr;
 use std::sync::Arc;
 
 /// The number of a rank in the world, from 0. A rank is one process (in tests: one thread) that drives one device.
@@ -15,41 +15,6 @@ pub struct Rank(pub usize);
 /// The number of a mesh axis; the outermost is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MeshAxis(pub usize);
-
-/// A kind of device. Each rank drives one device of its kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Device {
-    /// The CPUs of the host.
-    Cpu,
-    /// An NVIDIA GPU, through CUDA.
-    Cuda,
-    /// Host memory driven through streams that are threads with random delays, and poisoned on free: proves the waits
-    /// of the vm without a GPU. For tests.
-    Async,
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Device::Cpu => "cpu",
-            Device::Cuda => "cuda",
-            Device::Async => "async",
-        })
-    }
-}
-
-impl FromStr for Device {
-    type Err = Error;
-    fn from_str(s: &str) -> Result<Device> {
-        match s {
-            "cpu" => Ok(Device::Cpu),
-            "cuda" | "gpu" => Ok(Device::Cuda),
-            "async" => Ok(Device::Async),
-            _ => Err(Error::parse(format!("unknown device '{s}'; known: cpu, cuda"))),
-        }
-    }
-}
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PlacementData {

@@ -3,7 +3,9 @@
 //! A [`Placement`] says which ranks hold a tensor, as a mesh with named axes. [`shard_range`] computes the part of a split dim that
 //! a rank holds.
 
+mod device;
 mod mesh;
 
-pub use mesh::{AxisRef, Device, MeshAxis, Placement, Rank};
+pub use device::Device;
+pub use mesh::{AxisRef, MeshAxis, Placement, Rank};
 pub use oflow_base::shard_range;

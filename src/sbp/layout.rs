@@ -45,7 +45,7 @@ pub(crate) fn dual_of(s: Sbp) -> Sbp {
 /// Checks that an nd-SBP can be the layout of a tensor of this shape and dtype on a placement.
 ///
 /// # Errors
-/// One SBP per mesh axis; split dims exist; bool has no P(sum); all ranks together can be counted in bytes.
+/// One SBP per mesh axis; split dims exist; bool has no P(sum), a registered dtype no P; all ranks together can be counted in bytes.
 pub fn check_layout(shape: &[usize], dtype: DType, placement: &Placement, sbp: &NdSbp) -> Result<()> {
     if sbp.len() != placement.axes() {
         return Err(Error::sbp(format!(
@@ -76,7 +76,7 @@ pub fn check_size(shape: &[usize], dtype: DType, placement: &Placement) -> Resul
 /// Checks one entry of an nd-SBP.
 ///
 /// # Errors
-/// The split dim exists; bool has no P(sum).
+/// The split dim exists; bool has no P(sum), a registered dtype no P.
 fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
     match sbp {
         Sbp::Split(d) if d >= shape.len() => {
@@ -84,6 +84,10 @@ fn check_sbp(shape: &[usize], dtype: DType, sbp: Sbp) -> Result<()> {
         }
         Sbp::Partial(ReduceOp::Sum) if dtype == DType::Bool => {
             Err(Error::sbp("a bool tensor cannot be P(sum)").help("use P(max) for or, P(min) for and"))
+        }
+        Sbp::Partial(op) if !dtype.reduces(op) => {
+            Err(Error::sbp(format!("a tensor of {dtype} cannot be {sbp}: a registered dtype has no {op}"))
+                .help("lay it out as S or B, or convert it to a built-in dtype by an op of your own"))
         }
         _ => Ok(()),
     }

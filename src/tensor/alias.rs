@@ -1,4 +1,4 @@
-//! What shares memory with what, and what follows from it for gradients.
+//! Views: which tensors share memory, and the gradients of writes to them.
 //!
 //! **Local tensors** have PyTorch's views. A view knows its one base, the handle that is no view itself, and where it lies
 //! in it: offset and strides into the base's elements, counted row-major. A write through any of them is recorded on the
@@ -132,13 +132,13 @@ impl Tensor {
         self.inner().view.as_ref()
     }
 
-    /// The tensor whose memory this view of a local tensor shows; none for a tensor that is no view.
+    /// Returns the base of a local view: the tensor whose memory it shares. `None` for other tensors.
     pub fn base(&self) -> Option<&Tensor> {
         self.inner().view.as_ref().map(|v| &v.base)
     }
 
-    /// Whether it is a view: of a local tensor one that shares its base's memory, of a global tensor the result of a view op
-    /// or of `detach`, which is a value and is not written in place.
+    /// Returns whether it is a view. A local view shares its base's memory. A global view is the result of a view op or of
+    /// `detach`; it is a value and cannot be written in place.
     pub fn is_view(&self) -> bool {
         self.inner().view.is_some() || self.is_global_view()
     }
@@ -192,7 +192,7 @@ impl Tensor {
         t
     }
 
-    /// Whether gradients that reach this handle may keep it: nobody else has the handle or its memory, and the memory is
+    /// Whether gradients that reach this handle may keep it: there is no other handle to it or its memory, and the memory is
     /// dense.
     pub(crate) fn is_its_own(&self) -> bool {
         self.is_sole()
@@ -222,7 +222,7 @@ impl Tensor {
     }
 }
 
-/// What is wrong with writing to a tensor, whoever asks; see [`Tensor::refusal`].
+/// Why a tensor must not be written; see [`Tensor::refusal`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// A view of a global tensor: the write would be lost.

@@ -1,39 +1,39 @@
 //! The autograd graph: nodes, the edges between them, leaf slots. Plain data; the engine is in the interpreter.
 
 use super::handle::Tensor;
-use super::types::GlobalRef;
 use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
+use crate::plan::GlobalRef;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Sees a gradient and may replace it.
+/// A hook: receives a gradient and may return another one in its place.
 pub type Hook = Arc<HookFn>;
 /// The function of a [`Hook`].
 pub type HookFn = dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync;
 
-/// Where a tensor's gradient goes.
+/// Destination of a tensor's gradient.
 #[derive(Clone, Default)]
 pub enum Edge {
-    /// Nowhere.
+    /// The tensor has no gradient.
     #[default]
     None,
-    /// A leaf: it accumulates. Boxed forms of a leaf share its slot.
+    /// The slot of a leaf, in which the gradient accumulates. Boxed forms of a leaf share its slot.
     Leaf(Arc<LeafSlot>),
     /// Output `1` of a recorded call.
     Node(Arc<Node>, usize),
 }
 
 impl Edge {
-    /// Whether gradients flow.
+    /// Returns whether the tensor has a gradient.
     pub fn is_some(&self) -> bool {
         !matches!(self, Edge::None)
     }
-    /// Whether both lead to the same place: the same leaf's slot, or the same output of the same recorded call.
+    /// Returns whether both are the same leaf's slot, or the same output of the same recorded call.
     pub fn same(&self, other: &Edge) -> bool {
         match (self, other) {
             (Edge::None, Edge::None) => true,
@@ -44,18 +44,18 @@ impl Edge {
     }
 }
 
-/// Where a leaf's gradient accumulates.
+/// The accumulated gradient of a leaf.
 #[derive(Default)]
 pub struct LeafSlot {
     /// The gradient so far.
     pub grad: Mutex<Option<Tensor>>,
     /// Called in order with each arriving gradient.
     pub hooks: Mutex<Vec<Hook>>,
-    /// The leaf's global type, which its gradient is boxed to; none for a local leaf.
+    /// The leaf's global type, to which its gradient is boxed; `None` for a local leaf.
     pub target: Option<GlobalRef>,
     /// Shape and dtype of the leaf.
     pub ty: Option<TensorType>,
-    /// Where a module put another tensor in the leaf's place; none once a module holds the leaf again.
+    /// The line at which a module replaced the leaf by another tensor; `None` if a module holds the leaf.
     pub replaced: Mutex<Option<CallSite>>,
 }
 
@@ -69,7 +69,7 @@ pub struct Saved {
 
 /// One recorded call.
 pub struct Node {
-    /// Order of creation in this rank: backward runs it in falling order.
+    /// Order of creation in this rank. Backward runs nodes in descending order.
     pub ordinal: u64,
     /// The op.
     pub op: &'static Op,
@@ -79,44 +79,43 @@ pub struct Node {
     pub runtime: RuntimeAttrs,
     /// Edges of the inputs.
     pub edges: SmallVec<[Edge; 4]>,
-    /// Types of the inputs (absent: none); global ones for a change of placement.
+    /// Types of the inputs; `None` for an absent input.
     pub input_types: SmallVec<[Option<TensorType>; 4]>,
     /// Global types of the inputs.
     pub input_globals: SmallVec<[Option<GlobalRef>; 4]>,
-    /// Inputs the rule reads; taken away after backward unless the graph is retained.
+    /// Inputs that the gradient rule reads; freed after backward unless the graph is retained.
     pub inputs: Mutex<Option<SmallVec<[Option<Saved>; 4]>>>,
-    /// Outputs the rule reads.
+    /// Outputs that the gradient rule reads.
     pub outputs: Mutex<SmallVec<[Option<Saved>; 2]>>,
-    /// Number of outputs; of a call that writes its inputs, the number of tensors written.
+    /// Number of outputs; for a call that writes its inputs, the number of tensors written.
     pub n_outputs: usize,
     /// Slots of outputs whose gradient is retained or hooked, by output.
     pub watched: Mutex<Vec<(usize, Arc<LeafSlot>, bool)>>,
-    /// Device of the first input: of all inputs, where the call is local.
+    /// Device of the first input; in a local call, of all inputs.
     pub device: Device,
-    /// The user's line.
+    /// Line of the call.
     pub site: CallSite,
-    /// A user's function; its gradient is the user's code.
+    /// The user's function, if the call is one of `apply_custom`.
     pub custom: Option<Custom>,
 }
 
-/// A user's function with a backward of its own.
+/// A user's function with its own backward.
 pub struct Custom {
-    /// The name that the user gave it, for messages.
+    /// Name of the function, for messages.
     pub name: Arc<str>,
     /// The backward.
     pub backward: CustomBackward,
 }
 
-/// A backward function of the user's: gradients of the outputs → gradients of the inputs.
+/// A user's backward function: gradients of the outputs → gradients of the inputs.
 pub type CustomBackward = Arc<dyn Fn(&[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> + Send + Sync>;
 
 /// Order of creation. Per rank it grows in program order, which is the same on every rank.
 static ORDINAL: AtomicU64 = AtomicU64::new(1);
 
 impl Node {
-    /// A node of a call of `op` on `device` at `site` with these edges and input types, which saves nothing and has one output.
-    ///
-    /// The ordinal is drawn here, after the edges: a node is younger than every node that its edges lead to.
+    /// Makes the node of a call of `op` on `device` at `site` with these edges and input types. It saves nothing and has one
+    /// output. Its ordinal is larger than those of the nodes that its edges lead to.
     pub fn new(
         op: &'static Op,
         device: Device,

@@ -1,8 +1,7 @@
-//! Other forms of a tensor's value that its handle remembers: boxed to another layout, cast to another dtype.
+//! Cached forms of a tensor's value: boxed to another layout, or cast to another dtype.
 //!
-//! A form is found again only while everything that it was made from is as it was: the value (by its version), and the
-//! place of the tensor in the autograd graph. So switching `requires_grad_` on or off, or a first use under `no_grad`, never
-//! leaves a form with a wrong edge.
+//! A form is valid as long as the tensor's value (its version) and its edge in the autograd graph have not changed. So switching
+//! `requires_grad_` on or off, or a first use under `no_grad`, never leaves a form with a wrong edge.
 
 use super::edge::Edge;
 use super::handle::Tensor;
@@ -71,8 +70,8 @@ impl Tensor {
         forms.0.retain(|f| !matches!(f.of, FormOf::Cast(..)));
     }
 
-    /// Gives back the memory of what this handle remembers of its tensor: the layouts that ops have boxed it to, and its
-    /// casts under autocast. The next op that needs one makes it again, so all ranks call this alike.
+    /// Frees the cached forms of this tensor: the layouts to which ops have boxed it, and its casts under autocast. The next op
+    /// that needs one makes it again, so all ranks must call this at the same place.
     ///
     /// ```
     /// use oflow::prelude::*;

@@ -1,15 +1,15 @@
-//! The handle: an `Arc` that returns to a per-thread pool, so that making and dropping tensors allocates nothing when warm.
+//! The tensor handle: an `Arc` that is reused from a per-thread pool, so that making and dropping tensors does not use the heap.
 
 use super::alias::{EdgeCell, LocalView};
 use super::edge::{Edge, LeafSlot};
 use super::forms::Forms;
 use super::local::LocalTensor;
-use super::types::GlobalRef;
 use crate::context::origin_here;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Origin;
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
+use crate::plan::{GlobalRef, TypeRef};
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Dims};
 use std::cell::RefCell;
@@ -17,12 +17,12 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a handle stands for.
+/// The contents of a tensor handle.
 pub enum Body {
     /// Data on one device.
     Local(LocalTensor),
-    /// A global tensor with this rank's shard (none outside the placement). An in-place op on a shard that others hold
-    /// too replaces it, so that global views stay values.
+    /// A global tensor with this rank's shard; `None` on ranks outside the placement. An in-place op on a shard that other
+    /// handles share replaces it, so that global views stay values.
     Global(GlobalRef, Mutex<Option<LocalTensor>>),
     /// A value of a graph being built.
     Lazy(TensorType),
@@ -44,10 +44,10 @@ pub(crate) struct Inner {
     pub(crate) boxed: Mutex<Forms>,
 }
 
-/// A tensor. Cloning shares it; it is `Send` and `Sync`; dropping needs no context.
+/// A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement. Clones share the
+/// tensor. It is `Send` and `Sync`, and can be dropped without a context.
 ///
-/// `{:?}` shows metadata only, `{}` the values of a local tensor too. Neither ever communicates, so a global tensor shows
-/// metadata:
+/// `{:?}` prints metadata, `{}` also the values of a local tensor. Neither communicates, so a global tensor prints metadata only:
 /// ```
 /// use oflow::prelude::*;
 /// let _world = oflow::init()?;
@@ -120,7 +120,7 @@ impl Tensor {
             boxed: Mutex::default(),
         })))
     }
-    /// A local tensor.
+    /// Makes a tensor of local data.
     pub fn from_local(local: LocalTensor) -> Tensor {
         let origin = local.storage.origin();
         Self::from_body(Body::Local(local), origin)
@@ -138,16 +138,16 @@ impl Tensor {
             None => unreachable!("tensor handle used after drop"),
         }
     }
-    /// What the handle stands for.
+    /// Returns the contents.
     pub fn body(&self) -> &Body {
         &self.inner().body
     }
-    /// True if both are the same handle.
+    /// Returns whether both are the same tensor, that is clones of one handle.
     pub fn same(&self, other: &Tensor) -> bool {
         std::ptr::eq(self.inner(), other.inner())
     }
 
-    /// Logical shape and dtype.
+    /// Returns the logical shape and dtype.
     pub fn ty(&self) -> &TensorType {
         match self.body() {
             Body::Local(l) => &l.ty.ty,
@@ -155,44 +155,52 @@ impl Tensor {
             Body::Lazy(t) => t,
         }
     }
-    /// Logical sizes.
+    /// Returns the logical shape.
     pub fn shape(&self) -> &[usize] {
         &self.ty().shape
     }
-    /// Element type.
+    /// Returns the dtype.
     pub fn dtype(&self) -> DType {
         self.ty().dtype
     }
-    /// Number of dims.
+    /// Returns the number of dims.
     pub fn ndim(&self) -> usize {
         self.shape().len()
     }
-    /// Number of logical elements.
+    /// Returns the number of logical elements.
     pub fn numel(&self) -> usize {
         self.ty().len()
     }
-    /// Whether it is a global tensor.
+    /// Returns whether it is a global tensor.
     pub fn is_global(&self) -> bool {
         self.global().is_some()
     }
-    /// Type of a global tensor.
+    /// Returns the type of a global tensor, or `None` for a local one.
     pub fn global(&self) -> Option<&GlobalRef> {
         match self.body() {
             Body::Global(g, _) => Some(g),
             _ => None,
         }
     }
-    /// Placement of a global tensor.
+    /// Returns the type as in a plan; `None` for a lazy tensor.
+    pub(crate) fn type_ref(&self) -> Option<TypeRef> {
+        match self.body() {
+            Body::Local(l) => Some(TypeRef::Local(l.ty.clone())),
+            Body::Global(g, _) => Some(TypeRef::Global(g.clone())),
+            Body::Lazy(_) => None,
+        }
+    }
+    /// Returns the placement of a global tensor.
     ///
     /// # Errors
-    /// On a local tensor.
+    /// If it is a local tensor.
     pub fn placement(&self) -> Result<&Placement> {
         self.global().map(|g| &g.placement).ok_or_else(|| self.not_global())
     }
-    /// nd-SBP of a global tensor.
+    /// Returns the nd-SBP of a global tensor.
     ///
     /// # Errors
-    /// On a local tensor.
+    /// If it is a local tensor.
     pub fn sbp(&self) -> Result<&NdSbp> {
         self.global().map(|g| &g.sbp).ok_or_else(|| self.not_global())
     }
@@ -200,7 +208,7 @@ impl Tensor {
         Error::sbp(format!("{self:?} is not a global tensor"))
             .help("make one with `distribute` (from the logical value) or `to_global` (from each rank's shard)")
     }
-    /// Device of a local tensor, device kind of a global one.
+    /// Returns the device of a local tensor, or the device kind of a global one.
     pub fn device(&self) -> Device {
         match self.body() {
             Body::Local(l) => l.ty.device,
@@ -208,7 +216,7 @@ impl Tensor {
             Body::Lazy(_) => Device::Cpu,
         }
     }
-    /// Whether it is a meta tensor: made in a [`dry_run`](crate::dry_run), without data.
+    /// Returns whether it is a meta tensor: made in a [`dry_run`](crate::dry_run), without data.
     pub fn is_meta(&self) -> bool {
         self.inner().origin.is_dry()
     }
@@ -248,8 +256,8 @@ impl Tensor {
             *s.lock().unwrap_or_else(|e| e.into_inner()) = Some(shard);
         }
     }
-    /// Version of the data: grows with every in-place change. Views and `detach` of a local tensor share it; each handle of
-    /// a global tensor has its own, which is the same on every rank.
+    /// Returns the version of the data, which grows with every in-place change. The views and the `detach` of a local tensor
+    /// share it. Each handle of a global tensor has its own, the same on every rank.
     pub fn version(&self) -> u64 {
         match self.body() {
             Body::Local(l) => l.storage.version(),
@@ -278,14 +286,14 @@ impl Tensor {
         self.0.as_ref().is_some_and(|i| Arc::strong_count(i) == 1)
     }
 
-    /// Whether gradients are recorded for it.
+    /// Returns whether gradients are computed for it.
     pub fn requires_grad(&self) -> bool {
         if let Some(v) = &self.inner().view {
             self.follow_base(v);
         }
         self.inner().requires_grad.load(Ordering::Relaxed)
     }
-    /// Whether it is a leaf: not the result of a recorded op.
+    /// Returns whether it is a leaf: not the result of a recorded op.
     pub fn is_leaf(&self) -> bool {
         !matches!(self.edge(), Edge::Node(..))
     }
@@ -299,10 +307,10 @@ impl Tensor {
         self.inner().requires_grad.store(edge.is_some(), Ordering::Relaxed);
         self.inner().edge.set(edge);
     }
-    /// Says whether gradients are wanted for this leaf; returns the tensor for chaining.
+    /// Sets whether gradients are computed for this leaf. Returns the tensor, for chaining.
     ///
     /// # Errors
-    /// On a non-float tensor, and when switching off on a result of a recorded op.
+    /// If the dtype is not a float, or if `on` is false and the tensor is the result of a recorded op.
     pub fn requires_grad_(self, on: bool) -> Result<Tensor> {
         if on && !self.dtype().is_float() {
             return Err(Error::autograd(format!("{self:?} cannot require a gradient: only float tensors can")));
@@ -345,8 +353,8 @@ impl Tensor {
             _ => None,
         }
     }
-    /// The same data without gradient. Of a local tensor it shares the memory: a write to one changes both. Of a global
-    /// tensor it is a value, which is not written in place; `copy()` makes one that is.
+    /// Returns a tensor with the same data and without gradient. For a local tensor it shares the memory: a write to one changes
+    /// both. For a global tensor it is a value that cannot be written in place; `copy()` makes one that can.
     #[must_use = "detach returns a new handle"]
     pub fn detach(&self) -> Tensor {
         let t = self.value();
@@ -372,7 +380,7 @@ impl Tensor {
     pub(crate) fn overwritten(&self) -> Tensor {
         Tensor::from_body(Body::Lazy(self.ty().clone()), self.inner().origin)
     }
-    /// Short form for messages: `f32[2048, 256] [S(0)]`.
+    /// Returns the short form for messages: `f32[2048, 256] [S(0)]`.
     pub fn short(&self) -> String {
         match self.global() {
             Some(g) => format!("{} {}", g.ty, g.sbp),

@@ -1,15 +1,15 @@
-//! Data on one device: a storage seen through offset, dims and strides.
+//! Local data: a storage with offset, dims and strides.
 
-use super::types::{LocalRef, intern_local};
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::placement::Device;
+use crate::plan::{LocalRef, intern_local};
 use oflow_kernels::view::{contiguous_strides, is_contiguous};
 use oflow_kernels::{DType, Dims, Strides, View};
 
-/// A local tensor's data: several may share one storage (views). Every element that dims and strides address lies in the
-/// storage: [`alloc`](LocalTensor::alloc) and [`window`](LocalTensor::window), which are the only ways to make one, see to it.
+/// The data of a local tensor. Views share one storage. Every element that dims and strides address lies in the storage, which
+/// [`alloc`](LocalTensor::alloc) and [`window`](LocalTensor::window) ensure.
 pub struct LocalTensor {
     /// Shape, dtype, device.
     pub(crate) ty: LocalRef,
@@ -17,7 +17,7 @@ pub struct LocalTensor {
     pub(crate) storage: Storage,
     /// First element, in elements.
     pub(crate) offset: usize,
-    /// Strides in elements.
+    /// Returns the strides in elements.
     pub(crate) strides: Strides,
     /// It shows the memory of a global tensor's shard, which is written by that tensor's own calls only.
     shard: bool,
@@ -37,44 +37,44 @@ impl Clone for LocalTensor {
 }
 
 impl LocalTensor {
-    /// Fresh contiguous memory (contents unspecified) from the context's allocator.
+    /// Allocates contiguous memory with unspecified contents from the context's allocator.
     pub fn alloc(ctx: &RankCtx, ty: &LocalRef) -> Result<LocalTensor> {
         let storage = ctx.device(ty.device)?.alloc.alloc(ty.ty.bytes())?;
         Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0, shard: false })
     }
-    /// The same, from parts.
+    /// Like [`alloc`](LocalTensor::alloc), with shape, dtype and device given.
     pub fn alloc_like(ctx: &RankCtx, shape: &[usize], dtype: DType, device: Device) -> Result<LocalTensor> {
         Self::alloc(ctx, &intern_local(shape, dtype, device))
     }
-    /// Shape, dtype, device.
+    /// Returns shape, dtype and device.
     pub fn ty(&self) -> &LocalRef {
         &self.ty
     }
-    /// The bytes, which other views may share.
+    /// Returns the storage, which other views may share.
     pub fn storage(&self) -> &Storage {
         &self.storage
     }
-    /// Place of the first element in the storage, in elements.
+    /// Returns the offset of the first element in the storage, in elements.
     pub fn offset(&self) -> usize {
         self.offset
     }
-    /// Strides in elements.
+    /// Returns the strides in elements.
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
-    /// Sizes.
+    /// Returns the sizes.
     pub fn dims(&self) -> &[usize] {
         &self.ty.ty.shape
     }
-    /// Element type.
+    /// Returns the dtype.
     pub fn dtype(&self) -> DType {
         self.ty.ty.dtype
     }
-    /// Row-major without gaps.
+    /// Returns whether the elements are row-major without gaps.
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.dims(), &self.strides)
     }
-    /// What a kernel is given.
+    /// Returns the view for kernels.
     ///
     /// # Safety
     /// As for [`View::from_raw`]: the view is used only while this tensor (or another handle to its storage) lives, and where
@@ -89,10 +89,11 @@ impl LocalTensor {
         // a kernel runs; the vm's waits order readers and writers.
         unsafe { View::from_raw(ptr, self.dtype(), Dims::from_slice(self.dims()), Strides::from_slice(&self.strides)) }
     }
-    /// Another window onto the same storage, of a known type; its first element lies `by` elements after that of this one.
+    /// Returns another window onto the same storage, with this type. Its first element lies `by` elements after the first one of
+    /// this window.
     ///
     /// # Errors
-    /// When an element of the window would lie outside the storage, or dtype, device or the number of strides do not fit.
+    /// If an element would lie outside the storage, or if dtype, device or the number of strides do not match.
     pub fn window(&self, ty: &LocalRef, by: isize, strides: Strides) -> Result<LocalTensor> {
         let held = self.storage.bytes() / self.dtype().size();
         let offset = self.offset.checked_add_signed(by).filter(|start| inside(*start, &ty.ty.shape, &strides, held));
@@ -109,10 +110,10 @@ impl LocalTensor {
             ))),
         }
     }
-    /// [`window`](LocalTensor::window) of a shape.
+    /// Like [`window`](LocalTensor::window), with a shape given.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`window`](LocalTensor::window).
     pub fn restride(&self, by: isize, shape: &[usize], strides: Strides) -> Result<LocalTensor> {
         self.window(&intern_local(shape, self.dtype(), self.ty.device), by, strides)
     }
@@ -120,11 +121,11 @@ impl LocalTensor {
     pub(crate) fn into_shard(self) -> LocalTensor {
         LocalTensor { shard: true, ..self }
     }
-    /// Whether it shows a global tensor's memory, and so is read only.
+    /// Returns whether it is a global tensor's shard, which is read-only.
     pub fn is_shard(&self) -> bool {
         self.shard
     }
-    /// Whether two of its indices address one element, as in the result of `expand`.
+    /// Returns whether two of its indices address one element, as in the result of `expand`.
     pub fn overlaps_itself(&self) -> bool {
         let dims = self.dims();
         !dims.contains(&0) && dims.iter().zip(&self.strides).any(|(n, s)| *n > 1 && *s == 0)
@@ -139,7 +140,7 @@ impl LocalTensor {
         let first = self.offset as isize;
         first + low..first + high + 1
     }
-    /// True if both see the same elements in the same order.
+    /// Returns whether both address the same elements in the same order.
     pub fn same_window(&self, other: &LocalTensor) -> bool {
         self.storage.id() == other.storage.id()
             && self.offset == other.offset

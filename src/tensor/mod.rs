@@ -1,6 +1,6 @@
-//! The tensor handle: local, global, lazy or meta; its metadata; its place in the autograd graph.
+//! [`Tensor`], a handle to a local, global or meta tensor: its data, its metadata, and its node in the autograd graph.
 //!
-//! Knows storages, layouts and nodes; computes nothing and never communicates. Start at [`Tensor`].
+//! This module knows storages, layouts and nodes. It computes nothing and never communicates.
 
 mod alias;
 mod edge;
@@ -8,11 +8,10 @@ mod forms;
 mod handle;
 mod local;
 mod print;
-mod types;
 
+pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
 pub(crate) use alias::{Made, Refusal, share_memory};
 pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
 pub(crate) use forms::FormOf;
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;
-pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

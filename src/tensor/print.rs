@@ -1,13 +1,13 @@
-//! `{}` of a tensor: the values of a local one as PyTorch prints them (precision 4, lines of 80 columns, the first and last
-//! three of each dim above 1,000 elements), then its metadata. A global tensor shows metadata only: printing never
+//! `{}` of a tensor: the values of a local tensor in PyTorch's format (precision 4, lines of 80 columns, the first and last three of
+//! each dim above 1,000 elements), then its metadata. Elements of a registered dtype are printed as the numbers that its declaration
+//! gives, else as they are stored. A global tensor prints metadata only, because printing never
 //! communicates (I14).
 
 use super::handle::{Body, Tensor};
 use super::local::LocalTensor;
 use crate::context::current;
 use crate::error::{Error, Result};
-use half::{bf16, f16};
-use oflow_kernels::{DType, Scalar};
+use oflow_kernels::Scalar;
 use std::fmt::{self, Write};
 
 /// Above that many elements only the edges are shown.
@@ -61,7 +61,11 @@ impl<'a> Values<'a> {
                 bytes.get_mut(..dtype.size()).ok_or_else(|| Error::dtype(format!("{dtype} cannot be printed")))?;
             let mut read = |at: isize| {
                 vm.read(&local.storage, at as usize * dtype.size(), bytes)?;
-                decode(dtype, bytes).ok_or_else(|| Error::dtype(format!("{dtype} cannot be printed")))
+                dtype
+                    .storage()
+                    .decode(bytes)
+                    .map(|x| dtype.number(x).unwrap_or(x))
+                    .ok_or_else(|| Error::dtype(format!("{dtype} cannot be printed")))
             };
             all.visit(local, 0, local.offset as isize, &mut read)?;
         }
@@ -114,22 +118,6 @@ impl<'a> Values<'a> {
         };
         format!("[{inner}]")
     }
-}
-
-/// The number in the bytes of one element.
-fn decode(dtype: DType, b: &[u8]) -> Option<Scalar> {
-    Some(match dtype {
-        DType::Bool => Scalar::Bool(b[0] != 0),
-        DType::U8 => Scalar::Int(b[0].into()),
-        DType::I8 => Scalar::Int((b[0] as i8).into()),
-        DType::I32 => Scalar::Int(i32::from_ne_bytes(b.try_into().ok()?).into()),
-        DType::I64 => Scalar::Int(i64::from_ne_bytes(b.try_into().ok()?)),
-        DType::F16 => Scalar::Float(f16::from_ne_bytes(b.try_into().ok()?).to_f64()),
-        DType::BF16 => Scalar::Float(bf16::from_ne_bytes(b.try_into().ok()?).to_f64()),
-        DType::F32 => Scalar::Float(f32::from_ne_bytes(b.try_into().ok()?).into()),
-        DType::F64 => Scalar::Float(f64::from_ne_bytes(b.try_into().ok()?)),
-        _ => return None,
-    })
 }
 
 /// How floats are written: all alike.

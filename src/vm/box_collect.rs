@@ -28,7 +28,7 @@ pub fn execute_collect(
 }
 
 /// Carries it out where the boxes live.
-pub(super) fn execute_collect_at<P: Place>(
+pub(crate) fn execute_collect_at<P: Place>(
     at: &mut P,
     plan: &BoxesPlan,
     held: &[HeldBox],

@@ -32,7 +32,7 @@ pub fn execute(
 }
 
 /// Carries it out where the shards live.
-pub(super) fn execute_at<P: Place>(
+pub(crate) fn execute_at<P: Place>(
     place: &mut P,
     plan: &BoxingPlan,
     src: Option<&View>,

@@ -40,7 +40,7 @@ pub fn execute_many(
 }
 
 /// Carries them out where the shards live.
-pub(super) fn execute_many_at<P: Place>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
+pub(crate) fn execute_many_at<P: Place>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
     if plans.len() != ends.len() {
         return Err(Error::argument(format!("{} plans with the shards of {}", plans.len(), ends.len())));
     }

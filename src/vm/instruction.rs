@@ -7,10 +7,11 @@ use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
-use crate::ops::{Attrs, KernelCx, KernelFn, KernelState, Op, RuntimeAttrs};
-use oflow_kernels::cuda::Queue;
-use oflow_kernels::{DType, ShardBox, View};
+use crate::ops::{KernelCx, RuntimeAttrs};
+use crate::plan::KernelPlan;
+use oflow_kernels::{DType, View};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Which stream an instruction belongs to.
@@ -20,26 +21,6 @@ pub enum StreamKind {
     Compute,
     /// Boxing: one total order of collectives per rank.
     Comm,
-}
-
-/// All that is decided about a kernel once per plan.
-pub struct KernelPlan {
-    /// The op.
-    pub op: &'static Op,
-    /// The kernel's name.
-    pub name: String,
-    /// The computation.
-    pub run: KernelFn,
-    /// Prepared state.
-    pub state: Option<KernelState>,
-    /// Physical plan attributes.
-    pub attrs: Attrs,
-    /// Where the input shards lie.
-    pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
-    /// Where the output shards lie.
-    pub output_boxes: SmallVec<[ShardBox; 2]>,
-    /// Scratch bytes.
-    pub workspace: usize,
 }
 
 /// A kernel with its views.
@@ -59,8 +40,11 @@ pub struct KernelWork {
 }
 
 impl KernelWork {
-    /// Computes on the current thread, or puts it on a GPU's stream.
-    pub(super) fn run(&self, queue: Option<&Queue<'_>>) -> Result<()> {
+    /// Calls the kernel: it computes on the current thread, or puts its work on the stream that the device's kernels take.
+    ///
+    /// # Errors
+    /// Those of the kernel, with the op and the user's line.
+    pub fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
         let cx = KernelCx {
             op: self.plan.op,
             inputs: &self.inputs,
@@ -71,7 +55,7 @@ impl KernelWork {
             output_boxes: &self.plan.output_boxes,
             state: self.plan.state.as_ref(),
             workspace: self.workspace.as_ref(),
-            queue,
+            stream,
         };
         // Shapes and attributes were checked before: what a kernel refuses depends on values, and only this rank
         // may have seen them.
@@ -168,7 +152,7 @@ pub struct Instruction {
 
 impl Instruction {
     /// Logical bytes of the tensors that are boxed; 0 for a kernel.
-    pub(super) fn boxed_bytes(&self) -> usize {
+    pub(crate) fn boxed_bytes(&self) -> usize {
         let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();
         match &self.work {
             Work::Kernel(_) => 0,
@@ -189,7 +173,7 @@ impl Instruction {
     }
 
     /// The op and the user's line.
-    pub(super) fn origin(&self) -> (&'static str, CallSite) {
+    pub(crate) fn origin(&self) -> (&'static str, CallSite) {
         let tagged = |t: &Tag| (t.op, CallSite { file: t.file, line: t.line });
         match &self.work {
             Work::Kernel(k) => (k.plan.op.name(), k.site),
@@ -199,34 +183,50 @@ impl Instruction {
         }
     }
 
-    /// [`run`](Instruction::run), where what another thread does to the same storages meanwhile without waiting is an error
-    /// (see `memory/uses.rs`).
-    pub(super) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
-        let shared = |s: &&Storage| s.holders() > 2;
+    /// Does the work on the current thread, in host memory.
+    pub(crate) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        self.alone(|| self.work.run(comm, memory))
+    }
+
+    /// Runs something that does the work, where what another thread does to the same storages meanwhile without waiting is
+    /// an error (see `memory/uses.rs`).
+    pub(crate) fn alone(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
-        for (k, s) in self.writes.iter().enumerate().filter(|(_, s)| shared(s)) {
-            if !self.writes[..k].iter().any(|w| w.same_block(s)) {
+        for (k, s) in self.writes.iter().enumerate() {
+            // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
+            if s.holders() > 2 && !self.writes[..k].iter().any(|w| w.same_block(s)) {
                 writing.push(s.begin_write().map_err(|e| self.told(e))?);
             }
         }
         // What the instruction writes itself it may read.
-        let read = |s: &&Storage| !self.writes.iter().any(|w| w.same_block(s));
-        let turns: SmallVec<[u64; 4]> =
-            self.reads.iter().filter(read).map(|s| s.turn()).collect::<Result<_>>().map_err(|e| self.told(e))?;
-        self.run(comm, memory)?;
-        let unchanged = self.reads.iter().filter(read).zip(turns).try_for_each(|(s, turn)| s.still(turn));
-        unchanged.map_err(|e| self.told(e))
+        let others = |s: &Storage| !self.writes.iter().any(|w| w.same_block(s));
+        let mut turns: SmallVec<[u64; 4]> = SmallVec::new();
+        for s in &self.reads {
+            turns.push(if others(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
+        }
+        run()?;
+        for (s, turn) in self.reads.iter().zip(turns) {
+            if others(s) {
+                s.still(turn).map_err(|e| self.told(e))?;
+            }
+        }
+        Ok(())
     }
 
     fn told(&self, e: Error) -> Error {
         let (op, site) = self.origin();
         e.in_call(|| op.to_string()).at(site)
     }
+}
 
-    /// Does the work on the current thread, in host memory; what a boxing needs besides its ends is taken from `memory`.
-    pub(super) fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        match &self.work {
+impl Work {
+    /// Does the work on the current thread, where all views are in host memory; what a boxing needs besides its ends is taken
+    /// from `memory`.
+    ///
+    /// # Errors
+    /// What a kernel and the communicator report.
+    pub fn run(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
+        match self {
             Work::Kernel(k) => k.run(None),
             Work::Boxing(b) => {
                 let (stopwatch, number) = &b.stopwatch;
@@ -255,7 +255,7 @@ impl Instruction {
     }
 }
 
-pub(super) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
+pub(crate) fn communicator(comm: Option<&dyn Communicator>) -> Result<&dyn Communicator> {
     comm.ok_or_else(|| Error::context("boxing needs a rank context"))
 }
 

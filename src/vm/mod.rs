@@ -1,43 +1,26 @@
 //! Running instructions on a device, in streams, with the waits that their buffers need.
 //!
-//! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. On the CPU compute runs inline; the
-//! communication stream runs inline too, or on a thread of its own. On the asynchronous test device every stream is a
-//! thread with random delays, which proves the waits without a GPU. On a GPU a stream is a CUDA stream and a wait an event
-//! (`cuda.rs`). In a dry run nothing is executed (`dry.rs`). Knows nothing of tensors or SBP rules. Start at [`Vm::submit`].
+//! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. [`Streams`] carry it out; each device's
+//! backend brings its own (`src/backend`). What a boxing plan does is written here once, over a `Place`. Knows nothing of
+//! tensors, SBP rules or devices. Start at [`Vm::submit`].
 
 pub mod box_collect;
 pub mod box_exec;
 pub mod box_many;
-mod cuda;
-mod cuda_boxing;
-mod dry;
-mod host;
 mod instruction;
-mod links;
-mod pinned;
-mod place;
-mod place_cuda;
+pub(crate) mod place;
 mod place_host;
-mod stream;
-mod waits;
+mod replay;
 
-pub(crate) use dry::no_values;
-pub use instruction::{
-    BoxManyWork, BoxWork, CollectWork, Instruction, KernelPlan, KernelWork, Stopwatch, StreamKind, Work,
-};
+pub(crate) use instruction::communicator;
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, StreamKind, Work};
+pub use replay::replay;
 
-use crate::comm::Communicator;
 use crate::error::{Error, Result};
-use crate::memory::{Allocator, Storage};
-use crate::placement::Device;
-use cuda::CudaStreams;
-use dry::DryStreams;
-use host::HostStreams;
-use oflow_kernels::cuda::Gpu;
-use std::sync::Arc;
+use crate::memory::Storage;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the streams of a device run.
+/// How the streams of the host run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VmMode {
     /// Everything on the caller's thread, in order of issue.
@@ -73,47 +56,47 @@ pub struct VmCounters {
     pub host_copies: u64,
 }
 
+/// What carries the instructions of one device of one rank out. [`Vm`] stands before it, counts, and checks what it is given.
+pub trait Streams: Send + Sync {
+    /// Issues an instruction: see [`Vm::submit`].
+    fn submit(&self, i: Instruction) -> Result<()>;
+    /// Waits until the bytes of a storage are final.
+    fn wait(&self, storage: &Storage) -> Result<()>;
+    /// Reads bytes inside a storage when they are final. There is at least one.
+    fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()>;
+    /// Writes bytes inside a storage after all work that uses it. There is at least one.
+    fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()>;
+    /// Waits for everything issued so far.
+    fn synchronize(&self) -> Result<()>;
+    /// How often the host waited for the device, and copies between host memory and the device's, so far.
+    fn counts(&self) -> (u64, u64) {
+        (0, 0)
+    }
+    /// Whether these are the streams of a dry run, whose storages have no bytes.
+    fn is_dry(&self) -> bool {
+        false
+    }
+}
+
 /// The streams of one device of one rank.
 pub struct Vm {
-    streams: Streams,
+    streams: Box<dyn Streams>,
+    dry: bool,
     kernels: AtomicU64,
     boxings: AtomicU64,
     copies: AtomicU64,
 }
 
-// One a device of a rank.
-#[allow(clippy::large_enum_variant)]
-enum Streams {
-    Host(HostStreams),
-    Cuda(CudaStreams),
-    Dry(DryStreams),
-}
-
 impl Vm {
-    /// Streams of this process in that mode, with the allocator of the device's memory, from which boxings take what they need
-    /// between their steps, and the rank's communicator.
-    pub fn new(mode: VmMode, alloc: &Allocator, comm: Option<Arc<dyn Communicator>>) -> Result<Vm> {
-        Ok(Vm::over(Streams::Host(HostStreams::new(mode, alloc, comm)?)))
-    }
-
-    /// Streams of a GPU, with the allocators of its memory and of the host's, and the rank's communicator.
-    pub fn cuda(
-        gpu: &Arc<Gpu>,
-        alloc: &Allocator,
-        host: &Allocator,
-        comm: Option<Arc<dyn Communicator>>,
-    ) -> Result<Vm> {
-        Ok(Vm::over(Streams::Cuda(CudaStreams::new(gpu, alloc, host, comm)?)))
-    }
-
-    /// Streams of a dry run of that rank: instructions are counted, nothing is executed, and no storage has bytes. What boxings
-    /// take between their steps is counted by the allocator.
-    pub(crate) fn dry(rank: usize, device: Device, alloc: &Allocator) -> Vm {
-        Vm::over(Streams::Dry(DryStreams::new(rank, device, alloc)))
-    }
-
-    fn over(streams: Streams) -> Vm {
-        Vm { streams, kernels: AtomicU64::new(0), boxings: AtomicU64::new(0), copies: AtomicU64::new(0) }
+    /// Stands before the streams of a device.
+    pub fn new(streams: impl Streams + 'static) -> Vm {
+        Vm {
+            dry: streams.is_dry(),
+            streams: Box::new(streams),
+            kernels: AtomicU64::new(0),
+            boxings: AtomicU64::new(0),
+            copies: AtomicU64::new(0),
+        }
     }
 
     /// Issues an instruction. Inline work is done when this returns; other work is done when its outputs have been
@@ -126,20 +109,12 @@ impl Vm {
             Work::Collect(_) => self.boxings.fetch_add(1, Ordering::Relaxed),
         };
         debug_assert!(i.reads.iter().chain(&i.writes).all(|s| self.check_origin(s).is_ok()));
-        match &self.streams {
-            Streams::Host(s) => s.submit(i),
-            Streams::Cuda(s) => s.submit(i),
-            Streams::Dry(s) => s.submit(&i),
-        }
+        self.streams.submit(i)
     }
 
     /// Waits until the bytes of a storage are final: all work issued so far that writes it is done.
     pub fn wait(&self, storage: &Storage) -> Result<()> {
-        match &self.streams {
-            Streams::Host(s) => s.wait(storage),
-            Streams::Cuda(s) => s.wait(storage),
-            Streams::Dry(_) => Ok(()),
-        }
+        self.streams.wait(storage)
     }
 
     /// Reads bytes of a storage of this device, from that byte on, when they are final. Waits for nothing else.
@@ -149,20 +124,7 @@ impl Vm {
     pub fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
         self.check_origin(storage)?;
         check_range(storage, offset, to.len())?;
-        if to.is_empty() {
-            return Ok(());
-        }
-        match &self.streams {
-            Streams::Host(s) => {
-                s.wait(storage)?;
-                let turn = storage.turn()?;
-                // SAFETY: inside the storage (checked), final (waited for), and `to` is another memory.
-                unsafe { std::ptr::copy_nonoverlapping(storage.ptr().add(offset), to.as_mut_ptr(), to.len()) };
-                storage.still(turn)
-            }
-            Streams::Cuda(s) => s.read(storage, offset, to),
-            Streams::Dry(_) => Err(no_values("this storage")),
-        }
+        if to.is_empty() { Ok(()) } else { self.streams.read(storage, offset, to) }
     }
 
     /// Writes bytes into a storage of this device, after all work issued so far that uses it. The caller sees to it that
@@ -173,24 +135,12 @@ impl Vm {
     pub fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
         self.check_origin(storage)?;
         check_range(storage, offset, from.len())?;
-        if from.is_empty() {
-            return Ok(());
-        }
-        match &self.streams {
-            Streams::Host(s) => {
-                s.wait_unused(storage)?;
-                // SAFETY: inside the storage (checked), which no instruction uses any more; `from` is another memory.
-                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), storage.ptr().add(offset), from.len()) };
-                Ok(())
-            }
-            Streams::Cuda(s) => s.write(storage, offset, from),
-            Streams::Dry(_) => Ok(()),
-        }
+        if from.is_empty() { Ok(()) } else { self.streams.write(storage, offset, from) }
     }
 
     /// The bytes of a dry run are behind no address: its storages belong to its own streams, and to no others.
     fn check_origin(&self, storage: &Storage) -> Result<()> {
-        if storage.origin().is_dry() == matches!(self.streams, Streams::Dry(_)) {
+        if storage.origin().is_dry() == self.dry {
             return Ok(());
         }
         Err(Error::context(format!("this storage belongs to {}, these streams do not", storage.origin())))
@@ -198,11 +148,7 @@ impl Vm {
 
     /// Waits for everything issued so far.
     pub fn synchronize(&self) -> Result<()> {
-        match &self.streams {
-            Streams::Host(s) => s.synchronize(),
-            Streams::Cuda(s) => s.synchronize(),
-            Streams::Dry(_) => Ok(()),
-        }
+        self.streams.synchronize()
     }
 
     /// Counts a contiguous copy.
@@ -212,10 +158,7 @@ impl Vm {
 
     /// What has run so far.
     pub fn counters(&self) -> VmCounters {
-        let (syncs, host_copies) = match &self.streams {
-            Streams::Host(_) | Streams::Dry(_) => (0, 0),
-            Streams::Cuda(s) => s.counts(),
-        };
+        let (syncs, host_copies) = self.streams.counts();
         VmCounters {
             kernels: self.kernels.load(Ordering::Relaxed),
             boxings: self.boxings.load(Ordering::Relaxed),

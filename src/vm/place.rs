@@ -1,7 +1,7 @@
 //! Where the shards of a boxing live: what the walk over a plan asks of the memory and of the way between ranks.
 //!
 //! The walk ([`super::box_exec`], [`super::box_many`], [`super::box_collect`]) is written once. The host carries it out at
-//! once, over a communicator ([`super::place_host`]); a GPU puts it on a stream ([`super::place_cuda`]). Parts of a dim are
+//! once, over a communicator ([`super::place_host`]); a GPU puts it on a stream (`backend/cuda/place.rs`). Parts of a dim are
 //! packed one after another and put back here, for both.
 
 use crate::boxing::{BoxingPlan, Members};
@@ -12,37 +12,37 @@ use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Rooms and messages in them start at multiples of this, so that every dtype is aligned, and 16-byte accesses are.
-pub(super) const ALIGN: usize = 16;
+pub(crate) const ALIGN: usize = 16;
 
 /// Bytes of a place's memory. Plain data: the walk hands out no two spans that overlap unless it says so.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Span {
-    pub(super) ptr: *mut u8,
-    pub(super) len: usize,
+pub(crate) struct Span {
+    pub(crate) ptr: *mut u8,
+    pub(crate) len: usize,
 }
 
 impl Span {
     /// The bytes of a contiguous view.
-    pub(super) fn of(v: &View) -> Span {
+    pub(crate) fn of(v: &View) -> Span {
         debug_assert!(v.is_contiguous());
         Span { ptr: v.ptr(), len: v.len() * v.dtype().size() }
     }
 
     /// The first bytes, and the rest.
-    pub(super) fn split_at(self, at: usize) -> (Span, Span) {
+    pub(crate) fn split_at(self, at: usize) -> (Span, Span) {
         assert!(at <= self.len, "a span of {} bytes has no byte {at}", self.len);
         let rest = Span { ptr: self.ptr.wrapping_add(at), len: self.len - at };
         (Span { ptr: self.ptr, len: at }, rest)
     }
 
     /// As a contiguous tensor.
-    pub(super) fn view(self, dtype: DType, dims: &[usize]) -> View {
+    pub(crate) fn view(self, dtype: DType, dims: &[usize]) -> View {
         debug_assert_eq!(self.len, dims.iter().product::<usize>() * dtype.size());
         view_at(self.ptr, dtype, dims)
     }
 
     /// Takes that many bytes off the front, and the gap to where the next may start.
-    pub(super) fn cut(&mut self, len: usize) -> Span {
+    pub(crate) fn cut(&mut self, len: usize) -> Span {
         let (now, later) = self.split_at(len.next_multiple_of(ALIGN));
         *self = later;
         Span { ptr: now.ptr, len }
@@ -50,7 +50,7 @@ impl Span {
 }
 
 /// A contiguous view of memory that starts there.
-pub(super) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
+pub(crate) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
     // No bytes may have any address; a view's is aligned.
     let ptr = if dims.contains(&0) { std::ptr::without_provenance_mut(ALIGN) } else { start };
     // SAFETY: the bytes are initialised and, in rooms and destinations, start at multiples of the element; the walk uses a
@@ -60,7 +60,7 @@ pub(super) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
 
 /// Memory that the walk asks for again and again. What a room gave before is no longer used when it is asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(crate) enum Room {
     /// A shard between two steps; two, so that a step reads one and writes the other.
     Shard(usize),
     /// What goes to others.
@@ -74,8 +74,8 @@ pub(super) enum Room {
 }
 
 impl Room {
-    pub(super) const COUNT: usize = 6;
-    pub(super) fn index(self) -> usize {
+    pub(crate) const COUNT: usize = 6;
+    pub(crate) fn index(self) -> usize {
         match self {
             Room::Shard(i) => i,
             Room::Send => 2,
@@ -88,7 +88,7 @@ impl Room {
 
 /// Who may take part in a batch of messages: a superset that all of them know alike.
 #[derive(Clone, Copy)]
-pub(super) enum Among<'a> {
+pub(crate) enum Among<'a> {
     /// The ranks of both placements of a plan.
     Plan(&'a BoxingPlan),
     /// These, in order.
@@ -96,11 +96,11 @@ pub(super) enum Among<'a> {
 }
 
 /// A message: world rank at the other end, bytes.
-pub(super) type Message = (usize, Span);
+pub(crate) type Message = (usize, Span);
 
 /// Memory with a way between ranks. Counts are bytes by member. What a call does may only have been put on a stream when it
 /// returns; the calls of one place take effect in order.
-pub(super) trait Place {
+pub(crate) trait Place {
     /// This rank.
     fn rank(&self) -> usize;
     /// That many bytes, whatever they hold.

@@ -1,9 +1,10 @@
 //! Plans under other models than the default: several hosts, limits of memory; and broadcasts to other meshes.
 
 use super::oracle::{make, mesh, mesh_of, nd_sbps, value};
-use oflow::boxing::{Layout, LinkKind, Model, Planner, RankStep, StepOp, replay};
+use oflow::boxing::{Layout, LinkKind, Model, Planner, RankStep, StepOp};
 use oflow::kernels::DType;
 use oflow::sbp::NdSbp;
+use oflow::vm::replay;
 
 fn at(p: &oflow::placement::Placement, s: &str) -> Layout {
     Layout::new(p, s.parse::<NdSbp>().unwrap())

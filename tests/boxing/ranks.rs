@@ -99,7 +99,7 @@ impl Rng {
     }
 
     pub fn dtype(&mut self) -> DType {
-        *self.pick(&DType::ALL)
+        *self.pick(&DType::BUILTIN)
     }
 
     pub fn layout(&mut self, world: usize, rank: usize, dtype: DType) -> Layout {

@@ -1,10 +1,11 @@
 //! The bulk: every pair, replayed on one thread and compared with the definition.
 
 use super::oracle::{make, mesh, mesh_of, nd_sbps, value};
-use oflow::boxing::{Layout, plan, replay};
+use oflow::boxing::{Layout, plan};
 use oflow::kernels::{DType, ReduceOp};
 use oflow::placement::Placement;
 use oflow::sbp::Sbp;
+use oflow::vm::replay;
 
 const SHAPES: [&[usize]; 6] = [&[4, 6, 2], &[5, 3, 7], &[1, 2, 3], &[3, 0, 2], &[], &[7]];
 
@@ -28,7 +29,7 @@ fn every_pair_on_a_line() {
     let mut count = 0;
     for n in 1..=4 {
         for shape in SHAPES {
-            for dtype in DType::ALL {
+            for dtype in DType::BUILTIN {
                 let all = layouts(&mesh_of(&[n]), shape, dtype);
                 for (src, dst) in all.iter().flat_map(|s| all.iter().map(move |d| (s, d))) {
                     check(shape, dtype, src, dst);

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use oflow::boxing::resolve_attrs;
 use oflow::functional::{Arg, call};
 use oflow::interpreter::Target;
+use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, GivenValues, InferCtx, Op};
 use oflow::prelude::*;
 use oflow::{Error, ErrorKind};

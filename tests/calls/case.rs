@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use oflow::ErrorKind;
-use oflow::boxing::resolve_attrs;
 use oflow::functional::{Arg, FnBody, FnDef, ParamKind, call, functions};
 use oflow::interpreter::Target;
+use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, InferCtx, Op, find};
 use oflow::prelude::*;
 

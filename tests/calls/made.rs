@@ -70,7 +70,7 @@ pub fn size(r: &mut Random) -> i64 {
 }
 
 pub fn dtype(r: &mut Random) -> DType {
-    *r.of(&DType::ALL)
+    *r.of(&DType::BUILTIN)
 }
 
 pub fn sizes(r: &mut Random) -> Vec<i64> {

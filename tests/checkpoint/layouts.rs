@@ -38,7 +38,7 @@ fn there_and_back(from: World, to: World, cases: &[Case]) -> Result<()> {
     run_ranks(from.0, |_| {
         let mut tensors = vec![];
         for (i, (shape, dtype, n, _)) in cases.iter().enumerate() {
-            let dtype = DType::ALL[*dtype];
+            let dtype = DType::BUILTIN[*dtype];
             let (placement, sbp) = lie(from, *n, shape, dtype)?;
             let whole = NdSbp::broadcast(placement.axes());
             tensors
@@ -52,7 +52,7 @@ fn there_and_back(from: World, to: World, cases: &[Case]) -> Result<()> {
         let saved = Checkpoint::open(dir.path())?;
         let mut bag = Bag(vec![]);
         for (i, (shape, dtype, _, n)) in cases.iter().enumerate() {
-            let dtype = DType::ALL[*dtype];
+            let dtype = DType::BUILTIN[*dtype];
             let (placement, sbp) = lie(to, *n, shape, dtype)?;
             let t = saved.tensor(&format!("x.{i}"), (&placement, sbp.clone()))?;
             assert_eq!((t.dtype(), t.shape(), t.sbp()?), (dtype, &shape[..], &sbp));
@@ -67,7 +67,7 @@ fn there_and_back(from: World, to: World, cases: &[Case]) -> Result<()> {
         saved.load(&mut [("x", &mut bag)])?;
         for (i, t) in bag.0.iter().enumerate() {
             let (shape, dtype, ..) = &cases[i];
-            assert_eq!(t.to_f64_vec()?, value(i, shape, DType::ALL[*dtype])?.to_f64_vec()?, "in place: {t}");
+            assert_eq!(t.to_f64_vec()?, value(i, shape, DType::BUILTIN[*dtype])?.to_f64_vec()?, "in place: {t}");
         }
         Ok(())
     })?;
@@ -77,7 +77,7 @@ fn there_and_back(from: World, to: World, cases: &[Case]) -> Result<()> {
 /// Random tensors, saved by some ranks in random layouts and loaded by some others in other ones.
 pub fn random(from: World, to: World, tries: u32) {
     let shape = prop::collection::vec(prop_oneof![1 => Just(0usize), 8 => 1usize..8, 1 => 40usize..90], 0..4);
-    let cases = prop::collection::vec((shape, 0..DType::ALL.len(), any::<u64>(), any::<u64>()), 1..7);
+    let cases = prop::collection::vec((shape, 0..DType::BUILTIN.len(), any::<u64>(), any::<u64>()), 1..7);
     let mut runner = TestRunner::new(ProptestConfig {
         cases: tries,
         max_shrink_iters: 200,

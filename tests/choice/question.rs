@@ -100,7 +100,6 @@ impl Question {
             fixed_inputs: &fixed,
             given_out: self.in_place.and_then(|i| self.sbps[i].as_ref()),
             request: self.request.as_ref(),
-            runtime: &runtime,
         })
     }
 

@@ -17,6 +17,9 @@ pub use sample::{Sample, derived_samples, variants};
 /// The meshes of the design's section 12 that every op is tested on.
 pub const MESHES: [&[usize]; 6] = [&[1], &[2], &[3], &[4], &[2, 2], &[2, 3]];
 
+/// Larger ones, that each op is tested on as its samples are given.
+pub const LARGE_MESHES: [&[usize]; 2] = [&[8], &[2, 2, 2]];
+
 /// Whether an op computes something: changes of layout and users' functions have tests of their own.
 pub fn computes(op: &oflow::ops::Op) -> bool {
     op.layout.is_none() && op.name() != "apply_custom"

@@ -3,7 +3,7 @@
 
 use super::layout::Value;
 use super::mix;
-use oflow::boxing::resolve_attrs;
+use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, Attrs, Grad, InferCtx, Op, RuntimeAttrs, TensorType, derived_args};
 use oflow::{DType, Result};
 

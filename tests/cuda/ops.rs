@@ -3,6 +3,7 @@
 use super::common::check::{differentiable, run_cases_on};
 use super::common::differences::{Function, float_samples};
 use super::common::{Case, Sample, check_device, local_outcome, mixed_cases, sample, signature_cases, variants};
+use oflow::backend::kernels_of;
 use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
 use std::collections::BTreeMap;
@@ -32,12 +33,12 @@ fn settle(what: &str, total: usize, wrong: &[String]) {
 
 #[test]
 fn every_op_has_a_kernel_or_a_reason() {
-    let has = |o: &Op| o.kernels.iter().any(|k| k.device == Device::Cuda);
+    let has = |o: &Op| kernels_of(o).iter().any(|k| k.device == Device::Cuda);
     let listed = |o: &Op| CPU_ONLY.iter().any(|(name, _)| *name == o.name());
     let (mut without, mut needless) = (vec![], vec![]);
     for op in ops() {
         match (has(op), listed(op)) {
-            (false, false) if !op.kernels.is_empty() => without.push(op.name()),
+            (false, false) if !kernels_of(op).is_empty() => without.push(op.name()),
             (true, true) => needless.push(op.name()),
             _ => {}
         }

@@ -2,6 +2,7 @@
 
 use super::oracle::{make, shard_size, value};
 use super::ranks::{Memory, tag, view};
+use oflow::backend::{DeviceRt, cuda::open_gpu, host};
 use oflow::boxing::{BoxingPlan, Layout, plan};
 use oflow::comm::{Communicator, Tag, sim};
 use oflow::kernels::cuda::Gpu;
@@ -27,8 +28,8 @@ pub struct Rig {
     pub rank: usize,
     pub comm: Arc<dyn Communicator>,
     pub told: Arc<Told>,
-    cpu: (Allocator, Vm),
-    gpu: (Allocator, Vm),
+    cpu: DeviceRt,
+    gpu: DeviceRt,
 }
 
 /// A shard on a device.
@@ -42,21 +43,19 @@ impl Rig {
         let comm: Arc<dyn Communicator> = Arc::new(comm);
         let gpu = Gpu::open(rank % gpus).unwrap();
         let options = AllocatorOptions::default();
-        let (host, device) = (Allocator::cpu(options), Allocator::cuda(gpu.clone(), options));
-        let (cpu, cuda) = (
-            Vm::new(VmMode::Inline, &host, Some(comm.clone())).unwrap(),
-            Vm::cuda(&gpu, &device, &host, Some(comm.clone())).unwrap(),
-        );
-        Rig { rank, comm, told: Arc::default(), cpu: (host, cpu), gpu: (device, cuda) }
+        let alloc = Allocator::cpu(options);
+        let gpu = open_gpu(&gpu, options, &alloc, Some(comm.clone())).unwrap();
+        let vm = host::vm(VmMode::Inline, &alloc, Some(comm.clone())).unwrap();
+        Rig { rank, comm, told: Arc::default(), cpu: DeviceRt { alloc, vm }, gpu }
     }
 
     pub fn vm(&self, device: Device) -> &Vm {
-        if device == Device::Cuda { &self.gpu.1 } else { &self.cpu.1 }
+        if device == Device::Cuda { &self.gpu.vm } else { &self.cpu.vm }
     }
 
     /// Memory of a device with these bytes.
     pub fn put(&self, device: Device, bytes: &[u8]) -> Storage {
-        let alloc = if device == Device::Cuda { &self.gpu.0 } else { &self.cpu.0 };
+        let alloc = if device == Device::Cuda { &self.gpu.alloc } else { &self.cpu.alloc };
         let storage = alloc.alloc(bytes.len()).unwrap();
         self.vm(device).write(&storage, 0, bytes).unwrap();
         storage

@@ -1,7 +1,7 @@
 //! What a dry run leaves alone, and what it refuses.
 
 use super::told;
-use oflow::optim::{Optimizer, Sgd, SgdOptions};
+use oflow::optim::{Sgd, SgdOptions};
 use oflow::prelude::*;
 use oflow::{BackwardOptions, ErrorKind, Tensor, World, box_many, from_boxes};
 

@@ -1,6 +1,6 @@
 //! Training steps of a GPT.
 
-use super::model::{Config, Gpt};
+use super::model::{Config, Gpt, on_axis};
 use super::{same, told};
 use oflow::data::Loader;
 use oflow::nn::Module;
@@ -30,7 +30,7 @@ fn train(job: Job, steps: usize) -> Result<Vec<String>> {
     c.block.dropout = job.dropout;
     let mut model = Gpt::new(&c, (&mesh, NdSbp::broadcast(mesh.axes())))?;
     if job.split {
-        model.split_weights(&mesh)?;
+        model.to_global(&mesh, &Gpt::split_rules(&mesh)?)?;
     }
     let ids = |from: usize| (0..16 * c.seq).map(|i| ((i * 7 + from) % c.vocab) as i64).collect();
     let loader = Loader::new(&mesh, 6).split_along("dp")?;
@@ -103,18 +103,10 @@ fn big_step(world: &World, device: Device) -> Result<(String, usize)> {
     assert_eq!(world.size(), mesh.len());
     let c = Config::new(50_304, 2, 768, 16, 1024);
     let mut model = Gpt::new(&c, (&mesh, sbp![B, B, B]))?;
-    model.to_global(
-        &mesh,
-        &[
-            ("h.*.attn.o.weight", sbp![B, S(1), B]),
-            ("h.*.attn.o.bias", sbp![B, B, B]),
-            ("h.*.attn.*", sbp![B, S(0), B]),
-            ("h.*.mlp.fc.*", sbp![B, S(0), B]),
-            ("h.*.mlp.pr.weight", sbp![B, S(1), B]),
-            ("wte.weight", sbp![B, S(0), B]),
-            ("head.weight", sbp![B, S(0), B]),
-        ],
-    )?;
+    let mut rules = Gpt::split_rules(&mesh)?;
+    let vocabulary = on_axis(&mesh, "tp", Sbp::Split(0))?;
+    rules.extend([("wte.weight", vocabulary.clone()), ("head.weight", vocabulary)]);
+    model.to_global(&mesh, &rules)?;
     let mut opt = AdamW::new(model.parameters(), AdamWOptions::default());
     let tokens = || zeros([1024, c.seq], (&mesh, sbp![S(0), B, S(0)]).dtype(DType::I64));
     let loss = {

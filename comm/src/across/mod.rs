@@ -1,14 +1,14 @@
-//! Collectives that know the hosts: [`Spread`] says who does what.
+//! Collectives by hosts. [`Spread`] assigns the work to members.
 //!
 //! Each goes over the message in chunks, chunk t in its round t and, where it waits for results, in a later one by its *lag*.
 //! Steps of a round, in this order:
 //!
 //! | collective | steps of a member |
 //! |---|---|
-//! | all-reduce | A: posts its values of each stripe to the stripe's member on its host. B: who has a stripe takes these and the partial of the host before, and posts the new partial to the host after; on the last host it is the result, for the members there and the host before. C, a lag later: takes the result from the host after, posts it to its host and the host before. D: takes the results of the other stripes |
-//! | reduce-scatter | A: posts its values of each part to the part's keeper on its host. B: a keeper takes these and the partials of the host before, and posts the new partials to the keepers on the host after; on the last host they are results, for whom they belong to. D, a lag later: takes its own result |
+//! | all-reduce | A: posts its values of each stripe to the stripe's member on its host. B: the member of a stripe takes these and the partial of the host before, and posts the new partial to the host after; on the last host it is the result, for the members there and the host before. C, a lag later: takes the result from the host after, posts it to its host and the host before. D: takes the results of the other stripes |
+//! | reduce-scatter | A: posts its values of each part to the part's keeper on its host. B: a keeper takes these and the partials of the host before, and posts the new partials to the keepers on the host after; on the last host they are results, posted to their members. D, a lag later: takes its own result |
 //! | all-gather | A: posts its part to its host and to the keepers on all others. B, a lag of one round: a keeper takes the parts it keeps and posts them to its host. D: takes from its host what A and B have posted |
-//! | broadcast | A: the root posts all to its host, and its stripe to the host after. B: who has a stripe takes it, from the root or the host before, and posts it to its host (not on the root's) and the host after. D: takes the other stripes |
+//! | broadcast | A: the root posts all to its host, and its stripe to the host after. B: the member of a stripe takes it, from the root or the host before, and posts it to its host (not on the root's) and the host after. D: takes the other stripes |
 //!
 //! The lag of a host in a chain is the number of hosts that follow, which fills the chain.
 //!

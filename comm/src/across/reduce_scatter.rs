@@ -125,7 +125,7 @@ impl<T: Transport> Session<'_, '_, T> {
         Ok(())
     }
 
-    /// Posts to each of some ranks the parts it keeps, one after another; nothing to those who get no byte.
+    /// Posts to each of some ranks the parts that it keeps, one after another; no post to a rank without bytes.
     fn post_kept<'b>(
         &self,
         to: impl Iterator<Item = (usize, impl Iterator<Item = usize> + Clone)>,

@@ -95,7 +95,7 @@ impl World {
         }
     }
 
-    /// Sends a message without bytes that nobody waits for.
+    /// Sends a message without bytes for which no rank waits.
     pub(super) fn tell(self, to: usize, kind: Kind) -> Result<()> {
         // SAFETY: a message of no bytes reads nothing, so its request may be given up at once.
         unsafe {

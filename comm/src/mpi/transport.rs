@@ -18,7 +18,7 @@ pub type MpiComm = Collectives<MpiTransport>;
 pub struct MpiOptions {
     /// Bytes of an outbox buffer; rounded up to what the world needs.
     pub capacity: usize,
-    /// A wait that takes longer is an error that names who is missing.
+    /// Time-out of a wait; the error names the missing rank.
     pub timeout: Duration,
     /// The host of each rank, for the collectives that go by hosts; empty if all are on one.
     pub hosts: Vec<usize>,
@@ -90,7 +90,7 @@ struct State {
     /// The post of each rank that has been received: header with few bytes, or header and many.
     heads: Vec<Option<Buffer>>,
     data: Vec<Option<Buffer>>,
-    /// What other ranks rejected must stay until they have heard.
+    /// Rejections must stay until the other ranks have received them.
     rejections: Vec<(Vec<u8>, Sending)>,
     /// An error of a call that could not return it.
     failed: Option<String>,
@@ -118,7 +118,7 @@ pub struct MpiTransport {
 // SAFETY: MPI was initialised for calls from any thread, one at a time, and a transport is used by one thread at a time.
 unsafe impl Send for MpiTransport {}
 
-/// Initialises MPI, which must not have been, and joins its world. `pulse` tells of failures that MPI does not see.
+/// Initialises MPI, which must not have been, and joins its world. `pulse` reports failures that MPI does not detect.
 ///
 /// # Errors
 /// MPI is initialised already, does not allow calls from several threads one at a time, or is not that of the launcher
@@ -175,7 +175,7 @@ impl MpiTransport {
         }
     }
 
-    /// Looks until `done` says something, or until it is certain that this will not come.
+    /// Polls until `done` returns a value, or until it is certain that it will not.
     fn wait<R>(&self, call: &dyn Fn() -> String, on: usize, mut done: impl FnMut() -> Result<Option<R>>) -> Result<R> {
         let mut look = || -> Result<R> {
             let start = Instant::now();
@@ -200,7 +200,7 @@ impl MpiTransport {
                             return Ok(value);
                         }
                         let text = format!("rank {on} has ended while rank {} is in {}", self.rank, call());
-                        return Err(Error::peer(text));
+                        return Err(Error::peer(text).missing(on));
                     }
                     if start.elapsed() > self.timeout {
                         let seconds = self.timeout.as_secs_f64();

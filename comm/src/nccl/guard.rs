@@ -1,4 +1,4 @@
-//! Watches the communicators of a rank, and ends them when no collective can end well any more.
+//! Watches the communicators of a rank, and aborts them when no collective can succeed any more.
 
 use super::{GRACE, LOOK_EVERY, NcclComm, Status, failed};
 use oflow_base::{Error, Result};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
-/// Watches the communicators of a rank, on a thread that starts with the first one.
+/// Watches the communicators of a rank, on a thread that is started with the first one.
 #[derive(Default)]
 pub struct Guard {
     shared: Arc<Watched>,
@@ -62,7 +62,7 @@ impl Watched {
 }
 
 impl Guard {
-    /// From now on that one is watched too.
+    /// Starts to watch a communicator.
     pub fn watch(&self, comm: &Arc<NcclComm>) -> Result<()> {
         self.shared.comms.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(comm));
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Why the communicators were aborted, if they were. What was on the stream by then has wrong results.
+    /// Returns why the communicators were aborted, or `None`. Collectives on the stream at that time have wrong results.
     pub fn failure(&self) -> Option<Error> {
         if !self.shared.has_failed.load(Ordering::Acquire) {
             return None;

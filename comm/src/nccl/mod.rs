@@ -1,14 +1,13 @@
 //! NCCL: collectives between the GPUs of a group of ranks.
 //!
-//! Not a [`Communicator`]: the calls here put work on a CUDA stream and return, so they take device
-//! addresses and order themselves by the stream. A rank issues the calls of all its communicators from one thread in the
-//! total order of its collectives. That and one stream for all of them is what keeps several communicators from waiting for
-//! each other in a circle.
+//! [`NcclComm`] is not a [`Communicator`]: its calls enqueue work on a CUDA stream and return, and they take device addresses. A
+//! rank issues the calls of all its communicators from one thread, in the total order of its collectives, on one stream. So
+//! several communicators cannot deadlock.
 //!
-//! **Nothing here blocks for ever.** Communicators are non-blocking (`blocking = 0`): a call that cannot end at once says so,
-//! and is looked after until it has ended or the job has failed. A peer that dies in the middle leaves kernels that wait on
-//! the GPU; so a thread ([`Guard`]) watches the communicators of a rank and aborts them when NCCL reports an error or the
-//! transport says that a member is gone ([`Pulse`]). What waited on the stream then returns, and [`Guard::failure`] says why.
+//! **No call blocks for ever.** Communicators are non-blocking (`blocking = 0`): a call in progress is polled until it has
+//! succeeded or the job has failed. If a peer dies during a collective, its kernels on this rank's GPU would wait for ever. A
+//! thread ([`Guard`]) therefore watches the communicators of a rank, and aborts them when NCCL reports an error or the transport
+//! reports that a member has left ([`Pulse`]). Waits for the stream then return, and [`Guard::failure`] returns the reason.
 
 mod guard;
 mod work;
@@ -26,36 +25,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use work::{What, Work};
 
-/// How a transport tells that its world has failed. Asked from other threads while collectives run.
+/// Failure detection of a transport. Called from other threads while collectives run.
 pub trait Pulse: Send + Sync {
-    /// Why no collective can end well any more.
+    /// Returns why no collective can succeed any more, or `None`.
     fn failure(&self) -> Option<Error>;
-    /// Whether a rank has left the world, for whatever reason.
+    /// Returns whether a rank has left the world, for any reason.
     fn has_left(&self, rank: usize) -> bool;
-    /// The rank that this one waits for now. Not known by default; then all members of the call count as waited for.
+    /// Returns the rank that this one waits for now. `None`, the default: not known; then all members of the call count.
     fn waits_for(&self) -> Option<usize> {
         None
     }
-    /// This rank's end of the connection with a rank of another host, where there is one.
+    /// Returns this rank's counters of its connection with a rank of another host, if there is one.
     fn link(&self, _rank: usize) -> Option<LinkEnd> {
         None
     }
 }
 
-/// What one end of a connection has seen of it. Counts are of bytes.
+/// The counters of one end of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkEnd {
-    /// Taken by this end's kernel on the way to the other.
+    /// Bytes that this end's kernel has taken for sending.
     pub sent: u64,
-    /// For how long nothing more has been sent.
+    /// Time since this end last sent something.
     pub quiet: Duration,
-    /// Read from the other end.
+    /// Bytes received from the other end.
     pub received: u64,
-    /// How often this end has looked since it last read something, a few times a second, and found nothing.
+    /// Number of times that this end has polled without receiving anything since it last received something, a few per second.
     pub looks: u64,
 }
 
-/// What the members of a communicator find each other by.
+/// The id by which the members of a communicator find each other.
 pub type NcclId = [u8; 128];
 
 /// The oldest NCCL with all that is used: non-blocking communicators that can be aborted, and bfloat16.
@@ -70,7 +69,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often the guard looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Says why NCCL cannot be used in this process, if it cannot.
+/// Returns why NCCL cannot be used in this process, or `None` if it can.
 pub fn unusable() -> Option<String> {
     let version = match &probe().nccl {
         Ok(v) => v,
@@ -81,7 +80,7 @@ pub fn unusable() -> Option<String> {
     (found < OLDEST).then(|| format!("NCCL {version} is older than {}.{}", OLDEST.0, OLDEST.1))
 }
 
-/// A new id, made by one member and told to the others by other means.
+/// Makes an id. One member makes it and sends it to the others over another transport.
 pub fn new_id() -> Result<NcclId> {
     if let Some(why) = unusable() {
         return Err(Error::comm(format!("NCCL cannot be used: {why}")));
@@ -145,7 +144,7 @@ struct Raw(sys::ncclComm_t);
 // SAFETY: NCCL lets any thread use a communicator, one at a time; it is behind a lock.
 unsafe impl Send for Raw {}
 
-/// One rank's end of a communicator. Calls put work on a stream of the GPU it was made for. Counts are elements.
+/// A rank's NCCL communicator. Calls enqueue work on a stream of its GPU. Counts are in elements.
 pub struct NcclComm {
     gpu: Arc<Gpu>,
     /// World ranks of the members, in order.
@@ -160,11 +159,11 @@ pub struct NcclComm {
 }
 
 impl NcclComm {
-    /// Joins the communicator of that id as member `me` of `ranks`, all of which call this. `host` is the ranks' other way to
-    /// each other: its pulse is watched, its log is written, there the joining is a barrier.
+    /// Joins the communicator with this id as member `me` of `ranks`; all members call this. `host` is their communicator for
+    /// host memory: its pulse is watched, its log is written, and joining is a barrier there.
     ///
     /// # Errors
-    /// What NCCL reports, or why a member will not come.
+    /// Errors of NCCL, and the failure of a member that cannot join.
     pub fn join(
         gpu: &Arc<Gpu>,
         id: &NcclId,
@@ -197,16 +196,16 @@ impl NcclComm {
         Ok(comm)
     }
 
-    /// World ranks of the members.
+    /// Returns the world ranks of the members.
     pub fn ranks(&self) -> &[usize] {
         &self.ranks
     }
 
-    /// `to` becomes the reduction of the members' `from`; both may be one. Halves are added as halves, in NCCL's order: the
-    /// bits are the same on all members, but not those of a reduction in member order.
+    /// Writes the reduction of the members' `from` to `to`; both may be the same memory. f16 and bf16 are accumulated in their
+    /// own precision and in NCCL's order: the bits are the same on all members, but not those of a reduction in member order.
     ///
     /// # Safety
-    /// `from` and `to` are device memory of `count` elements that lives until the stream has passed.
+    /// `from` and `to` are device memory of `count` elements that lives until the stream has executed the call.
     pub unsafe fn all_reduce(
         &self,
         stream: &Stream,
@@ -224,10 +223,10 @@ impl NcclComm {
         })
     }
 
-    /// `to` becomes the reduction of this member's part of the members' `from`, which hold `count` elements for each.
+    /// Writes the reduction of this member's part of the members' `from` to `to`. A `from` has `count` elements for each member.
     ///
     /// # Safety
-    /// As [`all_reduce`](Self::all_reduce).
+    /// Those of [`all_reduce`](Self::all_reduce).
     pub unsafe fn reduce_scatter(
         &self,
         stream: &Stream,
@@ -245,10 +244,10 @@ impl NcclComm {
         })
     }
 
-    /// `to` becomes the members' `from` one after another, `bytes` of each.
+    /// Concatenates the members' `from`, of `bytes` bytes each, into `to`.
     ///
     /// # Safety
-    /// As [`all_reduce`](Self::all_reduce).
+    /// Those of [`all_reduce`](Self::all_reduce).
     pub unsafe fn all_gather(
         &self,
         stream: &Stream,
@@ -265,10 +264,10 @@ impl NcclComm {
         })
     }
 
-    /// Member `root`'s bytes reach everyone.
+    /// Copies `buf` of member `root` to `buf` of all members.
     ///
     /// # Safety
-    /// As [`all_reduce`](Self::all_reduce).
+    /// Those of [`all_reduce`](Self::all_reduce).
     pub unsafe fn broadcast(&self, stream: &Stream, buf: *mut u8, bytes: usize, root: usize, tag: &Tag) -> Result<()> {
         let d = sys::ncclDataType_t::ncclUint8;
         let what = (Collective::Broadcast, tag, &self.ranks[..], bytes);
@@ -278,10 +277,10 @@ impl NcclComm {
         })
     }
 
-    /// A batch of messages: member at the other end, address, bytes. None may be empty.
+    /// Sends and receives a batch of messages (other member, address, bytes). No message may be empty.
     ///
     /// # Safety
-    /// As [`all_reduce`](Self::all_reduce), for each message.
+    /// Those of [`all_reduce`](Self::all_reduce), for each message.
     pub unsafe fn exchange(
         &self,
         stream: &Stream,
@@ -481,9 +480,9 @@ fn reduction(dtype: DType, op: ReduceOp) -> sys::ncclRedOp_t {
     }
 }
 
-/// Whether NCCL reduces as the other transports do. Its float maximum drops NaN, where ours keeps it.
+/// Returns whether NCCL has this reduction with the semantics of the other transports. Its float maximum and minimum drop NaN.
 pub fn reduces(dtype: DType, op: ReduceOp) -> bool {
-    op == ReduceOp::Sum || !dtype.is_float()
+    dtype.is_builtin() && (op == ReduceOp::Sum || !dtype.is_float())
 }
 
 #[cfg(test)]
@@ -504,6 +503,6 @@ mod tests {
         assert!(reduces(DType::BF16, ReduceOp::Sum) && reduces(DType::Bool, ReduceOp::Max));
         assert!(!reduces(DType::F32, ReduceOp::Min));
         assert_eq!(reduction(DType::Bool, ReduceOp::Sum), sys::ncclRedOp_t::ncclMax);
-        assert!(DType::ALL.iter().all(|d| data_type(*d).is_ok()));
+        assert!(DType::BUILTIN.iter().all(|d| data_type(*d).is_ok()));
     }
 }

@@ -1,5 +1,5 @@
-//! What a communicator has on its stream, and what the log says of it: a call is queued when it is issued; that the stream has
-//! come to it and that it has ended are seen from events around it, when somebody looks.
+//! A communicator's calls on its stream, for the log. A call is logged as queued when it is issued. Its start and end are found
+//! by polling CUDA events around it.
 
 use crate::{CallLog, Collective, Tag};
 use oflow_base::Result;
@@ -96,8 +96,8 @@ impl Work {
         }
     }
 
-    /// Notes how far the stream has come. An event that cannot be asked is that of a broken device, which others report: nothing is
-    /// on its way any more.
+    /// Notes how far the stream has come. An event that cannot be asked is that of a broken device, which others report: nothing
+    /// is on its way any more.
     fn look(&self, calls: &mut Calls) {
         while let Some(first) = calls.issued.front_mut() {
             let [begun, ended] = [0, 1].map(|i| first.events[i].reached());

@@ -1,11 +1,11 @@
-//! The shared memory: who lies where.
+//! The layout of the shared memory.
 //!
 //! ```text
 //! Header | RankRecord × world | Link × world² (from i to j at i * world + j) | outbox buffers: SLOTS × capacity × world
 //! ```
 //!
-//! Everything is at an offset that follows from `world` and `capacity`, which the header holds and [`ShmArena::from_fd`]
-//! checks. All zero is a valid new arena. Buffers are touched, and so get memory, only when first used.
+//! All offsets follow from `world` and `capacity`, which are in the header and checked by [`ShmArena::from_fd`]. An arena of
+//! zeros is valid and new. Buffers take physical memory at their first use.
 
 use super::super::transport::{Call, SLOTS};
 use super::link::{Letter, Link};
@@ -74,14 +74,14 @@ struct Text {
 const OP: usize = 58;
 const FILE: usize = 128;
 
-/// Where a rank is in its life.
+/// State of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankState {
-    /// Has not opened its communicator.
+    /// The rank has not opened its communicator.
     Absent,
-    /// Is there.
+    /// The rank has opened its communicator.
     Attached,
-    /// Has dropped its communicator.
+    /// The rank has dropped its communicator.
     Left,
 }
 
@@ -130,8 +130,8 @@ impl fmt::Write for Line {
 }
 
 impl ShmArena {
-    /// An arena for `world` ranks with about `bytes_per_rank` of outbox each, and its file descriptor, which is
-    /// close-on-exec: the launcher clears that in the child that shall inherit it.
+    /// Makes an arena for `world` ranks with about `bytes_per_rank` bytes of outbox each. Returns it with its file descriptor,
+    /// which is close-on-exec; the launcher clears the flag in each child.
     pub fn create(world: usize, bytes_per_rank: usize) -> Result<(Arc<ShmArena>, OwnedFd)> {
         if world == 0 || world > MOST_RANKS {
             return Err(Error::argument(format!("shared memory for {world} ranks; 1 to {MOST_RANKS} are possible")));
@@ -159,7 +159,10 @@ impl ShmArena {
         Ok((Arc::new(arena), fd))
     }
 
-    /// Opens the arena behind an inherited file descriptor, which must be one for `world` ranks. `rank` is checked, too.
+    /// Opens the arena of an inherited file descriptor.
+    ///
+    /// # Errors
+    /// If it is no arena for `world` ranks, or `rank` is not below `world`.
     pub fn from_fd(fd: impl AsFd, rank: usize, world: usize) -> Result<Arc<ShmArena>> {
         let wrong = |what: String| {
             Err(Error::comm(format!("the inherited descriptor is not oflow's shared memory for {world} ranks: {what}"))
@@ -215,22 +218,22 @@ impl ShmArena {
         let _ = unsafe { rustix::mm::madvise(self.base.wrapping_add(offset).cast::<c_void>(), len, advice) };
     }
 
-    /// Number of ranks.
+    /// Returns the number of ranks.
     pub fn world(&self) -> usize {
         self.layout.world
     }
 
-    /// Bytes of one outbox buffer.
+    /// Returns the size of an outbox buffer in bytes.
     pub fn capacity(&self) -> usize {
         self.layout.capacity
     }
 
-    /// The communicator of a rank; once for each rank.
+    /// Opens the communicator of a rank, once for each rank.
     pub fn comm(self: &Arc<Self>, rank: usize, options: ShmOptions) -> Result<ShmComm> {
         Ok(Collectives::new(self.transport(rank, options)?))
     }
 
-    /// What the communicator of a rank stands on; once for each rank.
+    /// Opens the transport of a rank, once for each rank.
     pub fn transport(self: &Arc<Self>, rank: usize, options: ShmOptions) -> Result<ShmTransport> {
         let Some(record) = (rank < self.world()).then(|| self.record(rank)) else {
             return Err(Error::argument(format!("rank {rank} in a world of {}", self.world())));
@@ -241,8 +244,8 @@ impl ShmArena {
         Ok(ShmTransport::new(self.clone(), rank, options))
     }
 
-    /// Marks the job as failed because `rank` died (`code`: its exit code or signal) and ends every rank's waits. The first
-    /// call counts. The rank's number is only told: in a job on several hosts it is that of the world, also of a rank elsewhere.
+    /// Marks the job as failed because `rank` died (`code`: its exit code or signal), and ends every rank's waits. Only the first
+    /// call counts. `rank` is used in messages only; it may be a rank of another host.
     pub fn poison(&self, rank: usize, code: i32) {
         let word = (rank as u64 + 1) << 32 | code as u32 as u64;
         let _ = self.header().poison.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
@@ -254,13 +257,13 @@ impl ShmArena {
         }
     }
 
-    /// The rank that died and its code, if one did.
+    /// Returns the rank that died and its code, or `None`.
     pub fn poisoned(&self) -> Option<(usize, i32)> {
         let word = self.header().poison.load(Ordering::Acquire);
         (word != 0).then(|| ((word >> 32) as usize - 1, word as u32 as i32))
     }
 
-    /// Where a rank is in its life.
+    /// Returns the state of a rank.
     pub fn state(&self, rank: usize) -> RankState {
         match self.record(rank).state.load(Ordering::Acquire) {
             0 => RankState::Absent,
@@ -269,8 +272,8 @@ impl ShmArena {
         }
     }
 
-    /// What a rank waits for, as one line; `None` while it computes. For reports on stalls: written only by ranks that
-    /// have gone to sleep, so it costs a rank nothing in passing.
+    /// Returns what a rank waits for as a line of text, or `None` while it computes. A rank writes it only before it sleeps, so
+    /// it costs nothing on the fast path.
     pub fn status(&self, rank: usize) -> Option<String> {
         let r = self.record(rank);
         for _ in 0..100 {
@@ -305,7 +308,7 @@ impl ShmArena {
         r.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// The rank is gone: whoever waits for it fails.
+    /// Marks the rank as left: waits for it fail.
     pub(super) fn leave(&self, rank: usize) {
         self.record(rank).state.store(2, Ordering::Release);
         for other in 0..self.world() {

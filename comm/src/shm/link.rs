@@ -22,7 +22,7 @@
 //!                 sleep while the word is (c, 0, 1)
 //! ```
 //!
-//! No wake-up is lost: whoever changes something that the waiter waits for changes the word after it. If that comes after
+//! No wake-up is lost: a change for which the waiter waits is followed by a change of the word. If that comes after
 //! the waiter's compare-exchange, the word differs and `sleep` returns at once, or SLEEP was seen and the waiter is woken;
 //! if it comes before, the compare-exchange acquires what had been written. A SLEEP bit that stays behind costs one
 //! needless wake.
@@ -37,47 +37,47 @@ use std::time::{Duration, Instant};
 const SLEEP: u32 = 1;
 const NUDGE: u32 = 2;
 
-/// A counter that one side sets and the other waits for. All zero is a valid new one.
+/// A counter that one side sets and the other waits for. Zero is a valid new flag.
 #[repr(transparent)]
 #[cfg_attr(all(test, oflow_loom), derive(Default))]
 pub struct Flag(Word);
 
-/// How long to wait, and how.
+/// Options of a wait.
 #[derive(Clone, Copy)]
 pub struct Patience {
-    /// Looks at the flag before sleeping.
+    /// Number of polls before sleeping.
     pub spins: u32,
-    /// Until giving up.
+    /// Time-out.
     pub timeout: Duration,
 }
 
-/// Why a wait ended without what it waited for.
+/// Why a wait has failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stop<E> {
     /// An alarm that concerns this wait.
     Alarm(E),
-    /// The time is over.
+    /// The time-out has passed.
     Timeout,
 }
 
 impl Flag {
-    /// The counter.
+    /// Returns the counter.
     pub fn count(&self) -> u32 {
         self.0.load() >> 2
     }
-    /// Sets the counter and wakes who sleeps on it.
+    /// Sets the counter and wakes the waiter.
     pub fn set(&self, count: u32) {
         if self.0.swap(count << 2) & SLEEP != 0 {
             self.0.wake();
         }
     }
-    /// Makes a waiter look at the alarms, which the caller has set before.
+    /// Makes the waiter check the alarms, which the caller has set before.
     pub fn nudge(&self) {
         if self.0.fetch_or(NUDGE) & SLEEP != 0 {
             self.0.wake();
         }
     }
-    /// Waits until `done(count)`. `alarm` is asked before each sleep, `sleeping` told before the first.
+    /// Waits until `done(count)`. Calls `alarm` before each sleep, and `sleeping` before the first.
     pub fn wait<E>(
         &self,
         patience: Patience,
@@ -124,7 +124,7 @@ impl Flag {
 /// Bytes that travel in the entry itself.
 pub const INLINE: usize = 72;
 
-/// What a post says. With a short payload, an entry is all that moves from one core to the other.
+/// The contents of a post. With a short payload, only the entry moves from one core to the other.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Letter {
@@ -143,7 +143,7 @@ pub struct Letter {
     pub inline: [u8; INLINE],
 }
 
-/// The offset that says: the bytes are in the letter.
+/// The offset of bytes that are in the letter itself.
 pub const INLINE_AT: u32 = u32::MAX;
 
 impl Letter {
@@ -165,7 +165,7 @@ pub struct Entry<L> {
 #[cfg_attr(all(test, oflow_loom), derive(Default))]
 pub struct Back {
     taken: Flag,
-    /// Not 0 when the reader has rejected a post; its status says in what call.
+    /// Not 0 if the reader has rejected a post; its status has the name of its call.
     rejected: Word,
 }
 

@@ -14,20 +14,20 @@ use std::time::{Duration, Instant};
 /// A rank's communicator over shared memory.
 pub type ShmComm = Collectives<ShmTransport>;
 
-/// How a rank waits.
+/// Options of waits.
 #[derive(Clone, Copy, Debug)]
 pub struct ShmOptions {
-    /// Looks at a flag before sleeping.
+    /// Number of polls of a flag before sleeping.
     pub spins: u32,
-    /// A wait that takes longer is an error that names who is missing.
+    /// Time-out of a wait; the error names the missing ranks.
     pub timeout: Duration,
-    /// Number in the world of the host's first rank, for messages: within the arena ranks count from 0.
+    /// World rank of the host's first rank, for messages. Within the arena ranks count from 0.
     pub first: usize,
 }
 
 impl ShmOptions {
-    /// For `ranks` of this host, each with its threads, on `cores`: where every rank has a core of its own, waiting for
-    /// one spins; where they share, spinning would keep the awaited rank from running.
+    /// Returns the options for `ranks` ranks on `cores` cores. Waits spin only if every rank has its own core; otherwise spinning
+    /// would keep the awaited rank from running.
     pub fn for_host(ranks: usize, cores: usize) -> ShmOptions {
         ShmOptions { spins: if ranks <= cores { 4000 } else { 20 }, timeout: Duration::from_secs(30 * 60), first: 0 }
     }
@@ -123,7 +123,7 @@ impl ShmTransport {
             return Some(diverged((me, &call.describe()), (name, &theirs)));
         }
         if self.arena.state(on) == RankState::Left {
-            return Some(Error::peer(format!("rank {name} has ended while rank {me} {}", line())));
+            return Some(Error::peer(format!("rank {name} has ended while rank {me} {}", line())).missing(name));
         }
         None
     }

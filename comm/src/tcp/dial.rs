@@ -1,4 +1,4 @@
-//! The side that connects: one rank's way to another, tried until it is proven.
+//! The connecting side: connects to one rank, and retries until the handshake has succeeded.
 
 use super::handshake::{CHALLENGE, Exchange, Hello, Reading, VERSION, WELCOME, nonce, say, split_challenge};
 use rustix::io::Errno;
@@ -31,7 +31,7 @@ enum Call {
 }
 
 impl Dial {
-    /// To a rank that is to be told this hello; the nonce is made anew for each try.
+    /// Makes the connection to a rank, with this hello; each attempt has a new nonce.
     pub(super) fn new(rank: usize, hello: Hello, now: Instant) -> Dial {
         Dial {
             rank,
@@ -114,7 +114,7 @@ impl Dial {
                     let (challenge, mac) = split_challenge(&bytes);
                     let exchange = Exchange { token, hello: self.hello, challenge };
                     if !exchange.challenge_holds(mac) {
-                        return Err("who listens there does not know the job's token".into());
+                        return Err("the process that listens there does not know the job's token".into());
                     }
                     say(stream, &exchange.proof())?;
                     self.state = Call::Welcome(Reading::new());

@@ -1,8 +1,8 @@
-//! The side that listens: connections that others open, until they are proven or refused.
+//! The listening side: accepts connections and runs their handshakes.
 //!
-//! Until it is proven, a connection may cost only little: a fixed number of bytes, [`PATIENCE`] of time, and one of a bounded
-//! number of places: two for each rank that is to come and [`STRANGERS`] beside them. When all are taken the oldest that has not
-//! said hello is given up for a new one. What is refused is logged and harms nothing.
+//! Until its handshake has succeeded, a connection has bounded cost: a fixed number of bytes, [`PATIENCE`] of time, and one of a
+//! bounded number of places: two for each expected rank and [`STRANGERS`] more. If all are taken, a new connection replaces the
+//! oldest one that has not sent a valid hello. Refused connections are logged.
 
 use super::handshake::{Exchange, HELLO, Hello, Nonce, PROOF, Reading, WELCOME, nonce, say};
 use oflow_base::{Error, Result};
@@ -18,10 +18,10 @@ const STRANGERS: usize = 256;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Pause where the system has no descriptor or memory for a connection that waits.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Refusals that are told one by one.
+/// Number of refusals that are logged one by one.
 const TOLD: usize = 20;
 
-/// A connection that somebody opened to this rank.
+/// An incoming connection.
 struct Knock {
     stream: TcpStream,
     from: SocketAddr,
@@ -55,7 +55,7 @@ pub(super) struct Door<'a> {
     knocks: VecDeque<Knock>,
     room: usize,
     refused: usize,
-    /// Why nobody can be let in for the moment, and until when nobody is asked.
+    /// Why no connection can be accepted now, and the time of the next attempt.
     shut: Option<(String, Instant)>,
 }
 
@@ -77,12 +77,12 @@ impl<'a> Door<'a> {
         self.shut.as_ref().is_none_or(|(_, until)| now >= *until)
     }
 
-    /// Why nobody can be let in, if that is so.
+    /// Why no connection can be accepted, if so.
     pub(super) fn shut(&self) -> Option<&str> {
         self.shut.as_ref().map(|(why, _)| why.as_str())
     }
 
-    /// Takes in who waits outside.
+    /// Accepts waiting connections.
     pub(super) fn accept(&mut self, listener: &TcpListener) -> Result<()> {
         if self.is_open(Instant::now()) { self.take(|| listener.accept()) } else { Ok(()) }
     }
@@ -126,7 +126,7 @@ impl<'a> Door<'a> {
         if self.knocks.len() >= self.room
             && let Some(oldest) = self.give_up_one()
         {
-            self.refuse(oldest, "too many wait to prove themselves");
+            self.refuse(oldest, "too many connections wait for their handshake");
         }
         self.knocks.push_back(Knock { stream, from, since: Instant::now(), state: State::Hello(Reading::new()) });
     }
@@ -150,7 +150,7 @@ impl<'a> Door<'a> {
             let Some(mut k) = self.knocks.pop_front() else { break };
             match self.step(&mut k) {
                 Ok(None) if k.since.elapsed() > PATIENCE => {
-                    self.refuse(k.from, &format!("it did not prove itself within {} s", PATIENCE.as_secs()));
+                    self.refuse(k.from, &format!("its handshake was not complete within {} s", PATIENCE.as_secs()));
                 }
                 Ok(None) => self.knocks.push_back(k),
                 Ok(Some(rank)) => proven(rank, k.stream),
@@ -171,7 +171,7 @@ impl<'a> Door<'a> {
                         return Err("it belongs to another start of the job".into());
                     }
                     if hello.to as usize != self.me || from >= self.me || self.hosts[from] == self.hosts[self.me] {
-                        return Err(format!("it says to be rank {from} and looks for rank {}", hello.to));
+                        return Err(format!("it claims to be rank {from} and asks for rank {}", hello.to));
                     }
                     let challenge = nonce().map_err(|e| e.message().to_owned())?;
                     say(&k.stream, &Exchange { token: self.token, hello, challenge }.challenge())?;

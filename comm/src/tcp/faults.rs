@@ -261,7 +261,11 @@ fn another_token_is_refused_on_both_sides() {
         "{}",
         errors[0]
     );
-    assert!(errors[0].message().ends_with("who listens there does not know the job's token"), "{}", errors[0]);
+    assert!(
+        errors[0].message().ends_with("the process that listens there does not know the job's token"),
+        "{}",
+        errors[0]
+    );
     assert!(errors[1].message().ends_with("it has not connected"), "{}", errors[1]);
     assert!(!errors.iter().any(|e| e.to_string().contains("another")), "the token is not told");
 }

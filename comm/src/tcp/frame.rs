@@ -1,4 +1,4 @@
-//! What goes over a connection: a header of 64 bytes, two names, the payload. Numbers are little-endian.
+//! The frames of a connection: a header of 64 bytes, two names, the payload. Numbers are little-endian.
 //!
 //! ```text
 //!  0 magic "oflw"   4 kind   5 collective   6 flags   7 length of the op's name   8 length of the file's name   9 zero
@@ -6,8 +6,8 @@
 //! 48 length        52 checksum of the payload, if flag 1 is set   56 zero         60 checksum of bytes 0..60
 //! ```
 //!
-//! A post whose names are those of the post before it leaves them out (flag 2). `age` is how long before the sending the
-//! last member that the sender knows of had arrived: clocks of hosts differ, spans do not.
+//! A post with the same names as the post before it omits them (flag 2). `age` is the time from the last start of the call that
+//! the sender knows of to the sending: clocks of hosts differ, intervals do not.
 
 use crate::transport::Call;
 
@@ -26,9 +26,9 @@ const SAME_NAMES: u8 = 2;
 pub(super) enum Kind {
     /// Part of a collective.
     Post = 1,
-    /// The sender waits, and lives.
+    /// The sender waits and is alive.
     Alive = 2,
-    /// The sender's call is another one than that of the post it got.
+    /// The sender is in another call than that of the post it received.
     Reject = 3,
     /// The sender posts nothing more.
     Goodbye = 4,
@@ -166,7 +166,7 @@ pub(super) fn op_bytes(op: &str) -> &[u8] {
     &op.as_bytes()[..op.len().min(u8::MAX.into())]
 }
 
-/// The name of a file as it is sent: the end of a path says more than its beginning.
+/// The name of a file as it is sent: the end of the path if the path is too long.
 pub(super) fn file_bytes(file: &str) -> &[u8] {
     &file.as_bytes()[file.len().saturating_sub(u8::MAX.into())..]
 }

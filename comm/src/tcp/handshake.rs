@@ -1,4 +1,4 @@
-//! How two ranks prove to each other that they belong to one job, before anything else goes over a connection.
+//! The handshake of a connection: two ranks prove to each other that they belong to one job.
 //!
 //! ```text
 //! connecting rank                                  listening rank
@@ -8,9 +8,9 @@
 //!                                                  <-  welcome
 //! ```
 //!
-//! Nonces are fresh on both sides, so nothing can be replayed; the two MACs are over different words, so neither can be sent
-//! back; the session is a hash over the addresses of all ranks, so that a rank of an earlier start of the job is refused. All
-//! messages have a fixed length: there is nothing to overflow.
+//! Both nonces are fresh, so a recorded handshake cannot be replayed. The two MACs are over different words, so a MAC cannot be
+//! reflected. The session is a hash over the addresses of all ranks, so a rank of an earlier start of the job is refused. All
+//! messages have a fixed length.
 
 use super::socket::{self, Did};
 use hmac::{Hmac, Mac};
@@ -90,7 +90,7 @@ impl Exchange<'_> {
         }
         b
     }
-    /// Whether a challenge comes from who knows the token.
+    /// Whether a challenge comes from a process that knows the token.
     pub(super) fn challenge_holds(&self, mac: &[u8]) -> bool {
         // Compared in constant time.
         self.mac(b"listener").is_some_and(|m| m.verify_slice(mac).is_ok())
@@ -99,7 +99,7 @@ impl Exchange<'_> {
     pub(super) fn proof(&self) -> [u8; PROOF] {
         self.mac(b"connector").map_or([0; PROOF], |m| m.finalize().into_bytes().into())
     }
-    /// Whether a proof comes from who knows the token.
+    /// Whether a proof comes from a process that knows the token.
     pub(super) fn proof_holds(&self, proof: &[u8]) -> bool {
         self.mac(b"connector").is_some_and(|m| m.verify_slice(proof).is_ok())
     }
@@ -155,7 +155,7 @@ pub(super) fn say(stream: &TcpStream, bytes: &[u8]) -> std::result::Result<(), S
     }
 }
 
-/// A number that nobody has used before.
+/// A number that has not been used before.
 pub(super) fn nonce() -> Result<Nonce> {
     let mut nonce = Nonce::default();
     std::fs::File::open("/dev/urandom")

@@ -1,4 +1,4 @@
-//! One connection: what waits to be written, what has been read.
+//! One connection: the queue of posts to be written, and the posts that have been read.
 
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
@@ -19,15 +19,15 @@ const SMALL: usize = 4 << 10;
 /// Why nothing more comes over a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// The peer said goodbye.
+    /// The peer has sent a goodbye.
     Left,
     /// The connection was closed without a goodbye.
     Closed,
     /// The kernel reported an error.
     Failed(Errno),
-    /// What came is no frame.
+    /// The bytes received are no frame.
     Garbled(&'static str),
-    /// Nobody answers.
+    /// The peer's kernel does not answer.
     Silent,
 }
 
@@ -189,10 +189,10 @@ impl Link {
         self.held > 0 && self.ring[self.first].is_whole()
     }
 
-    /// Queues a post. `written` is told the slots whose bytes the kernel has taken.
+    /// Queues a post. `written` is called with the slots whose bytes the kernel has taken.
     ///
     /// # Safety
-    /// The bytes stay as they are until `written` has been told `slot`.
+    /// The bytes are not changed until `written` has been called with `slot`.
     pub(super) unsafe fn post(&mut self, call: &Call, total: u64, (data, len): (*const u8, usize), slot: usize) {
         let tag = call.tag;
         let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
@@ -241,7 +241,7 @@ impl Link {
         self.out.push_back(Outgoing { head, head_len, data, len, written: 0, slot, kept: Vec::new() });
     }
 
-    /// Writes what the socket takes; tells the slots that are done with.
+    /// Writes what the socket takes, and calls `written` with the slots that are done.
     pub(super) fn write(&mut self, mut written: impl FnMut(usize)) {
         if self.deaf.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! All connections of one rank: posting, waiting, and telling a dead link from a slow peer.
+//! All connections of one rank: posting, waiting, and distinguishing a dead link from a slow peer.
 
 use super::frame::Kind;
 use super::link::{End, Link, MEMORY, Offer, Pool, Post};
@@ -16,32 +16,32 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A link counts as lost when its other end's kernel has not answered for so long.
+/// A link is lost if the peer's kernel has not answered for this time.
 pub const DEAD_AFTER: Duration = Duration::from_secs(4);
-/// How often a rank that waits says so and asks the kernel how the link is.
+/// Interval at which a waiting rank sends a keep-alive and asks the kernel for the state of the link.
 const LOOK: Duration = Duration::from_millis(250);
 const BEAT: Duration = Duration::from_secs(1);
-/// A wait longer than this is told to the log.
+/// A longer wait is logged.
 const LONG: Duration = Duration::from_secs(5);
 /// How long a rank whose link is lost waits for the control plane to say why: it knows more.
 const GRACE: Duration = Duration::from_millis(700);
 /// How long a rank that ends gives its last posts to reach the peers' kernels.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// The news that the job has failed; it ends every wait. Raised on any thread.
+/// Set when the job has failed, on any thread; ends every wait.
 pub struct Alarm {
     event: Option<OwnedFd>,
     why: OnceLock<String>,
 }
 
 impl Alarm {
-    /// A quiet one.
+    /// Makes an alarm that is not set.
     pub fn new() -> Result<Arc<Alarm>> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let event = rustix::event::eventfd(0, flags).map_err(|e| Error::io("cannot make an event").because(e))?;
         Ok(Arc::new(Alarm { event: Some(event), why: OnceLock::new() }))
     }
-    /// Ends all waits with an error that says why. The first reason counts.
+    /// Sets the alarm: all waits end with an error that gives the reason. Only the first reason counts.
     pub fn raise(&self, why: impl Into<String>) {
         let _an_earlier_one_counts = self.why.set(why.into());
         if let Some(event) = &self.event {
@@ -49,7 +49,7 @@ impl Alarm {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
         }
     }
-    /// Why the job has failed, if it has.
+    /// Returns why the job has failed, or `None`.
     pub fn failure(&self) -> Option<Error> {
         self.why.get().map(|why| Error::peer(format!("the job has failed: {why}")))
     }
@@ -67,7 +67,7 @@ pub(super) fn timespec(d: Duration) -> Timespec {
     Timespec { tv_sec: d.as_secs().min(i64::MAX as u64) as i64, tv_nsec: d.subsec_nanos().into() }
 }
 
-/// What other threads may know of a rank's links.
+/// The state of a rank's links, for other threads.
 pub struct News {
     gone: Vec<AtomicBool>,
     /// By rank; none for ranks of this host.
@@ -77,15 +77,15 @@ pub struct News {
 }
 
 impl News {
-    /// Whether a rank is known to have closed its link.
+    /// Returns whether a rank has closed its link.
     pub fn has_gone(&self, rank: usize) -> bool {
         self.gone.get(rank).is_some_and(|g| g.load(Ordering::Acquire))
     }
-    /// The rank that is waited for.
+    /// Returns the rank that is waited for.
     pub fn waits_for(&self) -> Option<usize> {
         self.awaited.load(Ordering::Relaxed).checked_sub(1)
     }
-    /// This rank's end of the link to a rank.
+    /// Returns the counters of this rank's end of a link.
     pub fn link(&self, rank: usize) -> Option<LinkEnd> {
         self.tallies.get(rank)?.as_ref().map(|t| t.end())
     }
@@ -198,7 +198,7 @@ impl Links {
         while self.unwritten[slot].get() > 0 {
             let late =
                 self.remote.iter().copied().find(|r| self.peers[*r].as_ref().is_some_and(|l| l.borrow().has_output()));
-            let Some(on) = late else { return Err(Error::comm("a post is waited for that is in no queue")) };
+            let Some(on) = late else { return Err(Error::comm("the awaited post is in no queue")) };
             self.wait(call, on, "to read", || Ok(self.unwritten[slot].get() == 0 || !self.link(on)?.has_output()))?;
         }
         Ok(())
@@ -209,8 +209,8 @@ impl Links {
         (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
     }
 
-    /// Ends a call that has failed: nothing points to its caller's memory or to an outbox any more. What was posted from there and
-    /// is not written yet is copied, so that it still arrives.
+    /// Ends a call that has failed: nothing points to its caller's memory or to an outbox any more. What was posted from there
+    /// and is not written yet is copied, so that it still arrives.
     pub fn abandon(&self) {
         for rank in &self.remote {
             if let Ok(mut link) = self.link(*rank) {
@@ -315,7 +315,7 @@ impl Links {
         true
     }
 
-    /// Waits for rank `on` until `done`. Whoever waits reads and writes on all links.
+    /// Waits for rank `on` until `done`. Meanwhile reads and writes all links.
     fn wait(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         for _ in 0..self.spins {
             {
@@ -401,7 +401,7 @@ impl Links {
         let Some(end) = over else { return Ok(()) };
         let (me, name) = (self.me, self.name(on));
         if end == End::Left {
-            return Err(Error::peer(format!("rank {on} has ended while rank {me} {}", line())));
+            return Err(Error::peer(format!("rank {on} has ended while rank {me} {}", line())).missing(on));
         }
         self.alarm.wait(GRACE);
         if let Some(e) = self.alarm.failure() {
@@ -418,7 +418,7 @@ impl Links {
             "the link from rank {me} on {here} to {name} is lost ({why}) while rank {me} {}",
             line()
         ))
-        .help("that rank's process or host has gone, or the network between the two is cut"))
+        .help("that rank's process or host is gone, or the network between the hosts is cut"))
     }
 
     /// Asks the kernel whether the other end still answers.

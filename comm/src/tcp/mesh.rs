@@ -1,6 +1,6 @@
-//! Opening the connections: one between every two ranks of different hosts, proven on both sides.
+//! Opens the connections: one between every two ranks of different hosts, authenticated on both sides.
 //!
-//! The lower rank opens it (`dial`), the higher one lets it in (`door`). When all links are there the rank stops listening.
+//! The lower rank connects (`dial`), the higher one listens (`door`). A rank stops listening when all its links are open.
 
 use super::dial::{Dial, RETRY};
 use super::door::Door;
@@ -17,23 +17,23 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How links are opened and how a rank waits.
+/// Options of links and waits.
 #[derive(Clone, Debug)]
 pub struct MeshOptions {
-    /// Longest payload of a post.
+    /// Longest payload of a post, in bytes.
     pub capacity: usize,
-    /// Looks at a socket before sleeping.
+    /// Number of polls of a socket before sleeping.
     pub spins: u32,
-    /// A wait that takes longer is an error that names who is missing.
+    /// Time-out of a wait; the error names the missing ranks.
     pub timeout: Duration,
-    /// Until all links must be there.
+    /// Time-out for opening all links.
     pub start: Duration,
-    /// Bytes of the kernel's buffers of a socket, for tests; it knows best.
+    /// Size of a socket's kernel buffers in bytes, for tests. `None`: the kernel's choice.
     pub buffer: Option<usize>,
 }
 
 impl MeshOptions {
-    /// For posts of at most that many bytes; with a core for every rank, a wait begins with looking.
+    /// Makes options for posts of at most `capacity` bytes. Waits spin only if every rank has its own core (`own_core`).
     pub fn new(capacity: usize, own_core: bool) -> MeshOptions {
         MeshOptions {
             capacity,
@@ -45,30 +45,30 @@ impl MeshOptions {
     }
 }
 
-/// The address of this host on the way to another: none of its packets is sent to find out.
+/// Returns the address of this host on the route to another host. No packet is sent.
 pub fn local_address(toward: impl std::net::ToSocketAddrs) -> Result<IpAddr> {
-    let failed = |e: std::io::Error| Error::io("cannot tell this host's address").because(e);
+    let failed = |e: std::io::Error| Error::io("cannot determine this host's address").because(e);
     let to = toward.to_socket_addrs().map_err(failed)?.next();
-    let to = to.ok_or_else(|| Error::io("cannot tell this host's address: the other has none"))?;
+    let to = to.ok_or_else(|| Error::io("cannot determine this host's address: the other host has none"))?;
     let any: IpAddr = if to.is_ipv6() { std::net::Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).map_err(failed)?;
     socket.connect(to).map_err(failed)?;
     Ok(socket.local_addr().map_err(failed)?.ip())
 }
 
-/// A rank that can be connected to.
+/// A listening rank.
 pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
 impl Listener {
-    /// Listens on a free port of an address of this host.
+    /// Listens at a free port of an address of this host.
     pub fn bind(address: IpAddr) -> Result<Listener> {
         let failed = |e: std::io::Error| {
             Error::io(format!("cannot listen on {address} for the other hosts"))
                 .because(e)
-                .help("set OFLOW_ADDR to an address of this host that the others reach")
+                .help("set OFLOW_ADDR to an address of this host that the other hosts can reach")
         };
         let listener = TcpListener::bind((address, 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -78,7 +78,7 @@ impl Listener {
         Ok(Listener { listener, address })
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -100,8 +100,8 @@ impl Listener {
         self.open(me, hosts, names, (addresses, ways), token, alarm, options)
     }
 
-    /// Opens the links to all ranks of other hosts, which do the same. The numbers of the `hosts`, their names and the
-    /// `addresses` are by rank and the same everywhere; ranks of one host get no link.
+    /// Opens the links to all ranks of other hosts. All ranks call this. The numbers of the `hosts`, their names and the
+    /// `addresses` are by rank and the same on all ranks. Ranks of one host have no link.
     #[allow(clippy::too_many_arguments)]
     pub fn connect(
         self,

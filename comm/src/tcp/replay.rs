@@ -16,7 +16,7 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Bytes that grow, and who waits for them.
+/// A growing buffer of bytes, for which a thread can wait.
 #[derive(Clone, Default)]
 struct Tape(Arc<(Mutex<Vec<u8>>, Condvar)>);
 
@@ -25,7 +25,7 @@ impl Tape {
         self.0.0.lock().unwrap().extend_from_slice(bytes);
         self.0.1.notify_all();
     }
-    /// What is there, once that is so much.
+    /// Waits until there are `len` bytes and returns all.
     fn once(&self, len: usize) -> Vec<u8> {
         let bytes = self.0.0.lock().unwrap();
         let (bytes, late) = self.0.1.wait_timeout_while(bytes, LONG, |b| b.len() < len).unwrap();

@@ -1,5 +1,5 @@
-//! What has moved over a connection, for other threads to read: from both ends' counts the control plane tells a connection
-//! that holds bytes back from a rank that sends none.
+//! Byte counters of a connection, for other threads. From the counters of both ends the control plane distinguishes a connection
+//! that delivers nothing from a rank that sends nothing.
 
 use crate::{LinkEnd, now_ns};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// The kernel has taken bytes on the way out. The time is set first: who reads the count before it sees an older time
+    /// The kernel has taken bytes for sending. The time is set first: a reader that reads the count before it sees an older time
     /// with a smaller count, or a newer time, never more bytes than were there at that time.
     pub(super) fn sent(&self, bytes: usize) {
         self.sent_at.store(now_ns(), Ordering::Release);

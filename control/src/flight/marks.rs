@@ -1,7 +1,7 @@
 //! Hashes of a dispatch stream at spaced ordinals.
 //!
-//! An ordinal with k trailing zeros is of level k. Of each level the last few marks are kept, so what is near lies dense and
-//! what is far lies sparse: about `KEPT` marks for each doubling of the distance. Two ranks at different positions always
+//! An ordinal with k trailing zeros has level k. The last few marks of each level are kept, so recent marks are dense and old
+//! ones sparse: about `KEPT` marks for each doubling of the distance. Two ranks at different positions always
 //! have ordinals in common that are not much farther back than the distance between them, because both keep multiples of the
 //! same powers of two.
 
@@ -10,7 +10,7 @@ const KEPT: usize = 8;
 /// Levels: enough for 2⁴⁰ ops.
 const LEVELS: usize = 40;
 
-/// The marks of one stream, in bounded memory. Noting one costs two stores.
+/// The marks of one stream, in bounded memory. Adding a mark costs two stores.
 #[derive(Clone, Debug)]
 pub struct Marks([[(u64, u64); KEPT]; LEVELS]);
 
@@ -27,7 +27,7 @@ impl Marks {
         ((level as usize).min(LEVELS - 1), ((ordinal >> level) >> 1) as usize % KEPT)
     }
 
-    /// Notes the hash after an op; ordinals count from 1. One that is older than what stands in its slot is dropped.
+    /// Adds the hash after an op; ordinals count from 1. A mark older than the one in its slot is dropped.
     pub fn note(&mut self, ordinal: u64, hash: u64) {
         if ordinal == 0 {
             return;
@@ -39,7 +39,7 @@ impl Marks {
         }
     }
 
-    /// The hash after an op, if it is kept.
+    /// Returns the hash after an op, if it is kept.
     pub fn get(&self, ordinal: u64) -> Option<u64> {
         if ordinal == 0 {
             return None;
@@ -49,15 +49,15 @@ impl Marks {
         (kept == ordinal).then_some(hash)
     }
 
-    /// All marks after an ordinal, in order.
+    /// Returns all marks after an ordinal, in order.
     pub fn after(&self, ordinal: u64) -> Vec<(u64, u64)> {
         let mut all: Vec<_> = self.0.iter().flatten().copied().filter(|(o, _)| *o > ordinal).collect();
         all.sort_unstable();
         all
     }
 
-    /// The last ordinal before `before` that both keep with the same hash: there the streams still agreed. 0, where every
-    /// stream begins, if there is none.
+    /// Returns the last ordinal before `before` at which both have a mark with the same hash, that is at which the streams
+    /// agreed. 0, the start of every stream, if there is none.
     pub fn agreed(&self, other: &Marks, before: u64) -> u64 {
         let mine = self.after(0);
         mine.iter().rev().find(|(o, h)| *o < before && other.get(*o) == Some(*h)).map_or(0, |(o, _)| *o)

@@ -1,9 +1,8 @@
 //! The flight recorder of a rank: its last global ops and collectives, in memory that outlives the process.
 //!
-//! [`Recorder`] keeps the dispatch stream (ordinal and rolling hash) and writes one record an op into a `Ring`, which is
-//! a file in the folder that `OFLOW_FLIGHT_DIR` names, mapped, so that the record of a killed or stopped rank is there too.
-//! [`Flight`] is what the launcher, `oflow postmortem` and the heartbeats read from it. Texts are written once for each
-//! place of use, not for each op.
+//! [`Recorder`] numbers and hashes the dispatch stream and writes one record per op into a `Ring`: a memory-mapped file in the
+//! folder `OFLOW_FLIGHT_DIR`, so that the records of a killed or stopped rank remain. [`Flight`] is what the launcher,
+//! `oflow postmortem` and the heartbeats read from it. The text of a call is written once per line of the program, not per op.
 
 #[doc(hidden)]
 pub mod fuzz;

@@ -1,4 +1,4 @@
-//! What a flight recorder tells, as data.
+//! The contents of a flight recorder, as data.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,25 +12,25 @@ use oflow_base::{Error, Place, Result};
 /// One global op that a rank has issued.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OpRecord {
-    /// Which op of the rank it was, from 1.
+    /// Ordinal of the op in the rank's dispatch stream, from 1.
     pub ordinal: u64,
-    /// Rolling hash of the dispatch stream up to and including it.
+    /// Rolling hash of the dispatch stream up to and including this op.
     pub hash: u64,
-    /// Its name.
+    /// Name of the op.
     pub op: String,
-    /// The call in short form where more than the name is known: `add(f32[4] [S(0)], f32[4] [B]) on cpu[2]`.
+    /// The call in short form, if recorded: `add(f32[4] [S(0)], f32[4] [B]) on cpu[2]`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub call: String,
-    /// The user's file.
+    /// Source file of the call.
     pub file: String,
-    /// The user's line.
+    /// Line of the call.
     pub line: u32,
-    /// When it was issued, in seconds since 1970, to a few milliseconds.
+    /// Time of issue in seconds since 1970, accurate to a few milliseconds.
     pub time: f64,
 }
 
 impl OpRecord {
-    /// The op as the place of a failure.
+    /// Returns the op as a [`Place`].
     pub fn place(&self, rank: usize) -> Place {
         Place { rank, op: self.op.clone(), ordinal: self.ordinal, file: self.file.clone(), line: self.line }
     }
@@ -39,40 +39,40 @@ impl OpRecord {
 /// One collective that a rank took part in.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallRecord {
-    /// Which collective of the rank it was, from 1.
+    /// Number of the collective among those of the rank, from 1.
     pub number: u64,
-    /// The global op it belongs to.
+    /// Ordinal of the global op that issued it.
     pub ordinal: u64,
-    /// Its kind, as `all_reduce`.
+    /// Kind, such as `all_reduce`.
     pub kind: String,
-    /// The op's name.
+    /// Name of the op that issued it.
     pub op: String,
-    /// The user's file.
+    /// Source file of the call.
     pub file: String,
-    /// The user's line.
+    /// Line of the call.
     pub line: u32,
     /// Number of members.
     pub members: usize,
-    /// World ranks of the first of them.
+    /// World ranks of the first members.
     pub ranks: Vec<usize>,
-    /// Bytes that went into it or came out of it on this rank, whichever are more.
+    /// Bytes of input or of output on this rank, whichever is more.
     #[serde(default)]
     pub bytes: u64,
-    /// When the rank came to it, in seconds since 1970. Between GPUs: when it was noticed that the rank's GPU had come to it, or
-    /// if that was not, when it was put on the GPU's stream; as its end, to within some 50 ms.
+    /// Start time in seconds since 1970. Between GPUs: when the start on the GPU was noticed, or else when the collective was
+    /// enqueued on the GPU's stream. Times between GPUs are accurate to some 50 ms.
     pub start: f64,
-    /// Whether it is on the stream of a GPU that has not come to it.
+    /// Whether it is enqueued on a GPU's stream and has not started.
     #[serde(default)]
     pub queued: bool,
-    /// When its part was done; absent while it is under way.
+    /// End time of this rank's part; `None` while it runs.
     pub end: Option<f64>,
-    /// Whether it failed.
+    /// Whether it has failed.
     #[serde(default)]
     pub failed: bool,
 }
 
 impl CallRecord {
-    /// Whether the rank has come to it and not out of it.
+    /// Returns whether it has started and not ended.
     pub fn is_open(&self) -> bool {
         self.end.is_none() && !self.queued
     }
@@ -85,21 +85,22 @@ pub struct Flight {
     pub rank: usize,
     /// Number of ranks.
     pub world: usize,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// Number of global ops that it has issued.
+    /// Number of global ops issued.
     pub issued: u64,
-    /// The last ones, in order.
+    /// The last ops, in order.
     pub ops: Vec<OpRecord>,
     /// The last collectives, in order.
     pub calls: Vec<CallRecord>,
 }
 
 impl Flight {
-    /// Reads what a rank left: the memory file of its recorder (`flight-N.ring`), also while it runs, or the JSON made of it.
+    /// Reads a rank's record: the memory file of its recorder (`flight-N.ring`), also while the rank runs, or the JSON made of
+    /// it.
     ///
     /// # Errors
-    /// The file cannot be read, or is not what a recorder of this version writes.
+    /// If the file cannot be read, or was not written by this version of oflow.
     pub fn read(path: &Path) -> Result<Flight> {
         let cannot = |what: String| Error::io(format!("cannot read the flight record {}: {what}", path.display()));
         if path.extension().is_some_and(|e| e == "json") {
@@ -112,7 +113,7 @@ impl Flight {
         ring.flight().check().map_err(cannot)
     }
 
-    /// Readers count ranks and ops: what cannot be is refused here.
+    /// Refuses impossible numbers of ranks and ops, on which readers rely.
     fn check(self) -> std::result::Result<Flight, String> {
         let Flight { rank, world, .. } = self;
         if world > MAX_WORLD || rank >= world {
@@ -124,20 +125,21 @@ impl Flight {
         Ok(self)
     }
 
-    /// Name of a rank's memory file in its folder.
+    /// Returns the name of a rank's memory file: `flight-N.ring`.
     pub fn ring_name(rank: usize) -> String {
         format!("flight-{rank}.ring")
     }
 
-    /// Name of a rank's record as JSON.
+    /// Returns the name of a rank's record as JSON.
     pub fn json_name(rank: usize) -> String {
         format!("flight-{rank}.json")
     }
 
-    /// Turns every memory file in a folder into JSON and removes it. Returns how many there were.
+    /// Converts every memory file in a folder to JSON and removes the memory file. Returns the number of files. Files without a
+    /// complete head, whose rank has ended before it wrote one, are removed.
     ///
     /// # Errors
-    /// The folder cannot be read or written. Files that are broken (their rank never got to writing) are removed.
+    /// If the folder cannot be read or written.
     pub fn save_all(folder: &Path) -> Result<usize> {
         let mut saved = 0;
         for entry in std::fs::read_dir(folder)? {

@@ -1,4 +1,4 @@
-//! A rank's dispatch stream and the recorder that it leaves its traces in.
+//! A rank's dispatch stream and its recorder.
 
 use std::fs::{File, OpenOptions};
 use std::hash::Hasher;
@@ -14,8 +14,8 @@ use oflow_base::CallSite;
 use oflow_base::intern::FixedHasher;
 use oflow_comm::{CallLog, Collective, Tag, now_ns};
 
-/// The text of a place of use, which is written into the recorder when it is first needed and again only if it has fallen
-/// out.
+/// The text of a call at one line of the program. It is written into the recorder at its first use, and again only if it has been
+/// overwritten since.
 #[derive(Default)]
 pub struct OpText {
     text: Box<str>,
@@ -23,12 +23,12 @@ pub struct OpText {
 }
 
 impl OpText {
-    /// A text; what is too long for a record is cut there.
+    /// Makes a text. If it is too long for a record, the record holds its beginning.
     pub fn new(text: String) -> OpText {
         OpText { text: text.into(), at: AtomicU64::new(0) }
     }
 
-    /// The text itself.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -66,7 +66,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// The recorder of a rank; with a folder its memory is a file there, which outlives the process.
+    /// Makes the recorder of a rank. With a folder its memory is a file there, which remains after the process has ended.
     pub fn new(rank: usize, world: usize, folder: Option<&Path>) -> Recorder {
         let file = folder.and_then(|folder| {
             let path = folder.join(Flight::ring_name(rank));
@@ -93,7 +93,7 @@ impl Recorder {
         }
     }
 
-    /// A recorder that numbers and hashes the stream, and keeps no records of it: for dry runs.
+    /// Makes a recorder that numbers and hashes the stream but keeps no records, for dry runs.
     pub fn without_records(rank: usize, world: usize) -> Recorder {
         let mut recorder = Recorder::new(rank, world, None);
         recorder.state.get_mut().unwrap_or_else(PoisonError::into_inner).opened = true;
@@ -105,8 +105,8 @@ impl Recorder {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next global op. `key` is a hash of what it is, by content; the place of the call is added here. `call` is its
-    /// text, `add(f32[4] [S(0)], …)`, where there is more than its name; then the key covers the name.
+    /// Records the next global op. `key` is a hash of the op, its attributes and types; the line of the call is added here.
+    /// `call` is its text, `add(f32[4] [S(0)], …)`. Without `call` the name is hashed too.
     pub fn next(&self, op: &'static str, key: u64, site: CallSite, call: Option<&OpText>) -> Tag {
         let s = &mut *self.lock();
         if !s.opened {
@@ -144,8 +144,8 @@ impl Recorder {
         tag
     }
 
-    /// A collective begins; returns its number for [`Recorder::end`]. `bytes`: those that go in or those that come out,
-    /// whichever are more.
+    /// Records the start of a collective and returns its number for [`Recorder::end`]. `bytes`: input or output, whichever is
+    /// more.
     pub fn begin(&self, kind: Collective, tag: &Tag, ranks: &[usize], bytes: usize) -> u64 {
         self.note(kind, tag, ranks, bytes, false)
     }
@@ -163,29 +163,29 @@ impl Recorder {
         s.calls
     }
 
-    /// A collective has ended.
+    /// Records the end of a collective.
     pub fn end(&self, number: u64, failed: bool) {
         if let Some(ring) = &self.lock().ring {
             ring.end_call(number, now_ns(), failed);
         }
     }
 
-    /// The present on the clock of the records, which no setting of the system's clock moves; 0 where there are none.
+    /// Returns the current time on the clock of the records, a monotonic one; 0 if no records are kept.
     pub fn now(&self) -> f64 {
         self.lock().ring.as_ref().map_or(0.0, |ring| ring.time(now_ns()))
     }
 
-    /// Number of global ops issued so far.
+    /// Returns the number of global ops issued so far.
     pub fn issued(&self) -> u64 {
         self.lock().ordinal
     }
 
-    /// Marks after an ordinal, and the last op's, in order.
+    /// Returns the marks after an ordinal, then that of the last op, in order.
     pub fn marks_after(&self, ordinal: u64) -> Vec<(u64, u64)> {
         self.lock().marks.after(ordinal)
     }
 
-    /// The ops of an interval (after, to] that are still there, in order; at most `most`, the last ones.
+    /// Returns the ops in the interval (after, to] that are still recorded, in order: the last `most` of them.
     pub fn ops(&self, after: u64, to: u64, most: usize) -> Vec<OpRecord> {
         let s = self.lock();
         let Some(ring) = &s.ring else { return Vec::new() };
@@ -194,13 +194,13 @@ impl Recorder {
         (first..=to).filter_map(|o| ring.read_op(o)).collect()
     }
 
-    /// The last op.
+    /// Returns the last op.
     pub fn last(&self) -> Option<OpRecord> {
         let s = self.lock();
         s.ring.as_ref()?.read_op(s.ordinal)
     }
 
-    /// The collective that the rank is in.
+    /// Returns the collective that the rank is in.
     pub fn open_call(&self) -> Option<CallRecord> {
         self.lock().ring.as_ref()?.open_call()
     }
@@ -221,7 +221,8 @@ impl CallLog for Recorder {
 }
 
 impl State {
-    /// Makes the ring when the first op comes: a rank that issues none needs no memory. Without one the stream goes on.
+    /// Makes the ring at the first op, so a rank that issues none needs no memory. If it fails the stream continues without
+    /// records.
     fn open(&mut self, rank: usize, world: usize) {
         self.opened = true;
         let file = self.file.take();
@@ -258,7 +259,7 @@ fn named(known: &mut Vec<Name>, name: &'static str, ring: Option<&Ring>, texts: 
     (first.hash, first.at)
 }
 
-/// The end of a path says more than its beginning.
+/// A long path is cut at its beginning.
 fn tail(name: &str) -> &str {
     &name[name.ceil_char_boundary(name.len().saturating_sub(super::ring::TEXT_BYTES))..]
 }

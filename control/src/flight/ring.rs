@@ -185,7 +185,7 @@ impl Ring {
         self.word(head::CALLS).store(number, Ordering::Relaxed);
     }
 
-    /// Notes that a GPU has come to a collective that was queued.
+    /// Records that a GPU has started a queued collective.
     pub(super) fn arrive_call(&self, number: u64, now_ns: u64) {
         let record = self.call(number);
         // It may have been overwritten by later ones, here and below.
@@ -194,7 +194,7 @@ impl Ring {
         }
     }
 
-    /// Notes the end of a collective. The lowest bit says whether it failed. One that was not seen to begin began when it was
+    /// Records the end of a collective. The lowest bit is whether it failed. One that was not seen to begin began when it was
     /// queued.
     pub(super) fn end_call(&self, number: u64, end_ns: u64, failed: bool) {
         let record = self.call(number);
@@ -204,7 +204,7 @@ impl Ring {
         }
     }
 
-    /// Writes the `count`-th text (from 1) and says where it is.
+    /// Writes the `count`-th text (from 1) and returns its slot.
     pub(super) fn write_text(&self, count: u64, text: &str) -> TextAt {
         let text = &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES)];
         let mut body = [0u64; TEXT_WORDS - 1];

@@ -1,4 +1,4 @@
-//! Ends a rank that goes on although its job has failed: what oflaunch does for its ranks.
+//! Ends a rank that does not end by itself after its job has failed, as oflaunch does for its ranks.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,7 @@ impl Ending {
             if ending.left_within(ending.grace) {
                 return;
             }
-            eprintln!("oflow: rank {} goes on although its job has failed ({why}); ending it", ending.rank);
+            eprintln!("oflow: rank {} has not ended although its job has failed ({why}); it is ended now", ending.rank);
             // A signal to ourselves can only fail where nothing could be done about it.
             let _sent = kill_process(getpid(), Signal::TERM);
             if !ending.left_within(TERMINATE) {

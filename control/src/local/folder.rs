@@ -1,8 +1,8 @@
-//! The private folder in which the ranks of a host meet: who may look into it, what lies there, and that nothing stays.
+//! The private folder in which the ranks of a host meet: its access rights, its sockets, and how stale sockets are removed.
 //!
-//! A socket appears in one step, already listening, because it is made under another name and then renamed. So one that
-//! refuses a connection has no owner any more, also after `kill -9`, and whoever comes next removes it. Who looks at names in
-//! order to change them holds the folder's lock meanwhile, so of two that come at once one is first.
+//! A socket is made under another name, listens, and is then renamed, so it appears in one step. A socket that refuses
+//! connections therefore has no owner any more, for example after `kill -9`, and the next process removes it. A process that
+//! changes names in the folder holds the folder's lock.
 
 use std::fs::DirBuilder;
 use std::io::{self, ErrorKind};
@@ -88,7 +88,7 @@ impl Folder {
         self.0.join(format!("{job}{SOCKET}"))
     }
 
-    /// Listens for the ranks of a job. `None`: somebody else does.
+    /// Listens for the ranks of a job. `None`: another process does.
     pub(super) fn listen(&self, job: &str) -> Result<Option<Door>> {
         use ErrorKind::{ConnectionRefused, NotFound};
         let path = self.path(job);
@@ -105,7 +105,7 @@ impl Folder {
         Ok(Some(Door { listener, path }))
     }
 
-    /// Connects to the first rank of a job. `None`: it does not listen (yet, or any more), or takes nobody at the moment.
+    /// Connects to the first rank of a job. `None`: it does not listen, or its queue is full.
     pub(super) fn connect(&self, job: &str) -> Result<Option<UnixStream>> {
         use ErrorKind::{ConnectionRefused, NotFound, WouldBlock};
         let failed = |e: io::Error| Error::io(format!("cannot connect to {}", self.path(job).display())).because(e);

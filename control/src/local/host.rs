@@ -1,5 +1,5 @@
-//! What local rank 0 does for the ranks of its host: brings them together, hosts their agent on a thread of its own, and
-//! notices those that die.
+//! What local rank 0 does for the ranks of its host: it connects them, hosts their agent on a thread, and detects ranks that
+//! die.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, IntoRawFd};
@@ -20,9 +20,9 @@ use crate::{Failure, FailureKind, Found, LaunchEnv, Token};
 use oflow_base::{Error, Result};
 use oflow_comm::shm::ShmArena;
 
-/// A connection that says nothing is given up after this.
+/// Time-out for the first message of a connection.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long the other hosts of a failed job get to hear of this one's end.
+/// Time that the other hosts of a failed job have to receive the end of this one.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// An earlier job of the same name that is about to end is waited for.
 const NAMESAKE: Duration = Duration::from_secs(10);
@@ -38,11 +38,11 @@ pub(super) struct Host {
 enum End {
     /// It is done.
     Well,
-    /// Something went wrong, which this says.
+    /// The hosting has failed: kind and message.
     Badly(FailureKind, &'static str),
 }
 
-/// A rank of this host that has come.
+/// A rank of this host that has connected.
 struct Guest {
     rank: usize,
     pid: i32,
@@ -113,10 +113,10 @@ fn open_door(found: &Found, folder: &Folder) -> Result<Door> {
         }
         if Instant::now() > deadline {
             return Err(Error::comm(format!(
-                "another job of this user waits for its ranks at {}, which is this job's place, too",
+                "another job of this user uses the socket {} of this job",
                 folder.path(&found.job).display()
             ))
-            .help("give each job a MASTER_PORT of its own, or end the other one"));
+            .help("give each job its own MASTER_PORT, or end the other job"));
         }
         std::thread::sleep(RETRY);
     }
@@ -129,7 +129,7 @@ fn gather(found: &Found, own_hello: &Hello, door: &Door, limits: Limits) -> Resu
         let absent = (1..found.local_world).filter(|l| !guests.contains_key(l)).map(|l| (found.rank + l).to_string());
         absent.collect::<Vec<_>>().join(", ")
     };
-    let failed = |e: std::io::Error| Error::comm("cannot take in the ranks of this host").because(e);
+    let failed = |e: std::io::Error| Error::comm("cannot accept the ranks of this host").because(e);
     let started = Instant::now();
     let mut warned = false;
     while guests.len() + 1 < found.local_world {
@@ -143,12 +143,12 @@ fn gather(found: &Found, own_hello: &Hello, door: &Door, limits: Limits) -> Resu
         if ready == 0 {
             if started.elapsed() >= limits.start {
                 return Err(Error::comm(format!(
-                    "after {:.0} s these ranks of this host have not come: {}",
+                    "after {:.0} s these ranks of this host have not joined: {}",
                     limits.start.as_secs_f64(),
                     missing(&guests)
                 ))
                 .help(format!(
-                    "{} says that there are {} here; do all of them call oflow::init()? a program that is to run alone must not have these variables",
+                    "by {} there are {} here; every rank must call oflow::init(). To run a program alone, unset these variables",
                     found.starter, found.local_world
                 )));
             }
@@ -164,7 +164,7 @@ fn gather(found: &Found, own_hello: &Hello, door: &Door, limits: Limits) -> Resu
         // Somebody who looked whether we listen, or who died: a rank that is needed comes again, or is missed.
         let Ok((hello, _)) = wire::receive::<Hello>(&stream) else { continue };
         let twice = guests.contains_key(&hello.local_rank);
-        let misfit = hello.misfit(own_hello).or_else(|| twice.then(|| format!("rank {} has come twice", hello.rank)));
+        let misfit = hello.misfit(own_hello).or_else(|| twice.then(|| format!("rank {} has joined twice", hello.rank)));
         if let Some(why) = misfit {
             // It may be of another job; if it is of ours this one cannot be complete, and says so in time.
             let _gone = wire::send(&stream, &Welcome::Refused(why.clone()), None);

@@ -1,18 +1,18 @@
-//! How the ranks of one host find each other where no launcher of ours has started them.
+//! How the ranks of one host find each other if `oflaunch` has not started them.
 //!
 //! ```text
-//! local rank 0                                   the others of this host
-//! listens at a name made from the job            connect, again and again until it is there
-//! starts the agent on a thread of its own
+//! local rank 0                                   the other ranks of the host
+//! listens at a socket named after the job        connect, and retry until the socket exists
+//! starts the host's agent on a thread
 //! makes the shared memory
-//! hears who they are, checks that they fit       say who they are
-//! hands out memory, token, address               go on as if oflaunch had told them
-//! watches their connections until they have left watch theirs until they leave
+//! receives their numbers and checks them         send their numbers
+//! sends memory, token and address                continue as if oflaunch had set these
+//! watches their connections until they leave     watch their connection until they leave
 //! ```
 //!
-//! The connections stay open: they are how a host notices within milliseconds that a rank has died, which otherwise its
-//! launcher would. A connection that closes before its rank has said goodbye to the control service is a lost rank; the
-//! job then fails on all of them, and a rank that does not end by itself is ended, as oflaunch would do it.
+//! The connections stay open, so that the host detects a dead rank within milliseconds, as a launcher would. If a connection
+//! closes before its rank has left the control service, the rank is lost and the job fails on all ranks. A rank that does not
+//! end by itself is then ended by signals, as under oflaunch.
 //!
 //! Start at [`Local::meet`].
 
@@ -40,17 +40,17 @@ use oflow_comm::shm::ShmArena;
 
 /// Room that each rank has in shared memory for what it sends, as under oflaunch.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
-/// When somebody who waits tells for whom.
+/// Time after which a waiting rank prints which ranks are missing.
 const WARN_AFTER: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(3);
-/// The code that the shared memory tells of a rank that was lost: nobody here has its exit status.
+/// Exit code that the shared memory has for a lost rank, whose exit status is not known here.
 const LOST_CODE: i32 = 1;
 
-/// A rank's place among those of its host. Dropping it leaves: local rank 0 then waits until the others have left, too.
+/// A rank's connection to the other ranks of its host. Dropping it leaves; local rank 0 then waits until the others have left.
 pub struct Local {
     env: LaunchEnv,
     role: Role,
-    /// Whether this rank has come to its work.
+    /// Whether this rank has started its work.
     watching: bool,
     control: Weak<ControlClient>,
     ending: Arc<Ending>,
@@ -94,10 +94,11 @@ impl Limits {
 }
 
 impl Local {
-    /// Brings this rank together with the others of its host, and host 0 with the other hosts.
+    /// Connects this rank to the other ranks of its host, and host 0 to the other hosts.
     ///
     /// # Errors
-    /// They do not all come within the time; somebody who came does not fit; several hosts have no common secret.
+    /// If a rank does not join before the time-out (`OFLOW_START_TIMEOUT`), if ranks have contradictory numbers, or if a job on
+    /// several hosts has no token.
     pub fn meet(found: &Found) -> Result<Local> {
         if found.nodes > 1 {
             // Said by every rank alike, before anyone waits.
@@ -117,16 +118,16 @@ impl Local {
         Ok(Local { env, role, watching: false, control: Weak::new(), ending })
     }
 
-    /// What `oflaunch` would have told this rank.
+    /// Returns the environment that `oflaunch` would have set for this rank.
     pub fn env(&self) -> &LaunchEnv {
         &self.env
     }
 
-    /// Watches over the others from now on: `control` hears of a rank that is lost, and this rank ends if the job has
-    /// failed and it does not by itself.
+    /// Starts to watch the other ranks. A lost rank is reported to `control`. If the job has failed and this rank does not end by
+    /// itself, it is ended.
     ///
     /// # Errors
-    /// The thread for it cannot be started.
+    /// If the thread that watches cannot be started.
     pub fn watch(&mut self, control: &Arc<ControlClient>) -> Result<()> {
         let ending = self.ending.clone();
         control.on_failure(move |failure| ending.begin(&failure.to_string()));
@@ -172,7 +173,7 @@ impl Peer {
                         limits.start.as_secs_f64(),
                         folder.path(&found.job).display()
                     ))
-                    .help(format!("do all ranks call oflow::init()? {START_LIMIT} says how long to wait")));
+                    .help(format!("every rank must call oflow::init(); {START_LIMIT} sets the time-out")));
                 }
                 None => {}
             }

@@ -1,4 +1,4 @@
-//! What the ranks of a host tell each other over their sockets: one message each way, a length and JSON.
+//! The messages between the ranks of a host over their sockets: one in each direction, a length and JSON.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -19,7 +19,7 @@ use oflow_comm::tcp::local_address;
 /// Longest message.
 const MOST_BYTES: usize = 64 << 10;
 
-/// What a rank says of itself to the first of its host.
+/// The hello of a rank to the first rank of its host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
     pub(super) version: String,

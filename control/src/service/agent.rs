@@ -1,5 +1,5 @@
-//! The running agent of one host: brings together its ranks ([`Ranks`]) and the way to the root, which is a lock away on node
-//! 0 ([`Host`]) and a stream away elsewhere (`link.rs`).
+//! The running agent of one host. It joins the state of its ranks ([`Ranks`]) with the connection to the root: on node 0 a lock
+//! ([`Host`]), elsewhere a stream (`link.rs`).
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,15 +22,15 @@ use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
 use crate::{Failure, FailureKind, MAX_WORLD, Token};
 use oflow_base::{Error, Result};
 
-/// How long node 0 stays after the end for the others to hear of it.
+/// How long node 0 stays after the end, so that the other hosts receive it.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How a job has ended for this agent.
 #[derive(Clone, Debug)]
 pub(super) enum End {
-    /// With this exit code.
+    /// The job has ended with this exit code.
     Code(u8),
-    /// It could not take part.
+    /// This host could not take part.
     Refused { message: String, help: String },
 }
 
@@ -79,7 +79,7 @@ impl Clock {
     }
 }
 
-/// A host's part as node 0 tells it, which must be one for its `nproc` ranks.
+/// Checks the part that node 0 assigns to a host with `nproc` ranks.
 pub(super) fn part(begin: &pb::Begin, nproc: usize) -> std::result::Result<Assignment, String> {
     let part = Assignment {
         node: begin.node as usize,
@@ -92,7 +92,7 @@ pub(super) fn part(begin: &pb::Begin, nproc: usize) -> std::result::Result<Assig
     if part.nproc != nproc || part.first_rank + nproc > part.world || part.node >= part.nodes || part.world > MAX_WORLD
     {
         return Err(format!(
-            "node 0 gives this host of {nproc} ranks a part that it cannot have: {} ranks from {} on in a world of {}, as node {} of {}",
+            "node 0 gives this host of {nproc} ranks an impossible part: {} ranks from {} on in a world of {}, as node {} of {}",
             part.nproc, part.first_rank, part.world, part.node, part.nodes
         ));
     }
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Something that the root says.
+    /// Handles a message of the root.
     pub(super) fn down(self: &Arc<Self>, item: Item) {
         match item {
             Item::Begin(begin) => self.begin(begin),
@@ -169,12 +169,12 @@ impl Core {
         }
     }
 
-    /// Whether the present start is the last one and has failed.
+    /// Whether the current start is the last one and has failed.
     fn is_ending(&self) -> bool {
         self.ranks().is_some_and(|ranks| ranks.verdict.borrow().as_ref().is_some_and(|v| !v.restarts))
     }
 
-    /// The first failure of a start is known. Later ones are its consequences. Whether it was news.
+    /// Records the first failure of a start and returns true. Later ones are its consequences and are dropped.
     fn failed(&self, verdict: Verdict) -> bool {
         self.ranks().is_some_and(|ranks| {
             let news = ranks.apply(|s| s.failed(verdict.failure.clone()));
@@ -185,7 +185,7 @@ impl Core {
         })
     }
 
-    /// The connection to the root has ended: unless the job has, that is a failure, and nobody is left to decide.
+    /// The connection to the root has ended. Unless the job has ended too, this is a failure, which is decided here.
     pub(super) fn lost_root(&self, message: &str) {
         if self.end.borrow().is_some() {
             return;
@@ -226,7 +226,7 @@ pub(super) fn now_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The control plane of one host: serves its ranks. Dropping it closes the port.
+/// The control service of one host. Dropping it closes its port.
 pub struct Agent {
     core: Arc<Core>,
     host: Option<Arc<Host>>,
@@ -245,7 +245,7 @@ impl Agent {
     /// Starts an agent on the current tokio runtime. Its ranks are served on a free port of the loopback interface.
     ///
     /// # Errors
-    /// The options contradict each other, or the address cannot be listened at.
+    /// If the options contradict each other, or if the agent cannot listen at the address.
     pub async fn start(options: AgentOptions) -> Result<Agent> {
         options.check()?;
         let (listener, address) = host::listen(&options.rendezvous).await?;
@@ -302,10 +302,10 @@ impl Agent {
         Ok(Agent { core, host, tasks, events: Mutex::new(Some(events)) })
     }
 
-    /// Waits until all hosts are there; tells this host's part, or that the job is over without one.
+    /// Waits until all hosts have joined. Returns this host's part in the job, or that the job is over.
     ///
     /// # Errors
-    /// The root refuses this host, or they did not come in time.
+    /// If the root refuses this host, or if too few hosts join before the time-out.
     pub async fn assigned(&self) -> Result<Next> {
         let next = self.next(None).await;
         self.farewell(&next).await;
@@ -332,10 +332,11 @@ impl Agent {
         }
     }
 
-    /// Says that all ranks of this host have ended, and waits for the others: the job is over, or starts again.
+    /// Reports that all ranks of this host have ended, and waits until the other hosts' ranks have ended. Returns whether the job
+    /// is over or starts again.
     ///
     /// # Errors
-    /// This host can take no further part.
+    /// If this host can take no further part.
     pub async fn finish(&self, code: u8) -> Result<Next> {
         let restart = self.core.assigned.borrow().map(|a| a.restart);
         if let Some(ranks) = self.core.ranks() {
@@ -346,7 +347,7 @@ impl Agent {
         next
     }
 
-    /// If it was the last word, gives the others time to hear it before the port closes; one that does not is not waited for.
+    /// After the last message, gives the others a limited time to receive it before the port closes.
     async fn farewell(&self, next: &Result<Next>) {
         if !matches!(next, Ok(Next::Again(_)))
             && let Some(host) = &self.host
@@ -355,33 +356,34 @@ impl Agent {
         }
     }
 
-    /// Where the ranks of this host find their service. Nowhere (port 0) before this host has been assigned its part; with
-    /// every start of the job it is another port.
+    /// Returns the address of the service for the ranks of this host. The port is 0 before [`Agent::assigned`] has returned, and
+    /// changes with every start of the job.
     pub fn address(&self) -> SocketAddr {
         self.core.ranks().map_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), |r| r.address)
     }
 
-    /// Fails the job: every rank hears of it, and calls that wait end. Only the first failure counts, which the root decides.
+    /// Fails the job: every rank is told, and waiting calls return. The root decides which failure was first; only that one
+    /// counts.
     pub fn fail(&self, failure: Failure) {
         self.change(|s| s.fail(&failure, None, false));
     }
 
-    /// [`Agent::fail`] with the exit code that the job is to have.
+    /// Like [`Agent::fail`], with the exit code of the job.
     pub fn fail_with(&self, failure: Failure, code: u8) {
         self.change(|s| s.fail(&failure, Some(code), false));
     }
 
-    /// Ends the job as [`Agent::fail`] does, whatever restarts are left: somebody wants it to end.
+    /// Like [`Agent::fail_with`], and the job is not restarted: for an end that the user asks for.
     pub fn end(&self, failure: Failure, code: u8) {
         self.change(|s| s.fail(&failure, Some(code), true));
     }
 
-    /// Why the job has failed, if it has.
+    /// Returns why the job has failed, or `None`.
     pub fn failure(&self) -> Option<Failure> {
         self.verdict().map(|v| v.failure)
     }
 
-    /// Why the job has failed, if it has, and what follows.
+    /// Returns why the job has failed and what follows, or `None`.
     pub fn verdict(&self) -> Option<Verdict> {
         self.core.ranks().and_then(|ranks| ranks.verdict.borrow().clone())
     }
@@ -403,18 +405,23 @@ impl Agent {
         self.change(|s| s.gone(rank));
     }
 
-    /// The ranks of this host that have left, in order: a rank that fails because another has gone stands behind that one.
+    /// Returns the ranks of this host that have left, in order. A rank that fails because another has left comes after it.
     pub fn departures(&self) -> Vec<usize> {
         self.look(|s| s.departures().to_vec())
     }
 
-    /// What a key holds; on node 0.
+    /// Returns the rank that had left although `rank` still waited for it, as `rank` reported when it left.
+    pub fn missing(&self, rank: usize) -> Option<usize> {
+        self.look(|s| s.missing(rank))
+    }
+
+    /// Returns the value of a key. On node 0 only.
     pub fn value(&self, key: &str) -> Option<Vec<u8>> {
         self.host.as_ref().and_then(|host| host.look(|root| root.value(key)))
     }
 
-    /// What ranks have communicated, as JSON of `oflow::Report`, by rank; of those that came to tell. On node 0 of all
-    /// ranks, elsewhere of those there.
+    /// Returns the communication reports received so far, by rank, as JSON of `oflow::Report`: on node 0 those of all ranks,
+    /// elsewhere those of the host's ranks.
     pub fn reports(&self) -> BTreeMap<usize, String> {
         match &self.host {
             Some(host) => host.look(|root| root.reports().clone()),
@@ -422,27 +429,28 @@ impl Agent {
         }
     }
 
-    /// Ranks of this host that have joined, have not left, and have not been heard of for longer than `limit`.
+    /// Returns the ranks of this host that have joined, have not left, and have sent nothing for longer than `limit`.
     pub fn silent(&self, limit: Duration) -> Vec<Silence> {
         self.look(|s| s.silent(Instant::now(), limit))
     }
 
-    /// What ranks have published and the root warns of, on node 0. Can be taken once; what nobody takes is dropped.
+    /// Returns the receiver of events that ranks publish and of the root's warnings, on node 0. It can be taken once; events that
+    /// are not received are dropped.
     pub fn events(&self) -> Option<mpsc::Receiver<pb::NodeEvent>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What to add to this host's clock to have node 0's, in nanoseconds.
+    /// Returns the clock of node 0 minus the clock of this host, in nanoseconds.
     pub fn clock_offset(&self) -> i64 {
         self.core.clock_offset()
     }
 
-    /// How many hosts are there and how many are wanted, while this agent is node 0 and waits for them.
+    /// Returns how many hosts have joined and how many are wanted, while this agent is node 0 and waits for hosts.
     pub fn waits_for(&self) -> Option<(usize, RangeInclusive<usize>)> {
         self.host.as_ref().and_then(|host| host.look(|root| root.waits_for()))
     }
 
-    /// Whether this agent hosts the root, where that is: an address to give to the others.
+    /// Returns the address of the root for other hosts, if this agent hosts it.
     pub fn root_address(&self) -> Option<SocketAddr> {
         self.host.as_ref().and_then(|h| h.address())
     }

@@ -1,5 +1,5 @@
-//! What the ranks of a whole job share: values by key, and meetings. Part of the root. No clock, no sockets, no waiting: a
-//! call is known by its [`Caller`], and answers are collected until they are taken.
+//! What the ranks of a job share: values by key, and meetings. Part of the root's state. Pure: a call is identified by its
+//! [`Caller`], and answers are collected until they are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tonic::Status;
 
 use super::limits::{MAX_MEETING_BYTES, MAX_STORE_BYTES, check_name, check_value, list, refused};
 
-/// A call: which node's, and its number there.
+/// Identifies a call: its node, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Caller {
     pub node: u64,
@@ -56,7 +56,7 @@ impl Board {
         }
     }
 
-    /// The answers since the last time. Each is for one or more calls.
+    /// Takes the collected answers. Each is for one or more calls.
     pub fn take_answers(&mut self) -> Vec<(Vec<Caller>, Answer)> {
         std::mem::take(&mut self.answers)
     }
@@ -115,7 +115,7 @@ impl Board {
         Ok(())
     }
 
-    /// A rank comes to a meeting.
+    /// A rank arrives at a meeting.
     pub fn arrive(&mut self, caller: Caller, rank: usize, name: &str, participants: usize, value: Vec<u8>) {
         if let Err(status) = self.enter(caller, rank, name, participants, value) {
             self.answers.push((vec![caller], refused(&status)));
@@ -151,7 +151,7 @@ impl Board {
             )));
         }
         if meeting.arrived.contains_key(&rank) {
-            return Err(Status::invalid_argument(format!("rank {rank} waits at barrier {name:?} already")));
+            return Err(Status::invalid_argument(format!("rank {rank} is at barrier {name:?} already")));
         }
         // A few bytes of each stand between the values.
         let bytes = meeting.bytes + value.len() + 8;
@@ -173,7 +173,7 @@ impl Board {
         Ok(())
     }
 
-    /// A rank has left the job: meetings that need it will not happen.
+    /// A rank has left the job: meetings that need it fail.
     pub fn leave(&mut self, rank: usize) {
         if self.left.insert(rank) {
             let names: Vec<String> = self.meetings.keys().cloned().collect();
@@ -196,7 +196,7 @@ impl Board {
         }
     }
 
-    /// A call is no longer waited for. If its time was up the answer says who is missing.
+    /// Drops a call. If its time-out has passed it gets an answer that names the missing ranks.
     pub fn cancel(&mut self, caller: Caller, waited: Option<Duration>) {
         let answer = match self.open.remove(&caller) {
             // Answered meanwhile.
@@ -230,7 +230,7 @@ impl Board {
         }
     }
 
-    /// A node is gone, and with it those who waited there.
+    /// Drops the calls of a lost node.
     pub fn forget(&mut self, node: u64) {
         let first = Caller { node, ticket: 0 };
         let callers: Vec<Caller> =
@@ -238,7 +238,7 @@ impl Board {
         callers.into_iter().for_each(|c| self.cancel(c, None));
     }
 
-    /// Who has come to a meeting and, where that is known, who has not.
+    /// The ranks that have arrived at a meeting and, if known, those that have not.
     fn describe(&self, name: &str) -> String {
         let Some(meeting) = self.meetings.get(name) else {
             return "it completed just now".into();
@@ -303,7 +303,7 @@ mod tests {
         let mut board = Board::new(4);
         board.arrive(caller(1), 1, "b", 4, vec![]);
         board.arrive(caller(2), 1, "b", 4, vec![]);
-        assert_eq!(text(&one(&mut board).1), "rank 1 waits at barrier \"b\" already");
+        assert_eq!(text(&one(&mut board).1), "rank 1 is at barrier \"b\" already");
         board.arrive(caller(3), 2, "b", 3, vec![]);
         assert_eq!(text(&one(&mut board).1), "barrier \"b\": rank 2 says 3 ranks, rank 1 said 4");
         board.arrive(caller(4), 2, "b", 5, vec![]);

@@ -1,5 +1,5 @@
-//! What of its ranks' heartbeats a host tells the root: one rank's marks in the name of all that agree with it, and of the
-//! others only those that wait or are waited for. So the root's work grows with hosts.
+//! What a host forwards to the root of its ranks' heartbeats: the marks of one rank for all ranks that agree with it, and of the
+//! others only the ranks that wait or are waited for. The root's work therefore grows with the number of hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::flight::Marks;
 
 /// A rank that has issued nothing for so long may be one that others wait for.
 const QUIET_MS: u64 = 1000;
-/// Of a rank without trouble every so many-th beat goes on, from which the root sees who is slow.
+/// One of this many heartbeats of a rank without problems is forwarded, so that the root detects slow ranks.
 const SAMPLE: u32 = 32;
 
 /// The ranks of one host.
@@ -26,7 +26,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// A beat of a rank; what the root is to hear of it.
+    /// Takes a rank's heartbeat and returns what is forwarded of it.
     pub fn beat(&mut self, beat: pb::HeartbeatRequest) -> Vec<pb::HeartbeatRequest> {
         let rank = beat.rank as usize;
         let marks = self.marks.entry(rank).or_default();
@@ -59,7 +59,7 @@ impl Digest {
         told
     }
 
-    /// The rank has left; if it spoke for the others, the next one does.
+    /// A rank has left. If its marks stood for the others, those of the next rank do.
     pub fn left(&mut self, rank: usize) {
         if self.voice == Some(rank) {
             self.voice = None;
@@ -73,7 +73,7 @@ impl Digest {
         }
     }
 
-    /// A beat with all marks of a rank and nothing else.
+    /// A heartbeat with all marks of a rank and nothing else.
     fn all_marks(&self, rank: usize) -> pb::HeartbeatRequest {
         let marks = self.marks.get(&rank).map(|m| m.after(0)).unwrap_or_default();
         pb::HeartbeatRequest {

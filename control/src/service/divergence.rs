@@ -1,10 +1,10 @@
-//! Where the dispatch streams of ranks differ. Pure: beats and time come in, questions and verdicts come out.
+//! Finds where the dispatch streams of ranks differ. Pure: takes heartbeats and the time, returns questions and verdicts.
 //!
 //! Streams are compared by the marks that heartbeats carry: hashes of everything that a rank has issued, at ordinals that
 //! ranks at different positions have in common. Equal hashes at one ordinal mean equal streams up to there, so a difference is
-//! never a false alarm, however far apart the ranks are. (A difference in the very last ops of a rank that stands still far
-//! behind the others shows when it goes on.) Of two ranks that differ the records of the interval in question are asked for,
-//! and the first op that differs is named; where a record has been overwritten, the shortest interval known.
+//! never a false alarm, however far apart the ranks are. (A difference in the last ops of a rank that is stopped far behind the
+//! others is found when it continues.) If two ranks differ, their records of the interval are requested, and the first op that
+//! differs is named; if a record has been overwritten, the shortest known interval is.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -51,7 +51,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// What a rank tells. Beats may come twice and in any order.
+    /// Takes a heartbeat. Heartbeats may arrive twice and in any order.
     pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
         let rank = beat.rank as usize;
         let stream = self.ranks.entry(rank).or_default();
@@ -93,7 +93,8 @@ impl Streams {
         }
     }
 
-    /// Ranks have met in different ops: holds that back until the first op that differs is known. Whether it does.
+    /// Takes a rank's report of a divergence and holds it back until the first op that differs is known. Returns the failure if
+    /// it is not held back.
     pub fn noticed(&mut self, failure: Failure, now: Instant) -> Result<(), Failure> {
         let [a, b] = failure.places.as_slice() else { return Err(failure) };
         if a.rank == b.rank {
@@ -121,7 +122,7 @@ impl Streams {
         a.marks.after(0).into_iter().find(|(o, h)| b.marks.get(*o).is_some_and(|other| other != *h)).map(|(o, _)| o)
     }
 
-    /// Ops that are to be asked for: rank and interval. Each once.
+    /// Takes the questions to ranks: rank and interval of ops. Each is returned once.
     pub fn asks(&mut self) -> Vec<(usize, pb::Interval)> {
         let Some(s) = &self.suspicion else { return Vec::new() };
         let pair = s.pair;
@@ -155,14 +156,14 @@ impl Streams {
         }
     }
 
-    /// Whether all that a rank knows of an interval has been told.
+    /// Whether a rank has sent all its records of an interval.
     fn covers(&self, rank: usize, wanted: &pb::Interval) -> bool {
         let Some(stream) = self.ranks.get(&rank) else { return false };
         stream.answered.is_some_and(|a| a.after <= wanted.after && a.to >= wanted.to)
             || (wanted.after + 1..=wanted.to).all(|o| stream.records.contains_key(&o))
     }
 
-    /// The verdict, once the records are there or have been waited for.
+    /// Returns the verdict, once the records have arrived or the time-out for them has passed.
     pub fn verdict(&self, now: Instant) -> Option<Failure> {
         let s = self.suspicion.as_ref()?;
         let late = now.saturating_duration_since(s.since) >= PATIENCE;
@@ -237,7 +238,7 @@ impl Streams {
         self.of_minority(Failure::of_job(FailureKind::Diverged, message).in_places(places), s.pair)
     }
 
-    /// Names the rank that stands alone against the others; of two the higher one, because somebody must be ended first.
+    /// Names the rank that differs from all others; of two ranks the higher one.
     fn of_minority(&self, mut failure: Failure, pair: [usize; 2]) -> Failure {
         let [a, b] = pair;
         let agrees =

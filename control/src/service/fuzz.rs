@@ -183,7 +183,7 @@ fn called(node: &mut NodeState, call: u8, message: &[u8], now: Instant) -> Optio
             Ok(())
         }
         _ => {
-            node.leave(usize::from(*message.first()?) % NPROC as usize);
+            node.leave(usize::from(*message.first()?) % NPROC as usize, message.get(1).map(|m| usize::from(*m)));
             Ok(())
         }
     }

@@ -1,10 +1,10 @@
-//! Hosts that come: who may take part, who gets which part when a start begins, and what those hear who wait.
+//! Hosts that join: which may take part, the part of each when a start begins, and the messages to waiting hosts.
 
 use super::*;
 
 /// Most hosts that wait for a place.
 const MAX_SPARES: usize = 64;
-/// When those who wait for hosts are told for whom, at first and then again.
+/// Times after which waiting hosts are told which hosts are missing: first, and then again.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 
@@ -13,7 +13,7 @@ pub(super) struct Gathering {
     since: Instant,
     /// When the last one came.
     last: Instant,
-    /// When to say next who is missing.
+    /// Next time to report the missing hosts.
     say: Instant,
 }
 
@@ -24,14 +24,14 @@ impl Gathering {
 }
 
 impl RootState {
-    /// A host wants to take part.
+    /// A host asks to take part.
     pub fn arrive(&mut self, id: u64, hello: pb::NodeHello, now: Instant) -> Result<(), Status> {
         // It has not heard of its first attempt, which must not keep its place. Who has a part keeps it: a hello that somebody
         // has recorded and says again takes nothing away.
         let same = |n: &Node| n.part.is_none() && hello.instance != 0 && n.hello.instance == hello.instance;
         let again = |(id, n): (&u64, &Node)| (*id != OWN && same(n)).then_some(*id);
         if let Some(before) = self.nodes.iter().find_map(again) {
-            self.lost(before, "it has attached a second time", now);
+            self.lost(before, "it has connected a second time", now);
         }
         self.check(&hello)?;
         self.nodes.insert(id, Node { hello, heard: now, part: None });
@@ -91,7 +91,7 @@ impl RootState {
         }
     }
 
-    /// Begins with fewer hosts than there may be, says who is missing, gives up: what is due.
+    /// Does what is due: starts with fewer hosts than possible, reports missing hosts, or gives up.
     pub(super) fn gather(&mut self, now: Instant) {
         let Phase::Gathering(Gathering { since, last, say }) = &mut self.phase else { return };
         let waited = now.saturating_duration_since(*since);
@@ -111,7 +111,7 @@ impl RootState {
         }
     }
 
-    /// Who is there and who is not, while hosts gather.
+    /// The hosts that have joined and those that are missing, while hosts gather.
     pub(super) fn missing(&self) -> String {
         let (there, least) = (self.nodes.len(), *self.plan.nodes.start());
         let names: Vec<&str> = self.nodes.values().map(|n| n.hello.host.as_str()).collect();
@@ -131,7 +131,7 @@ impl RootState {
     /// What is said to a host that comes while the job runs.
     pub(super) fn no_place(&self) -> String {
         let hosts = self.parts().count();
-        format!("the job runs on {hosts} hosts already; this one waits and takes part when the ranks are started again")
+        format!("the job runs on {hosts} hosts already; this host joins it at the next restart")
     }
 
     pub(super) fn begin_if_all_are_there(&mut self, now: Instant) {

@@ -1,7 +1,7 @@
-//! Who may connect to the control plane's ports, for how long without saying the token, and how many at once.
+//! Limits connections to the control plane's ports: how many, and how long without the token.
 //!
-//! A connection that has not shown the token is worth nothing: it is closed after a few seconds, and when there are too many
-//! of them the oldest gives way to the newest, so that strangers cannot keep members out.
+//! A connection that has not sent the token is closed after a few seconds. If there are too many of them, a new connection
+//! replaces the oldest, so strangers cannot keep members out.
 
 use std::collections::VecDeque;
 use std::io;
@@ -46,7 +46,7 @@ const SPEAK_TLS: [u8; 26] = {
     frames
 };
 
-/// What requests know of their connection.
+/// The connection of a request.
 #[derive(Clone)]
 pub struct Peer {
     address: SocketAddr,
@@ -61,11 +61,11 @@ pub struct Guarded {
     stranger: Option<Stranger>,
     /// Until its first byte has come, where that has to be one of TLS.
     unheard: Option<Arc<Clear>>,
-    /// It does not speak TLS: what it says is dropped.
+    /// The connection does not use TLS; its data is dropped.
     turned_away: bool,
 }
 
-/// Where to say that somebody has come without TLS.
+/// Receives the log line about connections without TLS.
 struct Clear {
     log: Log,
     told: std::sync::Mutex<Told>,
@@ -78,7 +78,7 @@ struct Stranger {
 }
 
 impl Guarded {
-    /// An error once a stranger's time is up, or its place is needed.
+    /// An error if the connection has no token and its time is up or its place is needed.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let Some(stranger) = &mut self.stranger else { return Ok(()) };
         if self.peer.member.load(Ordering::Relaxed) {
@@ -165,7 +165,8 @@ impl Clear {
     }
 }
 
-/// The connections of a listener for so many members; `tls`: they have to speak TLS. Ends when the stream is dropped.
+/// Returns the stream of a listener's connections. `members`: number of clients with the token. `tls`: connections must use TLS.
+/// The listener is closed when the stream is dropped.
 pub fn incoming(listener: TcpListener, members: usize, tls: bool, log: Log) -> ReceiverStream<io::Result<Guarded>> {
     let clear = tls.then(|| Arc::new(Clear { log: log.clone(), told: Default::default() }));
     let (accepted, stream) = mpsc::channel(QUEUE);
@@ -243,7 +244,7 @@ fn peer_of(request: &Request<()>) -> Option<Peer> {
     plain
 }
 
-/// Lets calls with the token pass, and with them their connection.
+/// Accepts calls with the token, and marks their connections as members.
 pub fn check_token(token: Token, log: Log) -> impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone {
     let told: Arc<std::sync::Mutex<Told>> = Arc::default();
     move |request: Request<()>| {

@@ -1,4 +1,4 @@
-//! Carries [`RootState`]: to node 0's own ranks by a lock, to the agents of other hosts by a stream each.
+//! Hosts [`RootState`]: node 0's own ranks reach it through a lock, the agents of other hosts through one stream each.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ use super::serve::{MAX_HEADERS, MAX_STREAMS};
 use super::{AgentOptions, Rendezvous};
 use oflow_base::{Error, Result};
 
-/// How long an agent that has connected may take to say who it is.
+/// Time-out for the hello of a connected agent.
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(50);
 /// Larger messages are cut in two.
@@ -35,7 +35,7 @@ pub(super) const FRAME_BYTES: usize = 256 << 10;
 /// Items that are sent in one message.
 pub(super) const FRAME_ITEMS: usize = 1024;
 
-/// Listens where the rendezvous says, if this host is to be node 0. The address in either case.
+/// Listens at the address of the rendezvous if this host is node 0. Returns the address in either case.
 pub(super) async fn listen(rendezvous: &Rendezvous) -> Result<(Option<TcpListener>, String)> {
     let (address, may_join) = match rendezvous {
         Rendezvous::Alone => return Ok((None, String::new())),
@@ -92,7 +92,7 @@ impl Host {
     }
 
     /// Changes the root's state and carries what follows, between it and node 0's own ranks until neither has anything left
-    /// to say. The root is locked all the while, so that everyone hears everything in one order; its lock is taken before
+    /// to say. The root is locked all the while, so that all agents receive the messages in one order; its lock is taken before
     /// any other.
     pub(super) fn exchange<T>(&self, core: &Arc<Core>, change: impl FnOnce(&mut RootState) -> T) -> T {
         let mut root = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -156,7 +156,7 @@ impl Host {
         let serving = super::tls::server(builder, options.tls.as_deref())?.serve_with_incoming(service, incoming);
         let serving = tokio::spawn(async move {
             if let Err(e) = serving.await {
-                log(&format!("the control service for other hosts has ended: {e}"));
+                log(&format!("the control service for other hosts has stopped: {e}"));
             }
         });
         Ok(serving)
@@ -217,11 +217,11 @@ impl Nodes for Attach {
     async fn attach(&self, request: Request<Streaming<pb::FromNode>>) -> Result<Response<Self::AttachStream>, Status> {
         let mut ups = request.into_inner();
         let first = tokio::time::timeout(HELLO_LIMIT, ups.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("the host did not say who it is"));
+        let first = first.map_err(|_| Status::deadline_exceeded("the host sent no hello"));
         let first = first.and_then(|m| m).map_err(|s| self.refuse("a host", s))?;
         let mut items = first.into_iter().flat_map(|m| m.items).filter_map(|up| up.item);
         let Some(Up::Hello(hello)) = items.next() else {
-            return Err(self.refuse("a host", Status::invalid_argument("a host says hello first")));
+            return Err(self.refuse("a host", Status::invalid_argument("the first message of a host must be a hello")));
         };
         let from = hello.host.clone();
         let (id, downs) = self.host.open();
@@ -253,8 +253,8 @@ async fn read(
             items.drain(..).try_for_each(|item| root.handle(id, item, now))
         });
         if let Err(status) = handled {
-            (core.log)(&format!("control service: {from} was sent away: {}", status.message()));
-            break format!("it was sent away: {}", status.message());
+            (core.log)(&format!("control service: {from} was refused: {}", status.message()));
+            break format!("it was refused: {}", status.message());
         }
         match ups.message().await {
             Ok(Some(message)) => items = message.items.into_iter().filter_map(|up| up.item).collect(),

@@ -1,24 +1,24 @@
-//! What a call may ask for, and the words in which a refusal is told.
+//! Limits of calls, and the messages of refused calls.
 
 use std::collections::BTreeSet;
 
 use oflow_proto::control as pb;
 use tonic::{Code, Status};
 
-/// Longest key or barrier name.
+/// Longest key or barrier name, in bytes.
 pub const MAX_KEY_BYTES: usize = 1024;
-/// Largest value: rendezvous data, not tensors.
+/// Largest value in bytes: values are rendezvous data, not tensors.
 pub const MAX_VALUE_BYTES: usize = 1 << 20;
-/// All keys and values of a job together.
+/// Largest sum of all keys and values of a job, in bytes.
 pub const MAX_STORE_BYTES: usize = 64 << 20;
-/// All values of one meeting together; they must fit into one answer.
+/// Largest sum of the values of one meeting, in bytes; they must fit into one answer.
 pub const MAX_MEETING_BYTES: usize = oflow_proto::MAX_MESSAGE_BYTES - (256 << 10);
-/// Longest message of a reported failure; more is cut.
+/// Longest message of a reported failure, in bytes; the rest is cut.
 pub const MAX_REPORT_BYTES: usize = 4096;
-/// Longest topic of what is published, and longest text.
+/// Longest topic and longest text of a published event, in bytes.
 pub const MAX_TOPIC_BYTES: usize = 256;
 pub const MAX_EVENT_BYTES: usize = 64 << 10;
-/// Most places of a reported failure; more are left out.
+/// Largest number of places of a reported failure; further ones are dropped.
 pub const MAX_PLACES: usize = 16;
 
 pub fn check_name(name: &str) -> Result<(), Status> {
@@ -55,8 +55,8 @@ pub fn check_event(event: &pb::NodeEvent) -> Result<(), Status> {
     Ok(())
 }
 
-/// What keeps two ranks from working together, as a sentence that names both. Builds of the program are compared on one host
-/// only: between hosts the agents do that, by contents.
+/// Returns why two ranks cannot be in one job, as a sentence that names both, or `None`. Builds of the program are compared on
+/// one host only; between hosts the agents compare the program's contents.
 pub fn difference(reference: &pb::JoinRequest, request: &pb::JoinRequest, one_host: bool) -> Option<String> {
     let (first, rank) = (reference.rank, request.rank);
     if reference.version != request.version {
@@ -80,7 +80,7 @@ pub fn difference(reference: &pb::JoinRequest, request: &pb::JoinRequest, one_ho
     })
 }
 
-/// Ranks as people write them: `rank 3`, `ranks 0, 2, 3`, and not more than a line of them.
+/// Returns ranks as text, at most a line: `rank 3`, `ranks 0, 2, 3`.
 pub fn list(ranks: &BTreeSet<usize>) -> String {
     const SHOWN: usize = 16;
     let text: Vec<String> = ranks.iter().take(SHOWN).map(usize::to_string).collect();
@@ -89,13 +89,13 @@ pub fn list(ranks: &BTreeSet<usize>) -> String {
     format!("{noun} {}{more}", text.join(", "))
 }
 
-/// A refusal as it travels between hosts.
+/// Encodes a refusal for another host.
 pub fn refused(status: &Status) -> pb::answer::Answer {
     let code = status.code() as i32 as u32;
     pb::answer::Answer::Refused(pb::Refused { code, message: status.message().to_string() })
 }
 
-/// What [`refused`] made.
+/// Decodes a refusal made by [`refused`].
 pub fn status(refused: pb::Refused) -> Status {
     Status::new(Code::from_i32(refused.code as i32), refused.message)
 }

@@ -26,7 +26,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(5);
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 const BEAT: Duration = Duration::from_millis(500);
-/// How often ranks that wait for the rest of their host are told of.
+/// Interval at which arrivals that wait for the rest of their host are forwarded.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Where the root is, and what to say there.
@@ -42,9 +42,9 @@ pub(super) struct Way {
 
 /// Why a try did not end in a connection.
 enum Trouble {
-    /// The root may be there later.
+    /// The root may be reachable later.
     Later(String),
-    /// It will not have us.
+    /// The root refuses this host.
     Never { message: String, help: String },
 }
 
@@ -143,7 +143,7 @@ fn refusal(address: &str, status: &Status) -> Trouble {
     Trouble::Never { message: format!("node 0 refuses this host: {message}"), help: help.into() }
 }
 
-/// The reason at the bottom of an error of the transport, which says only `transport error` itself.
+/// The root cause of an error of the transport, whose own text is only `transport error`.
 pub(super) fn innermost(error: &tonic::transport::Error) -> String {
     let mut error: &dyn std::error::Error = error;
     while let Some(source) = error.source() {

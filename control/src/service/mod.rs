@@ -1,12 +1,12 @@
-//! The control service of one job: an [`Agent`] on each host serves the ranks there and stands in contact with the root, which
-//! the agent of node 0 hosts.
+//! The control service of one job: an [`Agent`] on each host serves the ranks there and is connected to the root, which the
+//! agent of node 0 hosts.
 //!
-//! What is known and decided is pure: `node.rs` of the ranks of one host, `root.rs` of the hosts of the job, `board.rs` of keys
-//! and meetings, `transit.rs` of bytes on their way between hosts. They take calls and messages, and collect answers and messages until these are taken; time comes in as an
-//! argument. The rest carries: `serve.rs` between a host's ranks and its node, `link.rs` and `host.rs` between nodes and root,
-//! `agent.rs` brings it together; `guard.rs` keeps strangers out. A rank's call goes up through its node and the answer comes
-//! down, on node 0 within the call; arrivals at a meeting of all ranks leave a host together, so the root's work grows with
-//! hosts.
+//! State and decisions are pure: `node.rs` for the ranks of one host, `root.rs` for the hosts of the job, `board.rs` for keys and
+//! meetings, `transit.rs` for bytes in transit between hosts. They take calls and messages, with the time as an argument, and
+//! collect answers and messages until these are taken. The other files do the I/O: `serve.rs` between a host's ranks and its
+//! node, `link.rs` and `host.rs` between nodes and the root; `agent.rs` joins them, and `guard.rs` refuses strangers. A rank's
+//! call goes through its node to the root and the answer comes back the same way. The arrivals of one host at a meeting of all
+//! ranks are sent as one message, so the root's work grows with the number of hosts.
 
 mod agent;
 mod board;
@@ -42,23 +42,23 @@ pub use node::Silence;
 pub use oflow_proto::control::NodeEvent;
 pub use serve::Verdict;
 
-/// Where an agent says what is worth a line.
+/// Receives the log lines of an agent.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Where the hosts of a job meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendezvous {
-    /// One host: nothing listens but the loopback interface.
+    /// One host: the agent listens on the loopback interface only.
     Alone,
     /// This agent is node 0 and hosts the root at this address (`host:port`).
     Host(String),
-    /// The root is at this address; it need not be there yet.
+    /// The root is at this address. It may be started later.
     Join(String),
-    /// The first agent that can listen at this address is node 0, the others join it.
+    /// The first agent that can listen at this address is node 0; the others join it.
     Either(String),
 }
 
-/// What an agent is started with.
+/// Options of an agent.
 #[derive(Clone)]
 pub struct AgentOptions {
     /// Secret of the job.
@@ -67,33 +67,33 @@ pub struct AgentOptions {
     pub nproc: usize,
     /// Where the hosts meet.
     pub rendezvous: Rendezvous,
-    /// How many hosts the job may have. It starts with the most if they come in time.
+    /// Smallest and largest number of hosts. The job starts with as many as join in time.
     pub nodes: RangeInclusive<usize>,
-    /// This host's number; without one they are numbered as they come.
+    /// Number of this host; `None`: hosts are numbered in the order of arrival.
     pub node_rank: Option<usize>,
-    /// How often all ranks are started again after a failure. Node 0's counts.
+    /// Number of restarts after failures. Node 0's value is used.
     pub max_restarts: u32,
-    /// JSON that each rank is given when it joins, or nothing for the default constants. Node 0's counts.
+    /// Constants of the cost model as JSON, sent to each rank that joins; empty: the fixed constants. Node 0's value is used.
     pub cost_model: Vec<u8>,
-    /// Hash of the contents of the program, to refuse hosts with another build; 0: not known.
+    /// Hash of the program's contents; hosts with another hash are refused. 0: not known.
     pub program: u64,
-    /// This host's name, for messages.
+    /// Name of this host, for messages.
     pub host: String,
-    /// How long hosts wait for each other: for node 0 to be there, and node 0 for as many as the job needs. Of the latter
-    /// node 0's counts, at every start.
+    /// Time-out for hosts to join, at every start: how long this host tries to reach node 0, and how long node 0 waits for enough
+    /// hosts.
     pub join_limit: Duration,
-    /// How long node 0 waits for more hosts once there are enough.
+    /// How long node 0 waits for more hosts once enough have joined.
     pub settle: Duration,
-    /// How long ranks may wait for one that lives but does not move, before the job is ended. Node 0's counts.
+    /// Time-out for a rank that is alive but has not joined a collective; the job then ends. Node 0's value is used.
     pub stall: Duration,
     /// Folder with `ca.pem`, `cert.pem` and `key.pem` for mutual TLS between hosts.
     pub tls: Option<PathBuf>,
-    /// Where to say what is worth a line.
+    /// Receives the agent's log lines.
     pub log: Log,
 }
 
 impl AgentOptions {
-    /// A job of so many ranks on one host.
+    /// Makes the options of a job of `nproc` ranks on one host.
     pub fn alone(nproc: usize, token: Token) -> AgentOptions {
         AgentOptions {
             token,
@@ -147,10 +147,10 @@ impl AgentOptions {
     }
 }
 
-/// Hash of the contents of a program, for [`AgentOptions::program`].
+/// Returns the hash of a program's contents, for [`AgentOptions::program`].
 ///
 /// # Errors
-/// The file cannot be read.
+/// If the file cannot be read.
 pub fn program_digest(path: &Path) -> std::io::Result<u64> {
     let mut file = std::fs::File::open(path)?;
     let (mut hash, mut buffer) = (FixedHasher::default(), vec![0; 1 << 20]);
@@ -174,7 +174,7 @@ fn instance(host: &str) -> u64 {
     hash.finish() | 1
 }
 
-/// The name of this machine.
+/// Returns the name of this host.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -186,21 +186,21 @@ pub struct Assignment {
     pub node: usize,
     /// Number of hosts.
     pub nodes: usize,
-    /// World rank of the first rank here; the others follow.
+    /// World rank of this host's first rank; the others follow it.
     pub first_rank: usize,
-    /// Number of ranks here.
+    /// Number of ranks on this host.
     pub nproc: usize,
     /// Number of ranks in the job.
     pub world: usize,
-    /// How often the job has been started again.
+    /// Number of restarts so far.
     pub restart: u32,
 }
 
-/// What comes after all ranks have ended.
+/// What a host does after all its ranks have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The job is over, with this exit code.
     Over(u8),
-    /// All ranks start again.
+    /// All ranks are started again.
     Again(Assignment),
 }

@@ -1,5 +1,5 @@
-//! What an agent knows of the ranks of its host, and its decisions. No clock, no sockets, no waiting: time comes in as an
-//! argument; what is to go to the root, and answers to calls, are collected until they are taken.
+//! An agent's state of the ranks of its host, and its decisions. Pure: time is an argument; messages to the root and answers to
+//! calls are collected until they are taken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,29 +16,29 @@ use super::digest::Digest;
 use super::limits::{MAX_PLACES, MAX_REPORT_BYTES, check_event, check_name, check_value, difference, status};
 use crate::{Failure, FailureKind};
 
-/// A rank of which nothing has been heard for a while.
+/// A rank that has sent no heartbeat for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Silence {
     /// The rank.
     pub rank: usize,
-    /// Time since its last sign of life.
+    /// Time since its last heartbeat.
     pub since: Duration,
-    /// The last op it told of.
+    /// Ordinal of the last op that it has reported.
     pub progress: u64,
 }
 
-/// The answer to a call that was granted.
+/// The answer to a successful call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Done,
-    /// The rank has joined a world of so many.
+    /// The rank has joined a world of this many ranks.
     World(u32),
     Value(Option<Vec<u8>>),
     Set(pb::CompareAndSetReply),
     Met(Arc<[Vec<u8>]>),
 }
 
-/// What became of a call.
+/// The result of a call.
 pub type Outcome = Result<Answer, Status>;
 
 enum Member {
@@ -56,7 +56,7 @@ enum Open {
     Other,
 }
 
-/// Ranks that have come to a meeting, of which the root has not been told.
+/// Ranks that have arrived at a meeting, not yet reported to the root.
 struct Held {
     participants: u32,
     arrivals: Vec<pb::Arrival>,
@@ -78,6 +78,8 @@ pub struct NodeState {
     held: BTreeMap<String, Held>,
     failure: Option<Failure>,
     departures: Vec<usize>,
+    /// By rank that left: the rank that had left although the former still waited for it.
+    missing: BTreeMap<usize, usize>,
     reports: BTreeMap<usize, String>,
     asks: BTreeMap<usize, pb::HeartbeatReply>,
     digest: Digest,
@@ -86,7 +88,8 @@ pub struct NodeState {
 }
 
 impl NodeState {
-    /// The ranks `own` of a world. `gathers`: the root is on another host, so one message for all is better than several.
+    /// Makes the state for the ranks `own` of a world. `gathers`: the root is on another host, so arrivals are sent to it
+    /// together.
     pub fn new(own: Range<usize>, world: usize, gathers: bool) -> NodeState {
         NodeState {
             first: own.start,
@@ -100,6 +103,7 @@ impl NodeState {
             held: BTreeMap::new(),
             failure: None,
             departures: Vec::new(),
+            missing: BTreeMap::new(),
             reports: BTreeMap::new(),
             asks: BTreeMap::new(),
             digest: Digest::default(),
@@ -108,22 +112,22 @@ impl NodeState {
         }
     }
 
-    /// How many ranks the host has.
+    /// Returns the number of ranks of the host.
     pub fn members(&self) -> usize {
         self.members.len()
     }
 
-    /// What is to go to the root, in order.
+    /// Takes the messages to the root, in order.
     pub fn take_up(&mut self) -> Vec<pb::Up> {
         std::mem::take(&mut self.up)
     }
 
-    /// The answers since the last time.
+    /// Takes the answers to calls.
     pub fn take_answers(&mut self) -> Vec<(u64, Outcome)> {
         std::mem::take(&mut self.answers)
     }
 
-    /// Takes a rank in.
+    /// A rank joins.
     pub fn join(&mut self, hello: pb::JoinRequest, now: Instant) -> Result<u64, Status> {
         let index = self.known(hello.rank)?;
         let rank = hello.rank as usize;
@@ -179,7 +183,7 @@ impl NodeState {
         Ok(ticket)
     }
 
-    /// A rank comes to a meeting.
+    /// A rank arrives at a meeting.
     pub fn arrive(&mut self, request: pb::MeetRequest) -> Result<u64, Status> {
         let pb::MeetRequest { name, rank, participants, value, .. } = request;
         let index = self.known(rank)?;
@@ -215,14 +219,13 @@ impl NodeState {
         }
     }
 
-    /// Tells the root of arrivals that have waited for the rest of the host. To be called now
-    /// and then, so that the root knows who is missing.
+    /// Forwards arrivals that wait for the rest of the host. Call it regularly, so that the root knows which ranks are missing.
     pub fn tick(&mut self) {
         let names: Vec<String> = self.held.keys().cloned().collect();
         names.iter().for_each(|name| self.release(name));
     }
 
-    /// A call's time is up. Whether that answers it; else the root does.
+    /// The time-out of a call has passed. Returns whether the call is answered here; otherwise the root answers it.
     pub fn time_is_up(&mut self, ticket: u64, waited: Duration) -> bool {
         match self.open.get(&ticket) {
             None => false,
@@ -247,7 +250,7 @@ impl NodeState {
         }
     }
 
-    /// The caller has gone.
+    /// The caller is gone.
     pub fn cancel(&mut self, ticket: u64) {
         match self.open.remove(&ticket) {
             None | Some(Open::Join | Open::Other) => {}
@@ -268,7 +271,7 @@ impl NodeState {
         }
     }
 
-    /// A sign of life. What the rank is to tell with its next one.
+    /// Takes a heartbeat. Returns what the rank's next heartbeat is to contain.
     pub fn heartbeat(&mut self, request: pb::HeartbeatRequest, now: Instant) -> Result<pb::HeartbeatReply, Status> {
         let index = self.known(request.rank)?;
         match &mut self.members[index] {
@@ -285,7 +288,7 @@ impl NodeState {
         Ok(self.asks.remove(&rank).unwrap_or_default())
     }
 
-    /// What a rank has communicated; the last report counts.
+    /// Takes a rank's communication report; a later one replaces it.
     pub fn submit_report(&mut self, request: pb::SubmitReportRequest) -> Result<(), Status> {
         let index = self.known(request.rank)?;
         if matches!(self.members[index], Member::Absent) {
@@ -300,7 +303,7 @@ impl NodeState {
         &self.reports
     }
 
-    /// A rank's own report of its failure.
+    /// Takes a rank's report of its own failure.
     pub fn report(&mut self, request: pb::ReportFailureRequest) -> Result<(), Status> {
         self.known(request.rank)?;
         let rank = request.rank as usize;
@@ -316,7 +319,7 @@ impl NodeState {
         Ok(())
     }
 
-    /// Tells the root of a failure; which one counts it decides.
+    /// Forwards a failure to the root, which decides which failure counts.
     pub fn fail(&mut self, failure: &Failure, code: Option<u8>, is_final: bool) {
         if self.failure.is_none() {
             let failure = failure.to_json().into_bytes();
@@ -324,12 +327,15 @@ impl NodeState {
         }
     }
 
-    /// A rank has said goodbye, or its process has ended.
-    pub fn leave(&mut self, rank: usize) {
+    /// A rank has left, or its process has ended. `missing`: the rank that had left although this one still waited for it.
+    pub fn leave(&mut self, rank: usize, missing: Option<usize>) {
         let Some(member) = rank.checked_sub(self.first).and_then(|i| self.members.get_mut(i)) else { return };
         if !matches!(member, Member::Left) {
             *member = Member::Left;
             self.departures.push(rank);
+            if let Some(missing) = missing.filter(|missing| *missing < self.world) {
+                self.missing.insert(rank, missing);
+            }
             self.digest.left(rank);
             self.send(Item::Left(rank as u32));
         }
@@ -337,17 +343,22 @@ impl NodeState {
 
     /// A rank's process has ended.
     pub fn gone(&mut self, rank: usize) {
-        self.leave(rank);
+        self.leave(rank, None);
         self.send(Item::Gone(rank as u32));
     }
 
-    /// The ranks that have left, in order. A rank says goodbye before it closes its communicator, so one that fails because
-    /// another has gone stands behind that one.
+    /// Returns the ranks that have left, in order. A rank leaves before it closes its communicator, so a rank that fails because
+    /// another has left comes after it.
     pub fn departures(&self) -> &[usize] {
         &self.departures
     }
 
-    /// Somebody says something to be known at node 0.
+    /// Returns the rank that had left although `rank` still waited for it, as `rank` reported when it left.
+    pub fn missing(&self, rank: usize) -> Option<usize> {
+        self.missing.get(&rank).copied()
+    }
+
+    /// Forwards an event to node 0.
     pub fn publish(&mut self, event: pb::NodeEvent) -> Result<(), Status> {
         if let Some(rank) = event.rank {
             let index = self.known(rank)?;
@@ -409,7 +420,7 @@ impl NodeState {
         joining.into_iter().for_each(|ticket| self.answer(ticket, outcome.clone()));
     }
 
-    /// What a rank is to tell, in the answer to its next heartbeat.
+    /// Asks a rank a question, in the answer to its next heartbeat.
     pub fn ask(&mut self, ask: pb::Ask) {
         let all = self.asks.entry(ask.rank as usize).or_default();
         all.ask = ask.interval.or(all.ask.take());
@@ -433,7 +444,7 @@ impl NodeState {
         true
     }
 
-    /// Ends every call: nobody is left who would answer.
+    /// Ends every call, because the root cannot answer any more.
     pub fn abandon(&mut self, why: &Status) {
         let all: Vec<u64> = self.open.keys().copied().collect();
         all.into_iter().for_each(|ticket| self.answer(ticket, Err(why.clone())));

@@ -167,10 +167,14 @@ fn silence_is_of_joined_ranks_only() {
     assert_eq!(text(state.heartbeat(beat(3), start)), "rank 3 has not joined the job");
     let (now, limit) = (start + Duration::from_secs(11), Duration::from_secs(10));
     assert_eq!(state.silent(now, limit), [Silence { rank: 2, since: now - start, progress: 0 }]);
-    state.leave(2);
+    state.leave(2, Some(3));
     state.heartbeat(beat(2), now).unwrap();
     assert_eq!(state.silent(now + limit, limit).iter().map(|s| s.rank).collect::<Vec<_>>(), [1]);
-    assert_eq!(state.departures(), [2]);
+    // Only the first goodbye of a rank counts.
+    state.leave(2, Some(1));
+    state.leave(1, Some(4));
+    assert_eq!(state.departures(), [2, 1]);
+    assert_eq!([1, 2].map(|rank| state.missing(rank)), [None, Some(3)], "rank 4 is not of this world");
 }
 
 #[test]

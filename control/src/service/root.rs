@@ -1,9 +1,8 @@
-//! What the root knows of the job, and its decisions: which hosts take part, which failure was the first, whether all start
-//! again, when it is over. No clock, no sockets, no waiting: time comes in as an argument, messages to the nodes are collected
-//! until they are taken.
+//! The root's state of the job, and its decisions: which hosts take part, which failure was first, whether the job restarts, when
+//! it is over. Pure: time is an argument; messages to the nodes are collected until they are taken.
 //!
-//! A job is a number of starts. Each gathers hosts, gives them their parts, runs, and ends when every host says that its
-//! ranks have ended: well, or because one failed.
+//! A job is a sequence of starts. Each start gathers hosts, assigns their parts, runs, and ends when every host has reported that
+//! its ranks have ended, successfully or after a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Range, RangeInclusive};
@@ -29,34 +28,34 @@ mod gather;
 
 /// The node that the root itself is on.
 pub const OWN: u64 = 0;
-/// A host counts as lost when nothing of it has been heard for so long.
+/// A host is lost if it has sent nothing for this time.
 pub const LOST_AFTER: Duration = Duration::from_millis(3000);
-/// After a failure, others that are told within this time are weighed against it: which was the first is not certain.
+/// Failures reported within this time after the first report are compared with it, because reports may arrive in another order.
 const VERDICT: Duration = Duration::from_millis(100);
 /// How long a rank that said goodbye before the failed ones did may take to end: theirs may follow from its failure.
 const GOODBYE: Duration = Duration::from_millis(600);
-/// If we have not been woken for so long, silence of others says nothing about them.
+/// If the root has not been woken for this time, it cannot judge the silence of others.
 const OVERSLEPT: Duration = Duration::from_millis(1000);
 
 /// How often the waits are looked at.
 const LOOK: Duration = Duration::from_millis(500);
-/// Topic of an event that is worth a line for the user.
+/// Topic of events that the launcher prints for the user.
 pub const WARNING: &str = "warning";
 
-/// What a job is to be.
+/// Options of a job.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// How many hosts.
+    /// Smallest and largest number of hosts.
     pub nodes: RangeInclusive<usize>,
-    /// How often all ranks may be started again.
+    /// Number of restarts after failures.
     pub max_restarts: u32,
-    /// What the ranks get when they join.
+    /// Constants of the cost model, sent to ranks that join.
     pub cost_model: Vec<u8>,
-    /// How long to wait for more hosts once there are enough.
+    /// How long to wait for more hosts once enough have joined.
     pub settle: Duration,
-    /// How long to wait for as many hosts as are needed, at every start.
+    /// Time-out for the needed hosts to join, at every start.
     pub gather: Duration,
-    /// How long ranks may wait for one that does not move.
+    /// Time-out for a rank that is alive but has not joined a collective.
     pub stall: Duration,
 }
 
@@ -135,7 +134,7 @@ pub struct RootState {
 }
 
 impl RootState {
-    /// A job of which the root's own host is there already.
+    /// Makes the state of a job that the root's own host has joined.
     pub fn new(plan: Plan, own: pb::NodeHello, now: Instant) -> RootState {
         let stalls = Stalls::new(plan.stall);
         let mut root = RootState {
@@ -165,7 +164,7 @@ impl RootState {
         root
     }
 
-    /// Messages to nodes, in order.
+    /// Takes the messages to nodes, in order.
     pub fn take_out(&mut self) -> Vec<(u64, pb::Down)> {
         for (callers, answer) in self.board.take_answers() {
             let mut by_node: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
@@ -177,27 +176,27 @@ impl RootState {
         std::mem::take(&mut self.out)
     }
 
-    /// Hosts that count as lost: after the messages that were taken nothing more is for them.
+    /// Takes the hosts that are lost. Messages taken later are not for them.
     pub fn take_closed(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.closed)
     }
 
-    /// What ranks have told to be known here.
+    /// Takes the events that ranks have published.
     pub fn take_events(&mut self) -> Vec<pb::NodeEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// What a key holds.
+    /// Returns the value of a key.
     pub fn value(&self, key: &str) -> Option<Vec<u8>> {
         self.board.value(key).cloned()
     }
 
-    /// What ranks have communicated, by rank.
+    /// Returns the communication reports, by rank.
     pub fn reports(&self) -> &BTreeMap<usize, String> {
         &self.reports
     }
 
-    /// How many hosts are there, and how many are wanted; none once the job has begun.
+    /// Returns how many hosts have joined and how many are wanted; `None` once the job has started.
     pub fn waits_for(&self) -> Option<(usize, RangeInclusive<usize>)> {
         matches!(self.phase, Phase::Gathering(_)).then(|| (self.nodes.len(), self.plan.nodes.clone()))
     }
@@ -215,7 +214,7 @@ impl RootState {
         self.nodes.values().filter_map(|n| Some((n, n.part?)))
     }
 
-    /// An item that a node sent. An error is the end of its stream.
+    /// Takes a node's message. An error ends the node's stream.
     pub fn handle(&mut self, id: u64, item: Up, now: Instant) -> Result<(), Status> {
         let Some(node) = self.nodes.get_mut(&id) else { return Err(Status::aborted("this host counts as lost")) };
         node.heard = now;
@@ -231,8 +230,9 @@ impl RootState {
         let host = node.hello.host.clone();
         let own = |rank: u32| {
             let rank = rank as usize;
-            let foreign =
-                || Status::invalid_argument(format!("{host} sent something of rank {rank}, which is not there"));
+            let foreign = || {
+                Status::invalid_argument(format!("{host} sent a message about rank {rank}, which is not on that host"))
+            };
             ranks.contains(&rank).then_some(rank).ok_or_else(foreign)
         };
         let caller = |ticket| Caller { node: id, ticket };
@@ -339,7 +339,7 @@ impl RootState {
         }
     }
 
-    /// Looks at the clock: who has been silent, what is due. To be called a few times a second.
+    /// Checks time-outs. Call it a few times a second.
     pub fn tick(&mut self, now: Instant) {
         let slept = now.saturating_duration_since(self.ticked);
         self.ticked = now;
@@ -365,7 +365,7 @@ impl RootState {
         self.gather(now);
     }
 
-    /// A node tells of a failure. What ranks say of a divergence is held back until the first op that differs is known.
+    /// A node reports a failure. Reports of a divergence are held back until the first op that differs is known.
     fn told(&mut self, failure: Failure, code: Option<u8>, is_final: bool, now: Instant) {
         let failure = match failure.kind {
             FailureKind::Diverged if !is_final => match self.streams.noticed(failure, now) {
@@ -377,7 +377,7 @@ impl RootState {
         self.fail(Candidate { failure, code, is_final }, now);
     }
 
-    /// Looks whether streams differ and who holds up whom.
+    /// Looks for streams that differ, and for ranks that hold up others.
     fn watch(&mut self, now: Instant) {
         if !self.running() || self.verdict.is_some() {
             return;
@@ -459,7 +459,7 @@ impl RootState {
         }
     }
 
-    /// This is why the start has failed: tells everyone.
+    /// Decides why the start has failed, and tells all nodes.
     fn decide(&mut self, candidate: Candidate) {
         self.failing = None;
         self.candidates.clear();
@@ -539,7 +539,7 @@ fn weight(kind: FailureKind) -> u8 {
     }
 }
 
-/// A number of hosts as the command line has it.
+/// Returns a number of hosts in the form of the command line.
 pub fn describe(nodes: RangeInclusive<usize>) -> String {
     let (min, max) = nodes.into_inner();
     if min == max { format!("{min}") } else { format!("{min}:{max}") }

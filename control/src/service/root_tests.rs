@@ -324,7 +324,7 @@ fn a_host_speaks_for_its_own_ranks_only() {
         }),
     ] {
         let text = message(job.root.handle(1, item, job.now));
-        assert!(text.starts_with("b sent something of rank "), "{text}");
+        assert!(text.starts_with("b sent a message about rank "), "{text}");
     }
     assert_eq!(message(job.root.handle(1, Up::Hello(hello("b", 1, 3..=3)), job.now)), "b said hello twice");
     let nonsense = Up::Fail(pb::NodeFail { failure: vec![0xff], code: None, r#final: false });
@@ -412,7 +412,7 @@ fn a_restart_that_waits_says_who_has_not_come_back() {
 fn a_spare_host_is_told_what_it_waits_for() {
     let mut job = Job::of_three(1, 3);
     job.come(3, "d", 1).unwrap();
-    let text = "the job runs on 3 hosts already; this one waits and takes part when the ranks are started again";
+    let text = "the job runs on 3 hosts already; this host joins it at the next restart";
     assert_eq!(notes(&mut job), [(3, text.to_string())]);
     job.fail(0, 0, FailureKind::Exited, 5);
     job.pass(Duration::from_secs(1));
@@ -492,7 +492,8 @@ fn bytes_that_a_link_holds_back_end_the_job() {
                 Down::Failed(failed) => {
                     let failure: Failure = serde_json::from_slice(&failed.failure).unwrap();
                     assert_eq!(failure.kind, FailureKind::LinkLost);
-                    let start = "the link from rank 0 on a to rank 2 on b is lost: 600 of the bytes";
+                    let start =
+                        "the link from rank 0 on a to rank 2 on b is lost: 600 bytes sent by rank 0 have not arrived";
                     assert!(failure.message.starts_with(start), "{failure}");
                     assert!((12..18).contains(&step), "after {step} quarters of a second");
                     return;

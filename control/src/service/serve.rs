@@ -1,4 +1,4 @@
-//! Serves the ranks of this host over gRPC: carries calls to [`NodeState`] and its answers back.
+//! Serves the ranks of this host over gRPC: passes calls to [`NodeState`] and returns its answers.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -24,7 +24,7 @@ use oflow_base::{Error, Result};
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
 /// Calls that wait for the root only.
 const CALL_LIMIT: Duration = Duration::from_secs(9);
-/// How long the root may take to say who is missing.
+/// Time-out for the root's answer about missing ranks.
 const EXPLAIN: Duration = Duration::from_secs(3);
 /// Calls of one rank at a time.
 pub(super) const MAX_STREAMS: u32 = 1024;
@@ -36,7 +36,7 @@ pub(super) const MAX_HEADERS: u32 = 16 << 10;
 pub struct Verdict {
     /// The first failure.
     pub failure: Failure,
-    /// The exit code of the job where it is known already.
+    /// The exit code of the job, if known already.
     pub code: Option<u8>,
     /// Whether all ranks are started again.
     pub restarts: bool,
@@ -58,7 +58,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Hands the answers out to those who wait for them.
+    /// Delivers the answers to waiting calls.
     fn deliver(&mut self) {
         for (ticket, outcome) in self.state.take_answers() {
             if let Some(waiting) = self.waiting.remove(&ticket) {
@@ -117,7 +117,7 @@ impl Ranks {
         look(&self.inner().state)
     }
 
-    /// Changes the state by what the root says. What follows is left for the next exchange.
+    /// Applies a message of the root to the state. Resulting messages are sent with the next exchange.
     pub(super) fn apply<T>(&self, change: impl FnOnce(&mut NodeState) -> T) -> T {
         let mut inner = self.inner();
         let value = change(&mut inner.state);
@@ -164,7 +164,7 @@ impl Ranks {
                     Err(_) => {
                         let seconds = limit.as_secs_f64();
                         Err(Status::deadline_exceeded(format!(
-                            "nothing happened for {seconds:.1} s, and node 0 does not say what is missing"
+                            "the call was not answered within {seconds:.1} s, and node 0 does not tell which ranks are missing"
                         )))
                     }
                 }
@@ -309,8 +309,8 @@ impl Control for Served {
     }
 
     async fn leave(&self, request: Request<pb::LeaveRequest>) -> Result<Response<pb::LeaveReply>, Status> {
-        let rank = request.into_inner().rank as usize;
-        self.ranks()?.change(|s| s.leave(rank));
+        let pb::LeaveRequest { rank, missing } = request.into_inner();
+        self.ranks()?.change(|s| s.leave(rank as usize, missing.map(|m| m as usize)));
         Ok(Response::new(pb::LeaveReply {}))
     }
 }

@@ -1,9 +1,9 @@
-//! Who waits for whom, and who holds the others up. Pure: beats and time come in, warnings and failures come out.
+//! Finds stalled ranks: ranks that hold up others. Pure: takes heartbeats and the time, returns warnings and failures.
 //!
-//! A rank that computes holds nobody up as long as it moves, and however long it takes as long as nobody waits for it. Ranks
-//! that wait point to those they wait for; at the end of such a chain stands a rank that does not wait: it *stalls* the
-//! others, or there is a circle. What counts against it is time in which it could have run: not what it has spent in the
-//! queue for a processor that others had. So a rank that is starved is not taken for one that hangs.
+//! A rank that makes progress does not stall, nor does a rank that no other rank waits for. A waiting rank points to the ranks it
+//! waits for. At the end of such a chain is a rank that does not wait, which *stalls* the others, or there is a cycle. Only time
+//! in which the stalled rank could have run counts, not the time in which it was queued for a processor, so a starved rank does
+//! not count as stalled.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use oflow_comm::transport::place_of;
 
 /// A wait that is worth a warning.
 const WARN: Duration = Duration::from_secs(5);
-/// A rank that tells nothing for so long is not judged: its process is watched by others.
+/// A rank without heartbeats for this time is not judged here; the launcher watches its process.
 const HEARD: Duration = Duration::from_secs(3);
 /// The time over which a rank is found slow.
 const WINDOW: Duration = Duration::from_secs(30);
 
-/// What is worth telling.
+/// A result of the search.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
     /// A sentence for the user.
     Warning(String),
-    /// The job cannot go on.
+    /// The failure of the job.
     Failure(Failure),
 }
 
@@ -54,7 +54,7 @@ struct View {
     waited_ms: u64,
 }
 
-/// The ranks of a job as their heartbeats show them.
+/// The states of the ranks of a job, from their heartbeats.
 pub struct Stalls {
     limit: Duration,
     ranks: BTreeMap<usize, View>,
@@ -63,12 +63,12 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// `limit`: how long ranks may wait for one that does not move.
+    /// `limit`: time-out for a rank that makes no progress.
     pub fn new(limit: Duration) -> Stalls {
         Stalls { limit, ranks: BTreeMap::new(), warned: BTreeSet::new(), slow: BTreeSet::new() }
     }
 
-    /// What a rank tells.
+    /// Takes a heartbeat.
     pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
         let rank = beat.rank as usize;
         let issued = now.checked_sub(Duration::from_millis(beat.last_ms)).unwrap_or(now);
@@ -106,7 +106,7 @@ impl Stalls {
         });
     }
 
-    /// The rank has left the job: nobody waits for it, and it for nobody.
+    /// A rank has left the job.
     pub fn left(&mut self, rank: usize) {
         self.ranks.remove(&rank);
     }
@@ -140,7 +140,7 @@ impl Stalls {
         }
     }
 
-    /// What there is to tell now.
+    /// Returns the warnings and failures at this time.
     pub fn look(&mut self, now: Instant) -> Vec<Finding> {
         let mut found = Vec::new();
         let waiting: Vec<(usize, Duration)> = self

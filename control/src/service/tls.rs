@@ -1,4 +1,4 @@
-//! Mutual TLS between hosts, where `--tls-dir` asks for it: a folder with `ca.pem`, and this host's `cert.pem` and `key.pem`.
+//! Mutual TLS between hosts, with `--tls-dir`: a folder with `ca.pem`, and this host's `cert.pem` and `key.pem`.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ mod with {
         endpoint.tls_config(config).map_err(|e| unusable(folder, &e))
     }
 
-    /// What the error of a connection to node 0 says of TLS, if that is what it is about.
+    /// The error of a failed connection to node 0, if TLS is the cause.
     pub(in super::super) fn mismatch(error: &(dyn std::error::Error + 'static), host: &str) -> Option<Mismatch> {
         let (message, help) = match cause(error) {
             Some(rustls::Error::InvalidCertificate(wrong)) => match wrong {
@@ -98,7 +98,7 @@ mod with {
         }
     }
 
-    /// The name of the alert that a text speaks of.
+    /// The name of the TLS alert in a text.
     fn alert(text: &str) -> Option<&str> {
         let (_, after) = text.split_once("received fatal alert: ")?;
         after.split(|c: char| !c.is_alphanumeric()).next()
@@ -120,7 +120,7 @@ mod with {
     }
 }
 
-/// What an oflow without TLS says where it is asked for.
+/// The error of an oflow built without TLS.
 #[cfg(any(test, not(feature = "tls")))]
 fn not_built_in() -> oflow_base::Error {
     oflow_base::Error::unsupported("this oflaunch was built without TLS, so it cannot use --tls-dir")

@@ -1,11 +1,11 @@
-//! Bytes that are on the way between hosts: which connection holds them back although both kernels answer, and which is slow.
-//! Pure: beats and time come in, questions, warnings and failures come out.
+//! Finds connections between hosts that deliver no bytes although both kernels answer, and slow ones. Pure: takes heartbeats and
+//! the time, returns questions, warnings and failures.
 //!
-//! Each end counts. Let X have handed n bytes to its kernel, [`SETTLED`] ago or longer, while Y has read fewer. That may
-//! be old news of Y's, or Y may not have come to read. So Y is asked, after X's count is known, and what it says from then on
-//! is younger than X's count, whatever the clocks and delays: has Y looked [`LOOKS`] times since it was asked, a quarter of a
-//! second apart, and found nothing, the bytes were more than three seconds on their way into a socket that was open for them. A
-//! rank that gets no processor or is stopped does not look, so it is never taken for a lost link.
+//! Both ends count bytes. Suppose X has given n bytes to its kernel, at least [`SETTLED`] ago, and Y has read fewer. Y's count
+//! may be outdated, or Y may not have polled. So Y is asked after X's count is known; its later counts are then newer than X's,
+//! whatever the clocks and delays. If Y has polled [`LOOKS`] times since then, a quarter of a second apart, and received nothing,
+//! the bytes have been in transit for more than three seconds although Y's socket had room for them. A rank that is starved or
+//! stopped does not poll, so its link never counts as lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const ASK_AFTER_MS: u64 = 1500;
 /// How old the other end's counts may be, where bytes are on the way, and where none were.
 const NEWS: Duration = Duration::from_millis(200);
 const NEWS_EVEN: Duration = Duration::from_secs(1);
-/// A question that nobody has answered is put again.
+/// Time after which an unanswered question is repeated.
 const AGAIN: Duration = Duration::from_millis(400);
 /// What a rank has sent must have come by then, where the link is well.
 const LATE: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const LATE: Duration = Duration::from_secs(1);
 const SLOW_FOR: Duration = Duration::from_secs(4);
 const SLOW_RATE: f64 = 1024.0 * 1024.0;
 
-/// One end of a connection, as it last told.
+/// The last report of one end of a connection.
 #[derive(Clone, Copy)]
 struct End {
     sent: u64,
@@ -64,14 +64,14 @@ struct Suspect {
 /// How fast bytes come for which a rank waits.
 #[derive(Default)]
 struct Pace {
-    /// What had been sent, and when that was told.
+    /// Bytes sent, and the time of the report.
     sent: Option<(u64, Instant)>,
     /// Since when bytes have been late all the time: received then, and how long the rank had queued for a processor.
     late: Option<(Instant, u64, u64)>,
     call: String,
 }
 
-/// All connections of which ranks have told. A pair is (from, to).
+/// All connections that ranks have reported. A pair is (from, to).
 #[derive(Default)]
 pub struct Transit {
     ends: BTreeMap<(usize, usize), End>,
@@ -90,7 +90,7 @@ enum Found {
 }
 
 impl Transit {
-    /// What a rank tells.
+    /// Takes a heartbeat.
     pub fn beat(&mut self, beat: &pb::HeartbeatRequest, now: Instant) {
         let rank = beat.rank as usize;
         let wait = beat.wait.as_ref();
@@ -115,7 +115,7 @@ impl Transit {
         self.paces.retain(|(from, to), _| *to != rank || Some(*from) == awaited);
     }
 
-    /// The rank has left the job.
+    /// A rank has left the job.
     pub fn left(&mut self, rank: usize) {
         self.calls.remove(&rank);
         self.ends.retain(|(a, b), _| *a != rank && *b != rank);
@@ -123,12 +123,12 @@ impl Transit {
         self.paces.retain(|(a, b), _| *a != rank && *b != rank);
     }
 
-    /// Questions to ranks, in order.
+    /// Takes the questions to ranks, in order.
     pub fn take_asks(&mut self) -> Vec<pb::Ask> {
         std::mem::take(&mut self.asks)
     }
 
-    /// What there is to tell now. `name` tells a rank and its host.
+    /// Returns the warnings and failures at this time. `name` returns a rank and its host as text.
     pub fn look(&mut self, now: Instant, name: impl Fn(usize) -> String) -> Vec<Finding> {
         let mut again = Vec::new();
         for ((from, to), suspect) in self.suspects.iter_mut().filter(|(_, s)| s.asked != 0) {
@@ -147,8 +147,8 @@ impl Transit {
         match found {
             Found::Lost { from, to, bytes, time } => {
                 let text = format!(
-                    "the link from {} to {} is lost: {bytes} of the bytes that rank {from} has sent do not come; they have been \
-                     on their way for {:.1} s, and rank {to} looks for them{}",
+                    "the link from {} to {} is lost: {bytes} bytes sent by rank {from} have not arrived after \
+                     {:.1} s, although rank {to} waits for them{}",
                     name(from),
                     name(to),
                     time.as_secs_f64(),
@@ -172,7 +172,7 @@ impl Transit {
         self.asks.push(pb::Ask { rank: rank as u32, interval: None, links: vec![peer as u32], asked });
     }
 
-    /// Whether what is known of the other end is too old: often it is that of a rank that waits, too, and tells by itself.
+    /// Whether the report of the other end is too old. A rank that waits reports by itself.
     fn wants_news(&self, peer: usize, rank: usize, now: Instant) -> bool {
         let (Some(there), Some(here)) = (self.ends.get(&(peer, rank)), self.ends.get(&(rank, peer))) else {
             return true;

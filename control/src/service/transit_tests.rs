@@ -81,7 +81,7 @@ fn bytes_that_do_not_come_are_a_lost_link_within_four_seconds() {
         assert_eq!((failure.kind, failure.rank), (FailureKind::LinkLost, None));
         assert_eq!(
             failure.message,
-            "the link from rank 0 on host0 to rank 1 on host1 is lost: 600 of the bytes that rank 0 has sent do not come; they have been on their way for 3.0 s, and rank 1 looks for them, in all_reduce of 'sum' #5 (train.rs:9)"
+            "the link from rank 0 on host0 to rank 1 on host1 is lost: 600 bytes sent by rank 0 have not arrived after 3.0 s, although rank 1 waits for them, in all_reduce of 'sum' #5 (train.rs:9)"
         );
         assert_eq!(failure.places[0].rank, 1);
     }
@@ -97,7 +97,7 @@ fn signs_of_life_that_do_not_come_either_change_nothing() {
     });
     let (at, Finding::Failure(failure)) = &pair.found[0] else { panic!("{:?}", pair.found) };
     assert!((3000..=4000).contains(at), "{at}");
-    assert!(failure.message.contains("is lost: 600 of the bytes that rank 0 has sent do not come"), "{failure}");
+    assert!(failure.message.contains("is lost: 600 bytes sent by rank 0 have not arrived"), "{failure}");
 }
 
 #[test]

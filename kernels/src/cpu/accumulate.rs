@@ -4,7 +4,7 @@ use super::copy::scalar_bytes;
 use super::lane::{Lane, with_lane};
 use super::reduce::Reduce;
 use crate::vmath::Real;
-use crate::{DType, KernelError, ReduceOp, Result};
+use crate::{Builtin, DType, KernelError, ReduceOp, Result};
 use multiversion::multiversion;
 
 impl From<ReduceOp> for Reduce {
@@ -20,7 +20,7 @@ impl From<ReduceOp> for Reduce {
 /// `dst = dst op src`, elementwise.
 ///
 /// # Errors
-/// Where the lengths differ or are not whole elements.
+/// Where the lengths differ or are not whole elements, or the dtype is registered.
 pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Result<()> {
     reduce_in_place(dst, 0, &[src], dtype, op)
 }
@@ -28,12 +28,12 @@ pub fn accumulate(dst: &mut [u8], src: &[u8], dtype: DType, op: ReduceOp) -> Res
 /// As [`reduce_slices`] of `others` with `dst` itself between them, at position `at`.
 ///
 /// # Errors
-/// Where the lengths differ or are not whole elements.
+/// Where the lengths differ or are not whole elements, or the dtype is registered.
 ///
 /// # Panics
 /// Where `at` is beyond the others.
 pub fn reduce_in_place(dst: &mut [u8], at: usize, others: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
-    check(dst, others, dtype)?;
+    let dtype = check(dst, others, dtype)?;
     let mut pointers: smallvec::SmallVec<[*const u8; 16]> = others.iter().map(|s| s.as_ptr()).collect();
     let p = dst.as_mut_ptr();
     pointers.insert(at, p);
@@ -46,24 +46,24 @@ pub fn reduce_in_place(dst: &mut [u8], at: usize, others: &[&[u8]], dtype: DType
 /// f32 and rounded once.
 ///
 /// # Errors
-/// Where the lengths differ or are not whole elements.
+/// Where the lengths differ or are not whole elements, or the dtype is registered.
 pub fn reduce_slices(dst: &mut [u8], srcs: &[&[u8]], dtype: DType, op: ReduceOp) -> Result<()> {
-    check(dst, srcs, dtype)?;
+    let known = check(dst, srcs, dtype)?;
     if srcs.is_empty() {
         return fill_identity(dst, dtype, op);
     }
     let pointers: smallvec::SmallVec<[*const u8; 16]> = srcs.iter().map(|s| s.as_ptr()).collect();
     // SAFETY: the lengths are checked and the borrows keep `dst` apart from the sources.
-    unsafe { combine(op, dtype, dst.as_mut_ptr(), dst.len(), &pointers) };
+    unsafe { combine(op, known, dst.as_mut_ptr(), dst.len(), &pointers) };
     Ok(())
 }
 
 /// Sets every element to the op's neutral element: 0, the dtype's lowest or its highest value.
 ///
 /// # Errors
-/// Where the length is not whole elements.
+/// Where the length is not whole elements, or the dtype is registered.
 pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
-    check(dst, &[], dtype)?;
+    let dtype = check(dst, &[], dtype)?;
     let one = scalar_bytes(dtype, Reduce::from(op).identity(dtype));
     // Doubles what is there already, at the speed of copies: element by element it was a tenth of it.
     let mut done = dtype.size().min(dst.len());
@@ -79,14 +79,14 @@ pub fn fill_identity(dst: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
 /// Copied again and again, so it stays in the first cache; a multiple of every element's size.
 const FILL_BLOCK: usize = 16 << 10;
 
-fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType) -> Result<()> {
+fn check(dst: &[u8], srcs: &[&[u8]], dtype: DType) -> Result<Builtin> {
     if let Some(src) = srcs.iter().find(|s| s.len() != dst.len()) {
         return Err(KernelError::new(format!("combining {} bytes into {}", src.len(), dst.len())));
     }
     if !dst.len().is_multiple_of(dtype.size()) {
         return Err(KernelError::new(format!("{} bytes are not whole elements of {dtype}", dst.len())));
     }
-    Ok(())
+    dtype.computed()
 }
 
 /// Elements read from all sources before they are written.
@@ -96,14 +96,14 @@ const WIDTH: usize = 64;
 /// `len` bytes, whole elements of `dtype`, are readable from each source (there is one) and writable at `dst`, which may
 /// be one of the sources but does not overlap them otherwise.
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
-unsafe fn combine(op: ReduceOp, dtype: DType, dst: *mut u8, len: usize, srcs: &[*const u8]) {
+unsafe fn combine(op: ReduceOp, dtype: Builtin, dst: *mut u8, len: usize, srcs: &[*const u8]) {
     let n = len / dtype.size();
     // SAFETY: by the contract of this function, for every arm.
     unsafe {
         with_lane!(dtype, T => match (dtype, op) {
-            (DType::F64, ReduceOp::Sum) => fold::<T, f64>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f64, Lane::from_f64),
-            (DType::F64, ReduceOp::Max) => fold::<T, f64>(dst.cast(), n, srcs, f64::max_nan, Lane::to_f64, Lane::from_f64),
-            (DType::F64, ReduceOp::Min) => fold::<T, f64>(dst.cast(), n, srcs, f64::min_nan, Lane::to_f64, Lane::from_f64),
+            (Builtin::F64, ReduceOp::Sum) => fold::<T, f64>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f64, Lane::from_f64),
+            (Builtin::F64, ReduceOp::Max) => fold::<T, f64>(dst.cast(), n, srcs, f64::max_nan, Lane::to_f64, Lane::from_f64),
+            (Builtin::F64, ReduceOp::Min) => fold::<T, f64>(dst.cast(), n, srcs, f64::min_nan, Lane::to_f64, Lane::from_f64),
             (d, ReduceOp::Sum) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, |a, b| a + b, Lane::to_f32, Lane::from_f32),
             (d, ReduceOp::Max) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, f32::max_nan, Lane::to_f32, Lane::from_f32),
             (d, ReduceOp::Min) if d.is_float() => fold::<T, f32>(dst.cast(), n, srcs, f32::min_nan, Lane::to_f32, Lane::from_f32),
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn every_dtype_op_and_alignment() {
-        for d in DType::ALL {
+        for d in DType::BUILTIN {
             for n in [0usize, 1, 63, 64, 130] {
                 let wrap = |i: usize| if d == DType::Bool { (i % 2) as f64 } else { (i % 11) as f64 };
                 let sources: Vec<Vec<f64>> = (0..3).map(|s| (0..n).map(|i| wrap(i * (s + 1) + s)).collect()).collect();

@@ -30,6 +30,7 @@ pub fn argreduce(x: &View, out: &View, dim: usize, max: bool, index_offset: i64)
     if n == 0 {
         return Err(KernelError::new("argmax or argmin along an empty dim has no value"));
     }
+    let dtype = x.dtype().computed()?;
     let others: Dims = out.dims().into();
     let walk = Walk::new(&others, &[out.strides(), x.strides()], true);
     let inner = walk.inner();
@@ -40,7 +41,7 @@ pub fn argreduce(x: &View, out: &View, dim: usize, max: bool, index_offset: i64)
             let to = out.ptr().cast::<i64>().wrapping_offset(start(0));
             // SAFETY: the line lies in x; `to` is an element of the output that no other task writes.
             unsafe {
-                let best = with_lane!(x.dtype(), S => find::<S>(from.cast(), x.strides()[dim], n, max));
+                let best = with_lane!(dtype, S => find::<S>(from.cast(), x.strides()[dim], n, max));
                 to.write(best as i64 + index_offset);
             }
         }
@@ -82,6 +83,7 @@ pub fn match_index(x: &View, m: &View, out: &View, dim: usize, index_offset: i64
     if x.dims() != out.dims() || out.dtype() != DType::I64 || m.dtype() != x.dtype() || dim >= x.rank() {
         return Err(KernelError::new(format!("match_index of {:?} along {dim} into {:?}", x.dims(), out.dims())));
     }
+    let dtype = x.dtype().computed()?;
     let repeated = broadcast_strides(m, x.dims())?;
     // The index along `dim` is a window too: of the numbers 0, 1, 2 …
     let counting: Strides = (0..x.rank()).map(|d| isize::from(d == dim)).collect();
@@ -91,7 +93,7 @@ pub fn match_index(x: &View, m: &View, out: &View, dim: usize, index_offset: i64
         for row in rows {
             let base: [isize; 4] = std::array::from_fn(|k| walk.row_offset(k, row));
             let step: [isize; 4] = std::array::from_fn(|k| walk.inner_stride(k));
-            with_lane!(x.dtype(), S => for i in 0..inner as isize {
+            with_lane!(dtype, S => for i in 0..inner as isize {
                 let at = |k: usize| base[k] + i * step[k];
                 // SAFETY: the walk stays inside the three views; no other task writes this row of the output.
                 unsafe {

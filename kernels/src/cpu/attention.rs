@@ -1,14 +1,14 @@
-//! Attention in tiles: scores never exist as a whole, so memory grows with the length of the sequences, not its square.
+//! Attention in tiles. The matrix of scores is never stored, so memory grows with the length of the sequences, not its square.
 //!
 //! Forward, per block of queries: for each block of keys, `S = scale Q Kᵀ`, then the online softmax (Milakov and Gimelshein,
 //! 2018): a running maximum and sum per row, and the output so far rescaled when the maximum grows (Dao et al., 2022).
-//! What is kept for the gradient is `lse`, the logarithm of each row's sum. Backward computes `P = exp(S - lse)` again and
+//! Saved for the gradient is `lse`, the logarithm of each row's sum. Backward computes `P = exp(S - lse)` again and
 //!
 //! ```text
 //! dV += Pᵀ dO      dP = dO Vᵀ      dS = P (dP - rowsum(dO O))      dQ += scale dS K      dK += scale dSᵀ Q
 //! ```
 //!
-//! Block sizes are fixed and one thread owns what is summed, so bits do not depend on the number of threads.
+//! Block sizes are fixed and each sum is computed by one thread, so bits do not depend on the number of threads.
 
 use super::acc::{acc_dtype, with_acc};
 use super::matmul::{Mat, PARALLEL_FLOPS, gemm_serial};
@@ -55,7 +55,7 @@ impl Attention {
 /// `out` is `[B, H, Tq, Dv]`; `lse` is `[B, H, Tq]`, f32 for halves, else of the operands' dtype. Without keys `out` is zero.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn attention(inputs: &Qkv, out: &View, lse: &View, settings: &Attention) -> Result<()> {
     let sizes = Sizes::new(inputs, out, lse)?;
     if out.is_empty() && lse.is_empty() {
@@ -68,7 +68,7 @@ pub fn attention(inputs: &Qkv, out: &View, lse: &View, settings: &Attention) -> 
 /// Gradients of [`attention`] from its inputs and results, into the three views of `grads`.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn attention_grad(
     dout: &View,
     inputs: &Qkv,

@@ -1,15 +1,16 @@
 //! Copying with conversion of dtype and layout, and filling.
 
-use super::lane::{Lane, cast, with_lane};
+use super::lane::{Lane, cast, with_bits, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, Element, KernelError, Result, Scalar, View};
+use crate::{Builtin, DType, Element, KernelError, Result, Scalar, View};
 use multiversion::multiversion;
 
-/// Copies `src` to `dst` (same dims), converting between dtypes as [`Lane`] says.
+/// Copies `src` to `dst` (same dims), converting between built-in dtypes as [`Lane`] says. Elements of one dtype keep their
+/// bits, whatever it is.
 ///
 /// # Errors
-/// Where the dims differ.
+/// Where the dims differ, or the dtypes differ and one is registered.
 pub fn copy(src: &View, dst: &View) -> Result<()> {
     if src.dims() != dst.dims() {
         return Err(KernelError::new(format!("copy from dims {:?} to {:?}", src.dims(), dst.dims())));
@@ -26,6 +27,10 @@ pub fn copy(src: &View, dst: &View) -> Result<()> {
             return Ok(());
         }
     }
+    let converted = match src.dtype() == dst.dtype() {
+        true => None,
+        false => Some((src.dtype().computed()?, dst.dtype().computed()?)),
+    };
     let (src_size, dst_size) = (src.dtype().size() as isize, dst.dtype().size() as isize);
     for_segments(&walk, &|row, at, n| {
         let at = at as isize;
@@ -34,57 +39,53 @@ pub fn copy(src: &View, dst: &View) -> Result<()> {
         let from = src.ptr().wrapping_offset(from * src_size);
         let to = dst.ptr().wrapping_offset(to * dst_size);
         // SAFETY: the walk visits elements of both views only, which their contracts make valid; segments do not overlap.
-        unsafe { convert_run(from, src.dtype(), walk.inner_stride(1), to, dst.dtype(), walk.inner_stride(0), n) };
+        unsafe {
+            match converted {
+                None => move_run(src.dtype(), from, walk.inner_stride(1), to, walk.inner_stride(0), n),
+                Some((s, d)) => convert_run(from, s, walk.inner_stride(1), to, d, walk.inner_stride(0), n),
+            }
+        };
     });
     Ok(())
 }
 
 /// Sets every element.
+///
+/// # Errors
+/// For a registered dtype.
 pub fn fill(dst: &View, value: Scalar) -> Result<()> {
     if dst.is_empty() {
         return Ok(());
     }
     let walk = Walk::new(dst.dims(), &[dst.strides()], true);
-    let bytes = scalar_bytes(dst.dtype(), value);
+    let bytes = scalar_bytes(dst.dtype().computed()?, value);
     for_segments(&walk, &|row, at, n| {
         let stride = walk.inner_stride(0);
         let first = walk.row_offset(0, row) + at as isize * stride;
         // SAFETY: the walk visits elements of the output view only, each in one segment; `bytes` holds one element.
         unsafe {
-            match dst.dtype().size() {
-                1 => fill_run(dst.ptr().wrapping_offset(first), stride, n, bytes[0]),
-                2 => fill_run(
-                    (dst.ptr() as *mut u16).wrapping_offset(first),
-                    stride,
-                    n,
-                    bytes.as_ptr().cast::<u16>().read_unaligned(),
-                ),
-                4 => fill_run(
-                    (dst.ptr() as *mut u32).wrapping_offset(first),
-                    stride,
-                    n,
-                    bytes.as_ptr().cast::<u32>().read_unaligned(),
-                ),
-                _ => fill_run((dst.ptr() as *mut u64).wrapping_offset(first), stride, n, u64::from_ne_bytes(bytes)),
-            }
+            with_bits!(dst.dtype(), T => {
+                let element = bytes.as_ptr().cast::<T>().read_unaligned();
+                fill_run(dst.ptr().cast::<T>().wrapping_offset(first), stride, n, element)
+            });
         }
     });
     Ok(())
 }
 
 /// The element that holds a scalar, in the first bytes.
-pub(crate) fn scalar_bytes(dtype: DType, value: Scalar) -> [u8; 8] {
+pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 8] {
     let mut bytes = [0u8; 8];
     match dtype {
-        DType::Bool => bytes[0] = value.to_bool() as u8,
-        DType::U8 => bytes[0] = u8::from_scalar(value),
-        DType::I8 => bytes[0] = i8::from_scalar(value) as u8,
-        DType::I32 => bytes[..4].copy_from_slice(&i32::from_scalar(value).to_ne_bytes()),
-        DType::I64 => bytes = value.to_i64().to_ne_bytes(),
-        DType::F16 => bytes[..2].copy_from_slice(&half::f16::from_scalar(value).to_ne_bytes()),
-        DType::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
-        DType::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
-        DType::F64 => bytes = value.to_f64().to_ne_bytes(),
+        Builtin::Bool => bytes[0] = value.to_bool() as u8,
+        Builtin::U8 => bytes[0] = u8::from_scalar(value),
+        Builtin::I8 => bytes[0] = i8::from_scalar(value) as u8,
+        Builtin::I32 => bytes[..4].copy_from_slice(&i32::from_scalar(value).to_ne_bytes()),
+        Builtin::I64 => bytes = value.to_i64().to_ne_bytes(),
+        Builtin::F16 => bytes[..2].copy_from_slice(&half::f16::from_scalar(value).to_ne_bytes()),
+        Builtin::BF16 => bytes[..2].copy_from_slice(&half::bf16::from_scalar(value).to_ne_bytes()),
+        Builtin::F32 => bytes[..4].copy_from_slice(&f32::from_scalar(value).to_ne_bytes()),
+        Builtin::F64 => bytes = value.to_f64().to_ne_bytes(),
     }
     bytes
 }
@@ -112,6 +113,39 @@ pub(super) unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, val
     }
 }
 
+/// Copies `n` elements of any dtype from `src` to `dst`, bit by bit; strides are in elements.
+///
+/// # Safety
+/// The elements are valid for reading and writing and either do not overlap or are the same.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+pub(super) unsafe fn move_run(
+    dtype: DType,
+    src: *const u8,
+    src_stride: isize,
+    dst: *mut u8,
+    dst_stride: isize,
+    n: usize,
+) {
+    if src_stride == 1 && dst_stride == 1 {
+        // SAFETY: by the contract of this function; `copy` allows overlap.
+        unsafe { std::ptr::copy(src, dst, n * dtype.size()) };
+        return;
+    }
+    with_bits!(dtype, T => {
+        let (from, to) = (src.cast::<T>(), dst.cast::<T>());
+        // SAFETY: by the contract of this function, for every arm.
+        unsafe {
+            if src_stride == 0 {
+                fill_run(to, dst_stride, n, from.read());
+            } else {
+                for i in 0..n as isize {
+                    to.wrapping_offset(i * dst_stride).write(from.wrapping_offset(i * src_stride).read());
+                }
+            }
+        }
+    });
+}
+
 /// Converts `n` elements from `src` to `dst`; strides are in elements.
 ///
 /// # Safety
@@ -119,10 +153,10 @@ pub(super) unsafe fn fill_run<T: Copy>(dst: *mut T, stride: isize, n: usize, val
 #[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
 pub(super) unsafe fn convert_run(
     src: *const u8,
-    src_dtype: DType,
+    src_dtype: Builtin,
     src_stride: isize,
     dst: *mut u8,
-    dst_dtype: DType,
+    dst_dtype: Builtin,
     dst_stride: isize,
     n: usize,
 ) {
@@ -187,12 +221,7 @@ fn transpose(walk: &Walk, d: usize, src: &View, dst: &View) {
             let to = dst.ptr().wrapping_offset(start(0) * bytes);
             // SAFETY: the block lies inside both views, whose elements are of this size; blocks do not overlap.
             unsafe {
-                match bytes {
-                    1 => copy_block::<u8>(from.cast(), to.cast(), size, strides(1), strides(0)),
-                    2 => copy_block::<u16>(from.cast(), to.cast(), size, strides(1), strides(0)),
-                    4 => copy_block::<u32>(from.cast(), to.cast(), size, strides(1), strides(0)),
-                    _ => copy_block::<u64>(from.cast(), to.cast(), size, strides(1), strides(0)),
-                }
+                with_bits!(src.dtype(), T => copy_block::<T>(from.cast(), to.cast(), size, strides(1), strides(0)));
             }
         }
     });

@@ -13,7 +13,7 @@ use super::lane::Lane;
 use super::strided::{Walk, broadcast_strides, prefetch};
 use crate::expr::{BinaryOp, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, KernelError, Result, Scalar, Strides, View};
+use crate::{Builtin, DType, KernelError, Result, Scalar, Strides, View};
 use loops::{Basic, Block, Lanes};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -57,8 +57,8 @@ enum Uniform {
 #[derive(Clone, Debug)]
 pub struct Program {
     class: Class,
-    inputs: Vec<DType>,
-    out: DType,
+    inputs: Vec<Builtin>,
+    out: Builtin,
     /// Slots are the inputs, then the uniforms, then temporaries; the last instruction writes the slot after those.
     uniforms: Vec<Uniform>,
     temporaries: usize,
@@ -67,9 +67,14 @@ pub struct Program {
     used: Vec<bool>,
 }
 
+/// The dtypes of what an expression computes with.
+pub(crate) fn computed<A: FromIterator<Builtin>>(dtypes: &[DType]) -> Result<A> {
+    dtypes.iter().map(|d| d.computed()).collect()
+}
+
 /// An error unless a call gives what a program was compiled for: dtypes of the inputs, number of scalars, dtype of the output.
 pub(crate) fn check(
-    (dtypes, needed, result): (&[DType], usize, DType),
+    (dtypes, needed, result): (&[Builtin], usize, Builtin),
     inputs: &[View],
     scalars: &[Scalar],
     out: &View,
@@ -84,7 +89,8 @@ pub(crate) fn check(
         )));
     }
     for (v, want) in inputs.iter().zip(dtypes).chain([(out, &result)]) {
-        if v.dtype() != *want {
+        let want = want.dtype();
+        if v.dtype() != want {
             return Err(KernelError::new(format!("given {} where the kernel was compiled for {want}", v.dtype())));
         }
     }
@@ -97,15 +103,17 @@ impl Program {
     /// # Errors
     /// As [`Self::compile_in`].
     pub fn compile(expr: &Expr, inputs: &[DType], out: DType) -> Result<Program> {
-        Self::compile_in(expr, inputs, out, common_dtype(inputs, out))
+        Self::compile_in(expr, inputs, out, common_dtype(inputs, out)?)
     }
 
     /// Compiles `expr` for inputs and an output of these dtypes. Inputs and scalars are converted to `compute`: arithmetic
     /// is f64 for f64, f32 for f32 and the halves, else wrapping i64, where division by zero gives zero.
     ///
     /// # Errors
-    /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none.
+    /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
+    /// where a dtype is registered.
     pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
+        let (inputs, out, compute): (Vec<_>, _, _) = (computed(inputs)?, out.computed()?, compute.computed()?);
         let class = Class::of(compute);
         let expr = expr.simplify();
         expr.check_class(class, inputs.len())?;
@@ -120,14 +128,15 @@ impl Program {
         if c.first_value() + temporaries >= u16::MAX as usize {
             return Err(KernelError::new("expression too large"));
         }
+        let used = (0..inputs.len()).map(|i| expr.uses_input(i)).collect();
         Ok(Program {
             class,
-            inputs: inputs.to_vec(),
+            inputs,
             out,
             temporaries,
             instructions,
             scalars: Entries::of(&expr, compute),
-            used: (0..inputs.len()).map(|i| expr.uses_input(i)).collect(),
+            used,
             uniforms: c.uniforms,
         })
     }
@@ -200,7 +209,7 @@ impl Program {
                 if same && self.used[i] {
                     // SAFETY: the view has this element (it is not empty, since the output is not); the register has
                     // `step` elements.
-                    unsafe { convert_run(v.ptr(), v.dtype(), 0, register(i).cast(), T::DTYPE, 1, step) };
+                    unsafe { convert_run(v.ptr(), self.inputs[i], 0, register(i).cast(), T::DTYPE, 1, step) };
                 }
             }
             let (inner, single) = (walk.inner(), walk.dims.len() == 1);
@@ -221,7 +230,7 @@ impl Program {
                         Some(p) => p.cast(),
                         None => {
                             // SAFETY: the register has at least `n` elements.
-                            unsafe { chunk.gather(i + 1, v, register(i).cast(), T::DTYPE) };
+                            unsafe { chunk.gather(i + 1, (v, self.inputs[i]), register(i).cast(), T::DTYPE) };
                             register(i)
                         }
                     };
@@ -245,7 +254,7 @@ impl Program {
                 unsafe { execute(last, &slots, target, n) };
                 if direct.is_none() {
                     // SAFETY: the register holds `n` computed elements.
-                    unsafe { chunk.scatter(out, target.cast(), T::DTYPE) };
+                    unsafe { chunk.scatter((out, self.out), target.cast(), T::DTYPE) };
                 }
                 at += n;
             }
@@ -280,9 +289,9 @@ struct Chunk<'a> {
 
 impl Chunk<'_> {
     /// The address of the chunk's elements where they lie side by side in the given dtype.
-    fn direct(&self, operand: usize, v: &View, dtype: DType) -> Option<*mut u8> {
+    fn direct(&self, operand: usize, v: &View, dtype: Builtin) -> Option<*mut u8> {
         let (row, first) = (self.row, self.first);
-        if v.dtype() != dtype || self.walk.inner_stride(operand) != 1 || first + self.n > self.walk.inner() {
+        if v.dtype() != dtype.dtype() || self.walk.inner_stride(operand) != 1 || first + self.n > self.walk.inner() {
             return None;
         }
         let offset = self.walk.row_offset(operand, row) + first as isize;
@@ -305,21 +314,21 @@ impl Chunk<'_> {
 
     /// # Safety
     /// `to` has room for the chunk's elements as `dtype`.
-    unsafe fn gather(&self, operand: usize, v: &View, to: *mut u8, dtype: DType) {
+    unsafe fn gather(&self, operand: usize, (v, from): (&View, Builtin), to: *mut u8, dtype: Builtin) {
         self.rows(operand, v, |p, stride, done, count| {
             let to = to.wrapping_add(done * dtype.size());
             // SAFETY: the walk visits elements of the view; room is given.
-            unsafe { convert_run(p, v.dtype(), stride, to, dtype, 1, count) }
+            unsafe { convert_run(p, from, stride, to, dtype, 1, count) }
         });
     }
 
     /// # Safety
     /// `from` holds the chunk's elements as `dtype`; the view is an output.
-    unsafe fn scatter(&self, v: &View, from: *const u8, dtype: DType) {
+    unsafe fn scatter(&self, (v, to): (&View, Builtin), from: *const u8, dtype: Builtin) {
         self.rows(0, v, |p, stride, done, count| {
             let from = from.wrapping_add(done * dtype.size());
             // SAFETY: the walk visits elements of the view; the elements are given.
-            unsafe { convert_run(from, dtype, 1, p, v.dtype(), stride, count) }
+            unsafe { convert_run(from, dtype, 1, p, to, stride, count) }
         });
     }
 }

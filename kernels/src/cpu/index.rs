@@ -4,27 +4,28 @@
 //! shards of a split table then add up to the whole lookup. Range errors are found by [`check_indices`], once, where the
 //! whole range is known.
 
-use super::copy::{convert_run, fill, fill_run, scalar_bytes};
-use super::lane::{Lane, with_lane};
+use super::copy::{fill, fill_run, move_run, scalar_bytes};
+use super::lane::{Lane, with_bits, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, Dims, KernelError, Result, Scalar, Strides, View};
+use crate::{Builtin, DType, Dims, KernelError, Result, Scalar, Strides, View};
 use std::ops::Range;
 
 /// `start`, `start + step`, … along the only dim of `out`. Integers wrap; floats are computed in f64.
 ///
 /// # Errors
-/// Where `out` is not one-dimensional.
+/// Where `out` is not one-dimensional, or of a registered dtype.
 pub fn arange(out: &View, start: Scalar, step: Scalar) -> Result<()> {
     if out.rank() != 1 {
         return Err(KernelError::new(format!("arange into {:?}", out.dims())));
     }
     let integer = !matches!((start, step), (Scalar::Float(_), _) | (_, Scalar::Float(_)));
-    let size = out.dtype().size() as isize;
+    let dtype = out.dtype().computed()?;
+    let size = dtype.size() as isize;
     parallel_for(out.len(), GRAIN, &|range| {
         for i in range {
             let p = out.ptr().wrapping_offset(i as isize * out.strides()[0] * size);
-            with_lane!(out.dtype(), T => {
+            with_lane!(dtype, T => {
                 let value: T = if integer {
                     Lane::from_i64(start.to_i64().wrapping_add(step.to_i64().wrapping_mul(i as i64)))
                 } else {
@@ -89,15 +90,7 @@ fn triangle(x: &View, out: &View, keep: impl Fn(i64) -> Range<i64> + Sync) -> Re
                 zeros(out.dtype(), to, to_step, 0..first);
                 zeros(out.dtype(), to, to_step, last..columns);
                 let at = |p: *mut u8, step: isize| p.wrapping_offset(first as isize * step * x.dtype().size() as isize);
-                convert_run(
-                    at(from, from_step),
-                    x.dtype(),
-                    from_step,
-                    at(to, to_step),
-                    x.dtype(),
-                    to_step,
-                    last - first,
-                );
+                move_run(x.dtype(), at(from, from_step), from_step, at(to, to_step), to_step, last - first);
             }
         }
     });
@@ -107,7 +100,7 @@ fn triangle(x: &View, out: &View, keep: impl Fn(i64) -> Range<i64> + Sync) -> Re
 /// # Safety
 /// The elements `range` from `p` are writable.
 unsafe fn zeros(dtype: DType, p: *mut u8, step: isize, range: Range<usize>) {
-    with_lane!(dtype, T => {
+    with_bits!(dtype, T => {
         let first = p.cast::<T>().wrapping_offset(range.start as isize * step);
         // SAFETY: by the contract of this function.
         unsafe { fill_run(first, step, range.len(), T::default()) }
@@ -196,7 +189,7 @@ pub fn embedding(weight: &View, ids: &View, out: &View, first_row: i64) -> Resul
                 match row_of(load_index(p, ids.dtype()), first_row, rows) {
                     Some(row) => {
                         let from = weight.ptr().wrapping_offset(row as isize * weight.strides()[0] * size);
-                        convert_run(from, d, weight.strides()[1], to, d, out.strides()[lead], width);
+                        move_run(d, from, weight.strides()[1], to, out.strides()[lead], width);
                     }
                     None => zeros(d, to, out.strides()[lead], 0..width),
                 }
@@ -237,6 +230,7 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64) -> 
     if dy.is_empty() || dweight.is_empty() {
         return Ok(());
     }
+    let dtype = dy.dtype().computed()?;
     let (rows, width) = (dweight.dims()[0], dweight.dims()[1]);
     let lines = Lines::new(ids.dims(), &[ids, dy]);
     let mut order: Vec<(usize, usize)> = (0..lines.count())
@@ -255,7 +249,7 @@ pub fn embedding_grad(dy: &View, ids: &View, dweight: &View, first_row: i64) -> 
             let to = dweight.ptr().wrapping_offset(offset);
             let from = |line: usize| lines.address(dy, 1, line).cast_const();
             // SAFETY: rows of `dy`, and a row of `dweight` that only this task writes.
-            unsafe { sum_rows(dy.dtype(), group.iter().map(|g| from(g.1)), to, steps, width) };
+            unsafe { sum_rows(dtype, group.iter().map(|g| from(g.1)), to, steps, width) };
         }
     });
     Ok(())
@@ -267,7 +261,7 @@ const TILE: usize = 128;
 /// # Safety
 /// `width` elements with the given steps are readable from each row and writable at `to`.
 unsafe fn sum_rows(
-    dtype: DType,
+    dtype: Builtin,
     rows: impl Iterator<Item = *const u8> + Clone,
     to: *mut u8,
     steps: [isize; 2],
@@ -282,7 +276,7 @@ unsafe fn sum_rows(
                     // SAFETY: by the contract of this function.
                     let x = unsafe { row.cast::<T>().wrapping_offset((first + i) as isize * steps[0]).read() };
                     match dtype {
-                        DType::F64 => double[i] += Lane::to_f64(x),
+                        Builtin::F64 => double[i] += Lane::to_f64(x),
                         d if d.is_float() => float[i] += Lane::to_f32(x),
                         _ => int[i] = int[i].wrapping_add(Lane::to_i64(x)),
                     }
@@ -290,7 +284,7 @@ unsafe fn sum_rows(
             }
             for i in 0..n {
                 let value: T = match dtype {
-                    DType::F64 => Lane::from_f64(double[i]),
+                    Builtin::F64 => Lane::from_f64(double[i]),
                     d if d.is_float() => Lane::from_f32(float[i]),
                     _ => Lane::from_i64(int[i]),
                 };
@@ -373,7 +367,7 @@ pub fn one_hot(ids: &View, out: &View, first: i64) -> Result<()> {
     }
     let lines = Lines::new(ids.dims(), &[ids, out]);
     let size = out.dtype().size();
-    let one = scalar_bytes(out.dtype(), Scalar::Int(1));
+    let one = scalar_bytes(out.dtype().computed()?, Scalar::Int(1));
     for line in 0..lines.count() {
         // SAFETY: an element of `ids`, and an element of this line of the output.
         unsafe {

@@ -1,12 +1,12 @@
 //! One element in memory and its ways to and from the types kernels compute in.
 
-use crate::DType;
+use crate::Builtin;
 
 /// An element as it lies in memory. Conversions have Rust's `as` meaning (floats truncate towards zero and saturate,
 /// integers wrap), bool is `!= 0`, and halves go through f32, rounding to nearest even.
 pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The dtype with this layout.
-    const DTYPE: DType;
+    const DTYPE: Builtin;
     /// As f32.
     fn to_f32(self) -> f32;
     /// As f64.
@@ -39,7 +39,7 @@ pub struct Bf16Lane(pub u16);
 macro_rules! plain {
     ($($t:ident $d:ident),*) => {$(
         impl Lane for $t {
-            const DTYPE: DType = DType::$d;
+            const DTYPE: Builtin = Builtin::$d;
             #[inline(always)]
             fn to_f32(self) -> f32 { self as f32 }
             #[inline(always)]
@@ -58,7 +58,7 @@ macro_rules! plain {
 plain!(u8 U8, i8 I8, i32 I32, i64 I64, f32 F32, f64 F64);
 
 impl Lane for BoolLane {
-    const DTYPE: DType = DType::Bool;
+    const DTYPE: Builtin = Builtin::Bool;
     #[inline(always)]
     fn to_f32(self) -> f32 {
         (self.0 != 0) as u8 as f32
@@ -88,7 +88,7 @@ impl Lane for BoolLane {
 macro_rules! half_lane {
     ($t:ident $d:ident $widen:ident $narrow:ident) => {
         impl Lane for $t {
-            const DTYPE: DType = DType::$d;
+            const DTYPE: Builtin = Builtin::$d;
             #[inline(always)]
             fn to_f32(self) -> f32 {
                 $widen(self.0)
@@ -161,7 +161,7 @@ pub fn f32_to_f16(x: f32) -> u16 {
 #[inline(always)]
 pub fn cast<S: Lane, D: Lane>(x: S) -> D {
     let (s, d) = (S::DTYPE, D::DTYPE);
-    if matches!(s, DType::F64) || matches!(d, DType::F64) {
+    if matches!(s, Builtin::F64) || matches!(d, Builtin::F64) {
         D::from_f64(x.to_f64())
     } else if s.is_float() || d.is_float() {
         D::from_f32(x.to_f32())
@@ -170,43 +170,43 @@ pub fn cast<S: Lane, D: Lane>(x: S) -> D {
     }
 }
 
-/// Evaluates an expression with `$T` bound to the [`Lane`] of a dtype.
+/// Evaluates an expression with `$T` bound to the [`Lane`] of a built-in dtype.
 macro_rules! with_lane {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            $crate::DType::Bool => {
+            $crate::Builtin::Bool => {
                 type $T = $crate::cpu::lane::BoolLane;
                 $body
             }
-            $crate::DType::U8 => {
+            $crate::Builtin::U8 => {
                 type $T = u8;
                 $body
             }
-            $crate::DType::I8 => {
+            $crate::Builtin::I8 => {
                 type $T = i8;
                 $body
             }
-            $crate::DType::I32 => {
+            $crate::Builtin::I32 => {
                 type $T = i32;
                 $body
             }
-            $crate::DType::I64 => {
+            $crate::Builtin::I64 => {
                 type $T = i64;
                 $body
             }
-            $crate::DType::F16 => {
+            $crate::Builtin::F16 => {
                 type $T = $crate::cpu::lane::F16Lane;
                 $body
             }
-            $crate::DType::BF16 => {
+            $crate::Builtin::BF16 => {
                 type $T = $crate::cpu::lane::Bf16Lane;
                 $body
             }
-            $crate::DType::F32 => {
+            $crate::Builtin::F32 => {
                 type $T = f32;
                 $body
             }
-            $crate::DType::F64 => {
+            $crate::Builtin::F64 => {
                 type $T = f64;
                 $body
             }
@@ -214,6 +214,31 @@ macro_rules! with_lane {
     };
 }
 pub(crate) use with_lane;
+
+/// Evaluates an expression with `$T` bound to the unsigned integer that has the bytes of an element, for kernels that only move.
+macro_rules! with_bits {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_bits;
 
 #[cfg(test)]
 mod tests {

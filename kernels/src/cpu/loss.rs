@@ -9,19 +9,19 @@ use super::rows::{Buffered, Buffers, Rows, check_dims, check_dtype, check_float}
 use crate::parallel::parallel_for;
 use crate::{DType, KernelError, Result, View};
 
-/// What the numbers in `target` mean.
+/// The classes of `target`.
 #[derive(Clone, Copy, Debug)]
 pub struct Classes {
-    /// Classes of the logical tensor; a target outside `0..count` is an error.
+    /// Number of classes of the logical tensor; a target outside `0..count` is an error.
     pub count: i64,
-    /// The class that the first logit of this shard stands for.
+    /// Class of the first logit of this shard.
     pub first: i64,
-    /// A target that takes no part: its row has loss 0 and gradient 0.
+    /// The target that is ignored: its row has loss 0 and gradient 0.
     pub ignore: Option<i64>,
 }
 
 impl Classes {
-    /// All classes are here, and none is ignored.
+    /// Makes the classes of a tensor that is not split, with no ignored target.
     pub fn whole(count: usize) -> Self {
         Classes { count: count as i64, first: 0, ignore: None }
     }
@@ -43,7 +43,7 @@ impl Classes {
 /// `lse` is f32 for halves, else of the logits' dtype; `loss` may have any float dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, a target is no class, or the logits are not all the classes.
+/// If dims or dtypes do not match, a target is no class, or the logits are not all the classes.
 pub fn cross_entropy(logits: &View, target: &View, loss: &View, lse: &View, classes: &Classes) -> Result<()> {
     check(logits, target, classes, &[("the loss", loss), ("lse", lse)])?;
     check_dtype("lse", lse, acc_dtype(logits.dtype())?)?;
@@ -61,7 +61,7 @@ pub fn cross_entropy(logits: &View, target: &View, loss: &View, lse: &View, clas
 /// Per row: the logit of the target, or 0 where the target is ignored or its class is in another shard.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit or a target is no class.
+/// If dims or dtypes do not match or a target is no class.
 pub fn nll_pick(logits: &View, target: &View, out: &View, classes: &Classes) -> Result<()> {
     check(logits, target, classes, &[("the output", out)])?;
     with_acc!(logits.dtype(), pick(logits, target, out, classes));
@@ -72,7 +72,7 @@ pub fn nll_pick(logits: &View, target: &View, out: &View, classes: &Classes) -> 
 /// 0 where the target is ignored.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit or a target is no class.
+/// If dims or dtypes do not match or a target is no class.
 pub fn cross_entropy_grad(
     logits: &View,
     target: &View,

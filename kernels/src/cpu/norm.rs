@@ -34,7 +34,7 @@ pub struct NormGrads<'a> {
 /// `mean` and `rstd` have the leading dims and are f32 for halves, else of `x`'s dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn layer_norm(x: &View, norm: &Norm, y: &View, mean: &View, rstd: &View) -> Result<()> {
     check(x, norm, &[("y", y)], &[("mean", mean), ("rstd", rstd)])?;
     with_acc!(x.dtype(), forward(x, norm, y, Some(mean), rstd));
@@ -44,7 +44,7 @@ pub fn layer_norm(x: &View, norm: &Norm, y: &View, mean: &View, rstd: &View) -> 
 /// Gradients of [`layer_norm`] from its input and the statistics it left. `norm.bias` and `norm.eps` are not read.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn layer_norm_grad(dy: &View, x: &View, mean: &View, rstd: &View, norm: &Norm, grads: &NormGrads) -> Result<()> {
     check(x, norm, &[("dy", dy)], &[("mean", mean), ("rstd", rstd)])?;
     check_grads(x, norm, grads)?;
@@ -56,7 +56,7 @@ pub fn layer_norm_grad(dy: &View, x: &View, mean: &View, rstd: &View, norm: &Nor
 /// `rstd` has the leading dims and is f32 for halves, else of `x`'s dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn rms_norm(x: &View, norm: &Norm, y: &View, rstd: &View) -> Result<()> {
     check(x, norm, &[("y", y)], &[("rstd", rstd)])?;
     with_acc!(x.dtype(), forward(x, norm, y, None, rstd));
@@ -66,7 +66,7 @@ pub fn rms_norm(x: &View, norm: &Norm, y: &View, rstd: &View) -> Result<()> {
 /// Gradients of [`rms_norm`] from its input and the statistic it left. `norm.bias` and `norm.eps` are not read.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn rms_norm_grad(dy: &View, x: &View, rstd: &View, norm: &Norm, grads: &NormGrads) -> Result<()> {
     check(x, norm, &[("dy", dy)], &[("rstd", rstd)])?;
     check_grads(x, norm, grads)?;

@@ -58,7 +58,7 @@ pub struct Sgd {
 /// one shape; each may have its own float dtype, and the arithmetic is that of `param`'s (f32 for halves).
 ///
 /// # Errors
-/// Where dims differ or a dtype is not a float.
+/// If dims differ or a dtype is not a float.
 pub fn adamw(param: &View, grad: &View, m: &View, v: &View, settings: &AdamW) -> Result<()> {
     check(param, &[("the gradient", grad), ("m", m), ("v", v)])?;
     with_acc!(param.dtype(), adamw_rows(param, grad, m, v, settings));
@@ -69,7 +69,7 @@ pub fn adamw(param: &View, grad: &View, m: &View, v: &View, settings: &AdamW) ->
 /// [`adamw`]. Without a buffer `settings.momentum` is not read.
 ///
 /// # Errors
-/// Where dims differ or a dtype is not a float.
+/// If dims differ or a dtype is not a float.
 pub fn sgd(param: &View, grad: &View, momentum: Option<&View>, settings: &Sgd) -> Result<()> {
     check(param, &[("the gradient", grad)])?;
     if let Some(buffer) = momentum {
@@ -82,7 +82,7 @@ pub fn sgd(param: &View, grad: &View, momentum: Option<&View>, settings: &Sgd) -
 /// Multiplies all elements by `factor`; halves in f32.
 ///
 /// # Errors
-/// Where the dtype is not a float.
+/// If the dtype is not a float.
 pub fn scale(x: &View, factor: f64) -> Result<()> {
     check_float("the tensor", x)?;
     with_acc!(x.dtype(), scale_rows(x, factor));
@@ -92,7 +92,7 @@ pub fn scale(x: &View, factor: f64) -> Result<()> {
 /// The sum of squares in f64, for gradient norms. The same bits whatever the number of threads.
 ///
 /// # Errors
-/// Where the dtype is not a float.
+/// If the dtype is not a float.
 pub fn sum_of_squares(x: &View) -> Result<f64> {
     check_float("the input", x)?;
     Ok(with_acc!(x.dtype(), squares(x)))

@@ -9,7 +9,7 @@ mod philox;
 
 use super::copy::convert_run;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, KernelError, Result, ShardBox, View};
+use crate::{Builtin, KernelError, Result, ShardBox, View};
 use philox::{BLOCK, Distribution, Key};
 
 pub use philox::philox4x32;
@@ -150,6 +150,7 @@ fn generate(x: Option<&View>, out: &View, shard: &ShardBox, key: Key, distributi
     if out.is_empty() {
         return Ok(());
     }
+    let dtype = out.dtype().computed()?;
     let runs = match x {
         Some(x) => Runs::new(shard, &[x, out]),
         None => Runs::new(shard, &[out]),
@@ -167,27 +168,35 @@ fn generate(x: Option<&View>, out: &View, shard: &ShardBox, key: Key, distributi
             let block = index - skip as u64;
             // SAFETY: the run lies in the views; `n` elements from `skip` are inside the block.
             unsafe {
-                match (&distribution, out.dtype()) {
+                match (&distribution, dtype) {
                     (Distribution::Integers { lo, hi }, d) => {
                         let mut values = [0i64; BLOCK];
                         philox::integers(&key, block, *lo, *hi, &mut values);
-                        convert_run(values[skip..].as_ptr().cast(), DType::I64, 1, to.0, d, to.1, n);
+                        convert_run(values[skip..].as_ptr().cast(), Builtin::I64, 1, to.0, d, to.1, n);
                     }
-                    (_, DType::F64) => {
+                    (_, Builtin::F64) => {
                         let mut values = [0f64; BLOCK];
                         if let Some((p, stride)) = from {
-                            convert_run(p, DType::F64, stride, values[skip..].as_mut_ptr().cast(), DType::F64, 1, n);
+                            convert_run(
+                                p,
+                                Builtin::F64,
+                                stride,
+                                values[skip..].as_mut_ptr().cast(),
+                                Builtin::F64,
+                                1,
+                                n,
+                            );
                         }
                         philox::block_f64(&key, block, &distribution, &mut values);
-                        convert_run(values[skip..].as_ptr().cast(), DType::F64, 1, to.0, DType::F64, to.1, n);
+                        convert_run(values[skip..].as_ptr().cast(), Builtin::F64, 1, to.0, Builtin::F64, to.1, n);
                     }
                     (_, d) => {
                         let mut values = [0f32; BLOCK];
                         if let Some((p, stride)) = from {
-                            convert_run(p, d, stride, values[skip..].as_mut_ptr().cast(), DType::F32, 1, n);
+                            convert_run(p, d, stride, values[skip..].as_mut_ptr().cast(), Builtin::F32, 1, n);
                         }
                         philox::block_f32(&key, block, &distribution, &mut values);
-                        convert_run(values[skip..].as_ptr().cast(), DType::F32, 1, to.0, d, to.1, n);
+                        convert_run(values[skip..].as_ptr().cast(), Builtin::F32, 1, to.0, d, to.1, n);
                     }
                 }
             }

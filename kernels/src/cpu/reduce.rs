@@ -10,7 +10,7 @@ use super::copy::fill;
 use super::lane::{Lane, with_lane};
 use super::strided::Walk;
 use crate::parallel::{GRAIN, parallel_for};
-use crate::{DType, KernelError, Result, Scalar, View};
+use crate::{Builtin, KernelError, Result, Scalar, View};
 use fold::{ROWS, TILE, Total};
 use std::ops::Range;
 
@@ -29,14 +29,14 @@ pub enum Reduce {
 
 impl Reduce {
     /// What an empty reduction gives in a dtype, the neutral element.
-    pub fn identity(self, dtype: DType) -> Scalar {
+    pub fn identity(self, dtype: Builtin) -> Scalar {
         let (low, high) = match dtype {
-            DType::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
-            DType::U8 => (Scalar::Int(0), Scalar::Int(u8::MAX as i64)),
-            DType::I8 => (Scalar::Int(i8::MIN as i64), Scalar::Int(i8::MAX as i64)),
-            DType::I32 => (Scalar::Int(i32::MIN as i64), Scalar::Int(i32::MAX as i64)),
-            DType::I64 => (Scalar::Int(i64::MIN), Scalar::Int(i64::MAX)),
-            DType::F16 | DType::BF16 | DType::F32 | DType::F64 => {
+            Builtin::Bool => (Scalar::Bool(false), Scalar::Bool(true)),
+            Builtin::U8 => (Scalar::Int(0), Scalar::Int(u8::MAX as i64)),
+            Builtin::I8 => (Scalar::Int(i8::MIN as i64), Scalar::Int(i8::MAX as i64)),
+            Builtin::I32 => (Scalar::Int(i32::MIN as i64), Scalar::Int(i32::MAX as i64)),
+            Builtin::I64 => (Scalar::Int(i64::MIN), Scalar::Int(i64::MAX)),
+            Builtin::F16 | Builtin::BF16 | Builtin::F32 | Builtin::F64 => {
                 (Scalar::Float(f64::NEG_INFINITY), Scalar::Float(f64::INFINITY))
             }
         };
@@ -80,15 +80,17 @@ fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> 
     if out.is_empty() {
         return Ok(());
     }
+    let dtypes = [x.dtype().computed()?, out.dtype().computed()?];
     if x.is_empty() {
         let empty = count.map(|n| Scalar::Float(0.0 / n));
-        return fill(out, empty.unwrap_or_else(|| op.identity(out.dtype())));
+        return fill(out, empty.unwrap_or_else(|| op.identity(dtypes[1])));
     }
     let mut reduced_dims: crate::Dims = x.dims().into();
     (0..x.rank()).filter(|d| !dims.contains(d)).for_each(|d| reduced_dims[d] = 1);
     let job = Job {
         x,
         out,
+        dtypes,
         op,
         count,
         kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
@@ -105,6 +107,8 @@ fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> 
 struct Job<'a> {
     x: &'a View,
     out: &'a View,
+    /// Of `x` and of `out`.
+    dtypes: [Builtin; 2],
     op: Reduce,
     /// What sums are divided by.
     count: Option<f64>,
@@ -181,7 +185,7 @@ impl Job<'_> {
         let offset = self.kept.row_offset(0, row) + column as isize * self.kept.inner_stride(0);
         let to = self.out.ptr().wrapping_offset(offset * self.out.dtype().size() as isize);
         // SAFETY: `to` is an element of the output and no other task writes it.
-        with_lane!(self.out.dtype(), D => unsafe { to.cast::<D>().write(total.store(self.count)) });
+        with_lane!(self.dtypes[1], D => unsafe { to.cast::<D>().write(total.store(self.count)) });
     }
 
     /// Folds the given reduced elements of one output.
@@ -195,7 +199,7 @@ impl Job<'_> {
             let n = (inner - first).min(elements.end - at).min(fold::BLOCK);
             let offset = self.reduced.row_offset(0, r) + first as isize * stride;
             // SAFETY: the walk visits elements of x.
-            let part = unsafe { T::fold(self.op, self.x.dtype(), base.wrapping_offset(offset * size), stride, n) };
+            let part = unsafe { T::fold(self.op, self.dtypes[0], base.wrapping_offset(offset * size), stride, n) };
             total = T::join(self.op, total, part);
             at += n;
         }
@@ -216,7 +220,7 @@ impl Job<'_> {
                 *p = base.wrapping_offset(offset * size);
             }
             // SAFETY: each row points at neighbouring elements of x, as many as there are totals.
-            unsafe { T::fold_columns(self.op, self.x.dtype(), &rows[..n], totals) };
+            unsafe { T::fold_columns(self.op, self.dtypes[0], &rows[..n], totals) };
             at += n;
         }
     }
@@ -233,6 +237,7 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
+    let (from_dtype, to_dtype) = (x.dtype().computed()?, out.dtype().computed()?);
     let n = x.dims()[dim];
     let mut others: crate::Dims = x.dims().into();
     others[dim] = 1;
@@ -248,7 +253,7 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
             let from = x.ptr().wrapping_offset(start(1) * x.dtype().size() as isize);
             let to = out.ptr().wrapping_offset(start(0) * out.dtype().size() as isize);
             let steps = if reverse { steps.map(|s| -s) } else { steps };
-            with_lane!(x.dtype(), S => with_lane!(out.dtype(), D => {
+            with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
                 // SAFETY: the line lies in both views and no other task writes it.
                 unsafe { running::<S, D>(from.cast(), to.cast(), steps, n) }
             }));

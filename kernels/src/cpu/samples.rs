@@ -1,7 +1,7 @@
 //! Tensors for tests: any dtype, random values, random strides with gaps that must stay untouched.
 
 use crate::view::contiguous_strides;
-use crate::{DType, Dims, Element, Scalar, Strides, View};
+use crate::{Builtin, DType, Dims, Element, Scalar, Strides, View};
 use half::{bf16, f16};
 
 /// A small random number generator (splitmix64): the same numbers on every machine.
@@ -132,16 +132,16 @@ impl Tensor {
             unsafe { *(memory as *mut T).add(offset) = T::from_scalar(value) };
         }
         let memory = self.memory.as_mut_ptr();
-        match self.dtype {
-            DType::Bool => put::<bool>(memory, offset, value),
-            DType::U8 => put::<u8>(memory, offset, value),
-            DType::I8 => put::<i8>(memory, offset, value),
-            DType::I32 => put::<i32>(memory, offset, value),
-            DType::I64 => put::<i64>(memory, offset, value),
-            DType::F16 => put::<f16>(memory, offset, value),
-            DType::BF16 => put::<bf16>(memory, offset, value),
-            DType::F32 => put::<f32>(memory, offset, value),
-            DType::F64 => put::<f64>(memory, offset, value),
+        match self.dtype.computed().unwrap() {
+            Builtin::Bool => put::<bool>(memory, offset, value),
+            Builtin::U8 => put::<u8>(memory, offset, value),
+            Builtin::I8 => put::<i8>(memory, offset, value),
+            Builtin::I32 => put::<i32>(memory, offset, value),
+            Builtin::I64 => put::<i64>(memory, offset, value),
+            Builtin::F16 => put::<f16>(memory, offset, value),
+            Builtin::BF16 => put::<bf16>(memory, offset, value),
+            Builtin::F32 => put::<f32>(memory, offset, value),
+            Builtin::F64 => put::<f64>(memory, offset, value),
         }
     }
 
@@ -154,16 +154,16 @@ impl Tensor {
             unsafe { std::ptr::read_volatile((memory as *const T).add(offset)).to_scalar().to_f64() }
         }
         let memory = self.memory.as_ptr();
-        match self.dtype {
-            DType::Bool => pick::<bool>(memory, offset),
-            DType::U8 => pick::<u8>(memory, offset),
-            DType::I8 => pick::<i8>(memory, offset),
-            DType::I32 => pick::<i32>(memory, offset),
-            DType::I64 => pick::<i64>(memory, offset),
-            DType::F16 => pick::<f16>(memory, offset),
-            DType::BF16 => pick::<bf16>(memory, offset),
-            DType::F32 => pick::<f32>(memory, offset),
-            DType::F64 => pick::<f64>(memory, offset),
+        match self.dtype.computed().unwrap() {
+            Builtin::Bool => pick::<bool>(memory, offset),
+            Builtin::U8 => pick::<u8>(memory, offset),
+            Builtin::I8 => pick::<i8>(memory, offset),
+            Builtin::I32 => pick::<i32>(memory, offset),
+            Builtin::I64 => pick::<i64>(memory, offset),
+            Builtin::F16 => pick::<f16>(memory, offset),
+            Builtin::BF16 => pick::<bf16>(memory, offset),
+            Builtin::F32 => pick::<f32>(memory, offset),
+            Builtin::F64 => pick::<f64>(memory, offset),
         }
     }
 

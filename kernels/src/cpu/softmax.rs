@@ -16,7 +16,7 @@ enum Kind {
 /// `out = exp(x) / sum(exp(x))` along `dim`. A row of minus infinities gives NaN, as in PyTorch.
 ///
 /// # Errors
-/// Where dims or dtypes differ, the dtype is not a float, or there is no such dim.
+/// If dims or dtypes differ, the dtype is not a float, or there is no such dim.
 pub fn softmax(x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[("the output", out)])?;
     with_acc!(x.dtype(), forward(Kind::Plain, x, out, dim));
@@ -26,7 +26,7 @@ pub fn softmax(x: &View, out: &View, dim: usize) -> Result<()> {
 /// `out = x - logsumexp(x)` along `dim`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn log_softmax(x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[("the output", out)])?;
     with_acc!(x.dtype(), forward(Kind::Log, x, out, dim));
@@ -36,7 +36,7 @@ pub fn log_softmax(x: &View, out: &View, dim: usize) -> Result<()> {
 /// Gradient of [`softmax`] from its result: `dx = y * (dy - sum(dy * y))`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
     check(dim, y, &[("dy", dy), ("dx", dx)])?;
     with_acc!(y.dtype(), backward(Kind::Plain, dy, y, dx, dim));
@@ -46,7 +46,7 @@ pub fn softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
 /// Gradient of [`log_softmax`] from its result: `dx = dy - exp(y) * sum(dy)`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn log_softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
     check(dim, y, &[("dy", dy), ("dx", dx)])?;
     with_acc!(y.dtype(), backward(Kind::Log, dy, y, dx, dim));
@@ -56,7 +56,7 @@ pub fn log_softmax_grad(dy: &View, y: &View, dx: &View, dim: usize) -> Result<()
 /// `out = log(sum(exp(x)))` along `dim`, which `out` does not have. An empty row gives minus infinity.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn logsumexp(x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[])?;
     let mut dims = Dims::from(x.dims());

@@ -1,9 +1,9 @@
-//! Walking over several strided windows of the same dims at once.
+//! Iterates over several strided views of the same dims.
 
 use crate::{Dims, KernelError, Result, Strides, View};
 use smallvec::{SmallVec, smallvec};
 
-/// The dims that remain when neighbours are merged, with the strides of each operand in them (in elements).
+/// The dims after merging neighbours, with the strides of each operand in elements.
 #[derive(Clone, Debug)]
 pub struct Walk {
     /// Merged sizes, outermost first; at least one dim.
@@ -13,9 +13,9 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The walk over all elements of `dims`. Dims of size one vanish and neighbours that every operand lays out
-    /// without a gap become one. With `reorder`, dims are first sorted so that operand 0 is walked through memory
-    /// forwards; otherwise the order of elements is the logical one.
+    /// Makes the walk over all elements of `dims`. Dims of size one are dropped, and neighbouring dims without a gap in every
+    /// operand are merged. With `reorder`, dims are first sorted so that operand 0 is read forwards in memory; otherwise the
+    /// order of elements is the logical one.
     pub fn new(dims: &[usize], operands: &[&[isize]], reorder: bool) -> Walk {
         let mut order: SmallVec<[usize; 6]> = (0..dims.len()).filter(|d| dims[*d] != 1).collect();
         if reorder && let Some(first) = operands.first() {
@@ -46,19 +46,19 @@ impl Walk {
         walk
     }
 
-    /// Length of the innermost dim.
+    /// Returns the length of the innermost dim.
     pub fn inner(&self) -> usize {
         self.dims[self.dims.len() - 1]
     }
-    /// Number of innermost rows.
+    /// Returns the number of rows along the innermost dim.
     pub fn rows(&self) -> usize {
         self.dims[..self.dims.len() - 1].iter().product()
     }
-    /// Stride of an operand in the innermost dim.
+    /// Returns the stride of an operand in the innermost dim.
     pub fn inner_stride(&self, operand: usize) -> isize {
         self.strides[operand][self.dims.len() - 1]
     }
-    /// Offset in elements of the first element of row `row` for an operand.
+    /// Returns the offset in elements of the first element of row `row` for an operand.
     pub fn row_offset(&self, operand: usize, mut row: usize) -> isize {
         let strides = &self.strides[operand];
         let mut offset = 0;
@@ -70,8 +70,7 @@ impl Walk {
     }
 }
 
-/// The strides with which a view is read as if it had `dims`, by PyTorch's broadcasting: missing leading dims and dims of
-/// size one repeat.
+/// Returns the strides of a view broadcast to `dims`, by PyTorch's rule: missing leading dims and dims of size one repeat.
 pub fn broadcast_strides(view: &View, dims: &[usize]) -> Result<Strides> {
     let lead = dims.len().checked_sub(view.rank());
     let fits = |lead: usize| view.dims().iter().zip(&dims[lead..]).all(|(a, b)| a == b || *a == 1);

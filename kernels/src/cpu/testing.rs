@@ -69,7 +69,7 @@ pub(crate) fn read(v: &View) -> Vec<f64> {
             }
             let p = v.ptr().wrapping_offset(offset * v.dtype().size() as isize);
             // SAFETY: `p` addresses an element of the view.
-            super::lane::with_lane!(v.dtype(), T => super::lane::Lane::to_f64(unsafe { p.cast::<T>().read() }))
+            super::lane::with_lane!(v.dtype().computed().unwrap(), T => super::lane::Lane::to_f64(unsafe { p.cast::<T>().read() }))
         })
         .collect()
 }

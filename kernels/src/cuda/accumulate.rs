@@ -51,5 +51,5 @@ fn addresses<const N: usize>(from: &[*const u8]) -> [u64; N] {
 
 /// Sets every element of a contiguous view to the op's neutral element.
 pub fn fill_identity(q: &Queue, out: &View, op: ReduceOp) -> Result<()> {
-    fill::fill(q, out, Reduce::from(op).identity(out.dtype()))
+    fill::fill(q, out, Reduce::from(op).identity(out.dtype().computed()?))
 }

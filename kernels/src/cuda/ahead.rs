@@ -1,5 +1,5 @@
-//! Compiling ahead: when the first kernel had to be compiled, those of the usual forms follow in the background, several at
-//! a time, into the folder of machine code. Whoever needs one meanwhile finds it there or compiles it beside.
+//! Compiling ahead: after the first kernel had to be compiled, the common kernels are compiled in the background, several at a
+//! time, into the cache folder. A call that needs one of them meanwhile finds it there or compiles it itself.
 
 use super::compile::{Unit, cache_dir, machine_code};
 use super::programs::{Program, programs};

@@ -1,5 +1,5 @@
-//! Attention: halves on tensor cores up to head size 128, everything else by a plain kernel. Semantics, and what is kept for
-//! the gradient, are those of [`crate::cpu::attention`].
+//! Attention: f16 and bf16 on tensor cores up to head size 128, everything else by a plain kernel. Semantics and saved tensors
+//! are those of [`crate::cpu::attention`].
 
 use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::attention::{Attention, Qkv, Sizes};
@@ -24,7 +24,7 @@ const PLAIN_THREADS: u32 = 256;
 /// [`crate::cpu::attention::attention`] on a GPU.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, or a head is too large for the GPU's shared memory.
+/// If dims or dtypes do not match, or a head is too large for the GPU's shared memory.
 pub fn attention(q: &Queue, inputs: &Qkv, out: &View, lse: &View, settings: &Attention) -> Result<()> {
     let sizes = Sizes::new(inputs, out, lse)?;
     if out.is_empty() && lse.is_empty() {
@@ -43,16 +43,16 @@ pub fn attention(q: &Queue, inputs: &Qkv, out: &View, lse: &View, settings: &Att
     }
 }
 
-/// Bytes of scratch memory that [`attention_grad`] needs: a number per query.
+/// Returns the bytes of scratch memory of [`attention_grad`]: one number per query.
 pub fn attention_grad_workspace(queries: &[usize], dtype: DType) -> usize {
     queries.iter().take(3).product::<usize>() * if dtype == DType::F64 { 8 } else { 4 }
 }
 
-/// [`crate::cpu::attention::attention_grad`] on a GPU. The scores are worked out twice, so that each sum is one warp's and
-/// bits are the same every time. `workspace`: [`attention_grad_workspace`] bytes.
+/// [`crate::cpu::attention::attention_grad`] on a GPU. The scores are computed twice, so that each sum belongs to one warp and
+/// the bits are the same on every run. `workspace`: [`attention_grad_workspace`] bytes.
 ///
 /// # Errors
-/// As [`attention`].
+/// Those of [`attention`].
 #[allow(clippy::too_many_arguments)]
 pub fn attention_grad(
     q: &Queue,

@@ -2,7 +2,7 @@
 
 use super::probe::probe;
 use super::{DeviceMemory, Stream};
-use crate::{DType, KernelError, Result};
+use crate::{Builtin, KernelError, Result};
 use cudarc::cublaslt::sys;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -40,8 +40,8 @@ pub enum Epilogue {
 
 /// `c = a b`, all row-major: `[batch, m, k] x [batch, k, n] -> [batch, m, n]`.
 pub(super) struct Call {
-    pub dtype: DType,
-    pub out_dtype: DType,
+    pub dtype: Builtin,
+    pub out_dtype: Builtin,
     pub m: usize,
     pub n: usize,
     pub k: usize,
@@ -244,10 +244,10 @@ impl Plan {
     fn new(handle: sys::cublasLtHandle_t, call: &Call) -> Result<Option<Plan>> {
         use sys::cublasLtMatmulDescAttributes_t as D;
         use sys::cublasLtMatmulPreferenceAttributes_t as P;
-        let (types, double) = (data_type(call.dtype)?, call.dtype == DType::F64);
+        let (types, double) = (data_type(call.dtype)?, call.dtype == Builtin::F64);
         let (compute, scale) = match (call.dtype, call.tf32) {
-            (DType::F64, _) => (sys::cublasComputeType_t::CUBLAS_COMPUTE_64F, sys::cudaDataType::CUDA_R_64F),
-            (DType::F32, true) => {
+            (Builtin::F64, _) => (sys::cublasComputeType_t::CUBLAS_COMPUTE_64F, sys::cudaDataType::CUDA_R_64F),
+            (Builtin::F32, true) => {
                 (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32, sys::cudaDataType::CUDA_R_32F)
             }
             _ => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType::CUDA_R_32F),
@@ -295,7 +295,7 @@ impl Plan {
 
         let preference = Preference::new().map_err(describing)?;
         preference.set(P::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &(WORKSPACE as u64)).map_err(describing)?;
-        if matches!(call.out_dtype, DType::F16 | DType::BF16) {
+        if matches!(call.out_dtype, Builtin::F16 | Builtin::BF16) {
             // Sums of a product whose `k` is cut are added up in f32: a product is rounded once, as on the CPU.
             let mask = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32;
             preference.set(P::CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &mask).map_err(describing)?;
@@ -411,12 +411,12 @@ impl Drop for Preference {
     }
 }
 
-fn data_type(dtype: DType) -> Result<sys::cudaDataType> {
+fn data_type(dtype: Builtin) -> Result<sys::cudaDataType> {
     match dtype {
-        DType::F32 => Ok(sys::cudaDataType::CUDA_R_32F),
-        DType::F64 => Ok(sys::cudaDataType::CUDA_R_64F),
-        DType::F16 => Ok(sys::cudaDataType::CUDA_R_16F),
-        DType::BF16 => Ok(sys::cudaDataType::CUDA_R_16BF),
+        Builtin::F32 => Ok(sys::cudaDataType::CUDA_R_32F),
+        Builtin::F64 => Ok(sys::cudaDataType::CUDA_R_64F),
+        Builtin::F16 => Ok(sys::cudaDataType::CUDA_R_16F),
+        Builtin::BF16 => Ok(sys::cudaDataType::CUDA_R_16BF),
         other => Err(KernelError::device(format!("cuBLASLt has no products of {other}"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Source to machine code: NVRTC, and a folder of what it made before.
+//! Compiles sources to machine code with NVRTC, with a cache folder.
 
 use super::probe::probe;
 use crate::{KernelError, Result};
@@ -26,11 +26,11 @@ const OPTIONS: [&str; 2] = ["--std=c++17", "--device-as-default-execution-space"
 pub(super) struct Unit<'a> {
     pub name: &'a str,
     pub text: &'a str,
-    /// `NAME=value`.
+    /// Macros, `NAME=value`.
     pub defines: Vec<String>,
-    /// `sm_90`.
+    /// Architecture, such as `sm_90`.
     pub arch: String,
-    /// The name of the GPU: code of one that only pretends is of use to it alone.
+    /// Name of the GPU; code for an emulated GPU is cached separately.
     pub gpu: &'a str,
 }
 
@@ -89,7 +89,7 @@ impl Fnv128 {
     }
 }
 
-/// Where compiled kernels are kept: `$OFLOW_KERNEL_CACHE`, or `oflow/kernels` in the user's folder of caches; none where neither is known.
+/// Returns the cache folder: `$OFLOW_KERNEL_CACHE`, or `oflow/kernels` in the user's cache folder. `None` if neither is known.
 pub fn cache_dir() -> Option<&'static Path> {
     static DIR: OnceLock<Option<PathBuf>> = OnceLock::new();
     DIR.get_or_init(|| {

@@ -8,7 +8,7 @@ use super::pointwise::{Operand, Pointwise};
 use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::strided::Walk;
 use crate::expr::Expr;
-use crate::{DType, KernelError, Result, View};
+use crate::{Builtin, KernelError, Result, View};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
@@ -29,7 +29,7 @@ const MOST_PLANES: usize = 6;
 /// Copies `src` to `dst` (same dims), converting between dtypes as the CPU does. `dst` may be the very window of `src`.
 ///
 /// # Errors
-/// Where the dims differ; what CUDA reports.
+/// Where the dims differ, or the dtypes differ and one is registered; what CUDA reports.
 pub fn copy(q: &Queue, src: &View, dst: &View) -> Result<()> {
     if src.dims() != dst.dims() {
         return Err(KernelError::new(format!("copy from dims {:?} to {:?}", src.dims(), dst.dims())));
@@ -38,7 +38,7 @@ pub fn copy(q: &Queue, src: &View, dst: &View) -> Result<()> {
         return Ok(());
     }
     if src.dtype() != dst.dtype() {
-        return cast(src.dtype(), dst.dtype())?.run(q, std::slice::from_ref(src), &[], dst);
+        return cast(src.dtype().computed()?, dst.dtype().computed()?)?.run(q, std::slice::from_ref(src), &[], dst);
     }
     let bytes = src.dtype().size();
     let contiguous = || {
@@ -86,9 +86,10 @@ fn widen(walk: &mut Walk, addresses: [*mut u8; 2], bytes: usize) -> usize {
 }
 
 /// The program that converts.
-fn cast(from: DType, to: DType) -> Result<&'static Program> {
+fn cast(from: Builtin, to: Builtin) -> Result<&'static Program> {
     static CASTS: [OnceLock<Result<Program>>; 81] = [const { OnceLock::new() }; 81];
-    let program = CASTS[from as usize * 9 + to as usize].get_or_init(|| Program::compile(&Expr::Input(0), &[from], to));
+    let program = CASTS[from as usize * 9 + to as usize]
+        .get_or_init(|| Program::compile(&Expr::Input(0), &[from.dtype()], to.dtype()));
     program.as_ref().map_err(Clone::clone)
 }
 

@@ -1,18 +1,18 @@
-//! What a compiled program needs of a GPU, read from the machine code itself: an ELF file whose section `.nv.info` lists
-//! attributes of functions.
+//! The resources of a compiled program, read from its machine code: an ELF file whose section `.nv.info` lists attributes of
+//! functions.
 
 use crate::{KernelError, Result};
 
-/// What one entry of a program needs.
+/// The resources of an entry of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Usage {
-    /// Its name.
+    /// Name of the entry.
     pub entry: String,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// Bytes of a thread's stack: what the registers had no room for, and arrays that are indexed at run time.
+    /// Bytes of stack per thread: spilled registers, and arrays indexed at run time.
     pub stack: u32,
-    /// Bytes of shared memory of a block, without what a launch adds.
+    /// Bytes of static shared memory per block.
     pub shared: u32,
 }
 
@@ -22,10 +22,10 @@ const REGISTER_COUNT: u8 = 0x2f;
 /// An attribute whose value is as long as it says.
 const SIZED: u8 = 4;
 
-/// The entries of a CUBIN, by name.
+/// Returns the entries of a CUBIN, by name.
 ///
 /// # Errors
-/// Where it is not one.
+/// If `code` is no CUBIN.
 pub fn usage(code: &[u8]) -> Result<Vec<Usage>> {
     parse(code).ok_or_else(|| KernelError::device("not machine code of a GPU (a CUBIN)"))
 }

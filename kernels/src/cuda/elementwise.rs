@@ -2,10 +2,10 @@
 
 use super::pointwise::{Operand, Pointwise};
 use super::{Queue, Source};
-use crate::cpu::elementwise::check;
+use crate::cpu::elementwise::{check, computed};
 use crate::cpu::strided::{Walk, broadcast_strides};
 use crate::expr::{Class, Entries, Expr, common_dtype};
-use crate::{DType, Result, Scalar, Strides, View};
+use crate::{Builtin, DType, Result, Scalar, Strides, View};
 use smallvec::{SmallVec, smallvec};
 
 /// An expression written for given dtypes. It is compiled for a GPU, and for the kind of strides it meets, when it first
@@ -13,10 +13,10 @@ use smallvec::{SmallVec, smallvec};
 #[derive(Debug)]
 pub struct Program {
     class: Class,
-    inputs: SmallVec<[DType; 4]>,
+    inputs: SmallVec<[Builtin; 4]>,
     /// The inputs that the expression uses.
     used: SmallVec<[usize; 4]>,
-    out: DType,
+    out: Builtin,
     scalars: Entries,
     /// Moves elements as they are.
     copies: bool,
@@ -29,24 +29,26 @@ impl Program {
     /// # Errors
     /// As [`Self::compile_in`].
     pub fn compile(expr: &Expr, inputs: &[DType], out: DType) -> Result<Program> {
-        Self::compile_in(expr, inputs, out, common_dtype(inputs, out))
+        Self::compile_in(expr, inputs, out, common_dtype(inputs, out)?)
     }
 
     /// Writes `expr` for inputs and an output of these dtypes. Arithmetic is that of the CPU's program of `compute`: f64 for
     /// f64, f32 for f32 and the halves, else wrapping i64, where division by zero gives zero.
     ///
     /// # Errors
-    /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none.
+    /// Where the expression uses its own output or an input that is not there, or needs a float and `compute` is none;
+    /// where a dtype is registered.
     pub fn compile_in(expr: &Expr, inputs: &[DType], out: DType, compute: DType) -> Result<Program> {
         let expr = expr.simplify();
         let text = expr.cuda_source(inputs, out, compute)?;
+        let (inputs, out, compute): (SmallVec<_>, _, _) = (computed(inputs)?, out.computed()?, compute.computed()?);
         let used: SmallVec<[usize; 4]> = (0..inputs.len()).filter(|i| expr.uses_input(*i)).collect();
         Ok(Program {
             class: Class::of(compute),
-            inputs: inputs.into(),
             out,
             scalars: Entries::of(&expr, compute),
-            copies: inputs.len() == 1 && expr == Expr::Input(0) && inputs[0] == out,
+            copies: expr == Expr::Input(0) && inputs.as_slice() == [out],
+            inputs,
             kernel: Pointwise::new(Source::generated("elementwise", text), None, used.len()),
             used,
         })

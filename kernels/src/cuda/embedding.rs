@@ -1,4 +1,4 @@
-//! Rows of a table by index, and their gradient, with the same bits every time and as on the CPU.
+//! Rows of a table by index, and their gradient, with the same bits on every run and as on the CPU.
 
 use super::index::{contiguous, index_dtype};
 use super::pointwise::columns;
@@ -13,8 +13,8 @@ fn fits(table: &View, ids: &View, rows: &View) -> Result<()> {
     contiguous(&[table, ids, rows])
 }
 
-/// The rows of `weight` named by `ids`, into `out`; zeros for ids whose row is not among those from `first_row` on. An id
-/// outside `0..logical` is reported.
+/// Copies the rows of `weight` with the numbers `ids` to `out`. `weight` has the rows from `first_row` on; for ids of other rows
+/// `out` is zero. An id outside `0..logical` is reported.
 pub fn embedding(q: &Queue, weight: &View, ids: &View, out: &View, first_row: i64, logical: usize) -> Result<()> {
     fits(weight, ids, out)?;
     if out.is_empty() {
@@ -43,13 +43,13 @@ pub fn embedding(q: &Queue, weight: &View, ids: &View, out: &View, first_row: i6
     q.launch(f, launch, q.fault_args(args).packed())
 }
 
-/// Bytes of scratch that [`embedding_grad`] needs: the lists of lines by row of the table.
+/// Returns the bytes of scratch memory of [`embedding_grad`], for the lists of ids by row of the table.
 pub fn embedding_grad_workspace(rows: usize, ids: usize) -> usize {
     (2 * rows + ids) * 4
 }
 
-/// The gradient of [`embedding`]: overwrites `dweight` with, for each row, the sum of the rows of `dy` whose id names it,
-/// added in the order of the ids (halves in f32, rounded once).
+/// The gradient of [`embedding`]: each row of `dweight` becomes the sum of the rows of `dy` with its id, added in the order of
+/// the ids (f16 and bf16 in f32, rounded once).
 pub fn embedding_grad(q: &Queue, dy: &View, ids: &View, dweight: &View, first_row: i64, scratch: &View) -> Result<()> {
     fits(dweight, ids, dy)?;
     if dweight.is_empty() {

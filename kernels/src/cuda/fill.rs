@@ -4,21 +4,25 @@ use super::elementwise::Program;
 use super::{Args, Launch, Queue, Source};
 use crate::cpu::copy::scalar_bytes;
 use crate::expr::Expr;
-use crate::{Result, Scalar, View};
+use crate::{Builtin, Result, Scalar, View};
 use std::sync::OnceLock;
 
 static FILL: Source = Source::file("fill", include_str!("../../cuda/fill.cu"));
 
 /// `out = value`, converted to the element type; any strides.
+///
+/// # Errors
+/// For a registered dtype; what CUDA reports.
 pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
     if out.is_empty() {
         return Ok(());
     }
+    let dtype = out.dtype().computed()?;
     if !out.is_contiguous() {
-        return strided(q, out, value);
+        return strided(q, out, dtype, value);
     }
     let (size, bytes) = (out.dtype().size(), out.len() * out.dtype().size());
-    let element = scalar_bytes(out.dtype(), value);
+    let element = scalar_bytes(dtype, value);
     let pattern = u64::from_le_bytes(std::array::from_fn(|i| element[i % size]));
     if pattern == 0 {
         // SAFETY: the output's memory, all of it; it lives until the stream has done its work, by the contract of views.
@@ -30,8 +34,8 @@ pub fn fill(q: &Queue, out: &View, value: Scalar) -> Result<()> {
     q.launch(f, launch, Args::new().view(out).value(bytes as u64).value(pattern))
 }
 
-fn strided(q: &Queue, out: &View, value: Scalar) -> Result<()> {
+fn strided(q: &Queue, out: &View, dtype: Builtin, value: Scalar) -> Result<()> {
     static PROGRAMS: [OnceLock<Result<Program>>; 9] = [const { OnceLock::new() }; 9];
-    let program = PROGRAMS[out.dtype() as usize].get_or_init(|| Program::compile(&Expr::Scalar(0), &[], out.dtype()));
+    let program = PROGRAMS[dtype as usize].get_or_init(|| Program::compile(&Expr::Scalar(0), &[], out.dtype()));
     program.as_ref().map_err(Clone::clone)?.run(q, &[], &[value], out)
 }

@@ -1,4 +1,4 @@
-//! One GPU of this process: its primary context, its properties, the programs compiled for it.
+//! A GPU of this process: its primary context, its properties, its compiled programs.
 
 use super::blas::Blas;
 use super::driver_error;
@@ -9,8 +9,8 @@ use cudarc::driver::{result, sys};
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// One GPU of this process. Shared by all ranks that drive it (threads, in tests) and never closed: memory and streams
-/// may be released at any time, from any thread, until the process ends.
+/// A GPU of this process. All ranks that use it share it (they are threads, in tests). It is never closed, so memory and streams
+/// can be freed at any time and on any thread.
 pub struct Gpu {
     info: GpuInfo,
     context: sys::CUcontext,
@@ -31,10 +31,10 @@ thread_local! {
 }
 
 impl Gpu {
-    /// The GPU of that number among the visible ones, opened at most once a process.
+    /// Opens the visible GPU with this index, at most once per process.
     ///
     /// # Errors
-    /// Without a driver, a GPU of that number, or one of the libraries; the text says which.
+    /// If the driver, the GPU or a library is missing. The message says which.
     pub fn open(index: usize) -> Result<Arc<Gpu>> {
         static OPEN: Mutex<Vec<Arc<Gpu>>> = Mutex::new(Vec::new());
         let gpus = probe().check()?;
@@ -75,7 +75,7 @@ impl Gpu {
         })
     }
 
-    /// Makes its context the calling thread's: before any other call to the driver.
+    /// Makes the GPU's context current on the calling thread. Call it before any other call of the driver.
     pub fn bind(&self) -> Result<()> {
         if BOUND.get() == Some(self.info.index) {
             return Ok(());
@@ -92,25 +92,25 @@ impl Gpu {
         self.blas.get_or_init(Blas::new).as_ref().map_err(Clone::clone)
     }
 
-    /// What the driver says of it.
+    /// Returns the properties of the GPU.
     pub fn info(&self) -> &GpuInfo {
         &self.info
     }
-    /// Its own 16 bytes, the same for every process.
+    /// Returns the UUID of the GPU, the same in every process.
     pub fn uuid(&self) -> Result<[u8; 16]> {
         let failed = |e| driver_error("cuDeviceGetUuid", e);
         let device = result::device::get(self.info.index as i32).map_err(failed)?;
         Ok(result::device::get_uuid(device).map_err(failed)?.bytes.map(|b| b as u8))
     }
-    /// Number of multiprocessors.
+    /// Returns the number of multiprocessors.
     pub fn multiprocessors(&self) -> u32 {
         self.multiprocessors
     }
-    /// The most bytes of shared memory that a block may ask for.
+    /// Returns the largest shared memory of a block, in bytes.
     pub fn shared_memory(&self) -> u32 {
         self.shared_memory
     }
-    /// Free and all bytes of its memory.
+    /// Returns the free and the total memory in bytes.
     pub fn memory_info(&self) -> Result<(usize, usize)> {
         self.bind()?;
         result::mem_get_info().map_err(|e| driver_error("cuMemGetInfo", e))

@@ -154,7 +154,7 @@ pub fn gather(q: &Queue, x: &View, index: &View, out: &View, dim: usize, first: 
     if out.is_empty() {
         return Ok(());
     }
-    let f = q.function(&INDEX, "gather", &[Define::dtype("T", x.dtype()), index_dtype(index)?])?;
+    let f = q.function(&INDEX, "gather", &[Define::dtype("T", x.dtype().storage().dtype()), index_dtype(index)?])?;
     let mut still = steps(x.strides());
     still.0[dim] = 0;
     let args = Args::new()

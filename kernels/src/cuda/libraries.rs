@@ -1,27 +1,26 @@
-//! Where CUDA's libraries lie when the dynamic loader does not find them by itself: unpacked toolkits, Python packages.
+//! Finds CUDA's libraries that the dynamic loader does not find: in toolkits and Python packages.
 //!
-//! `cudarc` asks the loader for a few fixed names. So a library elsewhere is of use in one of two ways: a folder with links
-//! under those names at the head of `LD_LIBRARY_PATH`, which must be there when the process starts (`oflaunch` does that
-//! for its ranks), or opening the file itself before anybody asks: the loader then answers a request for the library's own
-//! name (its SONAME) with what is open. The second way is taken here by `open_unfound`; NCCL's own name `libnccl.so.2` is
-//! not among those that are asked for.
+//! `cudarc` asks the loader for a few fixed names. A library elsewhere can be made available in two ways. A folder with links of
+//! these names can be put at the head of `LD_LIBRARY_PATH` before the process starts; `oflaunch` does that for its ranks. Or the
+//! file can be opened by its path first: the loader then returns it for the library's own name (its SONAME). `open_unfound` does
+//! the latter. It does not help for NCCL, because `cudarc` does not ask for its SONAME `libnccl.so.2`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// A library that is looked for.
+/// A library of CUDA.
 #[derive(Clone, Copy, Debug)]
 pub struct Library {
-    /// The name that the loader is asked for first.
+    /// The first name that the loader is asked for.
     pub name: &'static str,
-    /// The names that it lies under, the best first.
+    /// File names, in order of preference.
     pub files: &'static [&'static str],
-    /// What files beside it must stay reachable begin with.
+    /// Prefixes of files in the same folder that the library loads.
     pub beside: &'static [&'static str],
     present: unsafe fn() -> bool,
 }
 
-/// The run-time compiler, matrix products, collectives.
+/// NVRTC, cuBLASLt and NCCL.
 pub const LIBRARIES: [Library; 3] = [
     Library {
         name: "libnvrtc.so",
@@ -44,19 +43,19 @@ pub const LIBRARIES: [Library; 3] = [
 ];
 
 impl Library {
-    /// Whether the loader finds it under a name that is asked for. Opens it for a moment.
+    /// Returns whether the loader finds the library. The library is opened and closed.
     pub fn is_found(&self) -> bool {
         // SAFETY: only tries to open a library by its names; CUDA's have no initialisers that matter.
         unsafe { (self.present)() }
     }
 
-    /// The file in the first folder that has one.
+    /// Returns the file of the library in the first folder that has it.
     pub fn file_in(&self, folders: &[PathBuf]) -> Option<PathBuf> {
         folders.iter().flat_map(|f| self.files.iter().map(move |n| f.join(n))).find(|path| path.is_file())
     }
 }
 
-/// Whether there is a driver for the loader to find. Without one nothing else is of use.
+/// Returns whether the loader finds the driver.
 pub fn has_driver() -> bool {
     // SAFETY: only tries to open a library by its names; the driver does nothing before it is initialised.
     unsafe { cudarc::driver::sys::is_culib_present() }
@@ -72,8 +71,8 @@ const SYSTEM: &[&str] = &[
     "/usr/local/nvidia/lib64",
 ];
 
-/// The folders in which libraries are looked for, the first one first: those of `LD_LIBRARY_PATH`, toolkits, the system's,
-/// those of Python packages under `$VIRTUAL_ENV`, `$CONDA_PREFIX` and the given prefixes.
+/// Returns the folders that are searched for libraries, in order: those of `LD_LIBRARY_PATH`, of toolkits, of the system, and of
+/// Python packages under `$VIRTUAL_ENV`, `$CONDA_PREFIX` and the given prefixes.
 pub fn folders(var: impl Fn(&str) -> Option<PathBuf>, prefixes: &[PathBuf]) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = Vec::new();
     if let Some(path) = var("LD_LIBRARY_PATH") {
@@ -112,7 +111,7 @@ fn packages(prefix: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Prefixes of the Python that is first in the search path, from where its file lies.
+/// Returns the prefixes of the first Python in the search path.
 pub fn python_prefixes(path: Option<&OsStr>) -> Vec<PathBuf> {
     let folders = path.map(|p| std::env::split_paths(p).collect::<Vec<_>>()).unwrap_or_default();
     let Some(python) = folders.iter().map(|f| f.join("python3")).find(|p| p.is_file()) else { return vec![] };
@@ -121,7 +120,7 @@ pub fn python_prefixes(path: Option<&OsStr>) -> Vec<PathBuf> {
     [prefix(&python), resolved.as_deref().and_then(prefix)].into_iter().flatten().collect()
 }
 
-/// The names in a folder, sorted; none if it cannot be read.
+/// Returns the sorted names in a folder; none if it cannot be read.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();

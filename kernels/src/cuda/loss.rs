@@ -32,7 +32,7 @@ impl From<&Classes> for Wanted {
 /// halves, else of the logits' dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, or the logits are not all the classes.
+/// If dims or dtypes do not match, or the logits are not all the classes.
 pub fn cross_entropy(
     q: &Queue,
     logits: &View,
@@ -63,7 +63,7 @@ pub fn cross_entropy(
 /// Per row: the logit of the target, or 0 where the target is ignored or its class is in another shard.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn nll_pick(q: &Queue, logits: &View, target: &View, out: &View, classes: &Classes) -> Result<()> {
     check_views(logits, target, &[("the output", out)])?;
     check_dtype("the output", out, logits.dtype())?;
@@ -77,7 +77,7 @@ pub fn nll_pick(q: &Queue, logits: &View, target: &View, out: &View, classes: &C
 /// 0 where the target is ignored.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn cross_entropy_grad(
     q: &Queue,
     logits: &View,

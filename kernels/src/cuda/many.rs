@@ -27,7 +27,7 @@ struct Strided<const K: usize> {
     strides: [[i64; MAX_RANK]; K],
 }
 
-/// The blocks that entries take, of each of which somebody may want to know the number.
+/// Returns the number of blocks of an entry of `len` elements.
 pub(super) fn blocks_of(len: usize) -> usize {
     len.div_ceil(EACH)
 }

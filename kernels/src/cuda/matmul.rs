@@ -122,8 +122,8 @@ fn run(
         }
         let operand = |at, (transposed, ld), batch: isize| Operand { at, transposed, ld, batch: batch as i64 };
         let call = Call {
-            dtype: a.dtype(),
-            out_dtype: out.dtype(),
+            dtype: a.dtype().computed()?,
+            out_dtype: out.dtype().computed()?,
             m: p.m,
             n: p.n,
             k: p.k,

@@ -1,11 +1,11 @@
-//! Memory of a GPU and host memory that it can reach.
+//! Memory of a GPU, and pinned host memory.
 
 use super::{Gpu, driver_error};
 use crate::Result;
 use cudarc::driver::{result, sys};
 use std::sync::Arc;
 
-/// Owned memory of a GPU. Freeing it waits for the GPU (as `cuMemFree` does), so a cache stands before it.
+/// Memory of a GPU. Freeing it waits for the GPU, as `cuMemFree` does, so allocations are cached.
 pub struct DeviceMemory {
     gpu: Arc<Gpu>,
     data: sys::CUdeviceptr,
@@ -13,7 +13,7 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// That many bytes, aligned to 256 at least; whatever they hold.
+    /// Allocates `size` bytes, aligned to at least 256, with arbitrary contents.
     pub fn new(gpu: &Arc<Gpu>, size: usize) -> Result<DeviceMemory> {
         gpu.bind()?;
         // SAFETY: a current context; the size is not zero.
@@ -21,11 +21,11 @@ impl DeviceMemory {
         let data = data.map_err(|e| driver_error(&format!("allocating {size} bytes on a GPU"), e))?;
         Ok(DeviceMemory { gpu: gpu.clone(), data, size })
     }
-    /// The address on the GPU. The host must not read or write there.
+    /// Returns the address on the GPU. The host must not access it.
     pub fn data(&self) -> *mut u8 {
         self.data as *mut u8
     }
-    /// How many bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -42,7 +42,7 @@ impl Drop for DeviceMemory {
     }
 }
 
-/// Owned host memory that the GPU reads and writes at full speed, and at the same address.
+/// Pinned host memory, which the GPU can access directly.
 pub struct PinnedMemory {
     gpu: Arc<Gpu>,
     data: *mut u8,
@@ -55,7 +55,7 @@ unsafe impl Send for PinnedMemory {}
 unsafe impl Sync for PinnedMemory {}
 
 impl PinnedMemory {
-    /// That many zero bytes.
+    /// Allocates `size` bytes of zeros.
     pub fn new(gpu: &Arc<Gpu>, size: usize) -> Result<PinnedMemory> {
         gpu.bind()?;
         let flags = sys::CU_MEMHOSTALLOC_PORTABLE | sys::CU_MEMHOSTALLOC_DEVICEMAP;
@@ -67,11 +67,11 @@ impl PinnedMemory {
         unsafe { data.write_bytes(0, size) };
         Ok(PinnedMemory { gpu: gpu.clone(), data, size })
     }
-    /// Where it starts, for the host.
+    /// Returns the address for the host.
     pub fn data(&self) -> *mut u8 {
         self.data
     }
-    /// Where it starts, for the GPU.
+    /// Returns the address for the GPU.
     pub fn device_data(&self) -> Result<*mut u8> {
         self.gpu.bind()?;
         let mut at: sys::CUdeviceptr = 0;
@@ -80,7 +80,7 @@ impl PinnedMemory {
         status.result().map_err(|e| driver_error("cuMemHostGetDevicePointer", e))?;
         Ok(at as *mut u8)
     }
-    /// How many bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.size
     }

@@ -1,9 +1,10 @@
 //! Kernels on NVIDIA GPUs: `.cu` sources (`kernels/cuda/`) that NVRTC compiles at run time, and the host code that
 //! launches them, one file a family, named like their counterparts in [`crate::cpu`].
 //!
-//! Nothing of CUDA is needed to build this or to run it on a machine without it: libraries are loaded when a GPU is asked
-//! for, and [`probe`](probe::probe) says what is there. What a kernel is given is a [`Queue`]: a stream of one GPU, with the
-//! compiled programs of that GPU. All calls only put work on the stream; nothing here waits for it.
+//! CUDA is needed neither for building this crate nor for running it without a GPU: libraries are loaded at the first use of a
+//! GPU, and
+//! [`probe`](probe::probe) reports what is installed. A kernel is launched on a [`Queue`]: a stream of a GPU, with the compiled
+//! programs of that GPU. Calls enqueue work on the stream and do not wait for it.
 
 pub mod accumulate;
 mod ahead;

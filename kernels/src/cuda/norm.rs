@@ -14,17 +14,17 @@ static NORM: Source = Source::file("norm", include_str!("../../cuda/norm.cu"));
 /// `mean` and `rstd` have the leading dims and are f32 for halves, else of `x`'s dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn layer_norm(q: &Queue, x: &View, norm: &Norm, y: &View, mean: &View, rstd: &View) -> Result<()> {
     check(x, norm, &[("y", y)], &[("mean", mean), ("rstd", rstd)])?;
     forward(q, x, norm, y, Some(mean), rstd)
 }
 
-/// Gradients of [`layer_norm`] from its input and the statistics it left. `norm.bias` and `norm.eps` are not read.
+/// Gradients of [`layer_norm`] from its input and its statistics. `norm.bias` and `norm.eps` are not read.
 /// `scratch` has as many bytes as [`workspace`] says.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, or the scratch memory is too small.
+/// If dims or dtypes do not match, or the scratch memory is too small.
 #[allow(clippy::too_many_arguments)]
 pub fn layer_norm_grad(
     q: &Queue,
@@ -45,17 +45,17 @@ pub fn layer_norm_grad(
 /// `rstd` has the leading dims and is f32 for halves, else of `x`'s dtype.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit.
+/// If dims or dtypes do not match.
 pub fn rms_norm(q: &Queue, x: &View, norm: &Norm, y: &View, rstd: &View) -> Result<()> {
     check(x, norm, &[("y", y)], &[("rstd", rstd)])?;
     forward(q, x, norm, y, None, rstd)
 }
 
-/// Gradients of [`rms_norm`] from its input and the statistic it left. `norm.bias` and `norm.eps` are not read. `scratch`
+/// Gradients of [`rms_norm`] from its input and its statistic. `norm.bias` and `norm.eps` are not read. `scratch`
 /// has as many bytes as [`workspace`] says.
 ///
 /// # Errors
-/// Where dims or dtypes do not fit, or the scratch memory is too small.
+/// If dims or dtypes do not match, or the scratch memory is too small.
 pub fn rms_norm_grad(
     q: &Queue,
     dy: &View,
@@ -139,7 +139,7 @@ fn forward(q: &Queue, x: &View, norm: &Norm, y: &View, mean: Option<&View>, rstd
 /// As many parts as sums over rows have at most.
 const PARTS: usize = 1024;
 
-/// Bytes of scratch memory for the gradients of tensors of `rows` rows of `len` elements.
+/// Returns the bytes of scratch memory of the gradients, for tensors of `rows` rows of `len` elements.
 pub fn workspace(rows: usize, len: usize, dtype: DType) -> usize {
     rows.min(PARTS) * len * 2 * if dtype == DType::F64 { 8 } else { 4 }
 }

@@ -17,7 +17,7 @@ type Table<const K: usize, const LIMIT: usize, const FIRST: usize> = Many<K, LIM
 /// (f32 for halves).
 ///
 /// # Errors
-/// Where dims differ or a dtype is not a float.
+/// If dims differ or a dtype is not a float.
 pub fn adamw(q: &Queue, entries: &[[&View; 4]], settings: &AdamW) -> Result<()> {
     for [param, grad, m, v] in entries {
         check(param, &[("the gradient", grad), ("m", m), ("v", v)])?;
@@ -37,7 +37,7 @@ pub fn adamw(q: &Queue, entries: &[[&View; 4]], settings: &AdamW) -> Result<()> 
 /// buffer behind them. Shapes and dtypes as for [`adamw`].
 ///
 /// # Errors
-/// Where dims differ or a dtype is not a float.
+/// If dims differ or a dtype is not a float.
 pub fn sgd(q: &Queue, entries: &[[&View; 3]], momentum: bool, settings: &Sgd) -> Result<()> {
     for [param, grad, buffer] in entries {
         check(param, &[("the gradient", grad), ("the momentum buffer", buffer)])?;
@@ -64,10 +64,10 @@ pub fn sgd(q: &Queue, entries: &[[&View; 3]], momentum: bool, settings: &Sgd) ->
     })
 }
 
-/// Multiplies all elements of many tensors by a number, which lies on the GPU. Halves are multiplied in f32.
+/// Multiplies all elements of many tensors by a number in GPU memory. Halves are multiplied in f32.
 ///
 /// # Errors
-/// Where a dtype is not a float, or `factor` is not one number.
+/// If a dtype is not a float, or `factor` is not one number.
 pub fn scale(q: &Queue, factor: &View, views: &[&View]) -> Result<()> {
     check_float("the factor", factor)?;
     if factor.len() != 1 {
@@ -85,7 +85,7 @@ pub fn scale(q: &Queue, factor: &View, views: &[&View]) -> Result<()> {
     })
 }
 
-/// Bytes of scratch memory for [`sum_of_squares`] of tensors of those numbers of elements.
+/// Returns the bytes of scratch memory of [`sum_of_squares`] for tensors of these numbers of elements.
 pub fn squares_workspace(lens: impl IntoIterator<Item = usize>) -> usize {
     lens.into_iter().map(blocks_of).sum::<usize>() * 8
 }
@@ -94,7 +94,7 @@ pub fn squares_workspace(lens: impl IntoIterator<Item = usize>) -> usize {
 /// [`squares_workspace`] says.
 ///
 /// # Errors
-/// Where a dtype is not a float, or the scratch memory is too small.
+/// If a dtype is not a float, or the scratch memory is too small.
 pub fn sum_of_squares(q: &Queue, views: &[&View], out: &View, scratch: Option<&View>) -> Result<()> {
     views.iter().chain([&out]).try_for_each(|v| check_float("the tensor", v))?;
     let bytes = squares_workspace(views.iter().map(|v| v.len()));

@@ -112,7 +112,7 @@ impl Pointwise {
 
     /// The program that a walk asks for.
     pub(super) fn program(&self, walk: &Walk, operands: &[Operand]) -> Result<super::programs::Program> {
-        let defines = self.defines(Form::of(walk, operands)).iter().map(Define::text).collect();
+        let defines = self.defines(Form::of(walk, operands)).iter().map(Define::text).collect::<Result<_>>()?;
         Ok(super::programs::Program { source: self.source.clone(), defines })
     }
 

@@ -1,5 +1,5 @@
-//! What of CUDA this machine has. Everything asks here before it calls into a CUDA library: `cudarc` panics on the first use
-//! of a library that is missing.
+//! Finds the GPUs and the CUDA libraries of this machine. Ask here before any call of a CUDA library: `cudarc` panics at the
+//! first use of a missing library.
 
 use crate::cuda::driver_error;
 use crate::cuda::libraries::open_unfound;
@@ -8,39 +8,39 @@ use cudarc::{cublaslt, driver, nccl, nvrtc};
 use std::ffi::c_int;
 use std::sync::OnceLock;
 
-/// One GPU, as the driver describes it.
+/// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuInfo {
-    /// Number among the visible ones.
+    /// Index among the visible GPUs.
     pub index: usize,
-    /// `NVIDIA H200`.
+    /// Name, such as `NVIDIA H200`.
     pub name: String,
     /// Compute capability.
     pub capability: (i32, i32),
-    /// Bytes of memory.
+    /// Memory in bytes.
     pub memory: usize,
 }
 
-/// What was found. Each library is its version, or why it cannot be used.
+/// The GPUs and libraries found. A library is its version, or the reason why it cannot be used.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// The driver, by the newest CUDA it supports.
+    /// The driver: the newest CUDA version that it supports.
     pub driver: Result<String, String>,
-    /// The GPUs, or why there are none.
+    /// The GPUs, or the reason why there are none.
     pub gpus: Result<Vec<GpuInfo>, String>,
-    /// The run-time compiler.
+    /// NVRTC, the run-time compiler.
     pub nvrtc: Result<String, String>,
-    /// Matrix products.
+    /// cuBLASLt, for matrix products.
     pub cublaslt: Result<String, String>,
-    /// Collectives.
+    /// NCCL, for collectives.
     pub nccl: Result<String, String>,
 }
 
-/// The lowest compute capability that the kernels are written for (bf16 arithmetic, asynchronous copies).
+/// Lowest compute capability that the kernels support (they use bf16 arithmetic and asynchronous copies).
 pub const LEAST_CAPABILITY: (i32, i32) = (8, 0);
 
 impl Probe {
-    /// An error that says what is missing for computing on a GPU, and what to do.
+    /// Returns an error with help if something is missing for computing on a GPU.
     pub fn check(&self) -> Result<&[GpuInfo]> {
         let missing = |what: &str, why: &str| KernelError::device(format!("{what}: {why}"));
         self.driver.as_ref().map_err(|e| missing("no CUDA driver", e))?;
@@ -51,7 +51,7 @@ impl Probe {
     }
 }
 
-/// Looks once; the answer is kept.
+/// Returns the GPUs and libraries of this machine. They are looked for once per process.
 pub fn probe() -> &'static Probe {
     static FOUND: OnceLock<Probe> = OnceLock::new();
     FOUND.get_or_init(look)

@@ -3,6 +3,7 @@
 use super::compile::{Unit, machine_code};
 use super::probe::{GpuInfo, probe};
 use super::{Function, driver_error};
+use crate::expr::cuda::storage;
 use crate::{DType, KernelError, Result};
 use cudarc::driver::{result, sys};
 use std::borrow::Cow;
@@ -78,18 +79,20 @@ impl Define {
     }
     fn hash(&self, hash: u64) -> u64 {
         let value = match self.value {
-            Value::Type(d) => d as u64 | 1 << 63,
+            Value::Type(d) => d.fingerprint() | 1 << 63,
             Value::Int(i) => i as u64 ^ 1 << 62,
         };
         (fnv(hash, self.name.as_bytes()) ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
     /// `NAME=value`.
-    pub(super) fn text(&self) -> String {
-        match self.value {
-            Value::Type(DType::Bool) => format!("{}=b8", self.name),
-            Value::Type(d) => format!("{}={d}", self.name),
+    ///
+    /// # Errors
+    /// For a registered dtype, which no kernel computes with.
+    pub(super) fn text(&self) -> Result<String> {
+        Ok(match self.value {
+            Value::Type(d) => format!("{}={}", self.name, storage(d.computed()?)),
             Value::Int(i) => format!("{}={i}", self.name),
-        }
+        })
     }
 }
 
@@ -138,7 +141,7 @@ impl Programs {
         let unit = Unit {
             name: &source.name,
             text: &source.text,
-            defines: defines.iter().map(Define::text).collect(),
+            defines: defines.iter().map(Define::text).collect::<Result<_>>()?,
             arch: self.arch.clone(),
             gpu: &gpu.name,
         };

@@ -1,5 +1,5 @@
-//! The programs that kernels ask for, as data: what a check compiles that has no GPU. The files of `kernels/cuda` with the
-//! macros they are compiled with; what is generated (elementwise) comes from the expressions.
+//! All programs of the kernels as data, to compile them without a GPU: the files of `kernels/cuda` with their macros. Generated
+//! programs (elementwise) come from the expressions.
 
 use super::Source;
 use super::compile::{Unit, compile};
@@ -8,17 +8,17 @@ use crate::Result;
 /// A source and the macros that it is compiled with, `NAME=value` each.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The text.
+    /// Source text.
     pub source: Source,
-    /// The macros.
+    /// Macros.
     pub defines: Vec<String>,
 }
 
 impl Program {
-    /// Compiles it for an architecture (`sm_90`), past the cache of machine code. Needs NVRTC and no GPU.
+    /// Compiles the program for an architecture such as `sm_90`, without the cache. Needs NVRTC and no GPU.
     ///
     /// # Errors
-    /// What the compiler says, with its lines.
+    /// Errors of the compiler, with lines.
     pub fn compile(&self, arch: &str) -> Result<Vec<u8>> {
         compile(&Unit {
             name: self.source.name(),
@@ -112,7 +112,7 @@ static LISTED: &[Listed] = listed! {
 /// Macros that are the same in the combinations that occur: a value's size differs from the query's only rarely.
 const SAME: [&[&str]; 3] = [&["D=", "DV="], &["P=", "G=", "M=", "V="], &["T=", "O="]];
 
-/// The programs from files.
+/// Returns the programs of files.
 pub fn programs() -> Vec<Program> {
     let mut all = vec![];
     for Listed { source, lines } in LISTED {

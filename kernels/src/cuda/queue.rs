@@ -1,4 +1,4 @@
-//! What a kernel on a GPU is given, and how it puts work there.
+//! The queue of a kernel on a GPU, and launching kernels on it.
 
 use super::program::{Define, Source};
 use super::{Gpu, PinnedMemory, Stream, driver_error};
@@ -22,7 +22,7 @@ impl Function {
     pub(super) fn new(raw: sys::CUfunction) -> Function {
         Function(raw)
     }
-    /// Allows that many bytes of dynamic shared memory. The driver is asked once for each number above 48 KiB.
+    /// Allows `bytes` bytes of dynamic shared memory. Above 48 KiB the driver is called once for each value.
     pub fn allow_shared(&self, bytes: u32) -> Result<()> {
         static ALLOWED: RwLock<BTreeMap<usize, u32>> = RwLock::new(BTreeMap::new());
         let allowed = |map: &BTreeMap<usize, u32>| map.get(&(self.0 as usize)).is_some_and(|most| *most >= bytes);
@@ -43,27 +43,27 @@ impl Function {
     }
 }
 
-/// How many threads run a kernel.
+/// The grid of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
-    /// Blocks.
+    /// Number of blocks.
     pub grid: (u32, u32, u32),
-    /// Threads of a block.
+    /// Threads per block.
     pub block: (u32, u32, u32),
     /// Bytes of dynamic shared memory.
     pub shared: u32,
 }
 
 impl Launch {
-    /// A row of blocks.
+    /// Makes a one-dimensional grid.
     pub const fn new(blocks: u32, threads: u32) -> Launch {
         Launch { grid: (blocks, 1, 1), block: (threads, 1, 1), shared: 0 }
     }
-    /// A grid of blocks.
+    /// Makes a three-dimensional grid.
     pub const fn grid(grid: (u32, u32, u32), threads: u32) -> Launch {
         Launch { grid, block: (threads, 1, 1), shared: 0 }
     }
-    /// With dynamic shared memory.
+    /// Sets the dynamic shared memory, in bytes.
     #[must_use]
     pub const fn shared(mut self, bytes: u32) -> Launch {
         self.shared = bytes;
@@ -71,7 +71,7 @@ impl Launch {
     }
 }
 
-/// Arguments of a kernel, in order. Each lies at a multiple of 8 bytes in one buffer.
+/// Arguments of a kernel, in order. Each is at a multiple of 8 bytes in one buffer.
 #[derive(Default)]
 pub struct Args {
     words: SmallVec<[u64; 48]>,
@@ -79,11 +79,11 @@ pub struct Args {
 }
 
 impl Args {
-    /// None yet.
+    /// Makes an empty list.
     pub fn new() -> Args {
         Args::default()
     }
-    /// Any plain value of the type that the kernel's parameter has (a number, or a `repr(C)` struct).
+    /// Adds a value of the type of the kernel's parameter: a number, or a `repr(C)` struct.
     #[must_use]
     pub fn value<T: Copy>(mut self, value: T) -> Args {
         let words = size_of::<T>().div_ceil(8);
@@ -95,37 +95,37 @@ impl Args {
         unsafe { self.words[start..].as_mut_ptr().cast::<T>().write_unaligned(value) };
         self
     }
-    /// A struct whose members have 8 bytes each.
+    /// Adds a struct whose members have 8 bytes each.
     #[must_use]
     pub fn words(mut self, words: &[u64]) -> Args {
         self.starts.push(self.words.len() as u32);
         self.words.extend_from_slice(words);
         self
     }
-    /// All arguments so far as one: a struct whose members have 8 bytes each.
+    /// Makes one argument of all arguments so far: a struct whose members have 8 bytes each.
     #[must_use]
     pub fn packed(mut self) -> Args {
         self.starts.truncate(1);
         self
     }
-    /// An address.
+    /// Adds an address.
     #[must_use]
     pub fn ptr(self, at: *mut u8) -> Args {
         self.value(at as u64)
     }
-    /// The first element of a view.
+    /// Adds the address of the first element of a view.
     #[must_use]
     pub fn view(self, view: &View) -> Args {
         self.ptr(view.ptr())
     }
-    /// The first element of a view that may be absent: a null pointer then.
+    /// Adds the address of the first element of a view, or a null pointer if it is absent.
     #[must_use]
     pub fn opt_view(self, view: Option<&View>) -> Args {
         self.ptr(view.map_or(std::ptr::null_mut(), View::ptr))
     }
 }
 
-/// Where kernels report values out of range: a record in host memory that the GPU writes (`of_fault` in the prelude).
+/// The record in which kernels report values out of range: host memory that the GPU writes (`of_fault` in the prelude).
 pub struct FaultSlot {
     memory: PinnedMemory,
     device: *mut u8,
@@ -146,27 +146,27 @@ struct Record {
     high: i64,
 }
 
-/// A value that a kernel found out of range.
+/// A value out of range, reported by a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which instruction's kernel.
+    /// Number of the kernel's instruction.
     pub ticket: u64,
     /// The value.
     pub value: i64,
-    /// The least legal value.
+    /// Smallest legal value.
     pub low: i64,
-    /// One above the largest legal value.
+    /// Largest legal value plus one.
     pub high: i64,
 }
 
 impl FaultSlot {
-    /// An empty one.
+    /// Makes an empty record.
     pub fn new(gpu: &Arc<Gpu>) -> Result<FaultSlot> {
         let memory = PinnedMemory::new(gpu, size_of::<Record>())?;
         let device = memory.device_data()?;
         Ok(FaultSlot { memory, device })
     }
-    /// What was reported; the slot is empty afterwards. One read of host memory where there is nothing.
+    /// Takes the reported value, if there is one. Without one the cost is one read of host memory.
     pub fn take(&self) -> Option<Fault> {
         // SAFETY: zeroed memory of that size and more alignment, alive as long as self; the GPU writes the plain fields
         // before it sets `ready`, and nobody after.
@@ -182,7 +182,7 @@ impl FaultSlot {
     }
 }
 
-/// A stream of a GPU for one instruction: what its kernel puts work on.
+/// A stream of a GPU for the kernel of one instruction.
 pub struct Queue<'a> {
     stream: &'a Stream,
     faults: &'a FaultSlot,
@@ -190,36 +190,37 @@ pub struct Queue<'a> {
 }
 
 impl<'a> Queue<'a> {
-    /// The stream for the instruction of that number.
+    /// Makes the queue of the instruction of this number.
     pub fn new(stream: &'a Stream, faults: &'a FaultSlot, ticket: u64) -> Queue<'a> {
         Queue { stream, faults, ticket }
     }
-    /// The GPU.
+    /// Returns the GPU.
     pub fn gpu(&self) -> &'a Arc<Gpu> {
         self.stream.gpu()
     }
-    /// The stream.
+    /// Returns the stream.
     pub fn stream(&self) -> &'a Stream {
         self.stream
     }
-    /// The two arguments of a kernel that reports values out of range: `of_fault* fault, u64 ticket`.
+    /// Adds the two arguments of a kernel that reports values out of range: `of_fault* fault, u64 ticket`.
     pub fn fault_args(&self, args: Args) -> Args {
         args.ptr(self.faults.device).value(self.ticket)
     }
-    /// A kernel of a program, compiled at its first use.
+    /// Returns a kernel of a program, which is compiled at its first use.
     pub fn function(&self, source: &Source, entry: &str, defines: &[Define]) -> Result<Function> {
         let gpu = self.stream.gpu();
         gpu.bind()?;
         gpu.programs.function(gpu.info(), source, entry, defines)
     }
-    /// Puts a kernel on the stream. Launches without blocks do nothing.
+    /// Launches a kernel on the stream. A launch without blocks does nothing.
     ///
     /// The arguments must be those of the kernel, and the memory they name of this GPU and large enough for what the kernel
     /// touches; kernels are called by the functions beside them, which see to that.
     pub fn launch(&self, function: Function, launch: Launch, args: Args) -> Result<()> {
         self.put(function, launch, args, None)
     }
-    /// The same, with a struct (`repr(C)`, as the kernel declares it) as the last argument, which is taken where it lies.
+    /// Like [`launch`](Queue::launch), with a struct (`repr(C)`, as the kernel declares it) as the last argument, which is not
+    /// copied into `args`.
     pub fn launch_with<T: Copy>(&self, function: Function, launch: Launch, args: Args, last: &T) -> Result<()> {
         self.put(function, launch, args, Some(std::ptr::from_ref(last).cast_mut().cast()))
     }
@@ -246,8 +247,8 @@ impl<'a> Queue<'a> {
         unsafe { result::launch_kernel(function.0, launch.grid, launch.block, launch.shared, stream, &mut params) }
             .map_err(|e| driver_error(&format!("launching a kernel with {launch:?}"), e))
     }
-    /// Blocks of `threads` for `n` items of work, at most so many that each multiprocessor has `waves` full ones: for
-    /// kernels with a grid-stride loop.
+    /// Returns the number of blocks of `threads` threads for `n` items of work, at most as many as `waves` times fill all
+    /// multiprocessors; for kernels with a grid-stride loop.
     pub fn blocks(&self, n: usize, threads: u32, waves: u32) -> u32 {
         let most = self.gpu().multiprocessors() * (2048 / threads).max(1) * waves;
         n.div_ceil(threads as usize).min(most as usize) as u32

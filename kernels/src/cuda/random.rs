@@ -22,7 +22,7 @@ type Key = (u64, u64);
 /// Uniform numbers in `lo..hi` (for f16 and bf16 rounding may give `hi`).
 ///
 /// # Errors
-/// Where the box is not that of `out`, or `out` is not of a float dtype. So for all functions here.
+/// If the box is not that of `out`, or `out` is not of a float dtype. So for all functions here.
 pub fn uniform(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, lo: f64, hi: f64) -> Result<()> {
     float_only(out)?;
     let parameters = [lo, hi, hi - lo].map(|x| real(out.dtype(), x));
@@ -42,7 +42,7 @@ pub fn normal(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, 
 /// One with probability `p`, else zero; any dtype.
 ///
 /// # Errors
-/// Where the box is not that of `out` or `p` is not in 0..=1.
+/// If the box is not that of `out` or `p` is not in 0..=1.
 pub fn bernoulli(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, p: f64) -> Result<()> {
     let parameters = [below(p)?, 0, 0];
     generate(q, None, out, shard, (seed, ordinal), Distribution { kind: 2, parameters })
@@ -51,7 +51,7 @@ pub fn bernoulli(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u6
 /// Integers in `lo..hi`, equally likely; any dtype.
 ///
 /// # Errors
-/// Where the box is not that of `out` or the range is empty.
+/// If the box is not that of `out` or the range is empty.
 pub fn randint(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, lo: i64, hi: i64) -> Result<()> {
     if lo >= hi {
         return Err(KernelError::new(format!("randint from an empty range {lo}..{hi}")));
@@ -63,7 +63,7 @@ pub fn randint(q: &Queue, out: &View, shard: &ShardBox, seed: u64, ordinal: u64,
 /// `x / (1 - p)` with probability `1 - p`, else zero. `out` may be `x`.
 ///
 /// # Errors
-/// As for [`uniform`]; where `p` is not in 0..=1 or the dims or dtypes differ.
+/// Those of [`uniform`], and if `p` is not in 0..=1 or the dims or dtypes differ.
 pub fn dropout(q: &Queue, x: &View, out: &View, shard: &ShardBox, seed: u64, ordinal: u64, p: f64) -> Result<()> {
     float_only(out)?;
     if x.dims() != out.dims() || x.dtype() != out.dtype() {

@@ -88,7 +88,7 @@ pub fn reduce(
         return Ok(());
     }
     if x.is_empty() {
-        return super::fill::fill(q, &packed(out), op.identity(out.dtype()));
+        return super::fill::fill(q, &packed(out), op.identity(out.dtype().computed()?));
     }
     run(q, x, out, code(op), truth, dims, 1.0, scratch)
 }

@@ -19,7 +19,7 @@ pub(super) struct Shape {
 
 impl Shape {
     /// # Errors
-    /// Where there are more dims than kernels take.
+    /// If there are more dims than kernels take.
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
             return Err(KernelError::new(format!(

@@ -25,7 +25,7 @@ fn pieces(lines: usize, n: usize, rows: bool) -> (usize, usize) {
     (n.div_ceil(piece), piece)
 }
 
-/// Bytes of scratch memory for [`cumsum`] of a tensor of those dims.
+/// Returns the bytes of scratch memory of [`cumsum`] for a tensor of these dims.
 pub fn workspace(dims: &[usize], dim: usize) -> usize {
     if dims.is_empty() || dims.contains(&0) {
         return 0;
@@ -37,11 +37,11 @@ pub fn workspace(dims: &[usize], dim: usize) -> usize {
     }
 }
 
-/// Running sums along `dim` of contiguous tensors, with `reverse` from its end. Floats are accumulated in f64, integers in i64. `scratch` has as many
-/// bytes as [`workspace`] says.
+/// Computes running sums along `dim` of contiguous tensors, with `reverse` from its end. Floats are accumulated in f64, integers
+/// in i64. `scratch` has [`workspace`] bytes.
 ///
 /// # Errors
-/// Where the dims differ, there is no such dim, or the scratch memory is too small.
+/// If the dims differ, there is no such dim, or the scratch memory is too small.
 pub fn cumsum(q: &Queue, x: &View, out: &View, dim: usize, reverse: bool, scratch: Option<&View>) -> Result<()> {
     let fits = x.dims() == out.dims() && dim < x.rank() && x.is_contiguous() && out.is_contiguous();
     if !fits {

@@ -15,7 +15,7 @@ const GRAD_ENTRIES: [&str; 2] = ["softmax_grad_rows", "softmax_grad_columns"];
 /// `out = exp(x) / sum(exp(x))` along `dim`. A row of minus infinities gives NaN, as in PyTorch.
 ///
 /// # Errors
-/// Where dims or dtypes differ, the dtype is not a float, or there is no such dim.
+/// If dims or dtypes differ, the dtype is not a float, or there is no such dim.
 pub fn softmax(q: &Queue, x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[("the output", out)])?;
     along(q, SOFTMAX_ENTRIES, false, [x, out], dim)
@@ -24,7 +24,7 @@ pub fn softmax(q: &Queue, x: &View, out: &View, dim: usize) -> Result<()> {
 /// `out = x - logsumexp(x)` along `dim`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn log_softmax(q: &Queue, x: &View, out: &View, dim: usize) -> Result<()> {
     check(dim, x, &[("the output", out)])?;
     along(q, SOFTMAX_ENTRIES, true, [x, out], dim)
@@ -33,7 +33,7 @@ pub fn log_softmax(q: &Queue, x: &View, out: &View, dim: usize) -> Result<()> {
 /// Gradient of [`softmax`] from its result: `dx = y * (dy - sum(dy * y))`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn softmax_grad(q: &Queue, dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
     check(dim, y, &[("dy", dy), ("dx", dx)])?;
     along(q, GRAD_ENTRIES, false, [dy, y, dx], dim)
@@ -42,7 +42,7 @@ pub fn softmax_grad(q: &Queue, dy: &View, y: &View, dx: &View, dim: usize) -> Re
 /// Gradient of [`log_softmax`] from its result: `dx = dy - exp(y) * sum(dy)`.
 ///
 /// # Errors
-/// As [`softmax`].
+/// Those of [`softmax`].
 pub fn log_softmax_grad(q: &Queue, dy: &View, y: &View, dx: &View, dim: usize) -> Result<()> {
     check(dim, y, &[("dy", dy), ("dx", dx)])?;
     along(q, GRAD_ENTRIES, true, [dy, y, dx], dim)

@@ -6,7 +6,7 @@ use crate::{KernelError, Result};
 use cudarc::driver::{DriverError, result, sys};
 use std::sync::{Arc, OnceLock};
 
-/// A queue of work that a GPU does in order.
+/// A CUDA stream: work that a GPU executes in order.
 pub struct Stream {
     gpu: Arc<Gpu>,
     raw: sys::CUstream,
@@ -20,7 +20,7 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A new one, which does not wait for the legacy default stream. `urgent` work goes before that of other streams.
+    /// Makes a stream that does not wait for the legacy default stream. An `urgent` stream has the highest priority.
     pub fn new(gpu: &Arc<Gpu>, urgent: bool) -> Result<Stream> {
         gpu.bind()?;
         // Lower numbers are more urgent; the driver clamps to what the GPU has.
@@ -29,21 +29,21 @@ impl Stream {
         let raw = raw.map_err(|e| driver_error("cuStreamCreate", e))?;
         Ok(Stream { gpu: gpu.clone(), raw, blas_workspace: Workspace::default() })
     }
-    /// The GPU.
+    /// Returns the GPU.
     pub fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
-    /// The driver's handle.
+    /// Returns the driver's handle.
     pub fn raw(&self) -> sys::CUstream {
         self.raw
     }
-    /// Waits on the host until all its work is done.
+    /// Waits on the host until all work of the stream is done.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu.bind()?;
         // SAFETY: a live stream.
         unsafe { result::stream::synchronize(self.raw) }.map_err(|e| driver_error("cuStreamSynchronize", e))
     }
-    /// Later work of this stream waits for what the event stands for.
+    /// Makes later work of this stream wait for an event.
     pub fn wait(&self, event: &Event) -> Result<()> {
         self.gpu.bind()?;
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
@@ -51,7 +51,7 @@ impl Stream {
         unsafe { result::stream::wait_event(self.raw, event.raw, flags) }
             .map_err(|e| driver_error("cuStreamWaitEvent", e))
     }
-    /// Copies from host memory. If that is pinned, the call returns before the copy is done.
+    /// Copies from host memory. If it is pinned, the call returns before the copy is done.
     ///
     /// # Safety
     /// `to` is memory of this GPU, `from` host memory, both of that many bytes, and both live until the copy is done.
@@ -61,7 +61,7 @@ impl Stream {
         let status = unsafe { sys::cuMemcpyHtoDAsync_v2(to as sys::CUdeviceptr, from.cast(), bytes, self.raw) };
         status.result().map_err(|e| driver_error("cuMemcpyHtoDAsync", e))
     }
-    /// Copies to host memory. If that is pinned, the call returns before the copy is done.
+    /// Copies to host memory. If it is pinned, the call returns before the copy is done.
     ///
     /// # Safety
     /// `from` is memory of this GPU, `to` host memory, both of that many bytes, and both live until the copy is done.
@@ -103,7 +103,7 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream.
+/// A CUDA event: a point in a stream.
 pub struct Event {
     gpu: Arc<Gpu>,
     raw: sys::CUevent,
@@ -115,7 +115,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// One that stands for nothing yet. `timed` ones can be subtracted, and cost more.
+    /// Makes an event that is not recorded yet. Only `timed` events can measure time; they cost more.
     pub fn new(gpu: &Arc<Gpu>, timed: bool) -> Result<Event> {
         gpu.bind()?;
         use sys::CUevent_flags_enum as F;
@@ -123,13 +123,13 @@ impl Event {
         let raw = result::event::create(flags).map_err(|e| driver_error("cuEventCreate", e))?;
         Ok(Event { gpu: gpu.clone(), raw })
     }
-    /// From now on it stands for all that the stream has been given so far.
+    /// Records the event: it is reached when all work issued to the stream so far is done.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         self.gpu.bind()?;
         // SAFETY: a live event and a live stream of one context.
         unsafe { result::event::record(self.raw, stream.raw) }.map_err(|e| driver_error("cuEventRecord", e))
     }
-    /// Whether that has been done.
+    /// Returns whether the event has been reached.
     pub fn reached(&self) -> Result<bool> {
         self.gpu.bind()?;
         // SAFETY: a live event.
@@ -139,13 +139,13 @@ impl Event {
             Err(e) => Err(driver_error("cuEventQuery", e)),
         }
     }
-    /// Waits on the host until that has been done.
+    /// Waits on the host until the event has been reached.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu.bind()?;
         // SAFETY: a live event.
         unsafe { result::event::synchronize(self.raw) }.map_err(|e| driver_error("cuEventSynchronize", e))
     }
-    /// Milliseconds between two timed events that have been reached.
+    /// Returns the milliseconds between two timed events that have been reached.
     pub fn elapsed_ms(&self, later: &Event) -> Result<f32> {
         self.gpu.bind()?;
         type ElapsedTime = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> sys::CUresult;

@@ -3,7 +3,6 @@
 use super::{DeviceMemory, FaultSlot, Gpu, Queue, Stream};
 use crate::cpu::samples::Tensor;
 use crate::{DType, Dims, Strides, View};
-use half::{bf16, f16};
 use std::sync::Arc;
 
 /// A stream of the emulated GPU.
@@ -97,15 +96,6 @@ impl OnGpu {
 
 fn numbers(dtype: DType, bytes: &[u64]) -> Vec<f64> {
     let bytes: Vec<u8> = bytes.iter().flat_map(|w| w.to_ne_bytes()).collect();
-    let one = |b: &[u8]| match dtype {
-        DType::Bool | DType::U8 => f64::from(b[0]),
-        DType::I8 => f64::from(b[0] as i8),
-        DType::I32 => f64::from(i32::from_ne_bytes(b.try_into().unwrap())),
-        DType::I64 => i64::from_ne_bytes(b.try_into().unwrap()) as f64,
-        DType::F16 => f16::from_bits(u16::from_ne_bytes(b.try_into().unwrap())).to_f64(),
-        DType::BF16 => bf16::from_bits(u16::from_ne_bytes(b.try_into().unwrap())).to_f64(),
-        DType::F32 => f64::from(f32::from_ne_bytes(b.try_into().unwrap())),
-        DType::F64 => f64::from_ne_bytes(b.try_into().unwrap()),
-    };
+    let one = |b: &[u8]| dtype.computed().unwrap().decode(b).unwrap().to_f64();
     bytes.chunks(dtype.size()).map(one).collect()
 }

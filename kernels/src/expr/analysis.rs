@@ -1,23 +1,23 @@
-//! What may be claimed about an expression for all values: linearity and monotony. Sound, not complete: an unclaimed
-//! property may hold. Arithmetic is taken as that of real numbers on finite values without overflow; a function that is
-//! NaN on part of the line (`log`, `sqrt`, division) gets a claim only where its argument is proved inside its domain,
-//! and whatever turns NaN into a number (comparisons, logic) gets none.
+//! Linearity and monotony of an expression. The analysis is sound, not complete: a property that it does not find may hold.
+//! Arithmetic is that of real numbers on finite values without overflow. A function that is NaN on part of the line (`log`,
+//! `sqrt`, division) is monotone only if its argument is proved to be inside its domain. Functions that turn NaN into a number
+//! (comparisons, logic) have no property.
 
 use super::{BinaryOp, Expr, UnaryOp};
 use crate::ReduceOp;
 use BinaryOp::*;
 use UnaryOp::*;
 
-/// How a value follows one input while everything else stays fixed (weakly: floor is increasing).
+/// Monotony of a value in one input, the others fixed (not strict: floor is increasing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Monotony {
-    /// Does not depend on the input.
+    /// The value does not depend on the input.
     Constant,
-    /// Never falls when the input rises.
+    /// The value is non-decreasing.
     Increasing,
-    /// Never rises when the input rises.
+    /// The value is non-increasing.
     Decreasing,
-    /// Nothing is claimed.
+    /// Not known.
     Unknown,
 }
 
@@ -168,13 +168,13 @@ enum Degree {
 }
 
 impl Expr {
-    /// True when the value is jointly linear and homogeneous in the inputs `subset`, all other inputs and scalars fixed:
+    /// Returns whether the value is jointly linear and homogeneous in the inputs `subset`, all other inputs and scalars fixed:
     /// `f(Σ x) = Σ f(x)`. So `a + b` is in `{a, b}` but not in `{a}`; `a * b` in `{a}` and in `{b}` but not in `{a, b}`.
     pub fn linear_in(&self, subset: &[usize]) -> bool {
         matches!(degree(self, subset), Degree::Linear | Degree::Zero)
     }
 
-    /// How the value follows input `input`, the others and the scalars (of unknown sign) fixed.
+    /// Returns the monotony of the value in input `input`, with the other inputs and the scalars (of unknown sign) fixed.
     pub fn monotony(&self, input: usize) -> Monotony {
         if self.uses_output() {
             return Monotony::Unknown;
@@ -182,8 +182,8 @@ impl Expr {
         monotony(self, input)
     }
 
-    /// If all of `inputs` are partial values to be reduced by `op` (the other inputs whole): the reduction by which the
-    /// results become the right result, where one is known. So `max(a, b)` passes `Max` in both, `-a` turns `Max` into
+    /// For `inputs` that are partial values of the reduction `op`, with the other inputs whole: returns the reduction of which
+    /// the results are partial values, or `None` if there is none. So `max(a, b)` passes `Max` in both, `-a` turns `Max` into
     /// `Min`, and a linear expression passes `Sum`.
     pub fn partial_passes(&self, inputs: &[usize], op: ReduceOp) -> Option<ReduceOp> {
         match op {

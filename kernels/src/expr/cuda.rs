@@ -1,7 +1,7 @@
 //! CUDA source from an expression.
 
 use super::{BinaryOp, Class, Expr};
-use crate::{DType, KernelError, Result};
+use crate::{Builtin, DType, KernelError, Result};
 use std::fmt::Write;
 
 impl Expr {
@@ -10,9 +10,10 @@ impl Expr {
     /// left out; the others keep their order. Operands are converted to the arithmetic of `compute`. A scalar comes as the bits of the arithmetic's type in 8 bytes.
     ///
     /// # Errors
-    /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers.
+    /// Where the expression uses an input without a dtype or the output, or needs a float and all dtypes are integers;
+    /// where a dtype is registered.
     pub fn cuda_source(&self, inputs: &[DType], out: DType, compute: DType) -> Result<String> {
-        let class = Class::of(compute);
+        let (out, class) = (out.computed()?, Class::of(compute.computed()?));
         self.check_class(class, inputs.len())?;
         let used: Vec<usize> = (0..inputs.len()).filter(|i| self.uses_input(*i)).collect();
         let scalars = self.scalars_used().last().map_or(0, |i| i + 1);
@@ -26,7 +27,7 @@ impl Expr {
         let mut src = String::from("#include \"elementwise.cuh\"\n");
         let _ = writeln!(src, "typedef {arithmetic} A;\ntypedef {} TO;", storage(out));
         for (at, i) in used.iter().enumerate() {
-            let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i]));
+            let _ = writeln!(src, "typedef {} T{at};", storage(inputs[*i].computed()?));
         }
         let parameters: Vec<String> =
             used.iter().map(|i| format!("A v{i}")).chain((0..scalars).map(|i| format!("A s{i}"))).collect();
@@ -68,8 +69,8 @@ impl Expr {
 }
 
 /// The name of the type in memory.
-pub(crate) fn storage(d: DType) -> &'static str {
-    if d == DType::Bool { "b8" } else { d.name() }
+pub(crate) fn storage(d: Builtin) -> &'static str {
+    if d == Builtin::Bool { "b8" } else { d.name() }
 }
 
 /// Lines in single-assignment form; equal ones are shared, so that text does not grow with repetition.

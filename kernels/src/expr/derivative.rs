@@ -5,12 +5,12 @@ use BinaryOp::*;
 use UnaryOp::*;
 
 impl Expr {
-    /// The partial derivative by input `input`, simplified. At kinks it is PyTorch's choice: `relu'(0) = abs'(0) = 0`,
-    /// and `max`, `min` share equally between equal operands. Step functions have derivative 0.
+    /// Returns the partial derivative by input `input`, simplified. At kinks it is PyTorch's: `relu'(0) = abs'(0) = 0`, and `max`
+    /// and `min` divide it equally between equal operands. Step functions have derivative 0.
     ///
-    /// Where the whole expression reappears in its derivative (`exp`, `sigmoid`, `tanh`, …) it is written as
-    /// [`Expr::Output`], so the input need not be kept. An expression that itself uses the output must have it
-    /// substituted first ([`Expr::substitute`]): here the output counts as independent of the input.
+    /// If the derivative contains the whole expression (`exp`, `sigmoid`, `tanh`, …), it is written as [`Expr::Output`], so the
+    /// input need not be saved. In an expression that uses the output itself, substitute it first ([`Expr::substitute`]): the
+    /// output counts as independent of the input here.
     pub fn derivative(&self, input: usize) -> Expr {
         let whole = self.simplify();
         let d = diff(&whole, input);

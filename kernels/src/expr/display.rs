@@ -1,4 +1,4 @@
-//! The text form, which [`Expr::parse`] reads back.
+//! The text form of expressions, which [`Expr::parse`] reads.
 
 use super::{BinaryOp, Expr, UnaryOp};
 use std::fmt::{self, Write};
@@ -11,7 +11,7 @@ impl fmt::Display for Expr {
 }
 
 impl Expr {
-    /// The text with these names; inputs and scalars beyond the slices are named as by `Display`.
+    /// Returns the text with these names. Inputs and scalars beyond the slices are named as by `Display`.
     pub fn named(&self, inputs: &[&str], scalars: &[&str]) -> String {
         let mut text = String::new();
         write(self, &mut text, inputs, scalars, 0).expect("writing to a String does not fail");

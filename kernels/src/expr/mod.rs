@@ -12,7 +12,7 @@
 //! ```
 
 mod analysis;
-mod cuda;
+pub(crate) mod cuda;
 mod derivative;
 mod display;
 mod ops;
@@ -23,7 +23,7 @@ pub use analysis::Monotony;
 pub use ops::{BinaryOp, UnaryOp};
 pub(crate) use ops::{floor_div, remainder};
 
-use crate::{DType, Scalar};
+use crate::{Builtin, DType, Result, Scalar};
 
 /// An expression over the elements of an op's inputs at one index.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,9 +57,9 @@ pub enum Class {
 
 impl Class {
     /// The arithmetic of an op that computes in this dtype.
-    pub fn of(compute: DType) -> Class {
+    pub fn of(compute: Builtin) -> Class {
         match compute {
-            DType::F64 => Class::F64,
+            Builtin::F64 => Class::F64,
             d if d.is_float() => Class::F32,
             _ => Class::I64,
         }
@@ -67,8 +67,11 @@ impl Class {
 }
 
 /// The dtype to which these inputs and this output promote: what an expression computes in where nothing else is said.
-pub fn common_dtype(inputs: &[DType], out: DType) -> DType {
-    inputs.iter().fold(out, |d, i| d.promote(*i))
+///
+/// # Errors
+/// Where one of several is a registered dtype.
+pub fn common_dtype(inputs: &[DType], out: DType) -> Result<DType> {
+    inputs.iter().try_fold(out, |d, i| d.promote(*i))
 }
 
 /// How a number given by the user enters the arithmetic, so that it means what an element of the compute dtype means.
@@ -77,9 +80,9 @@ enum Entry {
     /// As it is, rounded to the arithmetic's type.
     Arithmetic,
     /// As an element of that dtype: integers wrap; what a half is compared with is rounded to a half.
-    Element(DType),
+    Element(Builtin),
     /// A bound: beyond the dtype's integers it is the nearest of them.
-    Bound(DType),
+    Bound(Builtin),
 }
 
 /// How each number of an expression enters its arithmetic.
@@ -88,7 +91,7 @@ pub(crate) struct Entries(Vec<Entry>);
 
 impl Entries {
     /// For an expression that computes in `compute`.
-    pub(crate) fn of(expr: &Expr, compute: DType) -> Entries {
+    pub(crate) fn of(expr: &Expr, compute: Builtin) -> Entries {
         let count = expr.scalars_used().last().map_or(0, |i| i + 1);
         let entry = |i: usize| {
             let meets = |f: &dyn Fn(BinaryOp) -> bool| {
@@ -119,7 +122,7 @@ impl Entries {
         match self.0[i] {
             Entry::Arithmetic => s,
             Entry::Element(d) => s.in_dtype(d),
-            Entry::Bound(d) => s.saturated(d),
+            Entry::Bound(d) => s.saturated(d.dtype()),
         }
     }
 }

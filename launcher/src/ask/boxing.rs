@@ -1,5 +1,5 @@
-//! `oflow box`: how a tensor gets from one layout to another, what it sends, and how long it should take; or all ways
-//! between the layouts of a mesh.
+//! `oflow box`: the cheapest plan from one layout to another with its bytes and predicted time, or all plans between the layouts
+//! of a mesh.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ pub(super) fn planner(matches: &ArgMatches) -> Result<(Planner, String), Failed>
     Ok((Planner::new(Model { hosts: hosts.into(), extra_memory, ..found.model() }), found.describe()))
 }
 
-/// Answers.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let missing = || Failed::new("an argument is missing");
     let shape = matches.get_one::<Dims>("shape").ok_or_else(missing)?;

@@ -1,8 +1,7 @@
-//! What `oflow` answers about the library without running a job: which ops there are, how a call is sharded, how a tensor
-//! gets from one layout to another.
+//! The subcommands of `oflow` that describe the library without running a job: ops, the sharding of a call, boxing plans.
 //!
-//! Everything here is computed from declarations, so a mesh of thousands of ranks is no larger a question than one of two.
-//! This file reads what the user writes for tensors, layouts and meshes; each answer has its own file.
+//! They are computed from declarations, so meshes of thousands of ranks need no hardware. This file parses tensors, layouts and
+//! meshes; each subcommand has its own file.
 
 pub mod boxing;
 pub mod ops;
@@ -10,8 +9,8 @@ pub mod sbp;
 
 use std::io::Write;
 
-use oflow::boxing::resolve_attrs;
 use oflow::kernels::{DType, DTypeKind, Dims};
+use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrKind, AttrValue, Attrs, InferCtx, Op, RuntimeAttrs, TensorType};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
@@ -21,7 +20,7 @@ use crate::Failed;
 /// Most ranks of a mesh that may be asked about.
 const MOST_RANKS: usize = 1 << 16;
 
-/// Prints an answer. Whoever has closed our output (`oflow ops | head`) has seen enough.
+/// Prints an answer. A closed output (`oflow ops | head`) is no error.
 pub(crate) fn show(text: &str) -> Result<u8, Failed> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -30,7 +29,7 @@ pub(crate) fn show(text: &str) -> Result<u8, Failed> {
     }
 }
 
-/// A failed question: the library says what is wrong.
+/// A failed question, with the error of the library.
 fn refused(error: oflow::Error) -> Failed {
     Failed::new(error.to_string())
 }
@@ -89,10 +88,10 @@ pub fn shape(text: &str) -> Result<Dims, String> {
         .collect()
 }
 
-/// Reads an element type.
+/// Reads a dtype.
 pub fn dtype(text: &str) -> Result<DType, String> {
     text.parse().map_err(|_| {
-        let known: Vec<_> = DType::ALL.iter().map(|d| d.name()).collect();
+        let known: Vec<_> = DType::BUILTIN.iter().map(|d| d.name()).collect();
         format!("'{text}' is not an element type; there are {}", known.join(", "))
     })
 }
@@ -105,11 +104,11 @@ fn tensor(text: &str) -> Result<(TensorType, &str), String> {
     Ok((TensorType::new(&shape(&text[open..=close])?, dtype), text[close + 1..].trim()))
 }
 
-/// An input of a call: a tensor with its layout, or nothing in the place of an optional one.
+/// An input of a call: a tensor with its layout, or `None` for an absent optional input.
 #[derive(Clone, Debug)]
 pub struct Input(pub Option<(TensorType, NdSbp)>);
 
-/// Reads an input: `f32[1024, 512] [S(0), B]`, or `-` for an optional one that is not given.
+/// Reads an input: `f32[1024, 512] [S(0), B]`, or `-` for an absent optional input.
 pub fn input(text: &str) -> Result<Input, String> {
     if text.trim() == "-" {
         return Ok(Input(None));
@@ -146,7 +145,6 @@ struct Question {
     op: &'static Op,
     inputs: Vec<Option<TensorType>>,
     attrs: Attrs,
-    runtime: RuntimeAttrs,
     kinds: Vec<DTypeKind>,
 }
 
@@ -154,7 +152,7 @@ impl Question {
     fn new(op: &'static Op, inputs: Vec<Option<TensorType>>, given: &[(String, String)]) -> oflow::Result<Question> {
         let (attrs, runtime) = attributes(op, given)?;
         let kinds = runtime.iter().map(|s| s.kind()).collect();
-        Ok(Question { op, inputs, attrs, runtime, kinds })
+        Ok(Question { op, inputs, attrs, kinds })
     }
 
     fn infer(&self) -> InferCtx<'_> {

@@ -1,6 +1,7 @@
-//! `oflow ops`: the ops, and one op in full. Read from the declarations, so it cannot be out of date.
+//! `oflow ops`: lists the ops, or shows one op in full, from the declarations.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
 use oflow::ops::{
@@ -28,7 +29,7 @@ combination is legal unless the op declares otherwise.",
         )
 }
 
-/// Answers.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let json = matches.get_flag("json");
     let text = match matches.get_one::<String>("name") {
@@ -49,7 +50,11 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
 }
 
 fn in_short(op: &'static Op) -> String {
-    let mut text = format!("{}\n", op.sig);
+    // The bare name of another domain's op may be that of another op too.
+    let mut text = match op.name() == op.sig.name {
+        true => format!("{}\n", op.sig),
+        false => format!("{}: {}\n", op.name(), op.sig),
+    };
     let inputs: Vec<String> = op.sig.inputs.iter().map(|i| format!("{} {}", i.name, i.dtypes.name())).collect();
     if !inputs.is_empty() {
         text += &format!("    dtypes  {}; result {}\n", inputs.join(", "), result_dtype(op));
@@ -93,7 +98,7 @@ fn in_full(op: &'static Op) -> String {
     section("Gradient", vec![gradient(op)]);
     section(
         "Kernels",
-        op.kernels
+        kernels_of(op)
             .iter()
             .map(|k| {
                 let reuse: String =
@@ -116,9 +121,10 @@ fn signatures(op: &Op) -> Vec<String> {
 }
 
 fn describe_input(input: &InputDef) -> String {
-    let members: Vec<&str> = DType::ALL.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
+    let members: Vec<&str> = DType::BUILTIN.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
     let mut text = match input.dtypes {
-        DTypeClass::Any => "any element type".to_string(),
+        DTypeClass::Builtin => "any built-in element type".to_string(),
+        DTypeClass::Any => "any element type, registered ones too".to_string(),
         class => format!("{}: {}", class.name(), members.join(", ")),
     };
     for (is, what) in [
@@ -165,6 +171,11 @@ fn rule(op: &Op) -> String {
         1 => text += "; and one lowering",
         n => text += &format!("; and {n} lowerings"),
     }
+    match op.signatures_added() {
+        0 => {}
+        1 => text += "; and signatures added after registration",
+        n => text += &format!("; and signatures added {n} times after registration"),
+    }
     text
 }
 
@@ -185,8 +196,8 @@ fn example(op: &'static Op) -> Option<(String, Vec<String>)> {
 
 type Sample = (Vec<Option<TensorType>>, Vec<(String, String)>);
 
-/// Reads a sample: `f32[3, 5]+ i64[4]<5 -; dim=1, keepdim=true`. What stands behind the brackets says which values the
-/// test harness fills in and does not matter here.
+/// Reads a sample: `f32[3, 5]+ i64[4]<5 -; dim=1, keepdim=true`. The marks behind the brackets set the values of the
+/// test harness and are ignored here.
 fn read_sample(text: &str) -> Option<Sample> {
     let (inputs, attrs) = text.split_once(';').unwrap_or((text, ""));
     let mut types = Vec::new();
@@ -304,17 +315,17 @@ fn to_json(op: &'static Op) -> Value {
         })
     };
     let input = |i: &InputDef| {
-        let dtypes: Vec<&str> = DType::ALL.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
+        let dtypes: Vec<&str> = DType::BUILTIN.iter().filter(|d| i.dtypes.contains(**d)).map(|d| d.name()).collect();
         json!({
             "name": i.name,
             "dtypes": dtypes,
+            "registered": i.dtypes == DTypeClass::Any,
             "optional": i.optional,
             "variadic": i.variadic,
             "mutable": i.mutable,
         })
     };
-    let kernels: Vec<Value> = op
-        .kernels
+    let kernels: Vec<Value> = kernels_of(op)
         .iter()
         .map(|k| {
             json!({
@@ -360,6 +371,27 @@ mod tests {
                 assert!(!rows.is_empty(), "{}: {call}", op.name());
             }
         }
+    }
+
+    #[test]
+    fn what_was_added_to_an_op_is_shown() {
+        use oflow::backend::add_kernel;
+        use oflow::ops::{KernelDef, OpDef, add_gradient, add_signatures, register};
+        let def = OpDef::new("given(x: float) -> y").unwrap().domain("asked").doc("Copies.").samples(&["f32[4]"]);
+        let op = register(def).unwrap();
+        let before = in_full(op);
+        assert!(before.starts_with("given(x: float) -> y\nasked.given@1\n") && !before.contains("Kernels"), "{before}");
+        add_kernel("asked.given", KernelDef::cpu("given_late", |_| Ok(()))).unwrap();
+        add_gradient("asked.given", Grad::None).unwrap();
+        add_signatures("asked.given", |_| Ok(vec!["S(0) -> S(0)".parse()?])).unwrap();
+        let after = in_full(op);
+        for line in
+            ["given_late on cpu, default, always", "  none\n", "rule: B only; and signatures added", "S(0) -> S(0)"]
+        {
+            assert!(after.contains(line) && !before.contains(line), "{line}:\n{after}");
+        }
+        assert!(in_short(op).starts_with("asked.given: given(x: float) -> y\n"), "{}", in_short(op));
+        assert_eq!(signatures(op), ["asked.given(Tensor x) -> Tensor"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `oflow sbp`: which SBP signatures a call could take, what each would cost, and which one it takes.
+//! `oflow sbp`: the SBP signatures of a call, their costs, and the chosen one.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ struct Answer {
     constants: String,
 }
 
-/// Answers.
+/// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let missing = || Failed::new("an argument is missing");
     let op = matches.get_one::<String>("op").ok_or_else(missing)?;
@@ -124,7 +124,6 @@ fn answer(
         fixed_inputs: &fixed_inputs,
         given_out: None,
         request: None,
-        runtime: &question.runtime,
     };
     let Choice { sig: chosen, unproven } = choose(&choice).map_err(named)?;
     let more = !all && signatures(&choice).map_err(named)?.nth(PRICED).is_some();

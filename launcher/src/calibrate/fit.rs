@@ -1,9 +1,9 @@
-//! From measured times to constants of the cost model.
+//! Fits the constants of the cost model to measured times.
 //!
-//! A price is linear in the constants, so this is a least-squares fit of non-negative constants. What counts is the
-//! *relative* error: a plan of small steps shall be predicted as well as one of large steps. The square of
-//! `(predicted − measured) / √(predicted · measured)` treats half and double alike; points that do not fit weigh less.
-//! Where bytes beyond some size cost more (they leave the caches), the size is searched among those measured.
+//! A price is linear in the constants, so this is a least-squares fit of non-negative constants. It minimises *relative* errors,
+//! so that small steps are predicted as well as large ones. The square of `(predicted − measured) / √(predicted · measured)` is
+//! the same for half and double; outliers have less weight. If bytes beyond some size cost more, because they exceed the caches,
+//! that size is one of the measured sizes.
 
 use oflow::boxing::{Algorithm, Model, Rate};
 use serde::Serialize;
@@ -21,20 +21,20 @@ const ROUNDS: usize = 8;
 /// Relative errors beyond this weigh less.
 const OUTLIER: f64 = 0.25;
 
-/// How well some constants fit.
+/// The quality of a fit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Quality {
-    /// Which constants.
+    /// The constants fitted.
     pub kind: Kind,
-    /// Points they were fitted to.
+    /// Number of points.
     pub points: usize,
     /// Median of the relative errors.
     pub median_error: f64,
-    /// Nine in ten errors are below this.
+    /// 90th percentile of the relative errors.
     pub most_errors: f64,
 }
 
-/// The model that fits the points best, from the default one: what was not measured stays as it was.
+/// Returns the model that fits the points best. Constants that were not measured keep their default values.
 pub fn fit(points: &[Point]) -> (Model, Vec<Quality>) {
     let mut model = Model::default();
     fit_local(points, &mut model);
@@ -49,7 +49,7 @@ pub fn fit(points: &[Point]) -> (Model, Vec<Quality>) {
     (model, quality)
 }
 
-/// What the model says of a point.
+/// The prediction of the model for a point.
 pub fn predicted(p: &Point, model: &Model) -> u64 {
     let copied = model.copied(p.copied);
     copied

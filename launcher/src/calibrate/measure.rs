@@ -1,13 +1,13 @@
-//! What a rank of `oflow calibrate` does: carries out boxing plans of one step and times them.
+//! The ranks of `oflow calibrate`: they run boxing plans of one step and measure their times.
 //!
-//! A plan is run as a program would run it, by the executor on the rank's communicator, so that packing, scratch memory and
-//! the checks of a collective are in its time. What the cost model says of the same plan is taken from the model itself:
-//! prices are linear in the constants, so raising one constant by one tells how often it counts.
+//! A plan is run as in a program, by the executor on the rank's communicator, so its time includes packing, scratch memory and
+//! the checks of a collective. The share of each constant in the price of the plan is taken from the cost model:
+//! prices are linear in the constants, so raising a constant by one gives its factor.
 //!
-//! Each time is one amid a program, not one of a tight loop: before it every rank walks through more memory than its
-//! second-level cache holds and touches its source, as the op that made it would; and in turn one rank is late, so that the
-//! others have gone to sleep over their waiting, which is how ranks meet after computing. The clock runs from the last
-//! rank's start, so that being late does not count, to the last rank's end.
+//! Times are those inside a program, not those of a tight loop. Before each measurement every rank reads more memory than its
+//! second-level cache holds and then touches its source, as the op that made it would. In turn one rank starts late, so that the
+//! others sleep while they wait, as after computing. A time runs from the last rank's start to the last rank's end, so the delay
+//! does not count.
 
 use std::hint::black_box;
 use std::ops::RangeInclusive;
@@ -43,22 +43,22 @@ const WALK: usize = 8 << 20;
 /// How late the late rank is: longer than any wait spins.
 const LATE: Duration = Duration::from_millis(2);
 
-/// Which constants the price of a step is made of.
+/// The group of constants in the price of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Stays on the rank.
+    /// A step without communication.
     Local,
     /// An exchange in which each rank only copies from itself.
     LocalExchange,
-    /// Communicates.
+    /// A step that communicates.
     Wire(Algorithm),
 }
 
-/// A conversion that was timed, and how often each constant counts in its price.
+/// A measured boxing, with the factor of each constant in its price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Which constants.
+    /// The group of constants.
     pub kind: Kind,
     /// Ranks of the group.
     pub members: usize,
@@ -78,7 +78,7 @@ struct Case {
     plan: Arc<BoxingPlan>,
 }
 
-/// Times everything; all ranks return the same points.
+/// Measures all boxings. All ranks return the same points.
 pub fn measure(world: &World) -> Result<Vec<Point>> {
     let mut clock = Clock::new(world)?;
     let mut cases = cases(world.size())?;

@@ -1,8 +1,7 @@
 //! `oflow calibrate`: measures the constants of the cost model on this host.
 //!
-//! It starts itself as a job, as `oflaunch` starts any program: same processes, cores, shared memory and executor as those
-//! whose times are to be predicted. `measure.rs` is what the ranks do, `fit.rs` makes constants of it, and
-//! [`crate::model`] writes them where the next job finds them.
+//! It runs itself as a job, with the same processes, cores, shared memory and executor as the jobs whose times it predicts. The
+//! ranks run `measure.rs`; `fit.rs` computes the constants; [`crate::model`] writes the file that the next job reads.
 
 mod fit;
 mod measure;
@@ -76,7 +75,7 @@ OFLOW_MODEL=default uses the fixed constants, OFLOW_MODEL=FILE another file; `of
         )
 }
 
-/// Measures, writes and tells.
+/// Measures, writes the file and prints the result.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     if matches.get_flag("measure") {
         return as_rank();

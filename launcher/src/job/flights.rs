@@ -1,4 +1,4 @@
-//! Where the flight records of this host's ranks go, and what becomes of them.
+//! The folder of the flight records of this host's ranks.
 
 use std::fs;
 use std::io;
@@ -15,12 +15,10 @@ pub struct Flights {
 }
 
 impl Flights {
-    /// The user's folder, or one of our own. Records are a help, so a system that has no room for them is no obstacle: then
-    /// there are none.
+    /// Opens the user's folder, or makes a temporary one. If that fails there are no records, and the job runs without them.
     ///
-    /// In the user's folder there may be records of an earlier job, which `oflow postmortem` would take for those of this one:
-    /// what is older than `began` ([`now_in`]), when this launcher started, goes. Ranks of this job, also those of other hosts that
-    /// write to the same folder, start later.
+    /// The user's folder may have records of an earlier job. Files older than `began` ([`now_in`]), the start of this launcher,
+    /// are removed. The ranks of this job start later, also those of other hosts that use the same folder.
     pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>) -> Option<Flights> {
         match log_dir {
             Some(folder) => {
@@ -41,12 +39,12 @@ impl Flights {
         }
     }
 
-    /// For the ranks' environment.
+    /// Returns the value of `OFLOW_FLIGHT_DIR`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The job is over. After a failure the records are kept, as JSON; says where.
+    /// Ends the job: after a failure converts the records to JSON and returns a line that names the folder; else removes them.
     pub fn finish(self, failed: bool) -> Option<String> {
         if failed && Flight::save_all(&self.folder).is_ok_and(|n| n > 0) {
             let folder = self.folder.display();
@@ -62,7 +60,7 @@ impl Flights {
         None
     }
 
-    /// Forgets what the ranks have done so far: when they are started again some may get other numbers.
+    /// Removes the records before a restart, in which hosts may get other ranks.
     pub fn remove_rings(&self) {
         remove(&self.folder, |name, _| name.ends_with(".ring"));
     }
@@ -78,7 +76,7 @@ fn remove(folder: &Path, which: impl Fn(&str, Option<SystemTime>) -> bool) {
     }
 }
 
-/// Now, by the clock that stamps the files of a folder: with a shared folder it is not this host's.
+/// Returns the current time by the clock of a folder's file system, which for a shared folder is another host's clock.
 pub fn now_in(folder: &Path) -> Option<SystemTime> {
     let mark = folder.join(format!(".began-{}", std::process::id()));
     let now = fs::File::create(&mark).and_then(|f| f.metadata()?.modified()).ok();

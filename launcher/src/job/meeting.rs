@@ -1,4 +1,4 @@
-//! How the hosts of a job meet: the address, the token, and the command for the other hosts.
+//! The rendezvous of the hosts of a job: the address, the token, and the command for the other hosts.
 
 use std::sync::Arc;
 
@@ -10,18 +10,18 @@ use crate::Failed;
 use crate::output::Output;
 use crate::script::Built;
 
-/// What an agent is started with, and what to tell the user about it.
+/// The options of the agent, and a line for the user.
 pub struct Meeting {
-    /// For the agent.
+    /// Options of the agent.
     pub options: AgentOptions,
-    /// The job's secret.
+    /// Token of the job.
     pub token: Token,
-    /// The line for the other hosts, if the token was made here.
+    /// The command for the other hosts, if the token was made here.
     pub invitation: Option<String>,
 }
 
 impl Meeting {
-    /// Finds out how to meet the others.
+    /// Determines address and token.
     pub async fn arrange(job: &Job, build: Option<&Built>, output: &Output) -> Result<Meeting, Failed> {
         let fail = |e: oflow::Error| Failed::new(e.to_string());
         let hosts = &job.hosts;

@@ -1,6 +1,6 @@
-//! Ranks that the kernel kills because memory has run out. It tells nobody whom it kills: a process that anybody has killed ends
-//! by the same signal. It counts, though, and counts before it kills. So each count is the end of one process, and the end of a
-//! rank by SIGKILL is that if a count is there that nothing else explains.
+//! Detects ranks that the kernel has killed because the memory was exhausted. The signal, SIGKILL, does not show it: other
+//! processes send it too. But the kernel counts such kills, before each kill. So a rank's end by SIGKILL is one if the count has
+//! grown and no other process explains it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 /// one that a rank had started, for instance.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Counts that no end of a rank explains yet.
+/// Kills by the kernel that no end of a rank explains yet.
 pub struct MemoryKills {
     counted: u64,
     open: VecDeque<Instant>,
 }
 
 impl MemoryKills {
-    /// From now on.
+    /// Starts to watch the count.
     pub fn new() -> MemoryKills {
         MemoryKills { counted: count(), open: VecDeque::new() }
     }
 
-    /// To be called a few times a second, so that it is known when a count came.
+    /// Reads the count. Call it a few times a second, so that the time of each kill is known.
     pub fn look(&mut self, now: Instant) {
         self.note(count(), now);
     }
@@ -32,8 +32,8 @@ impl MemoryKills {
         self.open.retain(|at| now.saturating_duration_since(*at) <= ENDS_WITHIN);
     }
 
-    /// Whether so many ranks that SIGKILL has ended just now were killed for want of memory. If some may have been and others
-    /// not, nobody knows which, and it is said of none.
+    /// Returns whether `killed` ranks that SIGKILL has just ended were all killed because the memory was exhausted. If only some
+    /// of them may have been, returns false.
     pub fn explain(&mut self, ranks: usize) -> bool {
         let all = ranks > 0 && self.open.len() >= ranks;
         self.open.drain(..ranks.min(self.open.len()));
@@ -42,7 +42,7 @@ impl MemoryKills {
 }
 
 /// How many processes of our own control group the kernel has killed so far because memory had run out, for the group or the
-/// whole machine; 0 where that is not told.
+/// whole machine; 0 if the system does not report it.
 fn count() -> u64 {
     files(&std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default())
         .iter()

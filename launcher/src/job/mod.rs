@@ -1,4 +1,4 @@
-//! One job from the command line to the exit code: find or build the program, start the ranks, watch over them.
+//! Runs a job: finds or builds the program, starts the ranks, and supervises them until the exit code.
 
 mod flights;
 mod meeting;
@@ -45,47 +45,47 @@ use supervise::{Outcome, Scene, Signals};
 /// Room that each rank has in shared memory for what it sends. Only pages that are used take memory.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
 
-/// How long the other hosts get to hear of our end.
+/// Time that the other hosts have to receive the end of this host.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What is to be run, with every default resolved.
+/// A job, with all defaults resolved.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The program as the user named it, found.
+    /// The program.
     pub program: PathBuf,
     /// The arguments of every rank.
     pub args: Vec<OsString>,
     /// Number of ranks on this host.
     pub nproc: usize,
-    /// The hosts of the job and how they meet.
+    /// The hosts of the job.
     pub hosts: Hosts,
-    /// How often all ranks are started again after a failure.
+    /// Number of restarts after failures.
     pub max_restarts: u32,
     /// Compute threads per rank.
     pub threads: usize,
-    /// Each rank's cores; none if there are too few to give each thread its own.
+    /// Cores of each rank, or `None` if ranks are not bound.
     pub cores: Option<Vec<Vec<usize>>>,
-    /// What the others get to end by themselves after a failure.
+    /// Time that the other ranks have to end by themselves after a failure.
     pub grace: Duration,
-    /// Whether the ranks' lines are prefixed.
+    /// Whether lines of ranks are prefixed.
     pub prefix: bool,
-    /// Whether to tell what happens.
+    /// Whether to print what oflaunch does.
     pub verbose: bool,
-    /// Measured constants of the cost model as JSON, for the ranks; nothing: the default ones.
+    /// Measured constants of the cost model as JSON, for the ranks; empty: the default constants.
     pub cost_model: Vec<u8>,
-    /// Whether to tell at the end what the ranks have communicated.
+    /// Whether to print the ranks' communication at the end.
     pub report: bool,
-    /// How GPUs exchange bytes, where the user says.
+    /// How GPUs of different ranks communicate, if set.
     pub comm: Option<Way>,
     /// Time-out for a rank that is alive but has not joined the collective.
     pub stall: Duration,
-    /// Folder for the ranks' logs and what is written on a failure.
+    /// Folder for the ranks' logs and flight records.
     pub log_dir: Option<PathBuf>,
-    /// Where events go.
+    /// The event log.
     pub events: Events,
 }
 
-/// Does what the command line says; returns the exit code of the job.
+/// Runs the job of a command line and returns its exit code.
 pub fn run(cli: Cli) -> Result<u8, Failed> {
     let available = cores::available();
     let (nproc, threads) = cli.size.resolve(available.len());
@@ -143,7 +143,7 @@ fn event_files(log_dir: Option<&Path>, events: Option<PathBuf>) -> Result<Vec<Pa
     Ok(log_dir.map(|d| d.join("events.jsonl")).into_iter().chain(events).collect())
 }
 
-/// Runs a job that needs no build; returns its exit code and what its ranks have put under a key.
+/// Runs a job that needs no build. Returns its exit code and the value of a key that its ranks have set.
 pub fn run_for(job: &Job, key: &str) -> Result<(u8, Option<Vec<u8>>), Failed> {
     start(job, None, Some(key))
 }

@@ -1,5 +1,4 @@
-//! Ranks whose process has been stopped (SIGSTOP): it lives and does nothing, so nothing but the system's word tells it from
-//! one that is starved.
+//! Detects ranks whose process has been stopped (SIGSTOP), by the state that the kernel reports.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,12 +8,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Looks that must have seen it, so that a launcher that was itself stopped does not misjudge.
 const LOOKS: u32 = 3;
 
-/// Since when which ranks have been seen stopped.
+/// The times at which ranks were first seen stopped.
 #[derive(Default)]
 pub struct Stopped(BTreeMap<usize, (Instant, u32)>);
 
 impl Stopped {
-    /// One look at a rank. Whether it counts as stopped for good.
+    /// Checks a rank. Returns whether it has been stopped for long enough to count as stopped.
     pub fn look(&mut self, rank: usize, state: Option<char>, now: Instant) -> bool {
         if state != Some('T') {
             self.0.remove(&rank);
@@ -26,7 +25,7 @@ impl Stopped {
     }
 }
 
-/// The state of a process as the kernel says: R runs or wants to, S and D wait, T is stopped, t is traced by a debugger.
+/// The state of a process: R runs or is runnable, S and D wait, T is stopped, t is traced by a debugger.
 pub fn state_of(pid: i32) -> Option<char> {
     read_state(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }

@@ -1,7 +1,7 @@
-//! Watching over the ranks: signals, deaths, reports, silence; and the orderly end of the job.
+//! Supervises the ranks: signals, exits, reports, missing heartbeats; and ends the job.
 //!
-//! The job runs until something ends it: a failure (then the others get a grace period, SIGTERM, SIGKILL), or a signal to
-//! oflaunch (passed on). What ended it decides the exit code; what follows from it is not reported again.
+//! The job runs until a failure ends it (the other ranks then get a grace period, SIGTERM, SIGKILL), or a signal to oflaunch,
+//! which is passed on. The first cause decides the exit code; its consequences are not reported.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -84,7 +84,7 @@ pub(super) struct Scene<'a> {
 pub(super) struct Outcome {
     /// The exit code of this host's part of the job.
     pub(super) code: u8,
-    /// Whether somebody has sent us a signal: then nothing is started again here.
+    /// Whether oflaunch has received a signal; then the job is not restarted.
     pub(super) interrupted: bool,
 }
 
@@ -224,7 +224,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Puts a new rank's pipes and its end under the runtime's eyes.
+    /// Registers a new rank's pipes and process with the runtime.
     fn connect(
         &self,
         rank: usize,
@@ -271,6 +271,7 @@ impl Watch<'_> {
         if self.ending.is_none() && self.memory_kills.explain(killed) {
             ends.iter_mut().filter(by_kill).for_each(|e| e.out_of_memory = true);
         }
+        ends.iter_mut().for_each(|e| e.missing = self.agent.missing(e.rank));
         self.alive -= ends.len();
         for end in &ends {
             let message = if end.success() { String::new() } else { end.describe() };
@@ -342,7 +343,7 @@ impl Watch<'_> {
         }
     }
 
-    /// The job has failed: tells the user, and starts the clock. Without a code it is that of the rank's own exit, when that
+    /// The job has failed: prints why, and starts the grace period. Without a code it is that of the rank's own exit, when that
     /// comes.
     async fn decided(&mut self) {
         let Some(Verdict { failure, code, restarts }) = self.agent.verdict() else { return };
@@ -397,7 +398,7 @@ impl Watch<'_> {
         self.output.say(&format!("{name} passed on to the ranks{hint}")).await;
     }
 
-    /// Nobody reads our output any more, so nobody is interested in the job.
+    /// The output of oflaunch is closed: ends the job.
     async fn unread(&mut self) {
         let text = "the output of oflaunch was closed";
         let failure = Failure::of_job(FailureKind::Interrupted, text);
@@ -429,7 +430,7 @@ impl Watch<'_> {
         }
     }
 
-    /// A rank whose process is stopped keeps the others waiting until somebody lets it go on; nobody will.
+    /// A rank whose process is stopped would keep the others waiting for ever.
     async fn look_for_stopped(&mut self) {
         let now = std::time::Instant::now();
         for local in 0..self.groups.len() {
@@ -444,7 +445,7 @@ impl Watch<'_> {
                 Some(format!("; rank {} waits for it{call}", self.part.first_rank + other))
             });
             let text = format!(
-                "rank {rank} (pid {pid}) was stopped by a signal and does not go on{}",
+                "rank {rank} (pid {pid}) was stopped by a signal and does not continue{}",
                 waits.unwrap_or_default()
             );
             self.fail(Failure::of_rank(rank, FailureKind::Stopped, text), EXIT_FAILED).await;
@@ -477,7 +478,7 @@ impl Watch<'_> {
     }
 }
 
-/// Waits for the end of a rank, kills what it left behind, reads its pipes to the end, and tells.
+/// Waits for the end of a rank, kills its remaining processes, reads its pipes to the end, and reports the end.
 async fn reap(
     rank: usize,
     mut child: Child,
@@ -500,7 +501,8 @@ async fn reap(
     let status = status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8));
     // The receiver lives until the last rank has ended.
     let tail = tail.lines();
-    let _receiver_waits = ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false });
+    let _receiver_waits =
+        ended.send(Ended { rank, pid: group.pid(), status, tail, out_of_memory: false, missing: None });
 }
 
 /// Reads the terminal for rank 0. The thread ends with the process: a read cannot be called off.

@@ -1,4 +1,4 @@
-//! The page for a browser: one file without anything from elsewhere.
+//! The page as HTML: one file without external resources.
 
 use super::Story;
 
@@ -15,7 +15,7 @@ td:first-child { text-align: right; color: #777 } .bad { color: #b00020 }
 <h1>oflow postmortem</h1>
 ";
 
-/// The page.
+/// Returns the page as HTML.
 pub fn page(story: &Story) -> String {
     let mut out = String::from(HEAD);
     for (title, lines) in story.sections() {

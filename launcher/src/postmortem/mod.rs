@@ -1,7 +1,7 @@
 //! `oflow postmortem DIR`: one page of the flight records of all ranks and the log of events: what happened first, where streams
-//! differ, who waits for whom, who never arrived, what each rank did last.
+//! differ, which ranks wait for which, which ranks never arrived, and the last ops of each rank.
 //!
-//! `story.rs` reads and concludes, `text.rs` and `html.rs` say it.
+//! `story.rs` reads and analyses the records; `text.rs` and `html.rs` print the result.
 
 mod html;
 mod story;
@@ -40,10 +40,10 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     Ok(0)
 }
 
-/// The page of some folders, with the last ops of each rank.
+/// Returns the page of some folders, with the last ops of each rank.
 ///
 /// # Errors
-/// There is nothing to tell in them, or it cannot be read.
+/// If there are no records, or they cannot be read.
 pub fn page(folders: &[&PathBuf], last: usize, as_html: bool) -> Result<String, Failed> {
     let story = Story::read(folders, last)?;
     Ok(if as_html { html::page(&story) } else { text::page(&story) })

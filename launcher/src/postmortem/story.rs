@@ -1,4 +1,4 @@
-//! What the records of a job tell, as data.
+//! The analysis of a job's records, as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::Failed;
 
-/// What is known of one rank at the end.
+/// The end of a rank.
 pub struct Rank {
-    /// Its record.
+    /// The rank's record.
     pub flight: Flight,
-    /// One sentence.
+    /// A sentence about its end.
     pub state: String,
-    /// Those that it waited for and that had not come.
+    /// The ranks that it waited for.
     pub missing: Vec<usize>,
 }
 
@@ -23,9 +23,9 @@ pub struct Rank {
 pub struct Moment {
     /// Seconds since 1970.
     pub time: f64,
-    /// Who; none: the launcher.
+    /// The rank; `None`: the launcher.
     pub rank: Option<usize>,
-    /// What.
+    /// Text of the line.
     pub text: String,
 }
 
@@ -33,17 +33,17 @@ pub struct Moment {
 pub struct Story {
     /// Number of ranks in the job.
     pub world: usize,
-    /// What happened first, where the log of events tells it.
+    /// The first failure, if the event log has it.
     pub first: Option<String>,
-    /// Where streams differ.
+    /// The first divergence of the streams.
     pub divergence: Vec<String>,
-    /// Who waits for whom.
+    /// Which ranks wait for which.
     pub waits: Vec<String>,
-    /// Ranks that others waited for and that did not come to the call.
+    /// Ranks that others waited for and that never joined the call.
     pub absent: Vec<usize>,
-    /// The ranks that left a record.
+    /// The ranks with a record.
     pub ranks: BTreeMap<usize, Rank>,
-    /// Ranks that left none.
+    /// The ranks without a record.
     pub unknown: Vec<usize>,
     /// The last ops and collectives, and the events, in order of time.
     pub timeline: Vec<Moment>,
@@ -88,7 +88,7 @@ impl Story {
         Ok(Story::of(flights, &events, last))
     }
 
-    /// Concludes.
+    /// Analyses the records.
     pub fn of(flights: BTreeMap<usize, Flight>, events: &[Value], last: usize) -> Story {
         let world = flights.values().map(|f| f.world).max().unwrap_or(0);
         let unknown = (0..world).filter(|r| !flights.contains_key(r)).collect();
@@ -106,7 +106,7 @@ impl Story {
         Story { world, first, divergence, waits, absent: absent.into_iter().collect(), ranks, unknown, timeline }
     }
 
-    /// The sections before the timeline that have something to tell: title and lines.
+    /// The non-empty sections before the timeline: title and lines.
     pub fn sections(&self) -> Vec<(String, Vec<String>)> {
         let mut states: Vec<String> =
             self.ranks.iter().map(|(rank, r)| format!("rank {rank} (pid {}) {}", r.flight.pid, r.state)).collect();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Story;
 
-/// The page.
+/// Returns the page as text.
 pub fn page(story: &Story) -> String {
     let mut out = String::new();
     let mut section = |title: &str, lines: &[String]| {

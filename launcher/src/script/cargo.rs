@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use super::package::{COPY_NAME, Package};
 use crate::{EXIT_NOT_COMPILED, Failed};
 
-/// Builds the package, from what is on this machine if that is enough. What cargo prints goes to stderr.
+/// Builds the package, offline if all dependencies are on this machine. Cargo's output goes to stderr.
 ///
-/// `copied`: the script is compiled from a copy, whose path the messages shall not show.
+/// `copied`: the script is compiled from a copy; messages show the path of the script instead.
 pub fn build(package: &Package, copied: bool, verbose: bool) -> Result<(), Failed> {
     let failed = || {
         let script = package.source.display();
@@ -28,9 +28,9 @@ pub fn build(package: &Package, copied: bool, verbose: bool) -> Result<(), Faile
 
 enum Outcome {
     Built,
-    /// The compiler has said why.
+    /// The compiler has reported errors.
     NotCompiled,
-    /// Cargo never came to compile anything: something is missing on this machine, or the manifest is wrong.
+    /// Cargo has failed before compiling: something is missing on this machine, or the manifest is wrong.
     NotResolved,
 }
 

@@ -1,22 +1,23 @@
-//! The lines between `---` at the top of a script that name further dependencies.
+//! The frontmatter of a script: lines between `---` at its top with further dependencies.
 //!
-//! Stable rustc does not know them, so the script is compiled from a copy in which they are blank; line numbers stay right.
+//! Stable rustc does not support it, so the script is compiled from a copy in which these lines are blank. Line numbers do not
+//! change.
 
-/// What a script's frontmatter says.
+/// The frontmatter of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Frontmatter {
     /// Lines that belong under `[dependencies]`.
     pub entries: String,
     /// Whole `[dependencies.name]` tables.
     pub tables: String,
-    /// The script with the frontmatter blanked.
+    /// The script with blank lines in place of the frontmatter.
     pub source: String,
 }
 
 /// Finds the frontmatter of a script, if it has one: after an optional `#!` line and blank lines.
 ///
 /// # Errors
-/// The line, and what is wrong there.
+/// If the frontmatter is malformed. The message has the line.
 pub fn parse(source: &str) -> Result<Option<Frontmatter>, String> {
     let lines: Vec<&str> = source.split_inclusive('\n').collect();
     let shebang = lines.first().is_some_and(|l| l.starts_with("#!") && !l.starts_with("#!["));

@@ -1,8 +1,7 @@
-//! Building a Rust script: a file that ends in `.rs` and uses oflow, without a package around it.
+//! Builds a Rust script: a file that ends in `.rs` and uses oflow, without a package.
 //!
-//! The script becomes the only binary of a hidden package that depends on the oflow source tree and is built in the same
-//! target directory with the same profiles and versions, so that only the script itself is compiled. An unchanged
-//! script is not built at all.
+//! The script becomes the only binary of a generated package that depends on the oflow source tree. It is built in the same
+//! target directory with the same profiles and versions, so only the script itself is compiled. An unchanged script is not built.
 
 mod cargo;
 mod frontmatter;
@@ -21,9 +20,8 @@ use crate::{EXIT_NOT_COMPILED, Failed};
 
 pub use package::{Package, home};
 
-/// A script that has been built. What runs is what was built, also where another oflaunch builds the script anew meanwhile:
-/// cargo puts a new file in the place of the old one, and this keeps the old one open. So no lock is held while hosts wait
-/// for each other, which may share a file system, or while a job runs that may be started again.
+/// A built script. It keeps the executable open, so a job runs this executable also if another oflaunch builds the script again
+/// meanwhile (cargo replaces the file). So no lock is held while hosts wait for each other or while the job runs.
 #[derive(Debug)]
 pub struct Built {
     file: File,
@@ -34,7 +32,7 @@ pub struct Built {
 pub struct Start {
     /// The file to execute.
     pub path: PathBuf,
-    /// Nobody builds the script before this is closed.
+    /// The lock of the build: no other process builds the script before this is closed.
     _lock: Option<File>,
 }
 
@@ -46,7 +44,7 @@ impl Built {
         Ok(Built { file, package })
     }
 
-    /// Where cargo has put it.
+    /// Path of the executable.
     pub fn executable(&self) -> PathBuf {
         self.package.executable()
     }
@@ -72,7 +70,7 @@ impl Built {
     }
 }
 
-/// Builds the script at an absolute path, if anything has changed since it was built last.
+/// Builds the script at an absolute path, if anything has changed since the last build.
 pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Failed> {
     let package = Package::locate(source, profile)?;
     let up_to_date = |package: Package| {

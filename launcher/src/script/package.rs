@@ -1,4 +1,4 @@
-//! The hidden package that a script is built as.
+//! The generated package of a script.
 
 use std::fs;
 use std::io;
@@ -15,25 +15,25 @@ const TARGET_MARK: &str = "CACHEDIR.TAG";
 /// File name of the copy of a script with frontmatter.
 pub const COPY_NAME: &str = "main.rs";
 
-/// Where a script is built, and as what. Locating it touches no file.
+/// The package of a script. Making this value does not access files.
 #[derive(Clone, Debug)]
 pub struct Package {
-    /// The user's file.
+    /// The script.
     pub source: PathBuf,
-    /// The oflow source tree it is built against.
+    /// The oflow source tree.
     pub home: PathBuf,
-    /// Where cargo builds: the directory in which our own library was built.
+    /// Cargo's target directory: that of oflaunch.
     pub target: PathBuf,
-    /// The package's own folder.
+    /// Folder of the package.
     pub folder: PathBuf,
-    /// Name of the package and of the executable, different for every script.
+    /// Name of the package and of the executable, unique for each script.
     pub name: String,
-    /// The profile it is built with.
+    /// Cargo profile.
     pub profile: Profile,
 }
 
 impl Package {
-    /// The package of the script at an absolute path.
+    /// Makes the package of the script at an absolute path.
     pub fn locate(source: &Path, profile: Profile) -> Result<Package, Failed> {
         let home = home()?;
         let target = target_dir(&home, std::env::current_exe().ok().as_deref());
@@ -46,22 +46,22 @@ impl Package {
         Ok(Package { source: source.to_path_buf(), home, target, folder, name, profile })
     }
 
-    /// The executable that the build makes.
+    /// Returns the path of the executable.
     pub fn executable(&self) -> PathBuf {
         self.target.join(self.profile.folder()).join(&self.name)
     }
 
-    /// The generated manifest.
+    /// Returns the path of the generated manifest.
     pub fn manifest_path(&self) -> PathBuf {
         self.folder.join("Cargo.toml")
     }
 
-    /// Where the copy of a script with frontmatter lies.
+    /// Returns the path of the copy of a script with frontmatter.
     pub fn copy_path(&self) -> PathBuf {
         self.folder.join(COPY_NAME)
     }
 
-    /// The command that builds it, for people.
+    /// Returns the build command as text.
     pub fn command_line(&self) -> String {
         format!(
             "cargo build --manifest-path {} --profile {}  ({})",
@@ -71,8 +71,8 @@ impl Package {
         )
     }
 
-    /// Writes the package: manifest, lock file and, for a script with frontmatter, the copy. Files that are right already
-    /// keep their time stamps, so that cargo sees no change.
+    /// Writes the package: manifest, lock file and, for a script with frontmatter, the copy. Files with the right contents are
+    /// not written, so that cargo sees no change.
     pub fn write(&self, frontmatter: Option<&Frontmatter>) -> Result<(), Failed> {
         let failed = |what: &Path, e: io::Error| Failed::new(format!("cannot write {}: {e}", what.display()));
         fs::create_dir_all(&self.folder).map_err(|e| failed(&self.folder, e))?;
@@ -130,7 +130,7 @@ oflow = {{ path = {home} }}
     }
 }
 
-/// The oflow source tree: the one oflaunch was built from, unless the user names another.
+/// Returns the oflow source tree: that of `OFLOW_HOME`, or the one from which oflaunch was built.
 pub fn home() -> Result<PathBuf, Failed> {
     let (home, whence) = match std::env::var_os("OFLOW_HOME") {
         Some(home) => (PathBuf::from(home), "OFLOW_HOME names"),

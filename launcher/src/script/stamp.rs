@@ -1,8 +1,8 @@
-//! Telling without cargo whether a script's executable is up to date.
+//! Checks without cargo whether a script's executable is up to date.
 //!
-//! After a build the stamp is a hash over everything the executable was made from: cargo's list of source files (the
-//! script's and the library's) with their sizes and times, manifests, compiler, flags, and oflaunch itself. When nothing
-//! has changed the executable is run as it is.
+//! After a build the stamp is a hash over all inputs of the executable: cargo's list of source files (the script's and the
+//! library's) with their sizes and times, manifests, compiler, flags, and oflaunch itself. If nothing has changed the executable
+//! is run.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +19,7 @@ const CLOCK_SLACK: Duration = Duration::from_millis(10);
 const FLAGS: &[&str] = &["RUSTFLAGS", "RUSTC", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTUP_TOOLCHAIN"];
 const FLAG_PREFIXES: &[&str] = &["CARGO_BUILD_", "CARGO_PROFILE_", "CARGO_ENCODED_RUSTFLAGS"];
 
-/// FNV-1a with 64 bits: small, and the same in every build, which std's hasher does not promise.
+/// FNV-1a with 64 bits. Unlike std's hasher it is the same in every build.
 pub struct Hasher(u64);
 
 impl Default for Hasher {
@@ -29,27 +29,27 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// Adds bytes. Their number is added too, so that neighbours do not run together.
+    /// Adds bytes and their number.
     pub fn write(&mut self, bytes: &[u8]) {
         for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// The hash so far.
+    /// Returns the hash.
     pub fn finish(&self) -> u64 {
         self.0
     }
 }
 
-/// Whether the executable is that of the last build and nothing has changed since.
+/// Returns whether the executable is that of the last build and nothing has changed since.
 pub fn is_fresh(package: &Package) -> bool {
     let saved = fs::read_to_string(stamp_path(package)).ok();
     saved.is_some_and(|saved| compute(package, None).is_some_and(|now| saved == format!("{now:016x}")))
 }
 
-/// Notes that the executable is up to date; not if an input was changed after the build had begun, because then nobody
-/// knows which version went in.
+/// Records that the executable is up to date, unless an input was changed after the start of the build, because it is not known
+/// which version was built.
 pub fn save(package: &Package, began: SystemTime) {
     let path = stamp_path(package);
     let saved = match compute(package, Some(began)) {

@@ -30,6 +30,7 @@ fn main() -> Result<()> {
         "value" => value(&world),
         "loop" => endless_loop(&world),
         "early" => early(&world),
+        "early-own-words" => early(&world).map_err(|e| Error::argument("no loss").because(e)),
         "stdin" => stdin(&world),
         other => panic!("no mode {other:?}"),
     }

@@ -263,6 +263,9 @@ pub struct SubmitReportReply {}
 pub struct LeaveRequest {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
+    /// The rank that had left although this one still waited for it.
+    #[prost(uint32, optional, tag = "2")]
+    pub missing: ::core::option::Option<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaveReply {}

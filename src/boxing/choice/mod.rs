@@ -19,7 +19,7 @@ use super::dry::price_lowering;
 use super::plan::cost_within;
 use super::{Layout, Model, cost};
 use crate::error::{Error, Result};
-use crate::ops::{InferCtx, NdSignature, Op, RuntimeAttrs, TensorType};
+use crate::ops::{InferCtx, NdSignature, Op, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
 use search::Found;
@@ -46,8 +46,6 @@ pub struct ChoiceInput<'a> {
     pub given_out: Option<&'a NdSbp>,
     /// nd-SBP that output 0 is to have in the end: what the signature gives is boxed to it.
     pub request: Option<&'a NdSbp>,
-    /// Runtime attributes, for pricing lowerings (their values do not enter).
-    pub runtime: &'a RuntimeAttrs,
 }
 
 impl ChoiceInput<'_> {

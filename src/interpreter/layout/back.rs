@@ -1,8 +1,8 @@
 //! Gradients of boxings on their way back: where each goes, decided when it is there.
 
+use super::super::boxing::boxing_to;
 use super::super::call::{Call, as_stated};
 use super::super::dispatch::Outputs;
-use super::super::plan::boxing_to;
 use super::super::policy::Cause;
 use super::many::{Way, box_together};
 use super::to_global::{box_as, global_of, layout_key};

@@ -1,8 +1,9 @@
 //! Global tensors from boxes that ranks happen to hold. A collective: ranks first tell each other their boxes, so that all
 //! plan alike and what is wrong with one rank's boxes is an error on all.
 
+use super::super::boxing::check_world;
 use super::super::call::Call;
-use super::super::plan::check_world;
+use super::told_dtype;
 use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
 use crate::context::current_rank;
@@ -141,7 +142,7 @@ impl Told {
     /// Dtype, 0 or why it is refused, offset and sizes.
     fn encode(&self, dims: usize, out: &mut Vec<u8>) {
         let mut put = |x: u64| out.extend(x.to_le_bytes());
-        put(self.dtype as u64);
+        put(self.dtype.fingerprint());
         match &self.what {
             Ok(at) => {
                 put(0);
@@ -154,18 +155,23 @@ impl Told {
         }
     }
 
-    fn decode(row: &[u8], shape: &[usize]) -> Option<Told> {
-        let mut words = row.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()) as usize);
-        let dtype = *DType::ALL.get(words.next()?)?;
-        let what = match words.next()? {
+    fn decode(rank: usize, row: &[u8], shape: &[usize]) -> Result<Told> {
+        let mut words = row.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().unwrap_or_default()));
+        let dtype = told_dtype(rank, words.next().ok_or_else(broken)?)?;
+        let mut words = words.map(|w| w as usize);
+        let what = match words.next().ok_or_else(broken)? {
             0 => {
                 let offset: Dims = words.by_ref().take(shape.len()).collect();
                 Ok(ShardBox { logical: shape.into(), offset, size: words.collect() })
             }
-            n => Err(*Refusal::ALL.get(n - 1)?),
+            n => Err(*Refusal::ALL.get(n - 1).ok_or_else(broken)?),
         };
-        Some(Told { dtype, what })
+        Ok(Told { dtype, what })
     }
+}
+
+fn broken() -> Error {
+    Error::comm("a rank's boxes arrived broken")
 }
 
 /// Everyone's boxes in order of ranks.
@@ -174,7 +180,6 @@ fn tell(comm: &dyn Communicator, tag: &Tag, mine: &[Told], shape: &[usize]) -> R
     let row = 8 * (2 + 2 * shape.len());
     let mut counts = vec![0u8; 8 * comm.world()];
     comm.all_gather(&world, tag, &(mine.len() as u64).to_le_bytes(), &mut counts, &vec![8; comm.world()])?;
-    let broken = || Error::comm("a rank's boxes arrived broken");
     let counts: Vec<usize> = counts
         .chunks_exact(8)
         .map(|w| (u64::from_le_bytes(w.try_into().unwrap_or_default()) as usize).checked_mul(row))
@@ -185,9 +190,5 @@ fn tell(comm: &dyn Communicator, tag: &Tag, mine: &[Told], shape: &[usize]) -> R
     let mut all = vec![0u8; counts.iter().sum()];
     comm.all_gather(&world, tag, &send, &mut all, &counts)?;
     let owners = counts.iter().enumerate().flat_map(|(rank, bytes)| std::iter::repeat_n(rank, bytes / row));
-    owners
-        .zip(all.chunks_exact(row))
-        .map(|(rank, r)| Some((rank, Told::decode(r, shape)?)))
-        .collect::<Option<_>>()
-        .ok_or_else(broken)
+    owners.zip(all.chunks_exact(row)).map(|(rank, r)| Ok((rank, Told::decode(rank, r, shape)?))).collect()
 }

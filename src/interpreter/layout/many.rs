@@ -1,10 +1,8 @@
 //! Boxing many tensors at once: one op of the stream of global ops, one record, one instruction.
 
-use super::super::boxing::unmoved;
-use super::super::cache::InputBoxing;
+use super::super::boxing::{boxing_to, unmoved};
 use super::super::call::{Call, as_stated};
 use super::super::dispatch::Outputs;
-use super::super::plan::boxing_to;
 use super::super::policy::{self, Cause};
 use super::super::receipts::{Together, note_together};
 use super::stated::check_grad_sbp;
@@ -15,6 +13,7 @@ use crate::error::{CallSite, Error, Result};
 use crate::op;
 use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::{Device, Placement};
+use crate::plan::PlannedBoxing;
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{BoxManyWork, Instruction, StreamKind, Work};
@@ -82,7 +81,7 @@ pub(super) fn box_together(cause: Cause, all: &[Way<'_>], site: CallSite) -> Res
     let mut boxings = Vec::with_capacity(all.len());
     for (i, way) in all.iter().enumerate() {
         let call = || format!("box_many: tensor {i}, {} to {} on {}", way.tensor.short(), way.sbp, way.placement);
-        let boxing: Result<InputBoxing> = (|| {
+        let boxing: Result<PlannedBoxing> = (|| {
             let g = global_of(way.tensor)?;
             if let Some(s) = way.stated {
                 check_grad_sbp(&g.ty, &g.placement, s)?;
@@ -101,10 +100,10 @@ pub(super) fn box_together(cause: Cause, all: &[Way<'_>], site: CallSite) -> Res
 }
 
 /// Runs several boxings together on the communication stream, as one op of the stream of global ops.
-fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Result<Outputs> {
+fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, PlannedBoxing)], tag: &Tag) -> Result<Outputs> {
     let mut outs: Vec<Option<Tensor>> = vec![None; all.len()];
     // One instruction for each pair of devices, in the order in which they first stand.
-    let ends = |b: &InputBoxing| (b.plan.src.placement.device(), b.plan.dst.placement.device());
+    let ends = |b: &PlannedBoxing| (b.plan.src.placement.device(), b.plan.dst.placement.device());
     let mut devices: SmallVec<[(Device, Device); 2]> = SmallVec::new();
     for (_, b) in all {
         if !devices.contains(&ends(b)) {
@@ -123,7 +122,7 @@ fn run_boxings(ctx: &RankCtx, all: &[(&Tensor, InputBoxing)], tag: &Tag) -> Resu
         for ((t, b), out) in all.iter().zip(&mut outs).filter(|((_, b), _)| ends(b) == (from, to)) {
             let src = t.data()?;
             if b.plan.is_identity() {
-                *out = Some(unmoved(ctx, src, b)?);
+                *out = Some(Tensor::from_shard(b.to.clone(), unmoved(ctx, src, b)?));
                 continue;
             }
             let dst = b.local.as_ref().map(|l| LocalTensor::alloc(ctx, l)).transpose()?;

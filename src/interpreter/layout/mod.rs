@@ -23,7 +23,8 @@ use crate::error::{Error, Result};
 use crate::ops::LayoutOp;
 use crate::placement::Placement;
 use crate::tensor::{LocalTensor, Tensor};
-use smallvec::{SmallVec, smallvec};
+use oflow_kernels::DType;
+use smallvec::smallvec;
 
 /// Carries a layout op out, on behalf of `cause`, and records it if the call says so.
 pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outputs> {
@@ -46,10 +47,20 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outpu
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
     if call.recording {
-        let inputs: SmallVec<[Option<Tensor>; 4]> = call.inputs.iter().map(|t| t.cloned()).collect();
-        record(call, &inputs, &outs)?;
+        record(call, call.inputs, &outs)?;
     }
     Ok(outs)
+}
+
+/// The dtype that a rank told by its fingerprint.
+///
+/// # Errors
+/// When this rank has not registered it.
+fn told_dtype(rank: usize, fingerprint: u64) -> Result<DType> {
+    DType::of_fingerprint(fingerprint).ok_or_else(|| {
+        Error::dtype(format!("rank {rank} gives a tensor of a dtype that is not registered here"))
+            .help("register the job's dtypes on every rank, with the same names and parameters")
+    })
 }
 
 /// What becomes part of a global tensor lies where that does.

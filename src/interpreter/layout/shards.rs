@@ -1,11 +1,12 @@
 //! Between local and global: each rank's tensor as its shard, and a shard as a local tensor.
 
+use super::super::bind::contiguous;
+use super::super::boxing::check_world;
 use super::super::call::Call;
-use super::super::dispatch::contiguous;
-use super::super::plan::check_world;
 use super::super::receipts::collective;
 use super::check_device;
 use super::stated::check_shard_grad_sbp;
+use super::told_dtype;
 use super::value::{hash_placement, zeros_like};
 use crate::comm::{Group, Tag};
 use crate::context::{RankCtx, current, current_rank};
@@ -16,7 +17,7 @@ use crate::ops::{AttrValue, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, shard_box};
 use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
-use oflow_kernels::Dims;
+use oflow_kernels::{DType, Dims};
 use std::hash::{Hash, Hasher};
 
 /// The op `shards_to_global`: each rank's tensor becomes its shard. A collective: shapes are checked, shards must be the
@@ -36,7 +37,7 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
         ctx.next_op("to_global", key.finish(), call.site)
     };
     let told = tell(&ctx, &tag, local)?;
-    let ty = whole(&told, local, placement, sbp)?;
+    let ty = whole(&told, placement, sbp)?;
     if let Some(stated) = call.stated("grad_sbp")? {
         check_shard_grad_sbp(&ty, placement, sbp, stated)?;
     }
@@ -51,8 +52,16 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
 /// What a rank tells about its tensor.
 struct Told {
     dims: Vec<usize>,
+    /// Fingerprint of the dtype.
     dtype: u64,
     device: u64,
+}
+
+impl Told {
+    fn text(&self) -> String {
+        let dtype = DType::of_fingerprint(self.dtype).map_or("an unregistered dtype ", |d| d.name());
+        format!("{dtype}{:?}", self.dims)
+    }
 }
 
 /// Dims that fit the first message.
@@ -60,7 +69,7 @@ const FEW: usize = 8;
 
 /// Every rank's shape, dtype and device, by rank. Tensors of many dims take a second message, of whoever has the most.
 fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<Told>> {
-    let mut row = vec![local.dims().len() as u64, local.dtype() as u64, local.ty.device as u64];
+    let mut row = vec![local.dims().len() as u64, local.dtype().fingerprint(), local.ty.device.key()];
     row.extend(local.dims().iter().map(|n| *n as u64));
     let gather = |words: usize| -> Result<Vec<Vec<u64>>> {
         let bytes: Vec<u8> = (0..words).flat_map(|i| row.get(i).copied().unwrap_or(0).to_le_bytes()).collect();
@@ -92,21 +101,21 @@ fn tell(ctx: &RankCtx, tag: &Tag, local: &LocalTensor) -> Result<Vec<Told>> {
 }
 
 /// The type of the tensor that these shards are. Every rank knows the same and decides the same.
-fn whole(told: &[Told], local: &LocalTensor, placement: &Placement, sbp: &NdSbp) -> Result<TensorType> {
+fn whole(told: &[Told], placement: &Placement, sbp: &NdSbp) -> Result<TensorType> {
     let of = |position: usize| &told[placement.ranks()[position]];
     let first = of(0);
     for (p, rank) in placement.ranks().iter().enumerate() {
         let t = of(p);
         if t.dtype != first.dtype || t.dims.len() != first.dims.len() {
             return Err(Error::shape(format!(
-                "the shards differ: rank {} has {:?}, rank {rank} has {:?}",
+                "the shards differ: rank {} has {}, rank {rank} has {}",
                 placement.ranks()[0],
-                first.dims,
-                t.dims
+                first.text(),
+                t.text()
             ))
             .help("every rank must give a shard of the same rank and dtype"));
         }
-        if t.device != placement.device() as u64 {
+        if t.device != placement.device().key() {
             return Err(Error::placement(format!(
                 "the shard of rank {rank} is on another device than the placement, which is on {}",
                 placement.device()
@@ -115,10 +124,7 @@ fn whole(told: &[Told], local: &LocalTensor, placement: &Placement, sbp: &NdSbp)
         }
     }
     // A rank outside the placement may have anything.
-    let dtype = *oflow_kernels::DType::ALL
-        .iter()
-        .find(|d| **d as u64 == first.dtype)
-        .ok_or_else(|| Error::comm(format!("a shard of {} arrived with an unknown dtype", local.ty.ty)))?;
+    let dtype = told_dtype(placement.ranks()[0], first.dtype)?;
     check_layout(&first.dims, dtype, placement, sbp)?;
     // Logical size of a split dim: the sum over the positions that hold its pieces (the others at coordinate 0).
     let mut logical = first.dims.clone();

@@ -1,10 +1,9 @@
 //! Boxing of one tensor, recorded: `global.to_global(...)` and what the interpreter itself boxes.
 
-use super::super::boxing::run_boxing;
-use super::super::cache::{DispatchPlan, InputBoxing, cache};
+use super::super::boxing::{boxing_to, run_boxing};
+use super::super::cache::{DispatchPlan, cache};
 use super::super::call::Call;
 use super::super::key::key_of;
-use super::super::plan::boxing_to;
 use super::super::policy::{self, Cause};
 use super::stated::check_grad_sbp;
 use crate::context::{RankCtx, current_rank, grad_enabled};
@@ -13,9 +12,9 @@ use crate::error::{CallSite, Error, Result};
 use crate::op;
 use crate::ops::{AttrValue, LayoutOp};
 use crate::placement::Placement;
+use crate::plan::{Plan, PlannedBoxing};
 use crate::sbp::NdSbp;
 use crate::tensor::{GlobalRef, Tensor};
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Boxing on behalf of `cause`: the logical value stays, the layout changes; recorded like the op `to_global`, which it is.
@@ -39,35 +38,27 @@ pub(super) fn to_global(call: &Call<'_>, cause: Cause) -> Result<Tensor> {
     let ctx = current_rank()?;
     let t = call.only_input()?;
     let key = key_of(call, None);
-    let cached = cache(&ctx).get(&key);
-    let plan = match cached {
-        Some(p) => p,
+    let found = cache(&ctx).get(&key);
+    let decided = match found {
+        Some(d) => d,
         None => {
-            let p = Arc::new(plan_of(&ctx, call, global_of(t)?)?);
-            cache(&ctx).insert(key, p.clone());
-            p
+            let d = Arc::new(plan_of(&ctx, call, global_of(t)?)?);
+            cache(&ctx).insert(key, d.clone());
+            d
         }
     };
-    let b = plan.after.as_ref().ok_or_else(|| Error::registry("a plan without its boxing"))?;
-    box_as(&ctx, cause, t, b, plan.stream_key, call.site)
+    let b = decided.plan.boxings().next().ok_or_else(|| Error::registry("a plan without its boxing"))?;
+    box_as(&ctx, cause, t, &b.boxing, decided.plan.stream_key, call.site)
 }
 
+/// One step: the boxing.
 fn plan_of(ctx: &RankCtx, call: &Call<'_>, g: &GlobalRef) -> Result<DispatchPlan> {
     let (placement, sbp) = (call.placement("placement")?, call.sbp("sbp")?);
     if let Some(s) = call.stated("grad_sbp")? {
         check_grad_sbp(&g.ty, &g.placement, s)?;
     }
     let boxing = boxing_to(ctx, g, placement, sbp)?;
-    Ok(DispatchPlan {
-        inputs: SmallVec::new(),
-        kernel: None,
-        lowering: None,
-        out_local: None,
-        out_global: SmallVec::new(),
-        after: Some(boxing),
-        stream_key: layout_key(g, placement, sbp),
-        text: OpText::default(),
-    })
+    Ok(DispatchPlan { plan: Plan::of_boxing(g, boxing, layout_key(g, placement, sbp)), text: OpText::default() })
 }
 
 /// A planned boxing as the next op of the stream of global ops.
@@ -75,13 +66,13 @@ pub(super) fn box_as(
     ctx: &RankCtx,
     cause: Cause,
     t: &Tensor,
-    b: &InputBoxing,
+    b: &PlannedBoxing,
     key: u64,
     site: CallSite,
 ) -> Result<Tensor> {
     policy::check(cause, &b.plan)?;
     let tag = ctx.next_op(cause.op(), key, site);
-    run_boxing(ctx, t, b, &tag)
+    Ok(Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, &tag)?))
 }
 
 /// The type of a tensor that must be global.
@@ -96,10 +87,10 @@ pub(crate) fn layout_key(from: &GlobalRef, placement: &Placement, to: &NdSbp) ->
     use std::hash::{Hash, Hasher};
     let mut h = crate::intern::FixedHasher::default();
     from.ty.shape.iter().for_each(|n| h.write_usize(*n));
-    h.write_u32(from.ty.dtype as u32);
+    from.ty.dtype.hash(&mut h);
     (&from.sbp, to).hash(&mut h);
     for p in [&from.placement, placement] {
-        h.write_u32(p.device() as u32);
+        h.write_u64(p.device().key());
         p.dims().iter().chain(p.ranks()).for_each(|n| h.write_usize(*n));
     }
     h.finish()

@@ -1,8 +1,8 @@
 //! Tensors from values: the logical value that every rank has, bytes in memory, another device's tensor.
 
+use super::super::bind::contiguous;
+use super::super::boxing::check_world;
 use super::super::call::Call;
-use super::super::dispatch::contiguous;
-use super::super::plan::check_world;
 use super::super::read::local_bytes;
 use super::check_device;
 use crate::context::{RankCtx, current, current_rank};
@@ -41,7 +41,7 @@ pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
 
 /// A placement by content, for the dispatch stream.
 pub(super) fn hash_placement(p: &Placement, h: &mut FixedHasher) {
-    h.write_u32(p.device() as u32);
+    h.write_u64(p.device().key());
     h.write_usize(p.axes());
     p.dims().iter().chain(p.ranks()).for_each(|n| h.write_usize(*n));
 }

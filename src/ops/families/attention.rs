@@ -2,11 +2,9 @@
 
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, InferCtx, KernelCx, KernelDef, OpDef};
+use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::Dims;
-use oflow_kernels::cpu::attention::{self, Attention, Qkv};
-use oflow_kernels::cuda;
 use smallvec::smallvec;
 
 fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
@@ -19,10 +17,6 @@ fn check(c: &InferCtx<'_>, q: usize) -> Result<()> {
         (q, k, v) => Err(Error::shape(format!("queries {q:?}, keys {k:?} and values {v:?} do not fit"))
             .help("they are [B, H, Tq, D], [B, H, Tk, D] and [B, H, Tk, Dv]")),
     }
-}
-
-fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
-    Ok(Attention { scale: cx.scalar("scale")?.to_f64(), causal: cx.bool("causal")? })
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
@@ -60,15 +54,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(s)
                     })
                     .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64)))
-                    .cpu(|cx| {
-                        let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
-                        Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
-                    })
-                    .cuda(|cx| {
-                        let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
-                        let (out, lse) = (cx.output(0), cx.output(1));
-                        Ok(cuda::attention::attention(cx.queue()?, &qkv, out, lse, &settings(cx)?)?)
-                    })
                     .grad(Grad::rule(|g| {
                         super::norm::no_gradient_of_statistics(g, 1..2)?;
                         let Some(dout) = g.grad(0) else { return Ok(()) };
@@ -117,25 +102,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     Ok(s)
                 })
                 .traits(|t| t.run_empty = true)
-                .cpu(|cx| {
-                    let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
-                    let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
-                    let set = settings(cx)?;
-                    Ok(attention::attention_grad(cx.input(0)?, &qkv, cx.input(4)?, cx.input(5)?, &grads, &set)?)
-                })
-                .kernel(
-                    KernelDef::cuda("cuda", |cx| {
-                        let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
-                        let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
-                        let (dout, out, lse) = (cx.input(0)?, cx.input(4)?, cx.input(5)?);
-                        let (set, scratch) = (settings(cx)?, cx.workspace());
-                        Ok(cuda::attention::attention_grad(cx.queue()?, dout, &qkv, out, lse, &grads, &set, scratch)?)
-                    })
-                    .with_workspace(|c, _| {
-                        let q = c.input(1)?;
-                        Ok(cuda::attention::attention_grad_workspace(&q.shape, q.dtype))
-                    }),
-                )
                 .samples(&["f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3, 4] f32[2, 2, 3]; causal=true, scale=0.5"])
         }),
     ]

@@ -58,7 +58,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             o.doc("a where the condition holds, else b.")
                 .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
                     // The condition takes no part in promotion.
-                    let d = c.input(1)?.dtype.promote(c.input(2)?.dtype);
+                    let d = crate::ops::promoted(c.input(1)?.dtype, c.input(2)?.dtype)?;
                     Ok([d].into_iter().collect())
                 })))
                 .samples(&["bool[3, 5] f32[3, 5] f32[3, 5]", "bool[4, 3] f32[3] f32[4, 1]"])

@@ -1,27 +1,12 @@
 //! Embedding: rows of a table by index. A vocabulary split gives P(sum): each rank adds the rows it has.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, InferCtx, KernelDef, OpDef};
+use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::cpu::index;
-use oflow_kernels::{Dims, View, cuda};
-
-/// Checks indices against the logical table: alike on every rank that has them.
-fn check(ids: &View, rows: usize) -> Result<()> {
-    Ok(index::check_indices(ids, 0, rows as i64)?)
-}
+use oflow_kernels::Dims;
 
 fn split_ids(c: &InferCtx<'_>, ids: usize, row: impl Fn(Sbp) -> Signature) -> Result<Vec<Signature>> {
     Ok((0..c.shape(ids)?.len()).map(|d| row(Sbp::Split(d))).collect())
-}
-
-fn embedding_grad_cuda() -> KernelDef {
-    KernelDef::cuda("embedding_grad_cuda", |cx| {
-        let first = cx.output_box(0).offset[0] as i64;
-        let (q, dy, ids) = (cx.queue()?, cx.input(0)?, cx.input(1)?);
-        Ok(cuda::embedding::embedding_grad(q, dy, ids, cx.output(0), first, cx.workspace())?)
-    })
-    .with_workspace(|ctx, outs| Ok(cuda::embedding::embedding_grad_workspace(outs[0].shape[0], ctx.input(1)?.len())))
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
@@ -46,18 +31,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     s.push(Signature::new(&[Sbp::Split(0), b], &[p]));
                     s.push(Signature::new(&[p, b], &[p]));
                     Ok(s)
-                })
-                .cpu(|cx| {
-                    let table = cx.input_box(0)?;
-                    check(cx.input(1)?, table.logical[0])?;
-                    let first = table.offset[0] as i64;
-                    Ok(index::embedding(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
-                })
-                .cuda(|cx| {
-                    let table = cx.input_box(0)?;
-                    let (first, rows) = (table.offset[0] as i64, table.logical[0]);
-                    let (q, weight, ids) = (cx.queue()?, cx.input(0)?, cx.input(1)?);
-                    Ok(cuda::embedding::embedding(q, weight, ids, cx.output(0), first, rows)?)
                 })
                 .grad(Grad::rule_saving(&[1], &[], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -93,11 +66,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     s.push(Signature::new(&[p, b], &[p]));
                     Ok(s)
                 })
-                .cpu(|cx| {
-                    let first = cx.output_box(0).offset[0] as i64;
-                    Ok(index::embedding_grad(cx.input(0)?, cx.input(1)?, cx.output(0), first)?)
-                })
-                .kernel(embedding_grad_cuda())
                 .grad(Grad::rule_saving(&[1], &[], |g| {
                     let Some(v) = g.grad(0) else { return Ok(()) };
                     if g.needs(0) {
@@ -111,7 +79,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("one_hot(ids: int; classes: int, dtype: dtype = i64) -> y").map(|o| {
             o.doc("1 at the index, 0 elsewhere, along a new last dim.")
-                .check(|c| super::index_dtype(c, 0))
+                .check(|c| super::index_dtype(c, 0).and_then(|()| super::builtin_attr(c)))
                 .shape1(|c| {
                     let mut s: Dims = c.shape(0)?.into();
                     s.push(c.size("classes")?);
@@ -123,18 +91,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let mut s = split_ids(c, 0, |d| Signature::new(&[d], &[d]))?;
                     s.push(Signature::new(&[Sbp::Broadcast], &[Sbp::Split(rank)]));
                     Ok(s)
-                })
-                .cpu(|cx| {
-                    let b = cx.output_box(0);
-                    let last = b.offset.len() - 1;
-                    check(cx.input(0)?, b.logical[last])?;
-                    Ok(index::one_hot(cx.input(0)?, cx.output(0), b.offset[last] as i64)?)
-                })
-                .cuda(|cx| {
-                    let b = cx.output_box(0);
-                    let last = b.offset.len() - 1;
-                    let (first, classes) = (b.offset[last] as i64, b.logical[last]);
-                    Ok(cuda::index::one_hot(cx.queue()?, cx.input(0)?, cx.output(0), first, classes)?)
                 })
                 .grad(Grad::None)
                 .samples(&["i64[3, 2]<4; classes=4", "i32[5]<3; classes=3, dtype=f32"])

@@ -14,7 +14,7 @@ use oflow_kernels::Dims;
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         op(
-            "to_global(x; placement: placement, sbp: sbp, grad_sbp?: sbp) -> y",
+            "to_global(x: any; placement: placement, sbp: sbp, grad_sbp?: sbp) -> y",
             LayoutOp::Box,
             "The same logical value in another layout (boxing).",
         )
@@ -42,7 +42,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             }))
         }),
         op(
-            "box_many(xs?...; placements: placements, sbps: sbps, grad_sbps: sbps) -> ys",
+            "box_many(xs?...: any; placements: placements, sbps: sbps, grad_sbps: sbps) -> ys",
             LayoutOp::BoxMany,
             "What `to_global` does to each tensor, with their communication together.",
         )
@@ -67,7 +67,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             }))
         }),
         op(
-            "shards_to_global(x; placement: placement, sbp: sbp, grad_sbp?: sbp) -> y",
+            "shards_to_global(x: any; placement: placement, sbp: sbp, grad_sbp?: sbp) -> y",
             LayoutOp::ShardsToGlobal,
             "Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal.",
         )
@@ -81,7 +81,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             }))
         }),
         op(
-            "to_local(x; grad_sbp?: sbp, outside?: shape) -> y",
+            "to_local(x: any; grad_sbp?: sbp, outside?: shape) -> y",
             LayoutOp::ToLocal,
             "This rank's shard; a rank outside the placement gets zeros of the shape `outside`, if that is given.",
         )
@@ -115,7 +115,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             }))
         }),
         op(
-            "distribute(x; placement: placement, sbp: sbp) -> y",
+            "distribute(x: any; placement: placement, sbp: sbp) -> y",
             LayoutOp::Distribute,
             "A global tensor from its logical value, which every rank has; each keeps its shard.",
         )
@@ -130,19 +130,21 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             }))
         }),
         op(
-            "from_boxes(boxes?...; offsets: int_lists, shape: shape, placement: placement, sbp: sbp) -> y",
+            "from_boxes(boxes?...: any; offsets: int_lists, shape: shape, placement: placement, sbp: sbp) -> y",
             LayoutOp::FromBoxes,
             "A global tensor from boxes that ranks happen to hold.",
         )
         .map(|o| o.shape_rule(crate::ops::ShapeRule::Attr)),
-        op("to_device(x; device: device) -> y", LayoutOp::ToDevice, "A local tensor on another device.").map(|o| {
-            o.grad(rule(|g| {
-                let Some(dy) = g.grad(0) else { return Ok(()) };
-                let device = g.input_device();
-                let dx = g.call("to_device", &[dy], &[("device", device.into())])?;
-                g.set(0, dx)
-            }))
-        }),
+        op("to_device(x: any; device: device) -> y", LayoutOp::ToDevice, "A local tensor on another device.").map(
+            |o| {
+                o.grad(rule(|g| {
+                    let Some(dy) = g.grad(0) else { return Ok(()) };
+                    let device = g.input_device();
+                    let dx = g.call("to_device", &[dy], &[("device", device.into())])?;
+                    g.set(0, dx)
+                }))
+            },
+        ),
     ]
 }
 

@@ -4,8 +4,7 @@
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::cuda::Epilogue;
-use oflow_kernels::{Dims, View, cpu, cuda};
+use oflow_kernels::Dims;
 
 fn shape(c: &InferCtx<'_>) -> Result<Dims> {
     let (x, w, b) = (c.shape(0)?, c.shape(1)?, c.shape(2)?);
@@ -27,27 +26,6 @@ fn shape(c: &InferCtx<'_>) -> Result<Dims> {
     Ok(dims)
 }
 
-/// `[out, in]` as `[in, out]`.
-pub(super) fn transposed(w: &View) -> Result<View> {
-    match (w.dims(), w.strides()) {
-        ([r, c], [rs, cs]) => {
-            // SAFETY: the same elements in another order.
-            Ok(unsafe { w.restride(0, [*c, *r].into_iter().collect(), [*cs, *rs].into_iter().collect()) })
-        }
-        _ => Err(Error::shape("the weight is no matrix")),
-    }
-}
-
-/// The bias as often as `out` has rows.
-fn repeated(bias: &View, out: &View) -> View {
-    let mut strides = smallvec::SmallVec::from_elem(0, out.rank());
-    if let (Some(last), Some(step)) = (strides.last_mut(), bias.strides().first()) {
-        *last = *step;
-    }
-    // SAFETY: dims of stride 0 address nothing new; the last one is the bias's own.
-    unsafe { bias.restride(0, out.dims().into(), strides) }
-}
-
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     vec![OpDef::new("linear(x: float, weight: float, bias: float) -> y").map(|o| {
@@ -67,15 +45,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 Ok(s)
             })
             .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(2 * c.shape(1)?[0] as u64)))
-            .cpu(|cx| {
-                let (x, w, out) = (cx.input(0)?, transposed(cx.input(1)?)?, cx.output(0));
-                cpu::copy::copy(&repeated(cx.input(2)?, out), out)?;
-                Ok(cpu::matmul::matmul_into(x, &w, out, true)?)
-            })
-            .cuda(|cx| {
-                let (x, w, bias) = (cx.input(0)?, transposed(cx.input(1)?)?, cx.input(2)?);
-                Ok(cuda::matmul::matmul_with(cx.queue()?, x, &w, cx.output(0), Epilogue::Bias, Some(bias))?)
-            })
             .grad(Grad::rule_saving(&[0, 1], &[], |g| {
                 let Some(dy) = g.grad(0) else { return Ok(()) };
                 if g.needs(0) {

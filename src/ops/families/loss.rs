@@ -3,10 +3,8 @@
 use super::softmax::{cast_to, need, shifted};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::cpu::loss::{self, Classes};
-use oflow_kernels::cuda;
 use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::smallvec;
 
@@ -32,13 +30,6 @@ fn check(c: &InferCtx<'_>) -> Result<()> {
 /// S of the row dims for all; per input and output as many entries as given.
 fn by_rows(c: &InferCtx<'_>, ins: usize, outs: usize) -> Result<Vec<Signature>> {
     Ok((0..rows(c)?).map(|d| Signature::new(&vec![Sbp::Split(d); ins], &vec![Sbp::Split(d); outs])).collect())
-}
-
-fn classes(cx: &KernelCx<'_>) -> Result<Classes> {
-    let b = cx.input_box(0)?;
-    let last = b.logical.len() - 1;
-    let ignore = Some(cx.int("ignore_index")?);
-    Ok(Classes { count: b.logical[last] as i64, first: b.offset[last] as i64, ignore })
 }
 
 /// A value per row beside the rows: with a last dim of size 1.
@@ -148,14 +139,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![loss, lse])
                     },
                 )
-                .cpu(|cx| {
-                    let c = classes(cx)?;
-                    Ok(loss::cross_entropy(cx.input(0)?, cx.input(1)?, cx.output(0), cx.output(1), &c)?)
-                })
-                .cuda(|cx| {
-                    let (x, t, c) = (cx.input(0)?, cx.input(1)?, classes(cx)?);
-                    Ok(cuda::loss::cross_entropy(cx.queue()?, x, t, cx.output(0), cx.output(1), &c)?)
-                })
                 .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
                     let (x, t, lse) = (g.input(0)?, g.input(1)?, g.output(1)?);
                     let ignore = g.attr("ignore_index")?;
@@ -196,11 +179,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     s.push(Signature::new(&[p, b], &[p]));
                     Ok(s)
                 })
-                .cpu(|cx| Ok(loss::nll_pick(cx.input(0)?, cx.input(1)?, cx.output(0), &classes(cx)?)?))
-                .cuda(|cx| {
-                    let (x, t, c) = (cx.input(0)?, cx.input(1)?, classes(cx)?);
-                    Ok(cuda::loss::nll_pick(cx.queue()?, x, t, cx.output(0), &c)?)
-                })
                 .grad(Grad::rule_saving(&[1], &[], picked))
                 .samples(&["f32[4, 5] i64[4]<5", "f64[2, 3, 6] i64[2, 3]<6", "f32[4, 3] i64[4]<3; ignore_index=1"])
         }),
@@ -222,16 +200,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     s.push(Signature::new(&[k, b, b, b], &[k]));
                     s.push(Signature::new(&[b, b, b, p], &[p]));
                     Ok(s)
-                })
-                .cpu(|cx| {
-                    let c = classes(cx)?;
-                    let (x, t, lse, d) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
-                    Ok(loss::cross_entropy_grad(x, t, lse, d, cx.output(0), &c)?)
-                })
-                .cuda(|cx| {
-                    let c = classes(cx)?;
-                    let (x, t, lse, d) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
-                    Ok(cuda::loss::cross_entropy_grad(cx.queue()?, x, t, lse, d, cx.output(0), &c)?)
                 })
                 .grad(Grad::rule_saving(&[0, 1, 2, 3], &[], second))
                 .samples(&[

@@ -90,6 +90,14 @@ fn index_dtype(c: &InferCtx<'_>, input: usize) -> Result<()> {
     }
 }
 
+/// Refuses a `dtype` attribute that is a registered dtype.
+fn builtin_attr(c: &InferCtx<'_>) -> Result<()> {
+    match c.dtype_attr("dtype")? {
+        d if d.is_builtin() => Ok(()),
+        d => Err(crate::ops::not_made(d)),
+    }
+}
+
 /// Refuses a dtype attribute that is no float.
 fn float_attr(c: &InferCtx<'_>) -> Result<()> {
     match c.dtype_attr("dtype")? {

@@ -4,10 +4,8 @@
 use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, KernelCx, KernelDef, LowerCall, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::cpu::norm::{self, Norm, NormGrads};
-use oflow_kernels::cuda;
 use oflow_kernels::{Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
@@ -110,7 +108,7 @@ fn forward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec<
     }
     let sq = e.call("square", &[xc], &[])?;
     let var = mean_whole(e, sq, l..shape.len(), n)?;
-    let v = e.call("add_scalar", &[var], &[("s", call.runtime[0].into())])?;
+    let v = e.call("add_scalar", &[var], &[("s", call.runtime(0)?)])?;
     let r = e.call("rsqrt", &[v], &[])?;
     let mut y = e.call("mul", &[xc, r], &[])?;
     if let Some(w) = call.inputs[1] {
@@ -173,22 +171,6 @@ fn backward(e: &mut dyn Emit, call: &LowerCall<'_>, centred: bool) -> Result<Vec
     Ok(outs)
 }
 
-fn settings<'a>(cx: &'a KernelCx<'_>, weight: usize, bias: Option<usize>) -> Result<Norm<'a>> {
-    Ok(Norm {
-        dims: cx.int("axes")? as usize,
-        eps: cx.scalar("eps").map_or(0.0, |s| s.to_f64()),
-        weight: cx.opt_input(weight),
-        bias: bias.and_then(|b| cx.opt_input(b)),
-    })
-}
-
-/// Scratch memory of the gradients on a GPU; x is input 1.
-fn scratch(c: &InferCtx<'_>) -> Result<usize> {
-    let (x, lead) = (c.input(1)?, lead(c, 1)?);
-    let count = |dims: &[usize]| dims.iter().product();
-    Ok(cuda::norm::workspace(count(&x.shape[..lead]), count(&x.shape[lead..]), x.dtype))
-}
-
 fn layer_norm() -> Result<OpDef> {
     Ok(OpDef::new(
         "layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)",
@@ -216,14 +198,6 @@ fn layer_norm() -> Result<OpDef> {
         },
         |e, call| forward(e, call, true),
     )
-    .cpu(|cx| {
-        let n = settings(cx, 1, Some(2))?;
-        Ok(norm::layer_norm(cx.input(0)?, &n, cx.output(0), cx.output(1), cx.output(2))?)
-    })
-    .cuda(|cx| {
-        let n = settings(cx, 1, Some(2))?;
-        Ok(cuda::norm::layer_norm(cx.queue()?, cx.input(0)?, &n, cx.output(0), cx.output(1), cx.output(2))?)
-    })
     .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| {
         no_gradient_of_statistics(g, 1..3)?;
         let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -280,20 +254,6 @@ fn layer_norm_grad() -> Result<OpDef> {
         },
         |e, call| backward(e, call, true),
     )
-    .cpu(|cx| {
-        let n = settings(cx, 4, None)?;
-        let grads = NormGrads { dx: Some(cx.output(0)), dweight: Some(cx.output(1)), dbias: Some(cx.output(2)) };
-        Ok(norm::layer_norm_grad(cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?, &n, &grads)?)
-    })
-    .kernel(
-        KernelDef::cuda("layer_norm_grad_cuda", |cx| {
-            let n = settings(cx, 4, None)?;
-            let grads = NormGrads { dx: Some(cx.output(0)), dweight: Some(cx.output(1)), dbias: Some(cx.output(2)) };
-            let (dy, x, mean, rstd) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
-            Ok(cuda::norm::layer_norm_grad(cx.queue()?, dy, x, mean, rstd, &n, &grads, cx.workspace)?)
-        })
-        .with_workspace(|c, _| scratch(c)),
-    )
     .traits(|t| t.run_empty = true)
     .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4] f64[4]+ -"]))
 }
@@ -320,14 +280,6 @@ fn rms_norm() -> Result<OpDef> {
             |c| trailing(c, 0, |_, s, w| Signature::new(&[s, w], &[s, Sbp::Broadcast])),
             |e, call| forward(e, call, false),
         )
-        .cpu(|cx| {
-            let n = settings(cx, 1, None)?;
-            Ok(norm::rms_norm(cx.input(0)?, &n, cx.output(0), cx.output(1))?)
-        })
-        .cuda(|cx| {
-            let n = settings(cx, 1, None)?;
-            Ok(cuda::norm::rms_norm(cx.queue()?, cx.input(0)?, &n, cx.output(0), cx.output(1))?)
-        })
         .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
             no_gradient_of_statistics(g, 1..2)?;
             let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -374,20 +326,6 @@ fn rms_norm_grad() -> Result<OpDef> {
         .lowering(
             |c| trailing(c, 1, |_, s, w| Signature::new(&[s, s, Sbp::Broadcast, w], &[s, w])),
             |e, call| backward(e, call, false),
-        )
-        .cpu(|cx| {
-            let n = settings(cx, 3, None)?;
-            let grads = NormGrads { dx: Some(cx.output(0)), dweight: Some(cx.output(1)), dbias: None };
-            Ok(norm::rms_norm_grad(cx.input(0)?, cx.input(1)?, cx.input(2)?, &n, &grads)?)
-        })
-        .kernel(
-            KernelDef::cuda("rms_norm_grad_cuda", |cx| {
-                let n = settings(cx, 3, None)?;
-                let grads = NormGrads { dx: Some(cx.output(0)), dweight: Some(cx.output(1)), dbias: None };
-                let (dy, x, rstd) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
-                Ok(cuda::norm::rms_norm_grad(cx.queue()?, dy, x, rstd, &n, &grads, cx.workspace)?)
-            })
-            .with_workspace(|c, _| scratch(c)),
         )
         .traits(|t| t.run_empty = true)
         .samples(&["f32[4, 3, 6] f32[4, 3, 6] f32[4, 3]+ f32[6]", "f64[4, 6] f64[4, 6] f64[4]+ -"]))

@@ -3,10 +3,9 @@
 //! `adamw_many` and its like take any number of parameters that lie alike, and on a GPU update them in one launch or a few.
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, Grad, InferCtx, KernelCx, KernelDef, OpDef};
+use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::cpu::optim::{self, AdamW, Sgd};
-use oflow_kernels::{DType, Dims, Scalar, View, cuda};
+use oflow_kernels::{DType, Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
 
 /// Each parameter and what belongs to it: all inputs of an op for one parameter.
@@ -36,62 +35,6 @@ fn all_split(c: &InferCtx<'_>) -> Result<Vec<Signature>> {
         .collect())
 }
 
-fn adamw_settings(cx: &KernelCx<'_>) -> Result<AdamW> {
-    let f = |n: &str| cx.scalar(n).map(|s| s.to_f64());
-    Ok(AdamW {
-        lr: f("lr")?,
-        beta1: f("beta1")?,
-        beta2: f("beta2")?,
-        eps: f("eps")?,
-        weight_decay: f("weight_decay")?,
-        step: cx.scalar("step")?.to_i64().max(1) as u64,
-    })
-}
-
-fn sgd_settings(cx: &KernelCx<'_>) -> Result<Sgd> {
-    let f = |n: &str| cx.scalar(n).map(|s| s.to_f64());
-    Ok(Sgd {
-        lr: f("lr")?,
-        momentum: f("decay")?,
-        dampening: f("dampening")?,
-        weight_decay: f("weight_decay")?,
-        nesterov: cx.scalar("nesterov")?.to_bool(),
-        first_step: cx.scalar("first")?.to_bool(),
-    })
-}
-
-/// The views of each parameter and of what belongs to it, `K` at a time; what is absent is the parameter again.
-fn entries<'a, const K: usize>(cx: &'a KernelCx<'_>) -> Result<SmallVec<[[&'a View; K]; 64]>> {
-    (0..cx.inputs.len() / K)
-        .map(|e| {
-            let param = cx.input(e * K)?;
-            Ok(std::array::from_fn(|k| cx.opt_input(e * K + k).unwrap_or(param)))
-        })
-        .collect()
-}
-
-/// Kernels of AdamW for one or many parameters.
-fn adamw_kernels(o: OpDef) -> OpDef {
-    o.cpu(|cx| {
-        let s = adamw_settings(cx)?;
-        Ok(entries::<4>(cx)?.iter().try_for_each(|[p, g, m, v]| optim::adamw(p, g, m, v, &s))?)
-    })
-    .cuda(|cx| Ok(cuda::optim::adamw(cx.queue()?, &entries::<4>(cx)?, &adamw_settings(cx)?)?))
-}
-
-/// Kernels of SGD for one or many parameters, all with a momentum buffer or all without.
-fn sgd_kernels(o: OpDef) -> OpDef {
-    o.cpu(|cx| {
-        let s = sgd_settings(cx)?;
-        let step = |(e, [p, g, _]): (usize, &[&View; 3])| optim::sgd(p, g, cx.opt_input(e * 3 + 2), &s);
-        Ok(entries::<3>(cx)?.iter().enumerate().try_for_each(step)?)
-    })
-    .cuda(|cx| {
-        let momentum = cx.opt_input(2).is_some();
-        Ok(cuda::optim::sgd(cx.queue()?, &entries::<3>(cx)?, momentum, &sgd_settings(cx)?)?)
-    })
-}
-
 const ADAMW: &str = "lr: runtime float, beta1: runtime float = 0.9, beta2: runtime float = 0.999, eps: runtime float = 1e-8, weight_decay: runtime float = 0.01, step: runtime int";
 const SGD: &str = "lr: runtime float, decay: runtime float = 0.0, dampening: runtime float = 0.0, weight_decay: runtime float = 0.0, nesterov: runtime bool = false, first: runtime bool = false";
 
@@ -118,18 +61,6 @@ fn scale_many() -> Result<OpDef> {
             Ok(common_dims(c, 1).map(Sbp::Split).chain([Sbp::PARTIAL_SUM]).map(row).collect())
         })
         .grad(Grad::None)
-        .cpu(|cx| {
-            let mut factor = [0f64];
-            // SAFETY: `factor` outlives the view and is used by this call alone.
-            let to = unsafe { View::from_mut(&mut factor, &[]) };
-            oflow_kernels::cpu::copy::copy(cx.input(0)?, &to)?;
-            let factor = to.as_slice::<f64>()?[0];
-            Ok(cx.inputs[1..].iter().flatten().try_for_each(|x| optim::scale(x, factor))?)
-        })
-        .cuda(|cx| {
-            let views: SmallVec<[&View; 64]> = cx.inputs[1..].iter().flatten().collect();
-            Ok(cuda::optim::scale(cx.queue()?, cx.input(0)?, &views)?)
-        })
         .samples(&["f32[] f32[3, 5] f32[4, 6]", "f64[] bf16[4, 6]"]))
 }
 
@@ -148,18 +79,6 @@ fn sum_of_squares() -> Result<OpDef> {
             Ok(common_dims(c, 0).map(|d| Signature::new(&row(d), &[Sbp::PARTIAL_SUM])).collect())
         })
         .traits(|t| t.run_empty = true)
-        .cpu(|cx| {
-            let squares = cx.inputs.iter().flatten().map(optim::sum_of_squares);
-            let total: f64 = squares.sum::<oflow_kernels::Result<f64>>()?;
-            Ok(oflow_kernels::cpu::copy::fill(cx.output(0), Scalar::Float(total))?)
-        })
-        .kernel(
-            KernelDef::cuda("sum_of_squares_cuda", |cx| {
-                let views: SmallVec<[&View; 64]> = cx.inputs.iter().flatten().collect();
-                Ok(cuda::optim::sum_of_squares(cx.queue()?, &views, cx.output(0), cx.workspace)?)
-            })
-            .with_workspace(|c, _| Ok(cuda::optim::squares_workspace(c.present().map(|t| t.len())))),
-        )
         .grad(Grad::rule(|g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let twice = g.call("mul_scalar", &[dy], &[("s", Scalar::Float(2.0).into())])?;
@@ -201,22 +120,19 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             &format!("adamw_step(param!: float, grad: float, m!: float, v!: float; {ADAMW}) -> ()"),
             &format!("{adamw}."),
         )
-        .map(|o| adamw_kernels(o).samples(&["f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+; lr=0.1, step=3"])),
+        .map(|o| o.samples(&["f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+; lr=0.1, step=3"])),
         step(
             &format!("adamw_many((param!: float, grad: float, m!: float, v!: float)...; {ADAMW}) -> ()"),
             &format!("{adamw}, of many parameters that lie alike."),
         )
         .map(|o| {
-            adamw_kernels(o).samples(&[
+            o.samples(&[
                 "f32[3, 5] f32[3, 5] f32[3, 5] f32[3, 5]+ f32[4, 6] f32[4, 6] f32[4, 6] f32[4, 6]+; lr=0.1, step=3",
                 "bf16[4] bf16[4] f32[4] f32[4]+ f32[6, 2] f32[6, 2] f32[6, 2] f32[6, 2]+; lr=0.1, step=1",
             ])
         }),
-        step(&format!("sgd_step(param!: float, grad: float, momentum!?: float; {SGD}) -> ()"), &format!("{sgd}.")).map(
-            |o| {
-                sgd_kernels(o).samples(&["f32[3, 5] f32[3, 5] f32[3, 5]; lr=0.1, decay=0.9", "f32[4] f32[4] -; lr=0.1"])
-            },
-        ),
+        step(&format!("sgd_step(param!: float, grad: float, momentum!?: float; {SGD}) -> ()"), &format!("{sgd}."))
+            .map(|o| o.samples(&["f32[3, 5] f32[3, 5] f32[3, 5]; lr=0.1, decay=0.9", "f32[4] f32[4] -; lr=0.1"])),
         step(
             &format!("sgd_many((param!: float, grad: float, momentum!?: float)...; {SGD}) -> ()"),
             &format!("{sgd}, of many parameters that lie alike; all have a momentum buffer or none has."),
@@ -233,15 +149,20 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             })
         })
         .map(|o| {
-            sgd_kernels(o).samples(&[
+            o.samples(&[
                 "f32[3, 5] f32[3, 5] f32[3, 5] f32[4] f32[4] f32[4]; lr=0.1, decay=0.9",
                 "f32[4, 6] f32[4, 6] - f32[4] f32[4] -; lr=0.1",
             ])
         }),
         scale_many(),
         sum_of_squares(),
-        step("assign(x!, y) -> ()", "x becomes y, in place.").map(|o| {
-            o.get_sbp(|c| {
+        step("assign(x!: any, y: any) -> ()", "x becomes y, in place.").map(|o| {
+            o.check(|c| {
+                same_shapes(c)?;
+                // Built-in dtypes are converted, registered ones are not.
+                crate::ops::promoted(c.input(0)?.dtype, c.input(1)?.dtype).map(drop)
+            })
+            .get_sbp(|c| {
                 let mut s = all_split(c)?;
                 for row in ["P(sum), P(sum) ->", "P(max), P(max) ->", "P(min), P(min) ->"] {
                     if c.input(0)?.dtype == c.input(1)?.dtype {
@@ -259,8 +180,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 }
                 _ => Ok(()),
             }))
-            .cpu(|cx| Ok(oflow_kernels::cpu::copy::copy(cx.input(1)?, cx.input(0)?)?))
-            .cuda(|cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(1)?, cx.input(0)?)?))
             .samples(&["f32[3, 5] f32[3, 5]"])
         }),
     ]

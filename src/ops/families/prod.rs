@@ -1,9 +1,8 @@
 //! The product over dims, and its gradient: for each element the product of the others, also where some are zero.
 
-use super::reduce::{base, dims_of, on_cuda, reduced, run, signatures};
+use super::reduce::{base, dims_of, reduced, signatures};
 use crate::error::Result;
 use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, OpDef, Value};
-use oflow_kernels::cpu::reduce::Reduce;
 use oflow_kernels::{DType, DTypeKind};
 
 pub(super) fn prod() -> Result<OpDef> {
@@ -13,8 +12,6 @@ pub(super) fn prod() -> Result<OpDef> {
             Ok([if d.kind() == DTypeKind::Float { d } else { DType::I64 }].into_iter().collect())
         })))
         .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, None, &[]))
-        .cpu(|cx| run(cx, Reduce::Prod))
-        .kernel(on_cuda("prod", Reduce::Prod, false))
         .grad(Grad::rule_saving(&[0], &[], gradient))
         .samples(&[
             "f32[3, 5]; dims=[1]",

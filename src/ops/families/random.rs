@@ -2,21 +2,11 @@
 //! or SBP; a rank makes only its shard (I10).
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, GivenValues, Grad, KernelCx, OpDef, ShapeRule};
+use crate::ops::{DTypeRule, GivenValues, Grad, OpDef, ShapeRule};
 use crate::sbp::Sbp;
 use crate::sbp::Signature;
-use oflow_kernels::cpu::random;
-use oflow_kernels::cuda::random as cuda;
 
 const DRAWN: &str = "seed: runtime int = 0, ordinal: runtime int = -1";
-
-fn drawn(cx: &KernelCx<'_>) -> Result<(u64, u64)> {
-    Ok((cx.scalar("seed")?.to_i64() as u64, cx.scalar("ordinal")?.to_i64() as u64))
-}
-
-fn integers(cx: &KernelCx<'_>) -> Result<(i64, i64)> {
-    Ok((cx.scalar("lo")?.to_i64(), cx.scalar("hi")?.to_i64()))
-}
 
 /// Refuses bounds, the first two runtime attributes, between which there is no integer.
 fn some_integer(given: &GivenValues<'_>) -> Result<()> {
@@ -37,6 +27,7 @@ fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
         .doc(doc)
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Attr)
+        .check(super::builtin_attr)
         .grad(Grad::None)
         .traits(|t| t.random = true))
 }
@@ -45,58 +36,16 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform in [lo, hi).").map(|o| {
             o.check(super::float_attr)
-                .cpu(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
-                    Ok(random::uniform(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-                })
-                .cuda(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let (lo, hi) = (cx.scalar("lo")?.to_f64(), cx.scalar("hi")?.to_f64());
-                    Ok(cuda::uniform(cx.queue()?, cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-                })
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
         }),
         source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", "Normal.").map(|o| {
             o.check(super::float_attr)
-                .cpu(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
-                    Ok(random::normal(cx.output(0), cx.output_box(0), s, n, mean, std)?)
-                })
-                .cuda(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let (mean, std) = (cx.scalar("mean")?.to_f64(), cx.scalar("std")?.to_f64());
-                    Ok(cuda::normal(cx.queue()?, cx.output(0), cx.output_box(0), s, n, mean, std)?)
-                })
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
-        source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
-            o.values(is_probability)
-                .cpu(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let p = cx.scalar("p")?.to_f64();
-                    Ok(random::bernoulli(cx.output(0), cx.output_box(0), s, n, p)?)
-                })
-                .cuda(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let p = cx.scalar("p")?.to_f64();
-                    Ok(cuda::bernoulli(cx.queue()?, cx.output(0), cx.output_box(0), s, n, p)?)
-                })
-                .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
-        }),
-        source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
-            o.values(some_integer)
-                .cpu(|cx| {
-                    let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
-                    Ok(random::randint(cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-                })
-                .cuda(|cx| {
-                    let ((s, n), (lo, hi)) = (drawn(cx)?, integers(cx)?);
-                    Ok(cuda::randint(cx.queue()?, cx.output(0), cx.output_box(0), s, n, lo, hi)?)
-                })
-                .samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])
-        }),
+        source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.")
+            .map(|o| o.values(is_probability).samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])),
+        source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).")
+            .map(|o| o.values(some_integer).samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])),
         OpDef::new(&format!("dropout(x: float; p: runtime float = 0.5, {DRAWN}) -> y")).map(|o| {
             o.doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
                 .values(is_probability)
@@ -111,16 +60,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     // The mask depends on the logical index alone, so it is the same on every rank: linear.
                     s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
                     Ok(s)
-                })
-                .cpu(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let p = cx.scalar("p")?.to_f64();
-                    Ok(random::dropout(cx.input(0)?, cx.output(0), cx.output_box(0), s, n, p)?)
-                })
-                .cuda(|cx| {
-                    let (s, n) = drawn(cx)?;
-                    let p = cx.scalar("p")?.to_f64();
-                    Ok(cuda::dropout(cx.queue()?, cx.input(0)?, cx.output(0), cx.output_box(0), s, n, p)?)
                 })
                 .grad(Grad::rule_saving(&[], &[], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };

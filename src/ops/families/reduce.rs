@@ -3,12 +3,9 @@
 use super::as_dims;
 use super::prod::prod;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, KernelDef, OpDef, TensorType};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef};
 use crate::sbp::{ReduceOp, Sbp, Signature};
-use oflow_kernels::cpu::reduce::{self, Reduce};
-use oflow_kernels::cuda;
-use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{DType, Dims, Scalar, View};
+use oflow_kernels::{DType, Dims, Scalar};
 
 /// Shape after reducing `dims`.
 pub(super) fn reduced(shape: &[usize], dims: &[usize], keepdim: bool) -> Dims {
@@ -57,30 +54,6 @@ pub(super) fn base(name: &str, doc: &str) -> Result<OpDef> {
         .flops(|c| Ok(c.input(0)?.len() as u64)))
 }
 
-pub(super) fn run(cx: &KernelCx<'_>, op: Reduce) -> Result<()> {
-    let x = cx.input(0)?;
-    let dims = cx.dims("dims", 0)?;
-    let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-    Ok(reduce::reduce(x, &out, op, &dims)?)
-}
-
-/// The same on a GPU; `truth` as [`cuda::reduce::reduce`] says.
-pub(super) fn on_cuda(name: &str, op: Reduce, truth: bool) -> KernelDef {
-    KernelDef::cuda(&format!("{name}_cuda"), move |cx| {
-        let x = cx.input(0)?;
-        let dims = cx.dims("dims", 0)?;
-        let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-        Ok(cuda::reduce::reduce(cx.queue()?, x, &out, op, truth, &dims, cx.workspace)?)
-    })
-    .with_workspace(scratch)
-}
-
-/// Scratch memory of reductions on a GPU.
-fn scratch(c: &InferCtx<'_>, outs: &[TensorType]) -> Result<usize> {
-    let outputs = outs[0].len();
-    Ok(cuda::reduce::workspace(outputs, c.input(0)?.len() / outputs.max(1)))
-}
-
 /// Puts the reduced dims of a gradient back and lets broadcasting do the rest.
 fn unreduced(g: &mut dyn GradCtx, v: crate::ops::Value) -> Result<crate::ops::Value> {
     let shape = g.input_shape(0);
@@ -119,8 +92,6 @@ fn sum() -> Result<OpDef> {
             let passing: &[ReduceOp] = if d.is_float() || d == DType::I64 { &[ReduceOp::Sum] } else { &[] };
             signatures(c, &dims, Some(ReduceOp::Sum), passing)
         })
-        .cpu(|cx| run(cx, Reduce::Sum))
-        .kernel(on_cuda("sum", Reduce::Sum, false))
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let dy = unreduced(g, dy)?;
@@ -129,12 +100,6 @@ fn sum() -> Result<OpDef> {
             g.set(0, dx)
         }))
         .samples(SAMPLES))
-}
-
-/// How many logical elements each mean is of.
-fn counted(cx: &KernelCx<'_>, dims: &[usize]) -> Result<usize> {
-    let b = cx.input_box(0)?;
-    Ok(dims.iter().map(|d| b.logical[*d]).product())
 }
 
 fn mean() -> Result<OpDef> {
@@ -149,21 +114,6 @@ fn mean() -> Result<OpDef> {
             let passing: &[ReduceOp] = if c.input(0)?.dtype.is_float() { &[ReduceOp::Sum] } else { &[] };
             signatures(c, &dims, Some(ReduceOp::Sum), passing)
         })
-        .cpu(|cx| {
-            let x = cx.input(0)?;
-            let dims = cx.dims("dims", 0)?;
-            let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-            Ok(reduce::mean(x, &out, &dims, counted(cx, &dims)?)?)
-        })
-        .kernel(
-            KernelDef::cuda("mean_cuda", |cx| {
-                let x = cx.input(0)?;
-                let dims = cx.dims("dims", 0)?;
-                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-                Ok(cuda::reduce::mean(cx.queue()?, x, &out, &dims, counted(cx, &dims)?, cx.workspace)?)
-            })
-            .with_workspace(scratch),
-        )
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let dy = unreduced(g, dy)?;
@@ -177,7 +127,7 @@ fn mean() -> Result<OpDef> {
         .samples(&["bf16[3, 4]; dims=[0]"]))
 }
 
-fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
+fn extreme(name: &str, p: ReduceOp) -> Result<OpDef> {
     Ok(base(
         name,
         &format!("The {} over dims (none given: all).", if p == ReduceOp::Max { "largest" } else { "smallest" }),
@@ -191,8 +141,6 @@ fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
         }
     })
     .get_sbp(move |c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(p), &[p]))
-    .cpu(move |cx| run(cx, op))
-    .kernel(on_cuda(name, op, false))
     .grad(Grad::rule_saving(&[0], &[0], |g| {
         // Ties share the gradient, as PyTorch's amax and amin do.
         let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -208,7 +156,7 @@ fn extreme(name: &str, op: Reduce, p: ReduceOp) -> Result<OpDef> {
     .samples(SAMPLES))
 }
 
-fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
+fn quantor(name: &str, p: ReduceOp, doc: &str) -> Result<OpDef> {
     Ok(base(name, doc)?
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .get_sbp(move |c| {
@@ -216,26 +164,6 @@ fn quantor(name: &str, op: Reduce, p: ReduceOp, doc: &str) -> Result<OpDef> {
             let passing: &[ReduceOp] = if c.input(0)?.dtype == DType::Bool { &[p] } else { &[] };
             signatures(c, &dims, Some(p), passing)
         })
-        .kernel(
-            KernelDef::cpu(&format!("{name}_cpu"), move |cx| {
-                let x = cx.input(0)?;
-                let dims = cx.dims("dims", 0)?;
-                let out = KernelCx::keepdim_view(cx.output(0), x.rank(), &dims);
-                if x.dtype() == DType::Bool {
-                    return Ok(reduce::reduce(x, &out, op, &dims)?);
-                }
-                let (scratch, strides) = (cx.workspace().ptr(), contiguous_strides(x.dims()));
-                // SAFETY: the scratch memory has a byte for each element of x and is used by this call alone.
-                let truth = unsafe { View::from_raw(scratch, DType::Bool, x.dims().into(), strides) };
-                oflow_kernels::cpu::copy::copy(x, &truth)?;
-                Ok(reduce::reduce(&truth, &out, op, &dims)?)
-            })
-            .with_workspace(|c, _| {
-                let x = c.input(0)?;
-                Ok(if x.dtype == DType::Bool { 0 } else { x.len() })
-            }),
-        )
-        .kernel(on_cuda(name, op, true))
         .grad(Grad::None)
         .samples(&["bool[3, 5]; dims=[1]", "i32[3, 4]", "bool[]; dims=[0]"]))
 }
@@ -280,22 +208,6 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
                 Ok(vec![e.reduce_partials(first)?])
             },
         )
-        .cpu(move |cx| {
-            let x = cx.input(0)?;
-            let d = cx.dim("dim", 0)?;
-            let (x, out) = (KernelCx::line(x), KernelCx::line(&KernelCx::keepdim_view(cx.output(0), x.rank(), &[d])));
-            Ok(oflow_kernels::cpu::argreduce::argreduce(&x, &out, d, max, 0)?)
-        })
-        .kernel(
-            KernelDef::cuda(&format!("{name}_cuda"), move |cx| {
-                let x = cx.input(0)?;
-                let d = cx.dim("dim", 0)?;
-                let (x, out) =
-                    (KernelCx::line(x), KernelCx::line(&KernelCx::keepdim_view(cx.output(0), x.rank(), &[d])));
-                Ok(cuda::reduce::argreduce(cx.queue()?, &x, &out, d, max, cx.workspace)?)
-            })
-            .with_workspace(scratch),
-        )
         .grad(Grad::None)
         .samples(&["f32[3, 5]; dim=1", "f32[4, 3, 2]; dim=0, keepdim=true", "i32[6]; dim=-1", "f32[]; dim=0"]))
 }
@@ -320,17 +232,6 @@ fn match_index() -> Result<OpDef> {
             let split = |d| if m.get(d) == x.get(d) { Sbp::Split(d) } else { Sbp::Broadcast };
             Ok((0..x.len()).map(|d| Signature::new(&[Sbp::Split(d), split(d)], &[Sbp::Split(d)])).collect())
         })
-        .cpu(|cx| {
-            let d = cx.dim("dim", 0)?;
-            let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0);
-            Ok(oflow_kernels::cpu::argreduce::match_index(cx.input(0)?, cx.input(1)?, cx.output(0), d, first as i64)?)
-        })
-        .cuda(|cx| {
-            let d = cx.dim("dim", 0)?;
-            let first = cx.output_box(0).offset.get(d).copied().unwrap_or(0) as i64;
-            let (x, m) = (cx.input(0)?, cx.input(1)?);
-            Ok(cuda::index::match_index(cx.queue()?, x, m, cx.output(0), d, first)?)
-        })
         .grad(Grad::None)
         .samples(&["f32[3, 5] f32[3, 1]; dim=1"]))
 }
@@ -354,21 +255,6 @@ fn cumsum() -> Result<OpDef> {
             }
             Ok(s)
         })
-        .cpu(|cx| {
-            let (x, out) = (KernelCx::line(cx.input(0)?), KernelCx::line(cx.output(0)));
-            Ok(reduce::cumsum(&x, &out, cx.dim("dim", 0)?, cx.bool("reverse")?)?)
-        })
-        .kernel(
-            KernelDef::cuda("cumsum_cuda", |cx| {
-                let (x, out) = (KernelCx::line(cx.input(0)?), KernelCx::line(cx.output(0)));
-                let (d, reverse) = (cx.dim("dim", 0)?, cx.bool("reverse")?);
-                Ok(cuda::scan::cumsum(cx.queue()?, &x, &out, d, reverse, cx.workspace)?)
-            })
-            .with_workspace(|c, _| {
-                let shape = c.shape(0)?;
-                Ok(cuda::scan::workspace(shape, c.dim("dim", shape.len())?))
-            }),
-        )
         .grad(Grad::rule_saving(&[], &[], |g| {
             // The running sum from the other end.
             let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -384,10 +270,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         sum(),
         mean(),
         prod(),
-        extreme("amax", Reduce::Max, ReduceOp::Max),
-        extreme("amin", Reduce::Min, ReduceOp::Min),
-        quantor("any", Reduce::Max, ReduceOp::Max, "True if some element is not zero."),
-        quantor("all", Reduce::Min, ReduceOp::Min, "True if no element is zero."),
+        extreme("amax", ReduceOp::Max),
+        extreme("amin", ReduceOp::Min),
+        quantor("any", ReduceOp::Max, "True if some element is not zero."),
+        quantor("all", ReduceOp::Min, "True if no element is zero."),
         arg("argmax", true),
         arg("argmin", false),
         match_index(),

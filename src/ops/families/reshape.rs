@@ -2,11 +2,11 @@
 //! same order: so `[5, 4] -> [20]` with S(0) on 3 ranks is not S(0) -> S(0).
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, KernelCx, NdSignature, OpDef, ShapeRule, TensorType};
+use crate::ops::{AttrValue, Attrs, DTypeRule, Grad, InferCtx, NdSignature, OpDef, ShapeRule, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{ReduceOp, Sbp, Signature, shard_box};
 use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{ShardBox, Strides, View, cpu, cuda};
+use oflow_kernels::{ShardBox, Strides};
 use smallvec::smallvec;
 use std::ops::Range;
 
@@ -126,15 +126,8 @@ fn view_strides(dims: &[usize], strides: &[isize], shape: &[usize]) -> Option<St
     (left == 0).then_some(out)
 }
 
-/// The output, which is contiguous, seen under the input's dims: into that it is a plain copy.
-fn as_input(cx: &KernelCx<'_>) -> Result<View> {
-    let dims = cx.input(0)?.dims();
-    // SAFETY: as many elements in the same contiguous memory.
-    Ok(unsafe { cx.output(0).restride(0, dims.into(), contiguous_strides(dims)) })
-}
-
 pub(super) fn ops() -> Vec<Result<OpDef>> {
-    vec![OpDef::new("reshape(x; shape: shape) -> y").map(|o| {
+    vec![OpDef::new("reshape(x: any; shape: shape) -> y").map(|o| {
         let mut o = o
             .doc("The same elements in row-major order under another shape.")
             .strided()
@@ -156,8 +149,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .get_sbp(signatures)
             .localize(|c| Ok(smallvec![AttrValue::from(c.outputs[0].size.as_slice())]))
             .view(|dims, strides, _: &Attrs, shape| Some((0, view_strides(dims, strides, shape)?)))
-            .cpu(|cx| Ok(cpu::copy::copy(cx.input(0)?, &as_input(cx)?)?))
-            .cuda(|cx| Ok(cuda::copy::copy(cx.queue()?, cx.input(0)?, &as_input(cx)?)?))
             .grad(Grad::rule_saving(&[], &[], |g| {
                 let Some(dy) = g.grad(0) else { return Ok(()) };
                 let shape = g.input_shape(0);

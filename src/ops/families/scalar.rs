@@ -31,9 +31,11 @@ fn compare(name: &str, sign: &str) -> Result<OpDef> {
 
 /// An error unless a tensor of that dtype has room for the number.
 pub(super) fn fits(s: Scalar, dtype: DType) -> Result<()> {
-    match s.fits(dtype) {
-        true => Ok(()),
-        false => Err(Error::argument(format!("{s} is beyond the range of {dtype}"))
+    match dtype.builtin() {
+        // Inference refuses registered dtypes.
+        None => Ok(()),
+        Some(d) if s.fits(d) => Ok(()),
+        Some(_) => Err(Error::argument(format!("{s} is beyond the range of {dtype}"))
             .help("give a number in the range, or `cast` the tensor to a wider dtype")),
     }
 }

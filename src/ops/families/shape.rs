@@ -1,9 +1,9 @@
 //! Moving elements: permute, expand, slice, concat. Local results are views where strides suffice.
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, KernelCx, OpDef, ShapeRule};
+use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, OpDef, ShapeRule};
 use crate::sbp::{ReduceOp, Sbp, Signature, broadcast_dim};
-use oflow_kernels::{DType, Dims, Scalar, Strides, View, cpu, cuda};
+use oflow_kernels::{DType, Dims, Strides};
 use smallvec::{SmallVec, smallvec};
 
 const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
@@ -34,14 +34,7 @@ fn permute() -> Result<OpDef> {
             _ => Dims::new(),
         }
     };
-    let permuted = move |cx: &KernelCx<'_>| -> Result<View> {
-        let x = cx.input(0)?;
-        let p = order(cx.attrs, x.rank());
-        let (d, s): (Dims, Strides) = p.iter().map(|d| (x.dims()[*d], x.strides()[*d])).unzip();
-        // SAFETY: the same elements in another order.
-        Ok(unsafe { x.restride(0, d, s) })
-    };
-    Ok(OpDef::new("permute(x; dims: ints) -> y")?
+    Ok(OpDef::new("permute(x: any; dims: ints) -> y")?
         .doc("Dims in another order.")
         .strided()
         .shape1(|c| {
@@ -55,8 +48,6 @@ fn permute() -> Result<OpDef> {
         .view(move |dims, strides, attrs, _| {
             Some((0, order(attrs, dims.len()).into_iter().map(|d| strides[d]).collect::<Strides>()))
         })
-        .cpu(move |cx| Ok(cpu::copy::copy(&permuted(cx)?, cx.output(0))?))
-        .cuda(move |cx| Ok(cuda::copy::copy(cx.queue()?, &permuted(cx)?, cx.output(0))?))
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let rank = g.input_shape(0).len();
@@ -73,7 +64,7 @@ fn permute() -> Result<OpDef> {
 }
 
 fn expand() -> Result<OpDef> {
-    Ok(OpDef::new("expand(x; shape: shape) -> y")?
+    Ok(OpDef::new("expand(x: any; shape: shape) -> y")?
         .doc("Repeats dims of size 1 (and new leading dims) to a shape.")
         .strided()
         .shape_rule(ShapeRule::Attr)
@@ -100,8 +91,6 @@ fn expand() -> Result<OpDef> {
                     .collect::<Strides>(),
             ))
         })
-        .cpu(|cx| Ok(cpu::copy::copy(&expanded(cx)?, cx.output(0))?))
-        .cuda(|cx| Ok(cuda::copy::copy(cx.queue()?, &expanded(cx)?, cx.output(0))?))
         // The context sums a gradient over dims that were repeated.
         .grad(Grad::rule_saving(&[], &[], |g| match g.grad(0) {
             Some(dy) => g.set(0, dy),
@@ -113,17 +102,6 @@ fn expand() -> Result<OpDef> {
             "f64[1, 3]; shape=[1, 3]",
             "i32[2, 1, 3]; shape=[2, 4, 3]",
         ]))
-}
-
-/// The input, repeated to the output's dims.
-fn expanded(cx: &KernelCx<'_>) -> Result<View> {
-    let (x, out) = (cx.input(0)?, cx.output(0));
-    let lead = out.rank() - x.rank();
-    let strides: Strides = (0..out.rank())
-        .map(|d| if d < lead || (x.dims()[d - lead] == 1 && out.dims()[d] != 1) { 0 } else { x.strides()[d - lead] })
-        .collect();
-    // SAFETY: repeats elements of x.
-    Ok(unsafe { x.restride(0, out.dims().into(), strides) })
 }
 
 /// The dim that a slice cuts, and how many elements it leaves there.
@@ -150,55 +128,8 @@ fn cut(c: &InferCtx<'_>) -> Result<Cut> {
     Ok(Cut { dim, count })
 }
 
-/// Indices `k` of `0..count` whose element `start + k step` lies in `lo..hi`.
-fn inside(start: usize, step: usize, count: usize, lo: usize, hi: usize) -> std::ops::Range<usize> {
-    let first = lo.saturating_sub(start).div_ceil(step).min(count);
-    let last = hi.saturating_sub(start).div_ceil(step).min(count);
-    first..last.max(first)
-}
-
-/// Index of the first element of a range of steps. Without elements the steps may lead beyond every index.
-fn first_of(mine: &std::ops::Range<usize>, start: usize, step: usize) -> usize {
-    start.saturating_add(mine.start.saturating_mul(step))
-}
-
-/// Every `step`-th element of a dim, `count` of them, from `start`.
-fn strided(v: &View, dim: usize, start: usize, step: usize, count: usize) -> View {
-    let (mut d, mut s): (Dims, Strides) = (v.dims().into(), v.strides().into());
-    let offset = if count == 0 { 0 } else { start as isize * s[dim] };
-    d[dim] = count;
-    // Between fewer than two elements there is no step, and it may be any number.
-    if count > 1 {
-        s[dim] *= step as isize;
-    }
-    // SAFETY: `start + (count - 1) step` is inside the dim, by the callers' ranges.
-    unsafe { v.restride(offset, d, s) }
-}
-
-/// What a slice takes of the elements that lie here, and where they go.
-fn cut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
-    let (x, out, b) = (cx.input(0)?, cx.output(0), cx.input_box(0)?);
-    let dim = cx.dim("dim", 0)?;
-    let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
-    let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
-    let mine = inside(start, step, out.dims()[dim], lo, hi);
-    let from = strided(x, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
-    Ok((from, strided(out, dim, mine.start, 1, mine.len())))
-}
-
-/// What the gradient of a slice takes of dy, and where in the output's shard that goes.
-fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
-    let (dy, out, b) = (cx.input(0)?, cx.output(0), cx.output_box(0));
-    let dim = cx.dim("dim", 0)?;
-    let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
-    let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
-    let mine = inside(start, step, dy.dims()[dim], lo, hi);
-    let to = strided(out, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
-    Ok((strided(dy, dim, mine.start, 1, mine.len()), to))
-}
-
 fn slice() -> Result<OpDef> {
-    Ok(OpDef::new("slice(x; dim: int, start: int, end: int, step: int = 1) -> y")?
+    Ok(OpDef::new("slice(x: any; dim: int, start: int, end: int, step: int = 1) -> y")?
         .doc("Elements start, start + step, … below end of one dim.")
         .strided()
         .shape1(|c| {
@@ -246,20 +177,6 @@ fn slice() -> Result<OpDef> {
                 attrs.push(AttrValue::Bool(true));
             }
             Ok(attrs)
-        })
-        .cpu(|cx| {
-            let (from, to) = cut_views(cx)?;
-            if to.len() < cx.output(0).len() {
-                cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
-            }
-            Ok(cpu::copy::copy(&from, &to)?)
-        })
-        .cuda(|cx| {
-            let (from, to) = cut_views(cx)?;
-            if to.len() < cx.output(0).len() {
-                cuda::fill::fill(cx.queue()?, cx.output(0), Scalar::Int(0))?;
-            }
-            Ok(cuda::copy::copy(cx.queue()?, &from, &to)?)
         })
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
@@ -315,16 +232,6 @@ fn slice_grad() -> Result<OpDef> {
             s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
             Ok(s)
         })
-        .cpu(|cx| {
-            cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
-            let (from, to) = uncut_views(cx)?;
-            Ok(cpu::copy::copy(&from, &to)?)
-        })
-        .cuda(|cx| {
-            cuda::fill::fill(cx.queue()?, cx.output(0), Scalar::Int(0))?;
-            let (from, to) = uncut_views(cx)?;
-            Ok(cuda::copy::copy(cx.queue()?, &from, &to)?)
-        })
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(v) = g.grad(0) else { return Ok(()) };
             let (start, step) = (g.attr("start")?, g.attr("step")?);
@@ -345,7 +252,7 @@ fn slice_grad() -> Result<OpDef> {
 }
 
 fn concat() -> Result<OpDef> {
-    Ok(OpDef::new("concat(xs...; dim: int = 0) -> y")?
+    Ok(OpDef::new("concat(xs...: any; dim: int = 0) -> y")?
         .doc("Tensors one after another along a dim.")
         .strided()
         .shape1(|c| {
@@ -382,26 +289,6 @@ fn concat() -> Result<OpDef> {
                 )
                 .collect())
         })
-        .cpu(|cx| {
-            let d = cx.dim("dim", 0)?;
-            let mut at = 0;
-            for x in cx.inputs.iter().flatten() {
-                let n = x.dims()[d];
-                cpu::copy::copy(x, &strided(cx.output(0), d, at, 1, n))?;
-                at += n;
-            }
-            Ok(())
-        })
-        .cuda(|cx| {
-            let (q, d) = (cx.queue()?, cx.dim("dim", 0)?);
-            let mut at = 0;
-            for x in cx.inputs.iter().flatten() {
-                let n = x.dims()[d];
-                cuda::copy::copy(q, x, &strided(cx.output(0), d, at, 1, n))?;
-                at += n;
-            }
-            Ok(())
-        })
         .grad(Grad::rule_saving(&[], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let rank = g.input_shape(0).len();
@@ -424,12 +311,6 @@ fn concat() -> Result<OpDef> {
         .samples(&["f32[2, 3] f32[4, 3]; dim=0", "f32[2, 3] f32[2, 1] f32[2, 2]; dim=1", "i64[3] i64[2]; dim=-1"]))
 }
 
-/// The logical row and column of the first element that lies here.
-fn corner(cx: &KernelCx<'_>) -> (i64, i64) {
-    let at = &cx.output_box(0).offset;
-    (at[at.len() - 2] as i64, at[at.len() - 1] as i64)
-}
-
 fn triangle(name: &str, lower: bool) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(x; diagonal: int = 0) -> y"))?
         .doc(if lower {
@@ -447,16 +328,6 @@ fn triangle(name: &str, lower: bool) -> Result<OpDef> {
             // Zeros would take part in a maximum: only sums pass.
             s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
             Ok(s)
-        })
-        .cpu(move |cx: &KernelCx<'_>| {
-            let (row, col) = corner(cx);
-            let cut = if lower { cpu::index::tril } else { cpu::index::triu };
-            Ok(cut(cx.input(0)?, cx.output(0), cx.int("diagonal")?, row, col)?)
-        })
-        .cuda(move |cx: &KernelCx<'_>| {
-            let (row, col) = corner(cx);
-            let cut = if lower { cuda::index::tril } else { cuda::index::triu };
-            Ok(cut(cx.queue()?, cx.input(0)?, cx.output(0), cx.int("diagonal")?, row, col)?)
         })
         .grad(Grad::rule_saving(&[], &[], move |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };

@@ -2,9 +2,9 @@
 
 use super::{as_dims, statistics};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Emit, Grad, InferCtx, KernelCx, LowerCall, OpDef, Value};
+use crate::ops::{AttrValue, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
-use oflow_kernels::{DType, View, cpu, cuda};
+use oflow_kernels::DType;
 
 /// S of every dim but the softmax dim, for all `n` inputs alike.
 fn direct(c: &InferCtx<'_>, n: usize, linear: bool) -> Result<Vec<Signature>> {
@@ -47,10 +47,6 @@ pub(super) fn dims(call: &LowerCall<'_>) -> AttrValue {
 pub(super) fn reduce_whole(e: &mut dyn Emit, op: &str, v: Value, dims: AttrValue) -> Result<Value> {
     let r = e.call(op, &[v], &[("dims", dims), ("keepdim", true.into())])?;
     e.reduce_partials(r)
-}
-
-fn line(view: &View) -> View {
-    KernelCx::line(view)
 }
 
 /// In the dtype that statistics are computed in.
@@ -105,15 +101,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
-                .cpu(|cx| Ok(cpu::softmax::softmax(&line(cx.input(0)?), &line(cx.output(0)), cx.dim("dim", 0)?)?))
-                .cuda(|cx| {
-                    Ok(cuda::softmax::softmax(
-                        cx.queue()?,
-                        &line(cx.input(0)?),
-                        &line(cx.output(0)),
-                        cx.dim("dim", 0)?,
-                    )?)
-                })
                 .grad(Grad::rule_saving(&[], &[0], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let y = g.output(0)?;
@@ -139,23 +126,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![cast_to(e, dx, dtype)?])
                     },
                 )
-                .cpu(|cx| {
-                    Ok(cpu::softmax::softmax_grad(
-                        &line(cx.input(0)?),
-                        &line(cx.input(1)?),
-                        &line(cx.output(0)),
-                        cx.dim("dim", 0)?,
-                    )?)
-                })
-                .cuda(|cx| {
-                    Ok(cuda::softmax::softmax_grad(
-                        cx.queue()?,
-                        &line(cx.input(0)?),
-                        &line(cx.input(1)?),
-                        &line(cx.output(0)),
-                        cx.dim("dim", 0)?,
-                    )?)
-                })
                 .grad(Grad::rule(|g| {
                     // dx = y (dy - s), s = sum(dy y):   d dy = y (v - sum(v y)),   d y = v (dy - s) - dy sum(v y)
                     let Some(v) = g.grad(0) else { return Ok(()) };
@@ -197,15 +167,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
-                .cpu(|cx| Ok(cpu::softmax::log_softmax(&line(cx.input(0)?), &line(cx.output(0)), cx.dim("dim", 0)?)?))
-                .cuda(|cx| {
-                    Ok(cuda::softmax::log_softmax(
-                        cx.queue()?,
-                        &line(cx.input(0)?),
-                        &line(cx.output(0)),
-                        cx.dim("dim", 0)?,
-                    )?)
-                })
                 .grad(Grad::rule_saving(&[], &[0], |g| {
                     let Some(dy) = g.grad(0) else { return Ok(()) };
                     let y = g.output(0)?;
@@ -231,18 +192,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![cast_to(e, dx, dtype)?])
                     },
                 )
-                .cpu(|cx| {
-                    Ok(cpu::softmax::log_softmax_grad(
-                        &line(cx.input(0)?),
-                        &line(cx.input(1)?),
-                        &line(cx.output(0)),
-                        cx.dim("dim", 0)?,
-                    )?)
-                })
-                .cuda(|cx| {
-                    let (dy, y, dx) = (line(cx.input(0)?), line(cx.input(1)?), line(cx.output(0)));
-                    Ok(cuda::softmax::log_softmax_grad(cx.queue()?, &dy, &y, &dx, cx.dim("dim", 0)?)?)
-                })
                 .grad(Grad::rule(|g| {
                     let Some(v) = g.grad(0) else { return Ok(()) };
                     let (dy, y, dim) = (g.input(0)?, g.input(1)?, g.attr("dim")?);

@@ -5,8 +5,8 @@
 //! of a write a write of zeros and a read.
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, KernelCx, OpDef, ShapeRule, Value};
-use oflow_kernels::{Dims, Scalar, Strides, View, cpu, cuda};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef, ShapeRule, Value};
+use oflow_kernels::Dims;
 
 /// The window must lie within so many elements; one that is written shows each of them once.
 fn check(c: &InferCtx<'_>, shape: &[usize], elements: usize, written: bool) -> Result<()> {
@@ -45,36 +45,6 @@ fn asked(c: &InferCtx<'_>) -> Result<Dims> {
     Ok(c.ints("shape")?.iter().map(|n| *n as usize).collect())
 }
 
-/// The window in memory that is contiguous.
-fn window(cx: &KernelCx<'_>, of: &View, shape: &[usize]) -> Result<View> {
-    let strides: Strides = match &cx.attrs[2] {
-        AttrValue::Ints(s) => s.iter().map(|s| *s as isize).collect(),
-        v => return Err(Error::argument(format!("strides are {v}"))),
-    };
-    // SAFETY: `check` has found every element of the window inside the tensor, whose memory is contiguous.
-    Ok(unsafe { of.restride(cx.int("offset")? as isize, shape.into(), strides) })
-}
-
-fn copy(cx: &KernelCx<'_>, on_gpu: bool, from: &View, to: &View) -> Result<()> {
-    match on_gpu {
-        true => Ok(cuda::copy::copy(cx.queue()?, from, to)?),
-        false => Ok(cpu::copy::copy(from, to)?),
-    }
-}
-
-fn zero(cx: &KernelCx<'_>, on_gpu: bool, what: &View) -> Result<()> {
-    match on_gpu {
-        true => Ok(cuda::fill::fill(cx.queue()?, what, Scalar::Int(0))?),
-        false => Ok(cpu::copy::fill(what, Scalar::Int(0))?),
-    }
-}
-
-/// Both kernels of an op.
-fn kernels(def: OpDef, run: impl Fn(&KernelCx<'_>, bool) -> Result<()> + Clone + Send + Sync + 'static) -> OpDef {
-    let on_gpu = run.clone();
-    def.traits(|t| t.hidden = true).cpu(move |cx| run(cx, false)).cuda(move |cx| on_gpu(cx, true))
-}
-
 fn place(g: &dyn GradCtx) -> Result<[(&'static str, AttrValue); 2]> {
     Ok([("offset", g.attr("offset")?), ("strides", g.attr("strides")?)])
 }
@@ -85,7 +55,8 @@ fn read_at(g: &mut dyn GradCtx, from: Value, shape: AttrValue) -> Result<Value> 
 }
 
 fn read() -> Result<OpDef> {
-    let def = OpDef::new("strided_read(x; shape: shape, offset: int, strides: ints) -> y")?
+    Ok(OpDef::new("strided_read(x: any; shape: shape, offset: int, strides: ints) -> y")?
+        .traits(|t| t.hidden = true)
         .doc("The elements offset + Σ index · stride of x, counted row-major; a stride of 0 repeats.")
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Input(0))
@@ -111,15 +82,12 @@ fn read() -> Result<OpDef> {
             "f32[4, 6]; shape=[2, 3], offset=7, strides=[6, 2]",
             "f64[5]; shape=[3, 2], offset=1, strides=[0, 3]",
             "i32[6]; shape=[0, 2], offset=9, strides=[1, 1]",
-        ]);
-    Ok(kernels(def, |cx, gpu| {
-        let out = cx.output(0);
-        copy(cx, gpu, &window(cx, cx.input(0)?, out.dims())?, out)
-    }))
+        ]))
 }
 
 fn put() -> Result<OpDef> {
-    let def = OpDef::new("strided_put(y; shape: shape, offset: int, strides: ints) -> x")?
+    Ok(OpDef::new("strided_put(y; shape: shape, offset: int, strides: ints) -> x")?
+        .traits(|t| t.hidden = true)
         .doc("Zeros with y at the elements offset + Σ index · stride, counted row-major: the gradient of strided_read.")
         .shape_rule(ShapeRule::Attr)
         .dtype(DTypeRule::Input(0))
@@ -134,16 +102,12 @@ fn put() -> Result<OpDef> {
             let dy = read_at(g, dx, shape.as_slice().into())?;
             g.set(0, dy)
         }))
-        .samples(&["f32[2, 3]; shape=[4, 6], offset=7, strides=[6, 2]", "f64[3]; shape=[2, 4], offset=1, strides=[3]"]);
-    Ok(kernels(def, |cx, gpu| {
-        let (y, out) = (cx.input(0)?, cx.output(0));
-        zero(cx, gpu, out)?;
-        copy(cx, gpu, y, &window(cx, out, y.dims())?)
-    }))
+        .samples(&["f32[2, 3]; shape=[4, 6], offset=7, strides=[6, 2]", "f64[3]; shape=[2, 4], offset=1, strides=[3]"]))
 }
 
 fn write() -> Result<OpDef> {
-    let def = OpDef::new("strided_write(x, y?; shape: shape, offset: int, strides: ints) -> z")?
+    Ok(OpDef::new("strided_write(x: any, y?: any; shape: shape, offset: int, strides: ints) -> z")?
+        .traits(|t| t.hidden = true)
         .doc("x with y, of that shape, at the elements offset + Σ index · stride, counted row-major; without y with zeros.")
         .dtype(DTypeRule::Input(0))
         .check(|c| {
@@ -171,20 +135,7 @@ fn write() -> Result<OpDef> {
         .samples(&[
             "f32[4, 6] f32[2, 3]; shape=[2, 3], offset=7, strides=[6, 2]",
             "f64[2, 3] -; shape=[3, 2], offset=0, strides=[1, 3]",
-        ]);
-    Ok(kernels(def, |cx, gpu| {
-        let (x, out) = (cx.input(0)?, cx.output(0));
-        copy(cx, gpu, x, out)?;
-        let shape: Dims = match &cx.attrs[0] {
-            AttrValue::Ints(shape) => shape.iter().map(|n| *n as usize).collect(),
-            v => return Err(Error::argument(format!("the shape is {v}"))),
-        };
-        let to = window(cx, out, &shape)?;
-        match cx.opt_input(1) {
-            Some(y) => copy(cx, gpu, y, &to),
-            None => zero(cx, gpu, &to),
-        }
-    }))
+        ]))
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {

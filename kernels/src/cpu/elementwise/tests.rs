@@ -126,7 +126,6 @@ fn in_place() {
 
 #[test]
 fn dtypes_and_classes() {
-    use DType::*;
     let run = |text: &str, inputs: &[(DType, &[f64])], out: DType, s: Scalar| {
         let x: Vec<Owned> = inputs.iter().map(|(d, v)| Owned::from_f64(*d, &[v.len()], v)).collect();
         let o = Owned::zeros(out, &[inputs[0].1.len()]);
@@ -136,18 +135,21 @@ fn dtypes_and_classes() {
         read(&o.view())
     };
     let s = Scalar::Int(2);
-    assert_eq!(run("a > b", &[(I32, &[1., 5.]), (I32, &[2., 3.])], Bool, s), [0., 1.]);
-    assert_eq!(run("a == a", &[(F32, &[1., f64::NAN])], Bool, s), [1., 0.]);
-    assert_eq!(run("a / b", &[(I64, &[7., -7., 1.]), (I64, &[2., 2., 0.])], I64, s), [3., -3., 0.]);
-    assert_eq!(run("a * s", &[(U8, &[200., 3.])], U8, s), [144., 6.]);
-    assert_eq!(run("a / s", &[(I64, &[7.])], F32, s), [3.5]);
-    assert_eq!(run("a + b", &[(F16, &[2048.]), (F16, &[1.])], F16, s), [2048.]);
-    assert_eq!(run("a + b", &[(F16, &[2048.]), (F16, &[1.])], F32, s), [2049.]);
-    assert_eq!(run("a", &[(F32, &[2.7, -0.3])], I32, s), [2., 0.]);
-    assert_eq!(run("and(a, not(b))", &[(Bool, &[1., 1.]), (Bool, &[0., 1.])], Bool, s), [1., 0.]);
-    assert_eq!(run("3", &[(F32, &[0., 0.])], F32, s), [3., 3.]);
-    assert_eq!(run("max(a, s)", &[(F32, &[f64::NAN, 1.0])], F32, s)[1], 2.0);
-    assert!(run("max(a, s)", &[(F32, &[f64::NAN])], F32, s)[0].is_nan());
+    assert_eq!(run("a > b", &[(DType::I32, &[1., 5.]), (DType::I32, &[2., 3.])], DType::Bool, s), [0., 1.]);
+    assert_eq!(run("a == a", &[(DType::F32, &[1., f64::NAN])], DType::Bool, s), [1., 0.]);
+    assert_eq!(
+        run("a / b", &[(DType::I64, &[7., -7., 1.]), (DType::I64, &[2., 2., 0.])], DType::I64, s),
+        [3., -3., 0.]
+    );
+    assert_eq!(run("a * s", &[(DType::U8, &[200., 3.])], DType::U8, s), [144., 6.]);
+    assert_eq!(run("a / s", &[(DType::I64, &[7.])], DType::F32, s), [3.5]);
+    assert_eq!(run("a + b", &[(DType::F16, &[2048.]), (DType::F16, &[1.])], DType::F16, s), [2048.]);
+    assert_eq!(run("a + b", &[(DType::F16, &[2048.]), (DType::F16, &[1.])], DType::F32, s), [2049.]);
+    assert_eq!(run("a", &[(DType::F32, &[2.7, -0.3])], DType::I32, s), [2., 0.]);
+    assert_eq!(run("and(a, not(b))", &[(DType::Bool, &[1., 1.]), (DType::Bool, &[0., 1.])], DType::Bool, s), [1., 0.]);
+    assert_eq!(run("3", &[(DType::F32, &[0., 0.])], DType::F32, s), [3., 3.]);
+    assert_eq!(run("max(a, s)", &[(DType::F32, &[f64::NAN, 1.0])], DType::F32, s)[1], 2.0);
+    assert!(run("max(a, s)", &[(DType::F32, &[f64::NAN])], DType::F32, s)[0].is_nan());
 }
 
 #[test]

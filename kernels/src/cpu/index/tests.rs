@@ -107,7 +107,7 @@ fn gather_along_each_dim() {
 #[test]
 fn one_hot_rows() {
     let ids = Owned::from_f64(DType::I64, &[3], &[1., 0., 7.]);
-    for d in DType::ALL {
+    for d in DType::BUILTIN {
         let out = Owned::zeros(d, &[3, 2]);
         one_hot(&ids.view(), &out.view(), 0).unwrap();
         assert_eq!(read(&out.view()), [0., 1., 1., 0., 0., 0.], "{d}");

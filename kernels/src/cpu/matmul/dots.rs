@@ -1,7 +1,7 @@
 //! A few rows against a transposed right operand, as dot products along k.
 //!
 //! A general product first packs the right operand; with a few rows the packing costs more than the product. Here both
-//! operands are read once, as they lie, which is as fast as memory is.
+//! operands are read once and in place, at the bandwidth of memory.
 
 use multiversion::{multiversion, target::target_cfg_f};
 

@@ -1,7 +1,7 @@
-//! f32 and f64 products: who computes them, and on how many threads.
+//! f32 and f64 products, by the `gemm` crate or as dot products, and their number of threads.
 //!
-//! The `gemm` crate sums along k in an order that depends on the sizes only, so giving it threads does not change bits;
-//! `tests::bits_do_not_depend_on_threads` holds it to that.
+//! The `gemm` crate sums along k in an order that depends on the sizes only, so the number of threads does not change bits;
+//! `tests::bits_do_not_depend_on_threads` checks this.
 
 use gemm::Parallelism;
 

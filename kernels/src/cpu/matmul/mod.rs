@@ -1,7 +1,7 @@
 //! Matrix products: `[..., m, k] x [..., k, n] -> [..., m, n]`.
 //!
-//! [`matmul_into`] checks dims, drops what batch dims it can (a batch that shares one right operand is one taller product)
-//! and hands the rest to the kernel of the dtype: f32 and f64 to the `gemm` crate or, for a few rows against a transposed
+//! [`matmul_into`] checks dims, merges batch dims where possible (a batch that shares one right operand is one taller product)
+//! and calls the kernel of the dtype: f32 and f64 to the `gemm` crate or, for a few rows against a transposed
 //! operand, to dot products; halves to f32 tiles; integers to plain loops. Transposes are strides, never copies.
 
 mod dots;
@@ -51,7 +51,7 @@ impl<T> Mat<T> {
 /// bf16 are summed in f32 and rounded once, and their `out` may also be f32. `k == 0` gives zeros.
 ///
 /// # Errors
-/// Where dims do not fit together or dtypes are mixed.
+/// If dims do not match or dtypes are mixed.
 pub fn matmul(a: &View, b: &View, out: &View) -> Result<()> {
     matmul_into(a, b, out, false)
 }
@@ -59,7 +59,7 @@ pub fn matmul(a: &View, b: &View, out: &View) -> Result<()> {
 /// [`matmul`] that adds to `out` instead of replacing it when `accumulate` is set.
 ///
 /// # Errors
-/// As [`matmul`].
+/// Those of [`matmul`].
 pub fn matmul_into(a: &View, b: &View, out: &View, accumulate: bool) -> Result<()> {
     let product = Product::new(a, b, out)?;
     if out.is_empty() {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::DType;
 use crate::cpu::testing::{Owned, read};
 use crate::parallel::tests::with_threads;
 

@@ -77,11 +77,15 @@ fn all_functions() {
 fn layouts_and_dtypes() {
     let Some(rig) = Rig::new() else { return };
     let mut rng = Rng::new(2);
-    use DType::*;
     let sum = parse("a * s + b");
-    for (a, b, out) in
-        [(F32, F32, F32), (BF16, F32, F32), (F16, F16, F16), (I64, Bool, I64), (U8, I32, I32), (F64, F16, F64)]
-    {
+    for (a, b, out) in [
+        (DType::F32, DType::F32, DType::F32),
+        (DType::BF16, DType::F32, DType::F32),
+        (DType::F16, DType::F16, DType::F16),
+        (DType::I64, DType::Bool, DType::I64),
+        (DType::U8, DType::I32, DType::I32),
+        (DType::F64, DType::F16, DType::F64),
+    ] {
         // Contiguous with a tail; a number; a row; a column; both sides.
         for (x, y, z) in [
             (&[3, 37][..], &[3, 37][..], &[3, 37][..]),
@@ -95,15 +99,22 @@ fn layouts_and_dtypes() {
         check(&rig, &mut rng, &sum, &[(a, &[4, 9, 5]), (b, &[9, 1])], (out, &[4, 9, 5]), true);
     }
     let less = parse("a < b");
-    check(&rig, &mut rng, &less, &[(F32, &[7, 11]), (F32, &[11])], (Bool, &[7, 11]), false);
+    check(&rig, &mut rng, &less, &[(DType::F32, &[7, 11]), (DType::F32, &[11])], (DType::Bool, &[7, 11]), false);
     let pick = parse("select(a, b, c)");
-    check(&rig, &mut rng, &pick, &[(Bool, &[7, 16]), (F32, &[7, 16]), (F32, &[1])], (F32, &[7, 16]), false);
+    check(
+        &rig,
+        &mut rng,
+        &pick,
+        &[(DType::Bool, &[7, 16]), (DType::F32, &[7, 16]), (DType::F32, &[1])],
+        (DType::F32, &[7, 16]),
+        false,
+    );
     for _ in 0..12 {
         let dims = [1 + rng.below(5), 1 + rng.below(40), 1 + rng.below(9)];
-        check(&rig, &mut rng, &sum, &[(F32, &dims), (F32, &dims[1..])], (F32, &dims), true);
+        check(&rig, &mut rng, &sum, &[(DType::F32, &dims), (DType::F32, &dims[1..])], (DType::F32, &dims), true);
     }
-    check(&rig, &mut rng, &sum, &[(F32, &[]), (F32, &[])], (F32, &[]), false);
-    check(&rig, &mut rng, &sum, &[(F32, &[0, 4]), (F32, &[4])], (F32, &[0, 4]), false);
+    check(&rig, &mut rng, &sum, &[(DType::F32, &[]), (DType::F32, &[])], (DType::F32, &[]), false);
+    check(&rig, &mut rng, &sum, &[(DType::F32, &[0, 4]), (DType::F32, &[4])], (DType::F32, &[0, 4]), false);
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Carrying out a plan for all ranks at once on one thread, from host bytes to host bytes: the reference that the executor
 //! is compared with, and what lets a plan be tried without ranks. Plain safe code, not fast.
 
-use super::plan::{BoxingPlan, Layout};
-use super::program::{Contribution, Members, RankExchange, RankProgram, RankStep};
+use crate::boxing::{BoxingPlan, Contribution, Layout, Members, RankExchange, RankProgram, RankStep};
 use crate::error::{Error, Result};
 use crate::sbp::shard_box;
 use oflow_kernels::cpu::accumulate::{fill_identity, reduce_slices};

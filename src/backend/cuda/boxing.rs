@@ -1,18 +1,18 @@
 //! Boxings on a GPU's communication stream, and how long they took.
 
-use super::box_collect::execute_collect_at;
-use super::box_exec::execute_at;
-use super::box_many::{Ends, execute_many, execute_many_at};
-use super::instruction::{BoxManyWork, CollectWork, Stopwatch, Work, communicator};
 use super::links::Links;
-use super::place::{Place, Span};
-use super::place_cuda::OnGpu;
+use super::place::OnGpu;
 use crate::boxing::BoxingPlan;
 use crate::comm::nccl::Guard;
 use crate::comm::{Communicator, Tag};
 use crate::error::Result;
 use crate::memory::{Allocator, Storage};
 use crate::placement::Device;
+use crate::vm::box_collect::execute_collect_at;
+use crate::vm::box_exec::execute_at;
+use crate::vm::box_many::{Ends, execute_many, execute_many_at};
+use crate::vm::place::{Place, Span};
+use crate::vm::{BoxManyWork, CollectWork, Stopwatch, Work, communicator};
 use oflow_kernels::View;
 use oflow_kernels::cuda::{Event, Gpu, Queue, Stream};
 use smallvec::SmallVec;

@@ -4,10 +4,10 @@
 //! until `done >= n`. After a failure, a panic among them, the thread goes on counting, without running, so that nobody waits
 //! for ever; whoever waits is told of the failure.
 
-use super::instruction::Instruction;
 use crate::comm::Communicator;
 use crate::error::{Error, ErrorKind, Result};
 use crate::memory::{Allocator, Line, Ticket, Tickets};
+use crate::vm::Instruction;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -9,13 +9,13 @@
 //! notes belong to the block: its next user writes it first, through an instruction, and so waits for the former users on
 //! other streams. (Giving memory back to the driver waits for the GPU by itself.)
 
-use super::cuda_boxing::{Boxings, Counted};
-use super::instruction::{Instruction, StreamKind, Work};
+use super::boxing::{Boxings, Counted};
 use super::pinned::{Buffer, PIECE, PinnedPool, READ_AHEAD, READ_PIECE};
 use super::waits::{Ticket, Waits};
 use crate::comm::Communicator;
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage};
+use crate::vm::{Instruction, StreamKind, Streams, Work};
 use oflow_kernels::cuda::{Event, Fault, FaultSlot, Gpu, Queue, Stream};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,13 +77,32 @@ impl State {
     }
 }
 
+/// A stream, and where its kernels report values that are out of range.
+struct Lane {
+    stream: Stream,
+    faults: Arc<FaultSlot>,
+}
+
+/// One instruction on a stream: what a kernel gets as its stream.
+pub(crate) struct OnStream {
+    lane: Arc<Lane>,
+    ticket: u64,
+}
+
+impl OnStream {
+    /// The queue that puts work on the stream.
+    pub(crate) fn queue(&self) -> Queue<'_> {
+        Queue::new(&self.lane.stream, &self.lane.faults, self.ticket)
+    }
+}
+
 pub(super) struct CudaStreams {
     gpu: Arc<Gpu>,
     boxings: Boxings,
     /// Where scratch memory comes from.
     alloc: Allocator,
-    streams: [Stream; STREAMS],
-    faults: FaultSlot,
+    streams: [Arc<Lane>; STREAMS],
+    faults: Arc<FaultSlot>,
     /// Wait after every instruction, so that an error comes from the call that caused it.
     blocking: bool,
     state: Mutex<State>,
@@ -108,12 +127,16 @@ impl CudaStreams {
         comm: Option<Arc<dyn Communicator>>,
     ) -> Result<CudaStreams> {
         let lines = std::array::from_fn(|_| Line { names: vec![(0, "", CallSite::here()); NAMES], ..Line::default() });
+        let faults = Arc::new(FaultSlot::new(gpu)?);
+        let lane = |high| -> Result<Arc<Lane>> {
+            Ok(Arc::new(Lane { stream: Stream::new(gpu, high)?, faults: faults.clone() }))
+        };
         Ok(CudaStreams {
             gpu: gpu.clone(),
             boxings: Boxings::new(gpu, host, comm),
             alloc: alloc.clone(),
-            streams: [Stream::new(gpu, false)?, Stream::new(gpu, true)?, Stream::new(gpu, true)?],
-            faults: FaultSlot::new(gpu)?,
+            streams: [lane(false)?, lane(true)?, lane(true)?],
+            faults,
             blocking: std::env::var("OFLOW_CUDA_BLOCKING").is_ok_and(|v| v == "1"),
             state: Mutex::new(State { waits: Waits::default(), lines, pinned: PinnedPool::default(), failed: None }),
             syncs: AtomicU64::new(0),
@@ -121,23 +144,14 @@ impl CudaStreams {
         })
     }
 
-    pub(super) fn submit(&self, i: Instruction) -> Result<()> {
-        let stream = match i.stream {
-            StreamKind::Compute => COMPUTE,
-            StreamKind::Comm => COMM,
-        };
-        let (name, site) = i.origin();
-        self.locked(|state| self.put(state, &i, stream, name, site))
-    }
-
     fn put(&self, state: &mut State, i: &Instruction, stream: usize, name: &'static str, site: CallSite) -> Result<()> {
         let ticket = self.begin(state, stream, &i.reads, &i.writes, name, site)?;
-        let queue = Queue::new(&self.streams[stream], &self.faults, packed(ticket));
+        let on = OnStream { lane: self.streams[stream].clone(), ticket: packed(ticket) };
         match &i.work {
-            Work::Kernel(k) => k.run(Some(&queue))?,
+            Work::Kernel(k) => k.run(Some(&on))?,
             boxing => {
                 let counted = Counted { syncs: &self.syncs, host_copies: &self.host_copies };
-                self.boxings.run(boxing, queue, &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;
+                self.boxings.run(boxing, on.queue(), &mut |bytes| self.scratch(state, ticket, bytes), &counted)?;
             }
         }
         if stream != COMPUTE || ticket.seq.is_multiple_of(MARK_EVERY) {
@@ -178,7 +192,7 @@ impl CudaStreams {
             let at = self.mark_of(state, Ticket { stream: other, seq })?;
             let mark = &state.lines[other].marks[at];
             let reached = mark.seq;
-            self.streams[stream].wait(&mark.event)?;
+            self.streams[stream].stream.wait(&mark.event)?;
             state.lines[stream].waited[other] = reached;
         }
         Ok(())
@@ -213,7 +227,7 @@ impl CudaStreams {
                 None => Event::new(&self.gpu, false)?,
             },
         };
-        event.record(&self.streams[stream])?;
+        event.record(&self.streams[stream].stream)?;
         line.marks.push_back(Mark { seq: line.issued, event });
         Ok(())
     }
@@ -240,22 +254,11 @@ impl CudaStreams {
         self.check_faults(state)
     }
 
-    pub(super) fn wait(&self, storage: &Storage) -> Result<()> {
-        self.locked(|state| match state.waits.last_write(storage) {
-            Some(t) => self.sync_to(state, t),
-            None => Ok(()),
-        })
-    }
-
-    pub(super) fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
-        self.locked(|state| self.read_pieces(state, storage, offset, to))
-    }
-
     fn read_pieces(&self, state: &mut State, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
         let mut coming = VecDeque::new();
         let run = self.read_ahead(state, storage, offset, to, &mut coming);
         // Some copies may be under way after an error: the pool keeps the memory until they are done.
-        let given = coming.into_iter().try_for_each(|c| state.pinned.give(c.buffer, &self.streams[COPY]));
+        let given = coming.into_iter().try_for_each(|c| state.pinned.give(c.buffer, &self.streams[COPY].stream));
         run.and(given)
     }
 
@@ -281,7 +284,7 @@ impl CudaStreams {
             coming.push_back(Coming { ticket, buffer, to });
             // SAFETY: inside the storage (the caller checked), which the caller keeps until all copies are done or something has
             // failed; a buffer of at least that many bytes, which goes back to the pool only with an event after the copy.
-            unsafe { self.streams[COPY].copy_to_host(at, from, len) }?;
+            unsafe { self.streams[COPY].stream.copy_to_host(at, from, len) }?;
             self.mark(state, COPY)?;
         }
         while !coming.is_empty() {
@@ -301,10 +304,6 @@ impl CudaStreams {
         Ok(())
     }
 
-    pub(super) fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
-        self.locked(|state| self.write_pieces(state, storage, offset, from))
-    }
-
     fn write_pieces(&self, state: &mut State, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
         let writes = std::slice::from_ref(storage);
         for (k, piece) in from.chunks(PIECE).enumerate() {
@@ -316,29 +315,11 @@ impl CudaStreams {
             self.host_copies.fetch_add(1, Ordering::Relaxed);
             // SAFETY: inside the storage (the caller checked). The block may be dropped before the copy is done: see the
             // head of this file; the buffer is used again only when its event says so.
-            unsafe { self.streams[COPY].copy_to_device(to, buffer.data(), piece.len()) }?;
-            state.pinned.give((buffer, event), &self.streams[COPY])?;
+            unsafe { self.streams[COPY].stream.copy_to_device(to, buffer.data(), piece.len()) }?;
+            state.pinned.give((buffer, event), &self.streams[COPY].stream)?;
             self.mark(state, COPY)?;
         }
         Ok(())
-    }
-
-    pub(super) fn synchronize(&self) -> Result<()> {
-        self.locked(|state| {
-            for stream in 0..STREAMS {
-                let seq = state.lines[stream].issued;
-                if seq > state.lines[stream].done {
-                    self.sync_to(state, Ticket { stream, seq })?;
-                }
-            }
-            self.boxings.poll()?;
-            self.check_faults(state)
-        })
-    }
-
-    /// Host waits and host copies so far.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
     }
 
     /// Does something with the state, unless something failed before. CUDA tells of a failure with whatever call comes
@@ -398,5 +379,48 @@ impl CudaStreams {
         };
         state.failed = Some((e.kind(), e.to_string()));
         e
+    }
+}
+
+impl Streams for CudaStreams {
+    fn submit(&self, i: Instruction) -> Result<()> {
+        let stream = match i.stream {
+            StreamKind::Compute => COMPUTE,
+            StreamKind::Comm => COMM,
+        };
+        let (name, site) = i.origin();
+        self.locked(|state| self.put(state, &i, stream, name, site))
+    }
+
+    fn wait(&self, storage: &Storage) -> Result<()> {
+        self.locked(|state| match state.waits.last_write(storage) {
+            Some(t) => self.sync_to(state, t),
+            None => Ok(()),
+        })
+    }
+
+    fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.locked(|state| self.read_pieces(state, storage, offset, to))
+    }
+
+    fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        self.locked(|state| self.write_pieces(state, storage, offset, from))
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.locked(|state| {
+            for stream in 0..STREAMS {
+                let seq = state.lines[stream].issued;
+                if seq > state.lines[stream].done {
+                    self.sync_to(state, Ticket { stream, seq })?;
+                }
+            }
+            self.boxings.poll()?;
+            self.check_faults(state)
+        })
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.syncs.load(Ordering::Relaxed), self.host_copies.load(Ordering::Relaxed))
     }
 }

@@ -22,9 +22,9 @@ pub struct LocalType {
 pub struct GlobalType {
     /// Logical shape and dtype.
     pub ty: TensorType,
-    /// Where.
+    /// Placement.
     pub placement: Placement,
-    /// How.
+    /// nd-SBP.
     pub sbp: NdSbp,
 }
 
@@ -36,23 +36,23 @@ pub type GlobalRef = Arc<Interned<GlobalType>>;
 static LOCALS: Interner<LocalType> = Interner::new();
 static GLOBALS: Interner<GlobalType> = Interner::new();
 
-/// The one reference for a local type.
+/// Returns the interned local type.
 pub fn intern_local(shape: &[usize], dtype: DType, device: Device) -> LocalRef {
     LOCALS.intern(LocalType { ty: TensorType::new(shape, dtype), device })
 }
 
-/// The one reference for a global type.
+/// Returns the interned global type.
 pub fn intern_global(ty: TensorType, placement: &Placement, sbp: &NdSbp) -> GlobalRef {
     GLOBALS.intern(GlobalType { ty, placement: placement.clone(), sbp: sbp.clone() })
 }
 
 impl GlobalType {
-    /// The box of the logical tensor that a rank holds; none outside the placement.
+    /// Returns the box of the logical tensor that a rank holds, or `None` outside the placement.
     pub fn box_of(&self, rank: usize) -> Option<ShardBox> {
         let p = self.placement.position(rank)?;
         Some(shard_box(&self.ty.shape, &self.placement, &self.sbp, p))
     }
-    /// Sizes of a rank's shard.
+    /// Returns the sizes of a rank's shard, or `None` outside the placement.
     pub fn shard_dims(&self, rank: usize) -> Option<Dims> {
         self.box_of(rank).map(|b| b.size)
     }

@@ -1,11 +1,10 @@
 //! Streams that are this process: inline, or threads.
 
-use super::instruction::{Instruction, StreamKind};
-use super::stream::StreamThread;
-use super::{INLINE_BYTES, VmMode};
+use super::thread::StreamThread;
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::memory::{Allocator, Storage, Tickets};
+use crate::vm::{INLINE_BYTES, Instruction, StreamKind, Streams, VmMode};
 use std::sync::{Arc, Mutex};
 
 /// Held from asking which work an instruction waits for until the instruction is noted as work to wait for: of two threads
@@ -33,7 +32,23 @@ impl HostStreams {
         Ok(HostStreams { mode, comm, memory: memory.clone(), threads })
     }
 
-    pub(super) fn submit(&self, i: Instruction) -> Result<()> {
+    /// Waits until no stream reads or writes the storage.
+    fn wait_unused(&self, storage: &Storage) -> Result<()> {
+        self.wait_all(&needed(&[], std::slice::from_ref(storage)))
+    }
+
+    fn wait_all(&self, tickets: &Tickets) -> Result<()> {
+        tickets.iter().try_for_each(|t| t.line.wait(t.seq))?;
+        if tickets.is_empty() { Ok(()) } else { self.failed() }
+    }
+
+    fn failed(&self) -> Result<()> {
+        self.threads.iter().try_for_each(|t| t.check())
+    }
+}
+
+impl Streams for HostStreams {
+    fn submit(&self, i: Instruction) -> Result<()> {
         let thread = match (self.mode, i.stream) {
             (VmMode::Inline, _) => None,
             (VmMode::CommThread, StreamKind::Compute) => None,
@@ -66,30 +81,31 @@ impl HostStreams {
         }
     }
 
-    /// Waits until the bytes of a storage are final, whichever stream of whichever rank writes them.
-    pub(super) fn wait(&self, storage: &Storage) -> Result<()> {
+    /// Waits for whichever stream of whichever rank writes the storage.
+    fn wait(&self, storage: &Storage) -> Result<()> {
         self.wait_all(&needed(std::slice::from_ref(storage), &[]))
     }
 
-    /// Waits until no stream reads or writes the storage.
-    pub(super) fn wait_unused(&self, storage: &Storage) -> Result<()> {
-        self.wait_all(&needed(&[], std::slice::from_ref(storage)))
+    fn read(&self, storage: &Storage, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.wait(storage)?;
+        let turn = storage.turn()?;
+        // SAFETY: inside the storage (the caller checked), final (waited for), and `to` is another memory.
+        unsafe { std::ptr::copy_nonoverlapping(storage.ptr().add(offset), to.as_mut_ptr(), to.len()) };
+        storage.still(turn)
     }
 
-    pub(super) fn synchronize(&self) -> Result<()> {
+    fn write(&self, storage: &Storage, offset: usize, from: &[u8]) -> Result<()> {
+        self.wait_unused(storage)?;
+        // SAFETY: inside the storage (the caller checked), which no instruction uses any more; `from` is another memory.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), storage.ptr().add(offset), from.len()) };
+        Ok(())
+    }
+
+    fn synchronize(&self) -> Result<()> {
         for t in &self.threads {
             t.drain();
         }
         self.failed()
-    }
-
-    fn wait_all(&self, tickets: &Tickets) -> Result<()> {
-        tickets.iter().try_for_each(|t| t.line.wait(t.seq))?;
-        if tickets.is_empty() { Ok(()) } else { self.failed() }
-    }
-
-    fn failed(&self) -> Result<()> {
-        self.threads.iter().try_for_each(|t| t.check())
     }
 }
 

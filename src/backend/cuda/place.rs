@@ -10,7 +10,6 @@
 //! the float maxima and minima that NCCL would rid of NaN.
 
 use super::links::{Link, Links};
-use super::place::{ALIGN, Among, Message, Place, Room, Span};
 use crate::boxing::cost::broadcast_children;
 use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
 use crate::comm::nccl::{Guard, NcclComm, reduces};
@@ -18,6 +17,7 @@ use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use crate::placement::shard_range;
+use crate::vm::place::{ALIGN, Among, Message, Place, Room, Span};
 use oflow_base::spread::one_phase_bytes;
 use oflow_kernels::cuda::{Queue, Stream, accumulate, copy};
 use oflow_kernels::{DType, ReduceOp, View};

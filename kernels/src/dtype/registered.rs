@@ -1,0 +1,369 @@
+//! Dtypes that programs register: a name, the built-in dtype that an element is stored as, and parameters.
+//!
+//! The registry only grows. Readers take no lock: an entry never moves and is written once. The lock is held to add one.
+
+use super::{Builtin, DType, STORAGE_BITS};
+use crate::{KernelError, Result, Scalar};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The declaration of a dtype that oflow does not know: quantised integers, 8-bit floats, packed integers.
+///
+/// Its elements have the size of the built-in dtype that they are stored as. Tensors of it are made from bytes, moved, sliced,
+/// sharded, boxed between S and B, saved and printed; ops that compute with elements refuse it, and it is never P. The program
+/// gives it arithmetic by ops of its own.
+///
+/// Name and parameters are the identity: registering both again gives the same dtype, other parameters give another dtype of
+/// the same family. All dtypes of a family have the same storage and the same parameters by name and kind; the
+/// [`decoder`](Registered::to_f64) of the first registration stays. Every rank registers the families that it uses, in any order.
+///
+/// ```
+/// use oflow_kernels::{Builtin, DType, Registered};
+/// let q = DType::register(Registered::new("qint8", Builtin::I8).parameter("scale", 0.5).parameter("zero", 3))?;
+/// assert_eq!(q.to_string(), "qint8(scale=0.5, zero=3)");
+/// assert_eq!("qint8(scale=0.5, zero=3)".parse::<DType>()?, q);
+/// assert_eq!((q.size(), q.storage()), (1, Builtin::I8));
+/// assert_eq!(q.parameter("scale").map(|s| s.to_f64()), Some(0.5));
+/// # Ok::<(), oflow_kernels::KernelError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Registered {
+    name: String,
+    storage: Builtin,
+    parameters: Vec<(String, Scalar)>,
+    to_f64: Option<ToF64>,
+}
+
+/// Returns the number that an element stands for: from the dtype, for its parameters, and the stored element.
+type ToF64 = fn(DType, Scalar) -> f64;
+
+impl Registered {
+    /// A dtype of that name whose elements are stored as elements of `storage`.
+    pub fn new(name: impl Into<String>, storage: Builtin) -> Registered {
+        Registered { name: name.into(), storage, parameters: vec![], to_f64: None }
+    }
+    /// Adds a parameter. The order counts: it is that of the text.
+    #[must_use]
+    pub fn parameter(mut self, name: impl Into<String>, value: impl Into<Scalar>) -> Registered {
+        self.parameters.push((name.into(), value.into()));
+        self
+    }
+    /// Gives the number that a stored element stands for. It is used to print and read values. Without it the stored numbers
+    /// are printed.
+    #[must_use]
+    pub fn to_f64(mut self, f: ToF64) -> Registered {
+        self.to_f64 = Some(f);
+        self
+    }
+
+    /// `name(parameter=value, …)`, without brackets where there is no parameter.
+    fn text(&self) -> String {
+        let mut text = self.name.clone();
+        for (i, (name, value)) in self.parameters.iter().enumerate() {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{}{name}={value}", if i == 0 { "(" } else { ", " });
+        }
+        if !self.parameters.is_empty() {
+            text.push(')');
+        }
+        text
+    }
+
+    fn check(&self) -> Result<()> {
+        let refused = |why: String| Err(KernelError::new(format!("dtype '{}' cannot be registered: {why}", self.name)));
+        let identifier = |s: &str| {
+            s.starts_with(|c: char| c.is_ascii_lowercase())
+                && s.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        };
+        if let Some(bad) =
+            std::iter::once(&self.name).chain(self.parameters.iter().map(|p| &p.0)).find(|n| !identifier(n))
+        {
+            return refused(format!(
+                "'{bad}' is not a name of lower-case letters, digits and '_' that starts with a letter"
+            ));
+        }
+        if DType::BUILTIN.iter().any(|d| d.name() == self.name) {
+            return refused("it is built in".into());
+        }
+        if self.storage == Builtin::Bool {
+            return refused("elements cannot be stored as bool, which is 0 or 1; give an integer or a float".into());
+        }
+        for (i, (name, value)) in self.parameters.iter().enumerate() {
+            if self.parameters[..i].iter().any(|p| p.0 == *name) {
+                return refused(format!("it has two parameters '{name}'"));
+            }
+            if !value.to_f64().is_finite() {
+                return refused(format!("parameter '{name}' is {value}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether both can be dtypes of one family.
+    fn same_family(&self, other: &Registered) -> bool {
+        let kinds = |r: &Registered| r.parameters.iter().map(|p| (p.0.clone(), p.1.kind())).collect::<Vec<_>>();
+        self.storage == other.storage && kinds(self) == kinds(other)
+    }
+}
+
+/// A registered dtype.
+pub(super) struct Entry {
+    declared: Registered,
+    text: String,
+    fingerprint: u64,
+}
+
+impl Entry {
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+    pub(super) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+/// FNV-1a of a text, with a bit that no built-in dtype has.
+fn fingerprint_of(text: &str) -> u64 {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    hash | 1 << 63
+}
+
+/// Entries of a chunk of the table.
+const CHUNK: usize = 256;
+/// Dtypes that one process can register.
+const MOST: usize = CHUNK * CHUNK;
+
+type Chunk = Box<[OnceLock<Entry>]>;
+/// The entries by number, in chunks that are made when the first of their entries is.
+static TABLE: [OnceLock<Chunk>; CHUNK] = [const { OnceLock::new() }; CHUNK];
+
+fn slot(number: usize) -> &'static OnceLock<Entry> {
+    &TABLE[number / CHUNK].get_or_init(|| (0..CHUNK).map(|_| OnceLock::new()).collect())[number % CHUNK]
+}
+
+/// What is looked up to register or parse one.
+struct Names {
+    /// Every registered dtype by its text.
+    texts: BTreeMap<String, DType>,
+    /// The first dtype of each family by its name.
+    families: BTreeMap<String, DType>,
+    fingerprints: BTreeMap<u64, DType>,
+}
+static NAMES: Mutex<Names> =
+    Mutex::new(Names { texts: BTreeMap::new(), families: BTreeMap::new(), fingerprints: BTreeMap::new() });
+
+fn names() -> MutexGuard<'static, Names> {
+    // Nothing panics between two changes.
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The registered dtype with that fingerprint.
+pub(super) fn of_fingerprint(fingerprint: u64) -> Option<DType> {
+    names().fingerprints.get(&fingerprint).copied()
+}
+
+/// The entry of a registered dtype.
+pub(super) fn entry(dtype: DType) -> &'static Entry {
+    let number = dtype.index() - Builtin::ALL.len();
+    slot(number).get().expect("`register` writes the entry before it returns the dtype")
+}
+
+impl DType {
+    /// Registers a dtype, or returns the one that has this name and these parameters already.
+    ///
+    /// # Errors
+    /// When the declaration is not legal; when its family is registered with another storage or other parameters; when the
+    /// process has registered 65,536 dtypes.
+    pub fn register(declared: Registered) -> Result<DType> {
+        declared.check()?;
+        let text = declared.text();
+        let mut names = names();
+        if let Some(first) = names.families.get(&declared.name) {
+            let first = &entry(*first).declared;
+            if !first.same_family(&declared) {
+                return Err(KernelError::new(format!(
+                    "dtype {text} stored as {} was registered as {} stored as {}: a family has one storage and the same \
+                     parameters, by name and kind",
+                    declared.storage,
+                    first.text(),
+                    first.storage
+                )));
+            }
+        }
+        if let Some(known) = names.texts.get(&text) {
+            return Ok(*known);
+        }
+        let number = names.texts.len();
+        if number == MOST {
+            return Err(KernelError::new(format!(
+                "{MOST} dtypes are registered, no more can be: keep parameters that change all the time in tensors"
+            )));
+        }
+        let fingerprint = fingerprint_of(&text);
+        if let Some(other) = names.fingerprints.get(&fingerprint) {
+            return Err(KernelError::new(format!("{text} has the fingerprint of {other}: choose another name")));
+        }
+        let dtype = DType(((Builtin::ALL.len() + number) as u32) << STORAGE_BITS | declared.storage as u32);
+        let family = declared.name.clone();
+        let decoder = names.families.get(&family).map_or(declared.to_f64, |d| entry(*d).declared.to_f64);
+        let declared = Registered { to_f64: decoder, ..declared };
+        slot(number).get_or_init(|| Entry { declared, text: text.clone(), fingerprint });
+        names.fingerprints.insert(fingerprint, dtype);
+        names.families.entry(family).or_insert(dtype);
+        names.texts.insert(text, dtype);
+        Ok(dtype)
+    }
+
+    /// The name without parameters: `qint8` of `qint8(scale=0.5, zero=3)`.
+    pub fn family(self) -> &'static str {
+        match self.builtin() {
+            Some(b) => b.name(),
+            None => &entry(self).declared.name,
+        }
+    }
+
+    /// The parameters of a registered dtype, in declared order.
+    pub fn parameters(self) -> &'static [(String, Scalar)] {
+        match self.builtin() {
+            Some(_) => &[],
+            None => &entry(self).declared.parameters,
+        }
+    }
+
+    /// The parameter of that name.
+    pub fn parameter(self, name: &str) -> Option<Scalar> {
+        self.parameters().iter().find(|p| p.0 == name).map(|p| p.1)
+    }
+
+    /// The number that a stored element stands for: of a built-in dtype itself, of a registered one what its declaration says;
+    /// none where that says nothing.
+    pub fn number(self, stored: Scalar) -> Option<Scalar> {
+        match self.builtin() {
+            Some(_) => Some(stored),
+            None => entry(self).declared.to_f64.map(|f| Scalar::Float(f(self, stored))),
+        }
+    }
+}
+
+/// The registered dtype with that text. A text that names a registered family with its parameters registers the dtype: a
+/// checkpoint or another rank may have parameters that this process has not met.
+pub(super) fn parse(text: &str) -> Result<DType> {
+    let unknown = || {
+        let names = names();
+        let known: Vec<&str> =
+            DType::BUILTIN.iter().map(|d| d.name()).chain(names.families.keys().map(|n| &**n)).collect();
+        KernelError::new(format!(
+            "unknown dtype '{text}'; known: {}; a program adds others with `DType::register`",
+            known.join(", ")
+        ))
+    };
+    let (family, inside) = match text.split_once('(') {
+        None => (text, ""),
+        Some((family, rest)) => (family, rest.strip_suffix(')').ok_or_else(unknown)?),
+    };
+    let first = names().families.get(family).copied();
+    let first = first.ok_or_else(unknown)?;
+    let mut declared = Registered { parameters: vec![], ..entry(first).declared.clone() };
+    for part in inside.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        let (name, value) = part.split_once('=').ok_or_else(unknown)?;
+        let value = match value {
+            "true" => Some(Scalar::Bool(true)),
+            "false" => Some(Scalar::Bool(false)),
+            v => v.parse().map(Scalar::Int).or_else(|_| v.parse().map(Scalar::Float)).ok(),
+        };
+        declared = declared.parameter(name, value.ok_or_else(unknown)?);
+    }
+    DType::register(declared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DTypeKind, ReduceOp};
+
+    fn quantised(name: &str, scale: f64, zero: i64) -> Registered {
+        Registered::new(name, Builtin::I8).parameter("scale", scale).parameter("zero", zero)
+    }
+
+    #[test]
+    fn name_and_parameters_are_the_identity() {
+        let a = DType::register(quantised("q_a", 0.5, 3)).unwrap();
+        assert_eq!(DType::register(quantised("q_a", 0.5, 3)).unwrap(), a);
+        let b = DType::register(quantised("q_a", 1e-7, 3)).unwrap();
+        assert_ne!(a, b);
+        for d in [a, b] {
+            assert_eq!(d.name().parse::<DType>().unwrap(), d);
+            assert_eq!(DType::of_fingerprint(d.fingerprint()), Some(d));
+            assert_eq!((d.family(), d.size(), d.storage(), d.kind()), ("q_a", 1, Builtin::I8, DTypeKind::Opaque));
+            assert!(!d.is_float() && !d.is_builtin() && d.builtin().is_none() && d.integers().is_none());
+            assert!([ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min].iter().all(|op| !d.reduces(*op)));
+        }
+        assert_ne!(a.fingerprint(), b.fingerprint());
+        assert_eq!(a.name(), "q_a(scale=0.5, zero=3)");
+        assert_eq!((b.parameter("scale"), b.parameter("none")), (Some(Scalar::Float(1e-7)), None));
+        let plain = DType::register(Registered::new("e5m2_a", Builtin::U8)).unwrap();
+        assert_eq!((plain.name(), plain.parameters().len()), ("e5m2_a", 0));
+        assert_eq!("e5m2_a".parse::<DType>().unwrap(), plain);
+    }
+
+    #[test]
+    fn a_text_of_a_known_family_is_a_dtype() {
+        DType::register(quantised("q_b", 0.5, 3)).unwrap();
+        let other: DType = "q_b(scale=2.0, zero=-1)".parse().unwrap();
+        assert_eq!(DType::register(quantised("q_b", 2.0, -1)).unwrap(), other);
+        let refused = |text: &str| text.parse::<DType>().unwrap_err().0;
+        // An integer is no scale of this family, and parameters have an order.
+        assert!(refused("q_b(scale=2, zero=-1)").contains("was registered as q_b(scale=0.5, zero=3) stored as i8"));
+        assert!(refused("q_b(zero=-1, scale=2.0)").contains("was registered as"));
+        assert!(refused("q_b").contains("was registered as"));
+        for bad in ["q_c(scale=2.0)", "q_b(scale=2.0, zero=-1", "q_b(scale)", "q_b(scale=x, zero=1)"] {
+            assert!(refused(bad).contains("unknown dtype"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn illegal_declarations_are_refused() {
+        let refused = |r: Registered| DType::register(r).unwrap_err().0;
+        assert!(refused(Registered::new("f32", Builtin::U8)).contains("it is built in"));
+        assert!(refused(Registered::new("Q 8", Builtin::U8)).contains("'Q 8' is not a name"));
+        assert!(refused(Registered::new("q_d", Builtin::Bool)).contains("stored as bool"));
+        assert!(refused(quantised("q_d", f64::NAN, 0)).contains("parameter 'scale' is NaN"));
+        let twice = Registered::new("q_d", Builtin::U8).parameter("a", 1).parameter("a", 2);
+        assert!(refused(twice).contains("two parameters 'a'"));
+        DType::register(quantised("q_d", 0.5, 3)).unwrap();
+        let other = Registered::new("q_d", Builtin::U8).parameter("scale", 0.5).parameter("zero", 3);
+        assert!(refused(other).contains("q_d(scale=0.5, zero=3) stored as u8 was registered as"));
+    }
+
+    #[test]
+    fn nothing_promotes_with_a_registered_dtype() {
+        let q = DType::register(quantised("q_e", 0.5, 3)).unwrap();
+        assert_eq!(q.promote(q).unwrap(), q);
+        for d in DType::BUILTIN {
+            let e = q.promote(d).unwrap_err().0;
+            assert_eq!(e, format!("q_e(scale=0.5, zero=3) and {d} do not promote to a common dtype"));
+            assert!(d.promote(q).is_err() && d < q);
+        }
+    }
+
+    #[test]
+    fn registered_dtypes_are_ordered_by_text() {
+        let late = DType::register(Registered::new("q_g", Builtin::U8)).unwrap();
+        let early = DType::register(Registered::new("q_f", Builtin::I64)).unwrap();
+        assert!(early < late);
+        assert_eq!((early.size(), late.size()), (8, 1));
+    }
+
+    #[test]
+    fn numbers_are_what_the_declaration_says() {
+        let value = |d: DType, x: Scalar| (x.to_f64() - d.parameter("zero").map_or(0.0, Scalar::to_f64)) * 0.5;
+        let q = DType::register(quantised("q_h", 0.5, 3).to_f64(value)).unwrap();
+        assert_eq!(q.number(Scalar::Int(7)), Some(Scalar::Float(2.0)));
+        // Another dtype of the family has the same decoder.
+        let other: DType = "q_h(scale=0.5, zero=1)".parse().unwrap();
+        assert_eq!(other.number(Scalar::Int(7)), Some(Scalar::Float(3.0)));
+        let plain = DType::register(Registered::new("q_i", Builtin::U8)).unwrap();
+        assert_eq!(plain.number(Scalar::Int(7)), None);
+    }
+}

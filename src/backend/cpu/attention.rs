@@ -1,0 +1,26 @@
+//! Kernels of attention.
+
+use super::{OpKernel, kernel};
+use crate::error::Result;
+use crate::ops::KernelCx;
+use oflow_kernels::cpu::attention::{self, Attention, Qkv};
+
+/// Scale and mask of a call.
+pub(in crate::backend) fn settings(cx: &KernelCx<'_>) -> Result<Attention> {
+    Ok(Attention { scale: cx.scalar("scale")?.to_f64(), causal: cx.bool("causal")? })
+}
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    vec![
+        kernel("attention", |cx| {
+            let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
+            Ok(attention::attention(&qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
+        }),
+        kernel("attention_grad", |cx| {
+            let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
+            let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
+            let set = settings(cx)?;
+            Ok(attention::attention_grad(cx.input(0)?, &qkv, cx.input(4)?, cx.input(5)?, &grads, &set)?)
+        }),
+    ]
+}

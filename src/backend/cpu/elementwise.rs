@@ -1,0 +1,28 @@
+//! The kernel of an elementwise op, made from its scalar expression.
+
+use crate::backend::kernels::{program, reusing};
+use crate::ops::{KernelDef, KernelState};
+use oflow_kernels::cpu::elementwise::Program;
+use oflow_kernels::expr::Expr;
+use oflow_kernels::{DType, View};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The kernel of an expression: compiled per plan for its dtypes.
+pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
+    let kernel = KernelDef::cpu("elementwise_cpu", |cx| {
+        // Pushed one by one: collecting from an iterator of unknown length costs more than a small kernel.
+        let mut views: SmallVec<[View; 4]> = SmallVec::new();
+        for v in cx.inputs.iter().flatten() {
+            views.push(v.clone());
+        }
+        Ok(program::<Program>(cx)?.run(&views, cx.runtime, cx.output(0))?)
+    });
+    let of = expr.clone();
+    reusing(kernel, expr).with_state(move |ctx, outs| {
+        let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
+        let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
+        let state: KernelState = Arc::new(Program::compile_in(&of, &dtypes, outs[0].dtype, compute)?);
+        Ok(state)
+    })
+}

@@ -1,0 +1,56 @@
+//! The CPU's kernels, one file a family of ops.
+//!
+//! Where a kernel needs a call in another form (operands transposed, a window of a tensor), the function that makes it
+//! stands here and serves the kernels of other devices too.
+
+pub(super) mod attention;
+mod create;
+mod elementwise;
+mod embedding;
+pub(super) mod loss;
+pub(super) mod matmul;
+pub(super) mod norm;
+pub(super) mod optim;
+mod random;
+pub(super) mod reduce;
+pub(super) mod shape;
+mod softmax;
+pub(super) mod strided;
+
+use super::kernels::OpKernel;
+use crate::error::Result;
+use crate::ops::{KernelCx, KernelDef};
+use oflow_kernels::cpu;
+
+pub(super) use create::first_and_step;
+pub(super) use elementwise::elementwise;
+pub(super) use random::drawn;
+
+/// All kernels of the CPU.
+pub(super) fn kernels() -> Vec<OpKernel> {
+    let families = [
+        attention::kernels,
+        create::kernels,
+        embedding::kernels,
+        loss::kernels,
+        matmul::kernels,
+        norm::kernels,
+        optim::kernels,
+        random::kernels,
+        reduce::kernels,
+        shape::kernels,
+        softmax::kernels,
+        strided::kernels,
+    ];
+    families.into_iter().flat_map(|family| family()).collect()
+}
+
+/// Copies and converts a view into another, whatever their strides.
+pub(super) fn copy() -> KernelDef {
+    KernelDef::cpu("copy", |cx| Ok(cpu::copy::copy(cx.input(0)?, cx.output(0))?))
+}
+
+/// The kernel of an op that always applies.
+fn kernel(op: &'static str, run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> OpKernel {
+    (op, KernelDef::cpu(&format!("{op}_cpu"), run))
+}

@@ -1,0 +1,127 @@
+//! Kernels that move elements: copies between views of the input and of the output.
+
+use super::{OpKernel, kernel};
+use crate::error::Result;
+use crate::ops::KernelCx;
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{Dims, Scalar, Strides, View, cpu};
+
+/// The input with its dims in the order of the output.
+pub(in crate::backend) fn permuted(cx: &KernelCx<'_>) -> Result<View> {
+    let x = cx.input(0)?;
+    let order = cx.ints("dims")?.iter().map(|d| d.rem_euclid(x.rank().max(1) as i64) as usize);
+    let (d, s): (Dims, Strides) = order.map(|d| (x.dims()[d], x.strides()[d])).unzip();
+    // SAFETY: the same elements in another order.
+    Ok(unsafe { x.restride(0, d, s) })
+}
+
+/// The input, repeated to the output's dims.
+pub(in crate::backend) fn expanded(cx: &KernelCx<'_>) -> Result<View> {
+    let (x, out) = (cx.input(0)?, cx.output(0));
+    let lead = out.rank() - x.rank();
+    let strides: Strides = (0..out.rank())
+        .map(|d| if d < lead || (x.dims()[d - lead] == 1 && out.dims()[d] != 1) { 0 } else { x.strides()[d - lead] })
+        .collect();
+    // SAFETY: repeats elements of x.
+    Ok(unsafe { x.restride(0, out.dims().into(), strides) })
+}
+
+/// Indices `k` of `0..count` whose element `start + k step` lies in `lo..hi`.
+fn inside(start: usize, step: usize, count: usize, lo: usize, hi: usize) -> std::ops::Range<usize> {
+    let first = lo.saturating_sub(start).div_ceil(step).min(count);
+    let last = hi.saturating_sub(start).div_ceil(step).min(count);
+    first..last.max(first)
+}
+
+/// Index of the first element of a range of steps. Without elements the steps may lead beyond every index.
+fn first_of(mine: &std::ops::Range<usize>, start: usize, step: usize) -> usize {
+    start.saturating_add(mine.start.saturating_mul(step))
+}
+
+/// Every `step`-th element of a dim, `count` of them, from `start`.
+pub(in crate::backend) fn strided(v: &View, dim: usize, start: usize, step: usize, count: usize) -> View {
+    let (mut d, mut s): (Dims, Strides) = (v.dims().into(), v.strides().into());
+    let offset = if count == 0 { 0 } else { start as isize * s[dim] };
+    d[dim] = count;
+    // Between fewer than two elements there is no step, and it may be any number.
+    if count > 1 {
+        s[dim] *= step as isize;
+    }
+    // SAFETY: `start + (count - 1) step` is inside the dim, by the callers' ranges.
+    unsafe { v.restride(offset, d, s) }
+}
+
+/// What a slice takes of the elements that lie here, and where they go.
+pub(in crate::backend) fn cut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
+    let (x, out, b) = (cx.input(0)?, cx.output(0), cx.input_box(0)?);
+    let dim = cx.dim("dim", 0)?;
+    let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
+    let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
+    let mine = inside(start, step, out.dims()[dim], lo, hi);
+    let from = strided(x, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
+    Ok((from, strided(out, dim, mine.start, 1, mine.len())))
+}
+
+/// What the gradient of a slice takes of dy, and where in the output's shard that goes.
+pub(in crate::backend) fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
+    let (dy, out, b) = (cx.input(0)?, cx.output(0), cx.output_box(0));
+    let dim = cx.dim("dim", 0)?;
+    let (start, step) = (cx.int("start")? as usize, cx.int("step")? as usize);
+    let (lo, hi) = (b.offset[dim], b.offset[dim] + b.size[dim]);
+    let mine = inside(start, step, dy.dims()[dim], lo, hi);
+    let to = strided(out, dim, first_of(&mine, start, step).saturating_sub(lo), step, mine.len());
+    Ok((strided(dy, dim, mine.start, 1, mine.len()), to))
+}
+
+/// The logical row and column of the first element that lies here.
+pub(in crate::backend) fn corner(cx: &KernelCx<'_>) -> (i64, i64) {
+    let at = &cx.output_box(0).offset;
+    (at[at.len() - 2] as i64, at[at.len() - 1] as i64)
+}
+
+/// The output, which is contiguous, seen under the input's dims: into that it is a plain copy.
+pub(in crate::backend) fn as_input(cx: &KernelCx<'_>) -> Result<View> {
+    let dims = cx.input(0)?.dims();
+    // SAFETY: as many elements in the same contiguous memory.
+    Ok(unsafe { cx.output(0).restride(0, dims.into(), contiguous_strides(dims)) })
+}
+
+/// Each input of `concat` with its part of the output.
+pub(in crate::backend) fn parts<'a>(cx: &'a KernelCx<'_>) -> Result<impl Iterator<Item = (&'a View, View)>> {
+    let (d, mut at) = (cx.dim("dim", 0)?, 0);
+    Ok(cx.inputs.iter().flatten().map(move |x| {
+        let n = x.dims()[d];
+        at += n;
+        (x, strided(cx.output(0), d, at - n, 1, n))
+    }))
+}
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    let triangle = |lower: bool| {
+        kernel(if lower { "tril" } else { "triu" }, move |cx| {
+            let (row, col) = corner(cx);
+            let cut = if lower { cpu::index::tril } else { cpu::index::triu };
+            Ok(cut(cx.input(0)?, cx.output(0), cx.int("diagonal")?, row, col)?)
+        })
+    };
+    vec![
+        kernel("permute", |cx| Ok(cpu::copy::copy(&permuted(cx)?, cx.output(0))?)),
+        kernel("expand", |cx| Ok(cpu::copy::copy(&expanded(cx)?, cx.output(0))?)),
+        kernel("reshape", |cx| Ok(cpu::copy::copy(cx.input(0)?, &as_input(cx)?)?)),
+        kernel("slice", |cx| {
+            let (from, to) = cut_views(cx)?;
+            if to.len() < cx.output(0).len() {
+                cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
+            }
+            Ok(cpu::copy::copy(&from, &to)?)
+        }),
+        kernel("slice_grad", |cx| {
+            cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
+            let (from, to) = uncut_views(cx)?;
+            Ok(cpu::copy::copy(&from, &to)?)
+        }),
+        kernel("concat", |cx| Ok(parts(cx)?.try_for_each(|(x, to)| cpu::copy::copy(x, &to))?)),
+        triangle(true),
+        triangle(false),
+    ]
+}

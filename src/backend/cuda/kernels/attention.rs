@@ -1,0 +1,25 @@
+//! Kernels of attention.
+
+use super::{OpKernel, kernel, with_scratch};
+use crate::backend::cpu::attention::settings;
+use oflow_kernels::cpu::attention::Qkv;
+use oflow_kernels::cuda::attention;
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    let grad = kernel("attention_grad", |q, cx| {
+        let qkv = Qkv { q: cx.input(1)?, k: cx.input(2)?, v: cx.input(3)? };
+        let grads = Qkv { q: cx.output(0), k: cx.output(1), v: cx.output(2) };
+        let (dout, out, lse) = (cx.input(0)?, cx.input(4)?, cx.input(5)?);
+        Ok(attention::attention_grad(q, dout, &qkv, out, lse, &grads, &settings(cx)?, cx.workspace())?)
+    });
+    vec![
+        kernel("attention", |q, cx| {
+            let qkv = Qkv { q: cx.input(0)?, k: cx.input(1)?, v: cx.input(2)? };
+            Ok(attention::attention(q, &qkv, cx.output(0), cx.output(1), &settings(cx)?)?)
+        }),
+        with_scratch(grad, |c, _| {
+            let q = c.input(1)?;
+            Ok(attention::attention_grad_workspace(&q.shape, q.dtype))
+        }),
+    ]
+}

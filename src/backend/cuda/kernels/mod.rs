@@ -1,0 +1,60 @@
+//! The GPU's kernels, one file a family of ops. They put work on the queue of the call and do not wait for it.
+
+mod attention;
+mod create;
+mod elementwise;
+mod embedding;
+mod loss;
+mod matmul;
+mod norm;
+mod optim;
+mod random;
+mod reduce;
+mod shape;
+mod softmax;
+mod strided;
+
+use super::queue;
+use crate::backend::kernels::OpKernel;
+use crate::error::Result;
+use crate::ops::{InferCtx, KernelCx, KernelDef, TensorType};
+use oflow_kernels::cuda::{self, Queue};
+
+pub(super) use elementwise::elementwise;
+
+/// All kernels of GPUs.
+pub(super) fn kernels() -> Vec<OpKernel> {
+    let families = [
+        attention::kernels,
+        create::kernels,
+        embedding::kernels,
+        loss::kernels,
+        matmul::kernels,
+        norm::kernels,
+        optim::kernels,
+        random::kernels,
+        reduce::kernels,
+        shape::kernels,
+        softmax::kernels,
+        strided::kernels,
+    ];
+    families.into_iter().flat_map(|family| family()).collect()
+}
+
+/// Copies and converts a view into another, whatever their strides.
+pub(super) fn copy() -> KernelDef {
+    KernelDef::cuda("copy_cuda", |cx| Ok(cuda::copy::copy(&queue(cx)?, cx.input(0)?, cx.output(0))?))
+}
+
+/// The kernel of an op that always applies.
+fn kernel(op: &'static str, run: impl Fn(&Queue<'_>, &KernelCx<'_>) -> Result<()> + Send + Sync + 'static) -> OpKernel {
+    (op, KernelDef::cuda(&format!("{op}_cuda"), move |cx| run(&queue(cx)?, cx)))
+}
+
+/// Gives a kernel scratch memory.
+fn with_scratch(
+    (op, kernel): OpKernel,
+    bytes: impl Fn(&InferCtx<'_>, &[TensorType]) -> Result<usize> + Send + Sync + 'static,
+) -> OpKernel {
+    (op, kernel.with_workspace(bytes))
+}

@@ -1,0 +1,92 @@
+//! NVIDIA GPUs, through CUDA: a stream is a CUDA stream and a wait an event (`streams.rs`); boxings run on a stream of their
+//! own, over NCCL or staged through pinned memory (`boxing.rs`, `place.rs`).
+
+mod boxing;
+mod kernels;
+mod links;
+mod pinned;
+mod place;
+mod streams;
+mod waits;
+
+use super::{Backend, BoxingPlace, DeviceRt, OpKernel, Opening};
+use crate::comm::Communicator;
+use crate::error::{Error, Result};
+use crate::memory::{Allocator, AllocatorOptions, MemorySource, Region};
+use crate::ops::{KernelCx, KernelDef};
+use crate::placement::Device;
+use crate::vm::Vm;
+use oflow_kernels::cuda::probe::probe;
+use oflow_kernels::cuda::{DeviceMemory, Gpu, Queue};
+use oflow_kernels::expr::Expr;
+use std::sync::Arc;
+use streams::{CudaStreams, OnStream};
+
+/// The backend of [`Device::Cuda`].
+pub(super) struct Cuda;
+
+impl Backend for Cuda {
+    /// The ranks of a host take its visible GPUs in turn.
+    fn open(&self, at: &Opening<'_>) -> Result<DeviceRt> {
+        let open = || {
+            let not_here = |e| Error::unsupported(format!("Device::Cuda cannot be used on this machine: {e}"));
+            let count = probe().check().map_err(not_here)?.len();
+            let gpu = Gpu::open(at.local_rank % count)?;
+            open_gpu(&gpu, self.allocator_options(), at.host, at.comm.cloned())
+        };
+        open().map_err(|e| {
+            e.help("`oflow doctor` lists what was found and what is missing; without a GPU use Device::Cpu")
+        })
+    }
+    /// Memory of a GPU is kept: to give it back would stop all its streams.
+    fn allocator_options(&self) -> AllocatorOptions {
+        AllocatorOptions { cache_bytes: usize::MAX, poison_on_free: false }
+    }
+    fn boxing_place(&self) -> BoxingPlace {
+        BoxingPlace::Device
+    }
+    fn kernels(&self, _device: Device) -> Vec<OpKernel> {
+        kernels::kernels()
+    }
+    fn elementwise(&self, _device: Device, expr: &Arc<Expr>) -> Option<KernelDef> {
+        Some(kernels::elementwise(expr))
+    }
+    fn copy(&self, _device: Device) -> Option<KernelDef> {
+        Some(kernels::copy())
+    }
+}
+
+/// Memory and streams of a GPU, with the rank's host memory, for bytes on their way, and its communicator.
+///
+/// # Errors
+/// What the driver reports.
+pub fn open_gpu(
+    gpu: &Arc<Gpu>,
+    options: AllocatorOptions,
+    host: &Allocator,
+    comm: Option<Arc<dyn Communicator>>,
+) -> Result<DeviceRt> {
+    let alloc = Allocator::device(Device::Cuda, Arc::new(GpuMemory(gpu.clone())), options);
+    let vm = Vm::new(CudaStreams::new(gpu, &alloc, host, comm)?);
+    Ok(DeviceRt { alloc, vm })
+}
+
+struct GpuMemory(Arc<Gpu>);
+
+impl MemorySource for GpuMemory {
+    fn allocate(&self, bytes: usize) -> Result<Region> {
+        let memory = DeviceMemory::new(&self.0, bytes)?;
+        // SAFETY: memory of the GPU, freed when `memory` is dropped; only work on the GPU's streams uses it.
+        Ok(unsafe { Region::new(memory.data(), memory) })
+    }
+}
+
+/// The queue that a CUDA kernel puts its work on.
+///
+/// # Errors
+/// The kernel does not run on a GPU.
+pub fn queue<'a>(cx: &KernelCx<'a>) -> Result<Queue<'a>> {
+    let stream = cx.stream.and_then(|s| s.downcast_ref::<OnStream>());
+    let stream = stream.ok_or_else(|| Error::device(format!("{}: a CUDA kernel without a stream", cx.op.sig.name)))?;
+    Ok(stream.queue())
+}

@@ -1,0 +1,184 @@
+//! Which kernel runs an op on a device: those that the op brings itself, those that stand in the table here by op name, and
+//! for elementwise ops the one that the backend makes from the expression. Asked when a plan is built, never per call.
+
+use super::table::{built_in, entries, entry};
+use crate::error::{Error, Result};
+use crate::intern::FixedMap;
+use crate::ops::{self, InferCtx, KernelCx, KernelDef, Op, Priority};
+use crate::placement::Device;
+use crate::plan::KernelPlan;
+use oflow_kernels::expr::Expr;
+use smallvec::SmallVec;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+
+/// A kernel and the name of its op.
+pub type OpKernel = (&'static str, KernelDef);
+
+type Table = FixedMap<String, Vec<KernelDef>>;
+
+/// The kernels of all backends, and those that were added, by op.
+static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
+    let mut table = Table::default();
+    for e in built_in() {
+        put(&mut table, e.backend.kernels(e.device));
+    }
+    RwLock::new(table)
+});
+
+fn put(table: &mut Table, kernels: Vec<OpKernel>) {
+    for (op, kernel) in kernels {
+        table.entry(op.to_string()).or_default().push(kernel);
+    }
+}
+
+/// Takes the kernels of a new backend.
+pub(super) fn take(kernels: Vec<OpKernel>) {
+    if !kernels.is_empty() {
+        put(&mut TABLE.write().unwrap_or_else(PoisonError::into_inner), kernels);
+        ops::changed();
+    }
+}
+
+/// The kernels of an op for one device, in the order of their declaration.
+fn on_device<R>(
+    table: &Table,
+    op: &Op,
+    device: Device,
+    tell: impl FnOnce(&mut dyn Iterator<Item = &KernelDef>) -> R,
+) -> R {
+    let made = op.expr.as_ref().and_then(|e| entry(device).backend.elementwise(device, e));
+    let registered = table.get(op.name()).into_iter().flatten();
+    tell(&mut made.iter().chain(op.kernels.iter().chain(registered).filter(|k| k.device == device)))
+}
+
+/// Picks the kernel for physical inputs on a device: the applicable one of highest priority, `Experimental` excepted;
+/// among equals the first declared. Where the device has none, one of the device whose kernels it runs.
+///
+/// # Errors
+/// No kernel applies.
+pub fn select(op: &Op, device: Device, ctx: &InferCtx<'_>) -> Result<KernelDef> {
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    for d in [Some(device), entry(device).backend.kernels_of()].into_iter().flatten() {
+        let best = on_device(&table, op, d, |kernels| {
+            let fitting = kernels.filter(|k| k.priority < Priority::Experimental && k.pred.holds(ctx));
+            fitting.reduce(|best, k| if k.priority > best.priority { k } else { best }).cloned()
+        });
+        if let Some(kernel) = best {
+            return Ok(kernel);
+        }
+    }
+    Err(Error::unsupported(format!("no kernel of '{}' runs on {device} for these dtypes", op.name()))
+        .help("see `oflow ops` for what each op supports"))
+}
+
+/// All kernels of an op, device by device.
+pub fn kernels_of(op: &Op) -> Vec<KernelDef> {
+    let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
+    let devices = entries().into_iter().map(|e| e.device);
+    devices.flat_map(|d| on_device(&table, op, d, |kernels| kernels.cloned().collect::<Vec<_>>())).collect()
+}
+
+/// Adds a kernel to a registered op. [`select`] chooses among all kernels of the op. Plans that were made before are made
+/// anew.
+///
+/// ```
+/// use oflow::backend::add_kernel;
+/// use oflow::ops::{KernelDef, KernelPred, Priority};
+/// use oflow::prelude::*;
+/// let kernel = KernelDef::cpu("neg_f64", |cx| {
+///     let x = cx.input(0)?.as_slice::<f64>()?;
+///     // SAFETY: the output of this call; nothing else uses it while the kernel runs.
+///     let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
+///     y.iter_mut().zip(x).for_each(|(y, x)| *y = -x);
+///     Ok(())
+/// });
+/// // Strided inputs go to the kernel that the op has: this one takes contiguous ones.
+/// let plain = KernelPred::InputDType(0, DType::F64);
+/// add_kernel("sign", kernel.when(plain).priority(Priority::Experimental))?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// There is no such op, or it has a kernel of this name on the device, or one for the same cases with the same priority.
+pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
+    let op = ops::find(op)?;
+    let mut table = TABLE.write().unwrap_or_else(PoisonError::into_inner);
+    let same_cases = |k: &KernelDef| k.pred == kernel.pred && k.priority == kernel.priority && k.state.is_none();
+    let twin = on_device(&table, op, kernel.device, |kernels| {
+        let kernels: Vec<&KernelDef> = kernels.collect();
+        let named = kernels.iter().find(|k| k.name == kernel.name);
+        named.or_else(|| kernels.iter().find(|k| same_cases(k))).map(|k| (*k).clone())
+    });
+    if let Some(k) = twin {
+        return Err(Error::registry(format!("the kernel '{}' is there already: {k:?}", k.name))
+            .help("a kernel is never replaced: choose another name, and a predicate or a higher priority")
+            .in_call(|| op.full_name()));
+    }
+    table.entry(op.name().to_string()).or_default().push(kernel);
+    drop(table);
+    ops::changed();
+    Ok(())
+}
+
+/// The plan that copies (and converts) one view into another on a device, whatever their strides.
+///
+/// # Errors
+/// The backend has no such kernel.
+pub(crate) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
+    let known = &entry(device).copy;
+    if let Some(plan) = known.get() {
+        return Ok(plan.clone());
+    }
+    let backend = &entry(device).backend;
+    let lent = || backend.kernels_of().and_then(|d| entry(d).backend.copy(d));
+    let kernel = backend.copy(device).or_else(lent).ok_or_else(|| {
+        Error::unsupported(format!("the backend of {device} has no kernel that copies"))
+            .help("give it one in `Backend::copy`, or name a device in `Backend::kernels_of`")
+    })?;
+    let plan = Arc::new(KernelPlan {
+        op: ops::find("copy")?,
+        name: kernel.name,
+        run: kernel.run,
+        state: None,
+        attrs: SmallVec::new(),
+        input_boxes: SmallVec::new(),
+        output_boxes: SmallVec::new(),
+        workspace: 0,
+    });
+    Ok(known.get_or_init(|| plan).clone())
+}
+
+/// The state of an elementwise kernel.
+pub(super) fn program<'a, P: 'static>(cx: &KernelCx<'a>) -> Result<&'a P> {
+    let found = cx.state.and_then(|s| s.downcast_ref::<P>());
+    found.ok_or_else(|| Error::device("elementwise kernel without its program"))
+}
+
+/// The output may take the memory of any input that the expression uses.
+pub(super) fn reusing(kernel: KernelDef, expr: &Expr) -> KernelDef {
+    (0..8).filter(|i| expr.uses_input(*i)).fold(kernel, |k, i| k.may_reuse(i, 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kernel_has_its_op_and_every_op_its_kernels() {
+        for e in entries() {
+            for (name, kernel) in e.backend.kernels(e.device) {
+                let op = ops::find(name).unwrap();
+                assert!(op.expr.is_none(), "{name} has its kernel from the expression");
+                assert_eq!(kernel.device, e.device, "{kernel:?}");
+            }
+        }
+        for op in
+            ops::all().into_iter().filter(|o| o.domain == "oflow" && o.layout.is_none() && o.name() != "apply_custom")
+        {
+            for device in [Device::Cpu, Device::Cuda] {
+                let kernels: Vec<_> = kernels_of(op).into_iter().filter(|k| k.device == device).collect();
+                assert_eq!(kernels.len(), 1, "{} on {device}: {kernels:?}", op.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! Building a plan: inference → candidate signatures → the choice → boxings → physical shapes → kernel.
+
+use super::kernel::{Logical, kernel_plan};
+use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
+use super::step::{BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
+use super::types::{GlobalRef, LocalRef, intern_global, intern_local};
+use crate::boxing::{Choice, ChoiceInput, Layout, choose};
+use crate::error::{Error, Result};
+use crate::intern::FixedHasher;
+use crate::ops::{AttrValue, InferCtx, NdSignature, TensorType};
+use crate::placement::{Device, Placement};
+use crate::sbp::{NdSbp, Sbp, check_layout, check_size, shard_box};
+use oflow_kernels::ShardBox;
+use smallvec::SmallVec;
+use std::hash::Hasher;
+
+/// The plan of a call, for the rank of `cx`.
+///
+/// # Errors
+/// What inference, the layouts and the choice of kernels refuse: the same on every rank.
+pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
+    let mut builder = Builder { cx, buffers: vec![], steps: vec![], boxed: vec![] };
+    let inputs: SmallVec<[Option<BufferId>; 4]> = r.inputs.iter().map(|i| builder.input(i.as_ref())).collect();
+    let (device, takes_part, made) = match r.place {
+        Where::Local(device) => (device, true, builder.local(r, &inputs, device)?),
+        Where::Global(placement) => {
+            let takes_part = placement.position(cx.rank).is_some();
+            (placement.device(), takes_part, builder.global(r, &inputs, placement, Numbers::OfCall)?)
+        }
+    };
+    let mut plan = Plan {
+        buffers: builder.buffers,
+        steps: builder.steps,
+        outputs: made.outputs,
+        device,
+        takes_part,
+        stream_key: made.stream_key,
+    };
+    plan.find_last_uses();
+    Ok(plan)
+}
+
+/// What a call makes.
+pub(super) struct MadeBy {
+    pub(super) outputs: SmallVec<[BufferId; 2]>,
+    stream_key: u64,
+}
+
+/// A plan being built.
+pub(super) struct Builder<'a> {
+    pub(super) cx: &'a PlanCx<'a>,
+    pub(super) buffers: Vec<Buffer>,
+    pub(super) steps: Vec<Step>,
+    /// Buffers and what they have been boxed to: a P value that two ops of a lowering use is reduced once.
+    pub(super) boxed: Vec<(BufferId, GlobalRef, BufferId)>,
+}
+
+impl Builder<'_> {
+    pub(super) fn buffer(&mut self, global: Option<GlobalRef>, local: Option<LocalRef>) -> BufferId {
+        self.buffers.push(Buffer { global, local, last_use: None });
+        BufferId(self.buffers.len() as u32 - 1)
+    }
+
+    /// The buffer of an input of the call. One that was left out has a number too.
+    fn input(&mut self, i: Option<&Input>) -> Option<BufferId> {
+        let id = match i.map(|i| &i.ty) {
+            None => self.buffer(None, None),
+            Some(TypeRef::Local(l)) => self.buffer(None, Some(l.clone())),
+            Some(TypeRef::Global(g)) => self.global_buffer(g),
+        };
+        i.map(|_| id)
+    }
+
+    /// A buffer of a global type, with what this rank holds of it.
+    fn global_buffer(&mut self, g: &GlobalRef) -> BufferId {
+        let local = g.shard_dims(self.cx.rank).map(|d| intern_local(&d, g.ty.dtype, g.placement.device()));
+        self.buffer(Some(g.clone()), local)
+    }
+
+    fn local(&mut self, r: &Request<'_>, inputs: &[Option<BufferId>], device: Device) -> Result<MadeBy> {
+        let ins = r.types();
+        let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
+        let mut outs = r.op.infer(&infer)?;
+        check_given(r, &mut outs)?;
+        let boxes_in: Vec<Option<ShardBox>> =
+            ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
+        let boxes_out: Vec<ShardBox> = outs.iter().map(|t| ShardBox::whole(&t.shape)).collect();
+        let logical = Logical { infer: &infer, op: r.op, outs: &outs };
+        let kernel = kernel_plan(self.cx.kernels, &logical, device, &boxes_in, &boxes_out)?;
+        let made: SmallVec<[BufferId; 2]> =
+            outs.iter().map(|t| self.buffer(None, Some(intern_local(&t.shape, t.dtype, device)))).collect();
+        self.steps.push(Step::Kernel(KernelStep {
+            op: r.op,
+            inputs: inputs.iter().copied().collect(),
+            makes: made.clone(),
+            kernel,
+            numbers: Numbers::OfCall,
+            view: false,
+        }));
+        Ok(MadeBy { outputs: made, stream_key: 0 })
+    }
+
+    pub(super) fn global(
+        &mut self,
+        r: &Request<'_>,
+        inputs: &[Option<BufferId>],
+        placement: &Placement,
+        numbers: Numbers,
+    ) -> Result<MadeBy> {
+        let ins = r.types();
+        let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
+        let mut outs = r.op.infer(&infer)?;
+        outs.iter().try_for_each(|t| check_size(&t.shape, t.dtype, placement))?;
+        check_given(r, &mut outs)?;
+        let (sig, after) = match r.target {
+            Some(want) => made_as(placement, &outs, want)?,
+            None => {
+                let request = r.asked.map(|a| requested(a, &outs, placement)).transpose()?.flatten();
+                let sig = chosen(r, &infer, &outs, placement, request)?;
+                let after = request.filter(|want| sig.outputs[0] != **want);
+                (sig, after)
+            }
+        };
+        let inside = matches!(numbers, Numbers::Each(..));
+        let mut used: SmallVec<[Option<BufferId>; 4]> = inputs.iter().copied().collect();
+        for (i, want) in sig.inputs.iter().enumerate() {
+            if let Some(id) = used[i] {
+                used[i] = Some(self.boxed(id, placement, want, if inside { For::Lowering } else { For::Input(i) })?);
+            }
+        }
+        let made: SmallVec<[BufferId; 2]> = match sig.lowering {
+            Some(l) => self.lower(r, l, &sig, &used, placement, &numbers)?,
+            None => self.kernel(r, (&infer, &outs), &sig, &used, placement, numbers)?,
+        };
+        let mut outputs = made;
+        if let Some(want) = after
+            && let Some(first) = outputs.first_mut()
+        {
+            *first = self.boxed(*first, placement, want, For::Result)?;
+        }
+        let stream_key = if inside { 0 } else { stream_key(r, placement, &outs, &sig) };
+        Ok(MadeBy { outputs, stream_key })
+    }
+
+    /// The buffer in that layout: itself, one that was boxed before, or a new step.
+    pub(super) fn boxed(
+        &mut self,
+        from: BufferId,
+        placement: &Placement,
+        want: &NdSbp,
+        purpose: For,
+    ) -> Result<BufferId> {
+        let Some(g) = self.buffers[from.index()].global.clone().filter(|g| g.sbp != *want) else { return Ok(from) };
+        let boxing = boxing_to(self.cx, &g, placement, want)?;
+        // Two inputs of the call that are boxed alike are two handles.
+        let again = self.boxed.iter().find(|(f, to, _)| *f == from && to.id() == boxing.to.id());
+        if let Some((_, _, makes)) = again {
+            return Ok(*makes);
+        }
+        let makes = self.buffer(Some(boxing.to.clone()), boxing.local.clone());
+        self.boxed.push((from, boxing.to.clone(), makes));
+        self.steps.push(Step::Box(BoxStep { from, makes, boxing, purpose }));
+        Ok(makes)
+    }
+
+    /// The step of an op whose kernel runs on the shards.
+    fn kernel(
+        &mut self,
+        r: &Request<'_>,
+        (infer, outs): (&InferCtx<'_>, &[TensorType]),
+        sig: &NdSignature,
+        inputs: &[Option<BufferId>],
+        placement: &Placement,
+        numbers: Numbers,
+    ) -> Result<SmallVec<[BufferId; 2]>> {
+        let device = placement.device();
+        let position = placement.position(self.cx.rank);
+        let shard = |t: &TensorType, s: &NdSbp, pos| shard_box(&t.shape, placement, s, pos);
+        let boxes_out: Option<Vec<ShardBox>> =
+            position.map(|pos| outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect());
+        let kernel = match (position, &boxes_out) {
+            (Some(pos), Some(boxes_out)) => {
+                let both = infer.inputs.iter().zip(&sig.inputs);
+                let boxes_in: Vec<Option<ShardBox>> = both.map(|(t, s)| t.as_ref().map(|t| shard(t, s, pos))).collect();
+                let logical = Logical { infer, op: r.op, outs };
+                kernel_plan(self.cx.kernels, &logical, device, &boxes_in, boxes_out)?
+            }
+            _ => None,
+        };
+        let mut makes = SmallVec::new();
+        for (o, (t, s)) in outs.iter().zip(&sig.outputs).enumerate() {
+            let local = boxes_out.as_ref().map(|b| intern_local(&b[o].size, t.dtype, device));
+            makes.push(self.buffer(Some(intern_global(t.clone(), placement, s)), local));
+        }
+        self.steps.push(Step::Kernel(KernelStep {
+            op: r.op,
+            inputs: inputs.iter().copied().collect(),
+            makes: makes.clone(),
+            kernel,
+            numbers,
+            view: r.op.view.is_some() && r.given.is_none(),
+        }));
+        Ok(makes)
+    }
+}
+
+/// An elementwise result that is written in place is converted to the tensor's dtype, unless that is of a lower kind.
+fn check_given(r: &Request<'_>, outs: &mut [TensorType]) -> Result<()> {
+    let (Some(given), Some(first)) = (r.given.as_ref().map(|g| g.ty()), outs.first_mut()) else { return Ok(()) };
+    if r.op.expr.is_some() && given.dtype.is_builtin() && first.dtype.kind() <= given.dtype.kind() {
+        first.dtype = given.dtype;
+    }
+    if given != first {
+        let why = if given.shape != first.shape { Error::shape } else { Error::dtype };
+        return Err(why(format!("the result {first} cannot be written in place into {given}"))
+            .help("use the op that returns a new tensor"));
+    }
+    Ok(())
+}
+
+/// Boxing of a global type to another nd-SBP on a placement under the job's cost model, with this rank's shard type.
+///
+/// # Errors
+/// The tensor cannot have that layout.
+pub fn boxing_to(cx: &PlanCx<'_>, from: &GlobalRef, placement: &Placement, to: &NdSbp) -> Result<PlannedBoxing> {
+    check_layout(&from.ty.shape, from.ty.dtype, placement, to)?;
+    let src = Layout::new(&from.placement, from.sbp.clone());
+    let dst = Layout::new(placement, to.clone());
+    let to = intern_global(from.ty.clone(), placement, to);
+    let local = to.shard_dims(cx.rank).map(|d| intern_local(&d, from.ty.dtype, placement.device()));
+    let plan = cx.planner.plan(&from.ty.shape, from.ty.dtype, &src, &dst)?;
+    if plan.warn_of_memory() {
+        tracing::warn!(
+            "{src} -> {dst} of {}: no way takes as little memory as the limit of {} B asks; this one takes {} B",
+            from.ty,
+            plan.model.extra_memory.unwrap_or_default(),
+            plan.extra_bytes(),
+        );
+    }
+    Ok(PlannedBoxing { to, local, plan })
+}
+
+/// A source op makes S and B layouts itself (each rank only its shard); P is boxed from B afterwards.
+fn made_as<'a>(
+    placement: &Placement,
+    outs: &[TensorType],
+    want: &'a NdSbp,
+) -> Result<(NdSignature, Option<&'a NdSbp>)> {
+    let made = want.map(|s| if s.is_partial() { Sbp::Broadcast } else { s });
+    for t in outs {
+        check_layout(&t.shape, t.dtype, placement, want)?;
+    }
+    let outputs = outs.iter().map(|_| made.clone()).collect();
+    let after = want.has_partial().then_some(want);
+    Ok((NdSignature { inputs: SmallVec::new(), outputs, lowering: None }, after))
+}
+
+/// What is asked of output 0, which must be a layout that it can have; nothing of an op without outputs.
+fn requested<'a>(asked: Asked<'a>, outs: &[TensorType], placement: &Placement) -> Result<Option<&'a NdSbp>> {
+    let Some(out) = outs.first() else { return Ok(None) };
+    check_layout(&out.shape, out.dtype, placement, asked.sbp).map_err(|e| {
+        let help = e.help_text().unwrap_or("ask for a layout that the result can have, around that call alone");
+        let (Asked { sbp, by, site }, why) = (asked, e.message());
+        Error::sbp(format!("the result {out} cannot be {sbp}, which `{by}` at {site} asks for: {why}")).help(help)
+    })?;
+    Ok(Some(asked.sbp))
+}
+
+fn chosen(
+    r: &Request<'_>,
+    infer: &InferCtx<'_>,
+    outs: &[TensorType],
+    placement: &Placement,
+    request: Option<&NdSbp>,
+) -> Result<NdSignature> {
+    let Choice { sig, unproven } = choice(r, infer, outs, placement, request, choose)?;
+    tracing::trace!(op = r.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, ?unproven, "choice");
+    Ok(sig)
+}
+
+/// Asks something of the choice that a call is to make; `request` is the layout that its result is to have.
+///
+/// # Errors
+/// What inference refuses, and what `ask` returns.
+pub fn with_choice<R>(
+    r: &Request<'_>,
+    placement: &Placement,
+    request: Option<&NdSbp>,
+    ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
+) -> Result<R> {
+    let ins = r.types();
+    let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
+    let outs = r.op.infer(&infer)?;
+    choice(r, &infer, &outs, placement, request, ask)
+}
+
+fn choice<R>(
+    r: &Request<'_>,
+    infer: &InferCtx<'_>,
+    outs: &[TensorType],
+    placement: &Placement,
+    request: Option<&NdSbp>,
+    ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
+) -> Result<R> {
+    let sbps: Vec<Option<NdSbp>> = r.inputs.iter().map(|i| Some(i.as_ref()?.ty.global()?.sbp.clone())).collect();
+    let needs: Vec<bool> = r.inputs.iter().map(|i| i.as_ref().is_some_and(|i| i.needs_grad)).collect();
+    // A mutable input, and an input that is also the given output, stay where they are.
+    let stays = |(n, i): (usize, &Option<Input>)| r.op.sig.mutates(n) || i.as_ref().is_some_and(|i| i.given);
+    let fixed: Vec<bool> = r.inputs.iter().enumerate().map(stays).collect();
+    ask(&ChoiceInput {
+        op: r.op,
+        infer,
+        outs,
+        placement,
+        sbps: &sbps,
+        needs_grad: &needs,
+        fixed_inputs: &fixed,
+        given_out: r.given.as_ref().and_then(|g| g.global()).map(|g| &g.sbp),
+        request,
+    })
+}
+
+/// Hash of op, attributes, shapes, dtypes, SBPs and placement: equal on every rank of a correct program. Never ids or
+/// pointers; each part ends with a mark, so that no two calls read alike.
+fn stream_key(r: &Request<'_>, placement: &Placement, outs: &[TensorType], sig: &NdSignature) -> u64 {
+    let mut h = FixedHasher::default();
+    let mut add = |text: &str| {
+        h.write(text.as_bytes());
+        h.write_usize(text.len());
+    };
+    add(&r.op.full_name());
+    for a in r.attrs {
+        match a {
+            AttrValue::Bytes(bytes) => add(&format!("{bytes:?}")),
+            other => add(&other.to_string()),
+        }
+    }
+    for i in r.inputs {
+        add(&i.as_ref().map_or("none".to_string(), |i| i.ty.short()));
+    }
+    outs.iter().for_each(|t| add(&t.to_string()));
+    add(&format!("{:?} {:?}", sig.inputs, sig.outputs));
+    add(&format!("{} {:?}", placement.device(), placement.dims()));
+    add(&format!("{:?} {:?}", placement.ranks(), r.asked.map(|a| a.sbp.to_string())));
+    add(if r.given.is_some() { "in place" } else { "" });
+    h.finish()
+}

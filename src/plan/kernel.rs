@@ -1,0 +1,80 @@
+//! The kernel of a step: chosen for physical types, with all that is prepared once.
+
+use crate::error::Result;
+use crate::ops::{Attrs, InferCtx, KernelDef, KernelFn, KernelState, Op, TensorType};
+use crate::placement::Device;
+use oflow_kernels::ShardBox;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Chooses kernels. Which there are is known by the backends, above this room.
+pub trait KernelTable {
+    /// The kernel of an op for physical inputs and attributes on a device.
+    ///
+    /// # Errors
+    /// There is none.
+    fn select(&self, op: &'static Op, device: Device, physical: &InferCtx<'_>) -> Result<KernelDef>;
+}
+
+/// All that is decided about a kernel once per plan.
+pub struct KernelPlan {
+    /// The op.
+    pub op: &'static Op,
+    /// The kernel's name.
+    pub name: String,
+    /// The computation.
+    pub run: KernelFn,
+    /// Prepared state.
+    pub state: Option<KernelState>,
+    /// Physical plan attributes.
+    pub attrs: Attrs,
+    /// Where the input shards lie.
+    pub input_boxes: SmallVec<[Option<ShardBox>; 4]>,
+    /// Where the output shards lie.
+    pub output_boxes: SmallVec<[ShardBox; 2]>,
+    /// Scratch bytes.
+    pub workspace: usize,
+}
+
+/// The logical side of a kernel's call.
+pub(super) struct Logical<'a> {
+    /// Op, logical inputs and attributes.
+    pub infer: &'a InferCtx<'a>,
+    /// The same op, which lives as long as the process.
+    pub op: &'static Op,
+    /// Logical outputs.
+    pub outs: &'a [TensorType],
+}
+
+/// Physical inference and the kernel; none where there is nothing to compute.
+pub(super) fn kernel_plan(
+    table: &dyn KernelTable,
+    call: &Logical<'_>,
+    device: Device,
+    ins: &[Option<ShardBox>],
+    outs: &[ShardBox],
+) -> Result<Option<Arc<KernelPlan>>> {
+    let (op, logical) = (call.op, call.infer);
+    if !outs.is_empty() && outs.iter().all(|b| b.size.contains(&0)) && !op.traits.run_empty {
+        return Ok(None);
+    }
+    let attrs = op.localized(logical, ins, outs)?;
+    let sized = |t: &TensorType, b: &ShardBox| TensorType::new(&b.size, t.dtype);
+    let physical: Vec<Option<TensorType>> =
+        logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
+    let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
+    let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
+    let k = table.select(op, device, &infer)?;
+    let state = k.state.as_ref().map(|f| f(&infer, &phys_out)).transpose()?;
+    let workspace = k.workspace.as_ref().map_or(Ok(0), |f| f(&infer, &phys_out))?;
+    Ok(Some(Arc::new(KernelPlan {
+        op,
+        name: k.name,
+        run: k.run,
+        state,
+        attrs,
+        input_boxes: ins.iter().cloned().collect(),
+        output_boxes: outs.iter().cloned().collect(),
+        workspace,
+    })))
+}

@@ -1,0 +1,19 @@
+//! What a call does, decided before it runs: boxings and kernels over numbered buffers.
+//!
+//! [`plan`] is a pure function of the op, its attributes, the types of its inputs and the modes of the call
+//! ([`Request`]). It reads no tensor, no clock and no state, so a plan can be made for any rank of any world. Steps:
+//! inference → candidate signatures → the choice → boxings of inputs → kernel, or the steps of a lowering → boxing of the
+//! result. The interpreter binds buffers to memory and runs the steps (`interpreter/bind.rs`).
+
+mod build;
+mod kernel;
+mod lower;
+mod request;
+mod step;
+mod types;
+
+pub use build::{boxing_to, plan, with_choice};
+pub use kernel::{KernelPlan, KernelTable};
+pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
+pub use step::{BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
+pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -1,0 +1,256 @@
+//! A plan as data: numbered buffers, and steps that read and make them.
+
+use super::kernel::KernelPlan;
+use super::types::{GlobalRef, LocalRef};
+use crate::boxing::BoxingPlan;
+use crate::error::Result;
+use crate::ops::{Attrs, GivenValues, Op, RuntimeArg, RuntimeAttrs};
+use crate::placement::Device;
+use oflow_kernels::{DType, Scalar};
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+
+/// The number of a buffer in its plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BufferId(pub u32);
+
+impl BufferId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A tensor of a plan. It has no memory until the plan is bound.
+#[derive(Clone, Default)]
+pub struct Buffer {
+    /// Global type; none of a local tensor and of an optional input that was left out.
+    pub global: Option<GlobalRef>,
+    /// Type of what this rank holds; none outside the placement and of an input that was left out.
+    pub local: Option<LocalRef>,
+    /// The last step that reads it. None if no step does, and of outputs, which outlive the plan.
+    pub last_use: Option<usize>,
+}
+
+/// What a call does.
+pub struct Plan {
+    /// Tensors by number. The inputs of the call come first, in order.
+    pub buffers: Vec<Buffer>,
+    /// What is done, in order. The same steps on every rank; on one outside the placement they have no kernels.
+    pub steps: Vec<Step>,
+    /// The outputs of the call. One that is written into a given tensor is the buffer that stands for that.
+    pub outputs: SmallVec<[BufferId; 2]>,
+    /// Where kernels run.
+    pub device: Device,
+    /// Whether this rank has a part in the computation.
+    pub takes_part: bool,
+    /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
+    pub stream_key: u64,
+}
+
+/// One step.
+pub enum Step {
+    /// A boxing.
+    Box(BoxStep),
+    /// A kernel.
+    Kernel(KernelStep),
+    /// A copy of a lowering's result into the tensor that the call writes.
+    Assign(BufferId),
+}
+
+/// A boxing with the type it leads to.
+#[derive(Clone)]
+pub struct PlannedBoxing {
+    /// Type after boxing.
+    pub to: GlobalRef,
+    /// This rank's shard type after boxing; none outside.
+    pub local: Option<LocalRef>,
+    /// The plan.
+    pub plan: Arc<BoxingPlan>,
+}
+
+/// What a boxing is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum For {
+    /// An input of the call, by its number: its signature wants another layout.
+    Input(usize),
+    /// A value inside a lowering.
+    Lowering,
+    /// Output 0, in the layout that the program asks for.
+    Result,
+}
+
+/// Boxing of one buffer into another.
+pub struct BoxStep {
+    /// What is boxed.
+    pub from: BufferId,
+    /// What comes out.
+    pub makes: BufferId,
+    /// How.
+    pub boxing: PlannedBoxing,
+    /// What for.
+    pub purpose: For,
+}
+
+/// Where the runtime attributes of a kernel come from.
+pub enum Numbers {
+    /// They are those of the call.
+    OfCall,
+    /// One by one, for an op inside a lowering; with its plan attributes, for the check of the numbers.
+    Each(SmallVec<[RuntimeArg; 4]>, Attrs),
+}
+
+/// One kernel, or the view that makes it unnecessary.
+pub struct KernelStep {
+    /// The op.
+    pub op: &'static Op,
+    /// What it reads, and writes where the op's input is mutable (absent optional inputs `None`).
+    pub inputs: SmallVec<[Option<BufferId>; 4]>,
+    /// What it makes.
+    pub makes: SmallVec<[BufferId; 2]>,
+    /// The kernel; none on a rank outside the placement and where all outputs are empty.
+    pub kernel: Option<Arc<KernelPlan>>,
+    /// Runtime attributes.
+    pub numbers: Numbers,
+    /// Whether output 0 is another window onto input 0 where its strides allow.
+    pub view: bool,
+}
+
+impl KernelStep {
+    /// The runtime attributes, for a call with these.
+    pub fn runtime(&self, of_call: &RuntimeAttrs) -> Result<RuntimeAttrs> {
+        match &self.numbers {
+            Numbers::OfCall => Ok(of_call.clone()),
+            Numbers::Each(args, _) => args.iter().map(|n| n.of(of_call)).collect(),
+        }
+    }
+}
+
+impl Step {
+    /// The buffers that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = BufferId> + '_ {
+        let (one, many): (Option<BufferId>, &[Option<BufferId>]) = match self {
+            Step::Box(b) => (Some(b.from), &[]),
+            Step::Kernel(k) => (None, &k.inputs),
+            Step::Assign(from) => (Some(*from), &[]),
+        };
+        one.into_iter().chain(many.iter().flatten().copied())
+    }
+
+    /// The buffers that it makes.
+    pub fn makes(&self) -> &[BufferId] {
+        match self {
+            Step::Box(b) => std::slice::from_ref(&b.makes),
+            Step::Kernel(k) => &k.makes,
+            Step::Assign(_) => &[],
+        }
+    }
+
+    /// The inputs that it writes in place, among those that it reads.
+    pub fn writes(&self) -> impl Iterator<Item = BufferId> + '_ {
+        let kernel = match self {
+            Step::Kernel(k) => Some(k),
+            _ => None,
+        };
+        let inputs = kernel.into_iter().flat_map(|k| k.inputs.iter().enumerate().map(move |(i, b)| (k.op, i, *b)));
+        inputs.filter(|(op, i, _)| op.sig.mutates(*i)).filter_map(|(_, _, b)| b)
+    }
+}
+
+impl Plan {
+    /// The plan that is one boxing.
+    pub fn of_boxing(from: &GlobalRef, boxing: PlannedBoxing, stream_key: u64) -> Plan {
+        let device = boxing.to.placement.device();
+        let takes_part = boxing.local.is_some();
+        let source = Buffer { global: Some(from.clone()), ..Buffer::default() };
+        let result = Buffer { global: Some(boxing.to.clone()), local: boxing.local.clone(), last_use: None };
+        let (from, makes) = (BufferId(0), BufferId(1));
+        let step = Step::Box(BoxStep { from, makes, boxing, purpose: For::Result });
+        let (buffers, steps) = (vec![source, result], vec![step]);
+        let mut plan = Plan { buffers, steps, outputs: SmallVec::from_elem(makes, 1), device, takes_part, stream_key };
+        plan.find_last_uses();
+        plan
+    }
+
+    /// Notes when each buffer is read for the last time.
+    pub(super) fn find_last_uses(&mut self) {
+        for (n, step) in self.steps.iter().enumerate() {
+            for b in step.reads() {
+                self.buffers[b.index()].last_use = Some(n);
+            }
+        }
+        for b in &self.outputs {
+            self.buffers[b.index()].last_use = None;
+        }
+    }
+
+    /// The boxings, in order.
+    pub fn boxings(&self) -> impl Iterator<Item = &BoxStep> {
+        self.steps.iter().filter_map(|s| match s {
+            Step::Box(b) => Some(b),
+            _ => None,
+        })
+    }
+
+    /// The global types of the outputs; none of a local call.
+    pub fn out_globals(&self) -> impl Iterator<Item = &GlobalRef> {
+        self.outputs.iter().filter_map(|b| self.buffers[b.index()].global.as_ref())
+    }
+
+    /// Checks the numbers that a call hands on to the ops of a lowering. Those of the call itself are checked before it is
+    /// planned.
+    ///
+    /// # Errors
+    /// What an op refuses.
+    pub fn check_numbers(&self, runtime: &RuntimeAttrs) -> Result<()> {
+        for step in &self.steps {
+            if let Step::Kernel(k) = step
+                && let (Numbers::Each(_, attrs), Some(check)) = (&k.numbers, &k.op.values)
+            {
+                let dtype = |b: &Option<BufferId>| Some(self.buffers[b.as_ref()?.index()].global.as_ref()?.ty.dtype);
+                let dtypes: SmallVec<[Option<DType>; 4]> = k.inputs.iter().map(dtype).collect();
+                check(&GivenValues { dtypes: &dtypes, attrs, runtime: &k.runtime(runtime)? })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One line a step: `b3 = sum(b2)`.
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |b: &BufferId| format!("b{}", b.0);
+        let names = |ids: &[BufferId]| ids.iter().map(name).collect::<Vec<_>>().join(", ");
+        for (n, step) in self.steps.iter().enumerate() {
+            match step {
+                Step::Box(b) => write!(f, "{} = box {} to {}", name(&b.makes), name(&b.from), b.boxing.to.sbp)?,
+                Step::Assign(from) => write!(f, "{} <- {}", names(&self.outputs), name(from))?,
+                Step::Kernel(k) => {
+                    let mut args: Vec<String> =
+                        k.inputs.iter().map(|i| i.as_ref().map_or("none".to_string(), name)).collect();
+                    if let Numbers::Each(numbers, _) = &k.numbers {
+                        args.extend(numbers.iter().map(|n| match n {
+                            RuntimeArg::Number(Scalar::Bool(b)) => b.to_string(),
+                            RuntimeArg::Number(Scalar::Int(i)) => i.to_string(),
+                            RuntimeArg::Number(Scalar::Float(x)) => x.to_string(),
+                            RuntimeArg::Given(g) => format!("number {}", g.index),
+                        }));
+                    }
+                    if !k.makes.is_empty() {
+                        write!(f, "{} = ", names(&k.makes))?;
+                    }
+                    write!(f, "{}({})", k.op.name(), args.join(", "))?;
+                }
+            }
+            let ends = |b: &BufferId| self.buffers[b.index()].last_use == Some(n);
+            let mut last: Vec<BufferId> = step.reads().filter(ends).collect();
+            last.dedup();
+            if !last.is_empty() {
+                write!(f, "; {} end", names(&last))?;
+            }
+            writeln!(f)?;
+        }
+        write!(f, "gives {}", names(&self.outputs))
+    }
+}

@@ -1,0 +1,89 @@
+//! The op harness, on the other crate's device.
+
+use super::common::check::{differentiable, run_cases_on};
+use super::common::{
+    Case, Sample, check_device, computes, local_outcome, mixed_cases, sample, signature_cases, variants,
+};
+use super::{device, fenced};
+use oflow::ops::Op;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+fn ops() -> Vec<&'static Op> {
+    sample::derive_all();
+    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o)).collect()
+}
+
+/// Fails with the first wrong case of each op.
+fn settle(what: &str, total: usize, wrong: &[String]) {
+    println!("{what}: {total} cases, {} wrong", wrong.len());
+    let mut shown: BTreeMap<&str, &str> = BTreeMap::new();
+    for w in wrong {
+        shown.entry(w.split([' ', ':']).next().unwrap_or("")).or_insert(w);
+    }
+    let shown: Vec<&str> = shown.into_values().collect();
+    assert!(wrong.is_empty() && total > 0, "{} of {total} wrong, among them:\n{}", wrong.len(), shown.join("\n"));
+}
+
+#[test]
+fn the_backend_is_small() {
+    let lines = include_str!("fenced.rs").lines().count();
+    println!("a backend in {lines} lines");
+    assert!(lines <= 150, "{lines} lines");
+}
+
+#[test]
+fn every_op_gives_the_cpus_result() {
+    let (mut wrong, mut total) = (vec![], 0);
+    let before = fenced::KERNELS.load(Ordering::Relaxed);
+    for op in ops() {
+        for (i, s) in Sample::all(op).iter().enumerate() {
+            for (word, v) in variants(op, s) {
+                let what = format!("{} sample {i} ({word})", op.name());
+                // Sizes that the CPU refuses too are not tested.
+                let Ok(plan) = local_outcome(op, &what, &v, true, differentiable(op) && word != "small") else {
+                    continue;
+                };
+                total += 1;
+                let result = oflow::run_ranks(1, |_| Ok(check_device(device(), &plan)));
+                wrong.extend(result.unwrap_or_else(|e| vec![Err(e.to_string())]).into_iter().filter_map(Result::err));
+            }
+        }
+    }
+    let ran = fenced::KERNELS.load(Ordering::Relaxed) - before;
+    assert!(ran > total as u64, "{ran} kernels ran on the device for {total} cases");
+    settle("one device", total, &wrong);
+}
+
+#[test]
+fn signatures_over_ranks_give_the_cpus_result() {
+    let mut wrong: Vec<String> = vec![];
+    let mut plans = vec![];
+    for op in ops() {
+        for (i, s) in Sample::all(op).iter().enumerate() {
+            let what = format!("{} sample {i}", op.name());
+            match local_outcome(op, &what, s, true, differentiable(op)) {
+                Ok(p) => plans.push((Arc::new(p), s.clone())),
+                Err(e) => wrong.push(format!("{what}: {e}")),
+            }
+        }
+    }
+    let mut total = 0;
+    for mesh in [&[1][..], &[2], &[2, 2]] {
+        let mut cases: Vec<Case> = vec![];
+        for (plan, sample) in &plans {
+            match signature_cases(plan, sample, mesh, if mesh.len() == 1 { usize::MAX } else { 3 }) {
+                Ok(c) => cases.extend(c),
+                Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
+            }
+            if mesh.iter().product::<usize>() > 1 {
+                cases.extend(mixed_cases(plan, mesh, 1));
+            }
+        }
+        total += cases.len();
+        wrong.extend(run_cases_on(device(), mesh, &cases).into_iter().filter_map(Result::err));
+        println!("mesh {mesh:?}: {} cases, {} wrong so far", cases.len(), wrong.len());
+    }
+    settle("over ranks", total, &wrong);
+}
