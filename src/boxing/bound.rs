@@ -170,7 +170,7 @@ pub(super) struct Floor {
     /// Starting one in which something is.
     pub(super) exchange_start: u64,
     exchange_per_peer: u64,
-    exchange_per_kib: u64,
+    pub(super) exchange_per_kib: u64,
 }
 
 impl Floor {
@@ -229,20 +229,48 @@ impl Floor {
         (to, want): (&[Sbp], &Corners),
         element: u64,
     ) -> u64 {
-        let reduced = |a: &usize| from[*a].is_partial() && from[*a] != to[*a];
-        let contributions: u64 = (0..dims.len()).filter(reduced).map(|a| dims[a] as u64).product();
+        let contributions = reduced(dims, from, to);
         let received = want.meet(have, shape.len()).map(|(all, held)| all * contributions - held).max();
-        // The first rank's box spans at least so many cells of the source, of which one may be its own.
-        let spans = want.0.iter().zip(&have.0).take(shape.len()).map(|(w, h)| (w.1 - w.0).div_ceil((h.1 - h.0).max(1)));
-        let messages = (contributions * spans.product::<usize>() as u64).saturating_sub(1).max(1);
-        match received.unwrap_or(0) {
-            0 => self.exchange_local,
-            n => self
-                .exchange_start
-                .saturating_add(messages.saturating_mul(self.exchange_per_peer))
-                .saturating_add(per_kib(n.saturating_mul(element), self.exchange_per_kib)),
-        }
+        let spans = want.0.iter().zip(&have.0).take(shape.len()).map(|(w, h)| (w.1 - w.0, h.1 - h.0));
+        self.of_exchange(received.unwrap_or(0), contributions, spans, element)
     }
+
+    /// A weaker bound of one exchange in less time, given the sizes of the first rank's boxes. With sizes of the source before
+    /// some of its axes split it, it is a bound of every source that splits them further.
+    pub(super) fn exchange_of_first(&self, contributions: u64, have: &[usize], want: &[usize], element: u64) -> u64 {
+        let (mut all, mut held) = (1u64, 1u64);
+        for (w, h) in want.iter().zip(have) {
+            all *= *w as u64;
+            held *= *w.min(h) as u64;
+        }
+        let spans = want.iter().zip(have).map(|(w, h)| (*w, *h));
+        self.of_exchange(all * contributions - held, contributions, spans, element)
+    }
+
+    /// Of one exchange in which a rank receives so many elements. The first rank's box spans some cells of the source, of
+    /// which one may be its own: `spans` has the sizes of both in each dim.
+    fn of_exchange(
+        &self,
+        received: u64,
+        contributions: u64,
+        spans: impl Iterator<Item = (usize, usize)>,
+        element: u64,
+    ) -> u64 {
+        if received == 0 {
+            return self.exchange_local;
+        }
+        let cells: u64 = spans.map(|(w, h)| if w <= h { 1 } else { w.div_ceil(h.max(1)) as u64 }).product();
+        let messages = (contributions * cells).saturating_sub(1).max(1);
+        self.exchange_start
+            .saturating_add(messages.saturating_mul(self.exchange_per_peer))
+            .saturating_add(per_kib(received.saturating_mul(element), self.exchange_per_kib))
+    }
+}
+
+/// How many contributions to an element an exchange reduces into one.
+pub(super) fn reduced(dims: &[usize], from: &[Sbp], to: &[Sbp]) -> u64 {
+    let counts = |a: &usize| from[*a].is_partial() && from[*a] != to[*a];
+    (0..dims.len()).filter(counts).map(|a| dims[a] as u64).product()
 }
 
 /// A lower bound of the price from one nd-SBP to another on one mesh.

@@ -420,7 +420,12 @@ pub(super) fn of_move(
             let others = rest(sizes, &[from, to]);
             let (f, t) = (sizes[from] as u64, sizes[to] as u64);
             let busy = |i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i)));
-            let wire = (0..k).map(busy).max().unwrap_or(0);
+            // Along one axis members before the remainder have one element more than those after it, in either dim.
+            let wire = match ks {
+                [_] => [0, sizes[from] % k, sizes[to] % k].map(busy).into_iter().max(),
+                _ => (0..k).map(busy).max(),
+            };
+            let wire = wire.unwrap_or(0);
             let rate = model.rate(groups.link, Algorithm::AllToAll);
             Price { start: rate.price(peers, 0), bytes: rate.bytes(others * wire * element) }
         }

@@ -112,27 +112,51 @@ impl<'a> Mesh<'a> {
 
     /// The move between two states that differ on `set`, and its price.
     pub(super) fn price(&self, before: &[Sbp], set: AxisSet, to: Sbp) -> Option<(StepOp, u64)> {
-        let op = move_along(&self.dims, before, set, to)?;
+        self.moves(before, set).price(before, to)
+    }
+
+    /// The moves along `set` of states that are alike on the other axes.
+    fn moves(&self, state: &[Sbp], set: AxisSet) -> Moves<'_> {
         let mut sizes = Sizes::from_slice(self.shape);
-        let mut ks = SmallVec::<[usize; 4]>::new();
-        for (a, s) in before.iter().enumerate() {
+        let mut ks = SmallVec::new();
+        for (a, s) in state.iter().enumerate() {
             if set.contains(a) {
                 ks.push(self.dims[a]);
             } else if let Sbp::Split(d) = *s {
                 sizes[d] = sizes[d].div_ceil(self.dims[a]);
             }
         }
-        let groups = self.groups(self.name(set));
-        Some((op, cost::of_move(self.model, &groups, op, &ks, &sizes, self.dtype).total()))
+        Moves { mesh: self, set, sizes, ks, groups: self.groups(self.name(set)) }
+    }
+}
+
+/// The moves along some axes, with what their prices have in common.
+struct Moves<'a> {
+    mesh: &'a Mesh<'a>,
+    set: AxisSet,
+    /// The largest box before these axes split it.
+    sizes: Sizes,
+    ks: SmallVec<[usize; 4]>,
+    groups: Ref<'a, Groups>,
+}
+
+impl Moves<'_> {
+    fn price(&self, before: &[Sbp], to: Sbp) -> Option<(StepOp, u64)> {
+        let mesh = self.mesh;
+        let op = move_along(&mesh.dims, before, self.set, to)?;
+        Some((op, cost::of_move(mesh.model, &self.groups, op, &self.ks, &self.sizes, mesh.dtype).total()))
     }
 }
 
 type Node = u32;
 
+/// What is known of a state.
 #[derive(Clone, Copy)]
 struct Best {
+    node: Node,
+    /// The most there is for states that are too far away.
     cost: (u64, u32),
-    /// Lower bound of what is left beyond the state; unknown at first.
+    /// Lower bound of what is left beyond the state.
     left: u64,
     /// The state before it on the path, seen from the anchor.
     towards: Node,
@@ -140,16 +164,15 @@ struct Best {
     done: bool,
 }
 
-const UNKNOWN: u64 = u64::MAX;
-const UNREACHED: Best = Best { cost: (u64::MAX, u32::MAX), left: UNKNOWN, towards: 0, op: None, done: false };
-
 /// States that moves reach from an anchor, or that reach it by moves.
 pub(super) struct Front<'a> {
     candidates: &'a [Sbp],
     axes: usize,
-    best: Vec<Best>,
     /// In order of discovery.
-    found: Vec<Node>,
+    found: Vec<Best>,
+    /// Per state its place in `found` and 1; 0 where nothing is known. There are thousands of states and most searches look at
+    /// few.
+    places: Vec<u32>,
     anchor: Node,
     target: Option<Node>,
     backward: bool,
@@ -162,8 +185,8 @@ impl<'a> Front<'a> {
         let mut front = Front {
             candidates,
             axes,
-            best: vec![UNREACHED; candidates.len().pow(axes as u32)],
             found: Vec::new(),
+            places: vec![0; candidates.len().pow(axes as u32)],
             anchor: 0,
             target: None,
             backward: false,
@@ -196,37 +219,47 @@ impl<'a> Front<'a> {
         state
     }
 
-    /// The cheapest way between the anchor and a state, with its number of steps, if it was found.
-    pub(super) fn cost(&self, state: &[Sbp]) -> Option<(u64, u32)> {
-        Some(self.best[self.node(state) as usize].cost).filter(|c| c.0 != u64::MAX)
+    /// What is known of a state, if it was found.
+    fn at(&self, node: Node) -> Option<&Best> {
+        self.found.get((self.places[node as usize] as usize).wrapping_sub(1))
     }
 
-    /// All states of the mesh.
-    pub(super) fn states(&self) -> impl Iterator<Item = State> + '_ {
-        (0..self.best.len() as Node).map(|n| self.state(n))
+    /// Remembers what is known of a state.
+    fn put(&mut self, best: Best) {
+        let place = &mut self.places[best.node as usize];
+        match self.found.get_mut((*place as usize).wrapping_sub(1)) {
+            Some(known) => *known = best,
+            None => {
+                self.found.push(best);
+                *place = self.found.len() as u32;
+            }
+        }
+    }
+
+    /// The cheapest way between the anchor and a state, with its number of steps, if it was found.
+    pub(super) fn cost(&self, state: &[Sbp]) -> Option<(u64, u32)> {
+        self.at(self.node(state)).map(|b| b.cost).filter(|c| c.0 != u64::MAX)
     }
 
     /// The states found that may be on a path cheaper than `limit`, and what they cost.
     pub(super) fn reached(&self, limit: u64) -> impl Iterator<Item = (State, (u64, u32))> + '_ {
-        let may = move |b: &Best| b.cost.0.saturating_add(if b.left == UNKNOWN { 0 } else { b.left }) < limit;
-        let found = self.found.iter().filter(move |n| may(&self.best[**n as usize]));
-        found.map(|n| (self.state(*n), self.best[*n as usize].cost))
+        let may = move |b: &&Best| b.cost.0.saturating_add(b.left) < limit;
+        self.found.iter().filter(may).map(|b| (self.state(b.node), b.cost))
     }
 
     /// Finds every state that may be on a path cheaper than `limit`, given what is `left` beyond a state at least. Where
     /// the front comes to its target, `limit` becomes the cost of that path.
     pub(super) fn explore(&mut self, mesh: &Mesh, limit: &mut (u64, u32), left: impl Fn(&[Sbp]) -> u64) {
-        self.best[self.anchor as usize].cost = (0, 0);
-        self.found.push(self.anchor);
+        let anchor = Best { node: self.anchor, cost: (0, 0), left: 0, towards: 0, op: None, done: false };
+        self.put(anchor);
         let mut queue = BinaryHeap::from([Reverse((0, 0, self.anchor))]);
         while let Some(Reverse((least, _, node))) = queue.pop() {
             if least >= limit.0 {
                 break;
             }
-            if std::mem::replace(&mut self.best[node as usize].done, true) || Some(node) == self.target {
-                continue;
-            }
-            let (state, cost) = (self.state(node), self.best[node as usize].cost);
+            let Some(best) = self.at(node).copied().filter(|b| !b.done && Some(node) != self.target) else { continue };
+            self.put(Best { done: true, ..best });
+            let (state, cost) = (self.state(node), best.cost);
             let count = self.candidates.len() as Node;
             for mask in 1u64..1 << self.axes {
                 let first = mask.trailing_zeros() as usize;
@@ -236,28 +269,31 @@ impl<'a> Front<'a> {
                 }
                 let set: AxisSet = members.clone().collect();
                 let here = self.digit(state[first]);
+                let moves = mesh.moves(&state, set);
                 let stride: Node = members.clone().map(|a| count.pow((self.axes - 1 - a) as u32)).sum();
                 for digit in (0..count).filter(|d| *d != here) {
                     let next = node - here * stride + digit * stride;
-                    let known = &self.best[next as usize];
-                    let beyond = if known.left == UNKNOWN { 0 } else { known.left };
-                    if cost.0 >= known.cost.0 || cost.0.saturating_add(beyond) >= limit.0 {
+                    let known = self.at(next).copied();
+                    let most = known.map_or((u64::MAX, u32::MAX), |k| k.cost);
+                    if cost.0 >= most.0 || cost.0.saturating_add(known.map_or(0, |k| k.left)) >= limit.0 {
                         continue;
                     }
                     let mut other = State::from_slice(&state);
                     members.clone().for_each(|a| other[a] = self.candidates[digit as usize]);
                     let (before, after) = if self.backward { (&other, &state) } else { (&state, &other) };
-                    let Some((op, price)) = mesh.price(before, set, after[first]) else { continue };
+                    let Some((op, price)) = moves.price(before, after[first]) else { continue };
                     let new = (cost.0.saturating_add(price), cost.1 + 1);
-                    if new >= self.best[next as usize].cost || new.0 >= limit.0 {
+                    if new >= most || new.0 >= limit.0 {
                         continue;
                     }
                     let is_target = Some(next) == self.target;
-                    if self.best[next as usize].left == UNKNOWN {
-                        self.best[next as usize].left = if is_target { 0 } else { left(&other) };
-                    }
-                    let least = new.0.saturating_add(self.best[next as usize].left);
+                    let known = known.unwrap_or_else(|| {
+                        let left = if is_target { 0 } else { left(&other) };
+                        Best { node: next, cost: most, left, towards: 0, op: None, done: false }
+                    });
+                    let least = new.0.saturating_add(known.left);
                     if least >= limit.0 {
+                        self.put(known);
                         continue;
                     }
                     if mesh.memory.is_some() {
@@ -269,11 +305,7 @@ impl<'a> Front<'a> {
                             continue;
                         }
                     }
-                    let best = &mut self.best[next as usize];
-                    if best.cost.0 == u64::MAX {
-                        self.found.push(next);
-                    }
-                    (best.cost, best.towards, best.op, best.done) = (new, node, Some(mesh.named(op)), false);
+                    self.put(Best { cost: new, towards: node, op: Some(mesh.named(op)), done: false, ..known });
                     if is_target {
                         *limit = new;
                     }
@@ -288,9 +320,8 @@ impl<'a> Front<'a> {
         let mut node = self.node(state);
         let mut moves = Vec::new();
         while node != self.anchor {
-            let best = self.best[node as usize];
-            let Some(op) = best.op else { break };
-            let price = best.cost.0 - self.best[best.towards as usize].cost.0;
+            let Some((best, op)) = self.at(node).and_then(|b| Some((b, b.op?))) else { break };
+            let price = best.cost.0 - self.at(best.towards).map_or(0, |b| b.cost.0);
             moves.push((op, self.state(if self.backward { best.towards } else { node }), price));
             node = best.towards;
         }

@@ -18,11 +18,11 @@
 //! to be best: every path of several costs the lower bound and the start of one more step at least. A test compares with a
 //! brute force over all dims, all partials and any number of exchanges.
 
-use super::bound::{Corners, Floor, becomes_partial, need, need_of, partials};
-use super::cost::Model;
+use super::bound::{Corners, Floor, becomes_partial, need, need_of, partials, reduced};
+use super::cost::{Model, per_kib};
 use super::exchange::{Exchange, Own, same_mesh};
 use super::front::{Front, Mesh, State};
-use super::memory::{extra_memory, largest_box};
+use super::memory::{Sizes, extra_memory, largest_box};
 use super::plan::Layout;
 use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::placement::{MeshAxis, Placement};
@@ -161,8 +161,19 @@ struct Corner {
 struct Entry {
     state: State,
     corner: Option<Corner>,
+    /// Sizes of the state's first box.
+    sizes: Sizes,
     /// What is left from there, and its steps.
     left: (u64, u32),
+}
+
+/// A state that moves reach from the source.
+struct Source {
+    state: State,
+    /// Sizes of its first box.
+    sizes: Sizes,
+    /// Price and steps of the moves.
+    cost: (u64, u32),
 }
 
 impl<'a> Search<'a> {
@@ -188,6 +199,15 @@ impl<'a> Search<'a> {
         Some(Search { src, dst, own, candidates: candidates(shape, src, dst, dtype), from, to, start, goal })
     }
 
+    fn source(&self, state: State, cost: (u64, u32)) -> Source {
+        Source { sizes: largest_box(self.from.shape, &self.from.dims, &state), state, cost }
+    }
+
+    fn entry(&self, state: State, corner: Option<Corner>, left: (u64, u32)) -> Entry {
+        let mesh = self.dst_mesh();
+        Entry { sizes: largest_box(mesh.shape, &mesh.dims, &state), state, corner, left }
+    }
+
     fn dst_mesh(&self) -> &Mesh<'a> {
         self.to.as_ref().unwrap_or(&self.from)
     }
@@ -196,11 +216,14 @@ impl<'a> Search<'a> {
     fn run(&self, most: u64) -> Option<Vec<BoxingStep>> {
         // What costs more is not better than this.
         let mut best = Path::of_moves((most.saturating_add(1), if most == u64::MAX { u32::MAX } else { 0 }), None);
-        let direct = Entry { state: self.goal.clone(), corner: None, left: (0, 0) };
-        // Always there: something to beat.
-        self.join(&mut best, &self.start, (0, 0), &direct);
         let (mesh, candidates) = (&self.from, &self.candidates);
         let floor = Floor::new(mesh.model, mesh.placement.device());
+        let direct = self.entry(self.goal.clone(), None, (0, 0));
+        let start = self.source(self.start.clone(), (0, 0));
+        // Always there: something to beat.
+        if self.to.is_some() || self.least_exchange(&floor, &start, &direct) < best.cost.0 {
+            self.join(&mut best, &self.start, (0, 0), &direct);
+        }
         let none = AxisSet::default();
         let corners = |s: &[Sbp], joined| Corners::of(mesh.shape, &mesh.dims, s, none, joined);
         let one = self.to.is_none();
@@ -225,6 +248,7 @@ impl<'a> Search<'a> {
         if let Some(cost) = target.and_then(|t| forward.cost(t)).filter(|c| *c <= best.cost) {
             best = Path::of_moves(cost, target.cloned());
         }
+        let sources = self.sources(&forward, best.cost.0);
         let into = self.dst_mesh();
         let mut backward = Front::backward(into, candidates, &self.goal, one.then_some(&self.start));
         let mut limit = best.cost;
@@ -232,9 +256,22 @@ impl<'a> Search<'a> {
             true => floor.steps(need(mesh.shape, &mesh.dims, &self.start, s), mesh.element),
             false => floor.exchange_local,
         });
-        self.joins(&mut best, &forward, &backward, &floor);
-        self.join_twice(&mut best, &forward, &floor);
+        self.joins(&mut best, &sources, &backward, &floor);
+        self.join_twice(&mut best, &sources, &floor);
         (best.from.is_some()).then(|| self.steps(&best, &forward, &backward))
+    }
+
+    /// The states of the forward front that may be on a path cheaper than `limit`, cheapest first.
+    fn sources(&self, forward: &Front, limit: u64) -> Vec<Source> {
+        let mut sources: Vec<Source> = forward.reached(limit).map(|(state, cost)| self.source(state, cost)).collect();
+        sources.sort_by_key(|s| s.cost);
+        sources
+    }
+
+    /// A lower bound of an exchange from a state to an entry on the same mesh.
+    fn least_exchange(&self, floor: &Floor, source: &Source, entry: &Entry) -> u64 {
+        let contributions = reduced(&self.from.dims, &source.state, &entry.state);
+        floor.exchange_of_first(contributions, &source.sizes, &entry.sizes, self.from.element)
     }
 
     /// The cheaper of the move from the source to the destination, if it is one, and of the exchange that is known.
@@ -253,15 +290,14 @@ impl<'a> Search<'a> {
     }
 
     /// Joins pairs of both fronts by exchanges.
-    fn joins(&self, best: &mut Path, forward: &Front, backward: &Front, floor: &Floor) {
+    fn joins(&self, best: &mut Path, sources: &[Source], backward: &Front, floor: &Floor) {
         let entries = self.entries(backward, best.cost.0);
         let (mesh, one) = (&self.from, self.to.is_none());
         let mut pairs: Vec<(u64, u32, usize, usize)> = Vec::new();
-        let sources: Vec<(State, (u64, u32))> = forward.reached(best.cost.0).collect();
         let mut bounds = ExchangeBounds::new(mesh, floor);
-        let wants: Vec<Corners> =
-            if one { entries.iter().map(|e| bounds.want(&e.state)).collect() } else { Vec::new() };
-        for (i, (state, cost)) in sources.iter().enumerate() {
+        let mut wants: Vec<Option<Corners>> = entries.iter().map(|_| None).collect();
+        for (i, source) in sources.iter().enumerate() {
+            let (state, cost) = (&source.state, source.cost);
             for (j, entry) in entries.iter().enumerate() {
                 let ends = cost.0.saturating_add(entry.left.0);
                 if ends.saturating_add(floor.exchange_local) >= best.cost.0 {
@@ -281,7 +317,13 @@ impl<'a> Search<'a> {
                 }
                 let least = match (one, &entry.corner) {
                     (true, _) if *state == entry.state => continue,
-                    (true, _) => bounds.least((i, state), (&entry.state, &wants[j])),
+                    (true, _) => {
+                        if ends.saturating_add(self.least_exchange(floor, source, entry)) >= best.cost.0 {
+                            continue;
+                        }
+                        let want = wants[j].get_or_insert_with(|| bounds.want(&entry.state));
+                        bounds.least((i, state), (&entry.state, want))
+                    }
                     (false, _) => self.with_exchange(state, entry, |x| x.least_price(mesh.element)),
                 };
                 let bound = ends.saturating_add(least);
@@ -295,49 +337,73 @@ impl<'a> Search<'a> {
             if bound >= best.cost.0 {
                 break;
             }
-            self.join(best, &sources[i].0, sources[i].1, &entries[j]);
+            self.join(best, &sources[i].state, sources[i].cost, &entries[j]);
         }
     }
 
     /// Joins states of the forward front with the goal by two exchanges, of which the first reduces.
-    fn join_twice(&self, best: &mut Path, forward: &Front, floor: &Floor) {
+    fn join_twice(&self, best: &mut Path, sources: &[Source], floor: &Floor) {
         let mesh = &self.from;
         if self.to.is_some() {
             return;
         }
-        let reduces = |to: &[Sbp]| need(mesh.shape, &mesh.dims, &self.start, to).reduces;
-        let least = floor.steps(need(mesh.shape, &mesh.dims, &self.start, &self.goal), mesh.element);
-        if !reduces(&self.goal) || least.saturating_add(floor.exchange_start) >= best.cost.0 {
+        let need = need(mesh.shape, &mesh.dims, &self.start, &self.goal);
+        let least = floor.steps(need, mesh.element);
+        if !need.reduces || least.saturating_add(floor.exchange_start) >= best.cost.0 {
             return;
         }
         let (mut first, mut second_bounds) = (ExchangeBounds::new(mesh, floor), ExchangeBounds::new(mesh, floor));
         let want_goal = first.want(&self.goal);
-        let sources: Vec<(State, (u64, u32))> = forward.reached(best.cost.0).collect();
+        let goal_sizes = largest_box(mesh.shape, &mesh.dims, &self.goal);
+        // The smallest shard there is, from each contribution but one that has to be reduced whatever the middle.
+        let share = mesh.shape.iter().map(|n| *n as u64).product::<u64>().div_ceil(mesh.placement.len() as u64);
+        let begins = |s: &Source| {
+            let received = share.saturating_mul(reduced(&mesh.dims, &s.state, &self.goal) - 1);
+            s.cost.0.saturating_add(match received {
+                0 => floor.exchange_local,
+                n => floor.exchange_start + per_kib(n.saturating_mul(mesh.element), floor.exchange_per_kib),
+            })
+        };
+        let begins = sources.iter().map(begins).min().unwrap_or(u64::MAX);
+        let most = best.cost.0;
         let mut triples = Vec::new();
-        // Split where the source was reduced, or as the goal has it.
-        let sensible = |s: &State| (0..s.len()).all(|a| s[a].split_dim().is_some() || s[a] == self.goal[a]);
-        for (m, middle) in forward.states().filter(sensible).enumerate() {
-            let second = second_bounds.least((m, &middle), (&self.goal, &want_goal));
-            if second.saturating_add(floor.exchange_start) >= best.cost.0 || !reduces(&middle) {
-                continue;
+        let mut middles = 0;
+        let ends = |sizes: &[usize]| floor.exchange_of_first(1, sizes, &goal_sizes, mesh.element);
+        let fits = |sizes: &[usize]| begins.saturating_add(ends(sizes)) < most;
+        self.middles(&mut SmallVec::new(), &Sizes::from_slice(mesh.shape), &fits, &mut |middle, sizes| {
+            let second = ends(sizes);
+            let near: SmallVec<[usize; 8]> = (0..sources.len())
+                .take_while(|i| sources[*i].cost.0.saturating_add(second) < most)
+                .filter(|i| {
+                    let s = &sources[*i];
+                    let contributions = reduced(&mesh.dims, &s.state, middle);
+                    let first = floor.exchange_of_first(contributions, &s.sizes, sizes, mesh.element);
+                    s.cost.0.saturating_add(first).saturating_add(second) < most
+                })
+                .collect();
+            if near.is_empty() || reduced(&mesh.dims, &self.start, middle) == 1 {
+                return;
             }
-            let want = first.want(&middle);
-            for (i, (state, cost)) in sources.iter().enumerate() {
-                if cost.0.saturating_add(second).saturating_add(floor.exchange_start) >= best.cost.0 {
+            let second = second_bounds.least((middles, middle), (&self.goal, &want_goal));
+            middles += 1;
+            let want = first.want(middle);
+            for i in near {
+                let Source { state, cost, .. } = &sources[i];
+                if cost.0.saturating_add(second).saturating_add(floor.exchange_start) >= most {
                     continue;
                 }
-                let bound = cost.0.saturating_add(first.least((i, state), (&middle, &want))).saturating_add(second);
-                if bound < best.cost.0 {
-                    triples.push((bound, i, middle.clone()));
+                let bound = cost.0.saturating_add(first.least((i, state), (middle, &want))).saturating_add(second);
+                if bound < most {
+                    triples.push((bound, i, State::from_slice(middle)));
                 }
             }
-        }
+        });
         triples.sort_unstable();
         for (bound, i, middle) in triples {
             if bound >= best.cost.0 {
                 break;
             }
-            let goal = Entry { state: self.goal.clone(), corner: None, left: (0, 0) };
+            let goal = self.entry(self.goal.clone(), None, (0, 0));
             let (op, second) = self.with_exchange(&middle, &goal, |x| {
                 (StepOp::Exchange { kept: x.kept, device_copy: false }, x.price(mesh.element))
             });
@@ -345,11 +411,39 @@ impl<'a> Search<'a> {
                 let sizes = |s: &[Sbp]| largest_box(mesh.shape, &mesh.dims, s);
                 mesh.fits(op, (&sizes(&middle), &sizes(&self.goal)), 1, (false, true))
             };
-            let entry = Entry { state: middle.clone(), corner: None, left: (second, 1) };
+            let entry = self.entry(middle.clone(), None, (second, 1));
             let mut path = best.clone();
-            self.join(&mut path, &sources[i].0, sources[i].1, &entry);
+            self.join(&mut path, &sources[i].state, sources[i].cost, &entry);
             if fits && path.cost < best.cost {
                 *best = Path { middle: Some((middle, op, second)), to: Some(self.goal.clone()), ..path };
+            }
+        }
+    }
+
+    /// Visits the states that continue `begun` and are split where the source was reduced, or as the goal has it, with the
+    /// sizes of their first box. `fits` says of the sizes so far whether a state may go on like that.
+    fn middles(
+        &self,
+        begun: &mut State,
+        sizes: &Sizes,
+        fits: &dyn Fn(&[usize]) -> bool,
+        visit: &mut dyn FnMut(&[Sbp], &[usize]),
+    ) {
+        let axis = begun.len();
+        if axis == self.goal.len() {
+            return visit(begun, sizes);
+        }
+        for s in &self.candidates {
+            let mut sizes = sizes.clone();
+            match s {
+                Sbp::Split(d) => sizes[*d] = sizes[*d].div_ceil(self.from.dims[axis]),
+                _ if *s != self.goal[axis] => continue,
+                _ => {}
+            }
+            if fits(&sizes) {
+                begun.push(*s);
+                self.middles(begun, &sizes, fits, visit);
+                begun.pop();
             }
         }
     }
@@ -364,10 +458,10 @@ impl<'a> Search<'a> {
                 if mesh.axes.iter().zip(&state).all(|(a, s)| !c.axes.contains(*a) || s.is_broadcast()) {
                     let sbp = corner_sbp(&mesh.sbp(&state, &self.dst.sbp), c.axes, c.placement.axes());
                     let left = (left.0.saturating_add(mesh.broadcast(&state, c.axes)), left.1 + 1);
-                    entries.push(Entry { state: state.clone(), corner: Some(Corner { sbp, ..c.clone() }), left });
+                    entries.push(self.entry(state.clone(), Some(Corner { sbp, ..c.clone() }), left));
                 }
             }
-            entries.push(Entry { state, corner: None, left });
+            entries.push(self.entry(state, None, left));
         }
         entries
     }

@@ -2,7 +2,7 @@
 //! lower bound, then the price. Inputs that are alike (same type, same layout, same wants) are one part, counted.
 
 use super::space::{Leaf, Space};
-use super::{ChoiceInput, dual, dual_of, way_out};
+use super::{ChoiceInput, dual, dual_of, waste, way_out};
 use crate::boxing::Model;
 use crate::boxing::bound::{Floor, Need, need};
 use crate::boxing::dry::LEAST_LOWERING;
@@ -224,9 +224,9 @@ impl<'a> Prices<'a> {
             let least = match part.known.get(place) {
                 Some(Known::AtLeast(ps) | Known::Price(ps)) => *ps,
                 _ => {
-                    let least = self.least(part, leaf);
+                    let (least, exact) = self.least(part, leaf);
                     if let Some(known) = self.parts[k].known.get_mut(place) {
-                        *known = Known::AtLeast(least);
+                        *known = if exact { Known::Price(least) } else { Known::AtLeast(least) };
                     }
                     least
                 }
@@ -245,7 +245,7 @@ impl<'a> Prices<'a> {
             let (least, exact) = match part.known.get(self.place(part, leaf)) {
                 Some(Known::Price(ps)) => (*ps, true),
                 Some(Known::AtLeast(ps)) => (*ps, false),
-                _ => (self.least(part, leaf), false),
+                _ => self.least(part, leaf),
             };
             bounds.push(least.saturating_mul(part.count));
             if !exact {
@@ -275,31 +275,36 @@ impl<'a> Prices<'a> {
         Ok((bound, true))
     }
 
-    /// A lower bound of a part's price.
-    fn least(&self, part: &Part, leaf: &Leaf) -> u64 {
+    /// A lower bound of a part's price, and whether it is the price: where nothing moves.
+    fn least(&self, part: &Part, leaf: &Leaf) -> (u64, bool) {
         let (c, want) = (self.c, self.layout(part, leaf));
         let least = |t: &TensorType, src: &NdSbp, dst: &NdSbp| {
             let differs = (0..src.len()).any(|a| c.placement.dims()[a] > 1 && src[a] != dst[a]);
             match differs && !t.is_empty() {
-                true => self.floor.steps(need(&t.shape, c.placement.dims(), src, dst), t.dtype.size() as u64),
-                false => 0,
+                true => (self.floor.steps(need(&t.shape, c.placement.dims(), src, dst), t.dtype.size() as u64), false),
+                false => (0, true),
             }
         };
-        let least = match part.of {
+        let (least, exact) = match part.of {
             Of::Output(o) => match c.request {
-                Some(asked) if o == 0 => least(&c.outs[0], &want, asked),
+                Some(asked) if o == 0 => {
+                    let (least, exact) = least(&c.outs[0], &want, asked);
+                    (least.saturating_add(waste(c, &want, asked).unwrap_or(0)), exact)
+                }
                 _ => {
                     let axes = (0..want.len()).filter(|a| want[*a].is_partial());
-                    self.least_way_out(o, axes.map(|a| c.placement.dims()[a]).product())
+                    let contributions = axes.map(|a| c.placement.dims()[a]).product();
+                    (self.least_way_out(o, contributions), contributions == 1)
                 }
             },
             Of::Input(i) => {
-                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return 0 };
-                let back = if c.needs_grad(i) { least(t, &dual(&want), &dual(have)) } else { 0 };
-                least(t, have, &want).saturating_add(back)
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return (0, true) };
+                let (there, exact) = least(t, have, &want);
+                let (back, _) = if c.needs_grad(i) { least(t, &dual(&want), &dual(have)) } else { (0, true) };
+                (there.saturating_add(back), exact)
             }
         };
-        least.max(self.of_axes(part, leaf, c.placement.axes()))
+        if exact { (least, true) } else { (least.max(self.of_axes(part, leaf, c.placement.axes())), false) }
     }
 
     /// A part's price if it is `most` at most.

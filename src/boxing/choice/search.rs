@@ -68,6 +68,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
     let mut limit: Option<(u64, u32, Leaf)> = None;
     let mut looked = 0;
     let mut guessed = false;
+    let mut price_whole = 1;
     let most_looks = most_looks(c);
     if !space.rows.is_empty() {
         queue.push(Reverse(Node { bound: 0, partials: 0, rows: Leaf::new(), stage: Stage::Beginning }));
@@ -88,6 +89,10 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
             for rows in guesses(c, space, &prices, &Leaf::new()) {
                 limit = better(c, space, &mut prices, limit, rows)?;
             }
+        }
+        if node.stage == Stage::Candidate && prices.priced() >= price_whole && space.is_legal(c, &node.rows) {
+            price_whole = 2 * prices.priced().max(prices.tensors());
+            limit = better(c, space, &mut prices, limit, node.rows.clone())?;
         }
         match node.stage {
             Stage::Beginning => {
