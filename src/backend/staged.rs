@@ -89,10 +89,12 @@ struct StagedStreams {
 impl Streams for StagedStreams {
     fn submit(&self, i: Instruction) -> Result<()> {
         let _turn = self.turn();
-        i.alone(|| match &i.work {
-            Work::Kernel(k) => self.kernel(k, i.reads.iter().chain(&i.writes)),
-            boxing => self.boxing(boxing, &i.reads),
-        })
+        let alone = i.begin()?;
+        match &i.work {
+            Work::Kernel(k) => self.kernel(k, i.reads.iter().chain(&i.writes))?,
+            boxing => self.boxing(boxing, &i.reads)?,
+        }
+        alone.end()
     }
 
     fn wait(&self, _storage: &Storage) -> Result<()> {

@@ -36,7 +36,7 @@ pub use sig::{FnParam, FnSig, ParamKind};
 pub use table::{FnBody, FnCode, FnDef, functions, register_function};
 
 use crate::error::{CallSite, Result};
-use crate::interpreter::{Call, Outputs, Target};
+use crate::interpreter::{Call, Outputs, Target, first};
 pub(crate) use crate::op;
 use crate::ops::{Attrs, Op, RuntimeAttrs};
 use crate::tensor::Tensor;
@@ -60,7 +60,8 @@ pub(crate) fn invoke1(
     runtime: RuntimeAttrs,
     site: CallSite,
 ) -> Result<Tensor> {
-    Call::new(op?, inputs).attrs(attrs).runtime(runtime).at(site).run1()
+    let op = op?;
+    first(Call::new(op, inputs).attrs(attrs).runtime(runtime).at(site).run()?, op, site)
 }
 
 /// Calls a source op.

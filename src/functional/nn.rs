@@ -3,6 +3,7 @@
 use super::{invoke, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
+use crate::interpreter::{Call, first};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
@@ -25,6 +26,12 @@ pub struct CrossEntropyOptions {
     pub per_row: bool,
 }
 
+/// The product of two tensors of at least 2 dims.
+fn product(a: &Tensor, b: &Tensor, transpose_b: bool, site: CallSite) -> Result<Tensor> {
+    let op = op!("matmul")?;
+    first(Call::new(op, &[Some(a), Some(b)]).attrs([false, transpose_b]).at(site).run()?, op, site)
+}
+
 impl Tensor {
     /// Returns the matrix product of `[…, m, k]` and `[…, k, n]`, of shape `[…, m, n]`. Leading dims broadcast; a vector is a matrix
     /// of one row or one column, as in PyTorch.
@@ -39,22 +46,26 @@ impl Tensor {
     #[track_caller]
     pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
         let site = CallSite::here();
-        self.product(other, false, site)
+        if self.ndim() >= 2 && other.ndim() >= 2 {
+            product(self, other, false, site)
+        } else {
+            self.with_vector(other, false, site)
+        }
     }
 
     /// Returns `self otherᵀ` for `[…, m, k]` and `[…, n, k]`, of shape `[…, m, n]`.
     #[track_caller]
     pub fn matmul_t(&self, other: &Tensor) -> Result<Tensor> {
-        self.product(other, true, CallSite::here())
+        let site = CallSite::here();
+        if self.ndim() >= 2 && other.ndim() >= 2 {
+            product(self, other, true, site)
+        } else {
+            self.with_vector(other, true, site)
+        }
     }
 
-    fn product(&self, other: &Tensor, transpose_b: bool, site: CallSite) -> Result<Tensor> {
-        let run = |a: &Tensor, b: &Tensor| {
-            invoke1(op!("matmul"), &[Some(a), Some(b)], smallvec![false.into(), transpose_b.into()], smallvec![], site)
-        };
-        if self.ndim() >= 2 && other.ndim() >= 2 {
-            return run(self, other);
-        }
+    /// A product in which one of the two is a vector: as a matrix of one row or one column, which the result does not have.
+    fn with_vector(&self, other: &Tensor, transpose_b: bool, site: CallSite) -> Result<Tensor> {
         if self.ndim() == 0 || other.ndim() == 0 {
             return Err(Error::shape("a matrix product needs at least 1 dim")
                 .in_call(|| format!("matmul({}, {})", self.short(), other.short()))
@@ -71,7 +82,7 @@ impl Tensor {
             1 => other.reshape_at(&[other.shape()[0], 1], site)?,
             _ => other.clone(),
         };
-        let y = run(&a, &b)?;
+        let y = product(&a, &b, transpose_b, site)?;
         shape.extend(y.shape());
         if other.ndim() == 1 {
             shape.pop();
@@ -89,7 +100,7 @@ impl Tensor {
     #[track_caller]
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         let site = CallSite::here();
-        let Some(bias) = bias else { return self.product(weight, true, site) };
+        let Some(bias) = bias else { return self.matmul_t(weight) };
         // A vector is a matrix of one row; bias and weight are vectors and matrices, whatever x is.
         if self.ndim() == 1 {
             let inner = inner_calls();

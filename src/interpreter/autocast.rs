@@ -10,7 +10,7 @@
 //! long, are forgotten when the outermost scope ends, so that no low-precision copy of the weights outlives it.
 
 use super::call::Call;
-use super::dispatch::{Outputs, issue};
+use super::dispatch::Outputs;
 use crate::context::{ModeGuard, autocast_mode, grad_enabled, inner_calls, set_autocast};
 use crate::error::{CallSite, Result};
 use crate::op;
@@ -101,8 +101,8 @@ pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
     floats().any(|t| t.dtype() != dtype).then_some(dtype)
 }
 
-/// Issues a call with its float inputs in `dtype`.
-pub(super) fn issue_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
+/// Runs a call with its float inputs in `dtype`.
+pub(super) fn run_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
     let mut inputs: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for t in call.inputs {
         inputs.push(match t {
@@ -113,7 +113,7 @@ pub(super) fn issue_in(dtype: DType, call: Call<'_>) -> Result<Outputs> {
         });
     }
     let refs: SmallVec<[Option<&Tensor>; 4]> = inputs.iter().map(|t| t.as_ref()).collect();
-    issue(Call { inputs: &refs, ..call })
+    Call { inputs: &refs, ..call }.run()
 }
 
 /// A cast, remembered on the handle where it is to low precision and part of the graph. (Other tensors of no gradient are

@@ -9,7 +9,7 @@ use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Storage;
 use crate::ops::RuntimeAttrs;
-use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, Numbers, Plan, Step};
+use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, Numbers, Plan};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
@@ -34,18 +34,6 @@ impl<'a> Run<'a> {
     /// Nothing is done yet.
     pub(super) fn new(ctx: &'a RankCtx, call: &'a Call<'a>, plan: &'a Plan, tag: Option<&'a Tag>) -> Run<'a> {
         Run { ctx, call, plan, tag, made: SmallVec::new(), boxed: SmallVec::new() }
-    }
-
-    /// Carries out all steps.
-    pub(super) fn steps(&mut self) -> Result<()> {
-        for (n, step) in self.plan.steps.iter().enumerate() {
-            match step {
-                Step::Kernel(k) => self.kernel(n, k)?,
-                Step::Box(b) => self.boxing(n, b)?,
-                Step::Assign(from) => self.assign(n, *from)?,
-            }
-        }
-        Ok(())
     }
 
     /// This rank's part of output `o`, once; none outside the placement. A lowering may hand on an input, or one buffer twice.
@@ -88,7 +76,8 @@ impl<'a> Run<'a> {
         self.made[slot] = local;
     }
 
-    fn boxing(&mut self, n: usize, b: &BoxStep) -> Result<()> {
+    /// Boxes a buffer. The boxed form of an input is kept by its handle.
+    pub(super) fn boxing(&mut self, n: usize, b: &BoxStep) -> Result<()> {
         let tag = self.tag.ok_or_else(|| Error::registry("a boxing in the plan of a local call"))?;
         if let For::Input(i) = b.purpose
             && let Some(t) = self.call.inputs[i]
@@ -106,7 +95,7 @@ impl<'a> Run<'a> {
     }
 
     /// Allocates what a kernel makes and issues it; or finds another window onto its input.
-    fn kernel(&mut self, n: usize, step: &KernelStep) -> Result<()> {
+    pub(super) fn kernel(&mut self, n: usize, step: &KernelStep) -> Result<()> {
         if !self.plan.takes_part {
             return Ok(());
         }
@@ -154,25 +143,26 @@ impl<'a> Run<'a> {
             Numbers::OfCall => RuntimeAttrs::from_slice(&self.call.runtime),
             Numbers::Each(..) => step.runtime(&self.call.runtime)?,
         };
-        self.submit(kernel, &mut inputs, (outputs, writes), runtime)?;
+        let rt = self.ctx.device(self.plan.device)?;
+        rt.vm.submit(self.instruction(kernel, &mut inputs, (outputs, writes), runtime)?)?;
         for (from, to) in &memory.back {
             copy_into(self.ctx, from, to)?;
         }
         Ok(())
     }
 
-    fn submit(
+    /// A kernel with its views, and the storages that it reads and writes.
+    fn instruction(
         &self,
         kernel: &Arc<KernelPlan>,
         inputs: &mut [Option<LocalTensor>],
         (outputs, mut writes): (SmallVec<[View; 2]>, SmallVec<[Storage; 2]>),
         runtime: RuntimeAttrs,
-    ) -> Result<()> {
-        let rt = self.ctx.device(self.plan.device)?;
+    ) -> Result<Instruction> {
         let workspace = match kernel.workspace {
             0 => None,
             n => {
-                let s = rt.alloc.alloc(n)?;
+                let s = self.ctx.device(self.plan.device)?.alloc.alloc(n)?;
                 // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
                 let v = unsafe { View::from_raw(s.ptr(), DType::U8, smallvec![n], contiguous_strides(&[n])) };
                 writes.push(s);
@@ -192,7 +182,7 @@ impl<'a> Run<'a> {
                 false => reads.push(l.storage),
             }
         }
-        rt.vm.submit(Instruction {
+        Ok(Instruction {
             work: Work::Kernel(KernelWork {
                 plan: kernel.clone(),
                 inputs: views,
@@ -208,7 +198,7 @@ impl<'a> Run<'a> {
     }
 
     /// Copies the result of a lowering into the tensor that the call writes.
-    fn assign(&mut self, n: usize, from: BufferId) -> Result<()> {
+    pub(super) fn assign(&mut self, n: usize, from: BufferId) -> Result<()> {
         let Some(result) = self.read(n, from)? else { return Ok(()) };
         let memory = alias::prepare(self.ctx, self.call, &mut SmallVec::new())?;
         match memory.given {

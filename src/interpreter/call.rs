@@ -1,6 +1,6 @@
 //! [`Call`]: an op with its inputs and attributes, and the line of the program that calls it.
 
-use super::dispatch::{Outputs, dispatch};
+use super::dispatch::Outputs;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Attrs, LayoutOp, Op, RuntimeAttrs, get_attr};
 use crate::placement::Placement;
@@ -112,14 +112,6 @@ impl<'a> Call<'a> {
         self.site = site;
         self
     }
-    /// Runs the call and returns its outputs.
-    ///
-    /// # Errors
-    /// The op refuses its inputs or attributes, or a layout is not possible. The error names the call and its line.
-    #[inline]
-    pub fn run(self) -> Result<Outputs> {
-        dispatch(self)
-    }
     /// Runs the call and returns its first output.
     ///
     /// # Errors
@@ -127,11 +119,7 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn run1(self) -> Result<Tensor> {
         let (op, site) = (self.op, self.site);
-        let mut outs = dispatch(self)?;
-        if outs.is_empty() {
-            return Err(Error::argument(format!("op '{}' has no output", op.name())).at(site));
-        }
-        Ok(outs.swap_remove(0))
+        first(self.run()?, op, site)
     }
 }
 
@@ -169,6 +157,14 @@ impl<'a> Call<'a> {
             (None, None) => Err(Error::argument("a source op needs a device or a placement with an SBP")),
         }
     }
+}
+
+/// The first output of a call of `op` at `site`.
+pub(crate) fn first(mut outs: Outputs, op: &Op, site: CallSite) -> Result<Tensor> {
+    if outs.is_empty() {
+        return Err(Error::argument(format!("op '{}' has no output", op.name())).at(site));
+    }
+    Ok(outs.swap_remove(0))
 }
 
 /// The error of two inputs that are in different places.

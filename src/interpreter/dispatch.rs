@@ -16,7 +16,7 @@ use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_e
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
 use crate::ops::{GivenValues, KeyWords};
-use crate::placement::{Device, Placement};
+use crate::placement::Placement;
 use crate::plan::{Asked, Plan, Request, Step, Target, Where, plan};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
@@ -26,32 +26,29 @@ use std::sync::Arc;
 /// Outputs of a call.
 pub type Outputs = SmallVec<[Tensor; 2]>;
 
-/// Runs a call. Errors name the call and the user's line.
-///
-/// Under autocast the inputs are cast first, by calls of their own: the dtypes that the plan was made for are in the key, so
-/// the mode itself need not be.
-pub fn dispatch(call: Call<'_>) -> Result<Outputs> {
-    match autocast::wanted(&call) {
-        None => issue(call),
-        Some(dtype) => autocast::issue_in(dtype, call),
-    }
-}
-
-/// Runs a call with its inputs as they are.
-pub(super) fn issue(mut call: Call<'_>) -> Result<Outputs> {
-    call.recording =
-        grad_enabled() && call.inputs.iter().flatten().copied().chain(call.given).any(|t| t.requires_grad());
-    run(&mut call).map_err(|e| e.in_call(|| call.short()).at(call.site))
-}
-
-fn run(call: &mut Call<'_>) -> Result<Outputs> {
-    check(call)?;
-    if let Some(what) = call.op.layout {
-        return layout::run(call, what, Cause::Asked(what.function()));
-    }
-    match call.place()? {
-        Where::Local(device) => run_local(call, device),
-        Where::Global(placement) => run_global(call, placement),
+impl Call<'_> {
+    /// Runs the call and returns its outputs.
+    ///
+    /// Under autocast the inputs are cast first, by calls of their own. The plan depends on the dtypes that result, which are in
+    /// its key; the mode itself is not.
+    ///
+    /// # Errors
+    /// The op refuses its inputs or attributes, or a layout is not possible. The error names the call and its line.
+    pub fn run(mut self) -> Result<Outputs> {
+        if let Some(dtype) = autocast::wanted(&self) {
+            return autocast::run_in(dtype, self);
+        }
+        let mut all = self.inputs.iter().flatten().copied().chain(self.given);
+        self.recording = grad_enabled() && all.any(|t| t.requires_grad());
+        let outs = match (check(&self), self.op.layout) {
+            (Err(e), _) => Err(e),
+            (_, Some(what)) => layout::run(&self, what, Cause::Asked(what.function())),
+            (_, None) => match self.place() {
+                Ok(place) => execute(&mut self, place),
+                Err(e) => Err(e),
+            },
+        };
+        outs.map_err(|e| e.in_call(|| self.short()).at(self.site))
     }
 }
 
@@ -165,42 +162,6 @@ fn text_of(call: &Call<'_>, plan: &Plan, placement: &Placement) -> String {
     }
 }
 
-fn run_local(call: &mut Call<'_>, device: Device) -> Result<Outputs> {
-    let ctx = current();
-    let key = key_of(call, None);
-    let found = cache(&ctx).get(&key);
-    let decided = match found {
-        Some(d) => d,
-        None => decide(&ctx, call, Where::Local(device), None, key)?,
-    };
-    draw(&ctx, call, false);
-    if call.op.view.is_some()
-        && let Some(view) = local_view(call, &decided.plan)?
-    {
-        if call.recording {
-            record(call, call.inputs, std::slice::from_ref(&view))?;
-        }
-        return Ok(smallvec![view]);
-    }
-    alias::begin_write(call, false);
-    let mut run = Run::new(&ctx, call, &decided.plan, None);
-    run.steps()?;
-    alias::end_write(call);
-    let mut outs = Outputs::new();
-    match call.given {
-        Some(g) => outs.push(g.clone()),
-        None => {
-            for o in 0..decided.plan.outputs.len() {
-                outs.extend(run.output(o)?.map(Tensor::from_local));
-            }
-        }
-    }
-    if call.recording {
-        record(call, call.inputs, &outs)?;
-    }
-    Ok(outs)
-}
-
 /// The result of a view op on a local tensor: another window onto its memory. None where strides cannot say it, in memory
 /// or in the elements of the base; then the kernel copies.
 fn local_view(call: &Call<'_>, plan: &Plan) -> Result<Option<Tensor>> {
@@ -223,44 +184,86 @@ fn local_view(call: &Call<'_>, plan: &Plan) -> Result<Option<Tensor>> {
     Ok(Some(Tensor::view_of(source, window, place, grad_enabled(), call.site)))
 }
 
-fn run_global(call: &mut Call<'_>, placement: &Placement) -> Result<Outputs> {
-    let ctx = current_rank()?;
-    let asked = asked(call, placement)?;
+/// Runs a call by its plan, which is made at the first call of its kind.
+fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
+    let placement = match place {
+        Where::Global(p) => Some(p),
+        Where::Local(_) => None,
+    };
+    let (ctx, asked) = match placement {
+        Some(p) => (current_rank()?, asked(call, p)?),
+        None => (current(), None),
+    };
     let key = key_of(call, asked.as_ref());
     let found = cache(&ctx).get(&key);
     let decided = match found {
         Some(d) => d,
-        None => decide(&ctx, call, Where::Global(placement), asked.as_ref(), key)?,
+        None => decide(&ctx, call, place, asked.as_ref(), key)?,
     };
     let plan = &decided.plan;
-    policy::check_plan(call, plan, placement)?;
-    plan.check_numbers(&call.runtime)?;
-    draw(&ctx, call, true);
-    let tag = ctx.next_call(call.op.name(), with_runtime(plan.stream_key, &call.runtime), call.site, &decided.text);
-    alias::begin_write(call, true);
-    let mut run = Run::new(&ctx, call, plan, Some(&tag));
-    run.steps()?;
-    alias::end_write(call);
-    let mut outs = Outputs::new();
-    match call.given {
-        Some(g) => outs.push(g.clone()),
+    let tag = match placement {
+        Some(p) => {
+            policy::check_plan(call, plan, p)?;
+            plan.check_numbers(&call.runtime)?;
+            draw(&ctx, call, true);
+            let key = with_runtime(plan.stream_key, &call.runtime);
+            Some(ctx.next_call(call.op.name(), key, call.site, &decided.text))
+        }
         None => {
-            for (o, g) in plan.out_globals().enumerate() {
-                let out = Tensor::from_shard(g.clone(), run.output(o)?);
+            draw(&ctx, call, false);
+            if call.op.view.is_some()
+                && let Some(view) = local_view(call, plan)?
+            {
+                if call.recording {
+                    record(call, call.inputs, std::slice::from_ref(&view))?;
+                }
+                return Ok(smallvec![view]);
+            }
+            None
+        }
+    };
+    alias::begin_write(call, placement.is_some());
+    let mut run = Run::new(&ctx, call, plan, tag.as_ref());
+    for (n, step) in plan.steps.iter().enumerate() {
+        match step {
+            Step::Kernel(k) => run.kernel(n, k)?,
+            Step::Box(b) => run.boxing(n, b)?,
+            Step::Assign(from) => run.assign(n, *from)?,
+        }
+    }
+    alias::end_write(call);
+    let outs = made(call, plan, &mut run)?;
+    if call.recording {
+        // As they were boxed for the kernel.
+        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::from_slice(call.inputs);
+        for (input, boxed) in inputs.iter_mut().zip(&run.boxed) {
+            *input = boxed.as_ref().or(*input);
+        }
+        record(call, &inputs, &outs)?;
+    }
+    Ok(outs)
+}
+
+/// The handles of what a call has made.
+fn made(call: &Call<'_>, plan: &Plan, run: &mut Run<'_>) -> Result<Outputs> {
+    let mut outs = Outputs::new();
+    if let Some(g) = call.given {
+        outs.push(g.clone());
+        return Ok(outs);
+    }
+    for (o, id) in plan.outputs.iter().enumerate() {
+        let local = run.output(o)?;
+        match (&plan.buffers[id.index()].global, local) {
+            (Some(g), local) => {
+                let out = Tensor::from_shard(g.clone(), local);
                 if call.op.view.is_some() {
                     out.mark_global_view();
                 }
                 outs.push(out);
             }
+            (None, Some(local)) => outs.push(Tensor::from_local(local)),
+            (None, None) => {}
         }
-    }
-    if call.recording {
-        // As they were boxed for the kernel.
-        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = call.inputs.iter().copied().collect();
-        for (input, boxed) in inputs.iter_mut().zip(&run.boxed) {
-            *input = boxed.as_ref().or(*input);
-        }
-        record(call, &inputs, &outs)?;
     }
     Ok(outs)
 }

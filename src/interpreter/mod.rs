@@ -25,6 +25,7 @@ pub use crate::plan::Target;
 pub use autocast::{AutocastGuard, autocast};
 pub use backward::{BackwardOptions, backward, grad};
 pub use cache::{CACHE_LIMIT, DispatchCache, DispatchPlan, cache};
+pub(crate) use call::first;
 pub use call::{Call, IntoValues};
 pub use custom::apply_custom;
 pub use dispatch::Outputs;

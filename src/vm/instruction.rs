@@ -183,39 +183,56 @@ impl Instruction {
         }
     }
 
-    /// Does the work on the current thread, in host memory.
-    pub(crate) fn run_alone(&self, comm: Option<&dyn Communicator>, memory: &Allocator) -> Result<()> {
-        self.alone(|| self.work.run(comm, memory))
-    }
-
-    /// Runs something that does the work, where what another thread does to the same storages meanwhile without waiting is
-    /// an error (see `memory/uses.rs`).
-    pub(crate) fn alone(&self, run: impl FnOnce() -> Result<()>) -> Result<()> {
-        let mut writing: SmallVec<[Writing<'_>; 2]> = SmallVec::new();
+    /// Begins work that is done on this thread: until [`Alone::end`], what another thread does to the same storages without
+    /// waiting is an error (see `memory/uses.rs`).
+    ///
+    /// # Errors
+    /// Another thread writes one of the storages.
+    pub(crate) fn begin(&self) -> Result<Alone<'_>> {
+        let mut alone = Alone { of: self, writing: SmallVec::new(), turns: SmallVec::new() };
         for (k, s) in self.writes.iter().enumerate() {
             // Fresh memory is held by the caller and by this instruction; nobody else can write or read it.
             if s.holders() > 2 && !self.writes[..k].iter().any(|w| w.same_block(s)) {
-                writing.push(s.begin_write().map_err(|e| self.told(e))?);
+                alone.writing.push(s.begin_write().map_err(|e| self.told(e))?);
             }
         }
-        // What the instruction writes itself it may read.
-        let others = |s: &Storage| !self.writes.iter().any(|w| w.same_block(s));
-        let mut turns: SmallVec<[u64; 4]> = SmallVec::new();
         for s in &self.reads {
-            turns.push(if others(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
+            alone.turns.push(if self.only_reads(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
         }
-        run()?;
-        for (s, turn) in self.reads.iter().zip(turns) {
-            if others(s) {
-                s.still(turn).map_err(|e| self.told(e))?;
-            }
-        }
-        Ok(())
+        Ok(alone)
+    }
+
+    /// Whether it does not write the storage. What it writes itself it may read.
+    fn only_reads(&self, s: &Storage) -> bool {
+        !self.writes.iter().any(|w| w.same_block(s))
     }
 
     fn told(&self, e: Error) -> Error {
         let (op, site) = self.origin();
         e.in_call(|| op.to_string()).at(site)
+    }
+}
+
+/// Work that is being done: what it writes is marked, what it reads is known as it was.
+#[must_use = "the storages are compared at the end"]
+pub(crate) struct Alone<'a> {
+    of: &'a Instruction,
+    writing: SmallVec<[Writing<'a>; 2]>,
+    turns: SmallVec<[u64; 4]>,
+}
+
+impl Alone<'_> {
+    /// The work is done.
+    ///
+    /// # Errors
+    /// Another thread has written what was read.
+    pub(crate) fn end(self) -> Result<()> {
+        for (s, turn) in self.of.reads.iter().zip(&self.turns) {
+            if self.of.only_reads(s) {
+                s.still(*turn).map_err(|e| self.of.told(e))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use super::thread::StreamThread;
 use crate::comm::Communicator;
 use crate::error::Result;
 use crate::memory::{Allocator, Storage, Tickets};
-use crate::vm::{INLINE_BYTES, Instruction, StreamKind, Streams, VmMode};
+use crate::vm::{INLINE_BYTES, Instruction, StreamKind, Streams, VmMode, Work};
 use std::sync::{Arc, Mutex};
 
 /// Held from asking which work an instruction waits for until the instruction is noted as work to wait for: of two threads
@@ -64,7 +64,12 @@ impl Streams for HostStreams {
         match thread {
             None => {
                 self.wait_all(&needed(&i.reads, &i.writes))?;
-                i.run_alone(self.comm.as_deref(), &self.memory)
+                let alone = i.begin()?;
+                match &i.work {
+                    Work::Kernel(k) => k.run(None)?,
+                    boxing => boxing.run(self.comm.as_deref(), &self.memory)?,
+                }
+                alone.end()
             }
             Some(t) => {
                 self.failed()?;

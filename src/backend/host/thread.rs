@@ -85,7 +85,12 @@ impl StreamThread {
                     if let Some(n) = &mut noise {
                         n.pause();
                     }
-                    let run = || ready.and_then(|()| instruction.run_alone(comm.as_deref(), &memory));
+                    let run = || {
+                        ready?;
+                        let alone = instruction.begin()?;
+                        instruction.work.run(comm.as_deref(), &memory)?;
+                        alone.end()
+                    };
                     if p.check().is_ok()
                         && let Err(e) =
                             catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|p| Err(panicked(&*p, &instruction)))
