@@ -228,7 +228,7 @@ fn a_spare_host_says_what_it_waits_for_and_ends_with_the_job() {
     hosts.pid(1);
     let (mut spare, mut lines) = Spare::start(&hosts, "./until");
     let text = lines.next().unwrap();
-    assert!(text.contains("the job runs on 2 hosts already; this one waits and takes part when"), "{text}");
+    assert!(text.contains("the job runs on 2 hosts already; this host joins it at the next restart"), "{text}");
     hosts.folder.write("over", "");
     assert_eq!(zero.finish().0.code(), Some(0));
     assert_eq!(one.finish().0.code(), Some(0));

@@ -58,8 +58,7 @@ impl Device {
         Ok(Device(number))
     }
 
-    /// The number of the device in this process. Ranks may number registered devices differently: what they compare is
-    /// [`key`](Device::key).
+    /// Returns the number of the device in this process. Ranks may number registered devices differently; they compare names.
     pub fn number(self) -> u16 {
         self.0
     }
