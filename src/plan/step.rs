@@ -50,6 +50,8 @@ pub struct Plan {
 }
 
 /// One step.
+// A plan has few, and a warm call reads them: a box would be one more pointer to follow.
+#[allow(clippy::large_enum_variant)]
 pub enum Step {
     /// A boxing.
     Box(BoxStep),
@@ -94,6 +96,8 @@ pub struct BoxStep {
 }
 
 /// Where the runtime attributes of a kernel come from.
+// As `Step`, of which it is a part.
+#[allow(clippy::large_enum_variant)]
 pub enum Numbers {
     /// They are those of the call.
     OfCall,
