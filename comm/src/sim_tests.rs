@@ -233,6 +233,8 @@ fn different_sizes_and_collectives_are_told() {
 
 #[test]
 fn wrong_arguments_are_errors_before_any_byte_moves() {
+    use oflow_kernels::{Builtin, Registered};
+    let registered = DType::register(Registered::new("q_sim", Builtin::U8)).unwrap();
     run(2, |rank, comm| {
         let (g, t) = (all(&comm), tag(1, "x"));
         let mut buf = [0u8; 6];
@@ -241,6 +243,11 @@ fn wrong_arguments_are_errors_before_any_byte_moves() {
             ErrorKind::Argument
         );
         assert_eq!(comm.all_reduce(&g, &t, &mut buf, DType::Bool, ReduceOp::Sum).unwrap_err().kind(), ErrorKind::DType);
+        let e = comm.all_reduce(&g, &t, &mut buf, registered, ReduceOp::Max).unwrap_err();
+        assert!(
+            e.kind() == ErrorKind::DType && e.message().contains("q_sim is a registered dtype, which has no max"),
+            "{e}"
+        );
         assert!(comm.all_gather(&g, &t, &[1], &mut buf, &[1, 2]).unwrap_err().is_logical());
         assert!(comm.broadcast(&g, &t, 2, &mut buf).unwrap_err().is_logical());
         assert!(comm.exchange(&t, &[(rank, &[])], &mut []).unwrap_err().is_logical());

@@ -99,3 +99,39 @@ fn filling() {
         rig.expect(&gy, &y, 0.0, "strided fill");
     }
 }
+
+/// The same memory as elements of a registered dtype.
+fn registered(v: &View, dtype: DType) -> View {
+    // SAFETY: the dtype is stored as the view's, so the elements are where they were.
+    unsafe { View::from_raw(v.ptr(), dtype, v.dims().into(), v.strides().into()) }
+}
+
+#[test]
+fn a_registered_dtype_is_moved_and_not_computed_with() {
+    let Some(rig) = Rig::new() else { return };
+    let mut rng = Rng::new(5);
+    for storage in [Builtin::I8, Builtin::F16, Builtin::F32, Builtin::F64] {
+        let dtype = DType::register(crate::Registered::new(format!("moved_{storage}"), storage)).unwrap();
+        for order in [&[0, 1, 2][..], &[2, 0, 1], &[1, 0, 2]] {
+            let x = Tensor::contiguous(&mut rng, storage.dtype(), &[19, 20, 33]);
+            let to: Vec<usize> = order.iter().map(|d| [19, 20, 33][*d]).collect();
+            let y = Tensor::contiguous(&mut rng, storage.dtype(), &to);
+            let (gx, gy) = (rig.put(&x), rig.put(&y));
+            cpu::copy(&registered(&permuted(&x.view(), order), dtype), &registered(&y.view(), dtype)).unwrap();
+            let from = registered(&permuted(&gx.view(), order), dtype);
+            copy(&rig.queue(), &from, &registered(&gy.view(), dtype)).unwrap();
+            rig.expect(&gy, &y, 0.0, &format!("permute {order:?} of {dtype}"));
+            let all = registered(&gy.view(), dtype);
+            let sum = crate::cpu::reduce::Reduce::Sum;
+            for e in [
+                copy(&rig.queue(), &all, &gy.view()).unwrap_err(),
+                fill::fill(&rig.queue(), &all, Scalar::Int(1)).unwrap_err(),
+                crate::cuda::reduce::reduce(&rig.queue(), &all, &all, sum, false, &[], None).unwrap_err(),
+                cpu::copy(&registered(&y.view(), dtype), &y.view()).unwrap_err(),
+                cpu::fill(&registered(&y.view(), dtype), Scalar::Int(1)).unwrap_err(),
+            ] {
+                assert_eq!(e.0, format!("{dtype} is a registered dtype, which is moved and not computed with"));
+            }
+        }
+    }
+}
