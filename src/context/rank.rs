@@ -224,8 +224,8 @@ impl RankCtx {
         let (src, dst) = i.ends();
         let home = match (on_host(from), on_host(to)) {
             (false, false) if from != to => {
-                return Err(Error::unsupported(format!("a boxing from {from} to {to} would pass through the host"))
-                    .help("go by the CPU: `.to_device(Device::Cpu)` first"));
+                return Err(Error::unsupported(format!("there is no way from {from} to {to} but through the host"))
+                    .help("box to the CPU first: `x.to_global((&placement.on(Device::Cpu), sbp))`"));
             }
             (false, _) if src => from,
             (_, false) if dst => to,
