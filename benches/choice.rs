@@ -1,7 +1,7 @@
 //! The choice of a signature for a call that no dispatch cache has: cold, with the boxing plans known and unknown.
 //!
 //! `cargo bench --bench choice` prints µs per choice: the median over calls whose sizes differ, so that no boxing plan is
-//! known ("plans unknown"), then of the same calls again.
+//! known ("plans unknown"), then of the same calls again. Times are of the processor, so a machine may be busy.
 //!
 //! `cargo bench --bench choice -- --random` asks calls of up to 4 inputs, 4 mesh axes and 8 dims on random layouts, with no
 //! plan known, and prints the median and the worst by op, sizes and gradients, with the call that took longest.
@@ -12,7 +12,7 @@ use oflow::kernels::DType;
 use oflow::ops::{InferCtx, Op, TensorType, find, resolve_attrs};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::{NdSbp, Sbp};
-use std::time::Instant;
+use rustix::time::{ClockId, clock_gettime};
 
 /// Few enough that their plans are all remembered when they are asked for again.
 const CALLS_EACH: usize = 15;
@@ -105,6 +105,12 @@ const CALLS: &[(&str, Call)] = &[
     ),
 ];
 
+/// Processor time of this thread, in µs. A choice runs on one thread and waits for nothing, so other load does not count.
+fn cpu_us() -> f64 {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    t.tv_sec as f64 * 1e6 + t.tv_nsec as f64 / 1e3
+}
+
 /// A call to ask about.
 struct Asked<'a> {
     op: &'static Op,
@@ -116,7 +122,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Runs `f` on the call, and says how many µs it took.
+    /// Runs `f` on the call, and says how many µs of the processor it took.
     fn ask<T>(&self, f: impl FnOnce(&ChoiceInput<'_>) -> Result<T>) -> Result<(T, f64)> {
         let (attrs, runtime) = resolve_attrs(self.op, &[])?;
         let ranks: Vec<usize> = (0..self.mesh.iter().product()).collect();
@@ -135,9 +141,9 @@ impl Asked<'_> {
             given_out: None,
             request: self.request.as_ref(),
         };
-        let start = Instant::now();
+        let start = cpu_us();
         let answer = f(&input)?;
-        Ok((answer, start.elapsed().as_secs_f64() * 1e6))
+        Ok((answer, cpu_us() - start))
     }
 
     fn outs(&self) -> Result<Vec<TensorType>> {

@@ -85,11 +85,11 @@ fn declarations_that_do_not_fit_the_call_are_errors_that_name_the_op() {
     });
     assert_eq!(
         chosen("too_many f32[8] [B] on 2"),
-        "error: too_many declares the signature S(0), B -> S(0), but this call has 1 inputs and 1 outputs"
+        "error: test.too_many declares the signature S(0), B -> S(0), but this call has 1 inputs and 1 outputs"
     );
     assert_eq!(
         chosen("too_flat f32[8] [B, B] on 2,2"),
-        "error: too_flat declares [[S(0)]] -> [[S(0)]], but this call has 1 inputs and 1 outputs on 2 mesh axes"
+        "error: test.too_flat declares [[S(0)]] -> [[S(0)]], but this call has 1 inputs and 1 outputs on 2 mesh axes"
     );
 }
 

@@ -245,6 +245,24 @@ fn the_search_agrees_on_many_axes_and_dims() {
 }
 
 #[test]
+fn the_search_agrees_on_several_inputs_and_uneven_meshes() {
+    let mut candidates = 0;
+    let calls = [("relu", 1), ("mul", 2), ("concat", 3), ("concat", 4)];
+    let meshes: [(&[usize], usize, u64); 4] =
+        [(&[3, 2], 3, 4), (&[2, 4, 3], 2, 2), (&[2, 2, 2], 3, 1), (&[2, 3, 2, 2], 1, 1)];
+    for (mesh, dims, rounds) in meshes {
+        for (k, (op, inputs)) in calls.into_iter().enumerate() {
+            for round in 0..rounds {
+                let seed = mix(&[77, k as u64, dims as u64, mesh.len() as u64, round]);
+                candidates += check(&random_question(op, inputs, dims, mesh, seed));
+            }
+        }
+    }
+    println!("{candidates} candidates priced");
+    assert!(candidates > 2000, "{candidates}");
+}
+
+#[test]
 fn what_is_not_proven_is_legal_and_says_what_is_known() {
     // 17 rows and more on each of four axes, and no two dims alike.
     let shape: Vec<String> = (2..=15).map(|n: usize| n.to_string()).collect();
