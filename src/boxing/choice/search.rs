@@ -68,6 +68,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
     let mut limit: Option<(u64, u32, Leaf)> = None;
     let mut looked = 0;
     let mut guessed = false;
+    // The next candidate is priced in full after so many prices.
     let mut price_whole = 1;
     let most_looks = most_looks(c);
     if !space.rows.is_empty() {
@@ -90,6 +91,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
                 limit = better(c, space, &mut prices, limit, rows)?;
             }
         }
+        // As soon as one is known, prices need not be found that are above it.
         if node.stage == Stage::Candidate && prices.priced() >= price_whole && space.is_legal(c, &node.rows) {
             price_whole = 2 * prices.priced().max(prices.tensors());
             limit = better(c, space, &mut prices, limit, node.rows.clone())?;
