@@ -96,12 +96,19 @@ fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> 
         kept: Walk::new(out.dims(), &[out.strides(), x.strides()], true),
         reduced: Walk::new(&reduced_dims, &[x.strides()], true),
     };
-    if x.dtype().is_float() {
-        job.run::<f64>()
-    } else {
-        job.run::<i64>()
-    }
-    Ok(())
+    if x.dtype().is_float() { job.run::<f64>() } else { job.run::<i64>() }
+}
+
+/// Partial results of one reduction at most: 128 MiB. A tensor whose elements all lie in memory needs fewer below 2^39 elements.
+const MOST_PARTIALS: usize = 1 << 24;
+
+/// Cuts the reduced elements of each output into pieces, so that few outputs of many elements still use all threads: elements
+/// of a piece, and pieces. An expanded tensor may have any number of elements in little memory: beyond a number of partial
+/// results the pieces grow. Depends on the sizes only, so the bits of a sum do not depend on the number of threads.
+fn cut(count: usize, tile: usize, outputs: usize) -> (usize, usize) {
+    let most = (MOST_PARTIALS / outputs.max(1)).max(1);
+    let piece = (2 * GRAIN / tile).max(ROWS).max(count.div_ceil(most));
+    (piece, count.div_ceil(piece))
 }
 
 struct Job<'a> {
@@ -133,20 +140,24 @@ impl<T> Shared<T> {
 }
 
 impl Job<'_> {
-    fn run<T: Total>(&self) {
+    fn run<T: Total>(&self) -> Result<()> {
         let count = self.reduced.rows() * self.reduced.inner();
         let inner = self.kept.inner();
         let columns = self.kept.inner_stride(1) == 1 && inner > 1 && self.reduced.inner_stride(0) != 1;
         let tile = if columns { TILE.min(inner) } else { 1 };
-        // Pieces of the reduced elements, so that few outputs of many elements still use all threads.
-        let piece = (2 * GRAIN / tile).max(ROWS);
-        let pieces = count.div_ceil(piece);
         let tiles = inner.div_ceil(tile);
         let outputs = self.kept.rows() * inner;
-        let mut partial: Vec<T> = if pieces > 1 { vec![T::default(); pieces * outputs] } else { Vec::new() };
+        let (piece, pieces) = cut(count, tile, outputs);
+        let mut partial: Vec<T> = Vec::new();
+        if pieces > 1 {
+            let n = pieces * outputs;
+            let refused = |_| KernelError::out_of_memory(format!("no memory for {n} partial results of a reduction"));
+            partial.try_reserve_exact(n).map_err(refused)?;
+            partial.resize(n, T::default());
+        }
         let shared = Shared(partial.as_mut_ptr());
         let tasks = self.kept.rows() * tiles * pieces;
-        let grain = (GRAIN / (tile * count.min(piece))).max(1);
+        let grain = (GRAIN / tile.saturating_mul(count.min(piece))).max(1);
         parallel_for(tasks, grain, &|range| {
             for task in range {
                 let (unit, piece_index) = (task / pieces, task % pieces);
@@ -174,6 +185,7 @@ impl Job<'_> {
             let total = parts.iter().fold(T::identity(self.op), |a, b| T::join(self.op, a, *b));
             self.store(o / inner, o % inner, total);
         }
+        Ok(())
     }
 
     fn source(&self, row: usize, column: usize) -> *const u8 {

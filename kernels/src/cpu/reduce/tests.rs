@@ -152,3 +152,20 @@ fn wrong_dims_are_refused() {
     let e = reduce(&t.view(), &t.view(), Reduce::Sum, &[1]).unwrap_err();
     assert_eq!(e.0, "reducing [2, 3] over [1] does not give [2, 3]");
 }
+
+/// The partial results of a tensor that is expanded to any number of elements take bounded memory.
+#[test]
+fn partial_results_are_bounded() {
+    for tile in [1, TILE] {
+        for bits in 0..62 {
+            let outputs = 1 << (bits % 20);
+            let (piece, pieces) = cut(1 << bits, tile, outputs);
+            assert!(pieces * outputs <= MOST_PARTIALS.max(outputs), "2^{bits} elements: {pieces} pieces");
+            assert!(piece as u128 * pieces as u128 >= 1 << bits);
+            // Tensors whose elements all lie in memory are cut as ever.
+            if bits < 34 {
+                assert_eq!(piece, (2 * GRAIN / tile).max(ROWS), "2^{bits} elements");
+            }
+        }
+    }
+}
