@@ -23,7 +23,7 @@
 
 use super::across::spread_of;
 use super::lent::{Lent, LentMut};
-use super::transport::{Call, Outbox, Part, Piece, Transport};
+use super::transport::{CollectiveCall, Outbox, Piece, Segment, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use oflow_base::spread::one_phase_bytes;
 use oflow_base::spread::{Kind, Width};
@@ -97,7 +97,7 @@ impl<T: Transport> Collectives<T> {
         }
         let start = now_ns();
         let arrived = Cell::new(start);
-        let call = Call { tag, kind, arrived: &arrived };
+        let call = CollectiveCall { tag, kind, arrived: &arrived };
         let session = Session { link, call, sent: Cell::new(0), ended: Cell::new(false), lent: PhantomData };
         let result = body(&session, scratch).and_then(|()| session.finish());
         self.bytes_sent.fetch_add(session.sent.get(), Relaxed);
@@ -129,7 +129,7 @@ impl<T: Transport> Collectives<T> {
 /// One call on one transport, with the caller's buffers of life `'d`.
 pub(super) struct Session<'a, 'd, T: Transport> {
     pub(super) link: &'a T,
-    call: Call<'a>,
+    call: CollectiveCall<'a>,
     sent: Cell<u64>,
     /// The transport has let go of the caller's buffers.
     ended: Cell<bool>,
@@ -144,7 +144,7 @@ impl<T: Transport> Drop for Session<'_, '_, T> {
     }
 }
 
-pub(super) type Parts = SmallVec<[Part; 8]>;
+pub(super) type Segments = SmallVec<[Segment; 8]>;
 type Received<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
 type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
 
@@ -153,7 +153,7 @@ type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
 pub(super) struct Outgoing<'d> {
     pub(super) reader: usize,
     pub(super) bytes: Lent<'d>,
-    /// Length of the whole message, see [`Part::total`].
+    /// Length of the whole message, see [`Segment::total`].
     pub(super) total: usize,
 }
 
@@ -169,7 +169,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
     pub(super) fn receive(&self, from: usize, total: usize) -> Result<Piece<'a, T>> {
         Piece::receive(self.link, &self.call, from, total)
     }
-    pub(super) fn publish(&self, outbox: Outbox<'a, T>, parts: &[Part]) {
+    pub(super) fn publish(&self, outbox: Outbox<'a, T>, parts: &[Segment]) {
         self.count(parts.iter().map(|p| p.len).sum());
         outbox.publish(&self.call, parts);
     }
@@ -188,7 +188,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
             return Ok(());
         }
         let mut outbox = self.outbox()?;
-        let (mut parts, mut end) = (Parts::new(), 0);
+        let (mut parts, mut end) = (Segments::new(), 0);
         let mut last: Option<(Lent, usize)> = None;
         for &Outgoing { reader, bytes, total } in pieces {
             let offset = match last {
@@ -201,7 +201,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
                     at
                 }
             };
-            parts.push(Part { reader, offset, len: bytes.len(), total: total as u64 });
+            parts.push(Segment { reader, offset, len: bytes.len(), total: total as u64 });
         }
         self.publish(outbox, &parts);
         Ok(())
@@ -256,8 +256,8 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         // The buffer receives the result while the post may still be on its way.
         let mut outbox = self.outbox()?;
         outbox[..buf.len()].copy_from_slice(buf);
-        let part = |(_, reader)| Part { reader, offset: 0, len: buf.len(), total: buf.len() as u64 };
-        self.publish(outbox, &others(group).map(part).collect::<Parts>());
+        let part = |(_, reader)| Segment { reader, offset: 0, len: buf.len(), total: buf.len() as u64 };
+        self.publish(outbox, &others(group).map(part).collect::<Segments>());
         scratch.clear();
         scratch.extend_from_slice(buf);
         self.reduce_from_all(group, buf.len(), (scratch, buf), how)

@@ -4,10 +4,10 @@
 //! host read in place; posts to other hosts are written to their sockets from there. A rank that waits for a rank of its own host
 //! progresses its TCP connections meanwhile.
 
-use super::lent::{Lent, Room};
+use super::lent::{Destination, Lent};
 use super::shm::{Beside, ShmArena, ShmOptions, ShmTransport};
-use super::tcp::{Alarm, Links, News};
-use super::transport::{Arrived, Call, Head, Part, SLOTS, Transport};
+use super::tcp::{Alarm, Connections, News};
+use super::transport::{Arrived, CollectiveCall, Head, SLOTS, Segment, Transport};
 use super::{Collectives, LinkEnd, Pulse};
 use oflow_base::{Error, Result};
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ pub struct HostsTransport {
     local: Range<usize>,
     capacity: usize,
     memory: Memory,
-    links: Links,
+    links: Connections,
     pulse: Arc<HostsPulse>,
     /// Payload bytes posted to ranks of other hosts.
     sent: Cell<u64>,
@@ -91,7 +91,7 @@ impl HostsTransport {
         hosts: Vec<usize>,
         arena: Option<Arc<ShmArena>>,
         options: ShmOptions,
-        links: Links,
+        links: Connections,
         capacity: usize,
     ) -> Result<HostsTransport> {
         let Some(&host) = hosts.get(rank) else {
@@ -128,7 +128,7 @@ impl HostsTransport {
 }
 
 /// Keeps connections moving while a rank waits for one of its host.
-struct Meanwhile<'a>(&'a Links);
+struct Meanwhile<'a>(&'a Connections);
 
 impl Beside for Meanwhile<'_> {
     fn look(&self) -> Result<Duration> {
@@ -162,7 +162,7 @@ unsafe impl Transport for HostsTransport {
         self.capacity
     }
 
-    fn acquire(&self, call: &Call) -> Result<*mut u8> {
+    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
         match &self.memory {
             Memory::Shared(shm) => {
                 self.links.written(call, shm.slot())?;
@@ -175,15 +175,15 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
-    fn publish(&self, call: &Call, parts: &[Part]) {
+    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
         let (slot, buffer) = match &self.memory {
             Memory::Shared(shm) => {
                 let slot = shm.slot();
                 let buffer = shm.own_buffer(slot);
-                let local: SmallVec<[Part; 8]> = parts
+                let local: SmallVec<[Segment; 8]> = parts
                     .iter()
                     .filter(|p| self.local.contains(&p.reader))
-                    .map(|p| Part { reader: p.reader - self.local.start, ..*p })
+                    .map(|p| Segment { reader: p.reader - self.local.start, ..*p })
                     .collect();
                 shm.publish(call, &local);
                 (slot, buffer)
@@ -206,13 +206,13 @@ unsafe impl Transport for HostsTransport {
         !self.local.contains(&reader)
     }
 
-    unsafe fn post_from(&self, call: &Call, reader: usize, bytes: Lent, total: u64) {
+    unsafe fn post_from(&self, call: &CollectiveCall, reader: usize, bytes: Lent, total: u64) {
         self.sent.set(self.sent.get() + bytes.len() as u64);
         // SAFETY: readable until the call ends, with `flush` or `abandon`.
         unsafe { self.links.post_from(call, reader, total, bytes) };
     }
 
-    fn receive_into(&self, call: &Call, from: usize, total: u64, room: &Room) -> Result<Arrived> {
+    fn receive_into(&self, call: &CollectiveCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
         if self.local.contains(&from) {
             self.receive(call, from)
         } else {
@@ -220,7 +220,7 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
-    fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
         match &self.memory {
             Memory::Shared(shm) if self.local.contains(&from) => {
                 shm.receive_beside(call, from - self.local.start, Some(&Meanwhile(&self.links)))
@@ -243,14 +243,14 @@ unsafe impl Transport for HostsTransport {
         }
     }
 
-    fn reject(&self, call: &Call, from: usize) {
+    fn reject(&self, call: &CollectiveCall, from: usize) {
         match &self.memory {
             Memory::Shared(shm) if self.local.contains(&from) => shm.reject(call, from - self.local.start),
             _ => self.links.reject(call, from),
         }
     }
 
-    fn finish(&self, call: &Call) -> Result<()> {
+    fn finish(&self, call: &CollectiveCall) -> Result<()> {
         // The rank may compute for long now, and who computes writes nothing.
         self.links.flush(call)
     }

@@ -67,9 +67,9 @@ impl<'d> LentMut<'d> {
     ///
     /// # Panics
     /// Where it is not within.
-    pub(super) fn room(&mut self, range: Range<usize>) -> Room<'_> {
+    pub(super) fn room(&mut self, range: Range<usize>) -> Destination<'_> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
-        Room { data: self.data.wrapping_add(range.start), len: range.len(), life: PhantomData }
+        Destination { data: self.data.wrapping_add(range.start), len: range.len(), life: PhantomData }
     }
     /// A part of them to compute in.
     ///
@@ -85,13 +85,13 @@ impl<'d> LentMut<'d> {
 
 /// Memory into which a post may be received.
 #[derive(Debug)]
-pub struct Room<'d> {
+pub struct Destination<'d> {
     pub(super) data: *mut u8,
     pub(super) len: usize,
     life: PhantomData<&'d mut [u8]>,
 }
 
-impl Room<'_> {
+impl Destination<'_> {
     /// Copies bytes to its start.
     pub(super) fn fill(&self, bytes: &[u8]) {
         assert!(bytes.len() <= self.len, "{} bytes for a room of {}", bytes.len(), self.len);

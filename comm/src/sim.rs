@@ -6,7 +6,7 @@
 //! ranks that wait for it get an error. No wait spins; one mutex guards a world.
 
 use super::collectives::Collectives;
-use super::transport::{Arrived, Call, Head, Ledger, Part, SLOTS, Transport, describe, diverged, reached};
+use super::transport::{Arrived, CollectiveCall, Head, Ledger, SLOTS, Segment, Transport, describe, diverged, reached};
 use super::{Collective, Pulse, Tag, team};
 use oflow_base::{Error, Result};
 use std::cell::RefCell;
@@ -36,7 +36,7 @@ struct Shared {
 
 struct State {
     /// What goes from rank i to rank j, at `i * world + j`.
-    links: Vec<Link>,
+    links: Vec<Channel>,
     waits: Vec<Option<Wait>>,
     left: Vec<bool>,
     /// The graph of waits of the deadlock that ended this world.
@@ -44,7 +44,7 @@ struct State {
 }
 
 #[derive(Default)]
-struct Link {
+struct Channel {
     posts: VecDeque<Post>,
     /// Posts read and given back, as the ledger counts.
     taken: u32,
@@ -134,7 +134,7 @@ impl SimWorld {
             hosts,
             capacity,
             state: Mutex::new(State {
-                links: (0..n * n).map(|_| Link::default()).collect(),
+                links: (0..n * n).map(|_| Channel::default()).collect(),
                 waits: vec![None; n],
                 left: vec![false; n],
                 deadlock: None,
@@ -249,7 +249,7 @@ impl SimTransport {
         }
     }
 
-    fn wait_taken(&self, call: &Call, slot: usize) -> Result<()> {
+    fn wait_taken(&self, call: &CollectiveCall, slot: usize) -> Result<()> {
         let mut ledger = self.ledger.borrow_mut();
         let mut state = self.shared.lock();
         for &(reader, n) in ledger.pending(slot) {
@@ -296,13 +296,13 @@ unsafe impl Transport for SimTransport {
         &self.shared.0.hosts
     }
 
-    fn acquire(&self, call: &Call) -> Result<*mut u8> {
+    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
         let slot = self.ledger.borrow().slot();
         self.wait_taken(call, slot)?;
         Ok(self.buffer(slot))
     }
 
-    fn publish(&self, call: &Call, parts: &[Part]) {
+    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
         let mut ledger = self.ledger.borrow_mut();
         let data = self.buffer(ledger.slot());
         let mut state = self.shared.lock();
@@ -324,7 +324,7 @@ unsafe impl Transport for SimTransport {
         ledger.advance();
     }
 
-    fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
         let link = self.link(from, self.rank);
         let wait = Wait { on: from, taken: None, tag: *call.tag, kind: call.kind };
         let state = self.wait(self.shared.lock(), &wait, |s| !s.links[link].posts.is_empty())?;
@@ -347,13 +347,13 @@ unsafe impl Transport for SimTransport {
         describe(Collective::name_of(head.kind), tag.op, tag.ordinal, tag.file, tag.line)
     }
 
-    fn reject(&self, call: &Call, from: usize) {
+    fn reject(&self, call: &CollectiveCall, from: usize) {
         let mut state = self.shared.lock();
         state.links[from * self.shared.0.world + self.rank].rejected = Some(call.describe());
         self.free(&mut state, from, |w| w.on == self.rank);
     }
 
-    fn finish(&self, call: &Call) -> Result<()> {
+    fn finish(&self, call: &CollectiveCall) -> Result<()> {
         // The buffer after the last one used comes first: posts are waited for in their order.
         let next = self.ledger.borrow().slot();
         (0..SLOTS).try_for_each(|i| self.wait_taken(call, (next + i) % SLOTS))

@@ -6,7 +6,7 @@
 //! [`super::collectives`]. A transport that copies in any case can bypass the outbox: posts are sent from the caller's memory
 //! ([`Transport::post_from`]) and received in it ([`Transport::receive_into`]).
 
-use super::lent::{Lent, Room};
+use super::lent::{Destination, Lent};
 use super::{Collective, Pulse, Tag};
 use oflow_base::{Error, Place, Result};
 use smallvec::SmallVec;
@@ -23,7 +23,7 @@ pub(super) const LONGER_WAITS: &str = "if the rank may compute for that long, ra
 
 /// The call that a post belongs to.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct CollectiveCall<'a> {
     /// The op that issued it.
     pub tag: &'a Tag,
     /// The collective.
@@ -38,14 +38,14 @@ macro_rules! named {
         format_args!("{} of '{}' #{} ({}:{})", $kind, $op, $ordinal, $file, $line)
     };
 }
-impl Call<'_> {
+impl CollectiveCall<'_> {
     /// `all_reduce of 'matmul' #5 (train.rs:10)`.
     pub fn describe(&self) -> String {
         self.to_string()
     }
 }
 
-impl fmt::Display for Call<'_> {
+impl fmt::Display for CollectiveCall<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let t = self.tag;
         f.write_fmt(named!(self.kind.name(), t.op, t.ordinal, t.file, t.line))
@@ -80,7 +80,7 @@ pub(super) fn diverged(a: (usize, &str), b: (usize, &str)) -> Error {
 
 /// A range of the acquired buffer for one reader.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct Segment {
     /// World rank of the reader; never the sender itself.
     pub reader: usize,
     /// Offset in the buffer.
@@ -100,9 +100,9 @@ pub struct Head {
     pub hash: u64,
     /// The sender's collective, as a number because it may come from another process.
     pub kind: u8,
-    /// See [`Part::total`].
+    /// See [`Segment::total`].
     pub total: u64,
-    /// [`Call::arrived`] of the sender.
+    /// [`CollectiveCall::arrived`] of the sender.
     pub arrived: u64,
 }
 
@@ -134,20 +134,20 @@ pub unsafe trait Transport: Send {
     /// Returns the size of an outbox buffer in bytes: a multiple of 64, at least 64 for each rank of the world.
     fn capacity(&self) -> usize;
     /// Waits until the next outbox buffer has been read by all its readers, and returns its address.
-    fn acquire(&self, call: &Call) -> Result<*mut u8>;
+    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8>;
     /// Posts parts of the acquired buffer, at most one per reader. Never blocks.
-    fn publish(&self, call: &Call, parts: &[Part]);
+    fn publish(&self, call: &CollectiveCall, parts: &[Segment]);
     /// Waits for the next post from a rank. The post before it must have been released.
-    fn receive(&self, call: &Call, from: usize) -> Result<Arrived>;
+    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived>;
     /// Releases the received post, so that the sender may reuse its buffer.
     fn release(&self, from: usize);
     /// Returns the name of the call of the received post from `from`.
     fn describe_post(&self, from: usize, head: &Head) -> String;
     /// Tells `from` that its post does not belong to this rank's call, so that `from` gets an error instead of waiting. The post
     /// is not released.
-    fn reject(&self, call: &Call, from: usize);
+    fn reject(&self, call: &CollectiveCall, from: usize);
     /// Ends a successful call. A rendezvous transport waits here until all posts have been read.
-    fn finish(&self, call: &Call) -> Result<()>;
+    fn finish(&self, call: &CollectiveCall) -> Result<()>;
     /// Returns whether posts to a rank may be sent from the caller's memory.
     fn sends_from_memory(&self, _reader: usize) -> bool {
         false
@@ -158,10 +158,10 @@ pub unsafe trait Transport: Send {
     /// # Safety
     /// The memory is readable and not written until the call has ended with [`finish`](Self::finish) or
     /// [`abandon`](Self::abandon).
-    unsafe fn post_from(&self, _call: &Call, _reader: usize, _bytes: Lent, _total: u64) {}
+    unsafe fn post_from(&self, _call: &CollectiveCall, _reader: usize, _bytes: Lent, _total: u64) {}
     /// Like [`receive`](Self::receive), and the transport may write the bytes directly to `room`; the returned address then
     /// points there. A post of another call, of a message of another length, or too long for `room` is stored elsewhere.
-    fn receive_into(&self, call: &Call, from: usize, _total: u64, _room: &Room) -> Result<Arrived> {
+    fn receive_into(&self, call: &CollectiveCall, from: usize, _total: u64, _room: &Destination) -> Result<Arrived> {
         self.receive(call, from)
     }
     /// Ends a failed call, at any point.
@@ -199,13 +199,13 @@ pub(super) struct Outbox<'a, T: Transport> {
 }
 
 impl<'a, T: Transport> Outbox<'a, T> {
-    pub(super) fn acquire(link: &'a T, call: &Call) -> Result<Self> {
+    pub(super) fn acquire(link: &'a T, call: &CollectiveCall) -> Result<Self> {
         let data = link.acquire(call)?;
         // SAFETY: the contract of `Transport::acquire`; the slice ends with `publish`, which consumes self.
         let bytes = unsafe { std::slice::from_raw_parts_mut(data, link.capacity()) };
         Ok(Outbox { link, bytes })
     }
-    pub(super) fn publish(self, call: &Call, parts: &[Part]) {
+    pub(super) fn publish(self, call: &CollectiveCall, parts: &[Segment]) {
         self.link.publish(call, parts);
     }
 }
@@ -232,13 +232,19 @@ pub(super) struct Piece<'a, T: Transport> {
 
 impl<'a, T: Transport> Piece<'a, T> {
     /// Waits for the next post of `from` and checks that it belongs to this call and to a message of `total` bytes.
-    pub(super) fn receive(link: &'a T, call: &Call, from: usize, total: usize) -> Result<Self> {
+    pub(super) fn receive(link: &'a T, call: &CollectiveCall, from: usize, total: usize) -> Result<Self> {
         let arrived = link.receive(call, from)?;
         Self::check(link, call, from, total, arrived)
     }
 
     /// Waits for the next post of `from`, checks it, and has it copied to the start of `room`. Its length.
-    pub(super) fn receive_into(link: &'a T, call: &Call, from: usize, total: usize, room: &Room) -> Result<usize> {
+    pub(super) fn receive_into(
+        link: &'a T,
+        call: &CollectiveCall,
+        from: usize,
+        total: usize,
+        room: &Destination,
+    ) -> Result<usize> {
         let arrived = link.receive_into(call, from, total as u64, room)?;
         let piece = Self::check(link, call, from, total, arrived)?;
         if piece.len() > room.len {
@@ -254,7 +260,7 @@ impl<'a, T: Transport> Piece<'a, T> {
         Ok(piece.len())
     }
 
-    fn check(link: &'a T, call: &Call, from: usize, total: usize, arrived: Arrived) -> Result<Self> {
+    fn check(link: &'a T, call: &CollectiveCall, from: usize, total: usize, arrived: Arrived) -> Result<Self> {
         let (head, tag) = (arrived.head, call.tag);
         if head.ordinal != tag.ordinal || head.hash != tag.hash || head.kind != call.kind as u8 {
             let theirs = link.describe_post(from, &head);

@@ -156,7 +156,7 @@ impl Found {
         let vars = Reader { get };
         let mut places = Vec::new();
         for starter in STARTERS {
-            if let Some(place) = Place::read(starter, &vars)? {
+            if let Some(place) = Position::read(starter, &vars)? {
                 places.push(place);
             }
         }
@@ -171,7 +171,7 @@ impl Found {
         };
         if place.local.is_none() {
             // RANK and WORLD_SIZE alone, set by a script that mpirun or srun has started: that one knows the hosts.
-            let same = |p: &&Place| p.rank == place.rank && p.world == place.world && p.local.is_some();
+            let same = |p: &&Position| p.rank == place.rank && p.world == place.world && p.local.is_some();
             if let Some(by) = places.iter().skip(1).find(same).cloned() {
                 place = by;
             }
@@ -221,7 +221,7 @@ impl Found {
 
 /// The values of one launcher's variables.
 #[derive(Clone, Debug)]
-struct Place {
+struct Position {
     starter: &'static Starter,
     rank: usize,
     world: usize,
@@ -231,8 +231,8 @@ struct Place {
     node: Option<(usize, usize)>,
 }
 
-impl Place {
-    fn read<G: Fn(&str) -> Option<OsString>>(starter: &'static Starter, vars: &Reader<G>) -> Result<Option<Place>> {
+impl Position {
+    fn read<G: Fn(&str) -> Option<OsString>>(starter: &'static Starter, vars: &Reader<G>) -> Result<Option<Position>> {
         if starter.kind == Kind::Slurm && !in_a_step(vars)? {
             return Ok(None);
         }
@@ -260,7 +260,7 @@ impl Place {
         let rank = vars.number(rank_name)?.unwrap_or(0);
         check(world_name, world, (1..=u32::MAX as usize).contains(&world), "at least 1")?;
         check(rank_name, rank, rank < world, &format!("below {world_name}={world}"))?;
-        let mut place = Place { starter, rank, world, local: None, node: None };
+        let mut place = Position { starter, rank, world, local: None, node: None };
         let node = vars.first_number(starter.node)?;
         let nodes = vars.first_number(starter.nodes)?;
         if let (Some((node_name, node)), Some((nodes_name, nodes))) = (node, nodes) {
@@ -355,7 +355,7 @@ impl Place {
 
     /// Adds what is common to all starters, and what follows from the rest.
     fn complete<G: Fn(&str) -> Option<OsString>>(self, vars: &Reader<G>) -> Result<Found> {
-        let Place { starter, rank, world, .. } = self;
+        let Position { starter, rank, world, .. } = self;
         let mut root_host = vars.text(MASTER_ADDR)?;
         let port = match vars.text(MASTER_PORT)? {
             None => None,

@@ -10,7 +10,7 @@ use crate::memory::{Allocator, Origin, Storage};
 use crate::placement::Device;
 use crate::vm::box_exec::execute_at;
 use crate::vm::box_many::{Ends, execute_many_at};
-use crate::vm::place::{ALIGN, Among, Message, Place, Room, Span};
+use crate::vm::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
 use crate::vm::{Instruction, Streams, Vm, Work};
 use oflow_kernels::{DType, ReduceOp, View};
 use std::fmt::Display;
@@ -104,14 +104,14 @@ pub(crate) fn no_values(what: impl Display) -> Error {
 /// Where the shards of a dry run live: rooms are counted, nothing is copied or sent.
 struct Nowhere<'a> {
     streams: &'a DryStreams,
-    rooms: [Option<Storage>; Room::COUNT],
+    rooms: [Option<Storage>; Scratch::COUNT],
 }
 
-impl Place for Nowhere<'_> {
+impl BoxMemory for Nowhere<'_> {
     fn rank(&self) -> usize {
         self.streams.rank
     }
-    fn room(&mut self, which: Room, bytes: usize) -> Result<Span> {
+    fn room(&mut self, which: Scratch, bytes: usize) -> Result<Span> {
         // A device takes no block for nothing, the host does.
         if bytes == 0 && self.streams.place == BoxingPlace::Device {
             return Ok(Span { ptr: std::ptr::without_provenance_mut(ALIGN), len: 0 });

@@ -7,7 +7,7 @@
 use std::result::Result;
 
 /// A box: offset and sizes.
-pub type Part<'a> = (&'a [usize], &'a [usize]);
+pub type BoxRef<'a> = (&'a [usize], &'a [usize]);
 
 /// Boxes that divide more dims have too many corners: they are compared in pairs.
 const MOST_DIMS: usize = 8;
@@ -17,7 +17,7 @@ const MOST_DIMS: usize = 8;
 ///
 /// # Errors
 /// If an element is in no box or in several. The message gives its index.
-pub fn covers<'a>(whole: &[usize], parts: impl Iterator<Item = Part<'a>> + Clone) -> Result<(), Vec<usize>> {
+pub fn covers<'a>(whole: &[usize], parts: impl Iterator<Item = BoxRef<'a>> + Clone) -> Result<(), Vec<usize>> {
     if whole.contains(&0) {
         return Ok(());
     }
@@ -28,14 +28,14 @@ pub fn covers<'a>(whole: &[usize], parts: impl Iterator<Item = Part<'a>> + Clone
     if dims.len() > MOST_DIMS {
         return apart(&parts.collect::<Vec<_>>());
     }
-    let place = |corner: usize, (offset, size): Part<'_>| {
+    let place = |corner: usize, (offset, size): BoxRef<'_>| {
         dims.iter().enumerate().fold(0u128, |at, (bit, d)| {
             let end = if corner >> bit & 1 == 1 { size[*d] } else { 0 };
             at * (whole[*d] as u128 + 1) + (offset[*d] + end) as u128
         })
     };
     // The sign is the lowest bit: what is sorted is one number a corner.
-    let signed = |corner: usize, part: Part<'_>, minus: u32| {
+    let signed = |corner: usize, part: BoxRef<'_>, minus: u32| {
         place(corner, part) << 1 | u128::from((corner.count_ones() + minus) & 1)
     };
     let origin = vec![0; whole.len()];
@@ -58,7 +58,7 @@ pub fn covers<'a>(whole: &[usize], parts: impl Iterator<Item = Part<'a>> + Clone
 }
 
 /// Boxes of enough elements cover a whole exactly if no two have one in common.
-fn apart(parts: &[Part<'_>]) -> Result<(), Vec<usize>> {
+fn apart(parts: &[BoxRef<'_>]) -> Result<(), Vec<usize>> {
     for (i, (a, sizes)) in parts.iter().enumerate() {
         for (b, others) in &parts[..i] {
             let shared = (0..a.len()).all(|d| a[d] < b[d] + others[d] && b[d] < a[d] + sizes[d]);

@@ -3,11 +3,11 @@
 use super::file::read_header;
 use super::folder;
 use super::manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedTensor, VERSION};
-use super::meet::{Meeting, guarded};
+use super::meet::{Agreement, guarded};
 use super::plan::{TensorSpec, whole_layout};
 use super::saved::{Checkpoint, LoadOptions, check_sections};
 use super::shared;
-use super::write::{Live, Part, Snapshot, Source, file_name};
+use super::write::{Live, RankShare, Snapshot, Source, file_name};
 use crate::context::{Generator, RankCtx, current, no_grad};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::placement::Placement;
@@ -92,7 +92,7 @@ struct Job {
     step: u64,
     rank: usize,
     keep: usize,
-    part: Part,
+    part: RankShare,
     /// What rank 0 needs to write the manifest.
     lead: Option<Lead>,
 }
@@ -128,7 +128,7 @@ impl CheckpointManager {
         self.wait_at(site)?;
         let (job, tensors) = self.begin(&ctx, step, state, site).map_err(|e| e.at(site))?;
         let written = Live::new(&ctx, &tensors).and_then(|live| job.write(&mut Source::Live(live)));
-        job.commit(&Meeting::here(&ctx, site), written).map_err(|e| e.at(site))
+        job.commit(&Agreement::here(&ctx, site), written).map_err(|e| e.at(site))
     }
 
     /// Copies `state` and returns; a thread writes the copy while training continues. The call is a collective of the world.
@@ -145,8 +145,8 @@ impl CheckpointManager {
         let taken = Live::new(&ctx, &tensors).and_then(|mut live| snapshot.take(&job.part, &mut live));
         let meeting = match ctx.control() {
             // The number of the op that began this save: the same on all ranks, and no other save has it.
-            Some(control) if ctx.world() > 1 => Some(Meeting::Control(control.clone(), ctx.ops_issued())),
-            _ if ctx.world() == 1 => Some(Meeting::Alone),
+            Some(control) if ctx.world() > 1 => Some(Agreement::Control(control.clone(), ctx.ops_issued())),
+            _ if ctx.world() == 1 => Some(Agreement::Alone),
             _ => None,
         };
         let job = Arc::new(job);
@@ -194,7 +194,7 @@ impl CheckpointManager {
             Err(_) => Err(Error::storage("the thread that writes checkpoints panicked")),
         };
         match pending.commit {
-            Some(job) => job.commit(&Meeting::here(&current(), site), outcome),
+            Some(job) => job.commit(&Agreement::here(&current(), site), outcome),
             None => outcome,
         }
         .map_err(|e| e.at(site))
@@ -231,7 +231,7 @@ impl CheckpointManager {
             0 => folder::latest(&self.dir).map(|f| f.map_or(String::new(), |f| folder::name_of(f.step))),
             _ => Ok(String::new()),
         };
-        let names = Meeting::here(ctx, site).agree("find_checkpoint", mine)?;
+        let names = Agreement::here(ctx, site).agree("find_checkpoint", mine)?;
         Ok(names.into_iter().next().filter(|name| !name.is_empty()))
     }
 
@@ -251,7 +251,7 @@ impl CheckpointManager {
 
     /// Opens a checkpoint on all ranks, or on none.
     fn open(&self, ctx: &Arc<RankCtx>, path: &Path, site: CallSite) -> Result<Checkpoint> {
-        let meeting = Meeting::here(ctx, site);
+        let meeting = Agreement::here(ctx, site);
         let none = || {
             Error::storage(format!("there is no checkpoint {}", path.display()))
                 .help("`oflow ckpt ls` lists all; every host of a job must see the folder")
@@ -289,8 +289,8 @@ impl CheckpointManager {
             specs.push(spec);
             tensors.push(t);
         }
-        let part = Part::new(&specs, ctx.rank(), generators.1)?;
-        let meeting = Meeting::here(ctx, site);
+        let part = RankShare::new(&specs, ctx.rank(), generators.1)?;
+        let meeting = Agreement::here(ctx, site);
         self.check_shared(ctx, &meeting).map_err(|e| explain(step, e))?;
         let print = fingerprint(step, &specs);
         let mine = if ctx.rank() == 0 { self.make_room(step).map(|()| print.clone()) } else { Ok(print.clone()) };
@@ -307,7 +307,7 @@ impl CheckpointManager {
     }
 
     /// Before the first save.
-    fn check_shared(&mut self, ctx: &Arc<RankCtx>, meeting: &Meeting) -> Result<()> {
+    fn check_shared(&mut self, ctx: &Arc<RankCtx>, meeting: &Agreement) -> Result<()> {
         if self.shared || ctx.world() == 1 {
             return Ok(());
         }
@@ -404,7 +404,7 @@ impl Job {
     }
 
     /// Waits until all ranks have written. Then rank 0 completes the checkpoint, and all ranks receive the result.
-    fn commit(&self, meeting: &Meeting, written: Result<()>) -> Result<()> {
+    fn commit(&self, meeting: &Agreement, written: Result<()>) -> Result<()> {
         let all = meeting.agree("write_checkpoint", written.map(|()| String::new()));
         let made = match (&all, &self.lead) {
             (Ok(_), Some(lead)) => guarded(|| self.make(lead)),
@@ -471,7 +471,7 @@ fn manifest_of(dir: &Path, step: u64, lead: &Lead) -> Result<Manifest> {
             return Err(wrong("it has no generator"));
         };
         m.local_generators.push(SavedGenerator { seed, ordinal });
-        let part = Part::new(&lead.specs, rank, lead.generator)?;
+        let part = RankShare::new(&lead.specs, rank, lead.generator)?;
         let mut sums = text("oflow.crc32").split(',');
         let mut entries = header.entries.into_iter();
         for (tensor, at) in part.boxes() {
@@ -515,7 +515,7 @@ mod tests {
                 1 => job.write(&mut Source::Copy(&Snapshot::default())),
                 _ => job.write(&mut Source::Live(Live::new(ctx, &tensors)?)),
             };
-            let e = job.commit(&Meeting::here(ctx, CallSite::here()), written).unwrap_err();
+            let e = job.commit(&Agreement::here(ctx, CallSite::here()), written).unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Storage);
             let text = e.to_string();
             assert!(text.starts_with("the checkpoint of step 2 was not written: rank 1: writing panicked: "), "{text}");

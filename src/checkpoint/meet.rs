@@ -17,7 +17,7 @@ const WHY: usize = 360;
 const PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// How ranks exchange their results.
-pub enum Meeting {
+pub enum Agreement {
     /// A world of one.
     Alone,
     /// A collective on the caller's thread, in the rank's order of collectives.
@@ -26,10 +26,10 @@ pub enum Meeting {
     Control(Arc<ControlClient>, u64),
 }
 
-impl Meeting {
+impl Agreement {
     /// Makes a meeting on the caller's thread.
-    pub fn here(ctx: &Arc<RankCtx>, site: CallSite) -> Meeting {
-        if ctx.world() == 1 { Meeting::Alone } else { Meeting::Collective(ctx.clone(), site) }
+    pub fn here(ctx: &Arc<RankCtx>, site: CallSite) -> Agreement {
+        if ctx.world() == 1 { Agreement::Alone } else { Agreement::Collective(ctx.clone(), site) }
     }
 
     /// Exchanges the results of a stage. Returns the values in order of ranks.
@@ -38,8 +38,8 @@ impl Meeting {
     /// If any rank has failed; the error is the same on all ranks.
     pub fn agree(&self, stage: &'static str, mine: Result<String>) -> Result<Vec<String>> {
         let heard = match self {
-            Meeting::Alone => return Ok(vec![mine?]),
-            Meeting::Collective(ctx, site) => {
+            Agreement::Alone => return Ok(vec![mine?]),
+            Agreement::Collective(ctx, site) => {
                 let tag = ctx.next_op(stage, u64::from(site.line), *site);
                 ctx.quiesce()?;
                 let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
@@ -49,7 +49,7 @@ impl Meeting {
                 ctx.comm()?.all_gather(&group, &tag, &told, &mut heard, &vec![MESSAGE; ctx.world()])?;
                 heard.chunks(MESSAGE).map(<[u8]>::to_vec).collect()
             }
-            Meeting::Control(client, number) => {
+            Agreement::Control(client, number) => {
                 client.meet(&format!("{stage}/{number}"), client.world(), &encode(&mine), PATIENCE)?
             }
         };
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn one_rank_s_failure_is_everyone_s() {
         let texts = crate::run_ranks(3, |w| {
-            let meeting = Meeting::here(w.ctx(), CallSite::here());
+            let meeting = Agreement::here(w.ctx(), CallSite::here());
             assert_eq!(meeting.agree("first", Ok(format!("r{}", w.rank())))?, ["r0", "r1", "r2"]);
             let mine = match w.rank() {
                 0 => Ok(String::new()),

@@ -3,7 +3,7 @@
 use super::file::read_header;
 use super::folder::{self, latest};
 use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, is_plain};
-use super::meet::Meeting;
+use super::meet::Agreement;
 use super::read::Files;
 use crate::context::{RankCtx, current, no_grad};
 use crate::error::{CallSite, Error, Result};
@@ -364,7 +364,7 @@ impl Checkpoint {
 
 /// Exchanges whether any rank has failed.
 fn settle(ctx: &Arc<RankCtx>, site: CallSite, failure: Option<Error>) -> Result<()> {
-    let meeting = Meeting::here(ctx, site);
+    let meeting = Agreement::here(ctx, site);
     meeting.agree("load_checkpoint", failure.map_or(Ok(String::new()), Err)).map(drop)
 }
 

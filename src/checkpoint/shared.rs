@@ -1,7 +1,7 @@
 //! Checks that all ranks see the folder that rank 0 writes to. Otherwise each host would have a part of the checkpoint.
 
 use super::folder;
-use super::meet::Meeting;
+use super::meet::Agreement;
 use crate::error::{Error, Result};
 use indexmap::IndexMap;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub fn mark(dir: &Path, lock: &File) -> Result<String> {
 ///
 /// # Errors
 /// If a rank does not find it. The error is the same on all ranks and names the hosts without it.
-pub fn check(dir: &Path, mark: Result<String>, meeting: &Meeting) -> Result<()> {
+pub fn check(dir: &Path, mark: Result<String>, meeting: &Agreement) -> Result<()> {
     let mark = meeting.agree("mark_folder", mark)?.swap_remove(0);
     let sees = if folder::has_mark(dir, &mark) { SEES } else { SEES_NOT };
     let told = meeting.agree("see_folder", Ok(format!("{sees} {}", host())))?;

@@ -2,7 +2,7 @@
 
 use super::file::header;
 use super::folder::{io_error, sync_name};
-use super::meet::Meeting;
+use super::meet::Agreement;
 use super::saved::Checkpoint;
 use crate::context::{current, no_grad};
 use crate::error::{CallSite, Error, Result};
@@ -58,7 +58,7 @@ pub fn save_file(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<
     }
     let outcome = out.map_or(Ok(()), Output::finish);
     match together {
-        true => Meeting::here(&ctx, site).agree("save_file", outcome.map(|()| String::new())).map(drop),
+        true => Agreement::here(&ctx, site).agree("save_file", outcome.map(|()| String::new())).map(drop),
         false => outcome,
     }
     .map_err(|e| e.at(site))

@@ -43,17 +43,17 @@ struct Run {
 }
 
 /// What this rank writes, in the order of its file.
-pub struct Part {
+pub struct RankShare {
     pieces: Vec<Piece>,
     generator: Generator,
 }
 
-impl Part {
+impl RankShare {
     /// Makes the part of a rank.
     ///
     /// # Errors
     /// If a layout is partial.
-    pub fn new(specs: &[TensorSpec], rank: usize, generator: Generator) -> Result<Part> {
+    pub fn new(specs: &[TensorSpec], rank: usize, generator: Generator) -> Result<RankShare> {
         let mut pieces = vec![];
         for share in shares(specs, rank)? {
             let spec = &specs[share.tensor];
@@ -76,7 +76,7 @@ impl Part {
         }
         // Large items first, so that all are aligned.
         pieces.sort_by_key(|p| std::cmp::Reverse(p.dtype.size()));
-        Ok(Part { pieces, generator })
+        Ok(RankShare { pieces, generator })
     }
 
     /// Returns the number of bytes of the tensors.
@@ -217,7 +217,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Errors of the device.
-    pub fn take(&mut self, part: &Part, live: &mut Live<'_>) -> Result<()> {
+    pub fn take(&mut self, part: &RankShare, live: &mut Live<'_>) -> Result<()> {
         self.starts.clear();
         let total = part.bytes();
         if self.bytes.len() < total {

@@ -1,7 +1,7 @@
 //! Backward of eager tensors: what the engine ([`super::engine`]) asks of a recorded program, answered with calls.
 
 use super::emit::EagerEmit;
-use super::engine::{self, Grads, Link, Tape, Way};
+use super::engine::{self, EdgeTo, Grads, Tape, Way};
 use super::grad_ctx::run_rule;
 use super::layout::{BoxTo, to_layout, to_layouts};
 use super::policy::Cause;
@@ -107,11 +107,11 @@ fn ones_like(t: &Tensor, site: CallSite) -> Result<Tensor> {
     super::Call::new(op!("full")?, &[]).attrs(attrs).runtime(one).target(&target).at(site).run1()
 }
 
-fn link(edge: &Edge) -> Link<Arc<Node>, Arc<LeafSlot>> {
+fn link(edge: &Edge) -> EdgeTo<Arc<Node>, Arc<LeafSlot>> {
     match edge {
-        Edge::None => Link::Nowhere,
-        Edge::Leaf(slot) => Link::Leaf(slot.clone()),
-        Edge::Node(node, output) => Link::Node(node.clone(), *output),
+        Edge::None => EdgeTo::Nowhere,
+        Edge::Leaf(slot) => EdgeTo::Leaf(slot.clone()),
+        Edge::Node(node, output) => EdgeTo::Node(node.clone(), *output),
     }
 }
 
@@ -129,7 +129,7 @@ impl Tape for EagerTape<'_> {
     fn edges(&self, node: &Arc<Node>) -> usize {
         node.edges.len()
     }
-    fn edge(&self, node: &Arc<Node>, i: usize) -> Link<Arc<Node>, Arc<LeafSlot>> {
+    fn edge(&self, node: &Arc<Node>, i: usize) -> EdgeTo<Arc<Node>, Arc<LeafSlot>> {
         link(&node.edges[i])
     }
     fn leaf_id(&self, leaf: &Arc<LeafSlot>) -> usize {

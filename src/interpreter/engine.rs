@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// Destination of an edge.
-pub(super) enum Link<N, L> {
+pub(super) enum EdgeTo<N, L> {
     /// No gradient is wanted.
     Nowhere,
     /// A leaf.
@@ -43,7 +43,7 @@ pub(super) trait Tape {
     fn ordinal(&self, node: &Self::Node) -> u64;
     fn outputs(&self, node: &Self::Node) -> usize;
     fn edges(&self, node: &Self::Node) -> usize;
-    fn edge(&self, node: &Self::Node, i: usize) -> Link<Self::Node, Self::Leaf>;
+    fn edge(&self, node: &Self::Node, i: usize) -> EdgeTo<Self::Node, Self::Leaf>;
     /// A number that no other leaf has.
     fn leaf_id(&self, leaf: &Self::Leaf) -> usize;
 
@@ -88,7 +88,7 @@ struct Engine<'a, T: Tape> {
 }
 
 /// An output of the program, and the gradient that backward starts from there.
-pub(super) type Start<T> = (Link<<T as Tape>::Node, <T as Tape>::Leaf>, <T as Tape>::Value);
+pub(super) type Start<T> = (EdgeTo<<T as Tape>::Node, <T as Tape>::Leaf>, <T as Tape>::Value);
 
 /// Runs backward from outputs with their gradients.
 pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
@@ -105,7 +105,7 @@ pub(super) fn run<T: Tape>(tape: &mut T, outputs: Vec<Start<T>>) -> Result<()> {
 
 impl<T: Tape> Engine<'_, T> {
     /// Puts every node that an edge leads to on the agenda, and counts the edges that lead to each leaf.
-    fn count(&mut self, from: &Link<T::Node, T::Leaf>) {
+    fn count(&mut self, from: &EdgeTo<T::Node, T::Leaf>) {
         let mut stack: Vec<T::Node> = vec![];
         self.reach(from, &mut stack);
         while let Some(node) = stack.pop() {
@@ -116,14 +116,14 @@ impl<T: Tape> Engine<'_, T> {
         }
     }
 
-    fn reach(&mut self, link: &Link<T::Node, T::Leaf>, stack: &mut Vec<T::Node>) {
+    fn reach(&mut self, link: &EdgeTo<T::Node, T::Leaf>, stack: &mut Vec<T::Node>) {
         match link {
-            Link::Nowhere => {}
-            Link::Leaf(leaf) => {
+            EdgeTo::Nowhere => {}
+            EdgeTo::Leaf(leaf) => {
                 let id = self.tape.leaf_id(leaf);
                 self.leaves.entry(id).or_insert(Awaited { edges: 0, sum: None }).edges += 1;
             }
-            Link::Node(node, _) => {
+            EdgeTo::Node(node, _) => {
                 let outputs = self.tape.outputs(node);
                 self.agenda.entry(self.tape.ordinal(node)).or_insert_with(|| {
                     stack.push(node.clone());
@@ -148,10 +148,10 @@ impl<T: Tape> Engine<'_, T> {
     }
 
     /// An edge has given what it gives.
-    fn settle(&mut self, link: &Link<T::Node, T::Leaf>, g: Option<T::Value>) -> Result<()> {
+    fn settle(&mut self, link: &EdgeTo<T::Node, T::Leaf>, g: Option<T::Value>) -> Result<()> {
         match (link, g) {
-            (Link::Nowhere, _) | (Link::Node(..), None) => Ok(()),
-            (Link::Node(node, output), Some(g)) => {
+            (EdgeTo::Nowhere, _) | (EdgeTo::Node(..), None) => Ok(()),
+            (EdgeTo::Node(node, output), Some(g)) => {
                 // On the agenda since `count`: its ordinal is below that of the node that sends.
                 let Some((_, grads)) = self.agenda.get_mut(&self.tape.ordinal(node)) else { return Ok(()) };
                 let old = grads[*output].take();
@@ -164,7 +164,7 @@ impl<T: Tape> Engine<'_, T> {
                 }
                 Ok(())
             }
-            (Link::Leaf(leaf), g) => {
+            (EdgeTo::Leaf(leaf), g) => {
                 let id = self.tape.leaf_id(leaf);
                 let Some(awaited) = self.leaves.get_mut(&id) else { return Ok(()) };
                 awaited.edges -= 1;

@@ -1,6 +1,6 @@
 //! Carrying out a [`BoxesPlan`] on this rank: one batch of messages, each of which holds the pieces for one receiver.
 
-use super::place::{ALIGN, Among, Message, Place, Room, Span};
+use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
 use super::place_host::on_host;
 use crate::boxing::{BoxesPlan, HeldBox, Piece};
 use crate::comm::{Communicator, Tag};
@@ -28,7 +28,7 @@ pub fn execute_collect(
 }
 
 /// Carries it out where the boxes live.
-pub(crate) fn execute_collect_at<P: Place>(
+pub(crate) fn execute_collect_at<P: BoxMemory>(
     at: &mut P,
     plan: &BoxesPlan,
     held: &[HeldBox],
@@ -62,7 +62,7 @@ pub(crate) fn execute_collect_at<P: Place>(
         }
     }
     let all = |peers: &BTreeMap<usize, usize>| peers.values().map(|len| len.next_multiple_of(ALIGN)).sum();
-    let mut rest = at.room(Room::Send, all(&to))?;
+    let mut rest = at.room(Scratch::Send, all(&to))?;
     let mut sends: Vec<Message> = Vec::with_capacity(to.len());
     for (peer, len) in to {
         let message = rest.cut(len);
@@ -74,7 +74,7 @@ pub(crate) fn execute_collect_at<P: Place>(
         }
         sends.push((peer, message));
     }
-    let mut rest = at.room(Room::Receive, all(&from))?;
+    let mut rest = at.room(Scratch::Receive, all(&from))?;
     let receives: Vec<Message> = from.iter().map(|(peer, len)| (*peer, rest.cut(*len))).collect();
     if !sends.is_empty() || !receives.is_empty() {
         at.exchange(Among::Ranks(&collecting(plan, held)), &sends, &receives)?;

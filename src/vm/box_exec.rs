@@ -2,9 +2,9 @@
 //!
 //! One step is one collective on the step's group. A shard is a [`View`] that moves from step to step: slices are views of
 //! what was there, the other steps write into rooms of the place, and the last one into the destination. Splits along a dim
-//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the `Place` knows.
+//! that is not the outermost are packed and unpacked around the collective. Where the shards live, the `BoxMemory` knows.
 
-use super::place::{ALIGN, Among, Message, Place, Room, Span, contiguous, packed, part_bytes, unpack};
+use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, contiguous, packed, part_bytes, unpack};
 use super::place_host::on_host;
 use crate::boxing::{BoxingPlan, Contribution, RankExchange, RankProgram, RankStep};
 use crate::comm::{Communicator, Tag};
@@ -32,7 +32,7 @@ pub fn execute(
 }
 
 /// Carries it out where the shards live.
-pub(crate) fn execute_at<P: Place>(
+pub(crate) fn execute_at<P: BoxMemory>(
     place: &mut P,
     plan: &BoxingPlan,
     src: Option<&View>,
@@ -76,7 +76,7 @@ pub(super) struct Run<'a, P> {
     pub(super) plan: &'a BoxingPlan,
 }
 
-impl<P: Place> Run<'_, P> {
+impl<P: BoxMemory> Run<'_, P> {
     fn program(&mut self, program: &RankProgram, src: Option<&View>, dst: Option<&View>) -> Result<()> {
         let dtype = self.plan.dtype;
         let mut shard = src.cloned();
@@ -92,7 +92,7 @@ impl<P: Place> Run<'_, P> {
                 }
                 slot = next;
                 let bytes = size.iter().product::<usize>() * dtype.size();
-                Ok(place.room(Room::Shard(next), bytes)?.view(dtype, size))
+                Ok(place.room(Scratch::Shard(next), bytes)?.view(dtype, size))
             })?;
         }
         finish(self.place, shard.as_ref(), dst)
@@ -145,7 +145,7 @@ impl<P: Place> Run<'_, P> {
             }
             RankStep::AllGather { members, dim, parts, size } => {
                 let out = output(place, size)?;
-                let send = contiguous(place, &shard, Room::Send)?;
+                let send = contiguous(place, &shard, Scratch::Send)?;
                 let counts = part_bytes(dtype, size, *dim, parts);
                 let direct = size[..*dim].iter().product::<usize>() == 1;
                 let receive = received(place, &out, direct)?;
@@ -158,7 +158,7 @@ impl<P: Place> Run<'_, P> {
             RankStep::ReduceScatter { members, op, dim, parts, size } => {
                 let out = output(place, size)?;
                 let counts = part_bytes(dtype, shard.dims(), *dim, parts);
-                let send = packed(place, &shard, *dim, parts, Room::Send)?;
+                let send = packed(place, &shard, *dim, parts, Scratch::Send)?;
                 place.reduce_scatter(members, Span::of(&send), Span::of(&out), &counts, dtype, *op)?;
                 out
             }
@@ -166,7 +166,7 @@ impl<P: Place> Run<'_, P> {
                 let out = output(place, size)?;
                 let send_counts = part_bytes(dtype, shard.dims(), *to, to_parts);
                 let counts = part_bytes(dtype, size, *from, from_parts);
-                let send = packed(place, &shard, *to, to_parts, Room::Send)?;
+                let send = packed(place, &shard, *to, to_parts, Scratch::Send)?;
                 let direct = size[..*from].iter().product::<usize>() == 1;
                 let receive = received(place, &out, direct)?;
                 place.all_to_all(members, Span::of(&send), &send_counts, receive, &counts)?;
@@ -188,14 +188,14 @@ impl<P: Place> Run<'_, P> {
         let count = |size: &Dims| size.iter().product::<usize>() * dtype.size();
         let room = |size: &Dims| count(size).next_multiple_of(ALIGN);
         let place = &mut *self.place;
-        let mut rest = place.room(Room::Send, x.sends.iter().map(|t| room(&t.size)).sum())?;
+        let mut rest = place.room(Scratch::Send, x.sends.iter().map(|t| room(&t.size)).sum())?;
         let mut sends: SmallVec<[Message; 8]> = SmallVec::new();
         for t in &x.sends {
             let bytes = rest.cut(count(&t.size));
             place.copy(&own_box(shard, &t.offset, &t.size)?, &bytes.view(dtype, &t.size))?;
             sends.push((t.rank, bytes));
         }
-        let mut rest = place.room(Room::Receive, x.receives.iter().map(|t| room(&t.size)).sum())?;
+        let mut rest = place.room(Scratch::Receive, x.receives.iter().map(|t| room(&t.size)).sum())?;
         let receives: SmallVec<[Message; 8]> = x.receives.iter().map(|t| (t.rank, rest.cut(count(&t.size)))).collect();
         if !sends.is_empty() || !receives.is_empty() {
             place.exchange(Among::Plan(self.plan), &sends, &receives)?;
@@ -209,12 +209,12 @@ impl<P: Place> Run<'_, P> {
 }
 
 /// Where the members' parts of an output arrive: in it, if they lie there one after another.
-fn received<P: Place>(place: &mut P, out: &View, direct: bool) -> Result<Span> {
-    if direct { Ok(Span::of(out)) } else { place.room(Room::Receive, out.len() * out.dtype().size()) }
+fn received<P: BoxMemory>(place: &mut P, out: &View, direct: bool) -> Result<Span> {
+    if direct { Ok(Span::of(out)) } else { place.room(Scratch::Receive, out.len() * out.dtype().size()) }
 }
 
 /// Puts the last shard where it belongs, unless a step has written it there.
-pub(super) fn finish<P: Place>(place: &mut P, shard: Option<&View>, dst: Option<&View>) -> Result<()> {
+pub(super) fn finish<P: BoxMemory>(place: &mut P, shard: Option<&View>, dst: Option<&View>) -> Result<()> {
     match (shard, dst) {
         (Some(shard), Some(dst)) if !dst.is_empty() && shard.ptr() != dst.ptr() => place.copy(shard, dst),
         _ => Ok(()),
@@ -223,7 +223,7 @@ pub(super) fn finish<P: Place>(place: &mut P, shard: Option<&View>, dst: Option<
 
 /// Makes the output of an exchange from this rank's own shard and the messages it received, in the order of
 /// [`RankExchange::receives`].
-pub(super) fn assemble<P: Place>(
+pub(super) fn assemble<P: BoxMemory>(
     place: &mut P,
     x: &RankExchange,
     shard: Option<&View>,
@@ -247,7 +247,7 @@ pub(super) fn assemble<P: Place>(
         // This rank's own contribution, then the results of the levels, inner first.
         let bytes = to.len() * dtype.size();
         let stride = bytes.next_multiple_of(ALIGN);
-        let mut rest = place.room(Room::Reduce, stride * (cell.contributions.len() + 1))?;
+        let mut rest = place.room(Scratch::Reduce, stride * (cell.contributions.len() + 1))?;
         let mine = rest.cut(bytes);
         for c in &cell.contributions {
             if let Contribution::Own(at) = c {

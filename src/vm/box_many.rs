@@ -5,7 +5,7 @@
 //! unpacked in the same order. A bucket of one takes the way of a single boxing, which packs nothing.
 
 use super::box_exec::{Run, assemble, checked, execute_at, finish, own_box};
-use super::place::{ALIGN, Among, Message, Place, Room, Span, along, part_bytes, view_at};
+use super::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span, along, part_bytes, view_at};
 use super::place_host::on_host;
 use crate::boxing::many::{batches, waves};
 use crate::boxing::{BoxingPlan, Members, RankProgram, RankStep};
@@ -40,7 +40,7 @@ pub fn execute_many(
 }
 
 /// Carries them out where the shards live.
-pub(crate) fn execute_many_at<P: Place>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
+pub(crate) fn execute_many_at<P: BoxMemory>(place: &mut P, plans: &[Arc<BoxingPlan>], ends: &[Ends]) -> Result<()> {
     if plans.len() != ends.len() {
         return Err(Error::argument(format!("{} plans with the shards of {}", plans.len(), ends.len())));
     }
@@ -75,7 +75,7 @@ fn room(dtype: DType, size: &[usize]) -> usize {
 }
 
 impl Arena {
-    fn new<P: Place>(place: &mut P, programs: &[(DType, Arc<RankProgram>)]) -> Result<Arena> {
+    fn new<P: BoxMemory>(place: &mut P, programs: &[(DType, Arc<RankProgram>)]) -> Result<Arena> {
         let mut needed = 0;
         for (dtype, program) in programs {
             let mut size = program.src.clone();
@@ -86,7 +86,7 @@ impl Arena {
                 }
             }
         }
-        Ok(Arena(place.room(Room::Arena, needed)?))
+        Ok(Arena(place.room(Scratch::Arena, needed)?))
     }
 
     fn take(&mut self, dtype: DType, size: &[usize]) -> View {
@@ -95,7 +95,7 @@ impl Arena {
     }
 }
 
-impl<'a, P: Place> Batch<'a, P> {
+impl<'a, P: BoxMemory> Batch<'a, P> {
     fn new(place: &'a mut P, plans: &'a [Arc<BoxingPlan>], ends: &'a [Ends<'a>]) -> Result<Batch<'a, P>> {
         let programs = plans.iter().zip(ends).map(|(p, e)| Ok((p.dtype, checked(p, place.rank(), e.src, e.dst)?)));
         let programs = programs.collect::<Result<Vec<_>>>()?;
@@ -184,7 +184,7 @@ impl<'a, P: Place> Batch<'a, P> {
         }
         let (send_all, receive_all) = (to.iter().sum(), from.iter().sum());
         let place = &mut *self.place;
-        let sent = place.room(Room::Send, send_all)?;
+        let sent = place.room(Scratch::Send, send_all)?;
         let mut rest = sent;
         for m in 0..members.ranks.len() {
             for job in &jobs {
@@ -199,7 +199,7 @@ impl<'a, P: Place> Batch<'a, P> {
         }
         let received = match step {
             RankStep::AllReduce { .. } | RankStep::Broadcast { .. } => sent,
-            _ => place.room(Room::Receive, receive_all)?,
+            _ => place.room(Scratch::Receive, receive_all)?,
         };
         match step {
             RankStep::AllReduce { op, .. } => place.all_reduce(members, sent, dtype, *op)?,
@@ -242,7 +242,7 @@ impl<'a, P: Place> Batch<'a, P> {
         let from = peers(steps.iter().map(|x| x.receives.iter().map(|t| (t.rank, bytes(&t.size)))));
         let place = &mut *self.place;
         let all = |peers: &[(usize, usize)]| peers.iter().map(|p| p.1.next_multiple_of(ALIGN)).sum();
-        let mut rest = place.room(Room::Send, all(&to))?;
+        let mut rest = place.room(Scratch::Send, all(&to))?;
         let mut sends: Vec<Message> = Vec::with_capacity(to.len());
         for (peer, len) in to {
             let message = rest.cut(len);
@@ -257,7 +257,7 @@ impl<'a, P: Place> Batch<'a, P> {
             }
             sends.push((peer, message));
         }
-        let mut rest = place.room(Room::Receive, all(&from))?;
+        let mut rest = place.room(Scratch::Receive, all(&from))?;
         let receives: Vec<Message> = from.into_iter().map(|(peer, len)| (peer, rest.cut(len))).collect();
         if !sends.is_empty() || !receives.is_empty() {
             place.exchange(Among::Plan(&self.plans[several[0]]), &sends, &receives)?;

@@ -1,7 +1,7 @@
 //! Running instructions on a device, in streams, with the waits that their buffers need.
 //!
 //! An [`Instruction`] is data: a kernel with views, or a boxing plan with its ends. [`Streams`] carry it out; each device's
-//! backend brings its own (`src/backend`). What a boxing plan does is written here once, over a `Place`. Knows nothing of
+//! backend brings its own (`src/backend`). What a boxing plan does is written here once, over a `BoxMemory`. Knows nothing of
 //! tensors, SBP rules or devices. Start at [`Vm::submit`].
 
 pub mod box_collect;

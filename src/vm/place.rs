@@ -60,7 +60,7 @@ pub(crate) fn view_at(start: *mut u8, dtype: DType, dims: &[usize]) -> View {
 
 /// Memory that the walk asks for again and again. What a room gave before is no longer used when it is asked again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum Scratch {
     /// A shard between two steps; two, so that a step reads one and writes the other.
     Shard(usize),
     /// What goes to others.
@@ -73,15 +73,15 @@ pub(crate) enum Room {
     Arena,
 }
 
-impl Room {
+impl Scratch {
     pub(crate) const COUNT: usize = 6;
     pub(crate) fn index(self) -> usize {
         match self {
-            Room::Shard(i) => i,
-            Room::Send => 2,
-            Room::Receive => 3,
-            Room::Reduce => 4,
-            Room::Arena => 5,
+            Scratch::Shard(i) => i,
+            Scratch::Send => 2,
+            Scratch::Receive => 3,
+            Scratch::Reduce => 4,
+            Scratch::Arena => 5,
         }
     }
 }
@@ -100,11 +100,11 @@ pub(crate) type Message = (usize, Span);
 
 /// Memory with a way between ranks. Counts are bytes by member. What a call does may only have been put on a stream when it
 /// returns; the calls of one place take effect in order.
-pub(crate) trait Place {
+pub(crate) trait BoxMemory {
     /// This rank.
     fn rank(&self) -> usize;
     /// That many bytes, whatever they hold.
-    fn room(&mut self, which: Room, bytes: usize) -> Result<Span>;
+    fn room(&mut self, which: Scratch, bytes: usize) -> Result<Span>;
     /// `to = from`, of one dtype and dims, any strides.
     fn copy(&mut self, from: &View, to: &View) -> Result<()>;
     /// The contiguous `out` becomes the identity of a reduction.
@@ -152,7 +152,7 @@ pub(super) fn part_bytes(dtype: DType, size: &[usize], dim: usize, parts: &[Rang
 }
 
 /// The shard, copied if it has gaps.
-pub(super) fn contiguous<P: Place>(place: &mut P, shard: &View, room: Room) -> Result<View> {
+pub(super) fn contiguous<P: BoxMemory>(place: &mut P, shard: &View, room: Scratch) -> Result<View> {
     if shard.is_contiguous() {
         return Ok(shard.clone());
     }
@@ -163,12 +163,12 @@ pub(super) fn contiguous<P: Place>(place: &mut P, shard: &View, room: Room) -> R
 }
 
 /// The parts of a dim one after another, copied if they do not lie so already.
-pub(super) fn packed<P: Place>(
+pub(super) fn packed<P: BoxMemory>(
     place: &mut P,
     shard: &View,
     dim: usize,
     parts: &[Range<usize>],
-    room: Room,
+    room: Scratch,
 ) -> Result<View> {
     if shard.dims()[..dim].iter().product::<usize>() <= 1 {
         return contiguous(place, shard, room);
@@ -194,7 +194,7 @@ pub(super) fn along(v: &View, dim: usize, part: &Range<usize>) -> Result<View> {
 }
 
 /// Puts parts that lie one after another side by side in a dim.
-pub(super) fn unpack<P: Place>(
+pub(super) fn unpack<P: BoxMemory>(
     place: &mut P,
     mut from: Span,
     out: &View,

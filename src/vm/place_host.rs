@@ -1,6 +1,6 @@
 //! Shards in host memory: kernels of the CPU, collectives of a communicator, scratch memory of the rank's allocator.
 
-use super::place::{Among, Message, Place, Room, Span};
+use super::place::{Among, BoxMemory, Message, Scratch, Span};
 use crate::boxing::Members;
 use crate::comm::{Communicator, Group, Tag};
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub(super) struct Host<'a> {
     memory: &'a Allocator,
     tag: &'a Tag,
     /// Given back at the end, so the allocator counts them while they are in use.
-    rooms: [Option<Storage>; Room::COUNT],
+    rooms: [Option<Storage>; Scratch::COUNT],
     group: Vec<usize>,
 }
 
@@ -70,11 +70,11 @@ impl Host<'_> {
     }
 }
 
-impl Place for Host<'_> {
+impl BoxMemory for Host<'_> {
     fn rank(&self) -> usize {
         self.comm.rank()
     }
-    fn room(&mut self, which: Room, bytes: usize) -> Result<Span> {
+    fn room(&mut self, which: Scratch, bytes: usize) -> Result<Span> {
         let room = &mut self.rooms[which.index()];
         match room {
             Some(s) if s.bytes() >= bytes => Ok(Span { ptr: s.ptr(), len: bytes }),

@@ -1,8 +1,8 @@
 //! All-gather in which each part crosses to each other host once.
 
 use crate::Group;
-use crate::collectives::{ALIGN, Parts, Session, round_range, rounds};
-use crate::transport::{Part, Transport};
+use crate::collectives::{ALIGN, Segments, Session, round_range, rounds};
+use crate::transport::{Segment, Transport};
 use oflow_base::Result;
 use oflow_base::spread::Spread;
 use smallvec::SmallVec;
@@ -34,8 +34,8 @@ impl<T: Transport> Session<'_, '_, T> {
         let last = lens.iter().map(|&n| rounds(n, chunk)).max().unwrap_or(0);
         let keepers = (0..spread.hosts.len()).filter(|h| *h != host).map(|h| spread.keeper(h, me));
         let readers: SmallVec<[usize; 8]> = mates().chain(keepers).map(rank).collect();
-        let all = |readers: &[usize], len: usize, total: usize| -> Parts {
-            readers.iter().map(|&reader| Part { reader, offset: 0, len, total: total as u64 }).collect()
+        let all = |readers: &[usize], len: usize, total: usize| -> Segments {
+            readers.iter().map(|&reader| Segment { reader, offset: 0, len, total: total as u64 }).collect()
         };
         let host_readers: SmallVec<[usize; 8]> = mates().map(rank).collect();
         for round in 0..=last {

@@ -2,8 +2,8 @@
 
 use super::Stripes;
 use super::fold::fold;
-use crate::collectives::{ALIGN, Parts, Session};
-use crate::transport::{Part, Transport};
+use crate::collectives::{ALIGN, Segments, Session};
+use crate::transport::{Segment, Transport};
 use crate::{DType, Group, ReduceOp};
 use oflow_base::Result;
 use oflow_base::spread::{Spread, Width};
@@ -64,8 +64,8 @@ impl<T: Transport> Session<'_, '_, T> {
                     fold(&mut outbox[..wide], partial.as_deref(), &values, scratch, (dtype, op), host == last)?;
                     drop(values);
                     drop((pieces, partial));
-                    let part = |reader| Part { reader, offset: 0, len: out, total: n as u64 };
-                    let readers: Parts = if host == last {
+                    let part = |reader| Segment { reader, offset: 0, len: out, total: n as u64 };
+                    let readers: Segments = if host == last {
                         buf[mine].copy_from_slice(&outbox[..out]);
                         mates().map(rank).chain([same(host - 1)]).map(part).collect()
                     } else {
@@ -83,8 +83,8 @@ impl<T: Transport> Session<'_, '_, T> {
                 if !readers.is_empty() {
                     let mut outbox = self.outbox()?;
                     outbox[..mine.len()].copy_from_slice(&buf[mine.clone()]);
-                    let part = |&reader| Part { reader, offset: 0, len: mine.len(), total: n as u64 };
-                    self.publish(outbox, &readers.iter().map(part).collect::<Parts>());
+                    let part = |&reader| Segment { reader, offset: 0, len: mine.len(), total: n as u64 };
+                    self.publish(outbox, &readers.iter().map(part).collect::<Segments>());
                 }
             }
             for s in others() {

@@ -2,8 +2,8 @@
 
 use super::Stripes;
 use crate::Group;
-use crate::collectives::{ALIGN, Parts, Session};
-use crate::transport::{Part, Transport};
+use crate::collectives::{ALIGN, Segments, Session};
+use crate::transport::{Segment, Transport};
 use oflow_base::Result;
 use oflow_base::spread::Spread;
 
@@ -35,10 +35,10 @@ impl<T: Transport> Session<'_, '_, T> {
                 }
                 () => (0..0, false),
             };
-            let part = |reader, offset, len| Part { reader, offset, len, total: n as u64 };
+            let part = |reader, offset, len| Segment { reader, offset, len, total: n as u64 };
             let near = mates().filter(|_| to_mates).map(|m| part(m, 0, posted.len()));
             let far = after.map(|reader| part(reader, mine.start - posted.start, mine.len()));
-            let parts: Parts = near.chain(far).collect();
+            let parts: Segments = near.chain(far).collect();
             if !parts.is_empty() {
                 let mut outbox = self.outbox()?;
                 outbox[..posted.len()].copy_from_slice(&buf[posted]);

@@ -29,9 +29,9 @@ mod fold;
 mod reduce_scatter;
 
 use super::Group;
-use super::collectives::{ALIGN, Parts, Session};
+use super::collectives::{ALIGN, Segments, Session};
 use super::lent::LentMut;
-use super::transport::{Part, Transport};
+use super::transport::{Segment, Transport};
 use oflow_base::Result;
 use oflow_base::spread::{Kind, Spread, Width};
 use std::ops::Range;
@@ -78,11 +78,11 @@ impl<T: Transport> Session<'_, '_, T> {
     /// Posts to each of some ranks a range of `bytes`.
     fn post_stripes(&self, bytes: &[u8], total: usize, to: impl Iterator<Item = (usize, Range<usize>)>) -> Result<()> {
         let mut outbox = self.outbox()?;
-        let (mut parts, mut offset) = (Parts::new(), 0);
+        let (mut parts, mut offset) = (Segments::new(), 0);
         for (reader, range) in to {
             let len = range.len();
             outbox[offset..offset + len].copy_from_slice(&bytes[range]);
-            parts.push(Part { reader, offset, len, total: total as u64 });
+            parts.push(Segment { reader, offset, len, total: total as u64 });
             offset += len.next_multiple_of(ALIGN);
         }
         self.publish(outbox, &parts);

@@ -1,8 +1,8 @@
 //! Reduce-scatter along a chain of hosts.
 
 use super::fold::fold;
-use crate::collectives::{ALIGN, Parts, Session, round_range};
-use crate::transport::{Part, Transport};
+use crate::collectives::{ALIGN, Segments, Session, round_range};
+use crate::transport::{Segment, Transport};
 use crate::{DType, Group, ReduceOp};
 use oflow_base::Result;
 use oflow_base::spread::{Spread, Width};
@@ -87,7 +87,7 @@ impl<T: Transport> Session<'_, '_, T> {
                     let sum = |parts: &[usize], j: usize| -> usize {
                         parts.iter().take_while(|i| **i != j).map(|&i| len(i, round)).sum()
                     };
-                    let (mut readers, mut at) = (Parts::new(), 0);
+                    let (mut readers, mut at) = (Segments::new(), 0);
                     for (to, parts) in &after {
                         let start = at;
                         for &j in parts {
@@ -109,7 +109,7 @@ impl<T: Transport> Session<'_, '_, T> {
                         if *to == me {
                             recv[round_range(counts[me], chunk, round)].copy_from_slice(&outbox[start..start + len]);
                         } else if len > 0 {
-                            readers.push(Part { reader: rank(*to), offset: start, len, total: n as u64 });
+                            readers.push(Segment { reader: rank(*to), offset: start, len, total: n as u64 });
                         }
                     }
                     self.publish(outbox, &readers);
@@ -137,7 +137,7 @@ impl<T: Transport> Session<'_, '_, T> {
             return Ok(());
         }
         let mut outbox = self.outbox()?;
-        let (mut readers, mut at) = (Parts::new(), 0);
+        let (mut readers, mut at) = (Segments::new(), 0);
         for (reader, parts) in to {
             let start = at;
             for j in parts {
@@ -145,7 +145,7 @@ impl<T: Transport> Session<'_, '_, T> {
                 outbox[at..at + part.len()].copy_from_slice(part);
                 at += part.len();
             }
-            readers.push(Part { reader, offset: start, len: at - start, total: total as u64 });
+            readers.push(Segment { reader, offset: start, len: at - start, total: total as u64 });
         }
         self.publish(outbox, &readers);
         Ok(())

@@ -14,7 +14,7 @@ const MOST: usize = 1024;
 pub(super) type What<'a> = (Collective, &'a Tag, &'a [usize], usize);
 
 /// A call that is on the stream, or about to be.
-pub(super) struct Call {
+pub(super) struct Issued {
     /// In the log; 0 where there is none.
     number: u64,
     /// Before and after its work.
@@ -23,16 +23,16 @@ pub(super) struct Call {
 }
 
 #[derive(Default)]
-struct Calls {
+struct IssuedCalls {
     /// Oldest first.
-    issued: VecDeque<Call>,
+    issued: VecDeque<Issued>,
     idle: Vec<[Event; 2]>,
 }
 
 /// The calls of a communicator.
 pub(super) struct Work {
     log: Option<Arc<dyn CallLog>>,
-    calls: Mutex<Calls>,
+    calls: Mutex<IssuedCalls>,
 }
 
 impl Work {
@@ -41,7 +41,7 @@ impl Work {
     }
 
     /// A call is about to be put on the stream; [`issued`](Work::issued) or [`refused`](Work::refused) comes next.
-    pub(super) fn begin(&self, gpu: &Arc<Gpu>, stream: &Stream, what: What<'_>) -> Result<Call> {
+    pub(super) fn begin(&self, gpu: &Arc<Gpu>, stream: &Stream, what: What<'_>) -> Result<Issued> {
         let idle = {
             let mut calls = self.lock();
             self.look(&mut calls);
@@ -52,11 +52,11 @@ impl Work {
             None => [Event::new(gpu, false)?, Event::new(gpu, false)?],
         };
         events[0].record(stream)?;
-        Ok(Call { number: self.queued(what), events, arrived: false })
+        Ok(Issued { number: self.queued(what), events, arrived: false })
     }
 
     /// The call is on the stream.
-    pub(super) fn issued(&self, call: Call, stream: &Stream) -> Result<()> {
+    pub(super) fn issued(&self, call: Issued, stream: &Stream) -> Result<()> {
         call.events[1].record(stream)?;
         let mut calls = self.lock();
         if calls.issued.len() == MOST {
@@ -67,7 +67,7 @@ impl Work {
     }
 
     /// The call could not be put on the stream.
-    pub(super) fn refused(&self, call: &Call) {
+    pub(super) fn refused(&self, call: &Issued) {
         self.tell(|log| log.ended(call.number, true));
     }
 
@@ -98,7 +98,7 @@ impl Work {
 
     /// Notes how far the stream has come. An event that cannot be asked is that of a broken device, which others report: nothing
     /// is on its way any more.
-    fn look(&self, calls: &mut Calls) {
+    fn look(&self, calls: &mut IssuedCalls) {
         while let Some(first) = calls.issued.front_mut() {
             let [begun, ended] = [0, 1].map(|i| first.events[i].reached());
             let number = first.number;
@@ -130,7 +130,7 @@ impl Work {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Calls> {
+    fn lock(&self) -> MutexGuard<'_, IssuedCalls> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,8 +7,8 @@
 //! All offsets follow from `world` and `capacity`, which are in the header and checked by [`ShmArena::from_fd`]. An arena of
 //! zeros is valid and new. Buffers take physical memory at their first use.
 
-use super::super::transport::{Call, SLOTS};
-use super::link::{Letter, Link};
+use super::super::transport::{CollectiveCall, SLOTS};
+use super::link::{Channel, Letter};
 use super::transport::{ShmComm, ShmOptions, ShmTransport};
 use crate::Collectives;
 use oflow_base::{Error, Result};
@@ -109,7 +109,7 @@ impl Layout {
     fn new(world: usize, capacity: usize) -> Layout {
         let records = PAGE + world * size_of::<RankRecord>();
         let links = records.next_multiple_of(PAGE);
-        let outboxes = (links + world * world * size_of::<Link<Letter>>()).next_multiple_of(2 << 20);
+        let outboxes = (links + world * world * size_of::<Channel<Letter>>()).next_multiple_of(2 << 20);
         Layout { world, capacity, links, outboxes, total: outboxes + world * SLOTS * capacity }
     }
 }
@@ -318,12 +318,12 @@ impl ShmArena {
     }
 
     /// The link from one rank to another.
-    pub(super) fn link(&self, from: usize, to: usize) -> &Link<Letter> {
+    pub(super) fn link(&self, from: usize, to: usize) -> &Channel<Letter> {
         debug_assert!(from < self.world() && to < self.world());
         let index = from * self.layout.world + to;
         // SAFETY: within the mapping by the layout, aligned (pages and a size that is a multiple of 128), and any bytes that
         // the protocol leaves there are a valid link.
-        unsafe { &*self.base.add(self.layout.links).cast::<Link<Letter>>().add(index) }
+        unsafe { &*self.base.add(self.layout.links).cast::<Channel<Letter>>().add(index) }
     }
 
     /// A rank's outbox buffer.
@@ -342,7 +342,7 @@ impl ShmArena {
     ///
     /// # Safety
     /// Only rank `rank` may call this, and only for a buffer that it has acquired.
-    pub(super) unsafe fn write_text(&self, rank: usize, slot: usize, call: &Call) {
+    pub(super) unsafe fn write_text(&self, rank: usize, slot: usize, call: &CollectiveCall) {
         let tag = call.tag;
         let op = &tag.op.as_bytes()[..tag.op.len().min(OP)];
         // The end of a path says more than its beginning.

@@ -171,15 +171,15 @@ pub struct Back {
 
 /// A one-way link between two ranks. All zero is a valid new one.
 #[repr(C)]
-pub struct Link<L, const N: usize = SLOTS> {
+pub struct Channel<L, const N: usize = SLOTS> {
     entries: [Entry<L>; N],
     back: Back,
 }
 
 // SAFETY: one sender and one reader access the cells in the order that the flags enforce (told at the top of this file).
-unsafe impl<L: Send, const N: usize> Sync for Link<L, N> {}
+unsafe impl<L: Send, const N: usize> Sync for Channel<L, N> {}
 
-impl<L: Copy, const N: usize> Link<L, N> {
+impl<L: Copy, const N: usize> Channel<L, N> {
     fn entry(&self, n: u32) -> &Entry<L> {
         &self.entries[n as usize % N]
     }
@@ -262,7 +262,7 @@ mod loom_tests {
     fn ring<const N: usize>() {
         model(|| {
             let entries = std::array::from_fn::<_, N, _>(|_| Entry::<u64>::default());
-            let link = Arc::new(Link { entries, back: Back::default() });
+            let link = Arc::new(Channel { entries, back: Back::default() });
             let mine = link.clone();
             let posts = N as u32 + 1;
             let sender = thread::spawn(move || {

@@ -1,7 +1,7 @@
 //! The [`Transport`] over a [`ShmArena`].
 
 use super::super::transport::{
-    Arrived, Call, Head, LONGER_WAITS, Ledger, Part, SLOTS, Transport, describe, diverged, reached,
+    Arrived, CollectiveCall, Head, LONGER_WAITS, Ledger, SLOTS, Segment, Transport, describe, diverged, reached,
 };
 use super::arena::{RankState, ShmArena};
 use super::link::{Flag, INLINE, INLINE_AT, Patience, Stop};
@@ -112,7 +112,7 @@ impl ShmTransport {
     }
 
     /// Why a wait for rank `on` cannot end well any more.
-    fn alarm(&self, call: &Call, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
+    fn alarm(&self, call: &CollectiveCall, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
         let (me, name) = (self.first + self.rank, self.first + on);
         if let Some((rank, code)) = self.arena.poisoned() {
             let rank = self.first + rank;
@@ -146,7 +146,7 @@ impl ShmTransport {
     }
 
     /// As [`Transport::acquire`], with something to do while waiting.
-    pub(crate) fn acquire_beside(&self, call: &Call, beside: Option<&dyn Beside>) -> Result<*mut u8> {
+    pub(crate) fn acquire_beside(&self, call: &CollectiveCall, beside: Option<&dyn Beside>) -> Result<*mut u8> {
         let mut ledger = self.ledger.borrow_mut();
         let mut acked = self.acked.borrow_mut();
         let slot = ledger.slot();
@@ -172,7 +172,12 @@ impl ShmTransport {
     }
 
     /// As [`Transport::receive`], with something to do while waiting.
-    pub(crate) fn receive_beside(&self, call: &Call, from: usize, beside: Option<&dyn Beside>) -> Result<Arrived> {
+    pub(crate) fn receive_beside(
+        &self,
+        call: &CollectiveCall,
+        from: usize,
+        beside: Option<&dyn Beside>,
+    ) -> Result<Arrived> {
         let n = self.ledger.borrow().expected(from);
         let link = self.arena.link(from, self.rank);
         self.wait(link.ready(n), |c| c == n, Wait { call, on: from, to: "to send" }, beside)?;
@@ -207,7 +212,7 @@ impl ShmTransport {
 /// Whom a rank waits for, and what for.
 #[derive(Clone, Copy)]
 struct Wait<'a> {
-    call: &'a Call<'a>,
+    call: &'a CollectiveCall<'a>,
     on: usize,
     to: &'a str,
 }
@@ -255,11 +260,11 @@ unsafe impl Transport for ShmTransport {
         self.arena.capacity()
     }
 
-    fn acquire(&self, call: &Call) -> Result<*mut u8> {
+    fn acquire(&self, call: &CollectiveCall) -> Result<*mut u8> {
         self.acquire_beside(call, None)
     }
 
-    fn publish(&self, call: &Call, parts: &[Part]) {
+    fn publish(&self, call: &CollectiveCall, parts: &[Segment]) {
         let (mut ledger, tag) = (self.ledger.borrow_mut(), call.tag);
         let slot = ledger.slot();
         let buffer = self.arena.buffer(self.rank, slot);
@@ -300,7 +305,7 @@ unsafe impl Transport for ShmTransport {
         ledger.advance();
     }
 
-    fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
+    fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
         self.receive_beside(call, from, None)
     }
 
@@ -319,14 +324,14 @@ unsafe impl Transport for ShmTransport {
         describe(Collective::name_of(head.kind), &op, head.ordinal, &file, line)
     }
 
-    fn reject(&self, call: &Call, from: usize) {
+    fn reject(&self, call: &CollectiveCall, from: usize) {
         self.arena.set_status(self.rank, format_args!("{call}"));
         let link = self.arena.link(from, self.rank);
         link.reject();
         self.arena.link(self.rank, from).nudge_reader();
     }
 
-    fn finish(&self, _call: &Call) -> Result<()> {
+    fn finish(&self, _call: &CollectiveCall) -> Result<()> {
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Dial {
     pub(super) rank: usize,
     stream: Option<TcpStream>,
-    state: Call,
+    state: Stage,
     hello: Hello,
     since: Instant,
     /// Not before then.
@@ -24,7 +24,7 @@ pub(super) struct Dial {
     pub(super) last: String,
 }
 
-enum Call {
+enum Stage {
     Connecting,
     Challenge(Reading<CHALLENGE>),
     Welcome(Reading<{ WELCOME.len() }>),
@@ -36,7 +36,7 @@ impl Dial {
         Dial {
             rank,
             stream: None,
-            state: Call::Connecting,
+            state: Stage::Connecting,
             hello,
             since: now,
             again: now,
@@ -51,7 +51,7 @@ impl Dial {
 
     /// The connection, and whether it is only being opened.
     pub(super) fn socket(&self) -> Option<(&TcpStream, bool)> {
-        Some((self.stream.as_ref()?, matches!(self.state, Call::Connecting)))
+        Some((self.stream.as_ref()?, matches!(self.state, Stage::Connecting)))
     }
 
     /// Starts the connection if its time has come.
@@ -59,7 +59,7 @@ impl Dial {
         if self.stream.is_some() || self.again > now {
             return;
         }
-        (self.state, self.since) = (Call::Connecting, now);
+        (self.state, self.since) = (Stage::Connecting, now);
         match start_connecting(to, buffer) {
             Ok(stream) => self.stream = Some(stream),
             Err(e) => self.fail(e.to_string()),
@@ -70,7 +70,7 @@ impl Dial {
     pub(super) fn follow(&mut self, token: &[u8]) -> Option<TcpStream> {
         let step = self.step(token);
         // Who has our proof may have taken us and listen no more: it is not left any more, however slow it is.
-        let proven = matches!(self.state, Call::Welcome(_));
+        let proven = matches!(self.state, Stage::Welcome(_));
         match step {
             Ok(true) => return self.stream.take(),
             Ok(false) if self.stream.is_some() && !proven && self.since.elapsed() > PATIENCE => {
@@ -93,7 +93,7 @@ impl Dial {
         let Some(stream) = &self.stream else { return Ok(false) };
         loop {
             match &mut self.state {
-                Call::Connecting => {
+                Stage::Connecting => {
                     match rustix::net::sockopt::socket_error(stream) {
                         Ok(Ok(())) => {}
                         Ok(Err(e)) | Err(e) => return Err(e.to_string()),
@@ -104,9 +104,9 @@ impl Dial {
                     // A fresh nonce for each try.
                     self.hello.nonce = nonce().map_err(|e| e.message().to_owned())?;
                     say(stream, &self.hello.encode())?;
-                    self.state = Call::Challenge(Reading::new());
+                    self.state = Stage::Challenge(Reading::new());
                 }
-                Call::Challenge(reading) => {
+                Stage::Challenge(reading) => {
                     let refused = |why| {
                         format!("{why} after this rank's hello (its oflow may be another version than {VERSION})")
                     };
@@ -117,9 +117,9 @@ impl Dial {
                         return Err("the process that listens there does not know the job's token".into());
                     }
                     say(stream, &exchange.proof())?;
-                    self.state = Call::Welcome(Reading::new());
+                    self.state = Stage::Welcome(Reading::new());
                 }
-                Call::Welcome(reading) => {
+                Stage::Welcome(reading) => {
                     return match reading.read(stream)? {
                         None => Ok(false),
                         Some(WELCOME) => Ok(true),

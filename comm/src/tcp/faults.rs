@@ -2,12 +2,12 @@
 
 use super::frame::{Frame, HEADER, Kind};
 use super::handshake::{Exchange, HELLO, Hello, WELCOME};
-use super::link::{End, Link};
+use super::link::{Connection, End};
 use super::tests::{Layout, TOKEN, all, names, options, run, world_with};
 use super::{Alarm, Listener};
 use crate::hosts::HostsComm;
 use crate::oracle::{Lcg, tag};
-use crate::transport::Call;
+use crate::transport::CollectiveCall;
 use crate::{Collective, Communicator, DType, LinkEnd, ReduceOp, run_team};
 use oflow_base::{Error, ErrorKind};
 use std::cell::Cell;
@@ -320,7 +320,7 @@ fn a_link_takes_any_stream_of_bytes() {
         let out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let into = listener.accept().unwrap().0;
         into.set_nonblocking(true).unwrap();
-        (out, Link::new(into, 10_000))
+        (out, Connection::new(into, 10_000))
     };
     let mut rng = Lcg(23);
     let mut ends = [0; 3];
@@ -328,7 +328,7 @@ fn a_link_takes_any_stream_of_bytes() {
         // What a sender writes for some posts, as bytes.
         let (near, mut sender) = pair();
         let (t, arrived) = (tag(3, "op"), Cell::new(0));
-        let call = Call { tag: &t, kind: Collective::Exchange, arrived: &arrived };
+        let call = CollectiveCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
         let payload: Vec<u8> = (0..10_000).map(|i| i as u8).collect();
         let posts = 1 + rng.below(6);
         let lens: Vec<usize> = (0..posts).map(|i| rng.below([50, 10_000][i % 2])).collect();

@@ -7,11 +7,11 @@ use super::dial::Dial;
 use super::door::Door;
 use super::frame::{Frame, HEADER};
 use super::handshake::{CHALLENGE, Exchange, Hello, PROOF, WELCOME};
-use super::link::{End, Link, Offer};
-use super::{Alarm, Links};
+use super::link::{Connection, End, Offer};
+use super::{Alarm, Connections};
 use crate::hosts::{HostsComm, HostsTransport};
 use crate::shm::ShmOptions;
-use crate::transport::Call;
+use crate::transport::CollectiveCall;
 use crate::{Collective, Collectives, Communicator, DType, Group, ReduceOp, Tag};
 use oflow_base::Error;
 use std::cell::Cell;
@@ -97,7 +97,7 @@ pub fn link(input: &[u8]) -> Taken {
     let mut stream = bytes.to_vec();
     repair(how, &mut stream);
     let (mut far, near) = pair()?;
-    let (mut link, mut pool) = (Link::new(near, MOST), Vec::new());
+    let (mut link, mut pool) = (Connection::new(near, MOST), Vec::new());
     let (mut at, mut posts, mut state) = (0, 0, u32::from(how) + 1);
     // The caller's memory, offered to the posts, with what must stay as it is on both sides.
     let mut memory = vec![UNTOUCHED; 64 + MOST + 64];
@@ -218,9 +218,9 @@ pub fn collectives(input: &[u8]) -> Taken {
 fn comm_of(rank: usize, stream: TcpStream) -> Result<(HostsComm, std::sync::Arc<Alarm>), String> {
     let alarm = Alarm::new().map_err(of)?;
     let mut links = [None, None];
-    links[1 - rank] = Some(Link::new(stream, MOST));
+    links[1 - rank] = Some(Connection::new(stream, MOST));
     let names = vec!["host0".to_string(), "host1".to_string()];
-    let links = Links::new(rank, links.into(), names, alarm.clone(), 0, Duration::from_secs(20));
+    let links = Connections::new(rank, links.into(), names, alarm.clone(), 0, Duration::from_secs(20));
     let shm = ShmOptions::for_host(1, 1);
     let transport = HostsTransport::new(rank, vec![0, 1], None, shm, links, MOST).map_err(of)?;
     Ok((Collectives::new(transport), alarm))
@@ -280,19 +280,22 @@ pub fn recorded_collectives() -> Result<Vec<Vec<u8>>, String> {
 /// When there is no connection.
 pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
     let (mut far, near) = pair()?;
-    let mut sender = Link::new(near, MOST);
+    let mut sender = Connection::new(near, MOST);
     let arrived = Cell::new(0);
     let bytes: Vec<u8> = (0..MOST).map(|i| i as u8).collect();
     for (n, len) in [0, 1, 50, 5000, MOST, 7].into_iter().enumerate() {
         let tag = Tag { ordinal: n as u64, hash: HASH, op: ["add", "matmul"][n / 4], file: "fuzz.rs", line: 3 };
-        let call = Call { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
+        let call = CollectiveCall { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
         // SAFETY: the bytes live until the link is dropped.
         unsafe { sender.post(&call, TOTAL, (bytes.as_ptr(), len), 0) };
         sender.tell(super::frame::Kind::Alive, None);
         sender.write(|_| ());
     }
     let tag = Tag { ordinal: 9, hash: 5, op: "other", file: "fuzz.rs", line: 4 };
-    sender.tell(super::frame::Kind::Reject, Some(&Call { tag: &tag, kind: Collective::Barrier, arrived: &arrived }));
+    sender.tell(
+        super::frame::Kind::Reject,
+        Some(&CollectiveCall { tag: &tag, kind: Collective::Barrier, arrived: &arrived }),
+    );
     sender.tell(super::frame::Kind::Goodbye, None);
     sender.write(|_| ());
     drop(sender);

@@ -3,7 +3,7 @@
 use super::frame::{Frame, HEADER, Kind, MOST_HEAD, Names, file_bytes, op_bytes};
 use super::socket::{self, Did};
 use super::tally::Tally;
-use crate::transport::{Call, SLOTS, describe};
+use crate::transport::{CollectiveCall, SLOTS, describe};
 use crate::{Collective, now_ns};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -90,7 +90,7 @@ impl Incoming {
     fn bytes(&mut self) -> &mut [u8] {
         let len = self.frame.map_or(0, |f| f.len as usize);
         if let Some(offer) = &self.offered {
-            // SAFETY: the contract of `Link::offer`, which has seen that the payload fits.
+            // SAFETY: the contract of `Connection::offer`, which has seen that the payload fits.
             return unsafe { std::slice::from_raw_parts_mut(offer.data, len) };
         }
         if len <= SMALL { &mut self.small[..len] } else { &mut self.large[..len] }
@@ -121,7 +121,7 @@ pub(super) struct Post {
 }
 
 /// One end of a connection.
-pub(super) struct Link {
+pub(super) struct Connection {
     pub(super) stream: TcpStream,
     out: VecDeque<Outgoing>,
     /// The names last sent: addresses of op and file, line.
@@ -151,10 +151,10 @@ pub(super) struct Link {
 /// Buffers for large posts, shared by all links: the last one given back is the one in the cache.
 pub(super) type Pool = Vec<Vec<u8>>;
 
-impl Link {
+impl Connection {
     /// A link over a connection that is proven. `most` is the longest payload.
-    pub(super) fn new(stream: TcpStream, most: usize) -> Link {
-        Link {
+    pub(super) fn new(stream: TcpStream, most: usize) -> Connection {
+        Connection {
             stream,
             out: VecDeque::new(),
             named: (0, 0, 0),
@@ -193,7 +193,13 @@ impl Link {
     ///
     /// # Safety
     /// The bytes are not changed until `written` has been called with `slot`.
-    pub(super) unsafe fn post(&mut self, call: &Call, total: u64, (data, len): (*const u8, usize), slot: usize) {
+    pub(super) unsafe fn post(
+        &mut self,
+        call: &CollectiveCall,
+        total: u64,
+        (data, len): (*const u8, usize),
+        slot: usize,
+    ) {
         let tag = call.tag;
         let names = (tag.op.as_ptr().addr(), tag.file.as_ptr().addr(), tag.line);
         let same = std::mem::replace(&mut self.named, names) == names;
@@ -213,7 +219,7 @@ impl Link {
     }
 
     /// Queues a frame that has no payload.
-    pub(super) fn tell(&mut self, kind: Kind, call: Option<&Call>) {
+    pub(super) fn tell(&mut self, kind: Kind, call: Option<&CollectiveCall>) {
         let frame = match call {
             Some(call) => Frame::of_call(kind, call),
             None => Frame::bare(kind),

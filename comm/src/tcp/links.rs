@@ -1,11 +1,11 @@
 //! All connections of one rank: posting, waiting, and distinguishing a dead link from a slow peer.
 
 use super::frame::Kind;
-use super::link::{End, Link, MEMORY, Offer, Pool, Post};
+use super::link::{Connection, End, MEMORY, Offer, Pool, Post};
 use super::socket;
 use super::tally::Tally;
-use crate::lent::{Lent, Room};
-use crate::transport::{Arrived, Call, Head, LONGER_WAITS, diverged};
+use crate::lent::{Destination, Lent};
+use crate::transport::{Arrived, CollectiveCall, Head, LONGER_WAITS, diverged};
 use crate::{LinkEnd, now_ns};
 use oflow_base::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
@@ -92,10 +92,10 @@ impl News {
 }
 
 /// The connections of a rank to all ranks of other hosts. Used by one thread at a time.
-pub struct Links {
+pub struct Connections {
     me: usize,
     /// By rank; none for ranks of this host.
-    peers: Vec<Option<RefCell<Link>>>,
+    peers: Vec<Option<RefCell<Connection>>>,
     /// The ranks that have a link.
     remote: Vec<usize>,
     /// Name of each rank's host, for messages.
@@ -111,15 +111,15 @@ pub struct Links {
     timeout: Duration,
 }
 
-impl Links {
+impl Connections {
     pub(super) fn new(
         me: usize,
-        peers: Vec<Option<Link>>,
+        peers: Vec<Option<Connection>>,
         names: Vec<String>,
         alarm: Arc<Alarm>,
         spins: u32,
         timeout: Duration,
-    ) -> Links {
+    ) -> Connections {
         let remote = (0..peers.len()).filter(|r| peers[*r].is_some()).collect();
         let gone = peers.iter().map(|_| AtomicBool::new(false)).collect();
         let tallies = peers.iter().map(|l| l.as_ref().map(|l| l.tally.clone())).collect();
@@ -127,7 +127,7 @@ impl Links {
         let peers = peers.into_iter().map(|l| l.map(RefCell::new)).collect();
         let (pool, unwritten) = Default::default();
         let looked = Cell::new(Instant::now());
-        Links { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout }
+        Connections { me, peers, remote, names, pool, unwritten, looked, alarm, news, spins, timeout }
     }
 
     /// The news of failures that these links listen to.
@@ -145,7 +145,7 @@ impl Links {
         self.peers.get(rank).is_some_and(Option::is_some)
     }
 
-    fn link(&self, rank: usize) -> Result<std::cell::RefMut<'_, Link>> {
+    fn link(&self, rank: usize) -> Result<std::cell::RefMut<'_, Connection>> {
         match self.peers.get(rank) {
             Some(Some(link)) => Ok(link.borrow_mut()),
             _ => Err(Error::comm(format!("rank {} has no link to rank {rank}", self.me))),
@@ -156,7 +156,7 @@ impl Links {
     ///
     /// # Safety
     /// The bytes stay as they are until [`flush`](Self::flush) has succeeded or [`abandon`](Self::abandon) returned.
-    pub unsafe fn post_from(&self, call: &Call, to: usize, total: u64, bytes: Lent) {
+    pub unsafe fn post_from(&self, call: &CollectiveCall, to: usize, total: u64, bytes: Lent) {
         // SAFETY: handed on.
         unsafe { self.post(call, to, total, (bytes.as_ptr(), bytes.len()), MEMORY) };
     }
@@ -165,7 +165,7 @@ impl Links {
     ///
     /// # Safety
     /// The bytes stay as they are until [`written`](Self::written) has returned for the buffer.
-    pub unsafe fn post(&self, call: &Call, to: usize, total: u64, bytes: (*const u8, usize), slot: usize) {
+    pub unsafe fn post(&self, call: &CollectiveCall, to: usize, total: u64, bytes: (*const u8, usize), slot: usize) {
         let Ok(mut link) = self.link(to) else { return };
         let waiting = link.has_output();
         self.unwritten[slot].set(self.unwritten[slot].get() + 1);
@@ -177,11 +177,11 @@ impl Links {
         }
     }
 
-    fn write(&self, link: &mut Link) {
+    fn write(&self, link: &mut Connection) {
         link.write(|slot| self.unwritten[slot].set(self.unwritten[slot].get() - 1));
     }
 
-    fn read(&self, rank: usize, link: &mut Link, beyond: bool) {
+    fn read(&self, rank: usize, link: &mut Connection, beyond: bool) {
         link.read(beyond, &mut self.pool.borrow_mut());
         if link.over.is_some() {
             self.news.gone[rank].store(true, Ordering::Release);
@@ -194,7 +194,7 @@ impl Links {
     }
 
     /// Waits until the kernel has taken all posts from an outbox buffer.
-    pub fn written(&self, call: &Call, slot: usize) -> Result<()> {
+    pub fn written(&self, call: &CollectiveCall, slot: usize) -> Result<()> {
         while self.unwritten[slot].get() > 0 {
             let late =
                 self.remote.iter().copied().find(|r| self.peers[*r].as_ref().is_some_and(|l| l.borrow().has_output()));
@@ -205,7 +205,7 @@ impl Links {
     }
 
     /// Waits until the kernel has taken everything.
-    pub fn flush(&self, call: &Call) -> Result<()> {
+    pub fn flush(&self, call: &CollectiveCall) -> Result<()> {
         (0..=MEMORY).try_for_each(|slot| self.written(call, slot))
     }
 
@@ -220,7 +220,7 @@ impl Links {
     }
 
     /// Waits for the next post from a rank.
-    pub fn receive(&self, call: &Call, from: usize) -> Result<Arrived> {
+    pub fn receive(&self, call: &CollectiveCall, from: usize) -> Result<Arrived> {
         let post = loop {
             let next = self.link(from)?.next();
             match next {
@@ -235,7 +235,7 @@ impl Links {
 
     /// As [`receive`](Self::receive); a post of this call, of a message of `total` bytes, lies at `room` if it was not whole
     /// before and is no longer than that.
-    pub fn receive_into(&self, call: &Call, from: usize, total: u64, room: &Room) -> Result<Arrived> {
+    pub fn receive_into(&self, call: &CollectiveCall, from: usize, total: u64, room: &Destination) -> Result<Arrived> {
         let (ordinal, hash) = (call.tag.ordinal, call.tag.hash);
         let offer = Offer { data: room.data, len: room.len, ordinal, hash, collective: call.kind as u8, total };
         // SAFETY: writable and ours as long as `room` is borrowed; it is released or retracted before.
@@ -260,7 +260,7 @@ impl Links {
     }
 
     /// Tells a rank that its post does not belong to this rank's call.
-    pub fn reject(&self, call: &Call, from: usize) {
+    pub fn reject(&self, call: &CollectiveCall, from: usize) {
         if let Ok(mut link) = self.link(from) {
             link.tell(Kind::Reject, Some(call));
             self.write(&mut link);
@@ -316,7 +316,7 @@ impl Links {
     }
 
     /// Waits for rank `on` until `done`. Meanwhile reads and writes all links.
-    fn wait(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+    fn wait(&self, call: &CollectiveCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         for _ in 0..self.spins {
             {
                 let mut link = self.link(on)?;
@@ -335,7 +335,7 @@ impl Links {
         outcome
     }
 
-    fn sleep(&self, call: &Call, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
+    fn sleep(&self, call: &CollectiveCall, on: usize, what: &str, done: impl Fn() -> Result<bool>) -> Result<()> {
         let start = Instant::now();
         let received = self.link(on)?.tally.end().received;
         let (mut beat, mut told) = (start, false);
@@ -379,7 +379,7 @@ impl Links {
     }
 
     /// Why a wait for rank `on` cannot end well any more.
-    fn check(&self, call: &Call, on: usize, line: &dyn Fn() -> String) -> Result<()> {
+    fn check(&self, call: &CollectiveCall, on: usize, line: &dyn Fn() -> String) -> Result<()> {
         if let Some(theirs) = self.link(on)?.rejected.clone() {
             return Err(diverged((self.me, &call.describe()), (on, &theirs)));
         }
@@ -422,7 +422,7 @@ impl Links {
     }
 
     /// Asks the kernel whether the other end still answers.
-    fn look(&self, link: &mut Link) {
+    fn look(&self, link: &mut Connection) {
         let Some(h) = socket::health(&link.stream) else { return };
         let now = Instant::now();
         // A peer that does not read has answered all probes; what it owes nothing for says nothing.
@@ -442,7 +442,7 @@ impl Links {
     }
 }
 
-impl Drop for Links {
+impl Drop for Connections {
     /// Says goodbye, and stays until the peers' kernels have everything: a socket that is closed with something unread
     /// throws away what it had to send.
     fn drop(&mut self) {
@@ -452,7 +452,7 @@ impl Drop for Links {
             link.tell(Kind::Goodbye, None);
             self.write(&mut link);
         }
-        let busy = |link: &Link| {
+        let busy = |link: &Connection| {
             link.deaf.is_none()
                 && !matches!(link.over, Some(End::Failed(_) | End::Silent | End::Closed))
                 && (link.has_output() || socket::unsent(&link.stream) > 0)

@@ -1,8 +1,8 @@
 //! Posts that leave from, and arrive in, the memory of a call.
 
-use super::link::{Link, MEMORY, Offer, Pool};
+use super::link::{Connection, MEMORY, Offer, Pool};
 use crate::oracle::{Lcg, tag};
-use crate::transport::Call;
+use crate::transport::CollectiveCall;
 use crate::{Collective, Tag};
 use std::cell::Cell;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,14 +10,14 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 const MOST: usize = 100_000;
 
 /// Both ends of a connection whose kernel keeps little.
-fn pair() -> (Link, Link) {
+fn pair() -> (Connection, Connection) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let into = listener.accept().unwrap().0;
     for s in [&out, &into] {
         super::socket::prepare(s, Some(8 << 10)).unwrap();
     }
-    (Link::new(out, MOST), Link::new(into, MOST))
+    (Connection::new(out, MOST), Connection::new(into, MOST))
 }
 
 fn payload(seed: usize, len: usize) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn what_is_offered_is_used_for_the_right_post_only() {
     for _ in 0..200 {
         let (mut sender, mut link) = pair();
         let (t, arrived) = (tag(3, "op"), Cell::new(0));
-        let call = Call { tag: &t, kind: Collective::Exchange, arrived: &arrived };
+        let call = CollectiveCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
         let sent: Vec<Vec<u8>> = (0..5).map(|i| payload(i, rng.below([60, 5_000, MOST][i % 3]))).collect();
         for bytes in &sent {
             // SAFETY: the payload outlives the sender's queue.
@@ -92,7 +92,7 @@ fn what_is_offered_is_used_for_the_right_post_only() {
 fn what_a_failed_call_was_sending_arrives_all_the_same() {
     let (mut sender, mut link) = pair();
     let (t, arrived) = (tag(3, "op"), Cell::new(0));
-    let call = Call { tag: &t, kind: Collective::Exchange, arrived: &arrived };
+    let call = CollectiveCall { tag: &t, kind: Collective::Exchange, arrived: &arrived };
     let mut memory = payload(1, MOST);
     for part in memory.chunks(MOST / 2) {
         // SAFETY: kept before the memory changes.

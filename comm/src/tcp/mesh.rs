@@ -5,8 +5,8 @@
 use super::dial::{Dial, RETRY};
 use super::door::Door;
 use super::handshake::Hello;
-use super::link::Link;
-use super::links::{Alarm, Links, timespec};
+use super::link::Connection;
+use super::links::{Alarm, Connections, timespec};
 use super::socket;
 use oflow_base::intern::FixedHasher;
 use oflow_base::{Error, Result};
@@ -96,7 +96,7 @@ impl Listener {
         token: &[u8],
         alarm: Arc<Alarm>,
         options: &MeshOptions,
-    ) -> Result<Links> {
+    ) -> Result<Connections> {
         self.open(me, hosts, names, (addresses, ways), token, alarm, options)
     }
 
@@ -112,7 +112,7 @@ impl Listener {
         token: &[u8],
         alarm: Arc<Alarm>,
         options: &MeshOptions,
-    ) -> Result<Links> {
+    ) -> Result<Connections> {
         self.open(me, hosts, names, (addresses, addresses), token, alarm, options)
     }
 
@@ -126,7 +126,7 @@ impl Listener {
         token: &[u8],
         alarm: Arc<Alarm>,
         options: &MeshOptions,
-    ) -> Result<Links> {
+    ) -> Result<Connections> {
         let world = addresses.len();
         if hosts.len() != world || names.len() != world || me >= world {
             return Err(Error::argument(format!("rank {me}: {world} addresses and {} hosts", hosts.len())));
@@ -148,11 +148,11 @@ impl Listener {
                 Some(stream) => {
                     socket::prepare(&stream, options.buffer)
                         .map_err(|e| Error::io(format!("cannot prepare the link to rank {rank}")).because(e))?;
-                    Some(Link::new(stream, options.capacity))
+                    Some(Connection::new(stream, options.capacity))
                 }
             });
         }
-        Ok(Links::new(me, links, names.to_vec(), alarm, options.spins, options.timeout))
+        Ok(Connections::new(me, links, names.to_vec(), alarm, options.spins, options.timeout))
     }
 }
 

@@ -23,7 +23,7 @@ mod mesh;
 mod socket;
 mod tally;
 
-pub use links::{Alarm, Links, News};
+pub use links::{Alarm, Connections, News};
 pub use mesh::{Listener, MeshOptions, local_address};
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 
-use super::wire::{Hello, Place, Welcome, receive, send};
+use super::wire::{Hello, Surroundings, Welcome, receive, send};
 
 /// What a rank reads from the socket of its host: first byte even, the first rank reads a hello; odd, another one the answer.
 ///
@@ -34,11 +34,11 @@ fn sample() -> Hello {
 /// When there is no socket.
 pub fn recorded() -> Result<Vec<Vec<u8>>, String> {
     let token = "0".repeat(64);
-    let place = Place { token, address: "127.0.0.1".into(), port: 29400, threads: 2 };
+    let place = Surroundings { token, address: "127.0.0.1".into(), port: 29400, threads: 2 };
     let hello = Hello { rank: 5, ..sample() };
     Ok(vec![
         [vec![0], said(&hello)?].concat(),
-        [vec![1], said(&Welcome::Place(place))?].concat(),
+        [vec![1], said(&Welcome::Surroundings(place))?].concat(),
         [vec![1], said(&Welcome::Refused("no".into()))?].concat(),
     ])
 }

@@ -13,7 +13,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 
 use super::folder::{Door, Folder, own};
-use super::wire::{self, Hello, Place, Welcome, share_threads};
+use super::wire::{self, Hello, Surroundings, Welcome, share_threads};
 use super::{ARENA_BYTES_PER_RANK, LOST_CODE, Limits, WARN_AFTER, lost};
 use crate::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
 use crate::{Failure, FailureKind, Found, LaunchEnv, Token};
@@ -69,14 +69,14 @@ impl Host {
         let quota = std::thread::available_parallelism().map_or(1, |n| n.get());
         let quota = if cores.iter().all(|c| *c == cores[0]) { quota } else { usize::MAX };
         let threads = share_threads(&cores, quota);
-        let place = |local_rank: usize| Place {
+        let place = |local_rank: usize| Surroundings {
             token: token.expose().to_string(),
             address: address.0.clone(),
             port: address.1,
             threads: threads[local_rank],
         };
         for guest in &guests {
-            let welcome = Welcome::Place(place(guest.hello.local_rank));
+            let welcome = Welcome::Surroundings(place(guest.hello.local_rank));
             wire::send(&guest.stream, &welcome, Some(fd.as_fd()))
                 .map_err(|e| Error::peer(lost(guest.rank, Some(guest.pid)).message).because(e))?;
         }

@@ -197,7 +197,7 @@ impl Peer {
             wire::receive(&stream).map_err(|e| lost("has gone or does not answer").because(e))?;
         let place = match welcome {
             Welcome::Refused(why) => return Err(Error::comm(why)),
-            Welcome::Place(place) => place,
+            Welcome::Surroundings(place) => place,
         };
         stream.set_read_timeout(None).map_err(|e| Error::comm("cannot clear a time limit").because(e))?;
         let arena = match &fd {

@@ -34,14 +34,14 @@ pub(super) struct Hello {
 /// The answer.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Welcome {
-    Place(Place),
+    Surroundings(Surroundings),
     /// Why the rank cannot take part.
     Refused(String),
 }
 
 /// What oflaunch would say in the environment.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Place {
+pub(super) struct Surroundings {
     pub(super) token: String,
     pub(super) address: String,
     pub(super) port: u16,
@@ -82,7 +82,7 @@ impl Hello {
     }
 }
 
-impl Place {
+impl Surroundings {
     /// The place as a rank reads it from the environment under oflaunch.
     pub(super) fn env(&self, found: &Found, shm_fd: Option<RawFd>) -> Result<LaunchEnv> {
         Ok(LaunchEnv {

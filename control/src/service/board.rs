@@ -21,10 +21,10 @@ pub struct Caller {
 /// What a call that has no answer yet waits for.
 enum Open {
     Value(String),
-    Meeting { name: String, rank: usize },
+    Gathering { name: String, rank: usize },
 }
 
-struct Meeting {
+struct Gathering {
     participants: usize,
     arrived: BTreeMap<usize, (Caller, Vec<u8>)>,
     bytes: usize,
@@ -36,7 +36,7 @@ pub struct Board {
     values: BTreeMap<String, Vec<u8>>,
     stored: usize,
     wanted: BTreeMap<String, Vec<Caller>>,
-    meetings: BTreeMap<String, Meeting>,
+    meetings: BTreeMap<String, Gathering>,
     open: BTreeMap<Caller, Open>,
     left: BTreeSet<usize>,
     answers: Vec<(Vec<Caller>, Answer)>,
@@ -138,7 +138,7 @@ impl Board {
                 "barrier {name:?} of {participants} ranks in a world of {world}"
             )));
         }
-        let meeting = self.meetings.entry(name.to_string()).or_insert_with(|| Meeting {
+        let meeting = self.meetings.entry(name.to_string()).or_insert_with(|| Gathering {
             participants,
             arrived: BTreeMap::new(),
             bytes: 0,
@@ -163,7 +163,7 @@ impl Board {
         meeting.bytes = bytes;
         meeting.arrived.insert(rank, (caller, value));
         if meeting.arrived.len() < participants {
-            self.open.insert(caller, Open::Meeting { name: name.to_string(), rank });
+            self.open.insert(caller, Open::Gathering { name: name.to_string(), rank });
             self.end_if_impossible(name);
         } else if let Some(meeting) = self.meetings.remove(name) {
             let (callers, values): (Vec<Caller>, Vec<Vec<u8>>) = meeting.arrived.into_values().unzip();
@@ -210,7 +210,7 @@ impl Board {
                 }
                 Answer::Value(pb::GetReply { value: None })
             }
-            Some(Open::Meeting { name, rank }) => {
+            Some(Open::Gathering { name, rank }) => {
                 let seconds = waited.unwrap_or_default().as_secs_f64();
                 let missing = self.describe(&name);
                 if let Some(meeting) = self.meetings.get_mut(&name) {

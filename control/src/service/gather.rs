@@ -160,7 +160,7 @@ impl RootState {
         let mut first_rank = 0;
         for (number, id) in ids.iter().enumerate() {
             if let Some(node) = self.nodes.get_mut(id) {
-                node.part = Some(Part { number, first_rank, done: None });
+                node.part = Some(HostEntry { number, first_rank, done: None });
                 node.heard = now;
                 first_rank += node.hello.nproc as usize;
             }

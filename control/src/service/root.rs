@@ -64,7 +64,7 @@ struct Node {
     hello: pb::NodeHello,
     heard: Instant,
     /// Its part in the present start; none: it waits for a place.
-    part: Option<Part>,
+    part: Option<HostEntry>,
 }
 
 impl Node {
@@ -76,7 +76,7 @@ impl Node {
 }
 
 #[derive(Clone, Copy)]
-struct Part {
+struct HostEntry {
     number: usize,
     first_rank: usize,
     /// The code with which its ranks have ended.
@@ -210,7 +210,7 @@ impl RootState {
     }
 
     /// The hosts of the present start.
-    fn parts(&self) -> impl Iterator<Item = (&Node, Part)> {
+    fn parts(&self) -> impl Iterator<Item = (&Node, HostEntry)> {
         self.nodes.values().filter_map(|n| Some((n, n.part?)))
     }
 

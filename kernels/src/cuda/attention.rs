@@ -30,7 +30,7 @@ pub fn attention(q: &Queue, inputs: &Qkv, out: &View, lse: &View, settings: &Att
     if out.is_empty() && lse.is_empty() {
         return Ok(());
     }
-    let call = Call::new(q, &sizes, inputs, settings)?;
+    let call = Pass::new(q, &sizes, inputs, settings)?;
     let views = Views { inputs: Some(inputs), out: Some(out), lse: Some(lse), ..Views::default() };
     match call.tensor_cores(&views) {
         Some(t) => {
@@ -69,7 +69,7 @@ pub fn attention_grad(
     if workspace.len() * workspace.dtype().size() < needed {
         return Err(KernelError::new(format!("the gradient of attention needs {needed} bytes of scratch memory")));
     }
-    let call = Call::new(q, &sizes, inputs, settings)?;
+    let call = Pass::new(q, &sizes, inputs, settings)?;
     let views = Views {
         inputs: Some(inputs),
         out: Some(out),
@@ -192,7 +192,7 @@ struct TensorCores {
     aligned: bool,
 }
 
-struct Call<'a> {
+struct Pass<'a> {
     q: &'a Queue<'a>,
     sizes: &'a Sizes,
     settings: &'a Attention,
@@ -201,8 +201,8 @@ struct Call<'a> {
     heads: i32,
 }
 
-impl<'a> Call<'a> {
-    fn new(q: &'a Queue<'a>, sizes: &'a Sizes, inputs: &Qkv, settings: &'a Attention) -> Result<Call<'a>> {
+impl<'a> Pass<'a> {
+    fn new(q: &'a Queue<'a>, sizes: &'a Sizes, inputs: &Qkv, settings: &'a Attention) -> Result<Pass<'a>> {
         // Blocks of rows are counted in 32 bits, and an index may run past the last row by a tile.
         let most = i32::MAX as usize - 1024;
         if sizes.queries > most || sizes.keys > most || sizes.depth > most || sizes.value_depth > most {
@@ -213,7 +213,7 @@ impl<'a> Call<'a> {
             )));
         }
         let heads = i32::try_from(inputs.q.dims()[1]).map_err(|_| KernelError::new("too many heads"))?;
-        Ok(Call { q, sizes, settings, dtype: inputs.q.dtype(), heads: heads.max(1) })
+        Ok(Pass { q, sizes, settings, dtype: inputs.q.dtype(), heads: heads.max(1) })
     }
 
     fn tensor_cores(&self, views: &Views) -> Option<TensorCores> {

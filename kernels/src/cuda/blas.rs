@@ -39,7 +39,7 @@ pub enum Epilogue {
 }
 
 /// `c = a b`, all row-major: `[batch, m, k] x [batch, k, n] -> [batch, m, n]`.
-pub(super) struct Call {
+pub(super) struct Gemm {
     pub dtype: Builtin,
     pub out_dtype: Builtin,
     pub m: usize,
@@ -123,9 +123,9 @@ impl Workspace {
     }
 }
 
-impl Call {
+impl Gemm {
     fn error(&self, what: &str, status: sys::cublasStatus_t) -> KernelError {
-        let Call { dtype, m, n, k, count, .. } = self;
+        let Gemm { dtype, m, n, k, count, .. } = self;
         let how = |o: &Operand| format!("rows {} apart{}", o.ld, if o.transposed { ", transposed" } else { "" });
         KernelError::device(format!(
             "cuBLASLt: {what} of {count} products [{m}, {k}] x [{k}, {n}] of {dtype} ({}; {}): {}",
@@ -179,7 +179,7 @@ impl Blas {
     }
 
     /// Puts a product on a stream. False, and nothing done, where the library has no algorithm for it.
-    pub(super) fn run(&self, stream: &Stream, call: &Call) -> Result<bool> {
+    pub(super) fn run(&self, stream: &Stream, call: &Gemm) -> Result<bool> {
         let key = call.key();
         let known = self.plans.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let plan = match known {
@@ -241,7 +241,7 @@ fn scalar(value: f64, double: bool) -> [f64; 1] {
 
 impl Plan {
     /// None where the library has no algorithm.
-    fn new(handle: sys::cublasLtHandle_t, call: &Call) -> Result<Option<Plan>> {
+    fn new(handle: sys::cublasLtHandle_t, call: &Gemm) -> Result<Option<Plan>> {
         use sys::cublasLtMatmulDescAttributes_t as D;
         use sys::cublasLtMatmulPreferenceAttributes_t as P;
         let (types, double) = (data_type(call.dtype)?, call.dtype == Builtin::F64);

@@ -1,7 +1,7 @@
 //! Cross entropy over the last dim, whole or with the classes split over shards. A target that is no class is reported by
 //! the kernel, and its row has loss 0.
 
-use super::rows::{Part, Rows, blocks};
+use super::rows::{Extent, Rows, blocks};
 use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::acc::acc_dtype;
 use crate::cpu::loss::{Classes, check_views};
@@ -51,7 +51,7 @@ pub fn cross_entropy(
             classes.count, classes.first
         )));
     }
-    let parts = [Part::Whole(logits), Part::PerRow(target), Part::PerRow(loss), Part::PerRow(lse)];
+    let parts = [Extent::Whole(logits), Extent::PerRow(target), Extent::PerRow(loss), Extent::PerRow(lse)];
     let rows = Rows::trailing(parts, 1)?;
     let packed = rows.packed(1);
     let width = if packed { rows.width(&[logits]) } else { 1 };
@@ -67,7 +67,7 @@ pub fn cross_entropy(
 pub fn nll_pick(q: &Queue, logits: &View, target: &View, out: &View, classes: &Classes) -> Result<()> {
     check_views(logits, target, &[("the output", out)])?;
     check_dtype("the output", out, logits.dtype())?;
-    let rows = Rows::trailing([Part::Whole(logits), Part::PerRow(target), Part::PerRow(out)], 1)?;
+    let rows = Rows::trailing([Extent::Whole(logits), Extent::PerRow(target), Extent::PerRow(out)], 1)?;
     let args = q.fault_args(Args::new().view(logits).view(target).view(out)).value(Wanted::from(classes));
     let f = q.function(&LOSS, "nll_pick", &defines(&[logits, out, out], false, 1, 32))?;
     q.launch_with(f, Launch::new(blocks(rows.count, 256), 256), args, &rows)
@@ -90,8 +90,9 @@ pub fn cross_entropy_grad(
     check_views(logits, target, &[("lse", lse), ("dloss", dloss)])?;
     check_dims("dlogits", dlogits, logits.dims())?;
     check_dtype("dlogits", dlogits, logits.dtype())?;
-    let whole = [Part::Whole(logits), Part::Whole(dlogits)];
-    let rows = Rows::trailing([whole[0], whole[1], Part::PerRow(target), Part::PerRow(lse), Part::PerRow(dloss)], 1)?;
+    let whole = [Extent::Whole(logits), Extent::Whole(dlogits)];
+    let rows =
+        Rows::trailing([whole[0], whole[1], Extent::PerRow(target), Extent::PerRow(lse), Extent::PerRow(dloss)], 1)?;
     let packed = rows.packed(2);
     let width = if packed { rows.width(&[logits, dlogits]) } else { 1 };
     let args = Args::new().view(logits).view(dlogits).view(target).view(lse).view(dloss);

@@ -1,6 +1,6 @@
 //! Matrix products: `[..., m, k] x [..., k, n] -> [..., m, n]`, floats by cuBLASLt, the rest by a plain kernel.
 
-use super::blas::{Call, Operand};
+use super::blas::{Gemm, Operand};
 use super::{Args, Define, Epilogue, Launch, Queue, Source};
 use crate::cpu::matmul::{BatchDim, Product};
 use crate::{KernelError, Result, View};
@@ -121,7 +121,7 @@ fn run(
             (oa, ob, oc) = (oa + i * d.a, ob + i * d.b, oc + i * d.c);
         }
         let operand = |at, (transposed, ld), batch: isize| Operand { at, transposed, ld, batch: batch as i64 };
-        let call = Call {
+        let call = Gemm {
             dtype: a.dtype().computed()?,
             out_dtype: out.dtype().computed()?,
             m: p.m,

@@ -3,7 +3,7 @@
 //! Rows stay in registers where they fit. The gradients of weight and bias are sums over all rows: each block leaves its
 //! part in scratch memory, and a second kernel adds the parts in order.
 
-use super::rows::{Part, Rows, Sharing, blocks, room};
+use super::rows::{Extent, Rows, Sharing, blocks, room};
 use super::{Args, Define, Launch, Queue, Source};
 use crate::cpu::norm::{Norm, NormGrads, check, check_grads};
 use crate::{DType, KernelError, Result, View};
@@ -107,14 +107,14 @@ impl Program<'_> {
 
 fn forward(q: &Queue, x: &View, norm: &Norm, y: &View, mean: Option<&View>, rstd: &View) -> Result<()> {
     // What is absent is not read; something must stand in its place.
-    let absent = Part::Whole(x);
+    let absent = Extent::Whole(x);
     let parts = [
-        Part::Whole(x),
-        Part::Whole(y),
-        norm.weight.map_or(absent, Part::Row),
-        norm.bias.map_or(absent, Part::Row),
-        Part::PerRow(mean.unwrap_or(rstd)),
-        Part::PerRow(rstd),
+        Extent::Whole(x),
+        Extent::Whole(y),
+        norm.weight.map_or(absent, Extent::Row),
+        norm.bias.map_or(absent, Extent::Row),
+        Extent::PerRow(mean.unwrap_or(rstd)),
+        Extent::PerRow(rstd),
     ];
     let rows = Rows::trailing(parts, norm.dims)?;
     let packed = rows.packed(4);
@@ -175,12 +175,12 @@ fn backward(
         return Err(KernelError::new("the gradient of a norm's bias without the weight's"));
     }
     let parts = [
-        Part::Whole(dy),
-        Part::Whole(x),
-        Part::Whole(dx),
-        norm.weight.map_or(Part::Whole(x), Part::Row),
-        Part::PerRow(mean.unwrap_or(rstd)),
-        Part::PerRow(rstd),
+        Extent::Whole(dy),
+        Extent::Whole(x),
+        Extent::Whole(dx),
+        norm.weight.map_or(Extent::Whole(x), Extent::Row),
+        Extent::PerRow(mean.unwrap_or(rstd)),
+        Extent::PerRow(rstd),
     ];
     let rows = Rows::trailing(parts, norm.dims)?;
     if rows.len == 0 {

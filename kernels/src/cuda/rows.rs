@@ -53,7 +53,7 @@ pub(super) struct Rows<const N: usize> {
 
 /// What a view has of the dims of the others.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part<'a> {
+pub(super) enum Extent<'a> {
     /// All.
     Whole(&'a View),
     /// Those of a row: the same for every row.
@@ -62,24 +62,24 @@ pub(super) enum Part<'a> {
     PerRow(&'a View),
 }
 
-impl<'a> Part<'a> {
+impl<'a> Extent<'a> {
     fn view(self) -> &'a View {
         match self {
-            Part::Whole(v) | Part::Row(v) | Part::PerRow(v) => v,
+            Extent::Whole(v) | Extent::Row(v) | Extent::PerRow(v) => v,
         }
     }
     /// The stride in dim `d` of the whole, of which the first `lead` number the rows.
     fn stride(self, d: usize, lead: usize) -> isize {
         match self {
-            Part::Whole(v) => v.strides()[d],
-            Part::Row(v) => {
+            Extent::Whole(v) => v.strides()[d],
+            Extent::Row(v) => {
                 if d < lead {
                     0
                 } else {
                     v.strides()[d - lead]
                 }
             }
-            Part::PerRow(v) => {
+            Extent::PerRow(v) => {
                 if d < lead {
                     v.strides()[d]
                 } else {
@@ -96,7 +96,7 @@ impl<const N: usize> Rows<N> {
         Self::new(views[0].dims(), |d| d == dim, |k, d| views[k].strides()[d])
     }
     /// The rows made of the last `dims` dims; the first of the views is whole.
-    pub fn trailing(parts: [Part; N], dims: usize) -> Result<Rows<N>> {
+    pub fn trailing(parts: [Extent; N], dims: usize) -> Result<Rows<N>> {
         let whole = parts[0].view().dims();
         let lead = whole.len() - dims;
         Self::new(whole, |d| d >= lead, |k, d| parts[k].stride(d, lead))
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!((r.count, r.len, r.outer.rank, r.packed(1)), (32, 3, 2, false));
         let w = view(256, DType::F32, &[3, 8], &[8, 1]);
         let s = view(256, DType::F32, &[4], &[1]);
-        let r = Rows::trailing([Part::Whole(&x), Part::Row(&w), Part::PerRow(&s)], 2).unwrap();
+        let r = Rows::trailing([Extent::Whole(&x), Extent::Row(&w), Extent::PerRow(&s)], 2).unwrap();
         assert_eq!((r.count, r.len, r.packed(2), r.packed(3), r.width(&[&x, &w])), (4, 24, true, false, 4));
         assert_eq!((r.starts[0][0], r.starts[1][0], r.starts[2][0]), (24, 0, 1));
         let odd = view(256, DType::BF16, &[4, 6], &[6, 1]);
@@ -224,7 +224,7 @@ mod tests {
         let wide = view(256, DType::F32, &[4, 16], &[16, 1]);
         assert_eq!(Rows::along([&half, &wide], 1).unwrap().width(&[&half, &wide]), 8);
         let scalar = view(256, DType::BF16, &[], &[]);
-        let r = Rows::trailing([Part::Whole(&scalar)], 0).unwrap();
+        let r = Rows::trailing([Extent::Whole(&scalar)], 0).unwrap();
         assert_eq!((r.count, r.len, r.packed(1)), (1, 1, true));
     }
 

@@ -1,6 +1,6 @@
 //! Boxings on a GPU's communication stream, and how long they took.
 
-use super::links::Links;
+use super::links::Routes;
 use super::place::OnGpu;
 use crate::boxing::BoxingPlan;
 use crate::comm::nccl::Guard;
@@ -11,7 +11,7 @@ use crate::placement::Device;
 use crate::vm::box_collect::execute_collect_at;
 use crate::vm::box_exec::execute_at;
 use crate::vm::box_many::{Ends, execute_many, execute_many_at};
-use crate::vm::place::{Place, Span};
+use crate::vm::place::{BoxMemory, Span};
 use crate::vm::{BoxManyWork, CollectWork, Stopwatch, Work, communicator};
 use oflow_kernels::View;
 use oflow_kernels::cuda::{Event, Gpu, Queue, Stream};
@@ -25,7 +25,7 @@ pub(super) struct Boxings {
     comm: Option<Arc<dyn Communicator>>,
     /// Memory of the host, for boxings that pass through it.
     host: Allocator,
-    links: Mutex<Links>,
+    links: Mutex<Routes>,
     /// After the links, so that their communicators end while it still watches.
     pub(super) guard: Guard,
     clocks: Mutex<Clocks>,
@@ -42,7 +42,7 @@ impl Boxings {
         Boxings {
             comm,
             host: host.clone(),
-            links: Mutex::new(Links::new(gpu)),
+            links: Mutex::new(Routes::new(gpu)),
             guard: Guard::default(),
             clocks: Mutex::new(Clocks::default()),
         }

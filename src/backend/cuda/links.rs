@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// How the GPUs of a group exchange bytes.
 #[derive(Clone)]
-pub(super) enum Link {
+pub(super) enum Route {
     /// The group is this rank: nothing is exchanged.
     Alone,
     /// From GPU to GPU.
@@ -62,10 +62,10 @@ const WANTS_NCCL: u8 = 3;
 
 /// The links of one rank's GPU, made at the first use of a group, at the same place of the rank's order of collectives on
 /// all its members.
-pub(super) struct Links {
+pub(super) struct Routes {
     gpu: Arc<Gpu>,
     /// By the members' world ranks, in order.
-    known: BTreeMap<Vec<usize>, Link>,
+    known: BTreeMap<Vec<usize>, Route>,
     /// The ranks of two placements together, sorted.
     sets: Vec<Vec<usize>>,
     /// Which set, by the placements' numbers.
@@ -73,9 +73,9 @@ pub(super) struct Links {
     pub(super) staging: Staging,
 }
 
-impl Links {
-    pub(super) fn new(gpu: &Arc<Gpu>) -> Links {
-        Links {
+impl Routes {
+    pub(super) fn new(gpu: &Arc<Gpu>) -> Routes {
+        Routes {
             gpu: gpu.clone(),
             known: BTreeMap::new(),
             sets: Vec::new(),
@@ -107,12 +107,12 @@ impl Links {
     }
 
     /// The link of a group that has one.
-    pub(super) fn known(&self, ranks: &[usize]) -> Option<&Link> {
-        if ranks.len() == 1 { Some(&Link::Alone) } else { self.known.get(ranks) }
+    pub(super) fn known(&self, ranks: &[usize]) -> Option<&Route> {
+        if ranks.len() == 1 { Some(&Route::Alone) } else { self.known.get(ranks) }
     }
 
     /// The link of a group; all members come here for it at its first use.
-    pub(super) fn link(&mut self, ranks: &[usize], comm: &dyn Communicator, tag: &Tag, guard: &Guard) -> Result<Link> {
+    pub(super) fn link(&mut self, ranks: &[usize], comm: &dyn Communicator, tag: &Tag, guard: &Guard) -> Result<Route> {
         if let Some(link) = self.known(ranks) {
             return Ok(link.clone());
         }
@@ -120,7 +120,7 @@ impl Links {
         let me = me.ok_or_else(|| Error::comm(format!("rank {} is no member of {ranks:?}", comm.rank())))?;
         let group = Group { ranks: ranks.to_vec(), me };
         let link = match self.agree(&group, comm, tag)? {
-            false => Link::Staged,
+            false => Route::Staged,
             true => {
                 // An id that member 0 cannot make comes as zeros, so that nobody waits for it.
                 let mut id: NcclId = [0; 128];
@@ -132,10 +132,10 @@ impl Links {
                 }
                 let joined = NcclComm::join(&self.gpu, &id, ranks, me, (comm, tag))?;
                 guard.watch(&joined)?;
-                Link::Nccl(joined)
+                Route::Nccl(joined)
             }
         };
-        let way = if matches!(link, Link::Nccl(_)) { "NCCL" } else { "host memory" };
+        let way = if matches!(link, Route::Nccl(_)) { "NCCL" } else { "host memory" };
         tracing::debug!("GPUs of ranks {ranks:?} exchange through {way}");
         self.known.insert(group.ranks, link.clone());
         Ok(link)

@@ -9,7 +9,7 @@
 //! every member gets the same (I12). Staged reductions and those at a receiver run in member order, as on the CPU. So do
 //! the float maxima and minima that NCCL would rid of NaN.
 
-use super::links::{Link, Links};
+use super::links::{Route, Routes};
 use crate::boxing::cost::broadcast_children;
 use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
 use crate::comm::nccl::{Guard, NcclComm, reduces};
@@ -17,7 +17,7 @@ use crate::comm::{Communicator, Group, Tag};
 use crate::error::{Error, Result};
 use crate::memory::{Allocator, Storage};
 use crate::placement::shard_range;
-use crate::vm::place::{ALIGN, Among, Message, Place, Room, Span};
+use crate::vm::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
 use oflow_base::spread::one_phase_bytes;
 use oflow_kernels::cuda::{Queue, Stream, accumulate, copy};
 use oflow_kernels::{DType, ReduceOp, View};
@@ -31,11 +31,11 @@ pub(super) struct OnGpu<'a> {
     /// Memory of the host.
     pub(super) host: &'a Allocator,
     pub(super) tag: &'a Tag,
-    pub(super) links: &'a mut Links,
+    pub(super) links: &'a mut Routes,
     pub(super) guard: &'a Guard,
     /// Memory for this instruction: the stream waits for its former users, its next ones wait for the stream.
     pub(super) memory: &'a mut dyn FnMut(usize) -> Result<Storage>,
-    pub(super) rooms: [Option<Storage>; Room::COUNT],
+    pub(super) rooms: [Option<Storage>; Scratch::COUNT],
     pub(super) host_copies: &'a AtomicU64,
     pub(super) syncs: &'a AtomicU64,
 }
@@ -73,7 +73,7 @@ impl OnGpu<'_> {
         Ok(())
     }
 
-    pub(super) fn link(&mut self, ranks: &[usize]) -> Result<Link> {
+    pub(super) fn link(&mut self, ranks: &[usize]) -> Result<Route> {
         self.links.link(ranks, self.comm, self.tag, self.guard)
     }
 
@@ -135,7 +135,7 @@ impl OnGpu<'_> {
         (dtype, op): (DType, ReduceOp),
     ) -> Result<()> {
         let stride = out.len.next_multiple_of(ALIGN);
-        let mut rest = self.room(Room::Reduce, stride * (members.ranks.len() - 1))?;
+        let mut rest = self.room(Scratch::Reduce, stride * (members.ranks.len() - 1))?;
         let mut parts: SmallVec<[Span; 8]> = SmallVec::new();
         let mut receives: SmallVec<[Message; 8]> = SmallVec::new();
         for (i, rank) in members.ranks.iter().enumerate() {
@@ -219,11 +219,11 @@ fn equal(counts: &[usize]) -> bool {
     counts.windows(2).all(|w| w[0] == w[1])
 }
 
-impl Place for OnGpu<'_> {
+impl BoxMemory for OnGpu<'_> {
     fn rank(&self) -> usize {
         self.comm.rank()
     }
-    fn room(&mut self, which: Room, bytes: usize) -> Result<Span> {
+    fn room(&mut self, which: Scratch, bytes: usize) -> Result<Span> {
         if bytes == 0 {
             return Ok(Span { ptr: std::ptr::without_provenance_mut(ALIGN), len: 0 });
         }
@@ -249,14 +249,14 @@ impl Place for OnGpu<'_> {
     fn broadcast(&mut self, members: &Members, bytes: Span) -> Result<()> {
         match self.link(&members.ranks)? {
             _ if bytes.len == 0 => Ok(()),
-            Link::Alone => Ok(()),
-            Link::Nccl(nccl) => {
+            Route::Alone => Ok(()),
+            Route::Nccl(nccl) => {
                 let children = broadcast_children(members.ranks.len(), members.me);
                 self.comm.count_sent((bytes.len * children) as u64);
                 // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
                 unsafe { nccl.broadcast(self.stream(), bytes.ptr, bytes.len, 0, self.tag) }
             }
-            Link::Staged => {
+            Route::Staged => {
                 // The host's call has one buffer: member 0 sends from its own.
                 let (send, receive) = if members.me == 0 { (Some(bytes), None) } else { (None, Some(bytes)) };
                 self.staged(members, (send, receive), |comm, group, tag, sent, received| {
@@ -278,14 +278,14 @@ impl Place for OnGpu<'_> {
         let n = bytes.len / dtype.size();
         match self.link(&members.ranks)? {
             _ if n == 0 => Ok(()),
-            Link::Alone => Ok(()),
-            Link::Nccl(nccl) if reduces(dtype, op) => {
+            Route::Alone => Ok(()),
+            Route::Nccl(nccl) if reduces(dtype, op) => {
                 let sent = all_reduce_sent(n, members.ranks.len(), members.me, dtype.size() as u64);
                 self.comm.count_sent(sent * dtype.size() as u64);
                 // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
                 unsafe { nccl.all_reduce(self.stream(), bytes.ptr, bytes.ptr, n, (dtype, op), self.tag) }
             }
-            Link::Nccl(nccl) => {
+            Route::Nccl(nccl) => {
                 let k = members.ranks.len();
                 if bytes.len <= one_phase_bytes(k) {
                     let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, bytes)).collect();
@@ -298,7 +298,7 @@ impl Place for OnGpu<'_> {
                 let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, own)).collect();
                 self.pass(&nccl, &sends, &parts)
             }
-            Link::Staged => self.staged(members, (Some(bytes), Some(bytes)), |comm, group, tag, sent, received| {
+            Route::Staged => self.staged(members, (Some(bytes), Some(bytes)), |comm, group, tag, sent, received| {
                 received.copy_from_slice(sent);
                 comm.all_reduce(group, tag, received, dtype, op)
             }),
@@ -308,18 +308,18 @@ impl Place for OnGpu<'_> {
     fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()> {
         match self.link(&members.ranks)? {
             _ if receive.len == 0 => Ok(()),
-            Link::Alone => self.copy_bytes(send, receive),
-            Link::Nccl(nccl) if equal(counts) => {
+            Route::Alone => self.copy_bytes(send, receive),
+            Route::Nccl(nccl) if equal(counts) => {
                 self.comm.count_sent((send.len * (counts.len() - 1)) as u64);
                 // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
                 unsafe { nccl.all_gather(self.stream(), send.ptr, receive.ptr, send.len, self.tag) }
             }
             // Padding would send more.
-            Link::Nccl(nccl) => {
+            Route::Nccl(nccl) => {
                 let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, send)).collect();
                 self.pass(&nccl, &sends, &Self::by_member(members, receive, counts))
             }
-            Link::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
+            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
                 comm.all_gather(group, tag, sent, received, counts)
             }),
         }
@@ -336,18 +336,18 @@ impl Place for OnGpu<'_> {
     ) -> Result<()> {
         match self.link(&members.ranks)? {
             _ if send.len == 0 => Ok(()),
-            Link::Alone => self.copy_bytes(send, receive),
-            Link::Nccl(nccl) if equal(counts) && reduces(dtype, op) => {
+            Route::Alone => self.copy_bytes(send, receive),
+            Route::Nccl(nccl) if equal(counts) && reduces(dtype, op) => {
                 self.comm.count_sent((send.len - receive.len) as u64);
                 let n = receive.len / dtype.size();
                 // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
                 unsafe { nccl.reduce_scatter(self.stream(), send.ptr, receive.ptr, n, (dtype, op), self.tag) }
             }
-            Link::Nccl(nccl) => {
+            Route::Nccl(nccl) => {
                 let parts = Self::by_member(members, send, counts);
                 self.reduce_received(&nccl, members, &parts, (parts[members.me].1, receive), (dtype, op))
             }
-            Link::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
+            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
                 comm.reduce_scatter(group, tag, sent, received, counts, dtype, op)
             }),
         }
@@ -362,12 +362,12 @@ impl Place for OnGpu<'_> {
         receive_counts: &[usize],
     ) -> Result<()> {
         match self.link(&members.ranks)? {
-            Link::Alone => self.copy_bytes(send, receive),
-            Link::Nccl(nccl) => {
+            Route::Alone => self.copy_bytes(send, receive),
+            Route::Nccl(nccl) => {
                 let sends = Self::by_member(members, send, send_counts);
                 self.pass(&nccl, &sends, &Self::by_member(members, receive, receive_counts))
             }
-            Link::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
+            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
                 comm.all_to_all(group, tag, sent, send_counts, received, receive_counts)
             }),
         }
@@ -382,9 +382,9 @@ impl Place for OnGpu<'_> {
             }
         };
         match link.ok_or_else(|| Error::comm("an exchange between GPUs was not prepared"))?.clone() {
-            Link::Alone => Ok(()),
-            Link::Nccl(nccl) => self.pass(&nccl, sends, receives),
-            Link::Staged => {
+            Route::Alone => Ok(()),
+            Route::Nccl(nccl) => self.pass(&nccl, sends, receives),
+            Route::Staged => {
                 let spans = |all: &[Message]| all.iter().map(|m| m.1).collect::<SmallVec<[Span; 8]>>();
                 let (out, back) = (spans(sends), spans(receives));
                 let (comm, tag) = (self.comm, self.tag);

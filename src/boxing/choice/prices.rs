@@ -19,13 +19,13 @@ pub(super) struct Prices<'a> {
     c: &'a ChoiceInput<'a>,
     space: &'a Space,
     floor: Floor,
-    parts: Vec<Part>,
+    parts: Vec<Term>,
     /// How many prices were asked for.
     priced: Cell<u64>,
 }
 
 /// One tensor, or several that are alike.
-struct Part {
+struct Term {
     of: Of,
     count: u64,
     /// The SBPs that candidates give it.
@@ -83,7 +83,7 @@ impl<'a> Prices<'a> {
     /// Counts an input with an earlier one that is alike.
     fn joins(&mut self, i: usize) -> bool {
         let (c, space) = (self.c, self.space);
-        let alike = |p: &Part| match p.of {
+        let alike = |p: &Term| match p.of {
             Of::Input(k) => {
                 c.sbps[k] == c.sbps[i]
                     && c.infer.inputs[k] == c.infer.inputs[i]
@@ -116,7 +116,7 @@ impl<'a> Prices<'a> {
             axes.extend(symbols.iter().map(|s| self.floor(of, a, *s)));
         }
         let layouts = symbols.len().checked_pow(c.placement.axes() as u32).filter(|n| *n <= DENSE).unwrap_or(0);
-        self.parts.push(Part { of, count: 1, symbols, column, axes, known: vec![Known::Nothing; layouts] });
+        self.parts.push(Term { of, count: 1, symbols, column, axes, known: vec![Known::Nothing; layouts] });
     }
 
     /// The least that it takes on an axis to give a part that SBP: the way there, and the gradient's way back.
@@ -163,24 +163,24 @@ impl<'a> Prices<'a> {
     }
 
     /// The symbol that a candidate gives a part on an axis.
-    fn symbol(&self, part: &Part, leaf: &Leaf, axis: usize) -> usize {
+    fn symbol(&self, part: &Term, leaf: &Leaf, axis: usize) -> usize {
         match self.space.listed_at(leaf) {
             Some(s) => part.symbols.iter().position(|k| *k == part.of.of_listed(s)[axis]).unwrap_or(0),
             None => part.column[leaf[axis] as usize] as usize,
         }
     }
 
-    fn layout(&self, part: &Part, leaf: &Leaf) -> NdSbp {
+    fn layout(&self, part: &Term, leaf: &Leaf) -> NdSbp {
         (0..self.c.placement.axes()).map(|a| part.symbols[self.symbol(part, leaf, a)]).collect()
     }
 
     /// Place of a candidate's layout in `known`.
-    fn place(&self, part: &Part, leaf: &Leaf) -> usize {
+    fn place(&self, part: &Term, leaf: &Leaf) -> usize {
         (0..self.c.placement.axes()).fold(0, |n, a| n * part.symbols.len() + self.symbol(part, leaf, a))
     }
 
     /// The floor of a part over the first `axes` axes of a candidate.
-    fn of_axes(&self, part: &Part, leaf: &Leaf, axes: usize) -> u64 {
+    fn of_axes(&self, part: &Term, leaf: &Leaf, axes: usize) -> u64 {
         let mut most = [0, 0];
         for a in 0..axes {
             let here = part.axes[a * part.symbols.len() + self.symbol(part, leaf, a)];
@@ -276,7 +276,7 @@ impl<'a> Prices<'a> {
     }
 
     /// A lower bound of a part's price, and whether it is the price: where nothing moves.
-    fn least(&self, part: &Part, leaf: &Leaf) -> (u64, bool) {
+    fn least(&self, part: &Term, leaf: &Leaf) -> (u64, bool) {
         let (c, want) = (self.c, self.layout(part, leaf));
         let least = |t: &TensorType, src: &NdSbp, dst: &NdSbp| {
             let differs = (0..src.len()).any(|a| c.placement.dims()[a] > 1 && src[a] != dst[a]);
@@ -308,7 +308,7 @@ impl<'a> Prices<'a> {
     }
 
     /// A part's price if it is `most` at most.
-    fn price(&self, part: &Part, leaf: &Leaf, most: u64) -> Result<Option<u64>> {
+    fn price(&self, part: &Term, leaf: &Leaf, most: u64) -> Result<Option<u64>> {
         self.count();
         let (c, want) = (self.c, self.layout(part, leaf));
         match part.of {

@@ -54,7 +54,7 @@ impl Tape for Graph {
     fn edges(&self, node: &usize) -> usize {
         self.nodes[*node].edges.len()
     }
-    fn edge(&self, node: &usize, i: usize) -> Link<usize, usize> {
+    fn edge(&self, node: &usize, i: usize) -> EdgeTo<usize, usize> {
         link(self.nodes[*node].edges[i])
     }
     fn leaf_id(&self, leaf: &usize) -> usize {
@@ -101,11 +101,11 @@ impl Tape for Graph {
     }
 }
 
-fn link(to: To) -> Link<usize, usize> {
+fn link(to: To) -> EdgeTo<usize, usize> {
     match to {
-        To::Nowhere => Link::Nowhere,
-        To::Leaf(leaf) => Link::Leaf(leaf),
-        To::Node(node, output) => Link::Node(node, output),
+        To::Nowhere => EdgeTo::Nowhere,
+        To::Leaf(leaf) => EdgeTo::Leaf(leaf),
+        To::Node(node, output) => EdgeTo::Node(node, output),
     }
 }
 
@@ -240,6 +240,6 @@ fn buckets_are_flushed_when_they_are_full() {
         stored: vec![],
         together: vec![],
     };
-    run(&mut g, vec![(Link::Node(0, 0), 1)]).unwrap();
+    run(&mut g, vec![(EdgeTo::Node(0, 0), 1)]).unwrap();
     assert_eq!(g.together.iter().map(Vec::len).collect::<Vec<_>>(), [BUCKET / SMALL, BUCKET / SMALL, 3]);
 }

@@ -68,11 +68,11 @@ pub struct Report {
 }
 
 /// File, line, op, backward.
-type Place = (String, u32, String, bool);
+type LineKey = (String, u32, String, bool);
 
 impl ReportLine {
     pub(super) fn of_boxing(
-        place: Place,
+        place: LineKey,
         plan: &BoxingPlan,
         links: BTreeMap<LinkKind, u64>,
         (count, predicted_ps): (u64, u64),
@@ -100,7 +100,7 @@ impl ReportLine {
         }
     }
 
-    pub(super) fn of_collective(place: Place, bytes: u64, count: u64, measured: Option<Measured>) -> ReportLine {
+    pub(super) fn of_collective(place: LineKey, bytes: u64, count: u64, measured: Option<Measured>) -> ReportLine {
         let (file, line, op, backward) = place;
         let none = String::new;
         ReportLine {

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use oflow_faults::Random;
 use oflow_faults::attack::{mutate, noise};
-use targets::{Call, Kind, TARGETS, Taken, Target};
+use targets::{Decoder, Kind, TARGETS, Taken, Target};
 
 pub use memory::Counting;
 
@@ -190,7 +190,7 @@ fn rounds(
 }
 
 /// Takes an input; what became of it (nothing: a panic), and the most memory that it took.
-fn watched(call: &mut Call, input: &[u8]) -> (Option<Taken>, usize) {
+fn watched(call: &mut Decoder, input: &[u8]) -> (Option<Taken>, usize) {
     memory::begin();
     // After a panic the target is not used any more.
     let taken = panic::catch_unwind(AssertUnwindSafe(|| call(input)));
@@ -307,10 +307,10 @@ mod tests {
     #[test]
     fn panics_and_hunger_are_found() {
         let _alone = lock(&ONE_AT_A_TIME);
-        let mut panics: Call = Box::new(|input| Ok(input[5] == 1));
+        let mut panics: Decoder = Box::new(|input| Ok(input[5] == 1));
         let (taken, most) = watched(&mut panics, &[1]);
         assert_eq!(judge(taken, most, 1000), Err("it panics".into()));
-        let mut hungry: Call = Box::new(|input| Ok(vec![1u8; input.len() << 20].len() > 1));
+        let mut hungry: Decoder = Box::new(|input| Ok(vec![1u8; input.len() << 20].len() > 1));
         let (taken, most) = watched(&mut hungry, &[0; 3]);
         assert_eq!(judge(taken, most, 1 << 20), Err("it takes 3072 KiB of memory, 1024 are enough".into()));
     }

@@ -34,10 +34,10 @@ pub enum Kind {
 }
 
 /// A call that is ready, and valid inputs of it.
-pub type Started = Result<(Call, Vec<Vec<u8>>), String>;
+pub type Started = Result<(Decoder, Vec<Vec<u8>>), String>;
 
 /// Takes one input.
-pub type Call = Box<dyn FnMut(&[u8]) -> Taken>;
+pub type Decoder = Box<dyn FnMut(&[u8]) -> Taken>;
 
 /// Inputs have a few KiB, so no honest reader needs more than some MiB for one.
 const MEMORY: usize = 4 << 20;

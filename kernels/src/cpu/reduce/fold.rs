@@ -16,7 +16,7 @@ pub(super) const TILE: usize = 256;
 pub(super) const ROWS: usize = 64;
 
 /// A number that can be folded.
-trait Part: Copy {
+trait Foldable: Copy {
     fn zero() -> Self;
     fn one() -> Self;
     fn lowest() -> Self;
@@ -30,7 +30,7 @@ trait Part: Copy {
 
 macro_rules! float_part {
     ($t:ident $load:ident) => {
-        impl Part for $t {
+        impl Foldable for $t {
             #[inline(always)]
             fn zero() -> Self {
                 0.0
@@ -73,7 +73,7 @@ macro_rules! float_part {
 float_part!(f32 to_f32);
 float_part!(f64 to_f64);
 
-impl Part for i64 {
+impl Foldable for i64 {
     #[inline(always)]
     fn zero() -> Self {
         0
@@ -114,8 +114,8 @@ impl Part for i64 {
 
 /// One way to fold, as a type so that the loops are compiled for it.
 trait Fold {
-    fn identity<P: Part>() -> P;
-    fn apply<P: Part>(a: P, b: P) -> P;
+    fn identity<P: Foldable>() -> P;
+    fn apply<P: Foldable>(a: P, b: P) -> P;
 }
 
 macro_rules! folds {
@@ -123,9 +123,9 @@ macro_rules! folds {
         struct $name;
         impl Fold for $name {
             #[inline(always)]
-            fn identity<P: Part>() -> P { P::$identity() }
+            fn identity<P: Foldable>() -> P { P::$identity() }
             #[inline(always)]
-            fn apply<P: Part>(a: P, b: P) -> P { a.$apply(b) }
+            fn apply<P: Foldable>(a: P, b: P) -> P { a.$apply(b) }
         }
     )*};
 }
@@ -157,7 +157,7 @@ macro_rules! with_fold {
 /// # Safety
 /// `n` elements from `p` with `stride` are readable.
 #[inline(always)]
-unsafe fn run<S: Lane, F: Fold, P: Part>(p: *const S, stride: isize, n: usize) -> P {
+unsafe fn run<S: Lane, F: Fold, P: Foldable>(p: *const S, stride: isize, n: usize) -> P {
     if stride != 1 || n < LANES {
         let mut total = F::identity::<P>();
         for i in 0..n as isize {
@@ -191,7 +191,11 @@ unsafe fn run<S: Lane, F: Fold, P: Part>(p: *const S, stride: isize, n: usize) -
 /// # Safety
 /// As many elements as there are totals are readable from each row.
 #[inline(always)]
-unsafe fn columns<S: Lane, F: Fold, P: Part, T: Part>(rows: &[*const u8], totals: &mut [T], widen: impl Fn(P) -> T) {
+unsafe fn columns<S: Lane, F: Fold, P: Foldable, T: Foldable>(
+    rows: &[*const u8],
+    totals: &mut [T],
+    widen: impl Fn(P) -> T,
+) {
     let n = totals.len();
     let mut parts = [F::identity::<P>(); TILE];
     let parts = &mut parts[..n];
