@@ -230,7 +230,7 @@ impl Floor {
         element: u64,
     ) -> u64 {
         let contributions = reduced(dims, from, to);
-        let received = want.meet(have, shape.len()).map(|(all, held)| all * contributions - held).max();
+        let received = want.meet(have, shape.len()).map(|(all, held)| all.saturating_mul(contributions) - held).max();
         let spans = want.0.iter().zip(&have.0).take(shape.len()).map(|(w, h)| (w.1 - w.0, h.1 - h.0));
         self.of_exchange(received.unwrap_or(0), contributions, spans, element)
     }
@@ -240,11 +240,11 @@ impl Floor {
     pub(super) fn exchange_of_first(&self, contributions: u64, have: &[usize], want: &[usize], element: u64) -> u64 {
         let (mut all, mut held) = (1u64, 1u64);
         for (w, h) in want.iter().zip(have) {
-            all *= *w as u64;
-            held *= *w.min(h) as u64;
+            all = all.saturating_mul(*w as u64);
+            held = held.saturating_mul(*w.min(h) as u64);
         }
         let spans = want.iter().zip(have).map(|(w, h)| (*w, *h));
-        self.of_exchange(all * contributions - held, contributions, spans, element)
+        self.of_exchange(all.saturating_mul(contributions) - held, contributions, spans, element)
     }
 
     /// Of one exchange in which a rank receives so many elements. The first rank's box spans some cells of the source, of
@@ -259,8 +259,8 @@ impl Floor {
         if received == 0 {
             return self.exchange_local;
         }
-        let cells: u64 = spans.map(|(w, h)| if w <= h { 1 } else { w.div_ceil(h.max(1)) as u64 }).product();
-        let messages = (contributions * cells).saturating_sub(1).max(1);
+        let cells = spans.map(|(w, h)| if w <= h { 1 } else { w.div_ceil(h.max(1)) as u64 });
+        let messages = cells.fold(contributions, u64::saturating_mul).saturating_sub(1).max(1);
         self.exchange_start
             .saturating_add(messages.saturating_mul(self.exchange_per_peer))
             .saturating_add(per_kib(received.saturating_mul(element), self.exchange_per_kib))

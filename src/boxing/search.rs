@@ -221,8 +221,8 @@ impl<'a> Search<'a> {
         let floor = Floor::new(mesh.model, mesh.placement.device());
         let direct = self.entry(self.goal.clone(), None, (0, 0));
         let start = self.source(self.start.clone(), (0, 0));
-        // Always there: something to beat.
-        if self.to.is_some() || self.least_exchange(&floor, &start, &direct) < best.cost.0 {
+        // Always there, whatever it costs, where any price will do: something to beat.
+        if most == u64::MAX || self.to.is_some() || self.least_exchange(&floor, &start, &direct) < best.cost.0 {
             self.join(&mut best, &self.start, (0, 0), &direct);
         }
         let none = AxisSet::default();
