@@ -99,7 +99,7 @@ fn run(x: &View, out: &View, op: Reduce, dims: &[usize], count: Option<f64>) -> 
     if x.dtype().is_float() { job.run::<f64>() } else { job.run::<i64>() }
 }
 
-/// Partial results of one reduction at most: 128 MiB. A tensor whose elements all lie in memory needs fewer below 2^39 elements.
+/// Partial results of one reduction at most: 128 MiB. A tensor of fewer than 2^34 elements that all lie in memory needs fewer.
 const MOST_PARTIALS: usize = 1 << 24;
 
 /// Cuts the reduced elements of each output into pieces, so that few outputs of many elements still use all threads: elements
