@@ -8,6 +8,7 @@ mod common;
 
 mod alike;
 mod case;
+mod found;
 mod made;
 mod parent;
 mod threads;

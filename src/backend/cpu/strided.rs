@@ -9,8 +9,10 @@ use oflow_kernels::{Dims, Scalar, Strides, View};
 /// The window in memory that is contiguous.
 pub(in crate::backend) fn window(cx: &KernelCx<'_>, of: &View, shape: &[usize]) -> Result<View> {
     let strides: Strides = cx.ints("strides")?.iter().map(|s| *s as isize).collect();
+    // Without elements nothing is addressed, and the offset may be any number.
+    let offset = if shape.contains(&0) { 0 } else { cx.int("offset")? as isize };
     // SAFETY: the op's check has found every element of the window inside the tensor, whose memory is contiguous.
-    Ok(unsafe { of.restride(cx.int("offset")? as isize, shape.into(), strides) })
+    Ok(unsafe { of.restride(offset, shape.into(), strides) })
 }
 
 /// The window of the output of `strided_write`.
