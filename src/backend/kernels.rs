@@ -4,9 +4,10 @@
 use super::table::{built_in, entries, entry};
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
-use crate::ops::{self, InferCtx, KernelCx, KernelDef, Op, Priority};
+use crate::ops::{self, InferCtx, KernelCx, KernelDef, KernelState, Op, Priority};
 use crate::placement::Device;
 use crate::plan::KernelPlan;
+use oflow_kernels::DType;
 use oflow_kernels::expr::Expr;
 use smallvec::SmallVec;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
@@ -154,9 +155,21 @@ pub(super) fn program<'a, P: 'static>(cx: &KernelCx<'a>) -> Result<&'a P> {
     found.ok_or_else(|| Error::device("elementwise kernel without its program"))
 }
 
-/// The output may take the memory of any input that the expression uses.
-pub(super) fn reusing(kernel: KernelDef, expr: &Expr) -> KernelDef {
-    (0..8).filter(|i| expr.uses_input(*i)).fold(kernel, |k, i| k.may_reuse(i, 0))
+/// Gives an elementwise kernel its program, compiled per plan for the dtypes of inputs, output and computation. The output may
+/// take the memory of any input that the expression uses.
+pub(super) fn compiled<P: Send + Sync + 'static>(
+    kernel: KernelDef,
+    expr: &Arc<Expr>,
+    compile: fn(&Expr, &[DType], DType, DType) -> oflow_kernels::Result<P>,
+) -> KernelDef {
+    let reusing = (0..8).filter(|i| expr.uses_input(*i)).fold(kernel, |k, i| k.may_reuse(i, 0));
+    let expr = expr.clone();
+    reusing.with_state(move |ctx, outs| {
+        let dtypes: Vec<DType> = ctx.present().map(|t| t.dtype).collect();
+        let compute = ctx.op.compute_dtype(ctx, outs[0].dtype)?;
+        let state: KernelState = Arc::new(compile(&expr, &dtypes, outs[0].dtype, compute)?);
+        Ok(state)
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::receipts::{Ring, Together};
 use crate::context::RankCtx;
 use crate::control::flight::OpText;
-use crate::error::CallSite;
+use crate::error::{CallSite, Result};
 use crate::intern::FixedMap;
 use crate::ops::KeyWords;
 use crate::plan::Plan;
@@ -87,4 +87,23 @@ pub(super) fn state(ctx: &RankCtx) -> &RankState {
 /// The rank's dispatch cache.
 pub fn cache(ctx: &RankCtx) -> MutexGuard<'_, DispatchCache> {
     state(ctx).cache.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// The plan of a key: from the rank's cache, or made and kept there.
+///
+/// # Errors
+/// Those of `make`.
+pub(super) fn planned(
+    ctx: &RankCtx,
+    key: KeyWords,
+    make: impl FnOnce() -> Result<DispatchPlan>,
+) -> Result<Arc<DispatchPlan>> {
+    // Not locked while a plan is made, which takes long.
+    let found = cache(ctx).get(&key);
+    if let Some(plan) = found {
+        return Ok(plan);
+    }
+    let made = Arc::new(make()?);
+    cache(ctx).insert(key, made.clone());
+    Ok(made)
 }

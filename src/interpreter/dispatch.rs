@@ -6,7 +6,7 @@ use super::alias;
 use super::autocast;
 use super::bind::Run;
 use super::boxing::{check_world, plan_cx};
-use super::cache::{DispatchPlan, cache};
+use super::cache::{DispatchPlan, planned};
 use super::call::Call;
 use super::key::{key_of, with_runtime};
 use super::layout;
@@ -15,13 +15,12 @@ use super::record::record;
 use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled};
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
-use crate::ops::{GivenValues, KeyWords};
+use crate::ops::GivenValues;
 use crate::placement::Placement;
 use crate::plan::{Asked, Plan, Request, Step, Target, Where, plan};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 /// Outputs of a call.
 pub type Outputs = SmallVec<[Tensor; 2]>;
@@ -96,13 +95,7 @@ fn asked(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
 
 /// The plan of a call that is not in the cache.
 #[cold]
-fn decide(
-    ctx: &RankCtx,
-    call: &Call<'_>,
-    place: Where<'_>,
-    asked: Option<&AskedSbp>,
-    key: KeyWords,
-) -> Result<Arc<DispatchPlan>> {
+fn decide(ctx: &RankCtx, call: &Call<'_>, place: Where<'_>, asked: Option<&AskedSbp>) -> Result<DispatchPlan> {
     let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
     let device = match place {
         Where::Local(device) => Some(device),
@@ -120,9 +113,7 @@ fn decide(
         Where::Local(_) => OpText::default(),
         Where::Global(p) => OpText::new(text_of(call, &plan, p)),
     };
-    let decided = Arc::new(DispatchPlan { plan, text });
-    cache(ctx).insert(key, decided.clone());
-    Ok(decided)
+    Ok(DispatchPlan { plan, text })
 }
 
 /// Hands the call to `f` as its plan sees it.
@@ -195,11 +186,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
         None => (current(), None),
     };
     let key = key_of(call, asked.as_ref());
-    let found = cache(&ctx).get(&key);
-    let decided = match found {
-        Some(d) => d,
-        None => decide(&ctx, call, place, asked.as_ref(), key)?,
-    };
+    let decided = planned(&ctx, key, || decide(&ctx, call, place, asked.as_ref()))?;
     let plan = &decided.plan;
     let tag = match placement {
         Some(p) => {

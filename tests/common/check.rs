@@ -541,3 +541,15 @@ pub fn mixed_cases(plan: &Arc<Plan>, mesh: &[usize], count: usize) -> Vec<Case> 
     };
     (0..count).map(case).collect()
 }
+
+/// Fails with the first complaint about each op: one wrong rule or kernel is wrong in many cases. A complaint begins with the
+/// name of its op.
+pub fn settle(what: &str, total: usize, wrong: &[String]) {
+    println!("{what}: {total} cases, {} wrong", wrong.len());
+    let mut shown: std::collections::BTreeMap<&str, &str> = Default::default();
+    for w in wrong {
+        shown.entry(w.split([' ', ':']).next().unwrap_or("")).or_insert(w);
+    }
+    let shown: Vec<&str> = shown.into_values().collect();
+    assert!(wrong.is_empty(), "{} of {total} wrong, among them:\n{}", wrong.len(), shown.join("\n"));
+}

@@ -9,7 +9,7 @@ pub mod layout;
 pub mod sample;
 
 pub use check::{
-    Case, Outcome, Plan, check_device, local_outcome, mixed_cases, run_cases, run_cases_on, signature_cases,
+    Case, Outcome, Plan, check_device, local_outcome, mixed_cases, run_cases, run_cases_on, settle, signature_cases,
 };
 pub use layout::{Value, assemble, deal};
 pub use sample::{Sample, derived_samples, variants};

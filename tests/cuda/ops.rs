@@ -2,11 +2,12 @@
 
 use super::common::check::{differentiable, run_cases_on};
 use super::common::differences::{Function, float_samples};
-use super::common::{Case, Sample, check_device, local_outcome, mixed_cases, sample, signature_cases, variants};
+use super::common::{
+    Case, Sample, check_device, local_outcome, mixed_cases, sample, settle, signature_cases, variants,
+};
 use oflow::backend::kernels_of;
 use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Ops without a CUDA kernel, each with the reason. None that a transformer or a convolution net uses.
@@ -18,17 +19,6 @@ fn ops() -> Vec<&'static Op> {
     let only = std::env::var("OFLOW_TEST_OPS").ok();
     let wanted = |o: &&Op| only.as_ref().is_none_or(|names| names.split(',').any(|n| n == o.name()));
     oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && super::common::computes(o)).filter(wanted).collect()
-}
-
-/// Fails with the first complaint about each op: one wrong kernel is wrong in many cases.
-fn settle(what: &str, total: usize, wrong: &[String]) {
-    println!("{what}: {total} cases, {} wrong", wrong.len());
-    let mut shown: BTreeMap<&str, &str> = BTreeMap::new();
-    for w in wrong {
-        shown.entry(w.split([' ', ':']).next().unwrap_or("")).or_insert(w);
-    }
-    let shown: Vec<&str> = shown.into_values().collect();
-    assert!(wrong.is_empty(), "{} wrong, among them:\n{}", wrong.len(), shown.join("\n"));
 }
 
 #[test]

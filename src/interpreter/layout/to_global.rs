@@ -1,7 +1,7 @@
 //! Boxing of one tensor, recorded: `global.to_global(...)` and what the interpreter itself boxes.
 
 use super::super::boxing::{boxing_to, run_boxing};
-use super::super::cache::{DispatchPlan, cache};
+use super::super::cache::{DispatchPlan, planned};
 use super::super::call::Call;
 use super::super::key::key_of;
 use super::super::policy::{self, Cause};
@@ -15,7 +15,6 @@ use crate::placement::Placement;
 use crate::plan::{Plan, PlannedBoxing};
 use crate::sbp::NdSbp;
 use crate::tensor::{GlobalRef, Tensor};
-use std::sync::Arc;
 
 /// Boxing on behalf of `cause`: the logical value stays, the layout changes; recorded like the op `to_global`, which it is.
 pub(crate) fn to_layout(
@@ -37,16 +36,7 @@ pub(crate) fn to_layout(
 pub(super) fn to_global(call: &Call<'_>, cause: Cause) -> Result<Tensor> {
     let ctx = current_rank()?;
     let t = call.only_input()?;
-    let key = key_of(call, None);
-    let found = cache(&ctx).get(&key);
-    let decided = match found {
-        Some(d) => d,
-        None => {
-            let d = Arc::new(plan_of(&ctx, call, global_of(t)?)?);
-            cache(&ctx).insert(key, d.clone());
-            d
-        }
-    };
+    let decided = planned(&ctx, key_of(call, None), || plan_of(&ctx, call, global_of(t)?))?;
     let b = decided.plan.boxings().next().ok_or_else(|| Error::registry("a plan without its boxing"))?;
     box_as(&ctx, cause, t, &b.boxing, decided.plan.stream_key, call.site)
 }
