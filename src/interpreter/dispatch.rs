@@ -188,6 +188,9 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     let key = key_of(call, asked.as_ref());
     let decided = planned(&ctx, key, || decide(&ctx, call, place, asked.as_ref()))?;
     let plan = &decided.plan;
+    if plan.counts() {
+        ctx.not_dry(&format!("call {}, whose result has a shape that depends on values", call.op.name()))?;
+    }
     let tag = match placement {
         Some(p) => {
             policy::check_plan(call, plan, p)?;
@@ -216,6 +219,8 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
             Step::Kernel(k) => run.kernel(n, k)?,
             Step::Box(b) => run.boxing(n, b)?,
             Step::Assign(from) => run.assign(n, *from)?,
+            Step::Agree(a) => run.agree(n, a)?,
+            Step::Settle(s) => run.settle(n, s)?,
         }
     }
     alias::end_write(call);
@@ -240,9 +245,9 @@ fn made(call: &Call<'_>, plan: &Plan, run: &mut Run<'_>) -> Result<Outputs> {
     }
     for (o, id) in plan.outputs.iter().enumerate() {
         let local = run.output(o)?;
-        match (&plan.buffers[id.index()].global, local) {
+        match (run.global(*id), local) {
             (Some(g), local) => {
-                let out = Tensor::from_shard(g.clone(), local);
+                let out = Tensor::from_shard(g, local);
                 if call.op.view.is_some() {
                     out.mark_global_view();
                 }

@@ -233,6 +233,13 @@ impl OpDef {
     /// Checks what a declaration alone shows of its sharding rule: that its text can be read and is of as many inputs and
     /// outputs as the op has.
     pub(super) fn check_rule(&self) -> Result<()> {
+        let cannot = !self.lowerings.is_empty() || self.view.is_some() || self.layout.is_some();
+        if self.length.is_some() && (cannot || self.sig.inputs.iter().any(|i| i.mutable)) {
+            return Err(Error::registry(format!(
+                "op {}: with a length that depends on values it can have no lowering, view or mutable input",
+                self.sig.name
+            )));
+        }
         let read = |e: Error| Error::registry(format!("op {}: {}", self.sig.name, e.message()));
         let (ins, outs) = (self.sig.inputs.len(), self.sig.outputs.len());
         // A list of any length is known by the call; outputs may depend on attributes.
