@@ -82,7 +82,11 @@ fn random_tensors_on_a_part_of_the_world() {
                 let y = x.masked_select(&m)?;
                 let chosen: Vec<usize> = (0..n).filter(|i| mask[*i]).collect();
                 assert_eq!(y.shape(), [chosen.len()], "{what}");
-                assert_eq!(y.detach().to_vec::<f64>()?, chosen.iter().map(|i| values[*i]).collect::<Vec<_>>(), "{what}");
+                assert_eq!(
+                    y.detach().to_vec::<f64>()?,
+                    chosen.iter().map(|i| values[*i]).collect::<Vec<_>>(),
+                    "{what}"
+                );
                 y.mul(&y)?.sum(())?.backward()?;
                 let dx = x.grad().expect("gradient");
                 let want: Vec<f64> = (0..n).map(|i| if mask[i] { 2.0 * values[i] } else { 0.0 }).collect();

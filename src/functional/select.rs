@@ -47,8 +47,7 @@ impl Tensor {
         let site = CallSite::here();
         let _scope = site.scope();
         let text = || format!("masked_select({}, {})", self.short(), mask.short());
-        let shape =
-            broadcast_shapes([self.shape(), mask.shape()]).map_err(|e| e.in_call(text).at(site))?;
+        let shape = broadcast_shapes([self.shape(), mask.shape()]).map_err(|e| e.in_call(text).at(site))?;
         let inner = inner_calls();
         let wide = |t: &Tensor| if t.shape() == shape.as_slice() { Ok(t.clone()) } else { t.expand(&shape[..]) };
         let (x, mask) = (wide(self)?, wide(mask)?);

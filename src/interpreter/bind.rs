@@ -2,8 +2,8 @@
 
 use super::alias;
 use super::boxing::{boxed, run_boxing};
-use super::counted::{Length, with_length};
 use super::call::Call;
+use super::counted::{Length, with_length};
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;

@@ -7,7 +7,9 @@ use crate::comm::{Group, Tag};
 use crate::error::{Error, Result};
 use crate::ops::TensorType;
 use crate::placement::Placement;
-use crate::plan::{AgreeStep, BufferId, GlobalRef, LengthId, LocalRef, SettleStep, intern_global, intern_local, parts_of};
+use crate::plan::{
+    AgreeStep, BufferId, GlobalRef, LengthId, LocalRef, SettleStep, intern_global, intern_local, parts_of,
+};
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use crate::tensor::LocalTensor;
 use crate::vm::{CollectWork, Instruction, StreamKind, Work};
@@ -126,7 +128,13 @@ impl Run<'_> {
     }
 
     /// The shard here of the layout `to` of all parts.
-    fn spread(&self, part: Option<LocalTensor>, step: &SettleStep, to: &GlobalRef, tag: &Tag) -> Result<Option<LocalTensor>> {
+    fn spread(
+        &self,
+        part: Option<LocalTensor>,
+        step: &SettleStep,
+        to: &GlobalRef,
+        tag: &Tag,
+    ) -> Result<Option<LocalTensor>> {
         let (ctx, placement) = (self.ctx, &to.placement);
         let length = self.length(step.length).ok_or_else(|| Error::registry("a length that no step has found"))?;
         let sbp = self.plan.steps.iter().find_map(|s| match s {
@@ -154,7 +162,8 @@ impl Run<'_> {
             Some(size) => Some(LocalTensor::alloc_like(ctx, &size, to.ty.dtype, placement.device())?),
             None => None,
         };
-        ctx.submit_boxing(placement.device(), placement.device(), Instruction {
+        let sent = plan.elements_sent() * to.ty.dtype.size() as u64;
+        let instruction = Instruction {
             reads: part.iter().map(|l| l.storage.clone()).collect(),
             writes: dst.iter().map(|d| d.storage.clone()).collect(),
             stream: StreamKind::Comm,
@@ -166,6 +175,11 @@ impl Run<'_> {
                 own: part.iter().map(|l| l.view()).collect(),
                 dst: dst.as_ref().map(|d| d.view()),
             }),
+        };
+        // To its end, so that the receipt has its time.
+        collective(ctx, tag, sent, |_| {
+            ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
+            ctx.quiesce()
         })?;
         Ok(dst)
     }

@@ -6,7 +6,7 @@ use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
-use oflow_kernels::expr::common_dtype;
+use oflow_kernels::expr::{Class, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
 
@@ -43,9 +43,15 @@ impl OpDef {
             DTypeRule::Fixed(v) => v.iter().copied().collect(),
             DTypeRule::Fn(f) => f(ctx)?,
         };
-        // The kernel of an expression writes numbers.
-        if let Some(d) = dtypes.iter().find(|d| self.expr.is_some() && !d.is_builtin()) {
-            return Err(not_made(*d));
+        if let Some(expr) = &self.expr {
+            // The kernel of an expression writes numbers.
+            if let Some(d) = dtypes.iter().find(|d| !d.is_builtin()) {
+                return Err(not_made(*d));
+            }
+            // Ranks without elements make no kernel: what it would refuse is refused here, on all ranks.
+            let class = Class::of(self.compute_dtype(ctx, dtypes[0])?.computed()?);
+            let refused = |e: KernelError| Error::dtype(e.to_string()).help("convert an input with `.cast(dtype)`");
+            expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
     }

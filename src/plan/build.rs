@@ -35,6 +35,7 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
         outputs: made.outputs,
         device,
         takes_part,
+        lengths: builder.lengths,
         stream_key: made.stream_key,
     };
     plan.find_last_uses();

@@ -48,7 +48,9 @@ impl Builder<'_> {
         self.lengths += 1;
         let counted = match by {
             LengthBy::Kernel => None,
-            LengthBy::Op { name, input } => Some(self.count(r, (name, *input), infer, inputs, boxes.as_deref(), device)?),
+            LengthBy::Op { name, input } => {
+                Some(self.count(r, (name, *input), infer, inputs, boxes.as_deref(), device)?)
+            }
         };
         let agree = |count| {
             Step::Agree(AgreeStep {
@@ -121,7 +123,8 @@ impl Builder<'_> {
         device: Device,
     ) -> Result<BufferId> {
         let op: &'static Op = find(name)?;
-        let wrong = |why: String| Error::registry(format!("the length of {} is that of {name}, which {why}", r.op.name()));
+        let wrong =
+            |why: String| Error::registry(format!("the length of {} is that of {name}, which {why}", r.op.name()));
         let (attrs, numbers): (Attrs, _) = resolve_symbolic(op, &[])?;
         let (Some(source), Some(Some(ty))) = (inputs.get(input).copied().flatten(), infer.inputs.get(input)) else {
             return Err(wrong(format!("is called on input {input}, which is not given")));
@@ -170,8 +173,10 @@ fn sized(types: &[Option<TensorType>], boxes: &[Option<ShardBox>]) -> Vec<Option
 fn check(r: &Request<'_>, outs: &[TensorType], spread: Option<&Spread<'_>>) -> Result<()> {
     let name = r.op.name();
     if r.given.is_some() {
-        return Err(Error::shape(format!("the length of the result of {name} depends on values, so it cannot be written in place"))
-            .help("use the call that returns a new tensor, and `assign` where its shape is known to fit"));
+        return Err(Error::shape(format!(
+            "the length of the result of {name} depends on values, so it cannot be written in place"
+        ))
+        .help("use the call that returns a new tensor, and `assign` where its shape is known to fit"));
     }
     if outs.is_empty() || outs.iter().any(|t| t.shape.is_empty()) {
         return Err(Error::registry(format!("{name} has a length that depends on values, but an output without dims")));
@@ -191,12 +196,19 @@ fn check(r: &Request<'_>, outs: &[TensorType], spread: Option<&Spread<'_>>) -> R
 ///
 /// # Errors
 /// A length is not possible, or ranks that must have equal parts do not.
-pub fn parts_of(shape: &[usize], placement: &Placement, sbp: &NdSbp, lengths: &[i64]) -> Result<(usize, Vec<ShardBox>)> {
+pub fn parts_of(
+    shape: &[usize],
+    placement: &Placement,
+    sbp: &NdSbp,
+    lengths: &[i64],
+) -> Result<(usize, Vec<ShardBox>)> {
     let split: SmallVec<[usize; 4]> = (0..sbp.len()).filter(|a| sbp[*a] == Sbp::Split(0)).collect();
     let length_at = |p: usize| {
         let (rank, told) = (placement.ranks()[p], lengths.get(placement.ranks()[p]).copied());
         let length = told.and_then(|n| usize::try_from(n).ok());
-        length.ok_or_else(|| Error::registry(format!("the kernel of rank {rank} gave a length that its result cannot have")))
+        length.ok_or_else(|| {
+            Error::registry(format!("the kernel of rank {rank} gave a length that its result cannot have"))
+        })
     };
     // Positions that differ only along axes that do not split have the same part.
     let mut starts: Vec<(Dims, usize, usize)> = Vec::new();
@@ -208,7 +220,9 @@ pub fn parts_of(shape: &[usize], placement: &Placement, sbp: &NdSbp, lengths: &[
         match starts.iter().find(|(k, ..)| *k == key) {
             Some((_, _, has)) if *has != length => {
                 let rank = placement.ranks()[p];
-                return Err(Error::registry(format!("rank {rank} made a part of {length}, a rank with the same input one of {has}")));
+                return Err(Error::registry(format!(
+                    "rank {rank} made a part of {length}, a rank with the same input one of {has}"
+                )));
             }
             Some(_) => {}
             None => starts.push((key.clone(), 0, length)),

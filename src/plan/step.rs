@@ -52,6 +52,8 @@ pub struct Plan {
     pub device: Device,
     /// Whether this rank has a part in the computation.
     pub takes_part: bool,
+    /// How many lengths are left to run time.
+    pub lengths: u32,
     /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
     pub stream_key: u64,
 }
@@ -203,12 +205,12 @@ impl Plan {
         let device = boxing.to.placement.device();
         let takes_part = boxing.local.is_some();
         let source = Buffer { global: Some(from.clone()), ..Buffer::default() };
-        let result =
-            Buffer { global: Some(boxing.to.clone()), local: boxing.local.clone(), ..Buffer::default() };
+        let result = Buffer { global: Some(boxing.to.clone()), local: boxing.local.clone(), ..Buffer::default() };
         let (from, makes) = (BufferId(0), BufferId(1));
         let step = Step::Box(BoxStep { from, makes, boxing, purpose: For::Result });
         let (buffers, steps) = (vec![source, result], vec![step]);
-        let mut plan = Plan { buffers, steps, outputs: SmallVec::from_elem(makes, 1), device, takes_part, stream_key };
+        let outputs = SmallVec::from_elem(makes, 1);
+        let mut plan = Plan { buffers, steps, outputs, device, takes_part, lengths: 0, stream_key };
         plan.find_last_uses();
         plan
     }
@@ -231,11 +233,6 @@ impl Plan {
             Step::Box(b) => Some(b),
             _ => None,
         })
-    }
-
-    /// Whether a shape is left to run time.
-    pub fn counts(&self) -> bool {
-        self.steps.iter().any(|s| matches!(s, Step::Agree(_)))
     }
 
     /// The global types of the outputs; none of a local call. Where a length depends on values they have the greatest one.

@@ -8,11 +8,14 @@ use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::{DType, Dims};
 
 fn count_nonzero() -> Result<OpDef> {
-    Ok(base("count_nonzero", "How many elements over dims (none given: all) are not zero; NaN is not. The result is i64.")?
-        .dtype(DTypeRule::Fixed(vec![DType::I64]))
-        .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(ReduceOp::Sum), &[]))
-        .grad(Grad::None)
-        .samples(&["i64[3, 5]<2", "f32[4, 3, 2]; dims=[1]", "bool[4, 3]; dims=[0], keepdim=true", "f16[]"]))
+    Ok(base(
+        "count_nonzero",
+        "How many elements over dims (none given: all) are not zero; NaN is not. The result is i64.",
+    )?
+    .dtype(DTypeRule::Fixed(vec![DType::I64]))
+    .get_sbp(|c| signatures(c, &c.dims("dims", c.shape(0)?.len())?, Some(ReduceOp::Sum), &[]))
+    .grad(Grad::None)
+    .samples(&["i64[3, 5]<2", "f32[4, 3, 2]; dims=[1]", "bool[4, 3]; dims=[0], keepdim=true", "f16[]"]))
 }
 
 /// The number of elements, which is the greatest length that a result can have.
@@ -31,7 +34,8 @@ fn same_dims(c: &InferCtx<'_>) -> Result<()> {
     if x == mask {
         return Ok(());
     }
-    Err(Error::shape(format!("the mask has shape {mask:?}, the tensor {x:?}")).help("the function broadcasts; the op does not"))
+    Err(Error::shape(format!("the mask has shape {mask:?}, the tensor {x:?}"))
+        .help("the function broadcasts; the op does not"))
 }
 
 fn nonzero() -> Result<OpDef> {
