@@ -214,16 +214,16 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     };
     alias::begin_write(call, placement.is_some());
     let mut run = Run::new(&ctx, call, plan, tag.as_ref());
-    for (n, step) in plan.steps.iter().enumerate() {
-        match step {
-            Step::Kernel(k) => run.kernel(n, k)?,
-            Step::Box(b) => run.boxing(n, b)?,
-            Step::Assign(from) => run.assign(n, *from)?,
-            Step::Agree(a) => run.agree(n, a)?,
-            Step::Settle(s) => run.settle(n, s)?,
-        }
-    }
+    let done = plan.steps.iter().enumerate().try_for_each(|(n, step)| match step {
+        Step::Kernel(k) => run.kernel(n, k),
+        Step::Box(b) => run.boxing(n, b),
+        Step::Assign(from) => run.assign(n, *from),
+        Step::Agree(a) => run.agree(n, a),
+        Step::Settle(s) => run.settle(n, s),
+    });
+    // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
     alias::end_write(call);
+    done?;
     let outs = made(call, plan, &mut run)?;
     if call.recording {
         // As they were boxed for the kernel.
