@@ -199,6 +199,7 @@ async fn run_ranks(
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
     let flights = Flights::prepare(job.log_dir.as_deref(), began);
+    let token_fd = meeting.token.to_descriptor().map_err(|e| Failed::new(e.to_string()))?;
     // A host that has waited for a place was in no start before.
     let mut nodes = if part.restart == 0 { part.nodes } else { 0 };
     let outcome = loop {
@@ -218,7 +219,8 @@ async fn run_ranks(
                 let (farm, flights) = (farm.as_ref(), flights.as_ref());
                 let start = build.map(script::Built::start);
                 let executable = start.as_ref().map_or(&job.program, |s| &s.path);
-                let given = Given { executable, token: &meeting.token, arena: fd.as_raw_fd(), farm, flights };
+                let (token, token_fd, arena_fd) = (&meeting.token, token_fd.as_raw_fd(), fd.as_raw_fd());
+                let given = Given { executable, token, token_fd, arena: arena_fd, farm, flights };
                 let recipes = (0..job.nproc).map(|local| recipe(job, part, local, &agent, &given)).collect();
                 let (output, signals) = (output.clone(), &mut signals);
                 let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
@@ -306,13 +308,14 @@ async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
 struct Given<'a> {
     executable: &'a Path,
     token: &'a Token,
+    token_fd: RawFd,
     arena: RawFd,
     farm: Option<&'a Farm>,
     flights: Option<&'a Flights>,
 }
 
 fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Given) -> Recipe {
-    let Given { executable, token, arena, farm, flights } = given;
+    let Given { executable, token, token_fd, arena, farm, flights } = given;
     let address = agent.address();
     let env = LaunchEnv {
         rank: part.first_rank + local,
@@ -334,7 +337,8 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
         stall: Some(job.stall),
         threads: Some(job.threads),
     };
-    let mut vars: Vec<(&str, OsString)> = env.to_vars().into_iter().map(|(n, v)| (n, v.into())).collect();
+    let mut vars: Vec<(&str, OsString)> =
+        env.to_vars(Some(*token_fd)).into_iter().map(|(n, v)| (n, v.into())).collect();
     vars.push((RESTART_VARIABLE, part.restart.to_string().into()));
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
@@ -345,7 +349,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
         args: job.args.clone(),
         env: vars,
         cores: job.cores.as_ref().map(|all| all[local].clone()),
-        inherit: env.shm_fd,
+        inherit: vec![*arena, *token_fd],
     }
 }
 
