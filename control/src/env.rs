@@ -69,6 +69,9 @@ pub const CHECK_VARIABLE: &str = "OFLOW_CHECK";
 /// File with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
+/// Mark of the job: ranks and the processes that they start have it in their environment.
+pub const JOB_VARIABLE: &str = "OFLOW_JOB";
+
 /// Number of restarts of the job after failures so far; 0 in the first run.
 pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
@@ -92,6 +95,7 @@ pub const VARIABLES: &[Variable] = &[
         OFLOW_STALL,
         "time-out in seconds for a rank that is alive but has not joined a collective (`oflaunch --stall`)",
     ),
+    either(JOB_VARIABLE, "mark of the job's processes, by which they are found if oflaunch is killed"),
     either(RESTART_VARIABLE, "number of restarts of the job after failures so far (`oflaunch --max-restarts`)"),
     either(NODE_RANK, "number of this rank's host, from 0"),
     either(NNODES, "number of hosts in the job"),
