@@ -1,14 +1,16 @@
 //! The layout of the shared memory.
 //!
 //! ```text
-//! Header | RankRecord × world | Link × world² (from i to j at i * world + j) | outbox buffers: SLOTS × capacity × world
+//! Header | RankRecord × world | Interest × world × words | Link × world² (from i to j at i * world + j)
+//!        | outbox buffers: SLOTS × capacity × world
 //! ```
 //!
 //! All offsets follow from `world` and `capacity`, which are in the header and checked by [`ShmArena::from_fd`]. An arena of
-//! zeros is valid and new. Buffers take physical memory at their first use.
+//! zeros is valid and new. Links and buffers take physical memory at their first use, and nobody touches a link that is not used:
+//! all links of 1,024 ranks have 640 MiB.
 
 use super::super::transport::{CollectiveCall, SLOTS};
-use super::link::{Channel, Letter};
+use super::link::{Channel, Interest, Letter};
 use super::transport::{ShmComm, ShmOptions, ShmTransport};
 use crate::Collectives;
 use oflow_base::{Error, Result};
@@ -21,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"oflowshm");
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// The arena's parts start at multiples of a page.
 const PAGE: usize = 4096;
 /// Keeps offsets within an outbox buffer below 2³².
@@ -100,17 +102,26 @@ unsafe impl Sync for ShmArena {}
 struct Layout {
     world: usize,
     capacity: usize,
+    interests: usize,
     links: usize,
     outboxes: usize,
     total: usize,
 }
 
+/// Bits of an [`Interest`].
+const WORD: usize = 32;
+
+fn interest_words(world: usize) -> usize {
+    world.div_ceil(WORD)
+}
+
 impl Layout {
     fn new(world: usize, capacity: usize) -> Layout {
         let records = PAGE + world * size_of::<RankRecord>();
-        let links = records.next_multiple_of(PAGE);
+        let interests = records.next_multiple_of(PAGE);
+        let links = (interests + world * interest_words(world) * size_of::<Interest>()).next_multiple_of(PAGE);
         let outboxes = (links + world * world * size_of::<Channel<Letter>>()).next_multiple_of(2 << 20);
-        Layout { world, capacity, links, outboxes, total: outboxes + world * SLOTS * capacity }
+        Layout { world, capacity, interests, links, outboxes, total: outboxes + world * SLOTS * capacity }
     }
 }
 
@@ -249,12 +260,26 @@ impl ShmArena {
     pub fn poison(&self, rank: usize, code: i32) {
         let word = (rank as u64 + 1) << 32 | code as u32 as u64;
         let _ = self.header().poison.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
-        for i in 0..self.world() {
-            for j in 0..self.world() {
-                self.link(i, j).nudge_reader();
-                self.link(i, j).nudge_sender();
+        (0..self.world()).for_each(|awaited| self.nudge_who_waits_for(awaited));
+    }
+
+    /// Makes the ranks that may sleep for a rank look at the alarms.
+    fn nudge_who_waits_for(&self, rank: usize) {
+        for waiter in 0..self.world() {
+            let (words, bit) = self.interest(waiter, rank);
+            if words.announced(bit) {
+                self.link(rank, waiter).nudge_reader();
+                self.link(waiter, rank).nudge_sender();
             }
         }
+    }
+
+    /// Where rank `waiter` announces that it may sleep for `rank`, and with which bit.
+    pub(super) fn interest(&self, waiter: usize, rank: usize) -> (&Interest, usize) {
+        debug_assert!(waiter < self.world() && rank < self.world());
+        let index = waiter * interest_words(self.world()) + rank / WORD;
+        // SAFETY: within the mapping by the layout, aligned, and atomic.
+        (unsafe { &*self.base.add(self.layout.interests).cast::<Interest>().add(index) }, rank % WORD)
     }
 
     /// Returns the rank that died and its code, or `None`.
@@ -311,10 +336,7 @@ impl ShmArena {
     /// Marks the rank as left: waits for it fail.
     pub(super) fn leave(&self, rank: usize) {
         self.record(rank).state.store(2, Ordering::Release);
-        for other in 0..self.world() {
-            self.link(rank, other).nudge_reader();
-            self.link(other, rank).nudge_sender();
-        }
+        self.nudge_who_waits_for(rank);
     }
 
     /// The link from one rank to another.

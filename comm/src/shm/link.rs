@@ -31,7 +31,8 @@
 //! `RUSTFLAGS="--cfg oflow_loom" cargo test -p oflow-comm --lib --release loom_`
 
 use super::super::transport::{COUNT_MASK, Head, SLOTS};
-use super::sync::{Shared, Word, spin_loop};
+use super::sync::{Shared, Word, fence, spin_loop};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const SLEEP: u32 = 1;
@@ -118,6 +119,35 @@ impl Flag {
                 return if done(self.count()) { Ok(()) } else { Err(Stop::Timeout) };
             }
         }
+    }
+}
+
+/// Which peers a rank may sleep for: a bit for each. Who leaves or poisons the arena nudges only the links of ranks that have
+/// announced it, because the others have no memory yet.
+///
+/// ```text
+/// waiter                                        who leaves
+/// bit := 1                                      left := 1
+/// fence                                         fence
+/// look at `left`; sleep (see Flag)              bit set: nudge
+/// ```
+///
+/// One of the two fences is first, so the waiter sees `left` or its bit is seen. The same holds for all later waits: the bit
+/// stays.
+#[repr(transparent)]
+#[cfg_attr(all(test, oflow_loom), derive(Default))]
+pub struct Interest(Word);
+
+impl Interest {
+    /// Before the first look at the alarms of a wait that may sleep.
+    pub fn announce(&self, bit: usize) {
+        self.0.fetch_or(1 << bit);
+        fence(Ordering::SeqCst);
+    }
+    /// After the alarm has been set.
+    pub fn announced(&self, bit: usize) -> bool {
+        fence(Ordering::SeqCst);
+        self.0.load() & 1 << bit != 0
     }
 }
 
@@ -236,7 +266,7 @@ mod loom_tests {
     use super::*;
     use crate::transport::reached;
     use loom::sync::Arc;
-    use loom::sync::atomic::{AtomicU32, Ordering};
+    use loom::sync::atomic::AtomicU32;
     use loom::thread;
 
     const PATIENCE: Patience = Patience { spins: 0, timeout: Duration::from_secs(3600) };
@@ -299,6 +329,27 @@ mod loom_tests {
             assert_eq!(shared.0.wait(PATIENCE, |c| reached(c, 2), alarmed, || ()), Err(Stop::Alarm(())));
             poster.join().unwrap();
             alarm.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn loom_who_leaves_is_seen_or_nudges() {
+        model(|| {
+            let shared = Arc::new((Flag::default(), AtomicU32::new(0), Interest::default()));
+            let b = shared.clone();
+            let leaver = thread::spawn(move || {
+                // Relaxed, as weak as it may be: the fences alone order it.
+                b.1.store(1, Ordering::Relaxed);
+                if b.2.announced(3) {
+                    b.0.nudge();
+                }
+            });
+            shared.2.announce(3);
+            let left = || (shared.1.load(Ordering::Relaxed) == 1).then_some(());
+            assert_eq!(shared.0.wait(PATIENCE, |_| false, left, || ()), Err(Stop::Alarm(())));
+            // Once more, without a new announcement.
+            assert_eq!(shared.0.wait(PATIENCE, |_| false, left, || ()), Err(Stop::Alarm(())));
+            leaver.join().unwrap();
         });
     }
 

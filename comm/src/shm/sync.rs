@@ -54,6 +54,7 @@ mod imp {
     }
 
     pub use std::hint::spin_loop;
+    pub use std::sync::atomic::fence;
 }
 
 #[cfg(all(test, oflow_loom))]
@@ -122,6 +123,8 @@ mod imp {
     pub fn spin_loop() {
         loom::thread::yield_now();
     }
+
+    pub use loom::sync::atomic::fence;
 }
 
-pub use imp::{Shared, Word, spin_loop};
+pub use imp::{Shared, Word, fence, spin_loop};

@@ -55,6 +55,8 @@ pub struct ShmTransport {
     texts: [Cell<(usize, usize, u32)>; SLOTS],
     /// Whether the own buffers have all their memory.
     populated: Cell<bool>,
+    /// The peers for which this rank has announced that it may sleep.
+    announced: RefCell<Vec<bool>>,
 }
 
 impl ShmTransport {
@@ -69,6 +71,7 @@ impl ShmTransport {
             acked: RefCell::new(vec![0; world]),
             texts: Default::default(),
             populated: Default::default(),
+            announced: RefCell::new(vec![false; world]),
         }
     }
 
@@ -114,6 +117,10 @@ impl ShmTransport {
     /// Why a wait for rank `on` cannot end well any more.
     fn alarm(&self, call: &CollectiveCall, on: usize, line: &dyn Fn() -> String) -> Option<Error> {
         let (me, name) = (self.first + self.rank, self.first + on);
+        if !std::mem::replace(&mut self.announced.borrow_mut()[on], true) {
+            let (interest, bit) = self.arena.interest(self.rank, on);
+            interest.announce(bit);
+        }
         if let Some((rank, code)) = self.arena.poisoned() {
             let rank = self.first + rank;
             return Some(Error::peer(format!("rank {rank} died with code {code} while rank {me} {}", line())));
