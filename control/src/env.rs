@@ -210,6 +210,14 @@ impl LaunchEnv {
         LaunchEnv::from_vars(|name| std::env::var_os(name))
     }
 
+    /// The number of compute threads that the environment asks for, whoever has started the program.
+    ///
+    /// # Errors
+    /// If it is no number, or 0.
+    pub fn threads_asked() -> Result<Option<usize>> {
+        Reader { get: |name: &str| std::env::var_os(name) }.threads()
+    }
+
     /// Like [`LaunchEnv::from_env`], with `get` returning the value of each variable.
     pub fn from_vars(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<LaunchEnv>> {
         let reader = Reader { get };
@@ -274,14 +282,7 @@ impl LaunchEnv {
             }
         };
         let address = reader.address()?;
-        let threads = match reader.text(OFLOW_THREADS)? {
-            None => None,
-            Some(text) => {
-                let threads = parse(OFLOW_THREADS, &text, "a whole number")?;
-                check(OFLOW_THREADS, threads, threads > 0, "at least 1")?;
-                Some(threads)
-            }
-        };
+        let threads = reader.threads()?;
         Ok(Some(LaunchEnv {
             rank,
             local_rank,
@@ -364,6 +365,14 @@ impl<G: Fn(&str) -> Option<OsString>> Reader<G> {
             Some(name) => Ok(self.number(name)?.map(|n| (*name, n))),
             None => Ok(None),
         }
+    }
+
+    fn threads(&self) -> Result<Option<usize>> {
+        let threads = self.number(OFLOW_THREADS)?;
+        if let Some(threads) = threads {
+            check(OFLOW_THREADS, threads, threads > 0, "at least 1")?;
+        }
+        Ok(threads)
     }
 
     pub(super) fn text(&self, name: &'static str) -> Result<Option<String>> {

@@ -172,7 +172,15 @@ fn the_token_may_lie_in_a_file_that_is_private() {
     let found = read(&vars).unwrap().unwrap();
     std::fs::write(&path, "secret").unwrap();
     let malformed = described(&vars);
+    // Somebody else's, where this test may make it so.
+    let foreign = std::os::unix::fs::chown(&path, Some(12345), None).is_ok().then(|| described(&vars));
     std::fs::remove_file(&path).unwrap();
+    // A pipe is not waited for, a device has no end.
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let pipe = described(&vars);
+    std::fs::remove_file(&path).unwrap();
+    assert!(foreign.is_none_or(|f| f.contains("belongs to user 12345")));
+    assert!(pipe.contains("is not a regular file"), "{pipe}");
     assert!(open.contains("can be read by others") && open.contains("chmod 600"), "{open}");
     assert_eq!(found.token.unwrap().expose(), "ab".repeat(32));
     assert!(malformed.contains("64 hexadecimal digits") && !malformed.contains("secret"), "{malformed}");

@@ -9,10 +9,18 @@ use std::path::Path;
 use std::str::FromStr;
 
 use oflow_base::{Error, Result};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 const BYTES: usize = 32;
+/// Bytes of a token file that are read.
+const MOST_OF_FILE: u64 = 4096;
+
+/// The user that a file belongs to, if that is neither this process's nor root.
+pub(crate) fn foreign_owner(uid: u32) -> Option<String> {
+    let own = rustix::process::geteuid().as_raw();
+    (uid != own && uid != 0).then(|| format!("user {uid}"))
+}
 
 /// The job token: 32 random bytes in hexadecimal. A process that has it can join the job, so it is never printed: `Debug` shows
 /// dots and there is no `Display`.
@@ -36,11 +44,22 @@ impl Token {
     pub fn from_file(path: &Path) -> Result<Token> {
         let failed = |what: &str| Error::argument(format!("the token file {} {what}", path.display()));
         let make = "`(umask 077; oflow token > FILE)` makes one";
-        let meta = std::fs::metadata(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
+        let unread = |e: std::io::Error| failed("cannot be read").because(e).help(make);
+        // What is checked is what is read. A pipe in its place is not waited for.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|e| unread(e.into()))?);
+        let meta = file.metadata().map_err(unread)?;
+        if !meta.is_file() {
+            return Err(failed("is not a regular file").help(make));
+        }
         if meta.mode() & 0o077 != 0 {
             return Err(failed("can be read by others").help(format!("`chmod 600 {}`", path.display())));
         }
-        let text = std::fs::read_to_string(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
+        if let Some(owner) = foreign_owner(meta.uid()) {
+            return Err(failed(&format!("belongs to {owner}, who knows the token")).help(make));
+        }
+        let mut text = String::new();
+        file.take(MOST_OF_FILE).read_to_string(&mut text).map_err(unread)?;
         text.trim().parse().map_err(|e: Error| failed(&format!("is malformed: {}", e.message())).help(make))
     }
 

@@ -5,14 +5,18 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use oflow::boxing::Model;
 use oflow::control::MODEL_VARIABLE;
+use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::Failed;
 
+/// Bytes of the largest file that is read.
+const MOST: u64 = 1 << 20;
 /// Version of the file's format: one that another oflow wrote may mean other things.
 const VERSION: u32 = 1;
 /// The value of [`MODEL_VARIABLE`] for the fixed constants.
@@ -144,7 +148,7 @@ pub fn read(path: &Path) -> Result<InForce, Failed> {
             "the cost model {shown} {what}: {why}\n  help: `oflow calibrate --out {shown}` makes it anew; OFLOW_MODEL=default runs with the fixed constants"
         ))
     };
-    let text = fs::read_to_string(path).map_err(|e| failed("cannot be read", e.to_string()))?;
+    let text = text_of(path).map_err(|e| failed("cannot be read", e.to_string()))?;
     // The version first: a file of another one may have other fields.
     #[derive(Deserialize)]
     struct Version {
@@ -157,6 +161,22 @@ pub fn read(path: &Path) -> Result<InForce, Failed> {
     }
     let calibration = serde_json::from_str(&text).map_err(broken)?;
     Ok(InForce::Measured(path.to_path_buf(), Box::new(calibration)))
+}
+
+/// The text of a regular file of a reasonable size: a device has no end, a pipe waits.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let file = fs::File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    if meta.len() > MOST {
+        return Err(std::io::Error::other(format!("it has {} bytes; {MOST} are the most", meta.len())));
+    }
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// Writes a file atomically.
@@ -205,6 +225,21 @@ fn host() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_end_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        for path in [Path::new("/dev/zero"), &pipe, folder.path()] {
+            let why = read(path).unwrap_err().message;
+            assert!(why.contains("it is not a regular file"), "{why}");
+        }
+        let large = folder.path().join("large");
+        fs::File::create(&large).unwrap().set_len(20 << 30).unwrap();
+        let why = read(&large).unwrap_err().message;
+        assert!(why.contains("1048576 are the most"), "{why}");
+    }
 
     #[test]
     fn a_file_is_read_back() {

@@ -460,6 +460,24 @@ fn another_program_is_refused() {
     assert_eq!(report(&output).len(), 1, "{text}");
 }
 
+/// What cannot be meant is refused by a program that runs alone, too.
+#[test]
+fn a_program_alone_refuses_values_that_mean_nothing() {
+    for (name, value, why) in [
+        ("OFLOW_THREADS", "-1", "is \"-1\", not a whole number"),
+        ("OFLOW_THREADS", "0", "at least 1"),
+        ("OFLOW_TRANSPORT", "junk", "is \"junk\", not own or mpi"),
+        ("OFLOW_COMM", "junk", "is \"junk\""),
+    ] {
+        let output = std::process::Command::new(job()).env(name, value).output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}={value}: {text}");
+        assert!(text.contains(&format!("environment variable {name}")) && text.contains(why), "{text}");
+    }
+    let output = std::process::Command::new(job()).arg("arithmetic").env("OFLOW_THREADS", "1").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
 #[test]
 fn half_an_environment_is_no_world_of_one() {
     let output = std::process::Command::new(job()).env("WORLD_SIZE", "2").output().unwrap();

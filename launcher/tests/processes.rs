@@ -281,3 +281,20 @@ fn help_and_version() {
     }
     assert!(stdout(&run(&folder, &["--version"])).starts_with("oflaunch 0."));
 }
+
+#[test]
+fn too_few_descriptors_are_told_before_a_rank_is_started() {
+    let folder = Folder::new();
+    folder.sh("ok", "echo $RANK >> started");
+    let oflaunch = env!("CARGO_BIN_EXE_oflaunch");
+    folder.sh("limited", &format!("ulimit -n 200; exec '{oflaunch}' -n 64 ./ok"));
+    let output = std::process::Command::new("./limited").current_dir(folder.path()).output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    assert!(text.contains("64 ranks on this host need 320 file descriptors, the limit is 200"), "{text}");
+    assert!(text.contains("help: raise it") && !folder.path().join("started").exists(), "{text}");
+    // The soft limit is raised where the hard one lets us.
+    folder.sh("soft", &format!("ulimit -Sn 100; exec '{oflaunch}' -n 16 ./ok"));
+    let output = std::process::Command::new("./soft").current_dir(folder.path()).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}

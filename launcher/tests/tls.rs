@@ -4,6 +4,7 @@ mod common;
 
 use std::fs;
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -48,6 +49,7 @@ impl Authority {
         fs::write(dir.join("ca.pem"), self.0.pem()).unwrap();
         fs::write(dir.join("cert.pem"), certificate.pem()).unwrap();
         fs::write(dir.join("key.pem"), key.serialize_pem()).unwrap();
+        fs::set_permissions(dir.join("key.pem"), fs::Permissions::from_mode(0o600)).unwrap();
         dir
     }
 
@@ -234,9 +236,15 @@ fn files_that_are_missing_or_broken_are_named() {
             assert!(text.contains(&format!("cannot read {}: No such file", file.display())), "{text}");
             assert!(text.contains("help: --tls-dir names a folder with ca.pem, cert.pem and key.pem"), "{text}");
             fs::write(&file, "-----BEGIN NOTHING-----\n").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
             let text = ends(&dir);
             assert!(text.contains(&format!("{} cannot be used", dir.display())), "{text}");
         }
+        // A key that everybody can read.
+        let dir = authority.host(&folder, "open");
+        fs::set_permissions(dir.join("key.pem"), fs::Permissions::from_mode(0o644)).unwrap();
+        let text = ends(&dir);
+        assert!(text.contains("key.pem can be used by every user") && text.contains("chmod 600"), "{text}");
         // The key of another certificate.
         let (dir, other) = (authority.host(&folder, "one"), authority.host(&folder, "other"));
         fs::copy(other.join("key.pem"), dir.join("key.pem")).unwrap();

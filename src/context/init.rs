@@ -94,6 +94,9 @@ pub fn init() -> Result<World> {
         }));
     }
     init_tracing();
+    // What cannot be meant is refused, also where nothing would come of it.
+    let (_, threads) = (wants_mpi()?, LaunchEnv::threads_asked()?);
+    crate::backend::cuda::check_links()?;
     let (env, mut local) = match LaunchEnv::from_env()? {
         Some(env) => (Some(env), None),
         None => match Found::from_env()?.filter(|found| found.world > 1) {
@@ -104,7 +107,7 @@ pub fn init() -> Result<World> {
             None => (None, None),
         },
     };
-    let pool = use_threads(env.as_ref().and_then(|e| e.threads));
+    let pool = use_threads(env.as_ref().map_or(threads, |e| e.threads));
     let ctx = match env {
         Some(env) => {
             let ctx = join(&env)?;

@@ -224,9 +224,11 @@ impl Nodes for Attach {
         let first = first.map_err(|_| Status::deadline_exceeded("the host sent no hello"));
         let first = first.and_then(|m| m).map_err(|s| self.refuse("a host", s))?;
         let mut items = first.into_iter().flat_map(|m| m.items).filter_map(|up| up.item);
-        let Some(Up::Hello(hello)) = items.next() else {
+        let Some(Up::Hello(mut hello)) = items.next() else {
             return Err(self.refuse("a host", Status::invalid_argument("the first message of a host must be a hello")));
         };
+        // It stands in lines on terminals.
+        hello.host = printable(&hello.host);
         let from = hello.host.clone();
         let (id, downs) = self.host.open();
         if let Err(status) = self.host.exchange(&self.core, |root| root.arrive(id, hello, Instant::now())) {
@@ -239,6 +241,13 @@ impl Nodes for Attach {
         tokio::spawn(read(self.host.clone(), self.core.clone(), id, from, rest, ups));
         Ok(Response::new(Box::pin(ReceiverStream::new(stream))))
     }
+}
+
+/// A name without what a terminal would take for a command, and no longer than a host's name can be.
+fn printable(name: &str) -> String {
+    const MOST: usize = 255;
+    let shown: String = name.chars().take(MOST).map(|c| if c.is_control() { '?' } else { c }).collect();
+    if shown.is_empty() { "a host without a name".into() } else { shown }
 }
 
 /// Passes on what a host sends until its stream ends.
@@ -299,4 +308,15 @@ pub(super) fn cut<M: Message>(items: Vec<M>, most: usize) -> Vec<Vec<M>> {
         }
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn names_of_hosts_command_no_terminal() {
+        assert_eq!(super::printable("node-7.rack1"), "node-7.rack1");
+        assert_eq!(super::printable("\u{1b}[2J\nfailed\r\u{9b}31m"), "?[2J?failed??31m");
+        assert_eq!(super::printable(&"x".repeat(5000)).len(), 255);
+        assert_eq!(super::printable(""), "a host without a name");
+    }
 }

@@ -22,6 +22,7 @@ mod with {
     use super::*;
     use oflow_base::Error;
     use rustls::CertificateError as Wrong;
+    use std::os::unix::fs::MetadataExt;
     use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
     const TOGETHER: &str = "all hosts of a job need certificates of one authority, valid now, in their --tls-dir";
@@ -35,9 +36,25 @@ mod with {
         })
     }
 
+    /// The private key, which must be this user's or root's, and nobody else's to read.
+    fn read_key(folder: &Path) -> Result<Vec<u8>> {
+        let key = read(folder, "key.pem")?;
+        let path = folder.join("key.pem");
+        let failed = |what: String| Error::argument(format!("the private key {} {what}", path.display()));
+        let meta =
+            std::fs::metadata(&path).map_err(|e| Error::io(format!("cannot read {}", path.display())).because(e))?;
+        if meta.mode() & 0o007 != 0 {
+            return Err(failed("can be used by every user".into()).help(format!("`chmod 600 {}`", path.display())));
+        }
+        match crate::token::foreign_owner(meta.uid()) {
+            Some(owner) => Err(failed(format!("belongs to {owner}")).help("use a key that only this host's user has")),
+            None => Ok(key),
+        }
+    }
+
     fn files(folder: &Path) -> Result<(Certificate, Identity)> {
         let authority = Certificate::from_pem(read(folder, "ca.pem")?);
-        Ok((authority, Identity::from_pem(read(folder, "cert.pem")?, read(folder, "key.pem")?)))
+        Ok((authority, Identity::from_pem(read(folder, "cert.pem")?, read_key(folder)?)))
     }
 
     fn unusable(folder: &Path, e: &tonic::transport::Error) -> Error {

@@ -167,7 +167,7 @@ async fn run_ranks(
     build: Option<&script::Built>,
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
-    allow_descriptors(job.nproc);
+    allow_descriptors(job.nproc, job.log_dir.is_some())?;
     let closed = Arc::new(Notify::new());
     let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder)).transpose()?;
     let began = job.log_dir.as_deref().and_then(flights::now_in);
@@ -460,16 +460,26 @@ fn not_started(job: &Job, rank: usize, error: &std::io::Error) -> Failed {
     Failed::with_code(code, format!("cannot start rank {rank} ({}): {error}{hint}", job.program.display()))
 }
 
-/// Makes room for the descriptors of so many ranks, as far as the system lets us; where it does not, starting a rank
-/// will say so.
-fn allow_descriptors(world: usize) {
+/// Makes room for the descriptors of so many ranks.
+///
+/// # Errors
+/// If the system does not let us: without a descriptor for its connection a rank would only be told that the control service
+/// does not answer.
+fn allow_descriptors(ranks: usize, logs: bool) -> Result<(), Failed> {
     const OWN: u64 = 64;
-    const PER_RANK: u64 = 4;
-    let wanted = OWN + PER_RANK * world as u64;
+    // Two pipes, the process, its connection to the control service; its log.
+    let per_rank = if logs { 5 } else { 4 };
+    let wanted = OWN + per_rank * ranks as u64;
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < wanted) {
-        let current = limit.maximum.map_or(wanted, |most| most.min(wanted));
-        let _as_it_was = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    match limit.maximum {
+        Some(most) if most < wanted => Err(Failed::new(format!(
+            "{ranks} ranks on this host need {wanted} file descriptors, the limit is {most}\n  help: raise it (`ulimit -Hn {wanted}` as root, or LimitNOFILE= of the service), or start fewer ranks"
+        ))),
+        _ => setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit })
+            .map_err(|e| Failed::new(format!("cannot raise the limit of file descriptors to {wanted}: {e}"))),
     }
 }
 

@@ -30,6 +30,14 @@ enum Wish {
     Staged,
 }
 
+/// Checks what the environment asks for.
+///
+/// # Errors
+/// If there is no such way.
+pub(crate) fn check_wish() -> Result<()> {
+    wish().map(drop)
+}
+
 fn wish() -> Result<Wish> {
     match std::env::var(COMM_VARIABLE).as_deref() {
         Err(_) | Ok("") => Ok(Wish::Any),

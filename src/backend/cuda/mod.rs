@@ -16,6 +16,7 @@ use crate::memory::{Allocator, AllocatorOptions, MemorySource, Region};
 use crate::ops::{KernelCx, KernelDef};
 use crate::placement::Device;
 use crate::vm::Vm;
+pub(crate) use links::check_wish as check_links;
 use oflow_kernels::cuda::probe::probe;
 use oflow_kernels::cuda::{DeviceMemory, Gpu, Queue};
 use oflow_kernels::expr::Expr;
