@@ -1,6 +1,6 @@
 //! What getting from one nd-SBP to another on one mesh costs at least, whatever the steps.
 //!
-//! Two arguments, each about the elements that ranks must receive:
+//! Three arguments, each about the elements that ranks must receive:
 //!
 //! * **A corner.** The ranks of a *group* (all coordinates on the axes that are P in the destination) must together have
 //!   the elements of their destination box. What the source boxes of the group do not hold, or hold only as contributions
@@ -9,12 +9,17 @@
 //! * **Reduction.** C contributions to an element that may stay P over at most Q ranks must be merged C − Q times, each
 //!   time with one transfer; and when the first group has the value, each of the other F − 1 groups that is to have it
 //!   still needs a transfer. So n elements cost n (C − Q + F − 1) transfers, and some rank at least its share of them.
-//!   With F = C, Q = 1 this is the 2 (k − 1) / k n of an all-reduce.
+//!   With F = C, Q = 1 this is the 2 (k − 1) / k n of an all-reduce. Where shards are uneven, some send more: of the m ranks,
+//!   or sets of replicas, that hold the contributions to the largest shard all but one must send theirs.
+//! * **Filling.** Where an axis becomes partial, its first coordinate has the whole box in the end. Either a step writes it
+//!   (pad or keep), and what is larger than what the last of these wrote was received after that; or no step does, and
+//!   the first rank receives all that its source box does not hold.
 //!
 //! Every step costs at least the bytes of its busiest rank at the best rate of the model, and some latency. Where only one step
 //! communicates, the first rank has all that it needs directly from the ranks that hold it: one peer for each but itself.
 
 use super::cost::{Algorithm, LinkKind, Model, per_kib};
+use super::memory::{count, largest_box};
 use super::step::AxisSet;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
@@ -33,6 +38,8 @@ pub(super) struct Need {
     pub(super) holders: u64,
     /// Elements of the first rank's destination box, which the last step writes.
     pub(super) written: u64,
+    /// Where an axis becomes partial: elements that the first rank must receive if no step fills up with identities.
+    pub(super) unfilled: Option<u64>,
 }
 
 /// Mesh axes of which both ends are tried for corners; the others go with the last of these.
@@ -115,9 +122,14 @@ pub(super) fn need_of(
 ) -> Need {
     let (mut group, mut ranks, mut holders) = (1u64, 1u64, 1u64);
     let (mut contributions, mut merged, mut outside) = (1u64, 1u64, false);
+    let (mut copies, mut becomes) = (1u64, false);
     for (a, k) in dims.iter().enumerate() {
         let k = *k as u64;
         ranks *= k;
+        becomes |= k > 1 && to[a].is_partial() && from[a] != to[a];
+        if from[a].is_broadcast() {
+            copies *= k;
+        }
         match to[a] {
             Sbp::Partial(_) => group *= k,
             Sbp::Broadcast => holders *= k,
@@ -138,17 +150,25 @@ pub(super) fn need_of(
         let merges = contributions.saturating_sub(group).max(merged - 1);
         let n = shape.iter().fold(1u64, |n, s| n * *s as u64);
         elements = elements.max(n.saturating_mul(merges + holders - 1).div_ceil(ranks));
+        let sent = u128::from(count(&largest_box(shape, dims, from))) * u128::from(merged - 1);
+        elements = elements.max(sent.div_ceil(u128::from(merged.saturating_mul(copies))) as u64);
     }
-    // The ranks along an axis that becomes partial may each have a part.
-    let shared = (0..dims.len()).any(|a| dims[a] > 1 && to[a].is_partial() && from[a] != to[a]);
     let first = want.0.iter().zip(&have.0).take(shape.len());
     let cells: u64 = first.clone().map(|(w, h)| (w.1 - w.0).div_ceil((h.1 - h.0).max(1)) as u64).product();
+    let written = first.clone().map(|(w, _)| (w.1 - w.0) as u64).product();
+    let unfilled = becomes.then(|| {
+        let own = largest_box(shape, dims, from);
+        let held: u64 = first.zip(&own).map(|((w, _), h)| w.1.min(*h) as u64).product();
+        written - held
+    });
     Need {
         elements,
         communicates: missing > 0 || merged > 1,
         reduces: merged > 1,
-        holders: if shared { 2 } else { cells.saturating_mul(merged).max(2) },
-        written: first.map(|(w, _)| (w.1 - w.0) as u64).product(),
+        // The ranks along an axis that becomes partial may each have a part.
+        holders: if becomes { 2 } else { cells.saturating_mul(merged).max(2) },
+        written,
+        unfilled,
     }
 }
 
@@ -209,11 +229,22 @@ impl Floor {
         if need.communicates {
             let one = self.start.saturating_add((need.holders - 2).saturating_mul(self.per_peer));
             let least = one.saturating_add(besides).min(self.start.saturating_mul(2));
-            least.saturating_add(per_kib(need.elements.saturating_mul(element), self.per_kib))
+            least.saturating_add(self.bytes(need, element))
         } else {
             let copied = per_kib(need.written.saturating_mul(element), self.per_kib_copied);
-            self.local.saturating_add(copied).min(self.start).saturating_add(besides)
+            let sent = per_kib(need.unfilled.unwrap_or(0).saturating_mul(element), self.per_kib);
+            self.local.saturating_add(copied).min(self.start.saturating_add(sent)).saturating_add(besides)
         }
+    }
+
+    /// What the elements cost that ranks must receive, or receive and write.
+    fn bytes(&self, need: Need, element: u64) -> u64 {
+        let sent = |elements: u64| per_kib(elements.saturating_mul(element), self.per_kib);
+        let Some(unfilled) = need.unfilled else { return sent(need.elements) };
+        let copied = need.written.saturating_sub(need.elements);
+        let filled = per_kib(copied.saturating_mul(element), self.per_kib_copied.min(self.per_kib));
+        let filled = sent(need.elements).saturating_add(filled).saturating_add(self.local);
+        sent(need.elements.max(unfilled)).min(filled)
     }
 
     /// Of two steps or more.
@@ -303,5 +334,26 @@ mod tests {
         assert_eq!(check(&[64], &[4], "S(0)", "P"), (0, false));
         assert_eq!(check(&[64], &[4], "B", "P"), (0, false));
         assert_eq!(check(&[8, 8], &[2, 2], "[P, S(0)]", "[P, S(1)]"), (8, true));
+    }
+
+    #[test]
+    fn the_largest_shard_counts_where_shards_are_uneven() {
+        // 3 of 5 rows on the first ranks, of which half must be sent.
+        assert_eq!(check(&[4, 5], &[2, 2], "[P, S(1)]", "[S(0), S(1)]"), (6, true));
+        assert_eq!(check(&[4, 5], &[2, 2, 2], "[P, S(1), B]", "[S(0), S(1), S(0)]"), (3, true));
+    }
+
+    #[test]
+    fn becoming_partial_takes_a_copy_or_what_the_first_rank_lacks() {
+        let price = |from: &str, to: &str| {
+            let sbp = |s: &str| s.parse::<NdSbp>().unwrap();
+            let mesh = Placement::of_world(Device::Cpu, 4).unwrap().mesh(&[("dp", 2), ("tp", 2)]).unwrap();
+            least(&Model::default(), &[1024, 1024], 4, &mesh, &sbp(from), &sbp(to))
+        };
+        let mib = 1024 * 1024 * 100;
+        // A pad of 4 MiB at a quarter of the price of sending them.
+        assert_eq!(price("[S(0), B]", "[P, B]"), 200_000 + mib);
+        // Receiving a quarter, and writing the rest.
+        assert_eq!(price("[S(0), S(1)]", "[P, B]"), 5_500_000 + 200_000 + mib + 3 * mib / 4);
     }
 }

@@ -127,7 +127,7 @@ impl<'a> Prices<'a> {
         let c = self.c;
         let k = c.placement.dims()[axis];
         let of_step = |communicates, holders| {
-            self.floor.steps(Need { elements: 0, communicates, reduces: false, holders, written: 0 }, 0)
+            self.floor.steps(Need { elements: 0, communicates, reduces: false, holders, written: 0, unfilled: None }, 0)
         };
         let between = |t: &TensorType, from: Sbp, to: Sbp| match (from, to) {
             _ if from == to || k == 1 || t.is_empty() => 0,
@@ -158,7 +158,7 @@ impl<'a> Prices<'a> {
         let merges = (t.len() as u64).saturating_mul(contributions as u64 - 1);
         let elements = merges.div_ceil(self.c.placement.len() as u64);
         let holders = contributions as u64;
-        let need = Need { elements, communicates: true, reduces: true, holders, written: 0 };
+        let need = Need { elements, communicates: true, reduces: true, holders, written: 0, unfilled: None };
         self.floor.steps(need, t.dtype.size() as u64)
     }
 
