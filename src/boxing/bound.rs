@@ -260,48 +260,89 @@ impl Floor {
         (to, want): (&[Sbp], &Corners),
         element: u64,
     ) -> u64 {
-        let contributions = reduced(dims, from, to);
-        let received = want.meet(have, shape.len()).map(|(all, held)| all.saturating_mul(contributions) - held).max();
-        let spans = want.0.iter().zip(&have.0).take(shape.len()).map(|(w, h)| (w.1 - w.0, h.1 - h.0));
-        self.of_exchange(received.unwrap_or(0), contributions, spans, element)
+        let ways = Ways::of(dims, from, to);
+        let rank = shape.len();
+        let mut most = 0;
+        let mut of_first = None;
+        for (corner, (all, held)) in want.meet(have, rank).enumerate() {
+            let stays = *of_first.get_or_insert(held);
+            let own: u64 = have.0[corner * rank..(corner + 1) * rank].iter().map(|h| (h.1 - h.0) as u64).product();
+            most = most.max(ways.received(all, held)).max(ways.sent(own, if ways.replicas > 1 { stays } else { held }));
+        }
+        let spans = want.0.iter().zip(&have.0).take(rank).map(|(w, h)| (w.1 - w.0, h.1 - h.0));
+        self.of_exchange(most, ways.contributions, spans, element)
     }
 
-    /// A weaker bound of one exchange in less time, given the sizes of the first rank's boxes. With sizes of the source before
-    /// some of its axes split it, it is a bound of every source that splits them further.
-    pub(super) fn exchange_of_first(&self, contributions: u64, have: &[usize], want: &[usize], element: u64) -> u64 {
-        let (mut all, mut held) = (1u64, 1u64);
+    /// A weaker bound of one exchange in less time, given the sizes of the first rank's boxes.
+    pub(super) fn exchange_of_first(&self, ways: &Ways, have: &[usize], want: &[usize], element: u64) -> u64 {
+        let (mut all, mut held, mut own) = (1u64, 1u64, 1u64);
         for (w, h) in want.iter().zip(have) {
             all = all.saturating_mul(*w as u64);
+            own = own.saturating_mul(*h as u64);
             held = held.saturating_mul(*w.min(h) as u64);
         }
         let spans = want.iter().zip(have).map(|(w, h)| (*w, *h));
-        self.of_exchange(all.saturating_mul(contributions) - held, contributions, spans, element)
+        let most = ways.received(all, held).max(ways.sent(own, held));
+        self.of_exchange(most, ways.contributions, spans, element)
     }
 
-    /// Of one exchange in which a rank receives so many elements. The first rank's box spans some cells of the source, of
+    /// Of one exchange in which a rank sends or receives so many elements. The first rank's box spans some cells of the source, of
     /// which one may be its own: `spans` has the sizes of both in each dim.
     fn of_exchange(
         &self,
-        received: u64,
+        moved: u64,
         contributions: u64,
         spans: impl Iterator<Item = (usize, usize)>,
         element: u64,
     ) -> u64 {
-        if received == 0 {
+        if moved == 0 {
             return self.exchange_local;
         }
         let cells = spans.map(|(w, h)| if w <= h { 1 } else { w.div_ceil(h.max(1)) as u64 });
         let messages = cells.fold(contributions, u64::saturating_mul).saturating_sub(1).max(1);
         self.exchange_start
             .saturating_add(messages.saturating_mul(self.exchange_per_peer))
-            .saturating_add(per_kib(received.saturating_mul(element), self.exchange_per_kib))
+            .saturating_add(per_kib(moved.saturating_mul(element), self.exchange_per_kib))
     }
 }
 
-/// How many contributions to an element an exchange reduces into one.
-pub(super) fn reduced(dims: &[usize], from: &[Sbp], to: &[Sbp]) -> u64 {
-    let counts = |a: &usize| from[*a].is_partial() && from[*a] != to[*a];
-    (0..dims.len()).filter(counts).map(|a| dims[a] as u64).product()
+/// How many senders and receivers an exchange has for an element.
+pub(super) struct Ways {
+    /// Contributions that are reduced into one.
+    pub(super) contributions: u64,
+    /// Ranks that hold the same contribution.
+    replicas: u64,
+    /// Ranks that get the element.
+    receivers: u64,
+}
+
+impl Ways {
+    pub(super) fn of(dims: &[usize], from: &[Sbp], to: &[Sbp]) -> Ways {
+        let size = |counts: &dyn Fn(usize) -> bool| -> u64 {
+            (0..dims.len()).filter(|a| counts(*a)).map(|a| dims[a] as u64).product()
+        };
+        Ways {
+            contributions: size(&|a| from[a].is_partial() && from[a] != to[a]),
+            replicas: size(&|a| from[a].is_broadcast()),
+            receivers: size(&|a| to[a].is_broadcast()),
+        }
+    }
+
+    /// What any source can do for a receiver, if nothing else of it is known.
+    pub(super) fn of_receiver() -> Ways {
+        Ways { contributions: 1, replicas: 1, receivers: 0 }
+    }
+
+    /// Elements that a rank receives whose box has `all`, of which it holds `held`: every contribution but its own.
+    fn received(&self, all: u64, held: u64) -> u64 {
+        all.saturating_mul(self.contributions) - held
+    }
+
+    /// Elements that one of the replicas of a shard sends: together all that others want of it. `stays` is the most that
+    /// one of them keeps of it for itself.
+    fn sent(&self, shard: u64, stays: u64) -> u64 {
+        shard.saturating_mul(self.receivers).div_ceil(self.replicas).saturating_sub(stays)
+    }
 }
 
 /// A lower bound of the price from one nd-SBP to another on one mesh.

@@ -19,7 +19,7 @@
 //! to be best: every path of several costs the lower bound and the start of one more step at least. A test compares with a
 //! brute force over all dims, all partials and any number of exchanges.
 
-use super::bound::{Corners, Floor, becomes_partial, need, need_of, partials, reduced};
+use super::bound::{Corners, Floor, Ways, becomes_partial, need, need_of, partials};
 use super::cost::{Model, per_kib};
 use super::exchange::{Exchange, Own, same_mesh};
 use super::front::{Front, Mesh, State};
@@ -271,8 +271,8 @@ impl<'a> Search<'a> {
 
     /// A lower bound of an exchange from a state to an entry on the same mesh.
     fn least_exchange(&self, floor: &Floor, source: &Source, entry: &Entry) -> u64 {
-        let contributions = reduced(&self.from.dims, &source.state, &entry.state);
-        floor.exchange_of_first(contributions, &source.sizes, &entry.sizes, self.from.element)
+        let ways = Ways::of(&self.from.dims, &source.state, &entry.state);
+        floor.exchange_of_first(&ways, &source.sizes, &entry.sizes, self.from.element)
     }
 
     /// The cheaper of the move from the source to the destination, if it is one, and of the exchange that is known.
@@ -359,7 +359,7 @@ impl<'a> Search<'a> {
         // The smallest shard there is, from each contribution but one that has to be reduced whatever the middle.
         let share = mesh.shape.iter().map(|n| *n as u64).product::<u64>().div_ceil(mesh.placement.len() as u64);
         let begins = |s: &Source| {
-            let received = share.saturating_mul(reduced(&mesh.dims, &s.state, &self.goal) - 1);
+            let received = share.saturating_mul(Ways::of(&mesh.dims, &s.state, &self.goal).contributions - 1);
             s.cost.0.saturating_add(match received {
                 0 => floor.exchange_local,
                 n => floor.exchange_start + per_kib(n.saturating_mul(mesh.element), floor.exchange_per_kib),
@@ -369,7 +369,9 @@ impl<'a> Search<'a> {
         let most = best.cost.0;
         let mut triples = Vec::new();
         let mut middles = 0;
-        let ends = |sizes: &[usize]| floor.exchange_of_first(1, sizes, &goal_sizes, mesh.element);
+        // Before some of its axes split a middle, this is a bound of all that split it further.
+        let of_receiver = Ways::of_receiver();
+        let ends = |sizes: &[usize]| floor.exchange_of_first(&of_receiver, sizes, &goal_sizes, mesh.element);
         let fits = |sizes: &[usize]| begins.saturating_add(ends(sizes)) < most;
         self.middles(&mut SmallVec::new(), &Sizes::from_slice(mesh.shape), &fits, &mut |middle, sizes| {
             let second = ends(sizes);
@@ -377,12 +379,12 @@ impl<'a> Search<'a> {
                 .take_while(|i| sources[*i].cost.0.saturating_add(second) < most)
                 .filter(|i| {
                     let s = &sources[*i];
-                    let contributions = reduced(&mesh.dims, &s.state, middle);
-                    let first = floor.exchange_of_first(contributions, &s.sizes, sizes, mesh.element);
+                    let ways = Ways::of(&mesh.dims, &s.state, middle);
+                    let first = floor.exchange_of_first(&ways, &s.sizes, sizes, mesh.element);
                     s.cost.0.saturating_add(first).saturating_add(second) < most
                 })
                 .collect();
-            if near.is_empty() || reduced(&mesh.dims, &self.start, middle) == 1 {
+            if near.is_empty() || Ways::of(&mesh.dims, &self.start, middle).contributions == 1 {
                 return;
             }
             let second = second_bounds.least((middles, middle), (&self.goal, &want_goal));
@@ -405,9 +407,11 @@ impl<'a> Search<'a> {
                 break;
             }
             let goal = self.entry(self.goal.clone(), None, (0, 0));
-            let (op, second) = self.with_exchange(&middle, &goal, |x| {
-                (StepOp::Exchange { kept: x.kept, device_copy: false }, x.price(mesh.element))
+            let left = best.cost.0.saturating_sub(sources[i].cost.0).saturating_sub(floor.exchange_local);
+            let second = self.with_exchange(&middle, &goal, |x| {
+                Some((StepOp::Exchange { kept: x.kept, device_copy: false }, x.price_within(mesh.element, left)?))
             });
+            let Some((op, second)) = second else { continue };
             let fits = mesh.memory.is_none() || {
                 let sizes = |s: &[Sbp]| largest_box(mesh.shape, &mesh.dims, s);
                 mesh.fits(op, (&sizes(&middle), &sizes(&self.goal)), 1, (false, true))
@@ -501,8 +505,11 @@ impl<'a> Search<'a> {
     fn join(&self, best: &mut Path, state: &State, before: (u64, u32), entry: &Entry) {
         let mesh = &self.from;
         let devices = (self.src.placement.device(), self.dst.placement.device());
-        let (kept, price, reduced) =
-            self.with_exchange(state, entry, |x| (x.kept, x.price(mesh.element), x.contributions() as u64));
+        let limit = best.cost.0.saturating_sub(before.0.saturating_add(entry.left.0));
+        let asked = self.with_exchange(state, entry, |x| {
+            Some((x.kept, x.price_within(mesh.element, limit)?, x.contributions() as u64))
+        });
+        let Some((kept, price, reduced)) = asked else { return };
         let op = StepOp::Exchange { kept, device_copy: devices.0 != devices.1 };
         let cost = (before.0.saturating_add(price).saturating_add(entry.left.0), before.1 + 1 + entry.left.1);
         if cost >= best.cost {
