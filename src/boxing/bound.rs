@@ -150,8 +150,8 @@ pub(super) fn need_of(
         let merges = contributions.saturating_sub(group).max(merged - 1);
         let n = shape.iter().fold(1u64, |n, s| n * *s as u64);
         elements = elements.max(n.saturating_mul(merges + holders - 1).div_ceil(ranks));
-        let sent = u128::from(count(&largest_box(shape, dims, from))) * u128::from(merged - 1);
-        elements = elements.max(sent.div_ceil(u128::from(merged.saturating_mul(copies))) as u64);
+        let ways = Ways { contributions: merged, replicas: copies, receivers: 1 };
+        elements = elements.max(ways.sent_to_reduce(count(&largest_box(shape, dims, from))));
     }
     let first = want.0.iter().zip(&have.0).take(shape.len());
     let cells: u64 = first.clone().map(|(w, h)| (w.1 - w.0).div_ceil((h.1 - h.0).max(1)) as u64).product();
@@ -331,6 +331,12 @@ impl Ways {
     /// What any source can do for a receiver, if nothing else of it is known.
     pub(super) fn of_receiver() -> Ways {
         Ways { contributions: 1, replicas: 1, receivers: 0 }
+    }
+
+    /// Elements that some rank sends at least when the contributions to the largest shard are reduced: all but one are sent.
+    pub(super) fn sent_to_reduce(&self, shard: u64) -> u64 {
+        let (all, sent) = (u128::from(self.contributions), u128::from(self.contributions - 1));
+        (u128::from(shard) * sent).div_ceil(all * u128::from(self.replicas)) as u64
     }
 
     /// Elements that a rank receives whose box has `all`, of which it holds `held`: every contribution but its own.

@@ -23,7 +23,7 @@ use super::bound::{Corners, Floor, Ways, becomes_partial, need, need_of, partial
 use super::cost::{Model, per_kib};
 use super::exchange::{Exchange, Own, same_mesh};
 use super::front::{Front, Mesh, State};
-use super::memory::{Sizes, extra_memory, largest_box};
+use super::memory::{Sizes, count, extra_memory, largest_box};
 use super::plan::Layout;
 use super::step::{AxisSet, BoxingStep, StepOp};
 use crate::placement::{MeshAxis, Placement};
@@ -359,24 +359,26 @@ impl<'a> Search<'a> {
         // The smallest shard there is, from each contribution but one that has to be reduced whatever the middle.
         let share = mesh.shape.iter().map(|n| *n as u64).product::<u64>().div_ceil(mesh.placement.len() as u64);
         let begins = |s: &Source| {
-            let received = share.saturating_mul(Ways::of(&mesh.dims, &s.state, &self.goal).contributions - 1);
-            s.cost.0.saturating_add(match received {
+            let ways = Ways::of(&mesh.dims, &s.state, &self.goal);
+            let sent = ways.sent_to_reduce(count(&s.sizes)).max(share.saturating_mul(ways.contributions - 1));
+            s.cost.0.saturating_add(match sent {
                 0 => floor.exchange_local,
                 n => floor.exchange_start + per_kib(n.saturating_mul(mesh.element), floor.exchange_per_kib),
             })
         };
-        let begins = sources.iter().map(begins).min().unwrap_or(u64::MAX);
+        let begins: Vec<u64> = sources.iter().map(begins).collect();
+        let first_begins = begins.iter().min().copied().unwrap_or(u64::MAX);
         let most = best.cost.0;
         let mut triples = Vec::new();
         let mut middles = 0;
         // Before some of its axes split a middle, this is a bound of all that split it further.
         let of_receiver = Ways::of_receiver();
         let ends = |sizes: &[usize]| floor.exchange_of_first(&of_receiver, sizes, &goal_sizes, mesh.element);
-        let fits = |sizes: &[usize]| begins.saturating_add(ends(sizes)) < most;
+        let fits = |sizes: &[usize]| first_begins.saturating_add(ends(sizes)) < most;
         self.middles(&mut SmallVec::new(), &Sizes::from_slice(mesh.shape), &fits, &mut |middle, sizes| {
             let second = ends(sizes);
             let near: SmallVec<[usize; 8]> = (0..sources.len())
-                .take_while(|i| sources[*i].cost.0.saturating_add(second) < most)
+                .filter(|i| begins[*i].saturating_add(second) < most)
                 .filter(|i| {
                     let s = &sources[*i];
                     let ways = Ways::of(&mesh.dims, &s.state, middle);
