@@ -9,8 +9,8 @@
 //! * **Reduction.** C contributions to an element that may stay P over at most Q ranks must be merged C − Q times, each
 //!   time with one transfer; and when the first group has the value, each of the other F − 1 groups that is to have it
 //!   still needs a transfer. So n elements cost n (C − Q + F − 1) transfers, and some rank at least its share of them.
-//!   With F = C, Q = 1 this is the 2 (k − 1) / k n of an all-reduce. Where shards are uneven, some send more: of the m ranks,
-//!   or sets of replicas, that hold the contributions to the largest shard all but one must send theirs.
+//!   With F = C, Q = 1 this is the 2 (k − 1) / k n of an all-reduce. Where shards are uneven, some send more: the
+//!   holders of the m contributions to the largest shard send m transfers of an element, or m − 1 of one that stays with them.
 //! * **Filling.** Where an axis becomes partial, its first coordinate has the whole box in the end. Either a step writes it
 //!   (pad or keep), and what is larger than what the last of these wrote was received after that; or no step does, and
 //!   the first rank receives all that its source box does not hold.
@@ -19,7 +19,7 @@
 //! communicates, the first rank has all that it needs directly from the ranks that hold it: one peer for each but itself.
 
 use super::cost::{Algorithm, LinkKind, Model, per_kib};
-use super::memory::{count, largest_box};
+use super::memory::{Sizes, count, largest_box};
 use super::step::AxisSet;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
@@ -150,14 +150,13 @@ pub(super) fn need_of(
         let merges = contributions.saturating_sub(group).max(merged - 1);
         let n = shape.iter().fold(1u64, |n, s| n * *s as u64);
         elements = elements.max(n.saturating_mul(merges + holders - 1).div_ceil(ranks));
-        let ways = Ways { contributions: merged, replicas: copies, receivers: 1 };
-        elements = elements.max(ways.sent_to_reduce(count(&largest_box(shape, dims, from))));
     }
+    let own = largest_box(shape, dims, from);
+    elements = elements.max(sent_by_first((shape, dims), (from, &own), to, (merged, copies)));
     let first = want.0.iter().zip(&have.0).take(shape.len());
     let cells: u64 = first.clone().map(|(w, h)| (w.1 - w.0).div_ceil((h.1 - h.0).max(1)) as u64).product();
     let written = first.clone().map(|(w, _)| (w.1 - w.0) as u64).product();
     let unfilled = becomes.then(|| {
-        let own = largest_box(shape, dims, from);
         let held: u64 = first.zip(&own).map(|((w, _), h)| w.1.min(*h) as u64).product();
         written - held
     });
@@ -170,6 +169,34 @@ pub(super) fn need_of(
         written,
         unfilled,
     }
+}
+
+/// Elements that the holders of the first shard must send, each its share: `own` are the sizes of that shard, `merged` the
+/// contributions to it that are reduced, each with so many `copies`. Of the holders of one contribution someone sends an
+/// element unless the element stays with them; and that is so for one contribution at most.
+fn sent_by_first(
+    (shape, dims): (&[usize], &[usize]),
+    (from, own): (&[Sbp], &[usize]),
+    to: &[Sbp],
+    (merged, copies): (u64, u64),
+) -> u64 {
+    // What the holders have together in the end, who are at coordinate 0 of the axes that split the source. Where such an axis
+    // becomes B, others have everything too.
+    let mut stays = true;
+    let mut sizes = Sizes::from_slice(shape);
+    let mut scattered = 0u64;
+    for (a, k) in dims.iter().enumerate() {
+        let fixed = from[a].split_dim().is_some();
+        match to[a] {
+            Sbp::Broadcast => stays &= !fixed || *k == 1,
+            Sbp::Split(d) if !fixed => scattered |= 1 << d,
+            Sbp::Split(d) if scattered >> d & 1 == 0 => sizes[d] = sizes[d].div_ceil(*k),
+            _ => {}
+        }
+    }
+    let kept: u64 = own.iter().zip(&sizes).map(|(h, w)| *h.min(w) as u64).product();
+    let all = u128::from(count(own)) * u128::from(merged);
+    (all - u128::from(if stays { kept } else { 0 })).div_ceil(u128::from(merged) * u128::from(copies)) as u64
 }
 
 /// Axes on which only coordinate 0 gets something in an exchange: those that become partial.
@@ -388,6 +415,8 @@ mod tests {
         // 3 of 5 rows on the first ranks, of which half must be sent.
         assert_eq!(check(&[4, 5], &[2, 2], "[P, S(1)]", "[S(0), S(1)]"), (6, true));
         assert_eq!(check(&[4, 5], &[2, 2, 2], "[P, S(1), B]", "[S(0), S(1), S(0)]"), (3, true));
+        // Two ranks hold 10 elements each, of which 6 stay with one of them.
+        assert_eq!(check(&[4, 5], &[2, 2], "[P, S(0)]", "[S(0), S(1)]"), (7, true));
     }
 
     #[test]
