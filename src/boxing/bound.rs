@@ -171,6 +171,67 @@ pub(super) fn need_of(
     }
 }
 
+/// What getting from one nd-SBP to another needs at least of which one is known on the outer axes only, whatever the others
+/// are; none if that may be nothing.
+pub(super) fn need_so_far(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp]) -> Option<Need> {
+    let (mut group, mut ranks, mut holders) = (1u64, 1u64, 1u64);
+    let (mut copies, mut merged, mut outside, mut becomes) = (1u64, 1u64, false, false);
+    for (a, k) in dims.iter().enumerate() {
+        let k = *k as u64;
+        ranks *= k;
+        if from.get(a).is_some_and(|s| s.is_broadcast()) {
+            copies *= k;
+        }
+        match to.get(a) {
+            Some(Sbp::Partial(_)) => group *= k,
+            Some(Sbp::Broadcast) => holders *= k,
+            _ => {}
+        }
+        if let (Some(before), Some(after)) = (from.get(a), to.get(a))
+            && before != after
+            && k > 1
+        {
+            becomes |= after.is_partial();
+            if before.is_partial() {
+                merged *= k;
+                outside |= !after.is_partial();
+            }
+        }
+    }
+    let n = shape.iter().fold(1u64, |n, s| n * *s as u64);
+    let mut need = Need {
+        elements: if merged > 1 { n.saturating_mul(merged + holders - 2).div_ceil(ranks) } else { 0 },
+        communicates: merged > 1,
+        reduces: merged > 1,
+        holders: 2,
+        written: 0,
+        unfilled: None,
+    };
+    if from.len() == dims.len() {
+        let own = largest_box(shape, dims, from);
+        need.elements = need.elements.max(sent_by_first((shape, dims), (from, &own), to, (merged, copies)));
+    }
+    if to.len() == dims.len() {
+        // The first rank's box; what it holds of it, alone and together with those of its group.
+        let want = largest_box(shape, dims, to);
+        let (mut alone, mut together) = (Sizes::from_slice(shape), Sizes::from_slice(shape));
+        for (a, k) in dims.iter().enumerate().take(from.len()) {
+            let Sbp::Split(d) = from[a] else { continue };
+            alone[d] = alone[d].div_ceil(*k);
+            if !to[a].is_partial() {
+                together[d] = together[d].div_ceil(*k);
+            }
+        }
+        let held = |sizes: &[usize]| want.iter().zip(sizes).map(|(w, h)| *w.min(h) as u64).product::<u64>();
+        need.written = count(&want);
+        let missing = need.written - if outside { 0 } else { held(&together) };
+        need.elements = need.elements.max(missing.div_ceil(group));
+        need.unfilled = becomes.then(|| need.written - held(&alone));
+    }
+    need.communicates |= need.elements > 0;
+    (need.communicates || need.unfilled.is_some()).then_some(need)
+}
+
 /// Elements that the holders of the first shard must send, each its share: `own` are the sizes of that shard, `merged` the
 /// contributions to it that are reduced, each with so many `copies`. Of the holders of one contribution someone sends an
 /// element unless the element stays with them; and that is so for one contribution at most.
@@ -185,7 +246,7 @@ fn sent_by_first(
     let mut stays = true;
     let mut sizes = Sizes::from_slice(shape);
     let mut scattered = 0u64;
-    for (a, k) in dims.iter().enumerate() {
+    for (a, k) in dims.iter().enumerate().take(to.len()) {
         let fixed = from[a].split_dim().is_some();
         match to[a] {
             Sbp::Broadcast => stays &= !fixed || *k == 1,

@@ -6,7 +6,7 @@
 use super::space::{Leaf, Space};
 use super::{ChoiceInput, dual, dual_of, waste, way_out};
 use crate::boxing::Model;
-use crate::boxing::bound::{Floor, Need, need};
+use crate::boxing::bound::{Floor, Need, need, need_so_far};
 use crate::boxing::dry::LEAST_LOWERING;
 use crate::error::Result;
 use crate::ops::{NdSignature, TensorType};
@@ -210,13 +210,39 @@ impl<'a> Prices<'a> {
         (0..axes).map(here).max().unwrap_or(0)
     }
 
+    /// A lower bound of a part's price from the first `axes` axes of a candidate.
+    fn so_far(&self, part: &Term, leaf: &Leaf, axes: usize) -> u64 {
+        let c = self.c;
+        let want = || (0..axes).map(|a| part.symbols[self.symbol(part, leaf, a)]);
+        let between = |t: &TensorType, from: &[Sbp], to: &[Sbp]| match t.is_empty() {
+            true => 0,
+            false => need_so_far(&t.shape, c.placement.dims(), from, to)
+                .map_or(0, |need| self.floor.steps(need, t.dtype.size() as u64)),
+        };
+        let least = match (part.of, c.request) {
+            (Of::Input(i) | Of::Gradient(i), _) => match (&c.sbps[i], &c.infer.inputs[i], part.of) {
+                (Some(have), Some(t), Of::Gradient(_)) => {
+                    between(t, &want().map(dual_of).collect::<SmallVec<[Sbp; 4]>>(), &dual(have))
+                }
+                (Some(have), Some(t), _) => between(t, have, &want().collect::<SmallVec<[Sbp; 4]>>()),
+                _ => 0,
+            },
+            (Of::Output(0), Some(asked)) => between(&c.outs[0], &want().collect::<SmallVec<[Sbp; 4]>>(), asked),
+            (Of::Output(o), _) => {
+                let partial = (0..axes).zip(want()).filter(|(_, s)| s.is_partial());
+                self.least_way_out(o, partial.map(|(a, _)| c.placement.dims()[a]).product())
+            }
+        };
+        least.max(self.of_axes(part, leaf, axes))
+    }
+
     /// A lower bound of the price of all candidates that begin with these rows, and the P entries of their outputs so far.
     pub(super) fn of_beginning(&self, rows: &Leaf) -> (u64, u32) {
         let listed = self.space.listed_at(rows).is_some();
         let axes = if listed { self.c.placement.axes() } else { rows.len() };
         let (mut bound, mut partials) = (self.least_lowering(rows), 0);
         for p in &self.parts {
-            bound = bound.saturating_add(self.of_axes(p, rows, axes).saturating_mul(p.count));
+            bound = bound.saturating_add(self.so_far(p, rows, axes).saturating_mul(p.count));
             if let Of::Output(_) = p.of {
                 partials += (0..axes).filter(|a| p.symbols[self.symbol(p, rows, *a)].is_partial()).count() as u32;
             }
