@@ -215,10 +215,13 @@ pub(super) fn need_so_far(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[S
         // The first rank's box; what it holds of it, alone and together with those of its group.
         let want = largest_box(shape, dims, to);
         let (mut alone, mut together) = (Sizes::from_slice(shape), Sizes::from_slice(shape));
+        let mut scattered = 0u64;
         for (a, k) in dims.iter().enumerate().take(from.len()) {
             let Sbp::Split(d) = from[a] else { continue };
             alone[d] = alone[d].div_ceil(*k);
-            if !to[a].is_partial() {
+            if to[a].is_partial() {
+                scattered |= 1 << d;
+            } else if scattered >> d & 1 == 0 {
                 together[d] = together[d].div_ceil(*k);
             }
         }
@@ -365,9 +368,9 @@ impl Floor {
     pub(super) fn exchange_of_first(&self, ways: &Ways, have: &[usize], want: &[usize], element: u64) -> u64 {
         let (mut all, mut held, mut own) = (1u64, 1u64, 1u64);
         for (w, h) in want.iter().zip(have) {
-            all = all.saturating_mul(*w as u64);
-            own = own.saturating_mul(*h as u64);
-            held = held.saturating_mul(*w.min(h) as u64);
+            all *= *w as u64;
+            own *= *h as u64;
+            held *= *w.min(h) as u64;
         }
         let spans = want.iter().zip(have).map(|(w, h)| (*w, *h));
         let most = ways.received(all, held).max(ways.sent(own, held));
@@ -406,14 +409,19 @@ pub(super) struct Ways {
 
 impl Ways {
     pub(super) fn of(dims: &[usize], from: &[Sbp], to: &[Sbp]) -> Ways {
-        let size = |counts: &dyn Fn(usize) -> bool| -> u64 {
-            (0..dims.len()).filter(|a| counts(*a)).map(|a| dims[a] as u64).product()
-        };
-        Ways {
-            contributions: size(&|a| from[a].is_partial() && from[a] != to[a]),
-            replicas: size(&|a| from[a].is_broadcast()),
-            receivers: size(&|a| to[a].is_broadcast()),
+        let mut ways = Ways { contributions: 1, replicas: 1, receivers: 1 };
+        for (a, k) in dims.iter().enumerate() {
+            let k = *k as u64;
+            match from[a] {
+                Sbp::Partial(_) if from[a] != to[a] => ways.contributions *= k,
+                Sbp::Broadcast => ways.replicas *= k,
+                _ => {}
+            }
+            if to[a].is_broadcast() {
+                ways.receivers *= k;
+            }
         }
+        ways
     }
 
     /// What any source can do for a receiver, if nothing else of it is known.
@@ -451,6 +459,8 @@ pub(super) fn least(model: &Model, shape: &[usize], element: u64, p: &Placement,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boxing::Layout;
+    use oflow_kernels::{DType, ReduceOp};
 
     fn check(shape: &[usize], dims: &[usize], from: &str, to: &str) -> (u64, bool) {
         let sbp = |s: &str| s.parse::<NdSbp>().unwrap();
@@ -468,7 +478,7 @@ mod tests {
         assert_eq!(check(&[64], &[4], "B", "S(0)"), (0, false));
         assert_eq!(check(&[64], &[4], "S(0)", "P"), (0, false));
         assert_eq!(check(&[64], &[4], "B", "P"), (0, false));
-        assert_eq!(check(&[8, 8], &[2, 2], "[P, S(0)]", "[P, S(1)]"), (8, true));
+        assert_eq!(check(&[8, 8], &[2, 2], "[P, S(0)]", "[P, S(1)]"), (16, true));
     }
 
     #[test]
@@ -492,5 +502,40 @@ mod tests {
         assert_eq!(price("[S(0), B]", "[P, B]"), 200_000 + mib);
         // Receiving a quarter, and writing the rest.
         assert_eq!(price("[S(0), S(1)]", "[P, B]"), 5_500_000 + 200_000 + mib + 3 * mib / 4);
+    }
+
+    #[test]
+    fn no_bound_exceeds_the_price_also_where_few_axes_are_known() {
+        let max = Sbp::Partial(ReduceOp::Max);
+        let all = [Sbp::Broadcast, Sbp::PARTIAL_SUM, max, Sbp::Split(0), Sbp::Split(1), Sbp::Split(2)];
+        let floor = Floor::new(&Model::default(), Device::Cpu);
+        let mut pairs = 0;
+        for (dims, shape, every) in [
+            (&[2usize, 3][..], [5usize, 7, 2], 1),
+            (&[4, 2], [4, 3, 1], 1),
+            (&[2, 2], [64, 32, 48], 2),
+            (&[2, 2, 2], [4, 3, 1], 101),
+            (&[2, 3, 2], [1001, 30, 7], 101),
+            (&[2, 2, 2, 2], [48, 6, 7], 10_007),
+        ] {
+            let mesh = Placement::new(Device::Cpu, &(0..dims.iter().product()).collect::<Vec<_>>(), dims).unwrap();
+            let layout = |i: usize| -> NdSbp { (0..dims.len()).map(|a| all[i / 6usize.pow(a as u32) % 6]).collect() };
+            let count = 6usize.pow(dims.len() as u32);
+            for (from, to) in (0..count * count).step_by(every).map(|i| (layout(i / count), layout(i % count))) {
+                let at = |n: &NdSbp| Layout::new(&mesh, n.clone());
+                let price = crate::boxing::cost(&shape, DType::F32, &at(&from), &at(&to)).unwrap();
+                let least = least(&Model::default(), &shape, 4, &mesh, &from, &to);
+                assert!(least <= price, "{from} {to} on {dims:?}: {least} {price}");
+                for known in 0..=dims.len() {
+                    for (from, to) in [(&from[..], &to[..known]), (&from[..known], &to[..])] {
+                        let need = need_so_far(&shape, dims, from, to);
+                        let least = need.map_or(0, |need| floor.steps(need, 4));
+                        assert!(least <= price, "{from:?} {to:?} of {shape:?} on {dims:?}: {least} {price} {need:?}");
+                    }
+                }
+                pairs += 1;
+            }
+        }
+        assert!(pairs > 4000, "{pairs}");
     }
 }

@@ -43,7 +43,15 @@ fn count(b: &[(usize, usize)]) -> u64 {
 }
 
 fn common(a: &[(usize, usize)], b: &[(usize, usize)]) -> u64 {
-    a.iter().zip(b).map(|(a, b)| a.1.min(b.1).saturating_sub(a.0.max(b.0)) as u64).product()
+    let mut elements = 1;
+    for (a, b) in a.iter().zip(b) {
+        elements *= a.1.min(b.1).saturating_sub(a.0.max(b.0)) as u64;
+        // Most boxes have nothing in common, which few dims show.
+        if elements == 0 {
+            break;
+        }
+    }
+    elements
 }
 
 /// Elements that some rank sends or receives at least; exactly the busiest rank's where the source has no copies. What a rank

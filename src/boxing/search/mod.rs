@@ -21,7 +21,7 @@
 
 mod joins;
 
-use crate::boxing::bound::{Corners, Floor, need, need_of, partials};
+use crate::boxing::bound::{Corners, Floor, need, need_of, need_so_far, partials};
 use crate::boxing::cost::{Model, per_kib};
 use crate::boxing::exchange::{Exchange, Own, same_mesh};
 use crate::boxing::front::{Front, Mesh, State};
@@ -241,8 +241,15 @@ impl<'a> Search<'a> {
         let target = one.then_some(&self.goal);
         let mut forward = Front::new(mesh, candidates, &self.start, target);
         let want = one.then(|| (corners(&self.goal, none), partials(&self.goal)));
-        forward.explore(mesh, &mut best.cost, |s| match &want {
+        let quickly = |from: &[Sbp], to: &[Sbp]| {
+            need_so_far(mesh.shape, &mesh.dims, from, to).map_or(0, |need| floor.steps(need, mesh.element))
+        };
+        forward.explore(mesh, &mut best.cost, |s, enough| match &want {
             Some((want, joined)) => {
+                let least = quickly(s, &self.goal);
+                if least >= enough {
+                    return least;
+                }
                 let have = corners(s, *joined);
                 floor.steps(need_of(mesh.shape, &mesh.dims, (s, &have), (&self.goal, want)), mesh.element)
             }
@@ -255,8 +262,22 @@ impl<'a> Search<'a> {
         let into = self.dst_mesh();
         let mut backward = Front::backward(into, candidates, &self.goal, one.then_some(&self.start));
         let mut limit = best.cost;
-        backward.explore(into, &mut limit, |s| match one {
-            true => floor.steps(need(mesh.shape, &mesh.dims, &self.start, s), mesh.element),
+        // By the axes that are partial in the state.
+        let mut haves: SmallVec<[(AxisSet, Corners); 2]> = SmallVec::new();
+        backward.explore(into, &mut limit, |s, enough| match one {
+            true => {
+                let least = quickly(&self.start, s);
+                if least >= enough {
+                    return least;
+                }
+                let joined = partials(s);
+                let at = haves.iter().position(|(j, _)| *j == joined).unwrap_or_else(|| {
+                    haves.push((joined, corners(&self.start, joined)));
+                    haves.len() - 1
+                });
+                let ends = ((self.start.as_slice(), &haves[at].1), (s, &corners(s, none)));
+                floor.steps(need_of(mesh.shape, &mesh.dims, ends.0, ends.1), mesh.element)
+            }
             false => floor.exchange_local,
         });
         self.joins(&mut best, &sources, &backward, &floor);
