@@ -319,8 +319,17 @@ impl Floor {
     fn of(&self, need: Need, element: u64, besides: u64) -> u64 {
         if need.communicates {
             let one = self.start.saturating_add((need.holders - 2).saturating_mul(self.per_peer));
-            let least = one.saturating_add(besides).min(self.start.saturating_mul(2));
-            least.saturating_add(self.bytes(need, element))
+            let two = self.start.saturating_mul(2);
+            let sent = |elements: u64| per_kib(elements.saturating_mul(element), self.per_kib);
+            let Some(unfilled) = need.unfilled else {
+                return one.saturating_add(besides).min(two).saturating_add(sent(need.elements));
+            };
+            // Either all is received, or a step on the rank writes what is not.
+            let received = one.saturating_add(besides).min(two).saturating_add(sent(need.elements.max(unfilled)));
+            let copied = need.written.saturating_sub(need.elements).saturating_mul(element);
+            let copied = self.local.saturating_add(per_kib(copied, self.per_kib_copied.min(self.per_kib)));
+            let one = one.saturating_add(besides.saturating_sub(self.local));
+            one.min(two).saturating_add(copied).saturating_add(sent(need.elements)).min(received)
         } else {
             let copied = per_kib(need.written.saturating_mul(element), self.per_kib_copied);
             let sent = per_kib(need.unfilled.unwrap_or(0).saturating_mul(element), self.per_kib);
@@ -328,14 +337,10 @@ impl Floor {
         }
     }
 
-    /// What the elements cost that ranks must receive, or receive and write.
-    fn bytes(&self, need: Need, element: u64) -> u64 {
-        let sent = |elements: u64| per_kib(elements.saturating_mul(element), self.per_kib);
-        let Some(unfilled) = need.unfilled else { return sent(need.elements) };
-        let copied = need.written.saturating_sub(need.elements);
-        let filled = per_kib(copied.saturating_mul(element), self.per_kib_copied.min(self.per_kib));
-        let filled = sent(need.elements).saturating_add(filled).saturating_add(self.local);
-        sent(need.elements.max(unfilled)).min(filled)
+    /// Of two exchanges of which the first sends something.
+    pub(super) fn two_exchanges(&self, need: Need, element: u64) -> u64 {
+        let starts = self.exchange_start.saturating_add(self.exchange_per_peer).saturating_add(self.exchange_local);
+        starts.saturating_add(per_kib(need.elements.saturating_mul(element), self.exchange_per_kib))
     }
 
     /// Of two steps or more.

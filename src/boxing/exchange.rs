@@ -396,12 +396,7 @@ impl<'a> Exchange<'a> {
         self.model.between(self.from.device(), 0, 0)
     }
 
-    /// The price (see the table in `cost.rs`).
-    pub(super) fn price(&self, element: u64) -> u64 {
-        self.price_within(element, u64::MAX).unwrap_or(u64::MAX)
-    }
-
-    /// The price, unless it is known in less time that it is more than `most`.
+    /// The price (see the table in `cost.rs`), unless it is known in less time that it is more than `limit`.
     pub(super) fn price_within(&self, element: u64, limit: u64) -> Option<u64> {
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())

@@ -79,8 +79,7 @@ impl Search<'_> {
             return;
         }
         let need = need(mesh.shape, &mesh.dims, &self.start, &self.goal);
-        let least = floor.steps(need, mesh.element);
-        if !need.reduces || least.saturating_add(floor.exchange_start) >= best.cost.0 {
+        if !need.reduces || floor.two_exchanges(need, mesh.element) >= best.cost.0 {
             return;
         }
         let (mut first, no_axes) = (ExchangeBounds::new(mesh, floor), AxisSet::default());

@@ -22,13 +22,13 @@
 mod joins;
 
 use crate::boxing::bound::{Corners, Floor, need, need_of, need_so_far, partials};
-use crate::boxing::cost::{Model, per_kib};
+use crate::boxing::cost::Model;
 use crate::boxing::exchange::{Exchange, Own, same_mesh};
 use crate::boxing::front::{Front, Mesh, State};
-use crate::boxing::memory::{Sizes, count, extra_memory, largest_box};
+use crate::boxing::memory::{Sizes, extra_memory, largest_box};
 use crate::boxing::plan::Layout;
 use crate::boxing::step::{AxisSet, BoxingStep, StepOp};
-use crate::placement::{MeshAxis, Placement};
+use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::{DType, ReduceOp};
 use smallvec::SmallVec;
