@@ -429,7 +429,7 @@ pub(super) fn of_move(
             let busy = |i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i)));
             // Along one axis members before the remainder have one element more than those after it, in either dim.
             let wire = match ks {
-                _ if sizes[from] % k == 0 && sizes[to] % k == 0 => Some(busy(0)),
+                _ if sizes[from].is_multiple_of(k) && sizes[to].is_multiple_of(k) => Some(busy(0)),
                 [_] => [0, sizes[from] % k, sizes[to] % k].map(busy).into_iter().max(),
                 _ => (0..k).map(busy).max(),
             };

@@ -126,7 +126,7 @@ impl Loads {
     }
 
     fn is_idle(&self, q: usize) -> bool {
-        self.idle.iter().any(|(stride, k)| q / stride % k != 0)
+        self.idle.iter().any(|(stride, k)| !(q / stride).is_multiple_of(*k))
     }
 }
 
