@@ -119,6 +119,13 @@ impl Rate {
         let beyond = wire_bytes.saturating_sub(self.extra_beyond_kib.saturating_mul(1024));
         per_kib(wire_bytes, self.per_kib_ps).saturating_add(per_kib(beyond, self.extra_per_kib_ps))
     }
+
+    /// No more bytes than these can be sent in so many picoseconds.
+    pub(super) fn most_bytes(&self, ps: u64) -> u64 {
+        // One more, because prices are rounded down.
+        let most = ((u128::from(ps) + 1) << 10).checked_div(u128::from(self.per_kib_ps)).unwrap_or(u128::MAX);
+        most.min(u128::from(u64::MAX)) as u64
+    }
 }
 
 /// The price of so many bytes at a price per KiB.
@@ -422,6 +429,7 @@ pub(super) fn of_move(
             let busy = |i| (part(from, i) * (t - part(to, i))).max(part(to, i) * (f - part(from, i)));
             // Along one axis members before the remainder have one element more than those after it, in either dim.
             let wire = match ks {
+                _ if sizes[from].is_multiple_of(k) && sizes[to].is_multiple_of(k) => Some(busy(0)),
                 [_] => [0, sizes[from] % k, sizes[to] % k].map(busy).into_iter().max(),
                 _ => (0..k).map(busy).max(),
             };

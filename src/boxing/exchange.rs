@@ -396,8 +396,8 @@ impl<'a> Exchange<'a> {
         self.model.between(self.from.device(), 0, 0)
     }
 
-    /// The price (see the table in `cost.rs`).
-    pub(super) fn price(&self, element: u64) -> u64 {
+    /// The price (see the table in `cost.rs`), unless it is known in less time that it is more than `limit`.
+    pub(super) fn price_within(&self, element: u64, limit: u64) -> Option<u64> {
         let cells: u64 = (0..self.from.axes())
             .filter(|a| self.from_sbp[*a].split_dim().is_some())
             .map(|a| self.from.dims()[a] as u64)
@@ -408,15 +408,22 @@ impl<'a> Exchange<'a> {
             || self.model.local_exchange_ps.saturating_add(self.model.copied(self.copied().saturating_mul(element)));
         let exact = self.to.len() as u64 * partners <= EXACT_MESSAGES;
         if exact && !hosts && matches!(self.own, Own::Same) {
-            let most = busiest(self.shape, self.from.dims(), self.from_sbp, self.to_sbp, self.kept);
-            return match most.messages {
-                0 => local(),
-                n => self.rate(self.near()).price(n, most.elements.saturating_mul(element)),
+            let rate = self.rate(self.near());
+            let most_elements = match limit.checked_sub(rate.price(1, 0)) {
+                _ if limit == u64::MAX => u64::MAX,
+                Some(rest) => rate.most_bytes(rest) / element,
+                None => 0,
             };
+            let ends = (self.from_sbp.as_ref(), self.to_sbp.as_ref());
+            let most = busiest(self.shape, self.from.dims(), ends, self.kept, most_elements)?;
+            return Some(match most.messages {
+                0 => local(),
+                n => rate.price(n, most.elements.saturating_mul(element)),
+            });
         }
         let v = self.volume();
         if v.elements == 0 {
-            return local();
+            return Some(local());
         }
         if !exact {
             let average = v.elements.div_ceil(self.from.len() as u64);
@@ -427,7 +434,8 @@ impl<'a> Exchange<'a> {
                 self.pieces(q, |piece| n += piece.holders.len() as u64);
                 messages = messages.max(n);
             }
-            return self.rate(link).price(messages.max(1), v.max_received.max(average).saturating_mul(element));
+            let bytes = v.max_received.max(average).saturating_mul(element);
+            return Some(self.rate(link).price(messages.max(1), bytes));
         }
         let mut sent: SmallVec<[Load; 16]> = smallvec![Load::default(); self.from.len()];
         let mut busiest = Load::default();
@@ -450,9 +458,8 @@ impl<'a> Exchange<'a> {
         let near = self.rate(self.near());
         let slow = if busiest.far > 0 { far } else { near };
         let start = slow.price(busiest.messages, 0);
-        start
-            .saturating_add(near.bytes(busiest.near.saturating_mul(element)))
-            .saturating_add(far.bytes(busiest.far.saturating_mul(element)))
+        let near = near.bytes(busiest.near.saturating_mul(element));
+        Some(start.saturating_add(near).saturating_add(far.bytes(busiest.far.saturating_mul(element))))
     }
 }
 

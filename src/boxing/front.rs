@@ -247,9 +247,10 @@ impl<'a> Front<'a> {
         self.found.iter().filter(may).map(|b| (self.state(b.node), b.cost))
     }
 
-    /// Finds every state that may be on a path cheaper than `limit`, given what is `left` beyond a state at least. Where
+    /// Finds every state that may be on a path cheaper than `limit`, given what is `left` beyond a state at least: any bound
+    /// that is as much as the number given with the state will do. Where
     /// the front comes to its target, `limit` becomes the cost of that path.
-    pub(super) fn explore(&mut self, mesh: &Mesh, limit: &mut (u64, u32), left: impl Fn(&[Sbp]) -> u64) {
+    pub(super) fn explore(&mut self, mesh: &Mesh, limit: &mut (u64, u32), mut left: impl FnMut(&[Sbp], u64) -> u64) {
         let anchor = Best { node: self.anchor, cost: (0, 0), left: 0, towards: 0, op: None, done: false };
         self.put(anchor);
         let mut queue = BinaryHeap::from([Reverse((0, 0, self.anchor))]);
@@ -288,7 +289,7 @@ impl<'a> Front<'a> {
                     }
                     let is_target = Some(next) == self.target;
                     let known = known.unwrap_or_else(|| {
-                        let left = if is_target { 0 } else { left(&other) };
+                        let left = if is_target { 0 } else { left(&other, limit.0 - new.0) };
                         Best { node: next, cost: most, left, towards: 0, op: None, done: false }
                     });
                     let least = new.0.saturating_add(known.left);

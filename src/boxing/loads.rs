@@ -38,35 +38,128 @@ fn boxes(shape: &[usize], dims: &[usize], sbp: &[Sbp]) -> Boxes {
     all
 }
 
-/// The busiest rank of an exchange on a mesh of sizes `dims`. Axes in `kept` are partial before and after and stay so.
-pub(super) fn busiest(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp], kept: AxisSet) -> Busiest {
+fn count(b: &[(usize, usize)]) -> u64 {
+    b.iter().map(|s| (s.1 - s.0) as u64).product()
+}
+
+fn common(a: &[(usize, usize)], b: &[(usize, usize)]) -> u64 {
+    let mut elements = 1;
+    for (a, b) in a.iter().zip(b) {
+        elements *= a.1.min(b.1).saturating_sub(a.0.max(b.0)) as u64;
+        // Most boxes have nothing in common, which few dims show.
+        if elements == 0 {
+            break;
+        }
+    }
+    elements
+}
+
+/// Elements that some rank sends or receives at least; exactly the busiest rank's where the source has no copies. What a rank
+/// receives are all contributions to its box but its own. What the replicas of a shard send together are their elements, once
+/// for each copy of the destination, but for what is their own.
+fn least_elements(rank: usize, (have, want): (&Boxes, &Boxes), axes: &Loads) -> u64 {
+    let ranks = axes.ranks;
+    let mut most = 0;
+    // By shard, at the first of its replicas: what these have of their own.
+    let mut own: SmallVec<[u64; 64]> = smallvec![0; if axes.copies > 1 { ranks } else { 0 }];
+    let first = |q: usize| q - axes.copied.iter().map(|(stride, k)| q / stride % k * stride).sum::<usize>();
+    for q in 0..ranks {
+        let (w, h) = (&want[q * rank..(q + 1) * rank], &have[q * rank..(q + 1) * rank]);
+        let stays = if axes.is_idle(q) { 0 } else { common(w, h) };
+        if !axes.is_idle(q) {
+            most = most.max(count(w).saturating_mul(axes.contributions) - stays);
+        }
+        match own.get_mut(first(q)) {
+            Some(own) => *own = own.saturating_add(stays),
+            None => most = most.max(count(h).saturating_mul(axes.wanted) - stays),
+        }
+    }
+    for (q, stays) in own.iter().enumerate().filter(|(q, _)| first(*q) == *q) {
+        let sent = count(&have[q * rank..(q + 1) * rank]).saturating_mul(axes.wanted) - stays;
+        most = most.max(sent.div_ceil(axes.copies));
+    }
+    most
+}
+
+/// The axes of an exchange by what they do.
+struct Loads {
+    ranks: usize,
+    tied: Axes,
+    /// Split or reduced in the source.
+    free: Axes,
+    /// B in the source.
+    copied: Axes,
+    /// Only coordinate 0 gets something.
+    idle: Axes,
+    copies: u64,
+    contributions: u64,
+    /// Copies of the destination.
+    wanted: u64,
+}
+
+impl Loads {
+    fn new(dims: &[usize], from: &[Sbp], to: &[Sbp], kept: AxisSet) -> Loads {
+        let ranks: usize = dims.iter().product();
+        let [tied, free, copied, idle]: [Axes; 4] = Default::default();
+        let mut loads = Loads { ranks, tied, free, copied, idle, copies: 1, contributions: 1, wanted: 1 };
+        let mut stride = ranks;
+        for (a, k) in dims.iter().enumerate() {
+            stride /= k;
+            if kept.contains(a) {
+                loads.tied.push((stride, *k));
+                continue;
+            }
+            if from[a].is_broadcast() {
+                loads.copied.push((stride, *k));
+                loads.copies *= *k as u64;
+            } else {
+                loads.free.push((stride, *k));
+                loads.contributions *= if from[a].is_partial() { *k as u64 } else { 1 };
+            }
+            match to[a] {
+                Sbp::Partial(_) => loads.idle.push((stride, *k)),
+                Sbp::Broadcast => loads.wanted *= *k as u64,
+                Sbp::Split(_) => {}
+            }
+        }
+        loads
+    }
+
+    fn is_idle(&self, q: usize) -> bool {
+        self.idle.iter().any(|(stride, k)| !(q / stride).is_multiple_of(*k))
+    }
+}
+
+/// The busiest rank of an exchange on a mesh of sizes `dims`, unless it sends or receives more elements than `most`. Axes in
+/// `kept` are partial before and after and stay so.
+pub(super) fn busiest(
+    shape: &[usize],
+    dims: &[usize],
+    (from, to): (&[Sbp], &[Sbp]),
+    kept: AxisSet,
+    most_elements: u64,
+) -> Option<Busiest> {
     let rank = shape.len();
-    let ranks: usize = dims.iter().product();
     let (have, want) = (boxes(shape, dims, from), boxes(shape, dims, to));
+    let axes = Loads::new(dims, from, to, kept);
+    if most_elements < u64::MAX && least_elements(rank, (&have, &want), &axes) > most_elements {
+        return None;
+    }
     // Senders that serve a receiver: its own coordinates on kept axes, any on split and reduced ones; for each of these, the
     // offset and the sum of the coordinates. Of copies, the one that is as far from its own as they are (`exchange.rs`).
     let mut others: SmallVec<[(usize, usize); 64]> = smallvec![(0, 0)];
     let mut copies: SmallVec<[usize; 16]> = smallvec![0];
-    let [mut tied, mut free, mut copied, mut idle]: [Axes; 4] = Default::default();
-    let mut stride = ranks;
-    for (a, k) in dims.iter().enumerate() {
-        stride /= k;
-        if kept.contains(a) {
-            tied.push((stride, *k));
-        } else if from[a].is_broadcast() {
-            copied.push((stride, *k));
-            copies = copies.iter().flat_map(|o| (0..*k).map(move |c| o + c * stride)).collect();
-        } else {
-            free.push((stride, *k));
-            others = others.iter().flat_map(|(o, sum)| (0..*k).map(move |c| (o + c * stride, sum + c))).collect();
-        }
-        if to[a].is_partial() && !kept.contains(a) {
-            idle.push((stride, *k));
-        }
+    for (stride, k) in &axes.copied {
+        copies = copies.iter().flat_map(|o| (0..*k).map(move |c| o + c * stride)).collect();
     }
+    for (stride, k) in &axes.free {
+        others = others.iter().flat_map(|(o, sum)| (0..*k).map(move |c| (o + c * stride, sum + c))).collect();
+    }
+    let Loads { ranks, tied, free, copied, .. } = &axes;
+    let ranks = *ranks;
     let mut sent: SmallVec<[(u64, u64); 16]> = smallvec![(0, 0); ranks];
     let mut most = Busiest::default();
-    for q in (0..ranks).filter(|q| idle.iter().all(|(stride, k)| q / stride % k == 0)) {
+    for q in (0..ranks).filter(|q| !axes.is_idle(*q)) {
         let base: usize = tied.iter().map(|(stride, k)| q / stride % k * stride).sum();
         let mine = copied.iter().fold(0, |n, (stride, k)| n * k + q / stride % k);
         let here: usize = free.iter().map(|(stride, k)| q / stride % k).sum();
@@ -77,14 +170,11 @@ pub(super) fn busiest(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp],
         let replica = |sum: usize| copies[(mine + ahead + sum - here) % copies.len()];
         for p in others.iter().map(|(o, sum)| base + o + replica(*sum)).filter(|p| *p != q) {
             let held = &have[p * rank..(p + 1) * rank];
-            let mut elements = 1;
-            for (w, h) in wanted.iter().zip(held) {
-                elements *= w.1.min(h.1).saturating_sub(w.0.max(h.0));
-            }
+            let elements = common(wanted, held);
             if elements > 0 {
                 let s = &mut sent[p];
-                *s = (s.0 + elements as u64, s.1 + 1);
-                received = (received.0 + elements as u64, received.1 + 1);
+                *s = (s.0 + elements, s.1 + 1);
+                received = (received.0 + elements, received.1 + 1);
             }
         }
         most = Busiest { elements: most.elements.max(received.0), messages: most.messages.max(received.1) };
@@ -92,5 +182,30 @@ pub(super) fn busiest(shape: &[usize], dims: &[usize], from: &[Sbp], to: &[Sbp],
     for s in sent {
         most = Busiest { elements: most.elements.max(s.0), messages: most.messages.max(s.1) };
     }
-    most
+    Some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_is_never_more_than_the_busiest_and_exact_without_copies() {
+        let all = [Sbp::Broadcast, Sbp::PARTIAL_SUM, Sbp::Split(0), Sbp::Split(1)];
+        let layouts = || (0..64).map(|i| [all[i / 16], all[i / 4 % 4], all[i % 4]]);
+        for (shape, dims) in [([5, 7], [2, 3, 2]), ([12, 8], [2, 2, 2]), ([3, 1], [2, 1, 3])] {
+            for (from, to) in layouts().flat_map(|f| layouts().map(move |t| (f, t))) {
+                let kept = AxisSet::default();
+                let (have, want) = (boxes(&shape, &dims, &from), boxes(&shape, &dims, &to));
+                let axes = Loads::new(&dims, &from, &to, kept);
+                let least = least_elements(2, (&have, &want), &axes);
+                let known = busiest(&shape, &dims, (&from, &to), kept, u64::MAX).unwrap().elements;
+                assert!(least <= known, "{from:?} {to:?}: {least} {known}");
+                if axes.copies == 1 {
+                    assert_eq!(least, known, "{from:?} {to:?}");
+                }
+                assert_eq!(busiest(&shape, &dims, (&from, &to), kept, known).map(|b| b.elements), Some(known));
+            }
+        }
+    }
 }

@@ -19,7 +19,7 @@ pub(super) fn extra_memory(shape: &[usize], element: u64, steps: &[BoxingStep]) 
 
 pub(super) type Sizes = SmallVec<[usize; 8]>;
 
-fn count(sizes: &[usize]) -> u64 {
+pub(super) fn count(sizes: &[usize]) -> u64 {
     sizes.iter().map(|s| *s as u64).product()
 }
 

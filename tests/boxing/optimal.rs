@@ -285,3 +285,16 @@ fn bytes_of_boxings_without_partials_are_near_the_least() {
         assert!(*ratio < 1.2 && plan.lines().count() == 3, "{ratio} {plan}");
     }
 }
+
+/// Paths that bounds once left out: a step on the rank counted twice, and two exchanges taken for three steps.
+#[test]
+fn paths_near_a_bound_are_found() {
+    for (dims, shape, src, dst, expected) in [
+        (&[4, 2][..], &[24, 16, 24][..], "[B, S(0)]", "[P, S(2)]", 6_491_200),
+        (&[2, 3, 2, 2], &[48, 96, 16], "[S(2), S(0), S(2), P]", "[S(1), S(1), S(1), S(1)]", 17_772_000),
+        (&[2, 3, 2, 2], &[16, 96, 24], "[P, P, S(2), S(2)]", "[S(1), S(0), B, S(1)]", 18_692_800),
+    ] {
+        let at = |s: &str| Layout::new(&mesh_of(dims), s.parse::<NdSbp>().unwrap());
+        assert_eq!(plan(shape, DType::F32, &at(src), &at(dst)).unwrap().cost_ps, expected, "{src} -> {dst}");
+    }
+}

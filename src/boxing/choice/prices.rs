@@ -1,16 +1,19 @@
-//! What the search knows of the prices: for each tensor of the call and each layout that a candidate gives it, first a
-//! lower bound, then the price. Inputs that are alike (same type, same layout, same wants) are one part, counted.
+//! What the search knows of the prices: for each boxing of the call (an input's, its gradient's, an output's) and each layout
+//! that a candidate gives it, first a lower bound, then the price. Inputs that are alike (same type, same layout, same wants)
+//! are one part, counted. The part whose price used to exceed its bound the most is priced first: then the others often need
+//! no price.
 
 use super::space::{Leaf, Space};
 use super::{ChoiceInput, dual, dual_of, waste, way_out};
 use crate::boxing::Model;
-use crate::boxing::bound::{Floor, Need, need};
+use crate::boxing::bound::{Floor, Need, need, need_so_far};
 use crate::boxing::dry::LEAST_LOWERING;
 use crate::error::Result;
 use crate::ops::{NdSignature, TensorType};
 use crate::sbp::{NdSbp, Sbp, Signature};
 use smallvec::SmallVec;
 use std::cell::Cell;
+use std::cmp::Reverse;
 
 /// Layouts of one tensor that are remembered at most. Beyond, bounds are weaker and prices are asked for again.
 const DENSE: usize = 1 << 16;
@@ -24,7 +27,7 @@ pub(super) struct Prices<'a> {
     priced: Cell<u64>,
 }
 
-/// One tensor, or several that are alike.
+/// The boxing of one tensor, or of several that are alike.
 struct Term {
     of: Of,
     count: u64,
@@ -32,15 +35,27 @@ struct Term {
     symbols: SmallVec<[Sbp; 8]>,
     /// Per row of the space its symbol.
     column: SmallVec<[u8; 16]>,
-    /// Per mesh axis and symbol the least that it takes to bring that axis there: the way in, and the gradient's way back.
-    axes: Vec<[u64; 2]>,
+    /// Per mesh axis and symbol the least that it takes to bring that axis there.
+    axes: Vec<u64>,
     /// Per layout (its symbols as digits) what is known; empty where there are too many.
     known: Vec<Known>,
+    /// How many prices were asked for, and by how much they exceeded their bounds together.
+    asked: u64,
+    exceeded: u64,
+}
+
+impl Term {
+    /// By how much a price exceeds its bound on average.
+    fn gap(&self) -> u64 {
+        self.exceeded / self.asked.max(1)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Of {
     Input(usize),
+    /// The gradient of an input, on its way back.
+    Gradient(usize),
     Output(usize),
 }
 
@@ -59,6 +74,9 @@ impl<'a> Prices<'a> {
         for i in 0..c.sbps.len() {
             if c.sbps[i].is_some() && c.infer.inputs[i].is_some() && !prices.joins(i) {
                 prices.add(Of::Input(i));
+                if c.needs_grad(i) {
+                    prices.add(Of::Gradient(i));
+                }
             }
         }
         (0..c.outs.len()).for_each(|o| prices.add(Of::Output(o)));
@@ -75,8 +93,8 @@ impl<'a> Prices<'a> {
         self.priced.get()
     }
 
-    /// How many tensors are priced, of those that are alike one.
-    pub(super) fn tensors(&self) -> u64 {
+    /// How many boxings are priced, of those that are alike one.
+    pub(super) fn boxings(&self) -> u64 {
         self.parts.len() as u64
     }
 
@@ -84,7 +102,7 @@ impl<'a> Prices<'a> {
     fn joins(&mut self, i: usize) -> bool {
         let (c, space) = (self.c, self.space);
         let alike = |p: &Term| match p.of {
-            Of::Input(k) => {
+            Of::Input(k) | Of::Gradient(k) => {
                 c.sbps[k] == c.sbps[i]
                     && c.infer.inputs[k] == c.infer.inputs[i]
                     && c.needs_grad(k) == c.needs_grad(i)
@@ -93,8 +111,12 @@ impl<'a> Prices<'a> {
             }
             Of::Output(_) => false,
         };
-        let found = self.parts.iter_mut().find(|p| alike(p));
-        found.map(|p| p.count += 1).is_some()
+        let mut found = false;
+        for part in self.parts.iter_mut().filter(|p| alike(p)) {
+            part.count += 1;
+            found = true;
+        }
+        found
     }
 
     fn add(&mut self, of: Of) {
@@ -116,18 +138,19 @@ impl<'a> Prices<'a> {
             axes.extend(symbols.iter().map(|s| self.floor(of, a, *s)));
         }
         let layouts = symbols.len().checked_pow(c.placement.axes() as u32).filter(|n| *n <= DENSE).unwrap_or(0);
-        self.parts.push(Term { of, count: 1, symbols, column, axes, known: vec![Known::Nothing; layouts] });
+        let known = vec![Known::Nothing; layouts];
+        self.parts.push(Term { of, count: 1, symbols, column, axes, known, asked: 0, exceeded: 0 });
     }
 
-    /// The least that it takes on an axis to give a part that SBP: the way there, and the gradient's way back.
+    /// The least that it takes on an axis to give a part that SBP.
     ///
     /// Where S becomes B, the members of a group along the axis want the same elements and no two hold the same ones; where
     /// P becomes anything else, each holds a part of what is wanted: both ways someone has to send.
-    fn floor(&self, of: Of, axis: usize, sbp: Sbp) -> [u64; 2] {
+    fn floor(&self, of: Of, axis: usize, sbp: Sbp) -> u64 {
         let c = self.c;
         let k = c.placement.dims()[axis];
         let of_step = |communicates, holders| {
-            self.floor.steps(Need { elements: 0, communicates, reduces: false, holders, written: 0 }, 0)
+            self.floor.steps(Need { elements: 0, communicates, reduces: false, holders, written: 0, unfilled: None }, 0)
         };
         let between = |t: &TensorType, from: Sbp, to: Sbp| match (from, to) {
             _ if from == to || k == 1 || t.is_empty() => 0,
@@ -137,14 +160,16 @@ impl<'a> Prices<'a> {
             _ => of_step(false, 2),
         };
         match (of, c.request) {
-            (Of::Input(i), _) => {
-                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return [0, 0] };
-                let back = if c.needs_grad(i) { between(t, dual_of(sbp), dual_of(have[axis])) } else { 0 };
-                [between(t, have[axis], sbp), back]
+            (Of::Input(i) | Of::Gradient(i), _) => {
+                let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return 0 };
+                match of {
+                    Of::Gradient(_) => between(t, dual_of(sbp), dual_of(have[axis])),
+                    _ => between(t, have[axis], sbp),
+                }
             }
-            (Of::Output(0), Some(r)) => [between(&c.outs[0], sbp, r[axis]), 0],
-            (Of::Output(o), _) if sbp.is_partial() => [self.least_way_out(o, k), 0],
-            (Of::Output(_), _) => [0, 0],
+            (Of::Output(0), Some(r)) => between(&c.outs[0], sbp, r[axis]),
+            (Of::Output(o), _) if sbp.is_partial() => self.least_way_out(o, k),
+            (Of::Output(_), _) => 0,
         }
     }
 
@@ -158,7 +183,7 @@ impl<'a> Prices<'a> {
         let merges = (t.len() as u64).saturating_mul(contributions as u64 - 1);
         let elements = merges.div_ceil(self.c.placement.len() as u64);
         let holders = contributions as u64;
-        let need = Need { elements, communicates: true, reduces: true, holders, written: 0 };
+        let need = Need { elements, communicates: true, reduces: true, holders, written: 0, unfilled: None };
         self.floor.steps(need, t.dtype.size() as u64)
     }
 
@@ -181,12 +206,34 @@ impl<'a> Prices<'a> {
 
     /// The floor of a part over the first `axes` axes of a candidate.
     fn of_axes(&self, part: &Term, leaf: &Leaf, axes: usize) -> u64 {
-        let mut most = [0, 0];
-        for a in 0..axes {
-            let here = part.axes[a * part.symbols.len() + self.symbol(part, leaf, a)];
-            most = [most[0].max(here[0]), most[1].max(here[1])];
-        }
-        most[0] + most[1]
+        let here = |a: usize| part.axes[a * part.symbols.len() + self.symbol(part, leaf, a)];
+        (0..axes).map(here).max().unwrap_or(0)
+    }
+
+    /// A lower bound of a part's price from the first `axes` axes of a candidate.
+    fn so_far(&self, part: &Term, leaf: &Leaf, axes: usize) -> u64 {
+        let c = self.c;
+        let want = || (0..axes).map(|a| part.symbols[self.symbol(part, leaf, a)]);
+        let between = |t: &TensorType, from: &[Sbp], to: &[Sbp]| match t.is_empty() {
+            true => 0,
+            false => need_so_far(&t.shape, c.placement.dims(), from, to)
+                .map_or(0, |need| self.floor.steps(need, t.dtype.size() as u64)),
+        };
+        let least = match (part.of, c.request) {
+            (Of::Input(i) | Of::Gradient(i), _) => match (&c.sbps[i], &c.infer.inputs[i], part.of) {
+                (Some(have), Some(t), Of::Gradient(_)) => {
+                    between(t, &want().map(dual_of).collect::<SmallVec<[Sbp; 4]>>(), &dual(have))
+                }
+                (Some(have), Some(t), _) => between(t, have, &want().collect::<SmallVec<[Sbp; 4]>>()),
+                _ => 0,
+            },
+            (Of::Output(0), Some(asked)) => between(&c.outs[0], &want().collect::<SmallVec<[Sbp; 4]>>(), asked),
+            (Of::Output(o), _) => {
+                let partial = (0..axes).zip(want()).filter(|(_, s)| s.is_partial());
+                self.least_way_out(o, partial.map(|(a, _)| c.placement.dims()[a]).product())
+            }
+        };
+        least.max(self.of_axes(part, leaf, axes))
     }
 
     /// A lower bound of the price of all candidates that begin with these rows, and the P entries of their outputs so far.
@@ -195,7 +242,7 @@ impl<'a> Prices<'a> {
         let axes = if listed { self.c.placement.axes() } else { rows.len() };
         let (mut bound, mut partials) = (self.least_lowering(rows), 0);
         for p in &self.parts {
-            bound = bound.saturating_add(self.of_axes(p, rows, axes).saturating_mul(p.count));
+            bound = bound.saturating_add(self.so_far(p, rows, axes).saturating_mul(p.count));
             if let Of::Output(_) = p.of {
                 partials += (0..axes).filter(|a| p.symbols[self.symbol(p, rows, *a)].is_partial()).count() as u32;
             }
@@ -255,6 +302,7 @@ impl<'a> Prices<'a> {
         let lowering = self.least_lowering(leaf);
         let total = |bounds: &[u64]| bounds.iter().fold(lowering, |sum, b| sum.saturating_add(*b));
         let mut bound = total(&bounds);
+        open.sort_by_key(|k| Reverse(self.parts[*k].gap()));
         for k in open {
             if bound > most || !wanted(bound) {
                 return Ok((bound, false));
@@ -262,11 +310,16 @@ impl<'a> Prices<'a> {
             let part = &self.parts[k];
             let most = (most - (bound - bounds[k])) / part.count;
             let price = self.price(part, leaf, most)?;
-            bounds[k] = price.unwrap_or(most.saturating_add(1)).saturating_mul(part.count);
+            let least = price.unwrap_or(most.saturating_add(1));
+            let before = bounds[k];
+            bounds[k] = least.saturating_mul(part.count);
             bound = total(&bounds);
             let place = self.place(part, leaf);
-            if let Some(known) = self.parts[k].known.get_mut(place) {
-                *known = price.map_or(Known::AtLeast(most.saturating_add(1)), Known::Price);
+            let part = &mut self.parts[k];
+            part.asked += 1;
+            part.exceeded = part.exceeded.saturating_add(bounds[k].saturating_sub(before));
+            if let Some(known) = part.known.get_mut(place) {
+                *known = price.map_or(Known::AtLeast(least), Known::Price);
             }
             if price.is_none() {
                 return Ok((bound, false));
@@ -297,11 +350,14 @@ impl<'a> Prices<'a> {
                     (self.least_way_out(o, contributions), contributions == 1)
                 }
             },
-            Of::Input(i) => {
+            Of::Input(i) | Of::Gradient(i) => {
                 let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return (0, true) };
-                let (there, exact) = least(t, have, &want);
-                let (back, _) = if c.needs_grad(i) { least(t, &dual(&want), &dual(have)) } else { (0, true) };
-                (there.saturating_add(back), exact)
+                match part.of {
+                    // What is not boxed has no gradient to box.
+                    Of::Gradient(_) if *have != want => (least(t, &dual(&want), &dual(have)).0, false),
+                    Of::Gradient(_) => (0, true),
+                    _ => least(t, have, &want),
+                }
             }
         };
         if exact { (least, true) } else { (least.max(self.of_axes(part, leaf, c.placement.axes())), false) }
@@ -313,17 +369,13 @@ impl<'a> Prices<'a> {
         let (c, want) = (self.c, self.layout(part, leaf));
         match part.of {
             Of::Output(o) => way_out(c, o, &want, most),
-            Of::Input(i) => {
+            Of::Input(i) | Of::Gradient(i) => {
                 let (Some(have), Some(t)) = (&c.sbps[i], &c.infer.inputs[i]) else { return Ok(Some(0)) };
-                if *have == want {
-                    return Ok(Some(0));
+                match part.of {
+                    _ if *have == want => Ok(Some(0)),
+                    Of::Gradient(_) => c.cost_within(t, &dual(&want), &dual(have), most),
+                    _ => c.cost_within(t, have, &want, most),
                 }
-                let Some(there) = c.cost_within(t, have, &want, most)? else { return Ok(None) };
-                if !c.needs_grad(i) {
-                    return Ok(Some(there));
-                }
-                let back = c.cost_within(t, &dual(&want), &dual(have), most - there)?;
-                Ok(back.map(|back| there.saturating_add(back)))
             }
         }
     }
@@ -332,14 +384,14 @@ impl<'a> Prices<'a> {
 impl Of {
     fn of_row(self, s: &Signature) -> Sbp {
         match self {
-            Of::Input(i) => s.inputs[i],
+            Of::Input(i) | Of::Gradient(i) => s.inputs[i],
             Of::Output(o) => s.outputs[o],
         }
     }
 
     fn of_listed(self, s: &NdSignature) -> &NdSbp {
         match self {
-            Of::Input(i) => &s.inputs[i],
+            Of::Input(i) | Of::Gradient(i) => &s.inputs[i],
             Of::Output(o) => &s.outputs[o],
         }
     }

@@ -43,7 +43,7 @@ fn most_looks(c: &ChoiceInput<'_>) -> u64 {
 
 const PRICE: u64 = 64;
 
-/// So many boxings are priced for each tensor of the call before candidates are guessed.
+/// So many prices are asked for each boxing of the call before candidates are guessed.
 const GUESS_AFTER: u64 = 8;
 
 /// What a search found.
@@ -84,7 +84,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
         if spent > most_looks && node.stage != Stage::Priced {
             return give_up(c, space, &mut prices, node, limit);
         }
-        if !guessed && prices.priced() > GUESS_AFTER * prices.tensors() {
+        if !guessed && prices.priced() > GUESS_AFTER * prices.boxings() {
             // With a good price in hand it takes less to know that others are worse.
             guessed = true;
             for rows in guesses(c, space, &prices, &Leaf::new()) {
@@ -93,7 +93,7 @@ pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> 
         }
         // As soon as one is known, prices need not be found that are above it.
         if node.stage == Stage::Candidate && prices.priced() >= price_whole && space.is_legal(c, &node.rows) {
-            price_whole = 2 * prices.priced().max(prices.tensors());
+            price_whole = 2 * prices.priced().max(prices.boxings());
             limit = better(c, space, &mut prices, limit, node.rows.clone())?;
         }
         match node.stage {

@@ -19,14 +19,16 @@
 //! to be best: every path of several costs the lower bound and the start of one more step at least. A test compares with a
 //! brute force over all dims, all partials and any number of exchanges.
 
-use super::bound::{Corners, Floor, becomes_partial, need, need_of, partials, reduced};
-use super::cost::{Model, per_kib};
-use super::exchange::{Exchange, Own, same_mesh};
-use super::front::{Front, Mesh, State};
-use super::memory::{Sizes, extra_memory, largest_box};
-use super::plan::Layout;
-use super::step::{AxisSet, BoxingStep, StepOp};
-use crate::placement::{MeshAxis, Placement};
+mod joins;
+
+use crate::boxing::bound::{Corners, Floor, need, need_of, need_so_far, partials};
+use crate::boxing::cost::Model;
+use crate::boxing::exchange::{Exchange, Own, same_mesh};
+use crate::boxing::front::{Front, Mesh, State};
+use crate::boxing::memory::{Sizes, extra_memory, largest_box};
+use crate::boxing::plan::Layout;
+use crate::boxing::step::{AxisSet, BoxingStep, StepOp};
+use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp};
 use oflow_kernels::{DType, ReduceOp};
 use smallvec::SmallVec;
@@ -239,8 +241,15 @@ impl<'a> Search<'a> {
         let target = one.then_some(&self.goal);
         let mut forward = Front::new(mesh, candidates, &self.start, target);
         let want = one.then(|| (corners(&self.goal, none), partials(&self.goal)));
-        forward.explore(mesh, &mut best.cost, |s| match &want {
+        let quickly = |from: &[Sbp], to: &[Sbp]| {
+            need_so_far(mesh.shape, &mesh.dims, from, to).map_or(0, |need| floor.steps(need, mesh.element))
+        };
+        forward.explore(mesh, &mut best.cost, |s, enough| match &want {
             Some((want, joined)) => {
+                let least = quickly(s, &self.goal);
+                if least >= enough {
+                    return least;
+                }
                 let have = corners(s, *joined);
                 floor.steps(need_of(mesh.shape, &mesh.dims, (s, &have), (&self.goal, want)), mesh.element)
             }
@@ -253,8 +262,22 @@ impl<'a> Search<'a> {
         let into = self.dst_mesh();
         let mut backward = Front::backward(into, candidates, &self.goal, one.then_some(&self.start));
         let mut limit = best.cost;
-        backward.explore(into, &mut limit, |s| match one {
-            true => floor.steps(need(mesh.shape, &mesh.dims, &self.start, s), mesh.element),
+        // By the axes that are partial in the state.
+        let mut haves: SmallVec<[(AxisSet, Corners); 2]> = SmallVec::new();
+        backward.explore(into, &mut limit, |s, enough| match one {
+            true => {
+                let least = quickly(&self.start, s);
+                if least >= enough {
+                    return least;
+                }
+                let joined = partials(s);
+                let at = haves.iter().position(|(j, _)| *j == joined).unwrap_or_else(|| {
+                    haves.push((joined, corners(&self.start, joined)));
+                    haves.len() - 1
+                });
+                let ends = ((self.start.as_slice(), &haves[at].1), (s, &corners(s, none)));
+                floor.steps(need_of(mesh.shape, &mesh.dims, ends.0, ends.1), mesh.element)
+            }
             false => floor.exchange_local,
         });
         self.joins(&mut best, &sources, &backward, &floor);
@@ -267,12 +290,6 @@ impl<'a> Search<'a> {
         let mut sources: Vec<Source> = forward.reached(limit).map(|(state, cost)| self.source(state, cost)).collect();
         sources.sort_by_key(|s| s.cost);
         sources
-    }
-
-    /// A lower bound of an exchange from a state to an entry on the same mesh.
-    fn least_exchange(&self, floor: &Floor, source: &Source, entry: &Entry) -> u64 {
-        let contributions = reduced(&self.from.dims, &source.state, &entry.state);
-        floor.exchange_of_first(contributions, &source.sizes, &entry.sizes, self.from.element)
     }
 
     /// The cheaper of the move from the source to the destination, if it is one, and of the exchange that is known.
@@ -288,195 +305,6 @@ impl<'a> Search<'a> {
         };
         let at = |state: &[Sbp]| Layout::new(&mesh.placement, mesh.sbp(state, &self.dst.sbp));
         Some(BoxingStep { op, before: at(&self.start), after: at(&self.goal), cost_ps })
-    }
-
-    /// Joins pairs of both fronts by exchanges.
-    fn joins(&self, best: &mut Path, sources: &[Source], backward: &Front, floor: &Floor) {
-        let entries = self.entries(backward, best.cost.0);
-        let (mesh, one) = (&self.from, self.to.is_none());
-        let mut pairs: Vec<(u64, u32, usize, usize)> = Vec::new();
-        let mut bounds = ExchangeBounds::new(mesh, floor);
-        let mut wants: Vec<Option<Corners>> = entries.iter().map(|_| None).collect();
-        for (i, source) in sources.iter().enumerate() {
-            let (state, cost) = (&source.state, source.cost);
-            for (j, entry) in entries.iter().enumerate() {
-                let ends = cost.0.saturating_add(entry.left.0);
-                if ends.saturating_add(floor.exchange_local) >= best.cost.0 {
-                    continue;
-                }
-                if let Some(c) = &entry.corner
-                    && c.is_source
-                    && mesh.state(&c.sbp) == *state
-                {
-                    // The source is the corner: nothing to exchange.
-                    let total = (ends, cost.1 + entry.left.1);
-                    if total < best.cost {
-                        let (broadcast, to) = (entry.corner.clone(), Some(entry.state.clone()));
-                        *best = Path { broadcast, to, ..Path::of_moves(total, Some(state.clone())) };
-                    }
-                    continue;
-                }
-                let least = match (one, &entry.corner) {
-                    (true, _) if *state == entry.state => continue,
-                    (true, _) => {
-                        if ends.saturating_add(self.least_exchange(floor, source, entry)) >= best.cost.0 {
-                            continue;
-                        }
-                        let want = wants[j].get_or_insert_with(|| bounds.want(&entry.state));
-                        bounds.least((i, state), (&entry.state, want))
-                    }
-                    (false, _) => self.with_exchange(state, entry, |x| x.least_price(mesh.element)),
-                };
-                let bound = ends.saturating_add(least);
-                if bound < best.cost.0 {
-                    pairs.push((bound, cost.1 + 1 + entry.left.1, i, j));
-                }
-            }
-        }
-        pairs.sort_unstable();
-        for (bound, _, i, j) in pairs {
-            if bound >= best.cost.0 {
-                break;
-            }
-            self.join(best, &sources[i].state, sources[i].cost, &entries[j]);
-        }
-    }
-
-    /// Joins states of the forward front with the goal by two exchanges, of which the first reduces.
-    fn join_twice(&self, best: &mut Path, sources: &[Source], floor: &Floor) {
-        let mesh = &self.from;
-        if self.to.is_some() {
-            return;
-        }
-        let need = need(mesh.shape, &mesh.dims, &self.start, &self.goal);
-        let least = floor.steps(need, mesh.element);
-        if !need.reduces || least.saturating_add(floor.exchange_start) >= best.cost.0 {
-            return;
-        }
-        let (mut first, mut second_bounds) = (ExchangeBounds::new(mesh, floor), ExchangeBounds::new(mesh, floor));
-        let want_goal = first.want(&self.goal);
-        let goal_sizes = largest_box(mesh.shape, &mesh.dims, &self.goal);
-        // The smallest shard there is, from each contribution but one that has to be reduced whatever the middle.
-        let share = mesh.shape.iter().map(|n| *n as u64).product::<u64>().div_ceil(mesh.placement.len() as u64);
-        let begins = |s: &Source| {
-            let received = share.saturating_mul(reduced(&mesh.dims, &s.state, &self.goal) - 1);
-            s.cost.0.saturating_add(match received {
-                0 => floor.exchange_local,
-                n => floor.exchange_start + per_kib(n.saturating_mul(mesh.element), floor.exchange_per_kib),
-            })
-        };
-        let begins = sources.iter().map(begins).min().unwrap_or(u64::MAX);
-        let most = best.cost.0;
-        let mut triples = Vec::new();
-        let mut middles = 0;
-        let ends = |sizes: &[usize]| floor.exchange_of_first(1, sizes, &goal_sizes, mesh.element);
-        let fits = |sizes: &[usize]| begins.saturating_add(ends(sizes)) < most;
-        self.middles(&mut SmallVec::new(), &Sizes::from_slice(mesh.shape), &fits, &mut |middle, sizes| {
-            let second = ends(sizes);
-            let near: SmallVec<[usize; 8]> = (0..sources.len())
-                .take_while(|i| sources[*i].cost.0.saturating_add(second) < most)
-                .filter(|i| {
-                    let s = &sources[*i];
-                    let contributions = reduced(&mesh.dims, &s.state, middle);
-                    let first = floor.exchange_of_first(contributions, &s.sizes, sizes, mesh.element);
-                    s.cost.0.saturating_add(first).saturating_add(second) < most
-                })
-                .collect();
-            if near.is_empty() || reduced(&mesh.dims, &self.start, middle) == 1 {
-                return;
-            }
-            let second = second_bounds.least((middles, middle), (&self.goal, &want_goal));
-            middles += 1;
-            let want = first.want(middle);
-            for i in near {
-                let Source { state, cost, .. } = &sources[i];
-                if cost.0.saturating_add(second).saturating_add(floor.exchange_start) >= most {
-                    continue;
-                }
-                let bound = cost.0.saturating_add(first.least((i, state), (middle, &want))).saturating_add(second);
-                if bound < most {
-                    triples.push((bound, i, State::from_slice(middle)));
-                }
-            }
-        });
-        triples.sort_unstable();
-        for (bound, i, middle) in triples {
-            if bound >= best.cost.0 {
-                break;
-            }
-            let goal = self.entry(self.goal.clone(), None, (0, 0));
-            let (op, second) = self.with_exchange(&middle, &goal, |x| {
-                (StepOp::Exchange { kept: x.kept, device_copy: false }, x.price(mesh.element))
-            });
-            let fits = mesh.memory.is_none() || {
-                let sizes = |s: &[Sbp]| largest_box(mesh.shape, &mesh.dims, s);
-                mesh.fits(op, (&sizes(&middle), &sizes(&self.goal)), 1, (false, true))
-            };
-            let entry = self.entry(middle.clone(), None, (second, 1));
-            let mut path = best.clone();
-            self.join(&mut path, &sources[i].state, sources[i].cost, &entry);
-            if fits && path.cost < best.cost {
-                *best = Path { middle: Some((middle, op, second)), to: Some(self.goal.clone()), ..path };
-            }
-        }
-    }
-
-    /// Visits the states that continue `begun` and are split where the source was reduced, or as the goal has it, with the
-    /// sizes of their first box. `fits` says of the sizes so far whether a state may go on like that.
-    fn middles(
-        &self,
-        begun: &mut State,
-        sizes: &Sizes,
-        fits: &dyn Fn(&[usize]) -> bool,
-        visit: &mut dyn FnMut(&[Sbp], &[usize]),
-    ) {
-        let axis = begun.len();
-        if axis == self.goal.len() {
-            return visit(begun, sizes);
-        }
-        for s in &self.candidates {
-            let mut sizes = sizes.clone();
-            match s {
-                Sbp::Split(d) => sizes[*d] = sizes[*d].div_ceil(self.from.dims[axis]),
-                _ if *s != self.goal[axis] => continue,
-                _ => {}
-            }
-            if fits(&sizes) {
-                begun.push(*s);
-                self.middles(begun, &sizes, fits, visit);
-                begun.pop();
-            }
-        }
-    }
-
-    /// Where an exchange may lead.
-    fn entries(&self, backward: &Front, limit: u64) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let corners = if self.to.is_some() { self.corners() } else { SmallVec::new() };
-        let mesh = self.dst_mesh();
-        for (state, left) in backward.reached(limit) {
-            for c in &corners {
-                if mesh.axes.iter().zip(&state).all(|(a, s)| !c.axes.contains(*a) || s.is_broadcast()) {
-                    let sbp = corner_sbp(&mesh.sbp(&state, &self.dst.sbp), c.axes, c.placement.axes());
-                    let left = (left.0.saturating_add(mesh.broadcast(&state, c.axes)), left.1 + 1);
-                    entries.push(self.entry(state.clone(), Some(Corner { sbp, ..c.clone() }), left));
-                }
-            }
-            entries.push(self.entry(state, None, left));
-        }
-        entries
-    }
-
-    /// The corners from which a broadcast may lead to the destination, with B for a layout.
-    fn corners(&self) -> SmallVec<[Corner; 4]> {
-        let src = &self.src.placement;
-        let corner = |axes| {
-            let placement = corner_of(&self.dst.placement, axes)?;
-            let is_source = same_mesh(&placement, src) && placement.device() == src.device();
-            let (own, sbp) = (Arc::new(Own::new(src, &placement)), NdSbp::broadcast(placement.axes()));
-            Some(Corner { axes, placement, own, is_source, sbp })
-        };
-        corners(self.dst).into_iter().filter_map(corner).collect()
     }
 
     /// Asks the exchange from a state of the source's mesh to an entry.
@@ -501,8 +329,11 @@ impl<'a> Search<'a> {
     fn join(&self, best: &mut Path, state: &State, before: (u64, u32), entry: &Entry) {
         let mesh = &self.from;
         let devices = (self.src.placement.device(), self.dst.placement.device());
-        let (kept, price, reduced) =
-            self.with_exchange(state, entry, |x| (x.kept, x.price(mesh.element), x.contributions() as u64));
+        let limit = best.cost.0.saturating_sub(before.0.saturating_add(entry.left.0));
+        let asked = self.with_exchange(state, entry, |x| {
+            Some((x.kept, x.price_within(mesh.element, limit)?, x.contributions() as u64))
+        });
+        let Some((kept, price, reduced)) = asked else { return };
         let op = StepOp::Exchange { kept, device_copy: devices.0 != devices.1 };
         let cost = (before.0.saturating_add(price).saturating_add(entry.left.0), before.1 + 1 + entry.left.1);
         if cost >= best.cost {
@@ -565,59 +396,4 @@ impl<'a> Search<'a> {
             })
             .collect()
     }
-}
-
-/// Lower bounds of exchanges within a mesh; remembers the corners of sources.
-struct ExchangeBounds<'a> {
-    mesh: &'a Mesh<'a>,
-    floor: &'a Floor,
-    /// By source, for sets of axes that become partial.
-    have: Vec<SmallVec<[(AxisSet, Corners); 1]>>,
-}
-
-impl<'a> ExchangeBounds<'a> {
-    fn new(mesh: &'a Mesh<'a>, floor: &'a Floor) -> ExchangeBounds<'a> {
-        ExchangeBounds { mesh, floor, have: Vec::new() }
-    }
-
-    /// The corners of a destination.
-    fn want(&self, state: &[Sbp]) -> Corners {
-        Corners::of(self.mesh.shape, &self.mesh.dims, state, AxisSet::default(), AxisSet::default())
-    }
-
-    fn least(&mut self, (i, from): (usize, &[Sbp]), (to, want): (&[Sbp], &Corners)) -> u64 {
-        let (shape, dims) = (self.mesh.shape, self.mesh.dims.as_slice());
-        if self.have.len() <= i {
-            self.have.resize_with(i + 1, SmallVec::new);
-        }
-        let first = becomes_partial(from, to);
-        let known = &mut self.have[i];
-        let at = known.iter().position(|(f, _)| *f == first).unwrap_or_else(|| {
-            known.push((first, Corners::of(shape, dims, from, first, AxisSet::default())));
-            known.len() - 1
-        });
-        self.floor.exchange((shape, dims), (from, &known[at].1), (to, want), self.mesh.element)
-    }
-}
-
-/// The corners of a mesh from which a broadcast may lead to a layout: coordinate 0 of one axis that is B, or of all.
-fn corners(dst: &Layout) -> SmallVec<[AxisSet; 4]> {
-    let whole: AxisSet =
-        (0..dst.sbp.len()).filter(|a| dst.sbp[*a].is_broadcast() && dst.placement.dims()[*a] > 1).collect();
-    let mut all: SmallVec<[AxisSet; 4]> = whole.iter().map(|a| [a].into_iter().collect()).collect();
-    if all.len() > 1 {
-        all.push(whole);
-    }
-    all
-}
-
-/// The placement of a corner.
-fn corner_of(mesh: &Placement, corner: AxisSet) -> Option<Placement> {
-    corner.iter().rev().try_fold(mesh.clone(), |p, a| p.slice(MeshAxis(a), 0).ok())
-}
-
-/// What a corner has of a layout of the mesh: the entries of the other axes, B on the axis of a single rank.
-fn corner_sbp(sbp: &NdSbp, corner: AxisSet, axes: usize) -> NdSbp {
-    let rest: NdSbp = (0..sbp.len()).filter(|a| !corner.contains(*a)).map(|a| sbp[a]).collect();
-    if rest.is_empty() { NdSbp::broadcast(axes) } else { rest }
 }
