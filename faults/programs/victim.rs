@@ -64,6 +64,21 @@ impl Plan {
         here
     }
 
+    /// Commits a fault of a rank that has not joined the job.
+    fn before_init(&self) {
+        let own = std::env::var("RANK").is_ok_and(|rank| rank == self.rank.to_string());
+        if !self.first || !own || !["exits-before-init", "never-inits"].contains(&self.fault.as_str()) {
+            return;
+        }
+        self.tell_fault();
+        if self.fault == "exits-before-init" {
+            std::process::exit(0);
+        }
+        loop {
+            std::thread::park();
+        }
+    }
+
     /// Notes the time.
     fn tell_fault(&self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
@@ -99,6 +114,7 @@ impl Stateful for State<'_> {
 
 fn main() -> Result<()> {
     let plan = Plan::read();
+    plan.before_init();
     let world = oflow::init()?;
     let all = Placement::all(Device::Cpu)?;
     manual_seed(1);
@@ -116,6 +132,9 @@ fn main() -> Result<()> {
         }
         if plan.here("exits-early", &world, step) {
             return Ok(());
+        }
+        if plan.here("exits-with-0", &world, step) {
+            std::process::exit(0);
         }
         if plan.here("exits-with-7", &world, step) {
             std::process::exit(7);
@@ -197,7 +216,19 @@ fn main() -> Result<()> {
     if let Some(manager) = manager {
         manager.finish()?;
     }
-    world.barrier()
+    world.barrier()?;
+    // No faults either: nobody needs these ranks any more.
+    if plan.fault == "exits-when-done" {
+        std::thread::sleep(Duration::from_millis(500) * world.rank() as u32);
+        std::process::exit(0);
+    }
+    if plan.fault == "leaves-others" {
+        if plan.rank == world.rank() {
+            std::process::exit(0);
+        }
+        busy(Duration::from_secs(7));
+    }
+    Ok(())
 }
 
 /// Whether it is so on any rank: all get the same answer.

@@ -8,6 +8,7 @@
 //! zeros is valid and new. Buffers take physical memory at their first use.
 
 use super::super::transport::{CollectiveCall, SLOTS};
+use super::Loss;
 use super::link::{Channel, Letter};
 use super::transport::{ShmComm, ShmOptions, ShmTransport};
 use crate::Collectives;
@@ -35,7 +36,7 @@ struct Header {
     world: u32,
     capacity: u64,
     total: u64,
-    /// 0, or `(rank + 1) << 32 | code` of the first rank that died.
+    /// 0, or `(rank + 1) << 32 | loss` of the first rank that was lost.
     poison: AtomicU64,
 }
 
@@ -244,10 +245,10 @@ impl ShmArena {
         Ok(ShmTransport::new(self.clone(), rank, options))
     }
 
-    /// Marks the job as failed because `rank` died (`code`: its exit code or signal), and ends every rank's waits. Only the first
-    /// call counts. `rank` is used in messages only; it may be a rank of another host.
-    pub fn poison(&self, rank: usize, code: i32) {
-        let word = (rank as u64 + 1) << 32 | code as u32 as u64;
+    /// Marks the job as failed because `rank` is lost, and ends every rank's waits. Only the first call counts. `rank` is used in
+    /// messages only.
+    pub fn poison(&self, rank: usize, loss: Loss) {
+        let word = (rank as u64 + 1) << 32 | u64::from(loss.encode());
         let _ = self.header().poison.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
         for i in 0..self.world() {
             for j in 0..self.world() {
@@ -257,10 +258,10 @@ impl ShmArena {
         }
     }
 
-    /// Returns the rank that died and its code, or `None`.
-    pub fn poisoned(&self) -> Option<(usize, i32)> {
+    /// Returns the lost rank, or `None`.
+    pub fn poisoned(&self) -> Option<(usize, Loss)> {
         let word = self.header().poison.load(Ordering::Acquire);
-        (word != 0).then(|| ((word >> 32) as usize - 1, word as u32 as i32))
+        (word != 0).then(|| ((word >> 32) as usize - 1, Loss::decode(word as u32)))
     }
 
     /// Returns the state of a rank.
@@ -308,8 +309,9 @@ impl ShmArena {
         r.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Marks the rank as left: waits for it fail.
-    pub(super) fn leave(&self, rank: usize) {
+    /// Marks the rank as left: waits for what it has not done fail. Its own communicator does so at its end; a launcher does it
+    /// for a process that has ended without.
+    pub fn leave(&self, rank: usize) {
         self.record(rank).state.store(2, Ordering::Release);
         for other in 0..self.world() {
             self.link(rank, other).nudge_reader();

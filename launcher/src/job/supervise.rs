@@ -3,6 +3,7 @@
 //! The job runs until a failure ends it (the other ranks then get a grace period, SIGTERM, SIGKILL), or a signal to oflaunch,
 //! which is passed on. The first cause decides the exit code; its consequences are not reported.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +11,7 @@ use std::process::{Child, ChildStdin, ExitStatus};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oflow::comm::shm::ShmArena;
+use oflow::comm::shm::{Loss, ShmArena};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::Interest;
@@ -22,13 +23,13 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use super::memory::MemoryKills;
-use super::stopped::{Stopped, state_of};
+use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::{Agent, Assignment, Verdict};
+use oflow::control::service::{Absent, Agent, Assignment, Verdict};
 use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
@@ -41,6 +42,8 @@ const TERMINATE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(500);
 /// A live rank that is silent for so long is worth a warning.
 const SILENT: Duration = Duration::from_secs(10);
+/// A rank that has not joined for so long is worth a word.
+const ABSENT: Duration = Duration::from_secs(1);
 const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
@@ -103,7 +106,8 @@ pub(super) async fn run(
         arena,
         output,
         groups: Vec::new(),
-        ended: Vec::new(),
+        began: Instant::now(),
+        ended: BTreeMap::new(),
         alive: 0,
         silent: Vec::new(),
         stopped: Stopped::default(),
@@ -152,6 +156,7 @@ pub(super) async fn run(
                 watch.memory_kills.look(std::time::Instant::now());
                 watch.look_for_stopped().await;
                 watch.look_for_silence().await;
+                watch.tell_of_absent();
             }
         }
     }
@@ -188,8 +193,10 @@ struct Watch<'a> {
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
-    /// Ranks that have ended.
-    ended: Vec<usize>,
+    /// When the ranks were started.
+    began: Instant,
+    /// Ranks that have ended, and with which code.
+    ended: BTreeMap<usize, u8>,
     alive: usize,
     /// Ranks that have been warned of.
     silent: Vec<usize>,
@@ -278,7 +285,7 @@ impl Watch<'_> {
             let fields = json!({ "rank": end.rank, "pid": end.pid, "code": end.code(), "message": message });
             self.job.events.tell("rank-ended", fields);
         }
-        self.ended.extend(ends.iter().map(|e| e.rank));
+        self.ended.extend(ends.iter().map(|e| (e.rank, e.code())));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();
         let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
@@ -300,7 +307,7 @@ impl Watch<'_> {
                     // After a signal to us nothing has been told to the ranks yet: now one is missing. Whatever comes of it,
                     // the job is to end.
                     self.agent.end(end.failure(), end.code());
-                    self.poison(end.rank, end.code());
+                    self.poison(end.rank, Loss::Died(end.code()));
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -309,7 +316,11 @@ impl Watch<'_> {
         }
         // After the failures: those who wait shall hear of the failure, not of somebody who has left.
         for end in &ends {
-            self.agent.mark_left(end.rank);
+            self.agent.mark_left(end.rank, &end.describe());
+            // A rank that exits with 0 may not have said goodbye. Who waits for it does so in vain.
+            if end.success() {
+                self.arena.leave(end.rank - self.part.first_rank);
+            }
         }
     }
 
@@ -318,7 +329,7 @@ impl Watch<'_> {
         if ends.iter().any(Ended::by_signal) {
             return false;
         }
-        let has_ended = |rank: &usize| self.ended.contains(rank) || ends.iter().any(|e| e.rank == *rank);
+        let has_ended = |rank: &usize| self.ended.contains_key(rank) || ends.iter().any(|e| e.rank == *rank);
         let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
         self.agent.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
             && ends.iter().any(|e| !e.success())
@@ -327,8 +338,9 @@ impl Watch<'_> {
     /// A rank here has failed. Whether the job has failed by it is for the root to say: at once where all ranks are here,
     /// soon elsewhere.
     async fn fail(&mut self, failure: Failure, code: u8) {
-        if let Some(rank) = failure.rank {
-            self.poison(rank, code);
+        // One that had waited in vain for another rank is not the cause.
+        if let Some(rank) = failure.rank.filter(|_| failure.missing.is_none()) {
+            self.poison(rank, failure.loss(Some(code)));
         }
         self.agent.fail_with(failure, code);
         self.told = true;
@@ -348,7 +360,8 @@ impl Watch<'_> {
     async fn decided(&mut self) {
         let Some(Verdict { failure, code, restarts }) = self.agent.verdict() else { return };
         if let Some(rank) = failure.rank {
-            self.poison(rank, code.unwrap_or(EXIT_FAILED));
+            let own = self.ended.get(&rank).copied().or(code);
+            self.poison(rank, failure.loss(own));
         }
         // It would use up the time of grace and would not end by itself.
         if matches!(failure.kind, FailureKind::Stopped | FailureKind::Stalled)
@@ -368,9 +381,9 @@ impl Watch<'_> {
     }
 
     /// Ends the waits in shared memory of this host's ranks, if the rank is one of them.
-    fn poison(&self, rank: usize, code: u8) {
+    fn poison(&self, rank: usize, loss: Loss) {
         if let Some(local) = rank.checked_sub(self.part.first_rank).filter(|local| *local < self.part.nproc) {
-            self.arena.poison(local, i32::from(code));
+            self.arena.poison(local, loss);
         }
     }
 
@@ -435,7 +448,7 @@ impl Watch<'_> {
         let now = std::time::Instant::now();
         for local in 0..self.groups.len() {
             let (rank, pid) = (self.part.first_rank + local, self.groups[local].pid());
-            if self.ended.contains(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
+            if self.ended.contains_key(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
                 continue;
             }
             let for_it = format!("waits for rank {rank} ");
@@ -471,6 +484,19 @@ impl Watch<'_> {
                 self.output.say(&text).await;
             }
         }
+    }
+
+    /// Tells the service of ranks that run and have not joined the job, so that they count as stalled if others wait for them.
+    fn tell_of_absent(&self) {
+        let since = self.began.elapsed();
+        if since < ABSENT {
+            return;
+        }
+        let absent = self.agent.absent().into_iter().map(|rank| {
+            let clocks = clocks_of(self.groups[rank - self.part.first_rank].pid());
+            Absent { rank, since, clocks: clocks.unwrap_or_default() }
+        });
+        self.agent.note_absent(absent.collect());
     }
 
     fn signal_all(&self, signal: Signal) {

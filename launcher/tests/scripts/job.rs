@@ -9,6 +9,7 @@ use oflow::prelude::*;
 fn main() -> Result<()> {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let argument = std::env::args().nth(2).unwrap_or_default();
+    before_init(&mode);
     let world = oflow::init()?;
     match mode.as_str() {
         "" => Ok(()),
@@ -31,8 +32,25 @@ fn main() -> Result<()> {
         "loop" => endless_loop(&world),
         "early" => early(&world),
         "early-own-words" => early(&world).map_err(|e| Error::argument("no loss").because(e)),
+        "exits-before-init" | "never-inits" => collective(&world).map(drop),
+        "exits-from-barrier" => exits_from_barrier(&world),
+        "exits-when-done" => exits_when_done(&world),
+        "unneeded" => unneeded(&world),
         "stdin" => stdin(&world),
         other => panic!("no mode {other:?}"),
+    }
+}
+
+/// What rank 1 does instead of joining the job.
+fn before_init(mode: &str) {
+    if std::env::var("RANK").is_ok_and(|rank| rank == "1") {
+        match mode {
+            "exits-before-init" => std::process::exit(0),
+            "never-inits" => loop {
+                std::thread::park();
+            },
+            _ => {}
+        }
     }
 }
 
@@ -243,6 +261,42 @@ fn early(world: &World) -> Result<()> {
     if world.rank() != 1 {
         collective(world)?;
     }
+    Ok(())
+}
+
+/// Rank 1 exits while the others wait for it in a barrier of the control plane.
+fn exits_from_barrier(world: &World) -> Result<()> {
+    collective(world)?;
+    if world.rank() == 1 {
+        std::process::exit(0);
+    }
+    let control = world.ctx().control().expect("a launcher");
+    control.barrier("all", world.size(), std::time::Duration::from_secs(60))
+}
+
+/// Every rank is done at another time, and ends by exit().
+fn exits_when_done(world: &World) -> Result<()> {
+    collective(world)?;
+    world.barrier()?;
+    std::thread::sleep(std::time::Duration::from_millis(300) * world.rank() as u32);
+    println!("done");
+    std::process::exit(0)
+}
+
+/// Rank 1 exits with 0 when nobody needs it any more; the others compute on, with each other.
+fn unneeded(world: &World) -> Result<()> {
+    let others: Vec<usize> = (0..world.size()).filter(|r| *r != 1).collect();
+    collective(world)?;
+    if world.rank() == 1 {
+        std::process::exit(0);
+    }
+    let others = Placement::new(Device::Cpu, &others, &[others.len()])?;
+    for _ in 0..200 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let over = ones([world.size(), 3], (&others, sbp![S(0)]))?.sum(())?.to_global((&others, sbp![B]))?;
+        assert_eq!(over.to_local()?.item()?, 3.0 * world.size() as f64);
+    }
+    println!("done");
     Ok(())
 }
 
