@@ -147,8 +147,15 @@ fn main() -> Result<()> {
                 std::hint::spin_loop();
             }
         }
+        // No fault: at 100 kbit/s the job goes on, and a warning is right.
+        if plan.fault == "slow-link" {
+            if plan.rank == world.rank() && plan.step == step {
+                hold_links_back(Some(12_500));
+            }
+            full([8192], 1.0, (&all, sbp![S(0)]).dtype(DType::F64))?.to_global((&all, sbp![B]))?;
+        }
         if plan.here("silent-link", &world, step) {
-            hold_links_back();
+            hold_links_back(None);
         }
         if plan.here("runs-out-of-memory", &world, step) {
             runs_out_of_memory();
@@ -217,6 +224,10 @@ fn main() -> Result<()> {
         manager.finish()?;
     }
     world.barrier()?;
+    if plan.fault == "slow-link" && plan.rank == world.rank() {
+        // What is still on its way passes through this process.
+        std::thread::sleep(Duration::from_secs(2));
+    }
     // No faults either: nobody needs these ranks any more.
     if plan.fault == "exits-when-done" {
         std::thread::sleep(Duration::from_millis(500) * world.rank() as u32);
@@ -274,9 +285,9 @@ fn busy(time: Duration) {
     }
 }
 
-/// Puts somebody between this rank and those of other hosts who takes what it sends and passes nothing on. To both kernels the
-/// connections are well: what they send is acknowledged.
-fn hold_links_back() {
+/// Puts somebody between this rank and those of other hosts who takes what it sends and passes on so many bytes a second, or
+/// nothing. To both kernels the connections are well: what they send is acknowledged.
+fn hold_links_back(rate: Option<usize>) {
     let control = std::env::var("OFLOW_CONTROL").expect("oflaunch says where");
     // SAFETY: looked at only; whoever owns the descriptor keeps it.
     let open = |fd: i32| ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
@@ -294,7 +305,17 @@ fn hold_links_back() {
         let mut back = held.try_clone().expect("a descriptor");
         // SAFETY: both are open. From here on the owner of the descriptor has the other connection.
         assert_eq!(unsafe { dup2(near.as_raw_fd(), fd) }, fd);
-        std::thread::spawn(move || std::io::copy(&mut held, &mut std::io::sink()));
+        let mut on = far.try_clone().expect("a descriptor");
+        std::thread::spawn(move || {
+            let mut bytes = vec![0; rate.map_or(64 << 10, |r| r / 20)];
+            while let Ok(n @ 1..) = held.read(&mut bytes) {
+                if rate.is_some() {
+                    std::thread::sleep(Duration::from_millis(50));
+                    // So few bytes find room at once, or the other end has gone.
+                    let _gone = on.write_all(&bytes[..n]);
+                }
+            }
+        });
         std::thread::spawn(move || {
             // The other way all is well. The connection does not block, which is its owner's doing.
             let mut bytes = vec![0; 64 << 10];

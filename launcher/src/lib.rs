@@ -23,6 +23,7 @@ pub mod output;
 pub mod postmortem;
 pub mod program;
 pub mod rank;
+mod repeats;
 pub mod report;
 pub mod script;
 

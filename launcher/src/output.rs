@@ -14,6 +14,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::{Notify, mpsc};
 
 use crate::logs::Logs;
+use crate::repeats::Repeats;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_RECORD: usize = 64 << 10;
@@ -42,7 +43,7 @@ pub enum Source {
     Launcher,
 }
 
-/// Bytes of one source, at most one line.
+/// Bytes of one source, at most one line; none: the stream has ended.
 struct Record {
     stream: Stream,
     source: Source,
@@ -148,6 +149,8 @@ impl Output {
         if let Some(rest) = splitter.finish() {
             self.send(stream, Source::Rank(rank), rest).await;
         }
+        // The end of the stream.
+        self.send(stream, Source::Rank(rank), Vec::new()).await;
     }
 
     async fn send(&self, stream: Stream, source: Source, bytes: Vec<u8>) {
@@ -180,6 +183,7 @@ fn write_all<O: Write, E: Write>(
     closed: &Notify,
 ) {
     let mut broken = false;
+    let mut repeats = Repeats::default();
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
         while let Some(record) = next {
@@ -187,7 +191,7 @@ fn write_all<O: Write, E: Write>(
                 logs.write(rank, record.stream, &record.bytes);
             }
             // After an error the records are still taken, so that nobody waits for room in the queue.
-            broken = broken || sink.write(&record).is_err();
+            broken = broken || sink.write_once(record, &mut repeats).is_err();
             next = queue.try_recv().ok();
         }
         if let Some(logs) = &mut logs {
@@ -198,6 +202,7 @@ fn write_all<O: Write, E: Write>(
             closed.notify_one();
         }
     }
+    let _nobody_reads = sink.finish(repeats);
     if let Some(logs) = logs {
         logs.finish();
     }
@@ -252,6 +257,32 @@ struct Sink<O, E> {
 impl<O: Write, E: Write> Sink<O, E> {
     fn new(out: O, err: E, style: Style) -> Sink<O, E> {
         Sink { out, err, style, cursors: [Cursor::Fresh; 2], last: Stream::Out }
+    }
+
+    /// Writes a record, unless it is part of an error that another rank has printed.
+    fn write_once(&mut self, record: Record, repeats: &mut Repeats) -> io::Result<()> {
+        let Record { stream, source, bytes } = record;
+        let now = match source {
+            Source::Rank(rank) if stream == Stream::Err && self.style.prefix && !self.style.raw(rank, stream) => {
+                if bytes.is_empty() {
+                    repeats.end(rank)
+                } else {
+                    repeats.pass(rank, bytes)
+                }
+            }
+            _ if bytes.is_empty() => Vec::new(),
+            _ => vec![bytes],
+        };
+        now.into_iter().try_for_each(|bytes| self.write(&Record { stream, source, bytes }))
+    }
+
+    /// Writes what is left of the ranks' errors.
+    fn finish(&mut self, repeats: Repeats) -> io::Result<()> {
+        let (held, told) = repeats.finish();
+        let held = held.into_iter().map(|(rank, bytes)| (Source::Rank(rank), bytes));
+        let told = told.into_iter().map(|line| (Source::Launcher, format!("{line}\n").into_bytes()));
+        held.chain(told).try_for_each(|(source, bytes)| self.write(&Record { stream: Stream::Err, source, bytes }))?;
+        self.flush()
     }
 
     fn write(&mut self, record: &Record) -> io::Result<()> {

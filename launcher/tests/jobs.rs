@@ -303,6 +303,11 @@ fn an_error_of_all_ranks_is_reported_once_with_its_place() {
         ") failed: add(f32[4, 8] [S(0)], f32[4, 9] [B]) on cpu[4]: shapes [4, 8] and [4, 9] do not broadcast: 8 against 9 (at {at})"
     );
     assert!(report.len() == 1 && report[0].ends_with(&wanted), "{report:?}\n{wanted}");
+    // The ranks print it once, and say who else would have.
+    let text = stderr(&output);
+    let printed = text.lines().filter(|l| l.starts_with("[rank ") && l.contains("] Error: add(")).count();
+    let same = text.lines().filter(|l| l.starts_with("[ranks ") && l.contains("] the same: Error: add(")).count();
+    assert_eq!((printed, same), (1, 1), "{text}");
 }
 
 #[test]

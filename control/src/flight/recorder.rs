@@ -43,6 +43,9 @@ struct Name {
     at: TextAt,
 }
 
+/// Texts of calls without a plan that are found again without being made again.
+const DESCRIBED: usize = 256;
+
 struct State {
     ordinal: u64,
     hash: u64,
@@ -51,6 +54,8 @@ struct State {
     names: Vec<Name>,
     files: Vec<Name>,
     texts: u64,
+    /// By hash of name and key: where the last text of a call without a plan lies.
+    described: Box<[(u64, TextAt); DESCRIBED]>,
     calls: u64,
     /// None until the first op, and where there is no memory for it.
     ring: Option<Ring>,
@@ -85,6 +90,7 @@ impl Recorder {
                 names: Vec::new(),
                 files: Vec::new(),
                 texts: 0,
+                described: Box::new([(0, 0); DESCRIBED]),
                 calls: 0,
                 ring: None,
                 file,
@@ -108,6 +114,23 @@ impl Recorder {
     /// Records the next global op. `key` is a hash of the op, its attributes and types; the line of the call is added here.
     /// `call` is its text, `add(f32[4] [S(0)], …)`. Without `call` the name is hashed too.
     pub fn next(&self, op: &'static str, key: u64, site: CallSite, call: Option<&OpText>) -> Tag {
+        self.record(op, key, site, call, None)
+    }
+
+    /// Like [`Recorder::next`] without `call`, for a call without a plan: `text` is asked for its text if none with this name and
+    /// key is in the records.
+    pub fn next_described(&self, op: &'static str, key: u64, site: CallSite, text: &dyn Fn() -> String) -> Tag {
+        self.record(op, key, site, None, Some(text))
+    }
+
+    fn record(
+        &self,
+        op: &'static str,
+        key: u64,
+        site: CallSite,
+        call: Option<&OpText>,
+        text: Option<&dyn Fn() -> String>,
+    ) -> Tag {
         let s = &mut *self.lock();
         if !s.opened {
             s.open(self.rank, self.world);
@@ -129,15 +152,27 @@ impl Recorder {
         s.marks.note(s.ordinal, s.hash);
         let tag = Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line };
         if let Some(ring) = &s.ring {
-            let call = call.map_or(0, |c| {
-                let mut at = c.at.load(Ordering::Relaxed);
-                if !ring.holds_text(at) {
-                    s.texts += 1;
-                    at = ring.write_text(s.texts, &c.text);
-                    c.at.store(at, Ordering::Relaxed);
+            let call = match (call, text) {
+                (Some(c), _) => {
+                    let mut at = c.at.load(Ordering::Relaxed);
+                    if !ring.holds_text(at) {
+                        s.texts += 1;
+                        at = ring.write_text(s.texts, &c.text);
+                        c.at.store(at, Ordering::Relaxed);
+                    }
+                    at
                 }
-                at
-            });
+                (None, Some(text)) => {
+                    let what = key ^ op_hash.rotate_left(1);
+                    let slot = &mut s.described[what as usize % DESCRIBED];
+                    if slot.0 != what || !ring.holds_text(slot.1) {
+                        s.texts += 1;
+                        *slot = (what, ring.write_text(s.texts, &text()));
+                    }
+                    slot.1
+                }
+                (None, None) => 0,
+            };
             let (line, time_ns) = (site.line, coarse_ns());
             ring.write_op(&OpWords { ordinal: s.ordinal, hash: s.hash, time_ns, op: name, call, file, line });
         }
@@ -359,6 +394,34 @@ mod tests {
         assert_eq!(recorder.ops(4990, u64::MAX, 3).iter().map(|o| o.ordinal).collect::<Vec<_>>(), [5000, 5001, 5002]);
         // The hash of a stream does not depend on which names came before.
         assert_eq!(recorder.marks_after(5001).len(), 1);
+    }
+
+    #[test]
+    fn a_call_without_a_plan_is_described_once() {
+        let recorder = Recorder::new(0, 1, None);
+        let made = std::cell::Cell::new(0);
+        let next = |op, key: u64| {
+            let text = || {
+                made.set(made.get() + 1);
+                format!("{op}({key})")
+            };
+            let hash = recorder.next_described(op, key, site(1), &text).hash;
+            let last = recorder.last().unwrap();
+            assert_eq!((last.op.as_str(), last.call), (op, format!("{op}({key})")));
+            hash
+        };
+        for _ in 0..10 {
+            next("to_global", 7);
+            next("distribute", 7);
+        }
+        assert_eq!(made.get(), 2);
+        // Texts that share a slot replace each other; the stream's hash does not depend on texts.
+        next("to_global", 7 + DESCRIBED as u64);
+        next("to_global", 7);
+        assert_eq!(made.get(), 4);
+        let other = Recorder::new(0, 1, None);
+        let described = Recorder::new(0, 1, None).next_described("add", 1, site(1), &String::new).hash;
+        assert_eq!(other.next("add", 1, site(1), None).hash, described);
     }
 
     #[test]

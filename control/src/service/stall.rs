@@ -1,9 +1,9 @@
 //! Finds stalled ranks: ranks that hold up others. Pure: takes heartbeats and the time, returns warnings and failures.
 //!
 //! A rank that makes progress does not stall, nor does a rank that no other rank waits for. A waiting rank points to the ranks it
-//! waits for. At the end of such a chain is a rank that does not wait, which *stalls* the others, or there is a cycle. Only time
-//! in which the stalled rank could have run counts, not the time in which it was queued for a processor, so a starved rank does
-//! not count as stalled.
+//! waits for. At the end of such a chain is a rank that does not wait, which *stalls* the others, or there is a cycle. The time
+//! in which a starved rank was queued for a processor does not count, so it does not count as stalled. A rank is starved if it has
+//! had a processor less than a quarter of the time in which it could run.
 //!
 //! Ranks wait in collectives, which their heartbeats tell, and in meetings of the control plane. A rank whose process runs and has
 //! not joined the job makes no progress; its launcher tells how much it runs.
@@ -21,6 +21,8 @@ use oflow_comm::transport::place_of;
 const WARN: Duration = Duration::from_secs(5);
 /// A rank without heartbeats for this time is not judged here; the launcher watches its process.
 const HEARD: Duration = Duration::from_secs(3);
+/// A rank that was queued this many times as long as it ran is starved.
+const STARVED: u32 = 3;
 /// The time over which a rank is found slow.
 const WINDOW: Duration = Duration::from_secs(30);
 
@@ -214,7 +216,9 @@ impl Stalls {
             return None;
         }
         let longest = waiters.iter().copied().max_by_key(|r| self.waited(*r, now))?;
-        let queued = Duration::from_millis(view.queued_ms[1] - view.queued_ms[0].min(view.queued_ms[1]));
+        let [queued, ran] =
+            [view.queued_ms, view.cpu_ms].map(|[from, to]| Duration::from_millis(to.saturating_sub(from)));
+        let queued = if queued > ran * STARVED { queued } else { Duration::ZERO };
         let could_run = self.waited(longest, now).min(still.saturating_sub(queued));
         let text = self.describe(culprit, longest, waiters, now);
         if could_run >= self.limit {
@@ -401,6 +405,22 @@ mod tests {
             stalls.beat(&beat(1, 4 + t, None), now);
             assert_eq!(stalls.look(now, &[]), []);
         }
+    }
+
+    #[test]
+    fn an_endless_loop_on_a_busy_machine_fires_at_the_limit() {
+        let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
+        let mut all = vec![];
+        for t in 0..15u64 {
+            let (now, ms) = (start + t as u32 * S, t * 1000);
+            stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
+            // It has a processor every second moment.
+            let half = pb::HeartbeatRequest { cpu_ms: ms / 2, queued_ms: ms / 2, last_ms: ms, ..beat(1, 4, None) };
+            stalls.beat(&half, now);
+            all.extend(stalls.look(now, &[]).into_iter().map(|f| (t, f)));
+        }
+        let fired = all.iter().find(|(_, f)| matches!(f, Finding::Failure(_))).map(|(t, _)| *t);
+        assert_eq!(fired, Some(10), "{all:?}");
     }
 
     #[test]

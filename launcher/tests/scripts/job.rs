@@ -29,6 +29,7 @@ fn main() -> Result<()> {
         "skip-alone" => skip_alone(&world),
         "shape" => shape(&world),
         "value" => value(&world),
+        "placement" => placement(&world, &argument),
         "loop" => endless_loop(&world),
         "early" => early(&world),
         "early-own-words" => early(&world).map_err(|e| Error::argument("no loss").because(e)),
@@ -240,6 +241,33 @@ fn value(world: &World) -> Result<()> {
     let x = ones([4], (&all, sbp![S(0)]))?;
     let y = x.mul(if world.rank() == 1 { 0.5 } else { 0.25 })?;
     println!("{}", y.sum(())?.item()?);
+    Ok(())
+}
+
+/// Rank 1 uses other ranks, or the same ones in another order, or names the mesh axis otherwise.
+fn placement(world: &World, what: &str) -> Result<()> {
+    let (n, other) = (world.size(), world.rank() == 1);
+    let all: Vec<usize> = (0..n).collect();
+    let usual = Placement::new(Device::Cpu, &all, &[n])?;
+    let turned: Vec<usize> = all.iter().rev().copied().collect();
+    let turned = Placement::new(Device::Cpu, &turned, &[n])?;
+    let x = ones([4, 2], (&usual, sbp![S(0)]))?;
+    let x = match what {
+        "boxing" => x.to_global((if other { &turned } else { &usual }, sbp![B]))?,
+        "factory" => ones([4, 2], (if other { &turned } else { &usual }, sbp![S(0)]))?,
+        "name" => ones([4, 2], (&usual.mesh(&[(if other { "tp" } else { "dp" }, n)])?, sbp![S(0)]))?,
+        "slice" => {
+            let mesh = usual.mesh(&[("dp", n)])?;
+            ones([4, 2], (&mesh.slice("dp", world.rank())?, sbp![B]))?
+        }
+        "shards" => ones([4, 2], Device::Cpu)?.to_global((if other { &turned } else { &usual }, sbp![S(0)]))?,
+        "source" => {
+            let y = distribute(&ones([4, 2], Device::Cpu)?, (if other { &turned } else { &usual }, sbp![S(0)]))?;
+            y.to_global((&usual, sbp![B]))?
+        }
+        other => panic!("no case {other:?}"),
+    };
+    println!("{}", x.sum(())?.item()?);
     Ok(())
 }
 
