@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Failed;
-use crate::output::Stream;
+use crate::output::{Stream, complain};
 
 /// A line longer than this is written in pieces.
 const LONGEST_LINE: usize = 64 << 10;
@@ -51,7 +51,7 @@ impl Logs {
         if let Some(log) = slot
             && let Err(e) = log.write(rank, stream, bytes)
         {
-            eprintln!("oflaunch: nothing more goes to the log {}: {e}", log.path.display());
+            complain(&format!("nothing more goes to the log {}: {e}", log.path.display()));
             *slot = None;
         }
     }
@@ -83,7 +83,7 @@ impl Log {
         match OpenOptions::new().create(true).append(true).open(&path) {
             Ok(file) => Some(Log { path, file: BufWriter::new(file), lines: Default::default() }),
             Err(e) => {
-                eprintln!("oflaunch: cannot write the log {}: {e}", path.display());
+                complain(&format!("cannot write the log {}: {e}", path.display()));
                 None
             }
         }

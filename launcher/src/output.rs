@@ -183,29 +183,62 @@ fn write_all<O: Write, E: Write>(
     closed: &Notify,
 ) {
     let mut broken = false;
-    let mut repeats = Repeats::default();
+    let (mut repeats, mut unwritten) = (Repeats::default(), Unwritten::default());
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
         while let Some(record) = next {
             if let (Some(logs), Source::Rank(rank)) = (&mut logs, record.source) {
                 logs.write(rank, record.stream, &record.bytes);
             }
-            // After an error the records are still taken, so that nobody waits for room in the queue.
-            broken = broken || sink.write_once(record, &mut repeats).is_err();
+            // Once nobody reads any more the records are still taken, so that nobody waits for room in the queue.
+            broken = broken || unwritten.is_closed(sink.write_once(record, &mut repeats));
             next = queue.try_recv().ok();
         }
         if let Some(logs) = &mut logs {
             logs.flush();
         }
-        broken = broken || sink.flush().is_err();
+        broken = broken || unwritten.is_closed(sink.flush());
         if broken {
             closed.notify_one();
         }
     }
-    let _nobody_reads = sink.finish(repeats);
+    if !broken {
+        unwritten.is_closed(sink.finish(repeats));
+    }
     if let Some(logs) = logs {
         logs.finish();
     }
+}
+
+/// Output that could not be written.
+#[derive(Default)]
+struct Unwritten {
+    said: bool,
+}
+
+impl Unwritten {
+    /// Whether a write has failed because nobody reads the output any more, which ends the job. Another failure, such as a full
+    /// disk, is said once: what does not fit is lost, and the job goes on.
+    fn is_closed(&mut self, written: io::Result<()>) -> bool {
+        match written {
+            Ok(()) => false,
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => true,
+            Err(e) => {
+                if !std::mem::replace(&mut self.said, true) {
+                    complain(&format!(
+                        "cannot write the output of the ranks: {e}; the job goes on, the output is lost"
+                    ));
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Prints a line of oflaunch past the queue, if standard error can be written.
+pub fn complain(text: &str) {
+    // There is nobody else to tell; `eprintln!` would panic.
+    let _unwritten = writeln!(io::stderr().lock(), "oflaunch: {text}");
 }
 
 /// Cuts a stream of bytes into records: what ends with `\n`, with `\r\n`, or with a `\r` that no `\n` follows.

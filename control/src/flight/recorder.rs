@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::hash::Hasher;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -75,9 +76,10 @@ impl Recorder {
     pub fn new(rank: usize, world: usize, folder: Option<&Path>) -> Recorder {
         let file = folder.and_then(|folder| {
             let path = folder.join(Flight::ring_name(rank));
-            // Another process may have the old file mapped: cut short, its next access would be a SIGBUS.
+            // Another process may still write to the old file.
             let _there_may_be_none = std::fs::remove_file(&path);
-            let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+            // New, so that no link of somebody else is followed.
+            let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
             opened.inspect_err(|e| tracing::warn!("no flight record in {}: {e}", path.display())).ok()
         });
         Recorder {
@@ -340,7 +342,8 @@ mod tests {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
         assert!((now - open.start).abs() < 60.0 && (now - add.time).abs() < 60.0);
         // As JSON it is the same.
-        assert_eq!(Flight::save_all(folder.path()).unwrap(), 1);
+        let saved = Flight::save_all(folder.path(), folder.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len()), (1, 0));
         assert!(!path.exists());
         let read = Flight::read(&path.with_extension("json")).unwrap();
         let hashes = |f: &Flight| f.ops.iter().map(|o| (o.ordinal, o.hash, o.line)).collect::<Vec<_>>();
@@ -473,7 +476,55 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         std::fs::remove_file(path.with_extension("json")).unwrap();
-        // A rank that died before its first op leaves an empty file.
-        assert_eq!(Flight::save_all(folder.path()).unwrap(), 0);
+        // It may be worth something to somebody; an empty file is of a rank that died before its first op.
+        let saved = Flight::save_all(folder.path(), folder.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len(), path.exists()), (0, 1, true));
+        std::fs::write(&path, b"").unwrap();
+        let saved = Flight::save_all(folder.path(), folder.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len(), path.exists()), (0, 0, false));
+    }
+
+    #[test]
+    fn a_ring_goes_only_when_its_copy_is_whole() {
+        let (rings, full) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for rank in 0..2 {
+            Recorder::new(rank, 2, Some(rings.path())).next("add", 7, site(1), None);
+        }
+        // The copy of one rank cannot be written: a folder has its name.
+        let blocked = full.path().join(Flight::json_name(0));
+        std::fs::create_dir(&blocked).unwrap();
+        let saved = Flight::save_all(rings.path(), full.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len()), (1, 1));
+        assert!(saved.failed[0].contains("flight-0.json"), "{:?}", saved.failed);
+        let left = |folder: &Path| {
+            let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(
+            (left(rings.path()), left(full.path())),
+            (vec!["flight-0.ring".into()], vec!["flight-0.json".into(), "flight-1.json".into()])
+        );
+        std::fs::remove_dir(&blocked).unwrap();
+        assert_eq!(Flight::save_all(rings.path(), full.path()).unwrap().written, 1);
+        assert_eq!(left(rings.path()).len(), 0);
+    }
+
+    #[test]
+    fn a_ring_that_is_cut_short_does_not_end_its_rank() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(0, 1, Some(folder.path()));
+        recorder.next("add", 7, site(1), None);
+        let path = folder.path().join(Flight::ring_name(0));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+        for line in 2..5000 {
+            recorder.next("add", 7, site(line), None);
+        }
+        // Its heartbeats go on, from private memory.
+        assert_eq!(recorder.last().unwrap().line, 4999);
+        assert_eq!(recorder.issued(), 4999);
+        assert!(Flight::read(&path).unwrap_err().to_string().contains("it has 0 bytes"));
     }
 }
