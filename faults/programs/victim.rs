@@ -154,6 +154,11 @@ fn main() -> Result<()> {
             }
             full([8192], 1.0, (&all, sbp![S(0)]).dtype(DType::F64))?.to_global((&all, sbp![B]))?;
         }
+        if plan.here("cuts-links", &world, step) {
+            links().into_iter().for_each(|fd| {
+                let _closed = open(fd).shutdown(std::net::Shutdown::Both);
+            });
+        }
         if plan.here("silent-link", &world, step) {
             hold_links_back(None);
         }
@@ -288,14 +293,7 @@ fn busy(time: Duration) {
 /// Puts somebody between this rank and those of other hosts who takes what it sends and passes on so many bytes a second, or
 /// nothing. To both kernels the connections are well: what they send is acknowledged.
 fn hold_links_back(rate: Option<usize>) {
-    let control = std::env::var("OFLOW_CONTROL").expect("oflaunch says where");
-    // SAFETY: looked at only; whoever owns the descriptor keeps it.
-    let open = |fd: i32| ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
-    let is_link = |fd: &i32| open(*fd).peer_addr().is_ok_and(|peer| peer.to_string() != control);
-    let all = std::fs::read_dir("/proc/self/fd").expect("the system tells").flatten();
-    let links: Vec<i32> =
-        all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|fd| is_link(fd)).collect();
-    for fd in links {
+    for fd in links() {
         let stream = open(fd);
         let mut far = stream.try_clone().expect("a descriptor");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -328,6 +326,19 @@ fn hold_links_back(rate: Option<usize>) {
             }
         });
     }
+}
+
+fn open(fd: i32) -> ManuallyDrop<TcpStream> {
+    // SAFETY: looked at or shut down only; whoever owns the descriptor keeps it.
+    ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) })
+}
+
+/// The descriptors of this rank's connections to ranks of other hosts.
+fn links() -> Vec<i32> {
+    let control = std::env::var("OFLOW_CONTROL").expect("oflaunch says where");
+    let is_link = |fd: &i32| open(*fd).peer_addr().is_ok_and(|peer| peer.to_string() != control);
+    let all = std::fs::read_dir("/proc/self/fd").expect("the system tells").flatten();
+    all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_link).collect()
 }
 
 unsafe extern "C" {

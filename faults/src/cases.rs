@@ -36,6 +36,8 @@ pub struct Case {
     pub kinds: &'static [&'static str],
     /// Whether the report must name the rank at fault, and no other.
     pub names_rank: bool,
+    /// Whether the report may name no rank, but no other than the one at fault.
+    pub names_no_other: bool,
     /// What the report must say of the rank at fault: op and marks of lines in the program, any of them.
     pub at_fault: &'static [(&'static str, &'static str)],
     /// What it must say of another rank.
@@ -57,6 +59,7 @@ const PLAIN: Case = Case {
     options: &[],
     kinds: &[],
     names_rank: true,
+    names_no_other: false,
     at_fault: &[],
     elsewhere: &[],
     says: "",
@@ -177,6 +180,17 @@ const CASES: &[Case] = &[
         codes: &[1],
         // The ranks sit in a wait that the report ends.
         end_within: Duration::from_secs(7),
+        ..PLAIN
+    },
+    Case {
+        name: "cuts-links",
+        hosts: 3,
+        kinds: &["link-lost"],
+        // If only one other rank notices, either end may be to blame.
+        names_rank: false,
+        names_no_other: true,
+        says: "the link",
+        codes: &[1],
         ..PLAIN
     },
     Case { hosts: 2, ..diverging("calls-another-op", &[("tanh", "other")], &[("sigmoid", "usual")]) },

@@ -110,6 +110,11 @@ fn a_rank_that_never_joins_is_a_stall() {
 }
 
 #[test]
+fn a_rank_that_becomes_another_program_is_a_stall() {
+    fails(&[3], &["--stall", "2", "--timeout", "0.2"], &["becomes-another"], &[" stalls the job: ", "it sleeps"]);
+}
+
+#[test]
 fn all_ranks_may_end_by_exit() {
     for sizes in [&[1][..], &[4], &[2, 2]] {
         succeeds(sizes, &["exits-when-done"], sizes.iter().sum());

@@ -406,7 +406,8 @@ impl Agent {
         self.change(|s| s.gone(rank, how));
     }
 
-    /// Notes that the processes of these ranks run and have not joined the job, for the ranks of which that is so.
+    /// Notes that the processes of these ranks run although nothing is heard from them: they count as stalled if others wait for
+    /// them.
     pub fn note_absent(&self, ranks: Vec<Absent>) {
         if !ranks.is_empty() {
             self.change(|s| s.note_absent(ranks));

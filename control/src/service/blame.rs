@@ -69,6 +69,11 @@ impl Ends {
     }
 }
 
+/// Whether links between ranks are lost and nothing else explains the failures.
+pub fn is_about_links(candidates: &[Candidate]) -> bool {
+    candidates.iter().any(Candidate::is_lost_link) && candidates.iter().all(|c| weight(c.failure.kind) > 0)
+}
+
 /// Returns the cause, or `None` without candidates.
 pub fn cause(candidates: &[Candidate], ends: &Ends) -> Option<Candidate> {
     // The first of those that are equal, so the order of arrival decides last.
@@ -76,10 +81,11 @@ pub fn cause(candidates: &[Candidate], ends: &Ends) -> Option<Candidate> {
     let mut seen = BTreeSet::new();
     let mut found = loop {
         let Some(missing) = at.failure.missing.filter(|_| weight(at.failure.kind) > 0) else { break at.clone() };
-        let own = candidates.iter().find(|c| c.failure.rank == Some(missing));
-        // Two ends of a lost link point to each other.
-        match own.filter(|_| !at.is_lost_link() && seen.insert(missing)) {
-            Some(own) => at = own,
+        match candidates.iter().find(|c| c.failure.rank == Some(missing)) {
+            // Two ends of a lost link point to each other, and both end by it.
+            Some(own) if at.is_lost_link() && own.is_lost_link() => break link(at, candidates),
+            Some(own) if seen.insert(missing) => at = own,
+            Some(_) => break at.clone(),
             None if ends.has_left(missing) => break ended(at, missing, ends),
             None if at.is_lost_link() => break link(at, candidates),
             None => break at.clone(),
@@ -198,6 +204,13 @@ mod tests {
             assert_eq!((rank, kind), (Some(2), LinkLost));
             assert!(message.starts_with("the links of rank 2 to ranks 0 and 1 are lost: "), "{message}");
         }
+        // All three have ended by that, and a fourth because the first has.
+        let mut ends = Ends::default();
+        [1, 2, 0].into_iter().for_each(|rank| ends.left(rank));
+        let mut told = told.to_vec();
+        told.push(candidate(3, Error, Some(0)));
+        let (rank, kind, _) = check(&told, &ends);
+        assert_eq!((rank, kind), (Some(2), LinkLost));
         // Both ends of one link, and two links that have nothing in common.
         assert_eq!(check(&[told[0].clone(), told[2].clone()], &Ends::default()).0, None);
         assert_eq!(check(&[told[0].clone(), candidate(1, LinkLost, Some(3))], &Ends::default()).0, None);

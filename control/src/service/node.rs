@@ -27,7 +27,7 @@ pub struct Silence {
     pub progress: u64,
 }
 
-/// A rank whose process runs and has not joined the job.
+/// A rank whose process runs, and which has not joined the job or is silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absent {
     /// The rank.
@@ -375,16 +375,18 @@ impl NodeState {
         self.send(Item::Gone(pb::NodeGone { rank: rank as u32, how: how.into() }));
     }
 
-    /// The processes of these ranks run. Forwards that of those that have not joined.
+    /// The processes of these ranks run, and nothing is heard from them. Forwards that of those that have not left.
     pub fn note_absent(&mut self, ranks: Vec<Absent>) {
-        let absent = self.absent_ranks();
+        let first = self.first;
+        let is_member = |rank: usize| rank.checked_sub(first).and_then(|i| self.members.get(i));
+        let absent = |a: &Absent| is_member(a.rank).is_some_and(|m| !matches!(m, Member::Left));
         let beat = |Absent { rank, since, clocks }: Absent| {
             let [last_ms, cpu_ms, queued_ms] =
                 [since, clocks[0], clocks[1]].map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
             let rank = rank as u32;
             pb::HeartbeatRequest { rank, last_ms, cpu_ms, queued_ms, absent: true, ..Default::default() }
         };
-        let ranks: Vec<_> = ranks.into_iter().filter(|a| absent.contains(&a.rank)).map(beat).collect();
+        let ranks: Vec<_> = ranks.into_iter().filter(absent).map(beat).collect();
         if !ranks.is_empty() {
             self.send(Item::Beat(pb::NodeBeat { sent_ns: 0, ranks }));
         }

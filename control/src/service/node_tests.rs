@@ -197,9 +197,9 @@ fn a_rank_that_ends_before_anybody_joins_keeps_nobody_from_joining() {
     state.join(hello(0), Instant::now()).unwrap();
     let sent = state.take_up();
     assert!(matches!(sent.as_slice(), [pb::Up { item: Some(Item::Join(_)) }]), "{sent:?}");
-    // Who runs and has not joined is told of; who has ended or joined is not.
+    // Who runs and is not heard is told of; who has ended is not.
     let absent = |rank| Absent { rank, since: Duration::from_secs(3), clocks: [Duration::from_secs(1); 2] };
-    state.note_absent((0..3).map(absent).collect());
+    state.note_absent((1..3).map(absent).collect());
     let [pb::Up { item: Some(Item::Beat(beat)) }] = &state.take_up()[..] else { panic!("no beat") };
     let told: Vec<_> = beat.ranks.iter().map(|b| (b.rank, b.absent, b.last_ms, b.cpu_ms)).collect();
     assert_eq!(told, [(2, true, 3000, 1000)]);

@@ -354,7 +354,7 @@ impl RootState {
         self.watch(now);
         if let Some(since) = self.failing {
             let elapsed = now.saturating_duration_since(since);
-            let limit = if self.candidates.iter().all(Candidate::is_lost_link) {
+            let limit = if blame::is_about_links(&self.candidates) {
                 LINKS
             } else if self.ends.earlier_is_still_ending(&self.candidates) {
                 GOODBYE

@@ -106,6 +106,14 @@ impl Stalls {
             window: (now, beat.waited_ms, beat.calls),
             waited_ms: beat.waited_ms,
         });
+        if beat.absent && !view.absent {
+            // Its process runs, but what had joined is not heard any more: it may have become another program.
+            (view.heard, view.last_ms) = (now, now.saturating_duration_since(view.moved).as_millis() as u64);
+            // Clocks of the main thread; those of the rank itself were of all its threads.
+            view.cpu_ms[1] = view.cpu_ms[1].max(beat.cpu_ms);
+            view.queued_ms[1] = view.queued_ms[1].max(beat.queued_ms);
+            return;
+        }
         let joined = view.absent && !beat.absent;
         let beside = joined || view.calls != beat.calls || view.steps != beat.moved;
         if view.progress != beat.progress || beside {
@@ -405,6 +413,23 @@ mod tests {
             stalls.beat(&beat(1, 4 + t, None), now);
             assert_eq!(stalls.look(now, &[]), []);
         }
+    }
+
+    #[test]
+    fn a_rank_that_has_joined_and_is_not_heard_any_more_stalls() {
+        let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
+        stalls.beat(&beat(1, 4, None), start);
+        let mut all = vec![];
+        for t in 0..15u64 {
+            let (now, ms) = (start + t as u32 * S, t * 1000);
+            stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
+            stalls.beat(&pb::HeartbeatRequest { rank: 1, absent: true, cpu_ms: 1, ..Default::default() }, now);
+            all.extend(stalls.look(now, &[]).into_iter().map(|f| (t, f)));
+        }
+        let Some((10, Finding::Failure(f))) = all.iter().find(|(_, f)| matches!(f, Finding::Failure(_))) else {
+            panic!("{all:?}")
+        };
+        assert!(f.rank == Some(1) && f.message.contains("has issued nothing since 'relu' #4"), "{f}");
     }
 
     #[test]

@@ -42,8 +42,9 @@ const TERMINATE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(500);
 /// A live rank that is silent for so long is worth a warning.
 const SILENT: Duration = Duration::from_secs(10);
-/// A rank that has not joined for so long is worth a word.
+/// A rank that has not joined for so long is told of, and one that has joined and was not heard for so long.
 const ABSENT: Duration = Duration::from_secs(1);
+const UNHEARD: Duration = Duration::from_secs(2);
 const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
@@ -486,15 +487,19 @@ impl Watch<'_> {
         }
     }
 
-    /// Tells the service of ranks that run and have not joined the job, so that they count as stalled if others wait for them.
+    /// Tells the service of ranks that run and have not joined the job or are silent, so that they count as stalled if others
+    /// wait for them.
     fn tell_of_absent(&self) {
         let since = self.began.elapsed();
         if since < ABSENT {
             return;
         }
-        let absent = self.agent.absent().into_iter().map(|rank| {
-            let clocks = clocks_of(self.groups[rank - self.part.first_rank].pid());
-            Absent { rank, since, clocks: clocks.unwrap_or_default() }
+        let silent = self.agent.silent(UNHEARD).into_iter().map(|s| s.rank);
+        let absent = self.agent.absent().into_iter().chain(silent).filter_map(|rank| {
+            let pid = self.groups[rank - self.part.first_rank].pid();
+            // One that is stopped is reported as that.
+            let runs = state_of(pid) != Some('T');
+            runs.then(|| Absent { rank, since, clocks: clocks_of(pid).unwrap_or_default() })
         });
         self.agent.note_absent(absent.collect());
     }

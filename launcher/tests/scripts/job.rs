@@ -34,6 +34,7 @@ fn main() -> Result<()> {
         "early" => early(&world),
         "early-own-words" => early(&world).map_err(|e| Error::argument("no loss").because(e)),
         "exits-before-init" | "never-inits" => collective(&world).map(drop),
+        "becomes-another" => becomes_another(&world),
         "exits-from-barrier" => exits_from_barrier(&world),
         "exits-when-done" => exits_when_done(&world),
         "unneeded" => unneeded(&world),
@@ -290,6 +291,16 @@ fn early(world: &World) -> Result<()> {
         collective(world)?;
     }
     Ok(())
+}
+
+/// Rank 1 becomes a program that knows nothing of the job.
+fn becomes_another(world: &World) -> Result<()> {
+    use std::os::unix::process::CommandExt;
+    collective(world)?;
+    if world.rank() == 1 {
+        return Err(std::process::Command::new("sleep").arg("1000").exec().into());
+    }
+    collective(world).map(drop)
 }
 
 /// Rank 1 exits while the others wait for it in a barrier of the control plane.
