@@ -26,6 +26,7 @@ pub mod rank;
 mod repeats;
 pub mod report;
 pub mod script;
+mod terminal;
 
 use std::fmt;
 

@@ -9,8 +9,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Notify, mpsc};
 
 use crate::logs::Logs;
@@ -123,8 +122,13 @@ impl Output {
         WeakOutput { records: self.records.downgrade() }
     }
 
+    /// Returns whether a rank writes this stream to a terminal of its own, because oflaunch passes it on to one byte by byte.
+    pub fn wants_terminal(&self, rank: usize, stream: Stream) -> bool {
+        self.style.terminal[stream as usize] && self.style.raw(rank, stream)
+    }
+
     /// Passes on a rank's output until its pipe is closed.
-    pub async fn pump(self, mut from: pipe::Receiver, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
+    pub async fn pump(self, mut from: impl AsyncRead + Unpin, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
         let raw = self.style.raw(rank, stream);
         let mut splitter = Splitter::default();
         let mut records = Vec::new();

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,9 +26,9 @@ use super::memory::MemoryKills;
 use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::output::{Output, Stream, Tail};
-use crate::rank::{self, Group, Recipe, Started};
+use crate::rank::{self, Group, Recipe, Started, Streams};
 use crate::report::{Ended, signal_name};
-use crate::{EXIT_FAILED, Failed, cores, script};
+use crate::{EXIT_FAILED, Failed, cores, script, terminal};
 use oflow::control::service::{Absent, Agent, Assignment, Verdict};
 use oflow::control::{Failure, FailureKind};
 
@@ -212,9 +212,12 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn start(&mut self, rank: usize, recipe: &Recipe, ended: &mpsc::UnboundedSender<Ended>) -> io::Result<()> {
-        let Started { mut child, pidfd, group } = rank::start(recipe, stdin_of(rank))?;
+        let terminals = [Stream::Out, Stream::Err].map(|stream| self.terminal_for(rank, stream));
+        let [(out, stdout), (err, stderr)] = terminals;
+        let streams = Streams { stdin: stdin_of(rank), output: [stdout, stderr] };
+        let Started { mut child, pidfd, group } = rank::start(recipe, streams)?;
         let tail = Arc::new(Tail::default());
-        match self.connect(rank, &mut child, pidfd, &tail) {
+        match self.connect(rank, &mut child, pidfd, [out, err], &tail) {
             Ok((pidfd, pumps)) => {
                 let group = Arc::new(group);
                 self.job.events.tell("rank-started", json!({ "rank": rank, "pid": group.pid() }));
@@ -232,12 +235,27 @@ impl Watch<'_> {
         }
     }
 
+    /// Where a rank's output leads to: our end of its terminal, if it is to have one, and its own end, or a pipe.
+    fn terminal_for(&self, rank: usize, stream: Stream) -> (Option<OwnedFd>, Stdio) {
+        let ours = match stream {
+            Stream::Out => io::stdout().as_fd().try_clone_to_owned(),
+            Stream::Err => io::stderr().as_fd().try_clone_to_owned(),
+        };
+        let wanted = self.output.wants_terminal(rank, stream);
+        match ours.ok().filter(|_| wanted).and_then(|like| terminal::make(like).ok()) {
+            Some((ours, ranks)) => (Some(ours), ranks.into()),
+            // Without a terminal there is no progress bar, and everything else works.
+            None => (None, Stdio::piped()),
+        }
+    }
+
     /// Registers a new rank's pipes and process with the runtime.
     fn connect(
         &self,
         rank: usize,
         child: &mut Child,
         pidfd: OwnedFd,
+        terminals: [Option<OwnedFd>; 2],
         tail: &Arc<Tail>,
     ) -> io::Result<(AsyncFd<OwnedFd>, Vec<JoinHandle<()>>)> {
         // SAFETY: the AsyncFd owns the descriptor, which therefore stays open and the same for as long as it lives.
@@ -253,6 +271,12 @@ impl Watch<'_> {
         if let Some(pipe) = child.stderr.take() {
             let from = pipe::Receiver::from_owned_fd(pipe.into())?;
             pumps.push(tokio::spawn(self.output.clone().pump(from, rank, Stream::Err, Some(tail.clone()))));
+        }
+        for (ours, stream) in terminals.into_iter().zip([Stream::Out, Stream::Err]) {
+            if let Some(ours) = ours {
+                let tail = (stream == Stream::Err).then(|| tail.clone());
+                pumps.push(tokio::spawn(self.output.clone().pump(terminal::Reader::new(ours)?, rank, stream, tail)));
+            }
         }
         Ok((pidfd, pumps))
     }
