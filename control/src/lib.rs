@@ -9,6 +9,7 @@ mod failure;
 pub mod flight;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod knock;
 mod local;
 pub mod service;
 mod session;
@@ -21,8 +22,8 @@ mod vitals;
 
 pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{
-    ADDRESS_VARIABLE, CHECK_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, LaunchEnv, MODEL_VARIABLE, RESTART_VARIABLE,
-    SetBy, TRANSPORT_VARIABLE, VARIABLES, Variable,
+    ADDRESS_VARIABLE, CHECK_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, JOB_VARIABLE, LaunchEnv, MODEL_VARIABLE,
+    RESTART_VARIABLE, SetBy, TRANSPORT_VARIABLE, VARIABLES, Variable,
 };
 pub use failure::{Failure, FailureKind};
 pub use local::Local;

@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use oflaunch::commands;
 
 fn main() -> ExitCode {
+    if oflaunch::guardian::asked() {
+        return oflaunch::guardian::run();
+    }
     let matches = commands::command().get_matches();
     // `oflow ops | head` ends like any other program. `calibrate` runs a job, which must not end by a closed pipe.
     if matches.subcommand_name() != Some("calibrate") {

@@ -39,6 +39,7 @@ fn main() -> Result<()> {
         "exits-when-done" => exits_when_done(&world),
         "unneeded" => unneeded(&world),
         "stdin" => stdin(&world),
+        "child" => child(&argument),
         other => panic!("no mode {other:?}"),
     }
 }
@@ -54,6 +55,12 @@ fn before_init(mode: &str) {
             _ => {}
         }
     }
+}
+
+/// Starts a process of its own and waits for it.
+fn child(command: &str) -> Result<()> {
+    let status = std::process::Command::new("sh").args(["-c", command]).status();
+    status.map(drop).map_err(|e| Error::io("no child").because(e))
 }
 
 /// A P tensor reduced to B: needs every rank.
