@@ -34,7 +34,11 @@ fn read_all(mut from: File) -> String {
 #[test]
 fn rank_0_has_a_terminal_where_oflaunch_has_one() {
     let folder = Folder::new();
-    let says = |fd: u32| format!("if [ -t {fd} ]; then printf \"\\r\\033[32mbar $RANK\\033[0m\\n\" >&{fd}; else echo \"pipe $RANK {fd}\" >&{fd}; fi");
+    let says = |fd: u32| {
+        format!(
+            "if [ -t {fd} ]; then printf \"\\r\\033[32mbar $RANK\\033[0m\\n\" >&{fd}; else echo \"pipe $RANK {fd}\" >&{fd}; fi"
+        )
+    };
     folder.sh("draw", &format!("{}; {}; if [ $RANK = 0 ]; then stty size <&1; fi", says(1), says(2)));
     let (ours, programs) = terminal();
     let mut command = oflaunch(&folder);
