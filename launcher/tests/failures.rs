@@ -135,6 +135,8 @@ fn a_stopped_rank_ends_the_job_and_leaves_nothing() {
     assert_eq!(status.code(), Some(1), "{text}");
     let wanted = format!("oflaunch: rank 1 (pid {}) was stopped by a signal and does not continue; rank ", pids[1]);
     assert!(text.contains(&wanted) && text.contains(" waits for it, in all_reduce of 'to_vec' #"), "{text}");
+    // Its peers read the same, not that it has died.
+    assert!(text.contains("Error: rank 1 was stopped by a signal while rank ") && !text.contains("died"), "{text}");
     assert_gone(&pids);
     // It could not write anything itself.
     let kept = text.lines().find_map(|l| l.split_once("`oflow postmortem ")?.1.split_once('`')).unwrap().0;

@@ -167,7 +167,7 @@ pub fn to_service(input: &[u8]) -> Taken {
 
 /// One call of a rank; nothing if it was refused.
 fn called(node: &mut NodeState, call: u8, message: &[u8], now: Instant) -> Option<()> {
-    match call % 10 {
+    match call % 11 {
         0 => node.join(pb::JoinRequest::decode(message).ok()?, now).map(drop),
         1 => pb::PutRequest::decode(message).ok().map(|r| node.put(r.key, r.value))?.map(drop),
         2 => pb::GetRequest::decode(message).ok().map(|r| node.get(r.key, r.wait_ms > 0))?.map(drop),
@@ -182,10 +182,11 @@ fn called(node: &mut NodeState, call: u8, message: &[u8], now: Instant) -> Optio
             node.cancel(ticket);
             Ok(())
         }
-        _ => {
+        9 => {
             node.leave(usize::from(*message.first()?) % NPROC as usize);
             Ok(())
         }
+        _ => node.note_missing(pb::NoteMissingRequest::decode(message).ok()?),
     }
     .ok()
 }
