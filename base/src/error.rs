@@ -259,7 +259,7 @@ impl Error {
         self.0.places.extend(places);
         self
     }
-    /// Sets the rank that had left the job although this rank still waited for it.
+    /// Sets the rank for which this rank has waited in vain: it had left the job, or (kind `Link`) the link to it is lost.
     #[must_use]
     pub fn missing(mut self, rank: usize) -> Error {
         self.0.missing = Some(rank);
@@ -293,7 +293,8 @@ impl Error {
     pub fn places(&self) -> &[Place] {
         &self.0.places
     }
-    /// Returns the rank that had left the job although this rank still waited for it, or `None`.
+    /// Returns the rank for which this rank has waited in vain, or `None`: it had left the job, or (kind `Link`) the link to it
+    /// is lost.
     pub fn missing_rank(&self) -> Option<usize> {
         self.0.missing
     }

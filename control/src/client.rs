@@ -13,10 +13,11 @@ use tokio::sync::{Notify, oneshot};
 use tonic::{Code, Request, Status};
 
 use super::flight::Recorder;
+use super::service::missing_rank;
 use super::session::{self, Stub};
 use super::vitals::Vitals;
 use super::{Failure, LaunchEnv};
-use oflow_base::{Error, Result};
+use oflow_base::{Error, ErrorKind, Result};
 use oflow_comm::Communicator;
 
 /// Versions that a rank sends when it joins. They must be equal on all ranks of a job.
@@ -59,8 +60,8 @@ pub(super) struct Shared {
     /// Clock of node 0 minus the clock of this host, in nanoseconds.
     pub(super) clock_offset: AtomicI64,
     failed: AtomicBool,
-    /// The rank that had left although this one still waited for it; sent when this rank leaves.
-    missing: OnceLock<usize>,
+    /// Whether the service has been told for whom this rank has waited in vain.
+    missing: AtomicBool,
     news: Mutex<News>,
 }
 
@@ -268,11 +269,20 @@ impl ControlClient {
         }
     }
 
-    /// Records that a rank had left although this one still waited for it. [`ControlClient::leave`] tells the launcher, which
-    /// then reports that rank instead of this one.
-    pub fn note_missing(&self, rank: usize) {
+    /// Tells the service for whom this rank has waited in vain, if the error says so. If this rank ends badly then, however it
+    /// does so, that rank is reported as the cause.
+    pub fn note_missing(&self, error: &Error) {
+        let Some(rank) = error.missing_rank() else { return };
         // The first one counts: what follows is its consequence.
-        let _known = self.shared.missing.set(rank);
+        if self.shared.missing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (missing, link) = (rank as u32, error.kind() == ErrorKind::Link);
+        let request = pb::NoteMissingRequest { rank: self.rank as u32, missing, link };
+        let mut stub = self.stub.clone();
+        if let Err(e) = self.call(async move { stub.note_missing(timed(request, CALL_TIMEOUT)).await }) {
+            tracing::debug!("could not tell that rank {rank} is missing: {e}");
+        }
     }
 
     /// Returns the clock of node 0 minus the clock of this host, in nanoseconds, to order times of several hosts. It is 0 on node
@@ -341,8 +351,7 @@ impl ControlClient {
                 tracing::debug!("could not report: {error}");
             }
         }
-        let missing = self.shared.missing.get().map(|rank| *rank as u32);
-        let request = pb::LeaveRequest { rank: self.rank as u32, missing };
+        let request = pb::LeaveRequest { rank: self.rank as u32 };
         let mut stub = self.stub.clone();
         self.call(async move { stub.leave(timed(request, CALL_TIMEOUT)).await }).map(drop)
     }
@@ -361,7 +370,11 @@ impl ControlClient {
         }));
         match answered.recv() {
             Ok(Ok(reply)) => Ok(reply.into_inner()),
-            Ok(Err(status)) => Err(explain(&status)),
+            Ok(Err(status)) => {
+                let error = explain(&status);
+                self.note_missing(&error);
+                Err(error)
+            }
             Err(_) => Err(Error::comm("the control thread has ended")),
         }
     }
@@ -410,6 +423,13 @@ fn millis(wait: Duration) -> u64 {
 
 /// An answer of the service as an error of oflow.
 pub(super) fn explain(status: &Status) -> Error {
+    match missing_rank(status) {
+        Some(rank) => explain_code(status).missing(rank),
+        None => explain_code(status),
+    }
+}
+
+fn explain_code(status: &Status) -> Error {
     let message = status.message();
     match status.code() {
         Code::Aborted => Error::peer(message),

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use oflow_base::{Error, ErrorKind, Place};
+use oflow_comm::shm::Loss;
 
 /// What kind of failure ended a job. The names are those of the JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -91,17 +92,20 @@ pub struct Failure {
     /// What ranks were doing, if known. For a divergence these are the two ranks that differ, lower rank first.
     #[serde(default)]
     pub places: Vec<Place>,
+    /// The rank for which the failed one had waited in vain, which may be the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<usize>,
 }
 
 impl Failure {
     /// Makes the failure of a rank.
     pub fn of_rank(rank: usize, kind: FailureKind, message: impl Into<String>) -> Failure {
-        Failure { rank: Some(rank), kind, message: message.into(), places: Vec::new() }
+        Failure { rank: Some(rank), kind, message: message.into(), places: Vec::new(), missing: None }
     }
 
     /// Makes the failure of the job as a whole.
     pub fn of_job(kind: FailureKind, message: impl Into<String>) -> Failure {
-        Failure { rank: None, kind, message: message.into(), places: Vec::new() }
+        Failure { rank: None, kind, message: message.into(), places: Vec::new(), missing: None }
     }
 
     /// Adds what ranks were doing.
@@ -123,6 +127,20 @@ impl Failure {
         Failure::of_rank(rank, kind, message).in_places(error.places().iter().cloned())
     }
 
+    /// Returns what the failure means for the ranks that wait for the failed one. `code` is that of its process, if known.
+    pub fn loss(&self, code: Option<u8>) -> Loss {
+        match (self.kind, code) {
+            (FailureKind::Stopped, _) => Loss::Stopped,
+            (FailureKind::Stalled, _) => Loss::Stalled,
+            (FailureKind::Diverged, _) => Loss::Diverged,
+            (FailureKind::LinkLost | FailureKind::NodeLost, _) => Loss::Unreachable,
+            (FailureKind::Exited, Some(0)) => Loss::Gone,
+            (_, Some(code)) => Loss::Died(code),
+            (FailureKind::Killed | FailureKind::Exited, None) => Loss::Gone,
+            (_, None) => Loss::Failed,
+        }
+    }
+
     /// Returns the failure as JSON, the form in which it is sent.
     pub fn to_json(&self) -> String {
         // Strings and numbers alone cannot fail to be written.
@@ -132,7 +150,8 @@ impl Failure {
     /// Reads the JSON of [`Failure::to_json`]. If `detail` is empty or malformed, the failure has the rank and message given here
     /// and the kind `Error`.
     pub fn from_wire(rank: Option<usize>, message: String, detail: &str) -> Failure {
-        serde_json::from_str(detail).unwrap_or(Failure { rank, kind: FailureKind::Error, message, places: Vec::new() })
+        let bare = Failure { rank, kind: FailureKind::Error, message, places: Vec::new(), missing: None };
+        serde_json::from_str(detail).unwrap_or(bare)
     }
 }
 

@@ -132,6 +132,7 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
     let mut beats = interval(HEARTBEAT);
     beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut told, mut asked) = (Told::default(), false);
+    let joined = Instant::now();
     loop {
         // What the service has asked for it gets at once; what this rank wants it to know goes with its last ops.
         let urgent = !asked
@@ -139,7 +140,11 @@ async fn heartbeat(mut stub: Stub, rank: u32, shared: &Shared) {
                 _ = beats.tick() => false,
                 () = shared.beat.notified() => true,
             };
-        let mut beat = shared.vitals.get().map(|v| v.beat(&told, urgent)).unwrap_or_default();
+        let mut beat = match shared.vitals.get() {
+            Some(vitals) => vitals.beat(&told, urgent),
+            // It has joined and has not made its communicator yet.
+            None => pb::HeartbeatRequest { last_ms: joined.elapsed().as_millis() as u64, ..Default::default() },
+        };
         beat.rank = rank;
         let carries = told.with(&beat);
         match stub.heartbeat(timed(beat, LOST_AFTER)).await {

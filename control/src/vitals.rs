@@ -117,6 +117,7 @@ impl Vitals {
             links: peers.into_iter().filter_map(|peer| self.link(peer)).collect(),
             asked: told.asked,
             moved: MOVED.load(Ordering::Relaxed),
+            absent: false,
         }
     }
 

@@ -64,6 +64,21 @@ impl Plan {
         here
     }
 
+    /// Commits a fault of a rank that has not joined the job.
+    fn before_init(&self) {
+        let own = std::env::var("RANK").is_ok_and(|rank| rank == self.rank.to_string());
+        if !self.first || !own || !["exits-before-init", "never-inits"].contains(&self.fault.as_str()) {
+            return;
+        }
+        self.tell_fault();
+        if self.fault == "exits-before-init" {
+            std::process::exit(0);
+        }
+        loop {
+            std::thread::park();
+        }
+    }
+
     /// Notes the time.
     fn tell_fault(&self) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
@@ -99,6 +114,7 @@ impl Stateful for State<'_> {
 
 fn main() -> Result<()> {
     let plan = Plan::read();
+    plan.before_init();
     let world = oflow::init()?;
     let all = Placement::all(Device::Cpu)?;
     manual_seed(1);
@@ -117,6 +133,9 @@ fn main() -> Result<()> {
         if plan.here("exits-early", &world, step) {
             return Ok(());
         }
+        if plan.here("exits-with-0", &world, step) {
+            std::process::exit(0);
+        }
         if plan.here("exits-with-7", &world, step) {
             std::process::exit(7);
         }
@@ -128,8 +147,20 @@ fn main() -> Result<()> {
                 std::hint::spin_loop();
             }
         }
+        // No fault: at 100 kbit/s the job goes on, and a warning is right.
+        if plan.fault == "slow-link" {
+            if plan.rank == world.rank() && plan.step == step {
+                hold_links_back(Some(12_500));
+            }
+            full([8192], 1.0, (&all, sbp![S(0)]).dtype(DType::F64))?.to_global((&all, sbp![B]))?;
+        }
+        if plan.here("cuts-links", &world, step) {
+            links().into_iter().for_each(|fd| {
+                let _closed = open(fd).shutdown(std::net::Shutdown::Both);
+            });
+        }
         if plan.here("silent-link", &world, step) {
-            hold_links_back();
+            hold_links_back(None);
         }
         if plan.here("runs-out-of-memory", &world, step) {
             runs_out_of_memory();
@@ -197,7 +228,23 @@ fn main() -> Result<()> {
     if let Some(manager) = manager {
         manager.finish()?;
     }
-    world.barrier()
+    world.barrier()?;
+    if plan.fault == "slow-link" && plan.rank == world.rank() {
+        // What is still on its way passes through this process.
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    // No faults either: nobody needs these ranks any more.
+    if plan.fault == "exits-when-done" {
+        std::thread::sleep(Duration::from_millis(500) * world.rank() as u32);
+        std::process::exit(0);
+    }
+    if plan.fault == "leaves-others" {
+        if plan.rank == world.rank() {
+            std::process::exit(0);
+        }
+        busy(Duration::from_secs(7));
+    }
+    Ok(())
 }
 
 /// Whether it is so on any rank: all get the same answer.
@@ -243,17 +290,10 @@ fn busy(time: Duration) {
     }
 }
 
-/// Puts somebody between this rank and those of other hosts who takes what it sends and passes nothing on. To both kernels the
-/// connections are well: what they send is acknowledged.
-fn hold_links_back() {
-    let control = std::env::var("OFLOW_CONTROL").expect("oflaunch says where");
-    // SAFETY: looked at only; whoever owns the descriptor keeps it.
-    let open = |fd: i32| ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) });
-    let is_link = |fd: &i32| open(*fd).peer_addr().is_ok_and(|peer| peer.to_string() != control);
-    let all = std::fs::read_dir("/proc/self/fd").expect("the system tells").flatten();
-    let links: Vec<i32> =
-        all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(|fd| is_link(fd)).collect();
-    for fd in links {
+/// Puts somebody between this rank and those of other hosts who takes what it sends and passes on so many bytes a second, or
+/// nothing. To both kernels the connections are well: what they send is acknowledged.
+fn hold_links_back(rate: Option<usize>) {
+    for fd in links() {
         let stream = open(fd);
         let mut far = stream.try_clone().expect("a descriptor");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -263,7 +303,17 @@ fn hold_links_back() {
         let mut back = held.try_clone().expect("a descriptor");
         // SAFETY: both are open. From here on the owner of the descriptor has the other connection.
         assert_eq!(unsafe { dup2(near.as_raw_fd(), fd) }, fd);
-        std::thread::spawn(move || std::io::copy(&mut held, &mut std::io::sink()));
+        let mut on = far.try_clone().expect("a descriptor");
+        std::thread::spawn(move || {
+            let mut bytes = vec![0; rate.map_or(64 << 10, |r| r / 20)];
+            while let Ok(n @ 1..) = held.read(&mut bytes) {
+                if rate.is_some() {
+                    std::thread::sleep(Duration::from_millis(50));
+                    // So few bytes find room at once, or the other end has gone.
+                    let _gone = on.write_all(&bytes[..n]);
+                }
+            }
+        });
         std::thread::spawn(move || {
             // The other way all is well. The connection does not block, which is its owner's doing.
             let mut bytes = vec![0; 64 << 10];
@@ -276,6 +326,19 @@ fn hold_links_back() {
             }
         });
     }
+}
+
+fn open(fd: i32) -> ManuallyDrop<TcpStream> {
+    // SAFETY: looked at or shut down only; whoever owns the descriptor keeps it.
+    ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(fd) })
+}
+
+/// The descriptors of this rank's connections to ranks of other hosts.
+fn links() -> Vec<i32> {
+    let control = std::env::var("OFLOW_CONTROL").expect("oflaunch says where");
+    let is_link = |fd: &i32| open(*fd).peer_addr().is_ok_and(|peer| peer.to_string() != control);
+    let all = std::fs::read_dir("/proc/self/fd").expect("the system tells").flatten();
+    all.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter(is_link).collect()
 }
 
 unsafe extern "C" {

@@ -81,6 +81,8 @@ const KINDS: &[Kind] = &[
         waits: true,
         ..STEPS
     },
+    Kind { name: "exits", args: &["--steps", "20", "--fault", "exits-when-done"], ..STEPS },
+    Kind { name: "leaves-others", args: &["--steps", "20", "--fault", "leaves-others", "--rank", "2"], ..STEPS },
     Kind { name: "saves", args: &["--steps", "40"], saves: true, ..STEPS },
     Kind { name: "restarts", args: EXITS, restarts: true, ..STEPS },
     Kind { name: "steps-on-2-hosts", hosts: 2, args: &["--steps", "200"], ..STEPS },
@@ -91,6 +93,13 @@ const KINDS: &[Kind] = &[
         hosts: 2,
         args: &["--steps", "20", "--fault", "computes-long", "--rank", "2", "--step", "10"],
         waits: true,
+        ..STEPS
+    },
+    Kind { name: "exits-on-2-hosts", hosts: 2, args: &["--steps", "20", "--fault", "exits-when-done"], ..STEPS },
+    Kind {
+        name: "leaves-others-on-2-hosts",
+        hosts: 2,
+        args: &["--steps", "20", "--fault", "leaves-others", "--rank", "2"],
         ..STEPS
     },
     Kind { name: "saves-on-2-hosts", hosts: 2, args: &["--steps", "40"], saves: true, ..STEPS },

@@ -36,6 +36,8 @@ pub struct Case {
     pub kinds: &'static [&'static str],
     /// Whether the report must name the rank at fault, and no other.
     pub names_rank: bool,
+    /// Whether the report may name no rank, but no other than the one at fault.
+    pub names_no_other: bool,
     /// What the report must say of the rank at fault: op and marks of lines in the program, any of them.
     pub at_fault: &'static [(&'static str, &'static str)],
     /// What it must say of another rank.
@@ -57,6 +59,7 @@ const PLAIN: Case = Case {
     options: &[],
     kinds: &[],
     names_rank: true,
+    names_no_other: false,
     at_fault: &[],
     elsewhere: &[],
     says: "",
@@ -80,6 +83,31 @@ const CASES: &[Case] = &[
     Case { name: "panics", kinds: &["panicked"], says: "there is no data", codes: &[101], ..PLAIN },
     Case { name: "error", kinds: &["error"], says: "No such file or directory", codes: &[1], ..PLAIN },
     Case { name: "exits-early", kinds: &["exited"], ..PLAIN },
+    Case {
+        name: "exits-with-0",
+        kinds: &["exited"],
+        says: " exited with code 0 while others needed it: ",
+        codes: &[1],
+        ..PLAIN
+    },
+    Case {
+        name: "exits-before-init",
+        kinds: &["exited"],
+        says: " exited with code 0 while others needed it: ",
+        codes: &[1],
+        ..PLAIN
+    },
+    Case {
+        name: "never-inits",
+        kinds: &["stalled"],
+        options: &["--stall", "2", "--timeout", "1"],
+        says: "has not called oflow::init()",
+        codes: &[1],
+        // As in `loops`; and a second before the launcher tells who has not joined.
+        report_within: Duration::from_secs(9),
+        end_within: Duration::from_secs(11),
+        ..PLAIN
+    },
     Case { name: "exits-with-7", kinds: &["exited"], codes: &[7], ..PLAIN },
     Case {
         name: "loops",
@@ -105,6 +133,33 @@ const CASES: &[Case] = &[
     diverging("reads-alone", &[("", "alone")], &[("", "update")]),
     diverging("diverges-quietly", &[("tanh", "quiet-other")], &[("sigmoid", "quiet-usual")]),
     Case { name: "kill-rank-of-2-hosts", hosts: 2, act: Act::KillRank, kinds: &["killed"], codes: &[137], ..PLAIN },
+    Case {
+        name: "exits-with-0",
+        hosts: 2,
+        kinds: &["exited"],
+        says: " exited with code 0 while others needed it: ",
+        codes: &[1],
+        ..PLAIN
+    },
+    Case {
+        name: "exits-before-init",
+        hosts: 2,
+        kinds: &["exited"],
+        says: " exited with code 0 while others needed it: ",
+        codes: &[1],
+        ..PLAIN
+    },
+    Case {
+        name: "never-inits",
+        hosts: 2,
+        kinds: &["stalled"],
+        options: &["--stall", "2", "--timeout", "1"],
+        says: "has not called oflow::init()",
+        codes: &[1],
+        report_within: Duration::from_secs(9),
+        end_within: Duration::from_secs(11),
+        ..PLAIN
+    },
     Case { name: "kill-agent", hosts: 2, act: Act::KillAgent(1), kinds: &["node-lost"], names_rank: false, ..PLAIN },
     Case { name: "kill-node-0", hosts: 2, act: Act::KillAgent(0), kinds: &["node-lost"], names_rank: false, ..PLAIN },
     Case {
@@ -125,6 +180,17 @@ const CASES: &[Case] = &[
         codes: &[1],
         // The ranks sit in a wait that the report ends.
         end_within: Duration::from_secs(7),
+        ..PLAIN
+    },
+    Case {
+        name: "cuts-links",
+        hosts: 3,
+        kinds: &["link-lost"],
+        // If only one other rank notices, either end may be to blame.
+        names_rank: false,
+        names_no_other: true,
+        says: "the link",
+        codes: &[1],
         ..PLAIN
     },
     Case { hosts: 2, ..diverging("calls-another-op", &[("tanh", "other")], &[("sigmoid", "usual")]) },

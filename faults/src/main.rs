@@ -12,13 +12,13 @@ use oflow_faults::matrix::{Matrix, Outcome};
 use oflow_faults::{Case, Setup, calm, cases};
 
 const HELP: &str = "\
-Plants every fault of the matrix in jobs of two hosts, at random moments, and compares what the launcher reports.
+Plants every fault of the matrix in jobs of up to three hosts, at random moments, and compares what the launcher reports.
 
   --times N          runs of each case [default: 20]
   --case NAME        only this case
   --seed S           seed of the first run; the runs of a case have S, S+1, … [default: the time]
   --load             beside four busy threads a core; limits are four times as long
-  --hosts 1|2        only cases on so many hosts at most [default: 2]
+  --hosts 1|2|3      only cases on so many hosts at most [default: 3]
   --false-alarms MIN healthy jobs for so many minutes, on an overloaded machine, instead of the matrix
   --oflaunch FILE    a launcher that is built already
   --victim FILE      a program with planted faults that is built already";
@@ -44,7 +44,7 @@ fn options(args: &[&str]) -> Result<Options, Box<dyn Error>> {
         case: None,
         seed: now,
         load: false,
-        hosts: 2,
+        hosts: 3,
         false_alarms: None,
         oflaunch: None,
         victim: None,

@@ -198,6 +198,9 @@ impl Matrix {
         if case.names_rank && report.rank != Some(rank) {
             wrong.push(format!("names {:?}, not rank {rank}: {}", report.rank, report.message));
         }
+        if case.names_no_other && report.rank.is_some_and(|r| r != rank) {
+            wrong.push(format!("names rank {:?}, not rank {rank} or none: {}", report.rank, report.message));
+        }
         if !report.message.contains(case.says) {
             wrong.push(format!("does not say {:?}: {}", case.says, report.message));
         }

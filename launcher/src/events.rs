@@ -12,6 +12,7 @@ use oflow::control::Failure;
 use serde_json::{Map, Value, json};
 
 use crate::Failed;
+use crate::output::complain;
 
 /// Every event with its fields, for the documentation.
 pub const EVENTS: &[(&str, &str)] = &[
@@ -55,7 +56,7 @@ impl Events {
             Ok(()) => true,
             Err(e) => {
                 // A log that cannot be written must not end a job that can go on.
-                eprintln!("oflaunch: no more events go to {}: {e}", path.display());
+                complain(&format!("no more events go to {}: {e}", path.display()));
                 false
             }
         });

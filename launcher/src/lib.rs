@@ -24,8 +24,10 @@ pub mod output;
 pub mod postmortem;
 pub mod program;
 pub mod rank;
+mod repeats;
 pub mod report;
 pub mod script;
+mod terminal;
 
 use std::fmt;
 

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Failed;
-use crate::output::Stream;
+use crate::output::{Stream, complain};
+use crate::terminal::Plain;
 
 /// A line longer than this is written in pieces.
 const LONGEST_LINE: usize = 64 << 10;
@@ -22,8 +23,9 @@ pub struct Logs {
 struct Log {
     path: PathBuf,
     file: BufWriter<File>,
-    /// The line that each stream is in.
+    /// The line that each stream is in, without escape sequences.
     lines: [Vec<u8>; 2],
+    plain: [Plain; 2],
 }
 
 /// Returns the path of a rank's log.
@@ -51,7 +53,7 @@ impl Logs {
         if let Some(log) = slot
             && let Err(e) = log.write(rank, stream, bytes)
         {
-            eprintln!("oflaunch: nothing more goes to the log {}: {e}", log.path.display());
+            complain(&format!("nothing more goes to the log {}: {e}", log.path.display()));
             *slot = None;
         }
     }
@@ -81,9 +83,11 @@ impl Logs {
 impl Log {
     fn open(path: PathBuf) -> Option<Log> {
         match OpenOptions::new().create(true).append(true).open(&path) {
-            Ok(file) => Some(Log { path, file: BufWriter::new(file), lines: Default::default() }),
+            Ok(file) => {
+                Some(Log { path, file: BufWriter::new(file), lines: Default::default(), plain: Default::default() })
+            }
             Err(e) => {
-                eprintln!("oflaunch: cannot write the log {}: {e}", path.display());
+                complain(&format!("cannot write the log {}: {e}", path.display()));
                 None
             }
         }
@@ -91,6 +95,9 @@ impl Log {
 
     fn write(&mut self, rank: usize, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         for &byte in bytes {
+            if !self.plain[stream as usize].keeps(byte) {
+                continue;
+            }
             let line = &mut self.lines[stream as usize];
             match byte {
                 b'\n' => self.end_line(rank, stream)?,

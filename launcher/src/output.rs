@@ -9,11 +9,11 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use tokio::io::AsyncReadExt;
-use tokio::net::unix::pipe;
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Notify, mpsc};
 
 use crate::logs::Logs;
+use crate::repeats::Repeats;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_RECORD: usize = 64 << 10;
@@ -42,7 +42,7 @@ pub enum Source {
     Launcher,
 }
 
-/// Bytes of one source, at most one line.
+/// Bytes of one source, at most one line; none: the stream has ended.
 struct Record {
     stream: Stream,
     source: Source,
@@ -122,8 +122,13 @@ impl Output {
         WeakOutput { records: self.records.downgrade() }
     }
 
+    /// Returns whether a rank writes this stream to a terminal of its own, because oflaunch passes it on to one byte by byte.
+    pub fn wants_terminal(&self, rank: usize, stream: Stream) -> bool {
+        self.style.terminal[stream as usize] && self.style.raw(rank, stream)
+    }
+
     /// Passes on a rank's output until its pipe is closed.
-    pub async fn pump(self, mut from: pipe::Receiver, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
+    pub async fn pump(self, mut from: impl AsyncRead + Unpin, rank: usize, stream: Stream, tail: Option<Arc<Tail>>) {
         let raw = self.style.raw(rank, stream);
         let mut splitter = Splitter::default();
         let mut records = Vec::new();
@@ -148,6 +153,8 @@ impl Output {
         if let Some(rest) = splitter.finish() {
             self.send(stream, Source::Rank(rank), rest).await;
         }
+        // The end of the stream.
+        self.send(stream, Source::Rank(rank), Vec::new()).await;
     }
 
     async fn send(&self, stream: Stream, source: Source, bytes: Vec<u8>) {
@@ -180,27 +187,62 @@ fn write_all<O: Write, E: Write>(
     closed: &Notify,
 ) {
     let mut broken = false;
+    let (mut repeats, mut unwritten) = (Repeats::default(), Unwritten::default());
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
         while let Some(record) = next {
             if let (Some(logs), Source::Rank(rank)) = (&mut logs, record.source) {
                 logs.write(rank, record.stream, &record.bytes);
             }
-            // After an error the records are still taken, so that nobody waits for room in the queue.
-            broken = broken || sink.write(&record).is_err();
+            // Once nobody reads any more the records are still taken, so that nobody waits for room in the queue.
+            broken = broken || unwritten.is_closed(sink.write_once(record, &mut repeats));
             next = queue.try_recv().ok();
         }
         if let Some(logs) = &mut logs {
             logs.flush();
         }
-        broken = broken || sink.flush().is_err();
+        broken = broken || unwritten.is_closed(sink.flush());
         if broken {
             closed.notify_one();
         }
     }
+    if !broken {
+        unwritten.is_closed(sink.finish(repeats));
+    }
     if let Some(logs) = logs {
         logs.finish();
     }
+}
+
+/// Output that could not be written.
+#[derive(Default)]
+struct Unwritten {
+    said: bool,
+}
+
+impl Unwritten {
+    /// Whether a write has failed because nobody reads the output any more, which ends the job. Another failure, such as a full
+    /// disk, is said once: what does not fit is lost, and the job goes on.
+    fn is_closed(&mut self, written: io::Result<()>) -> bool {
+        match written {
+            Ok(()) => false,
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => true,
+            Err(e) => {
+                if !std::mem::replace(&mut self.said, true) {
+                    complain(&format!(
+                        "cannot write the output of the ranks: {e}; the job goes on, the output is lost"
+                    ));
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Prints a line of oflaunch past the queue, if standard error can be written.
+pub fn complain(text: &str) {
+    // There is nobody else to tell; `eprintln!` would panic.
+    let _unwritten = writeln!(io::stderr().lock(), "oflaunch: {text}");
 }
 
 /// Cuts a stream of bytes into records: what ends with `\n`, with `\r\n`, or with a `\r` that no `\n` follows.
@@ -252,6 +294,32 @@ struct Sink<O, E> {
 impl<O: Write, E: Write> Sink<O, E> {
     fn new(out: O, err: E, style: Style) -> Sink<O, E> {
         Sink { out, err, style, cursors: [Cursor::Fresh; 2], last: Stream::Out }
+    }
+
+    /// Writes a record, unless it is part of an error that another rank has printed.
+    fn write_once(&mut self, record: Record, repeats: &mut Repeats) -> io::Result<()> {
+        let Record { stream, source, bytes } = record;
+        let now = match source {
+            Source::Rank(rank) if stream == Stream::Err && self.style.prefix && !self.style.raw(rank, stream) => {
+                if bytes.is_empty() {
+                    repeats.end(rank)
+                } else {
+                    repeats.pass(rank, bytes)
+                }
+            }
+            _ if bytes.is_empty() => Vec::new(),
+            _ => vec![bytes],
+        };
+        now.into_iter().try_for_each(|bytes| self.write(&Record { stream, source, bytes }))
+    }
+
+    /// Writes what is left of the ranks' errors.
+    fn finish(&mut self, repeats: Repeats) -> io::Result<()> {
+        let (held, told) = repeats.finish();
+        let held = held.into_iter().map(|(rank, bytes)| (Source::Rank(rank), bytes));
+        let told = told.into_iter().map(|line| (Source::Launcher, format!("{line}\n").into_bytes()));
+        held.chain(told).try_for_each(|(source, bytes)| self.write(&Record { stream: Stream::Err, source, bytes }))?;
+        self.flush()
     }
 
     fn write(&mut self, record: &Record) -> io::Result<()> {

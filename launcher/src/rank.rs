@@ -41,9 +41,18 @@ pub struct Started {
     pub group: Group,
 }
 
+/// Where a rank's streams lead to.
+pub struct Streams {
+    /// Standard input.
+    pub stdin: Stdio,
+    /// Standard output and standard error.
+    pub output: [Stdio; 2],
+}
+
 /// Starts a rank in its own process group. The kernel kills it when the calling *thread* ends, so call this on a thread that
 /// lives as long as the job.
-pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
+pub fn start(recipe: &Recipe, streams: Streams) -> io::Result<Started> {
+    let Streams { stdin, output: [stdout, stderr] } = streams;
     let cpus = recipe.cores.as_ref().map(|cores| {
         let mut set = CpuSet::new();
         cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
@@ -58,8 +67,8 @@ pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
         .env_remove("OFLOW_TOKEN")
         .envs(recipe.env.iter().map(|(name, value)| (name, value)))
         .stdin(stdin)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(stdout)
+        .stderr(stderr)
         .process_group(0);
     let prepare = move || -> io::Result<()> {
         set_parent_process_death_signal(Some(Signal::KILL))?;

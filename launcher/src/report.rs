@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
+use oflow::control::service::Missing;
 use oflow::control::{Failure, FailureKind};
 
 /// Names of the signals that a person meets. The numbers are Linux's on all architectures we build for.
@@ -40,8 +41,8 @@ pub struct Ended {
     pub tail: Vec<String>,
     /// Whether the kernel killed it because the memory was exhausted.
     pub out_of_memory: bool,
-    /// The rank that had left although this one still waited for it, as this one reported when it left.
-    pub missing: Option<usize>,
+    /// What this rank had waited for in vain, as it reported.
+    pub missing: Option<Missing>,
 }
 
 impl Ended {
@@ -67,11 +68,6 @@ impl Ended {
 
     /// Returns the failure that it means for the job.
     pub fn failure(&self) -> Failure {
-        // A rank that fails because another one has left is not the cause.
-        if let (None, 1, Some(gone)) = (self.status.signal(), self.code(), self.missing) {
-            let message = format!("rank {gone} ended while others needed it: {}", self.describe());
-            return Failure::of_rank(gone, FailureKind::Exited, message);
-        }
         let kind = match (self.status.signal(), self.code()) {
             (Some(9), _) if self.out_of_memory => FailureKind::OutOfMemory,
             (Some(6), _) | (None, 134) if no_memory(&self.tail) => FailureKind::OutOfMemory,
@@ -87,7 +83,10 @@ impl Ended {
             },
             _ => FailureKind::Exited,
         };
-        Failure::of_rank(self.rank, kind, self.describe())
+        // No signal is the consequence of another rank's end.
+        let missing = self.missing.filter(|_| !self.by_signal());
+        let kind = if missing.is_some_and(|m| m.link) { FailureKind::LinkLost } else { kind };
+        Failure { missing: missing.map(|m| m.rank), ..Failure::of_rank(self.rank, kind, self.describe()) }
     }
 
     /// Returns a sentence: which rank, and how it ended.
@@ -197,14 +196,15 @@ mod tests {
         let starved = Ended { out_of_memory: true, ..ended(9, &[]) };
         assert_eq!(kinds(&starved), FailureKind::OutOfMemory);
         assert!(starved.describe().ends_with("signal 9 (SIGKILL) because its memory had run out"));
-        let waited = Ended { missing: Some(5), ..ended(1 << 8, &["Error: no loss: rank 5 has ended"]) };
-        let failure = waited.failure();
-        assert_eq!((failure.rank, failure.kind), (Some(5), FailureKind::Exited));
-        assert!(
-            failure.message.starts_with("rank 5 ended while others needed it: rank 2 (pid 123) failed: no loss: rank")
-        );
+        let missing = |link| Some(Missing { rank: 5, link });
+        for (link, kind) in [(false, FailureKind::Error), (true, FailureKind::LinkLost)] {
+            let waited = Ended { missing: missing(link), ..ended(1 << 8, &["Error: no loss: rank 5 has ended"]) };
+            let failure = waited.failure();
+            assert_eq!((failure.rank, failure.missing, failure.kind), (Some(2), Some(5), kind));
+        }
         // A signal is no consequence of another rank's end.
-        assert_eq!(Ended { missing: Some(5), ..ended(11, &[]) }.failure().rank, Some(2));
+        let failure = Ended { missing: missing(true), ..ended(11, &[]) }.failure();
+        assert_eq!((failure.rank, failure.missing, failure.kind), (Some(2), None, FailureKind::Killed));
         let killed = ended(9, &[]).describe();
         assert!(killed.starts_with("rank 2 (pid 123) was killed by signal 9 (SIGKILL)"), "{killed}");
         assert!(ended(0, &[]).success());

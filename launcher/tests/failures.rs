@@ -96,6 +96,31 @@ fn other_shapes_and_other_values_are_named() {
 }
 
 #[test]
+fn other_placements_are_named() {
+    let folder = Folder::new();
+    let here = "cpu[2]";
+    let there = "cpu[2] of ranks [1, 0]";
+    for (what, call) in [
+        ("boxing", "to_global(f32[4, 2] [S(0)]{}, [B])"),
+        ("factory", "full(f32[4, 2])"),
+        ("shards", "to_global(f32[4, 2], [S(0)])"),
+        ("source", "distribute(f32[4, 2], [S(0)])"),
+    ] {
+        let args = ["-n", "2", "--threads", "1", job(), "--", "placement", what];
+        let output = run(&folder, &args);
+        let text = own(&output);
+        // A boxing names the source's placement where it differs.
+        let [a, b] =
+            [("", here), (" on cpu[2]", there)].map(|(src, on)| format!("{} on {on}", call.replace("{}", src)));
+        assert!(
+            text.contains(&format!("rank 0 issued {a}")) && text.contains(&format!("rank 1 {b}")),
+            "{what}: {text}"
+        );
+        assert!(!text.contains("differ in an attribute"), "{text}");
+    }
+}
+
+#[test]
 fn a_stopped_rank_ends_the_job_and_leaves_nothing() {
     let folder = Folder::new();
     let args =
@@ -110,6 +135,8 @@ fn a_stopped_rank_ends_the_job_and_leaves_nothing() {
     assert_eq!(status.code(), Some(1), "{text}");
     let wanted = format!("oflaunch: rank 1 (pid {}) was stopped by a signal and does not continue; rank ", pids[1]);
     assert!(text.contains(&wanted) && text.contains(" waits for it, in all_reduce of 'to_vec' #"), "{text}");
+    // Its peers read the same, not that it has died.
+    assert!(text.contains("Error: rank 1 was stopped by a signal while rank ") && !text.contains("died"), "{text}");
     assert_gone(&pids);
     // It could not write anything itself.
     let kept = text.lines().find_map(|l| l.split_once("`oflow postmortem ")?.1.split_once('`')).unwrap().0;

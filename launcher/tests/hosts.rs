@@ -22,8 +22,12 @@ fn setup() -> Setup {
 }
 
 /// Examples, and a script of these tests.
-const PROGRAMS: [(&str, &str); 3] =
-    [("train.rs", "../examples/train.rs"), ("gpt.rs", "../examples/gpt.rs"), ("bytes.rs", "tests/scripts/bytes.rs")];
+const PROGRAMS: [(&str, &str); 4] = [
+    ("train.rs", "../examples/train.rs"),
+    ("gpt.rs", "../examples/gpt.rs"),
+    ("bytes.rs", "tests/scripts/bytes.rs"),
+    ("victim.rs", "../faults/programs/victim.rs"),
+];
 
 fn built(name: &'static str) -> PathBuf {
     static BUILT: OnceLock<BTreeMap<&str, PathBuf>> = OnceLock::new();
@@ -78,6 +82,18 @@ fn training_on_hosts_gives_the_bits_of_one_host() {
 #[test]
 fn a_gpt_on_hosts_gives_the_bits_of_one_host() {
     same_losses("gpt", "gpt.rs", GPT);
+}
+
+#[test]
+fn a_slow_link_is_warned_of() {
+    let setup = setup();
+    let dir = setup.work.join("slow-link").display().to_string();
+    let args = ["--dir", &dir, "--steps", "8", "--fault", "slow-link", "--rank", "1", "--step", "2"];
+    let args = args.iter().map(|a| a.to_string()).collect();
+    let order = Order { ranks: vec![1, 1], options: Vec::new(), program: built("victim.rs"), args };
+    let job = finished("slow-link", setup.start("slow-link", &order).unwrap());
+    let text = job.stderr(0);
+    assert!(text.contains("warning: the link from rank 1 on ") && text.contains(" is slow: "), "{text}");
 }
 
 /// Bytes that the report of a job tells of a kind of link.

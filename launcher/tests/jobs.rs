@@ -320,6 +320,11 @@ fn an_error_of_all_ranks_is_reported_once_with_its_place() {
         ") failed: add(f32[4, 8] [S(0)], f32[4, 9] [B]) on cpu[4]: shapes [4, 8] and [4, 9] do not broadcast: 8 against 9 (at {at})"
     );
     assert!(report.len() == 1 && report[0].ends_with(&wanted), "{report:?}\n{wanted}");
+    // The ranks print it once, and say who else would have.
+    let text = stderr(&output);
+    let printed = text.lines().filter(|l| l.starts_with("[rank ") && l.contains("] Error: add(")).count();
+    let same = text.lines().filter(|l| l.starts_with("[ranks ") && l.contains("] the same: Error: add(")).count();
+    assert_eq!((printed, same), (1, 1), "{text}");
 }
 
 #[test]
@@ -399,7 +404,8 @@ fn a_rank_that_is_done_while_others_wait_for_it() {
         assert_eq!(code(&output), 1);
         let report = report(&output);
         assert!(report.len() == 1 && report[0].contains(&format!(" failed: {text}")), "{report:?}");
-        assert!(report[0].starts_with("rank 1 ended while others needed it: rank "), "{report:?}");
+        let (who, why) = report[0].split_once(" exited with code 0 while others needed it: ").unwrap();
+        assert!(who.starts_with("rank 1 (pid ") && why.starts_with("rank "), "{report:?}");
     }
 }
 

@@ -56,6 +56,33 @@ fn a_failure_is_an_event() {
 }
 
 #[test]
+fn a_full_disk_behind_stdout_does_not_end_the_job() {
+    let folder = Folder::new();
+    folder.sh("talk", "for i in 1 2 3; do echo out; done; echo done >&2");
+    for streams in 1..=2 {
+        let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = oflaunch(&folder);
+        command.args(["-n", "2", "--log-dir", &format!("logs{streams}"), "./talk"]).stdout(full());
+        if streams == 2 {
+            command.stderr(full());
+        }
+        let output = command.output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(code(&output), 0, "{text}");
+        if streams == 1 {
+            assert_eq!(
+                text.matches("oflaunch: cannot write the output of the ranks: No space left").count(),
+                1,
+                "{text}"
+            );
+            assert_eq!(text.matches("] done").count(), 2, "{text}");
+        }
+        let log = fs::read_to_string(folder.path().join(format!("logs{streams}/rank-1.log"))).unwrap();
+        assert_eq!(log.matches(" out: out").count(), 3, "{log}");
+    }
+}
+
+#[test]
 fn what_cannot_be_written_is_said_before_anything_runs() {
     let folder = Folder::new();
     folder.sh("never", "touch ran");

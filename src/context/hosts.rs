@@ -9,10 +9,6 @@ use crate::control::{ControlClient, LaunchEnv};
 use crate::error::{Error, Result};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a rank waits for the others to say where they listen: programs of other hosts may start late.
-const MEET: Duration = Duration::from_secs(120);
 
 /// The address that a rank sends: `node capacity address host`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +45,7 @@ pub(super) fn join(
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let host: String = host.trim().chars().take(64).collect();
     let card = Card { node: env.node, capacity, address: listener.address(), host };
-    let cards = control.meet("data plane", env.world, card.text().as_bytes(), MEET)?;
+    let cards = control.meet("data plane", env.world, card.text().as_bytes(), env.wait_limit())?;
     let cards = cards.iter().enumerate().map(|(r, b)| Card::parse(r, b)).collect::<Result<Vec<_>>>()?;
     if cards.len() != env.world {
         return Err(Error::comm(format!("{} of {} ranks have sent their addresses", cards.len(), env.world)));
@@ -74,7 +70,7 @@ pub(super) fn join(
 
 /// The host of each rank, by all ranks' telling.
 pub(super) fn of_ranks(env: &LaunchEnv, control: &ControlClient) -> Result<Vec<usize>> {
-    let told = control.meet("hosts", env.world, &(env.node as u64).to_le_bytes(), MEET)?;
+    let told = control.meet("hosts", env.world, &(env.node as u64).to_le_bytes(), env.wait_limit())?;
     let host = |bytes: &Vec<u8>| Some(u64::from_le_bytes(bytes.as_slice().try_into().ok()?) as usize);
     let hosts: Option<Vec<usize>> = told.iter().map(host).collect();
     hosts.filter(|h| h.len() == env.world).ok_or_else(|| Error::comm("the ranks have sent no hosts"))

@@ -245,9 +245,11 @@ fn use_threads(threads: Option<usize>) -> Option<Pool> {
 /// `OFLOW_LOG=oflow=debug` prints spans and events; a subscriber of the user's own takes precedence.
 fn init_tracing() {
     if let Ok(filter) = std::env::var("OFLOW_LOG") {
+        use std::io::{IsTerminal, stderr};
         use tracing_subscriber::EnvFilter;
-        let _ =
-            tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_writer(std::io::stderr).try_init();
+        let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_ansi(colours);
+        let _the_programs_own_counts = log.with_writer(stderr).try_init();
     }
 }
 

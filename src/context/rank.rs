@@ -246,6 +246,11 @@ impl RankCtx {
         self.recorder.next(op, key, site, None)
     }
 
+    /// [`RankCtx::next_op`] of a call without a plan whose arguments are worth telling; `text` makes its text.
+    pub(crate) fn next_described(&self, op: &'static str, key: u64, site: CallSite, text: &dyn Fn() -> String) -> Tag {
+        self.recorder.next_described(op, key, site, text)
+    }
+
     /// [`RankCtx::next_op`] of a call with a plan: its text begins with the op's name, its key covers it.
     pub(crate) fn next_call(&self, op: &'static str, key: u64, site: CallSite, call: &OpText) -> Tag {
         self.recorder.next(op, key, site, Some(call))

@@ -42,9 +42,7 @@ impl Recorded {
             if error.kind() == ErrorKind::Diverged {
                 control.tell_divergence(error);
             }
-            if let Some(rank) = error.missing_rank() {
-                control.note_missing(rank);
-            }
+            control.note_missing(error);
         }
         result
     }

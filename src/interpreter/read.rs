@@ -72,7 +72,8 @@ pub fn logical_bytes(t: &Tensor, site: CallSite) -> Result<Vec<u8>> {
                 None => zeroed(g.ty.bytes())?,
             };
             if g.placement.len() < ctx.world() {
-                let tag = ctx.next_op("to_vec", layout_key(g, &g.placement, &whole), site);
+                let text = || format!("to_vec({}) on {}", t.short(), g.placement);
+                let tag = ctx.next_described("to_vec", layout_key(g, &g.placement, &whole), site, &text);
                 let group = Group { ranks: (0..ctx.world()).collect(), me: ctx.rank() };
                 ctx.quiesce()?;
                 let (root, sent) = (g.placement.ranks()[0], bytes.len() * (ctx.world() - 1));

@@ -10,6 +10,7 @@
 //! all links of 1,024 ranks have 640 MiB.
 
 use super::super::transport::{CollectiveCall, SLOTS};
+use super::Loss;
 use super::link::{Channel, Interest, Letter};
 use super::transport::{ShmComm, ShmOptions, ShmTransport};
 use crate::Collectives;
@@ -37,7 +38,7 @@ struct Header {
     world: u32,
     capacity: u64,
     total: u64,
-    /// 0, or `(rank + 1) << 32 | code` of the first rank that died.
+    /// 0, or `(rank + 1) << 32 | loss` of the first rank that was lost.
     poison: AtomicU64,
 }
 
@@ -255,10 +256,10 @@ impl ShmArena {
         Ok(ShmTransport::new(self.clone(), rank, options))
     }
 
-    /// Marks the job as failed because `rank` died (`code`: its exit code or signal), and ends every rank's waits. Only the first
-    /// call counts. `rank` is used in messages only; it may be a rank of another host.
-    pub fn poison(&self, rank: usize, code: i32) {
-        let word = (rank as u64 + 1) << 32 | code as u32 as u64;
+    /// Marks the job as failed because `rank` is lost, and ends every rank's waits. Only the first call counts. `rank` is used in
+    /// messages only.
+    pub fn poison(&self, rank: usize, loss: Loss) {
+        let word = (rank as u64 + 1) << 32 | u64::from(loss.encode());
         let _ = self.header().poison.compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
         (0..self.world()).for_each(|awaited| self.nudge_who_waits_for(awaited));
     }
@@ -282,10 +283,10 @@ impl ShmArena {
         (unsafe { &*self.base.add(self.layout.interests).cast::<Interest>().add(index) }, rank % WORD)
     }
 
-    /// Returns the rank that died and its code, or `None`.
-    pub fn poisoned(&self) -> Option<(usize, i32)> {
+    /// Returns the lost rank, or `None`.
+    pub fn poisoned(&self) -> Option<(usize, Loss)> {
         let word = self.header().poison.load(Ordering::Acquire);
-        (word != 0).then(|| ((word >> 32) as usize - 1, word as u32 as i32))
+        (word != 0).then(|| ((word >> 32) as usize - 1, Loss::decode(word as u32)))
     }
 
     /// Returns the state of a rank.
@@ -333,8 +334,9 @@ impl ShmArena {
         r.version.store(version.wrapping_add(2), Ordering::Release);
     }
 
-    /// Marks the rank as left: waits for it fail.
-    pub(super) fn leave(&self, rank: usize) {
+    /// Marks the rank as left: waits for what it has not done fail. Its own communicator does so at its end; a launcher does it
+    /// for a process that has ended without.
+    pub fn leave(&self, rank: usize) {
         self.record(rank).state.store(2, Ordering::Release);
         self.nudge_who_waits_for(rank);
     }

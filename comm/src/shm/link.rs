@@ -108,7 +108,8 @@ impl Flag {
                 continue;
             }
             if let Some(e) = alarm() {
-                return Err(Stop::Alarm(e));
+                // The other side may have done its part and left since the count was looked at.
+                return if done(self.count()) { Ok(()) } else { Err(Stop::Alarm(e)) };
             }
             if let Some(tell) = sleeping.take() {
                 tell();
@@ -258,6 +259,25 @@ impl<L: Copy, const N: usize> Channel<L, N> {
     /// Makes the link's sender look at the alarms.
     pub fn nudge_sender(&self) {
         self.back.taken.nudge();
+    }
+}
+
+#[cfg(all(test, not(oflow_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_posted_before_the_sender_left_is_received() {
+        // SAFETY: zero is a valid new flag.
+        let flag: Flag = unsafe { std::mem::zeroed() };
+        let patience = Patience { spins: 0, timeout: Duration::from_secs(60) };
+        // The sender posts and leaves between the look at the count and the look at the alarms.
+        let left = || {
+            flag.set(1);
+            Some("the sender has left")
+        };
+        assert_eq!(flag.wait(patience, |n| n == 1, left, || ()), Ok(()));
+        assert_eq!(flag.wait(patience, |n| n == 2, left, || ()), Err(Stop::Alarm("the sender has left")));
     }
 }
 

@@ -7,10 +7,12 @@
 
 mod arena;
 mod link;
+mod loss;
 mod sync;
 mod transport;
 
 pub use arena::{RankState, ShmArena};
+pub use loss::Loss;
 pub(super) use transport::Beside;
 pub use transport::{ShmComm, ShmOptions, ShmTransport};
 

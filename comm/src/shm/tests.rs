@@ -90,7 +90,7 @@ fn woken(wait: impl Fn(&ShmComm) -> Error + Sync, act: impl Fn(&ShmArena, ShmCom
 #[test]
 fn poison_ends_waits_at_once_and_names_the_dead() {
     let start = Instant::now();
-    let e = woken(|c| c.barrier(&all(c), &tag(8, "step")).unwrap_err(), |arena, _| arena.poison(1, 9));
+    let e = woken(|c| c.barrier(&all(c), &tag(8, "step")).unwrap_err(), |arena, _| arena.poison(1, Loss::Died(9)));
     assert_eq!(e.kind(), ErrorKind::Peer);
     let text = "rank 1 died with code 9 while rank 0 waits for rank 1 to send, in barrier of 'step' #8 (oracle.rs:9)";
     assert_eq!(e.message(), text);
@@ -98,9 +98,9 @@ fn poison_ends_waits_at_once_and_names_the_dead() {
     // A wait for readers ends too.
     let e = woken(
         |c| (0..9).find_map(|i| c.broadcast(&all(c), &tag(i, "x"), 0, &mut [1]).err()).unwrap(),
-        |arena, _| arena.poison(1, -6),
+        |arena, _| arena.poison(1, Loss::Stopped),
     );
-    assert!(e.message().starts_with("rank 1 died with code -6 while rank 0 waits for rank 1 to read"), "{e}");
+    assert!(e.message().starts_with("rank 1 was stopped by a signal while rank 0 waits for rank 1 to read"), "{e}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_dead_rank_of_a_host_that_is_not_the_first_has_its_number_in_the_job() {
     let (arena, _fd) = ShmArena::create(2, 4096).unwrap();
     let options = ShmOptions { spins: 0, timeout: Duration::from_secs(10), first: 4 };
     let comm = arena.comm(0, options).unwrap();
-    arena.poison(1, 137);
+    arena.poison(1, Loss::Died(137));
     let text = comm.barrier(&Group { ranks: vec![0, 1], me: 0 }, &tag(8, "step")).unwrap_err().to_string();
     assert!(text.starts_with("rank 5 died with code 137 while rank 4 waits for rank 5"), "{text}");
 }

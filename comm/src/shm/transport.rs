@@ -121,9 +121,9 @@ impl ShmTransport {
             let (interest, bit) = self.arena.interest(self.rank, on);
             interest.announce(bit);
         }
-        if let Some((rank, code)) = self.arena.poisoned() {
+        if let Some((rank, loss)) = self.arena.poisoned() {
             let rank = self.first + rank;
-            return Some(Error::peer(format!("rank {rank} died with code {code} while rank {me} {}", line())));
+            return Some(Error::peer(format!("rank {rank} {loss} while rank {me} {}", line())));
         }
         if self.arena.link(self.rank, on).rejected() {
             let theirs = self.arena.status(on).unwrap_or_else(|| "another call".into());
@@ -228,11 +228,12 @@ struct Wait<'a> {
 struct ShmPulse {
     arena: Arc<ShmArena>,
     rank: usize,
+    first: usize,
 }
 
 impl Pulse for ShmPulse {
     fn failure(&self) -> Option<Error> {
-        self.arena.poisoned().map(|(rank, code)| Error::peer(format!("rank {rank} died with code {code}")))
+        self.arena.poisoned().map(|(rank, loss)| Error::peer(format!("rank {} {loss}", self.first + rank)))
     }
     fn has_left(&self, rank: usize) -> bool {
         self.arena.state(rank) == RankState::Left
@@ -260,7 +261,7 @@ unsafe impl Transport for ShmTransport {
     }
 
     fn pulse(&self) -> Arc<dyn Pulse> {
-        Arc::new(ShmPulse { arena: self.arena.clone(), rank: self.rank })
+        Arc::new(ShmPulse { arena: self.arena.clone(), rank: self.rank, first: self.first })
     }
 
     fn capacity(&self) -> usize {

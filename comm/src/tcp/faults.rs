@@ -150,6 +150,7 @@ fn a_half_closed_link_is_told() {
     let errors = fails(HALF);
     assert!(errors.iter().all(|e| e.kind() == ErrorKind::Link || e.kind() == ErrorKind::Peer), "{errors:?}");
     assert!(errors[1].message().contains("(closed without a goodbye)"), "{errors:?}");
+    assert!(errors[1].missing_rank().is_some(), "{errors:?}");
 }
 
 #[test]

@@ -418,6 +418,7 @@ impl Connections {
             "the link from rank {me} on {here} to {name} is lost ({why}) while rank {me} {}",
             line()
         ))
+        .missing(on)
         .help("that rank's process or host is gone, or the network between the hosts is cut"))
     }
 

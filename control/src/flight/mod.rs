@@ -10,7 +10,8 @@ mod marks;
 mod record;
 mod recorder;
 mod ring;
+mod truncated;
 
 pub use marks::Marks;
-pub use record::{CallRecord, Flight, OpRecord};
+pub use record::{CallRecord, Flight, OpRecord, Saved};
 pub use recorder::{OpText, Recorder};

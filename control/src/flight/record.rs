@@ -1,6 +1,7 @@
 //! The contents of a flight recorder, as data.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -135,25 +136,53 @@ impl Flight {
         format!("flight-{rank}.json")
     }
 
-    /// Converts every memory file in a folder to JSON and removes the memory file. Returns the number of files. Files without a
-    /// complete head, whose rank has ended before it wrote one, are removed.
+    /// Converts every memory file in the folder `rings` to JSON in the folder `to`. A memory file is removed once its copy is
+    /// whole, or if it is empty, because its rank has ended before its first op; otherwise it stays.
     ///
     /// # Errors
-    /// If the folder cannot be read or written.
-    pub fn save_all(folder: &Path) -> Result<usize> {
-        let mut saved = 0;
-        for entry in std::fs::read_dir(folder)? {
+    /// If the folder `rings` cannot be read.
+    pub fn save_all(rings: &Path, to: &Path) -> Result<Saved> {
+        let mut saved = Saved::default();
+        for entry in std::fs::read_dir(rings)? {
             let path = entry?.path();
             if path.extension().is_none_or(|e| e != "ring") {
                 continue;
             }
-            if let Ok(flight) = Flight::read(&path) {
-                let text = serde_json::to_vec(&flight).map_err(|e| Error::io("cannot write JSON").because(e))?;
-                std::fs::write(path.with_extension("json"), text)?;
-                saved += 1;
+            if std::fs::symlink_metadata(&path).is_ok_and(|m| m.len() == 0) {
+                let _may_be_gone = std::fs::remove_file(&path);
+                continue;
             }
-            std::fs::remove_file(&path)?;
+            match Flight::read(&path).and_then(|flight| flight.save(to)) {
+                Ok(()) => {
+                    saved.written += 1;
+                    // It stays beside its copy, which is read first.
+                    let _as_good = std::fs::remove_file(&path);
+                }
+                Err(e) => saved.failed.push(e.to_string()),
+            }
         }
         Ok(saved)
     }
+
+    /// Writes the record as JSON, whole or not at all.
+    fn save(&self, to: &Path) -> Result<()> {
+        let path = to.join(Flight::json_name(self.rank));
+        let new = path.with_extension(format!("json.{}.new", std::process::id()));
+        let text = serde_json::to_vec(self).map_err(|e| Error::io("cannot write JSON").because(e))?;
+        let mut file = OpenOptions::new();
+        let written = file.write(true).create_new(true).open(&new).and_then(|mut file| file.write_all(&text));
+        written.and_then(|()| std::fs::rename(&new, &path)).map_err(|e| {
+            let _may_not_be_there = std::fs::remove_file(&new);
+            Error::io(format!("cannot write {}", path.display())).because(e)
+        })
+    }
+}
+
+/// What [`Flight::save_all`] has done.
+#[derive(Clone, Debug, Default)]
+pub struct Saved {
+    /// Number of records that were written as JSON.
+    pub written: usize,
+    /// Why memory files could not be converted; these files stay.
+    pub failed: Vec<String>,
 }

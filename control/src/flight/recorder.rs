@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::hash::Hasher;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -43,6 +44,9 @@ struct Name {
     at: TextAt,
 }
 
+/// Texts of calls without a plan that are found again without being made again.
+const DESCRIBED: usize = 256;
+
 struct State {
     ordinal: u64,
     hash: u64,
@@ -51,6 +55,8 @@ struct State {
     names: Vec<Name>,
     files: Vec<Name>,
     texts: u64,
+    /// By hash of name and key: where the last text of a call without a plan lies.
+    described: Box<[(u64, TextAt); DESCRIBED]>,
     calls: u64,
     /// None until the first op, and where there is no memory for it.
     ring: Option<Ring>,
@@ -70,9 +76,10 @@ impl Recorder {
     pub fn new(rank: usize, world: usize, folder: Option<&Path>) -> Recorder {
         let file = folder.and_then(|folder| {
             let path = folder.join(Flight::ring_name(rank));
-            // Another process may have the old file mapped: cut short, its next access would be a SIGBUS.
+            // Another process may still write to the old file.
             let _there_may_be_none = std::fs::remove_file(&path);
-            let opened = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+            // New, so that no link of somebody else is followed.
+            let opened = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path);
             opened.inspect_err(|e| tracing::warn!("no flight record in {}: {e}", path.display())).ok()
         });
         Recorder {
@@ -85,6 +92,7 @@ impl Recorder {
                 names: Vec::new(),
                 files: Vec::new(),
                 texts: 0,
+                described: Box::new([(0, 0); DESCRIBED]),
                 calls: 0,
                 ring: None,
                 file,
@@ -108,6 +116,23 @@ impl Recorder {
     /// Records the next global op. `key` is a hash of the op, its attributes and types; the line of the call is added here.
     /// `call` is its text, `add(f32[4] [S(0)], …)`. Without `call` the name is hashed too.
     pub fn next(&self, op: &'static str, key: u64, site: CallSite, call: Option<&OpText>) -> Tag {
+        self.record(op, key, site, call, None)
+    }
+
+    /// Like [`Recorder::next`] without `call`, for a call without a plan: `text` is asked for its text if none with this name and
+    /// key is in the records.
+    pub fn next_described(&self, op: &'static str, key: u64, site: CallSite, text: &dyn Fn() -> String) -> Tag {
+        self.record(op, key, site, None, Some(text))
+    }
+
+    fn record(
+        &self,
+        op: &'static str,
+        key: u64,
+        site: CallSite,
+        call: Option<&OpText>,
+        text: Option<&dyn Fn() -> String>,
+    ) -> Tag {
         let s = &mut *self.lock();
         if !s.opened {
             s.open(self.rank, self.world);
@@ -129,15 +154,27 @@ impl Recorder {
         s.marks.note(s.ordinal, s.hash);
         let tag = Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line };
         if let Some(ring) = &s.ring {
-            let call = call.map_or(0, |c| {
-                let mut at = c.at.load(Ordering::Relaxed);
-                if !ring.holds_text(at) {
-                    s.texts += 1;
-                    at = ring.write_text(s.texts, &c.text);
-                    c.at.store(at, Ordering::Relaxed);
+            let call = match (call, text) {
+                (Some(c), _) => {
+                    let mut at = c.at.load(Ordering::Relaxed);
+                    if !ring.holds_text(at) {
+                        s.texts += 1;
+                        at = ring.write_text(s.texts, &c.text);
+                        c.at.store(at, Ordering::Relaxed);
+                    }
+                    at
                 }
-                at
-            });
+                (None, Some(text)) => {
+                    let what = key ^ op_hash.rotate_left(1);
+                    let slot = &mut s.described[what as usize % DESCRIBED];
+                    if slot.0 != what || !ring.holds_text(slot.1) {
+                        s.texts += 1;
+                        *slot = (what, ring.write_text(s.texts, &text()));
+                    }
+                    slot.1
+                }
+                (None, None) => 0,
+            };
             let (line, time_ns) = (site.line, coarse_ns());
             ring.write_op(&OpWords { ordinal: s.ordinal, hash: s.hash, time_ns, op: name, call, file, line });
         }
@@ -305,7 +342,8 @@ mod tests {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
         assert!((now - open.start).abs() < 60.0 && (now - add.time).abs() < 60.0);
         // As JSON it is the same.
-        assert_eq!(Flight::save_all(folder.path()).unwrap(), 1);
+        let saved = Flight::save_all(folder.path(), folder.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len()), (1, 0));
         assert!(!path.exists());
         let read = Flight::read(&path.with_extension("json")).unwrap();
         let hashes = |f: &Flight| f.ops.iter().map(|o| (o.ordinal, o.hash, o.line)).collect::<Vec<_>>();
@@ -362,6 +400,34 @@ mod tests {
     }
 
     #[test]
+    fn a_call_without_a_plan_is_described_once() {
+        let recorder = Recorder::new(0, 1, None);
+        let made = std::cell::Cell::new(0);
+        let next = |op, key: u64| {
+            let text = || {
+                made.set(made.get() + 1);
+                format!("{op}({key})")
+            };
+            let hash = recorder.next_described(op, key, site(1), &text).hash;
+            let last = recorder.last().unwrap();
+            assert_eq!((last.op.as_str(), last.call), (op, format!("{op}({key})")));
+            hash
+        };
+        for _ in 0..10 {
+            next("to_global", 7);
+            next("distribute", 7);
+        }
+        assert_eq!(made.get(), 2);
+        // Texts that share a slot replace each other; the stream's hash does not depend on texts.
+        next("to_global", 7 + DESCRIBED as u64);
+        next("to_global", 7);
+        assert_eq!(made.get(), 4);
+        let other = Recorder::new(0, 1, None);
+        let described = Recorder::new(0, 1, None).next_described("add", 1, site(1), &String::new).hash;
+        assert_eq!(other.next("add", 1, site(1), None).hash, described);
+    }
+
+    #[test]
     fn every_difference_changes_the_hash_and_nothing_else_does() {
         let hash = |warm: &[&'static str], op: &'static str, key: u64, file: &'static str, line: u32| {
             let r = Recorder::new(0, 1, None);
@@ -410,7 +476,55 @@ mod tests {
             assert!(error.contains(why), "{error}");
         }
         std::fs::remove_file(path.with_extension("json")).unwrap();
-        // A rank that died before its first op leaves an empty file.
-        assert_eq!(Flight::save_all(folder.path()).unwrap(), 0);
+        // It may be worth something to somebody; an empty file is of a rank that died before its first op.
+        let saved = Flight::save_all(folder.path(), folder.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len(), path.exists()), (0, 1, true));
+        std::fs::write(&path, b"").unwrap();
+        let saved = Flight::save_all(folder.path(), folder.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len(), path.exists()), (0, 0, false));
+    }
+
+    #[test]
+    fn a_ring_goes_only_when_its_copy_is_whole() {
+        let (rings, full) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for rank in 0..2 {
+            Recorder::new(rank, 2, Some(rings.path())).next("add", 7, site(1), None);
+        }
+        // The copy of one rank cannot be written: a folder has its name.
+        let blocked = full.path().join(Flight::json_name(0));
+        std::fs::create_dir(&blocked).unwrap();
+        let saved = Flight::save_all(rings.path(), full.path()).unwrap();
+        assert_eq!((saved.written, saved.failed.len()), (1, 1));
+        assert!(saved.failed[0].contains("flight-0.json"), "{:?}", saved.failed);
+        let left = |folder: &Path| {
+            let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(
+            (left(rings.path()), left(full.path())),
+            (vec!["flight-0.ring".into()], vec!["flight-0.json".into(), "flight-1.json".into()])
+        );
+        std::fs::remove_dir(&blocked).unwrap();
+        assert_eq!(Flight::save_all(rings.path(), full.path()).unwrap().written, 1);
+        assert_eq!(left(rings.path()).len(), 0);
+    }
+
+    #[test]
+    fn a_ring_that_is_cut_short_does_not_end_its_rank() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::new(0, 1, Some(folder.path()));
+        recorder.next("add", 7, site(1), None);
+        let path = folder.path().join(Flight::ring_name(0));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
+        for line in 2..5000 {
+            recorder.next("add", 7, site(line), None);
+        }
+        // Its heartbeats go on, from private memory.
+        assert_eq!(recorder.last().unwrap().line, 4999);
+        assert_eq!(recorder.issued(), 4999);
+        assert!(Flight::read(&path).unwrap_err().to_string().contains("it has 0 bytes"));
     }
 }

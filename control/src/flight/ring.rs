@@ -7,13 +7,14 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::FallocateFlags;
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::{CallRecord, Flight, OpRecord};
+use super::{CallRecord, Flight, OpRecord, truncated};
 use oflow_base::{Error, Result};
 use oflow_comm::{Collective, now_ns};
 
@@ -115,16 +116,32 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Opens the ring of another process.
+    /// Copies the ring of another process, which may run. A mapping would end this process if the file were cut short.
     pub(super) fn open(file: &File) -> Result<Ring> {
         let size = file.metadata()?.len();
         if size != (TOTAL_WORDS * 8) as u64 {
             return Err(Error::io(format!("it has {size} bytes, not {}", TOTAL_WORDS * 8)));
         }
-        let ring = Ring::map(Some(file), ProtFlags::READ)?;
-        if ring.word(head::MAGIC).load(Ordering::Acquire) != MAGIC {
+        let copy = || -> Result<Vec<u64>> {
+            let mut bytes = vec![0; TOTAL_WORDS * 8];
+            file.read_exact_at(&mut bytes, 0)?;
+            Ok(bytes.chunks_exact(8).map(|b| b.iter().rev().fold(0, |word, b| word << 8 | u64::from(*b))).collect())
+        };
+        let (first, second) = (copy()?, copy()?);
+        if first[head::MAGIC] != MAGIC {
             return Err(Error::io("it does not start with the magic number"));
         }
+        let ring = Ring::map(None, ProtFlags::READ | ProtFlags::WRITE)?;
+        first.iter().enumerate().for_each(|(at, word)| ring.word(at).store(*word, Ordering::Relaxed));
+        // What has been written since the first copy began may be torn in it.
+        let starts = |at: usize, count: usize, words: usize| (0..count).map(move |i| at + i * words);
+        let calls = HEAD_WORDS + RECORDS * OP_WORDS;
+        let all = starts(HEAD_WORDS, RECORDS, OP_WORDS).chain(starts(calls, RECORDS, CALL_WORDS)).chain(starts(
+            calls + RECORDS * CALL_WORDS,
+            TEXTS,
+            TEXT_WORDS,
+        ));
+        all.filter(|at| first[*at] != second[*at]).for_each(|at| ring.word(at).store(0, Ordering::Relaxed));
         Ok(ring)
     }
 
@@ -137,6 +154,9 @@ impl Ring {
             None => unsafe { rustix::mm::mmap_anonymous(at, len, protection, MapFlags::PRIVATE) },
         };
         let words = mapped.map_err(|e| Error::memory("cannot map the flight recorder").because(e))?.cast::<AtomicU64>();
+        if file.is_some() {
+            truncated::protect(words as usize, len);
+        }
         Ok(Ring { words })
     }
 
@@ -304,6 +324,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        truncated::forget(self.words as usize);
         // SAFETY: the mapping of `map`, and no reference into it outlives the ring.
         let _ = unsafe { rustix::mm::munmap(self.words.cast_mut().cast::<c_void>(), TOTAL_WORDS * 8) };
     }

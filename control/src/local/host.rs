@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, IntoRawFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 
+use super::at_exit;
 use super::folder::{Door, Folder, own};
 use super::wire::{self, Hello, Surroundings, Welcome, share_threads};
-use super::{ARENA_BYTES_PER_RANK, LOST_CODE, Limits, WARN_AFTER, lost};
+use super::{ARENA_BYTES_PER_RANK, Limits, WARN_AFTER, lost};
 use crate::service::{Agent, AgentOptions, Assignment, Next, Rendezvous};
 use crate::{Failure, FailureKind, Found, LaunchEnv, Token};
 use oflow_base::{Error, Result};
@@ -30,8 +31,14 @@ const RETRY: Duration = Duration::from_millis(20);
 
 /// The host's end.
 pub(super) struct Host {
-    stop: Option<oneshot::Sender<End>>,
-    thread: Option<JoinHandle<()>>,
+    hosting: Arc<Mutex<Option<Running>>>,
+    arena: Arc<ShmArena>,
+}
+
+/// The thread that hosts, until its end has been waited for.
+struct Running {
+    stop: oneshot::Sender<End>,
+    thread: JoinHandle<()>,
 }
 
 /// How the host's own rank ends.
@@ -92,15 +99,27 @@ impl Host {
             (false, false) => End::Badly(FailureKind::Exited, "could not start"),
             (false, true) => End::Well,
         };
-        if let Some(stop) = self.stop.take() {
-            // The thread may have ended by itself, all others having left.
-            let _still_there = stop.send(end);
-        }
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the thread that hosts the control service panicked");
-        }
+        wait(&self.hosting, end);
+    }
+
+    /// At `exit()` this rank hosts on until the others are done, too. Who needs it hears that it has left.
+    pub(super) fn set_at_exit(&self) {
+        let (hosting, arena) = (self.hosting.clone(), self.arena.clone());
+        at_exit::set(move || {
+            arena.leave(0);
+            wait(&hosting, End::Well);
+        });
+    }
+}
+
+/// Ends the hosting when all ranks have left.
+fn wait(hosting: &Mutex<Option<Running>>, end: End) {
+    let running = hosting.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(Running { stop, thread }) = running else { return };
+    // The thread may have ended by itself, all others having left.
+    let _still_there = stop.send(end);
+    if thread.join().is_err() {
+        tracing::error!("the thread that hosts the control service panicked");
     }
 }
 
@@ -231,9 +250,9 @@ impl Hosting {
             ready.map_err(|e| Error::comm("cannot watch a rank of this host").because(e))?;
         }
         let (stop, stopped) = oneshot::channel();
-        let work = Work { rank, guests, arena, stop: stopped };
+        let work = Work { rank, guests, arena: arena.clone(), stop: stopped };
         self.work.send(work).map_err(|_| Error::comm("the hosting thread has ended"))?;
-        Ok(Host { stop: Some(stop), thread: Some(self.thread) })
+        Ok(Host { hosting: Arc::new(Mutex::new(Some(Running { stop, thread: self.thread }))), arena })
     }
 }
 
@@ -302,9 +321,11 @@ async fn serve(agent: &Agent, work: Work) {
     for Guest { rank, pid, stream, .. } in guests {
         match tokio::net::UnixStream::from_std(stream) {
             Ok(mut stream) => drop(gone.spawn(async move {
-                let mut nothing = [0; 64];
-                while matches!(stream.read(&mut nothing).await, Ok(n) if n > 0) {}
-                (rank, pid)
+                let (mut said, mut exits) = ([0; 64], false);
+                while let Ok(n @ 1..) = stream.read(&mut said).await {
+                    exits |= said[..n].contains(&wire::EXIT);
+                }
+                (rank, pid, exits)
             })),
             Err(e) => {
                 let why = format!("rank {rank} cannot be watched: {e}");
@@ -323,24 +344,26 @@ async fn serve(agent: &Agent, work: Work) {
         };
         tokio::select! {
             Some(ended) = gone.join_next() => {
-                let Ok((rank, pid)) = ended else { continue };
-                if !agent.departures().contains(&rank) {
+                let Ok((rank, pid, exits)) = ended else { continue };
+                if !exits && !agent.departures().contains(&rank) {
                     agent.fail(lost(rank, Some(pid)));
                 }
-                agent.mark_left(rank);
+                agent.mark_left(rank, &if exits { format!("rank {rank} (pid {pid}) called exit()") } else { String::new() });
             }
             end = own_end => {
                 stop = None;
                 if let Ok(End::Badly(kind, what)) = end {
                     agent.fail(Failure::of_rank(rank, kind, format!("rank {rank} {what}")));
                 }
+                // After exit() it has said no goodbye.
+                agent.mark_left(rank, "");
             }
             failure = agent.failed(), if !told => {
                 told = true;
                 eprintln!("oflow: {failure}");
                 // Those who wait in shared memory for a rank of this host; who waits for another host hears of it there.
                 if let Some(lost) = failure.rank.filter(|r| (rank..rank + arena.world()).contains(r)) {
-                    arena.poison(lost - rank, LOST_CODE);
+                    arena.poison(lost - rank, failure.loss(None));
                 }
             }
         }

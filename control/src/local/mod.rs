@@ -12,10 +12,12 @@
 //!
 //! The connections stay open, so that the host detects a dead rank within milliseconds, as a launcher would. If a connection
 //! closes before its rank has left the control service, the rank is lost and the job fails on all ranks. A rank that does not
-//! end by itself is then ended by signals, as under oflaunch.
+//! end by itself is then ended by signals, as under oflaunch. A rank that calls `exit()` says so (`at_exit`): it has left, and
+//! the job fails only if another rank still needs it. Its exit code is for its launcher to judge.
 //!
 //! Start at [`Local::meet`].
 
+mod at_exit;
 mod ending;
 mod folder;
 pub mod fuzz;
@@ -36,15 +38,13 @@ use self::wire::{Hello, Welcome};
 use super::env::{END_LIMIT, START_LIMIT};
 use super::{ControlClient, Failure, FailureKind, Found, LaunchEnv};
 use oflow_base::{Error, Result};
-use oflow_comm::shm::ShmArena;
+use oflow_comm::shm::{Loss, ShmArena};
 
 /// Room that each rank has in shared memory for what it sends, as under oflaunch.
 const ARENA_BYTES_PER_RANK: usize = 64 << 20;
 /// Time after which a waiting rank prints which ranks are missing.
 const WARN_AFTER: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(3);
-/// Exit code that the shared memory has for a lost rank, whose exit status is not known here.
-const LOST_CODE: i32 = 1;
 
 /// A rank's connection to the other ranks of its host. Dropping it leaves; local rank 0 then waits until the others have left.
 pub struct Local {
@@ -134,6 +134,10 @@ impl Local {
         if let Role::Peer(peer) = &mut self.role {
             peer.watch(&self.env, control)?;
         }
+        match &self.role {
+            Role::Host(host) => host.set_at_exit(),
+            Role::Peer(peer) => peer.set_at_exit(self.env.local_rank)?,
+        }
         self.control = Arc::downgrade(control);
         self.watching = true;
         Ok(())
@@ -149,6 +153,7 @@ impl Drop for Local {
         {
             tracing::debug!("could not leave the job: {error}");
         }
+        at_exit::clear();
         match &mut self.role {
             Role::Host(host) => host.wait_for_others(self.watching),
             Role::Peer(peer) => peer.leave(),
@@ -219,7 +224,7 @@ impl Peer {
                 return;
             }
             if let Some(arena) = arena {
-                arena.poison(local, LOST_CODE);
+                arena.poison(local, Loss::Gone);
             }
             if let Some(control) = control.upgrade() {
                 control.fail_here(lost(host, None));
@@ -227,6 +232,21 @@ impl Peer {
         };
         let thread = std::thread::Builder::new().name("oflow-local".into()).spawn(watch);
         self.thread = Some(thread.map_err(|e| Error::comm("cannot start a thread").because(e))?);
+        Ok(())
+    }
+
+    /// At `exit()` the host hears that this rank was not killed.
+    fn set_at_exit(&self, local_rank: usize) -> Result<()> {
+        let stream =
+            self.stream.try_clone().map_err(|e| Error::comm("cannot keep the first rank in touch").because(e))?;
+        let (leaving, arena) = (self.leaving.clone(), self.arena.clone());
+        at_exit::set(move || {
+            leaving.store(true, Ordering::Release);
+            if let Some(arena) = arena {
+                arena.leave(local_rank);
+            }
+            wire::say_exit(&stream);
+        });
         Ok(())
     }
 
@@ -246,6 +266,6 @@ impl Peer {
 /// What is said of a rank whose connection has closed before its goodbye.
 fn lost(rank: usize, pid: Option<i32>) -> Failure {
     let pid = pid.map_or(String::new(), |pid| format!(" (pid {pid})"));
-    let what = "is gone without a goodbye: it was killed, or ended by exit() while its World was still there";
+    let what = "is gone without a goodbye: it was killed";
     Failure::of_rank(rank, FailureKind::Killed, format!("rank {rank}{pid} {what}"))
 }

@@ -173,6 +173,15 @@ pub(super) fn receive<T: DeserializeOwned>(from: &UnixStream) -> io::Result<(T, 
     Ok((serde_json::from_slice(&body)?, fd))
 }
 
+/// What a rank says on its connection when its program calls `exit()`. Nothing else is ever said on it.
+pub(super) const EXIT: u8 = b'E';
+
+/// Says [`EXIT`].
+pub(super) fn say_exit(mut stream: &UnixStream) {
+    // A first rank that has gone needs to hear nothing.
+    let _gone = stream.write_all(&[EXIT]);
+}
+
 /// Waits until the other end closes; what it sends meanwhile is read and dropped.
 pub(super) fn wait_for_end(stream: &UnixStream) -> io::Result<u64> {
     io::copy(&mut &*stream, &mut io::sink())

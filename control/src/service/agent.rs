@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tonic::Status;
 
 use super::host::{self, Host};
-use super::node::{NodeState, Silence};
+use super::node::{Absent, Missing, NodeState, Silence};
 use super::root::Plan;
 use super::serve::{Ranks, Verdict};
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
@@ -400,9 +400,23 @@ impl Agent {
         }
     }
 
-    /// Notes that a rank's process has ended, whether or not it said goodbye.
-    pub fn mark_left(&self, rank: usize) {
-        self.change(|s| s.gone(rank));
+    /// Notes that a rank's process has ended, whether or not it said goodbye. `how` is a sentence without its end, such as `rank
+    /// 3 (pid 17) exited with code 0`, or empty.
+    pub fn mark_left(&self, rank: usize, how: &str) {
+        self.change(|s| s.gone(rank, how));
+    }
+
+    /// Notes that the processes of these ranks run although nothing is heard from them: they count as stalled if others wait for
+    /// them.
+    pub fn note_absent(&self, ranks: Vec<Absent>) {
+        if !ranks.is_empty() {
+            self.change(|s| s.note_absent(ranks));
+        }
+    }
+
+    /// Returns the ranks of this host that have not joined the job, and have not ended.
+    pub fn absent(&self) -> Vec<usize> {
+        self.look(NodeState::absent_ranks)
     }
 
     /// Returns the ranks of this host that have left, in order. A rank that fails because another has left comes after it.
@@ -410,8 +424,8 @@ impl Agent {
         self.look(|s| s.departures().to_vec())
     }
 
-    /// Returns the rank that had left although `rank` still waited for it, as `rank` reported when it left.
-    pub fn missing(&self, rank: usize) -> Option<usize> {
+    /// Returns what a rank has waited for in vain, as it reported.
+    pub fn missing(&self, rank: usize) -> Option<Missing> {
         self.look(|s| s.missing(rank))
     }
 

@@ -9,7 +9,7 @@ use pb::answer::Answer;
 use prost::Message;
 use tonic::Status;
 
-use super::limits::{MAX_MEETING_BYTES, MAX_STORE_BYTES, check_name, check_value, list, refused};
+use super::limits::{MAX_MEETING_BYTES, MAX_STORE_BYTES, check_name, check_value, for_want_of, list, refused};
 
 /// Identifies a call: its node, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,16 @@ struct Gathering {
     participants: usize,
     arrived: BTreeMap<usize, (Caller, Vec<u8>)>,
     bytes: usize,
+}
+
+/// An open meeting of all ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    pub name: String,
+    /// The ranks that have arrived.
+    pub here: Vec<usize>,
+    /// The ranks that have not.
+    pub missing: Vec<usize>,
 }
 
 /// Keys and meetings of one start of a job.
@@ -173,6 +183,16 @@ impl Board {
         Ok(())
     }
 
+    /// Returns the open meetings of all ranks.
+    pub fn meetings(&self) -> Vec<Meeting> {
+        let of_all = self.meetings.iter().filter(|(_, m)| m.participants == self.world);
+        let meeting = |(name, m): (&String, &Gathering)| {
+            let (here, missing) = (0..self.world).partition(|rank| m.arrived.contains_key(rank));
+            Meeting { name: name.clone(), here, missing }
+        };
+        of_all.map(meeting).collect()
+    }
+
     /// A rank has left the job: meetings that need it fail.
     pub fn leave(&mut self, rank: usize) {
         if self.left.insert(rank) {
@@ -192,7 +212,9 @@ impl Board {
         if let Some(meeting) = self.meetings.remove(name) {
             let callers: Vec<Caller> = meeting.arrived.into_values().map(|(caller, _)| caller).collect();
             callers.iter().for_each(|c| drop(self.open.remove(c)));
-            self.answers.push((callers, refused(&Status::failed_precondition(why))));
+            let status = Status::failed_precondition(why);
+            let status = gone.first().map_or_else(|| status.clone(), |rank| for_want_of(status.clone(), *rank));
+            self.answers.push((callers, refused(&status)));
         }
     }
 

@@ -167,7 +167,7 @@ pub fn to_service(input: &[u8]) -> Taken {
 
 /// One call of a rank; nothing if it was refused.
 fn called(node: &mut NodeState, call: u8, message: &[u8], now: Instant) -> Option<()> {
-    match call % 10 {
+    match call % 11 {
         0 => node.join(pb::JoinRequest::decode(message).ok()?, now).map(drop),
         1 => pb::PutRequest::decode(message).ok().map(|r| node.put(r.key, r.value))?.map(drop),
         2 => pb::GetRequest::decode(message).ok().map(|r| node.get(r.key, r.wait_ms > 0))?.map(drop),
@@ -182,10 +182,11 @@ fn called(node: &mut NodeState, call: u8, message: &[u8], now: Instant) -> Optio
             node.cancel(ticket);
             Ok(())
         }
-        _ => {
-            node.leave(usize::from(*message.first()?) % NPROC as usize, message.get(1).map(|m| usize::from(*m)));
+        9 => {
+            node.leave(usize::from(*message.first()?) % NPROC as usize);
             Ok(())
         }
+        _ => node.note_missing(pb::NoteMissingRequest::decode(message).ok()?),
     }
     .ok()
 }
@@ -220,6 +221,7 @@ fn beat(rank: u32) -> pb::HeartbeatRequest {
         links: vec![pb::LinkEnd { peer: 3 - rank.min(3), sent: 900, sent_ms: 4000, received: 5, looks: 16 }],
         asked: 1,
         moved: 2,
+        absent: false,
     }
 }
 
@@ -251,7 +253,7 @@ pub fn recorded() -> [Vec<Vec<u8>>; 3] {
         Up::Event(pb::NodeEvent { rank: Some(2), topic: "metric".into(), text: "loss 3".into() }),
         Up::Fail(pb::NodeFail { failure: failure(2), code: Some(101), r#final: false }),
         Up::Left(3),
-        Up::Gone(2),
+        Up::Gone(pb::NodeGone { rank: 2, how: "rank 2 exited with code 0".into() }),
         Up::Done(1),
     ];
     let up = |items: &[Up]| -> Vec<u8> {
@@ -273,7 +275,7 @@ pub fn recorded() -> [Vec<Vec<u8>>; 3] {
         answer(1, Answer::Done(true)),
         answer(2, Answer::Value(pb::GetReply { value: Some(vec![5]) })),
         answer(3, Answer::Met(met)),
-        answer(4, Answer::Refused(pb::Refused { code: 9, message: "no".into() })),
+        answer(4, Answer::Refused(pb::Refused { code: 9, message: "no".into(), missing: Some(1) })),
         Down::Pong(pb::Pong { sent_ns: 7, root_ns: 1 << 60 }),
         Down::Ask(pb::Ask { rank: 2, interval: Some(pb::Interval { after: 1, to: 4 }), links: vec![0, 3], asked: 1 }),
         Down::Note("waits for node 2".into()),

@@ -176,8 +176,7 @@ impl RootState {
         self.candidates.clear();
         self.failing = None;
         self.verdict = None;
-        self.departures.clear();
-        self.gone.clear();
+        self.ends = Ends::default();
         self.reports.clear();
         for id in &ids {
             let Some((part, nproc)) = self.nodes.get(id).and_then(|n| Some((n.part?, n.hello.nproc))) else { continue };

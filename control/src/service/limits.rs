@@ -89,13 +89,32 @@ pub fn list(ranks: &BTreeSet<usize>) -> String {
     format!("{noun} {}{more}", text.join(", "))
 }
 
+/// Metadata of a refusal: the rank that has left the job although the call needs it.
+const MISSING_KEY: &str = "oflow-missing";
+
+/// Adds the rank that has left the job although the call needs it.
+pub fn for_want_of(mut status: Status, rank: usize) -> Status {
+    status.metadata_mut().insert(MISSING_KEY, rank.into());
+    status
+}
+
+/// Returns the rank that has left the job although the refused call needs it, or `None`.
+pub fn missing_rank(status: &Status) -> Option<usize> {
+    status.metadata().get(MISSING_KEY)?.to_str().ok()?.parse().ok()
+}
+
 /// Encodes a refusal for another host.
 pub fn refused(status: &Status) -> pb::answer::Answer {
     let code = status.code() as i32 as u32;
-    pb::answer::Answer::Refused(pb::Refused { code, message: status.message().to_string() })
+    let missing = missing_rank(status).and_then(|rank| u32::try_from(rank).ok());
+    pb::answer::Answer::Refused(pb::Refused { code, message: status.message().to_string(), missing })
 }
 
 /// Decodes a refusal made by [`refused`].
 pub fn status(refused: pb::Refused) -> Status {
-    Status::new(Code::from_i32(refused.code as i32), refused.message)
+    let status = Status::new(Code::from_i32(refused.code as i32), refused.message);
+    match refused.missing {
+        Some(rank) => for_want_of(status, rank as usize),
+        None => status,
+    }
 }

@@ -2,13 +2,14 @@
 //! agent of node 0 hosts.
 //!
 //! State and decisions are pure: `node.rs` for the ranks of one host, `root.rs` for the hosts of the job, `board.rs` for keys and
-//! meetings, `transit.rs` for bytes in transit between hosts. They take calls and messages, with the time as an argument, and
+//! meetings, `blame.rs` for the cause among several failures, `transit.rs` for bytes in transit between hosts. They take calls and messages, with the time as an argument, and
 //! collect answers and messages until these are taken. The other files do the I/O: `serve.rs` between a host's ranks and its
 //! node, `link.rs` and `host.rs` between nodes and the root; `agent.rs` joins them, and `guard.rs` refuses strangers. A rank's
 //! call goes through its node to the root and the answer comes back the same way. The arrivals of one host at a meeting of all
 //! ranks are sent as one message, so the root's work grows with the number of hosts.
 
 mod agent;
+mod blame;
 mod board;
 mod digest;
 mod divergence;
@@ -38,7 +39,8 @@ use oflow_base::{Error, Result};
 use oflow_proto::control as pb;
 
 pub use agent::Agent;
-pub use node::Silence;
+pub(crate) use limits::missing_rank;
+pub use node::{Absent, Missing, Silence};
 pub use oflow_proto::control::NodeEvent;
 pub use serve::Verdict;
 

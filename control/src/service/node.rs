@@ -27,6 +27,26 @@ pub struct Silence {
     pub progress: u64,
 }
 
+/// A rank whose process runs, and which has not joined the job or is silent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// The rank.
+    pub rank: usize,
+    /// Time since its start.
+    pub since: Duration,
+    /// How long it has run, and how long it could have run but had no processor.
+    pub clocks: [Duration; 2],
+}
+
+/// What a rank has waited for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The rank that did not come.
+    pub rank: usize,
+    /// Whether the link to it is lost; otherwise it had left the job.
+    pub link: bool,
+}
+
 /// The answer to a successful call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
@@ -78,8 +98,8 @@ pub struct NodeState {
     held: BTreeMap<String, Held>,
     failure: Option<Failure>,
     departures: Vec<usize>,
-    /// By rank that left: the rank that had left although the former still waited for it.
-    missing: BTreeMap<usize, usize>,
+    /// By rank: what it has waited for in vain.
+    missing: BTreeMap<usize, Missing>,
     reports: BTreeMap<usize, String>,
     asks: BTreeMap<usize, pb::HeartbeatReply>,
     digest: Digest,
@@ -135,6 +155,7 @@ impl NodeState {
         if !matches!(self.members[index], Member::Absent) {
             return Err(Status::already_exists(format!("rank {rank} has joined this job before")));
         }
+        let first = self.reference.is_none();
         match &self.reference {
             Some(reference) => {
                 if let Some(difference) = difference(reference, &hello, true) {
@@ -145,7 +166,6 @@ impl NodeState {
             }
             None => self.reference = Some(hello.clone()),
         }
-        let first = self.members.iter().all(|m| matches!(m, Member::Absent));
         self.members[index] = Member::Joined { heard: now, progress: 0 };
         let ticket = self.open(Open::Join);
         if self.admitted {
@@ -327,24 +347,55 @@ impl NodeState {
         }
     }
 
-    /// A rank has left, or its process has ended. `missing`: the rank that had left although this one still waited for it.
-    pub fn leave(&mut self, rank: usize, missing: Option<usize>) {
+    /// A rank has waited in vain for another one. The first time counts.
+    pub fn note_missing(&mut self, request: pb::NoteMissingRequest) -> Result<(), Status> {
+        let pb::NoteMissingRequest { rank, missing, link } = request;
+        self.known(rank)?;
+        let missing = Missing { rank: missing as usize, link };
+        if missing.rank < self.world && missing.rank != rank as usize {
+            self.missing.entry(rank as usize).or_insert(missing);
+        }
+        Ok(())
+    }
+
+    /// A rank has left, or its process has ended.
+    pub fn leave(&mut self, rank: usize) {
         let Some(member) = rank.checked_sub(self.first).and_then(|i| self.members.get_mut(i)) else { return };
         if !matches!(member, Member::Left) {
             *member = Member::Left;
             self.departures.push(rank);
-            if let Some(missing) = missing.filter(|missing| *missing < self.world) {
-                self.missing.insert(rank, missing);
-            }
             self.digest.left(rank);
             self.send(Item::Left(rank as u32));
         }
     }
 
-    /// A rank's process has ended.
-    pub fn gone(&mut self, rank: usize) {
-        self.leave(rank, None);
-        self.send(Item::Gone(rank as u32));
+    /// A rank's process has ended; `how` is a sentence without its end, or empty.
+    pub fn gone(&mut self, rank: usize, how: &str) {
+        self.leave(rank);
+        self.send(Item::Gone(pb::NodeGone { rank: rank as u32, how: how.into() }));
+    }
+
+    /// The processes of these ranks run, and nothing is heard from them. Forwards that of those that have not left.
+    pub fn note_absent(&mut self, ranks: Vec<Absent>) {
+        let first = self.first;
+        let is_member = |rank: usize| rank.checked_sub(first).and_then(|i| self.members.get(i));
+        let absent = |a: &Absent| is_member(a.rank).is_some_and(|m| !matches!(m, Member::Left));
+        let beat = |Absent { rank, since, clocks }: Absent| {
+            let [last_ms, cpu_ms, queued_ms] =
+                [since, clocks[0], clocks[1]].map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
+            let rank = rank as u32;
+            pb::HeartbeatRequest { rank, last_ms, cpu_ms, queued_ms, absent: true, ..Default::default() }
+        };
+        let ranks: Vec<_> = ranks.into_iter().filter(absent).map(beat).collect();
+        if !ranks.is_empty() {
+            self.send(Item::Beat(pb::NodeBeat { sent_ns: 0, ranks }));
+        }
+    }
+
+    /// Returns the ranks that have neither joined nor left.
+    pub fn absent_ranks(&self) -> Vec<usize> {
+        let absent = |(i, m): (usize, &Member)| matches!(m, Member::Absent).then_some(self.first + i);
+        self.members.iter().enumerate().filter_map(absent).collect()
     }
 
     /// Returns the ranks that have left, in order. A rank leaves before it closes its communicator, so a rank that fails because
@@ -353,8 +404,8 @@ impl NodeState {
         &self.departures
     }
 
-    /// Returns the rank that had left although `rank` still waited for it, as `rank` reported when it left.
-    pub fn missing(&self, rank: usize) -> Option<usize> {
+    /// Returns what a rank has waited for in vain, as it reported.
+    pub fn missing(&self, rank: usize) -> Option<Missing> {
         self.missing.get(&rank).copied()
     }
 

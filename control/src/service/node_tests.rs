@@ -167,14 +167,42 @@ fn silence_is_of_joined_ranks_only() {
     assert_eq!(text(state.heartbeat(beat(3), start)), "rank 3 has not joined the job");
     let (now, limit) = (start + Duration::from_secs(11), Duration::from_secs(10));
     assert_eq!(state.silent(now, limit), [Silence { rank: 2, since: now - start, progress: 0 }]);
-    state.leave(2, Some(3));
+    state.leave(2);
     state.heartbeat(beat(2), now).unwrap();
     assert_eq!(state.silent(now + limit, limit).iter().map(|s| s.rank).collect::<Vec<_>>(), [1]);
     // Only the first goodbye of a rank counts.
-    state.leave(2, Some(1));
-    state.leave(1, Some(4));
+    state.leave(2);
+    state.leave(1);
     assert_eq!(state.departures(), [2, 1]);
-    assert_eq!([1, 2].map(|rank| state.missing(rank)), [None, Some(3)], "rank 4 is not of this world");
+}
+
+#[test]
+fn a_rank_tells_once_for_whom_it_has_waited_in_vain() {
+    let mut state = NodeState::new(1..4, 4, false);
+    let mut note = |rank, missing| state.note_missing(pb::NoteMissingRequest { rank, missing, link: false });
+    note(2, 3).unwrap();
+    note(2, 1).unwrap();
+    note(1, 4).unwrap();
+    note(3, 3).unwrap();
+    assert!(text(note(4, 1)).contains("no rank 4"));
+    let missing = [1, 2, 3].map(|rank| state.missing(rank).map(|m| m.rank));
+    assert_eq!(missing, [None, Some(3), None], "rank 4 is not of this world, and nobody waits for itself");
+}
+
+#[test]
+fn a_rank_that_ends_before_anybody_joins_keeps_nobody_from_joining() {
+    let mut state = NodeState::new(0..3, 3, false);
+    state.gone(1, "rank 1 (pid 5) exited with code 0");
+    state.take_up();
+    state.join(hello(0), Instant::now()).unwrap();
+    let sent = state.take_up();
+    assert!(matches!(sent.as_slice(), [pb::Up { item: Some(Item::Join(_)) }]), "{sent:?}");
+    // Who runs and is not heard is told of; who has ended is not.
+    let absent = |rank| Absent { rank, since: Duration::from_secs(3), clocks: [Duration::from_secs(1); 2] };
+    state.note_absent((1..3).map(absent).collect());
+    let [pb::Up { item: Some(Item::Beat(beat)) }] = &state.take_up()[..] else { panic!("no beat") };
+    let told: Vec<_> = beat.ranks.iter().map(|b| (b.rank, b.absent, b.last_ms, b.cpu_ms)).collect();
+    assert_eq!(told, [(2, true, 3000, 1000)]);
 }
 
 #[test]

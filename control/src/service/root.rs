@@ -4,7 +4,7 @@
 //! A job is a sequence of starts. Each start gathers hosts, assigns their parts, runs, and ends when every host has reported that
 //! its ranks have ended, successfully or after a failure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use tonic::Status;
 
 use gather::Gathering;
 
+use super::blame::{self, Candidate, Ends};
 use super::board::{Board, Caller};
 use super::divergence::Streams;
 use super::limits::{difference, refused};
@@ -34,6 +35,8 @@ pub const LOST_AFTER: Duration = Duration::from_millis(3000);
 const VERDICT: Duration = Duration::from_millis(100);
 /// How long a rank that said goodbye before the failed ones did may take to end: theirs may follow from its failure.
 const GOODBYE: Duration = Duration::from_millis(600);
+/// A rank that is cut off is known by its links to several ranks, whose losses come one after the other.
+const LINKS: Duration = Duration::from_millis(1000);
 /// If the root has not been woken for this time, it cannot judge the silence of others.
 const OVERSLEPT: Duration = Duration::from_millis(1000);
 
@@ -83,12 +86,6 @@ struct HostEntry {
     done: Option<u8>,
 }
 
-struct Candidate {
-    failure: Failure,
-    code: Option<u8>,
-    is_final: bool,
-}
-
 struct Verdict {
     failure: Failure,
     code: Option<u8>,
@@ -118,8 +115,7 @@ pub struct RootState {
     /// When the first of the candidates came.
     failing: Option<Instant>,
     verdict: Option<Verdict>,
-    departures: Vec<usize>,
-    gone: BTreeSet<usize>,
+    ends: Ends,
     reports: BTreeMap<usize, String>,
     events: Vec<pb::NodeEvent>,
     streams: Streams,
@@ -148,8 +144,7 @@ impl RootState {
             candidates: Vec::new(),
             failing: None,
             verdict: None,
-            departures: Vec::new(),
-            gone: BTreeSet::new(),
+            ends: Ends::default(),
             reports: BTreeMap::new(),
             events: Vec::new(),
             streams: Streams::default(),
@@ -260,14 +255,12 @@ impl RootState {
             }
             Up::Left(rank) => {
                 let rank = own(rank)?;
-                self.departures.push(rank);
+                self.ends.left(rank);
                 self.stalls.left(rank);
                 self.transit.left(rank);
                 self.board.leave(rank);
             }
-            Up::Gone(rank) => {
-                self.gone.insert(own(rank)?);
-            }
+            Up::Gone(pb::NodeGone { rank, how }) => self.ends.gone(own(rank)?, how),
             Up::Report(report) => {
                 self.reports.insert(own(report.rank)?, report.report);
             }
@@ -276,7 +269,9 @@ impl RootState {
                 for mut beat in beat.ranks {
                     own(beat.rank)?;
                     beat.links.retain(|l| (l.peer as usize) < world);
-                    self.streams.beat(&beat, now);
+                    if !beat.absent {
+                        self.streams.beat(&beat, now);
+                    }
                     if !beat.marks_only {
                         self.stalls.beat(&beat, now);
                         self.transit.beat(&beat, now);
@@ -331,7 +326,8 @@ impl RootState {
                 self.fail(Candidate { failure, code: Some(1), is_final: false }, now);
             }
             // Its ranks will not end any more as far as we will hear.
-            self.gone.extend(part.first_rank..part.first_rank + node.hello.nproc as usize);
+            (part.first_rank..part.first_rank + node.hello.nproc as usize)
+                .for_each(|rank| self.ends.gone(rank, String::new()));
             self.end_if_all_are_done(now);
         } else if matches!(self.phase, Phase::Gathering(_)) {
             let text = format!("{host} has gone again ({why}); {}", self.missing());
@@ -358,7 +354,14 @@ impl RootState {
         self.watch(now);
         if let Some(since) = self.failing {
             let elapsed = now.saturating_duration_since(since);
-            if elapsed >= GOODBYE || (elapsed >= VERDICT && !self.earlier_is_still_ending()) {
+            let limit = if blame::is_about_links(&self.candidates) {
+                LINKS
+            } else if self.ends.earlier_is_still_ending(&self.candidates) {
+                GOODBYE
+            } else {
+                VERDICT
+            };
+            if elapsed >= limit {
                 self.decide_now();
             }
         }
@@ -396,7 +399,7 @@ impl RootState {
             self.fail(Candidate { failure, code: None, is_final: false }, now);
         } else if now.saturating_duration_since(self.looked) >= LOOK {
             self.looked = now;
-            found.extend(self.stalls.look(now));
+            found.extend(self.stalls.look(now, &self.board.meetings()));
         }
         for finding in found {
             match finding {
@@ -420,42 +423,19 @@ impl RootState {
         if self.verdict.is_some() || matches!(self.phase, Phase::Over) {
             return;
         }
+        self.candidates.push(candidate);
         // One agent sees all its ranks and has weighed already.
-        if self.parts().count() <= 1 && *self.plan.nodes.end() == 1 {
-            self.decide(candidate);
+        let alone = self.parts().count() <= 1 && *self.plan.nodes.end() == 1;
+        if alone && !self.ends.earlier_is_still_ending(&self.candidates) {
+            self.decide_now();
         } else {
-            self.candidates.push(candidate);
             self.failing.get_or_insert(now);
         }
     }
 
-    /// Whether a rank that has not ended yet left the job before any of the failed ones did.
-    fn earlier_is_still_ending(&self) -> bool {
-        if self.candidates.iter().any(|c| weight(c.failure.kind) == 0) {
-            return false;
-        }
-        let failed = |rank: &usize| self.candidates.iter().any(|c| c.failure.rank == Some(*rank));
-        self.departures.iter().take_while(|rank| !failed(rank)).any(|rank| !self.gone.contains(rank))
-            && self.candidates.iter().any(|c| c.failure.rank.is_some_and(|r| self.departures.contains(&r)))
-    }
-
     fn decide_now(&mut self) {
-        let departures = &self.departures;
-        let left = |c: &Candidate| departures.iter().position(|r| Some(*r) == c.failure.rank).unwrap_or(usize::MAX);
-        // The first of those that are equal, so the order of arrival decides last.
-        let first = (0..self.candidates.len()).min_by_key(|i| {
-            let candidate = &self.candidates[*i];
-            (weight(candidate.failure.kind), left(candidate))
-        });
-        if let Some(first) = first {
-            let mut candidate = self.candidates.swap_remove(first);
-            // A rank that told of its failure may have ended meanwhile.
-            let rank = candidate.failure.rank;
-            let of_rank =
-                self.candidates.iter().find(|c| rank.is_some() && c.failure.rank == rank).and_then(|c| c.code);
-            candidate.code = candidate.code.or(of_rank);
-            candidate.is_final |= self.candidates.iter().any(|c| c.is_final);
-            self.decide(candidate);
+        if let Some(cause) = blame::cause(&self.candidates, &self.ends) {
+            self.decide(cause);
         }
     }
 
@@ -526,16 +506,6 @@ impl RootState {
     fn tell_all(&mut self, item: impl Fn(&Node) -> Down) {
         let items: Vec<(u64, Down)> = self.nodes.iter().map(|(id, node)| (*id, item(node))).collect();
         items.into_iter().for_each(|(id, item)| self.send(id, item));
-    }
-}
-
-/// How likely a failure of this kind is the cause of others at the same time; less is likelier.
-fn weight(kind: FailureKind) -> u8 {
-    use FailureKind::{Diverged, Interrupted, Killed, LinkLost, NodeLost, OutOfMemory, Stalled, Stopped};
-    match kind {
-        Killed | OutOfMemory | NodeLost | Interrupted | Stopped | Diverged | Stalled => 0,
-        LinkLost => 2,
-        _ => 1,
     }
 }
 

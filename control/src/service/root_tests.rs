@@ -316,7 +316,7 @@ fn a_host_speaks_for_its_own_ranks_only() {
     let mut job = Job::of_three(0, 3);
     for item in [
         Up::Left(0),
-        Up::Gone(6),
+        Up::Gone(pb::NodeGone { rank: 6, how: String::new() }),
         Up::Arrive(pb::NodeArrive {
             name: "b".into(),
             participants: 6,

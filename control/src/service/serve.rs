@@ -308,9 +308,18 @@ impl Control for Served {
         Ok(Response::new(pb::PublishReply {}))
     }
 
+    async fn note_missing(
+        &self,
+        request: Request<pb::NoteMissingRequest>,
+    ) -> Result<Response<pb::NoteMissingReply>, Status> {
+        let request = request.into_inner();
+        self.ranks()?.change(|s| s.note_missing(request))?;
+        Ok(Response::new(pb::NoteMissingReply {}))
+    }
+
     async fn leave(&self, request: Request<pb::LeaveRequest>) -> Result<Response<pb::LeaveReply>, Status> {
-        let pb::LeaveRequest { rank, missing } = request.into_inner();
-        self.ranks()?.change(|s| s.leave(rank as usize, missing.map(|m| m as usize)));
+        let pb::LeaveRequest { rank } = request.into_inner();
+        self.ranks()?.change(|s| s.leave(rank as usize));
         Ok(Response::new(pb::LeaveReply {}))
     }
 }

@@ -1,15 +1,19 @@
 //! Finds stalled ranks: ranks that hold up others. Pure: takes heartbeats and the time, returns warnings and failures.
 //!
 //! A rank that makes progress does not stall, nor does a rank that no other rank waits for. A waiting rank points to the ranks it
-//! waits for. At the end of such a chain is a rank that does not wait, which *stalls* the others, or there is a cycle. Only time
-//! in which the stalled rank could have run counts, not the time in which it was queued for a processor, so a starved rank does
-//! not count as stalled.
+//! waits for. At the end of such a chain is a rank that does not wait, which *stalls* the others, or there is a cycle. The time
+//! in which a starved rank was queued for a processor does not count, so it does not count as stalled. A rank is starved if it has
+//! had a processor less than a quarter of the time in which it could run.
+//!
+//! Ranks wait in collectives, which their heartbeats tell, and in meetings of the control plane. A rank whose process runs and has
+//! not joined the job makes no progress; its launcher tells how much it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use oflow_proto::control as pb;
 
+use super::board::Meeting;
 use crate::{Failure, FailureKind, Place};
 use oflow_comm::transport::place_of;
 
@@ -17,6 +21,8 @@ use oflow_comm::transport::place_of;
 const WARN: Duration = Duration::from_secs(5);
 /// A rank without heartbeats for this time is not judged here; the launcher watches its process.
 const HEARD: Duration = Duration::from_secs(3);
+/// A rank that was queued this many times as long as it ran is starved.
+const STARVED: u32 = 3;
 /// The time over which a rank is found slow.
 const WINDOW: Duration = Duration::from_secs(30);
 
@@ -48,6 +54,8 @@ struct View {
     queued_ms: [u64; 2],
     last: Option<pb::OpRecord>,
     last_ms: u64,
+    /// Whether it has not joined the job.
+    absent: bool,
     wait: Option<Waiting>,
     /// (when, waited) at the beginning of the window for slowness.
     window: (Instant, u64, u64),
@@ -60,12 +68,23 @@ pub struct Stalls {
     ranks: BTreeMap<usize, View>,
     warned: BTreeSet<usize>,
     slow: BTreeSet<usize>,
+    /// Open meetings, and since when nobody has come.
+    meetings: BTreeMap<String, (usize, Instant)>,
+    /// Waits in meetings, by rank.
+    in_meeting: BTreeMap<usize, Waiting>,
 }
 
 impl Stalls {
     /// `limit`: time-out for a rank that makes no progress.
     pub fn new(limit: Duration) -> Stalls {
-        Stalls { limit, ranks: BTreeMap::new(), warned: BTreeSet::new(), slow: BTreeSet::new() }
+        Stalls {
+            limit,
+            ranks: BTreeMap::new(),
+            warned: BTreeSet::new(),
+            slow: BTreeSet::new(),
+            meetings: BTreeMap::new(),
+            in_meeting: BTreeMap::new(),
+        }
     }
 
     /// Takes a heartbeat.
@@ -82,16 +101,27 @@ impl Stalls {
             queued_ms: [beat.queued_ms; 2],
             last: None,
             last_ms: 0,
+            absent: beat.absent,
             wait: None,
             window: (now, beat.waited_ms, beat.calls),
             waited_ms: beat.waited_ms,
         });
-        let beside = view.calls != beat.calls || view.steps != beat.moved;
+        if beat.absent && !view.absent {
+            // Its process runs, but what had joined is not heard any more: it may have become another program.
+            (view.heard, view.last_ms) = (now, now.saturating_duration_since(view.moved).as_millis() as u64);
+            // Clocks of the main thread; those of the rank itself were of all its threads.
+            view.cpu_ms[1] = view.cpu_ms[1].max(beat.cpu_ms);
+            view.queued_ms[1] = view.queued_ms[1].max(beat.queued_ms);
+            return;
+        }
+        let joined = view.absent && !beat.absent;
+        let beside = joined || view.calls != beat.calls || view.steps != beat.moved;
         if view.progress != beat.progress || beside {
             // A collective of an older op ended, or a piece of a file was written, just now at the latest.
-            let fresh = view.progress == beat.progress || view.steps != beat.moved;
+            let fresh = joined || view.progress == beat.progress || view.steps != beat.moved;
             view.moved = if fresh { now } else { issued.max(view.moved) };
             (view.progress, view.calls, view.steps) = (beat.progress, beat.calls, beat.moved);
+            view.absent = beat.absent;
             (view.cpu_ms, view.queued_ms) = ([beat.cpu_ms; 2], [beat.queued_ms; 2]);
             self.warned.remove(&rank);
         }
@@ -111,10 +141,32 @@ impl Stalls {
         self.ranks.remove(&rank);
     }
 
+    /// The wait of a rank.
+    fn wait(&self, rank: usize) -> Option<&Waiting> {
+        self.ranks.get(&rank).and_then(|v| v.wait.as_ref()).or_else(|| self.in_meeting.get(&rank))
+    }
+
+    /// Notes who waits for whom in the open meetings.
+    fn meet(&mut self, open: &[Meeting], now: Instant) {
+        self.meetings.retain(|name, _| open.iter().any(|m| m.name == *name));
+        self.in_meeting.clear();
+        for Meeting { name, here, missing } in open {
+            let (came, since) = self.meetings.entry(name.clone()).or_insert((here.len(), now));
+            if *came != here.len() {
+                (*came, *since) = (here.len(), now);
+            }
+            for rank in here {
+                let call = format!("the meeting {name:?} of the control plane");
+                let wait = Waiting { ranks: missing.clone(), call, ordinal: None, since: *since };
+                self.in_meeting.entry(*rank).or_insert(wait);
+            }
+        }
+    }
+
     /// Those that a waiting rank really waits for: not those that are in the same call.
     fn awaited(&self, rank: usize) -> Vec<usize> {
-        let Some(wait) = self.ranks.get(&rank).and_then(|v| v.wait.as_ref()) else { return Vec::new() };
-        let here = |r: usize| self.ranks.get(&r).and_then(|v| v.wait.as_ref());
+        let Some(wait) = self.wait(rank) else { return Vec::new() };
+        let here = |r: usize| self.wait(r);
         let late = |r: &usize| wait.ordinal.is_none() || here(*r).is_none_or(|w| w.ordinal != wait.ordinal);
         let late: Vec<usize> = wait.ranks.iter().copied().filter(late).collect();
         // All of them are there and in it: then they wait for each other.
@@ -126,12 +178,12 @@ impl Stalls {
         let mut chain = vec![rank];
         loop {
             let at = chain[chain.len() - 1];
-            if self.ranks.get(&at).is_none_or(|v| v.wait.is_none()) {
+            if self.wait(at).is_none() {
                 return Ok(at);
             }
             let awaited = self.awaited(at);
             // One that does not wait says more than one that does.
-            let next = awaited.iter().find(|r| self.ranks.get(r).is_none_or(|v| v.wait.is_none())).or(awaited.first());
+            let next = awaited.iter().find(|r| self.wait(**r).is_none()).or(awaited.first());
             let Some(next) = next.copied() else { return Ok(at) };
             if let Some(i) = chain.iter().position(|r| *r == next) {
                 return Err(chain.split_off(i));
@@ -140,17 +192,15 @@ impl Stalls {
         }
     }
 
-    /// Returns the warnings and failures at this time.
-    pub fn look(&mut self, now: Instant) -> Vec<Finding> {
+    /// Returns the warnings and failures at this time, with these open meetings.
+    pub fn look(&mut self, now: Instant, open: &[Meeting]) -> Vec<Finding> {
         let mut found = Vec::new();
-        let waiting: Vec<(usize, Duration)> = self
-            .ranks
-            .iter()
-            .filter_map(|(r, v)| Some((*r, now.saturating_duration_since(v.wait.as_ref()?.since))))
-            .filter(|(_, waited)| *waited >= WARN.min(self.limit))
-            .collect();
+        self.meet(open, now);
+        let known: BTreeSet<usize> = self.ranks.keys().chain(self.in_meeting.keys()).copied().collect();
+        let long = |r: &usize| self.wait(*r).is_some() && self.waited(*r, now) >= WARN.min(self.limit);
+        let waiting: Vec<usize> = known.into_iter().filter(long).collect();
         let mut by_culprit: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (rank, _) in &waiting {
+        for rank in &waiting {
             match self.end_of(*rank) {
                 Ok(end) => by_culprit.entry(end).or_default().push(*rank),
                 Err(circle) => found.extend(self.circle(&circle, now)),
@@ -167,11 +217,16 @@ impl Stalls {
         let view = self.ranks.get(&culprit)?;
         // It may have moved on since the others last told; and of one that is silent nothing is known.
         let still = now.saturating_duration_since(view.moved);
-        if view.wait.is_some() || now.saturating_duration_since(view.heard) > HEARD || still < WARN.min(self.limit) {
+        if self.wait(culprit).is_some()
+            || now.saturating_duration_since(view.heard) > HEARD
+            || still < WARN.min(self.limit)
+        {
             return None;
         }
         let longest = waiters.iter().copied().max_by_key(|r| self.waited(*r, now))?;
-        let queued = Duration::from_millis(view.queued_ms[1] - view.queued_ms[0].min(view.queued_ms[1]));
+        let [queued, ran] =
+            [view.queued_ms, view.cpu_ms].map(|[from, to]| Duration::from_millis(to.saturating_sub(from)));
+        let queued = if queued > ran * STARVED { queued } else { Duration::ZERO };
         let could_run = self.waited(longest, now).min(still.saturating_sub(queued));
         let text = self.describe(culprit, longest, waiters, now);
         if could_run >= self.limit {
@@ -184,24 +239,26 @@ impl Stalls {
     }
 
     fn waited(&self, rank: usize, now: Instant) -> Duration {
-        let since = self.ranks.get(&rank).and_then(|v| v.wait.as_ref()).map(|w| w.since);
+        let since = self.wait(rank).map(|w| w.since);
         since.map_or(Duration::ZERO, |s| now.saturating_duration_since(s))
     }
 
     fn place(&self, rank: usize) -> Option<Place> {
-        place_of(rank, &self.ranks.get(&rank)?.wait.as_ref()?.call)
+        place_of(rank, &self.wait(rank)?.call)
     }
 
     fn describe(&self, culprit: usize, longest: usize, waiters: &[usize], now: Instant) -> String {
-        let (view, wait) = (&self.ranks[&culprit], self.ranks.get(&longest).and_then(|v| v.wait.as_ref()));
+        let (view, wait) = (&self.ranks[&culprit], self.wait(longest));
         let seconds = |d: Duration| format!("{:.0} s", d.as_secs_f64());
         let call = wait.map_or("a collective", |w| w.call.as_str());
-        let others = match waiters.len() {
-            1 => String::new(),
-            n => format!(" and {} more", n - 1),
+        let (others, have) = match waiters.len() {
+            1 => (String::new(), "has"),
+            2 => (" and 1 other rank".to_string(), "have"),
+            n => (format!(" and {} other ranks", n - 1), "have"),
         };
         let did = match &view.last {
             Some(o) => format!("has issued nothing since '{}' #{} ({}:{})", o.op, o.ordinal, o.file, o.line),
+            None if view.absent => "has not called oflow::init()".into(),
             None => "has not issued any op".into(),
         };
         let still = now.saturating_duration_since(view.moved).max(Duration::from_millis(view.last_ms));
@@ -214,9 +271,12 @@ impl Stalls {
             _ => "it computes now and then",
         };
         format!(
-            "rank {longest}{others} has waited {} for rank {culprit}, in {call}; rank {culprit} {did}, {} ago; {doing}",
+            "rank {longest}{others} {have} waited {} for rank {culprit}, in {call}; rank {culprit} {did}, {}; {doing}",
             seconds(self.waited(longest, now)),
-            seconds(still)
+            match view.last {
+                Some(_) => format!("{} ago", seconds(still)),
+                None => format!("{} after its start", seconds(still)),
+            }
         )
     }
 
@@ -234,7 +294,7 @@ impl Stalls {
             .iter()
             .enumerate()
             .filter_map(|(i, r)| {
-                let call = &self.ranks.get(r)?.wait.as_ref()?.call;
+                let call = &self.wait(*r)?.call;
                 Some(format!("rank {r} waits for rank {} in {call}", next(i)))
             })
             .collect();
@@ -320,13 +380,13 @@ mod tests {
             stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
             stalls.beat(&beat(2, 5, Some((&[0, 1, 2], 5, ms))), now);
             stalls.beat(&pb::HeartbeatRequest { cpu_ms: ms, last_ms: ms, ..beat(1, 4, None) }, now);
-            all.extend(stalls.look(now).into_iter().map(|f| (t, f)));
+            all.extend(stalls.look(now, &[]).into_iter().map(|f| (t, f)));
         }
         let (at, Finding::Warning(text)) = &all[0] else { panic!("{all:?}") };
         assert_eq!(*at, 5);
         assert_eq!(
             text,
-            "rank 2 and 1 more has waited 5 s for rank 1, in all_reduce of 'sum' #5 (train.rs:5); rank 1 has issued nothing since 'relu' #4 (train.rs:7), 5 s ago; it computes"
+            "rank 2 and 1 other rank have waited 5 s for rank 1, in all_reduce of 'sum' #5 (train.rs:5); rank 1 has issued nothing since 'relu' #4 (train.rs:7), 5 s ago; it computes"
         );
         let (at, Finding::Failure(failure)) = &all[1] else { panic!("{all:?}") };
         assert_eq!((*at, failure.rank, failure.kind), (20, Some(1), FailureKind::Stalled));
@@ -342,7 +402,7 @@ mod tests {
             stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
             // It gets the processor a five-hundredth of the time.
             stalls.beat(&pb::HeartbeatRequest { cpu_ms: ms / 500, queued_ms: ms - ms / 500, ..beat(1, 4, None) }, now);
-            let found = stalls.look(now);
+            let found = stalls.look(now, &[]);
             assert!(found.len() <= 1 && warnings(&found).iter().all(|w| w.ends_with("keep it from the processor")));
         }
         let mut stalls = Stalls::new(2 * S);
@@ -351,8 +411,41 @@ mod tests {
             // Late each time, but it moves.
             stalls.beat(&beat(0, 5 + t, Some((&[1], 5 + t, 900))), now);
             stalls.beat(&beat(1, 4 + t, None), now);
-            assert_eq!(stalls.look(now), []);
+            assert_eq!(stalls.look(now, &[]), []);
         }
+    }
+
+    #[test]
+    fn a_rank_that_has_joined_and_is_not_heard_any_more_stalls() {
+        let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
+        stalls.beat(&beat(1, 4, None), start);
+        let mut all = vec![];
+        for t in 0..15u64 {
+            let (now, ms) = (start + t as u32 * S, t * 1000);
+            stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
+            stalls.beat(&pb::HeartbeatRequest { rank: 1, absent: true, cpu_ms: 1, ..Default::default() }, now);
+            all.extend(stalls.look(now, &[]).into_iter().map(|f| (t, f)));
+        }
+        let Some((10, Finding::Failure(f))) = all.iter().find(|(_, f)| matches!(f, Finding::Failure(_))) else {
+            panic!("{all:?}")
+        };
+        assert!(f.rank == Some(1) && f.message.contains("has issued nothing since 'relu' #4"), "{f}");
+    }
+
+    #[test]
+    fn an_endless_loop_on_a_busy_machine_fires_at_the_limit() {
+        let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
+        let mut all = vec![];
+        for t in 0..15u64 {
+            let (now, ms) = (start + t as u32 * S, t * 1000);
+            stalls.beat(&beat(0, 5, Some((&[1], 5, ms))), now);
+            // It has a processor every second moment.
+            let half = pb::HeartbeatRequest { cpu_ms: ms / 2, queued_ms: ms / 2, last_ms: ms, ..beat(1, 4, None) };
+            stalls.beat(&half, now);
+            all.extend(stalls.look(now, &[]).into_iter().map(|f| (t, f)));
+        }
+        let fired = all.iter().find(|(_, f)| matches!(f, Finding::Failure(_))).map(|(t, _)| *t);
+        assert_eq!(fired, Some(10), "{all:?}");
     }
 
     #[test]
@@ -366,7 +459,7 @@ mod tests {
             // A piece every four seconds, the last one after a hundred.
             let moved = t.min(100) / 4;
             stalls.beat(&pb::HeartbeatRequest { moved, last_ms: ms, ..beat(1, 4, None) }, now);
-            all.extend(stalls.look(now).into_iter().map(|f| (t, f)));
+            all.extend(stalls.look(now, &[]).into_iter().map(|f| (t, f)));
         }
         let failures: Vec<u64> =
             all.iter().filter(|(_, f)| matches!(f, Finding::Failure(_))).map(|(t, _)| *t).collect();
@@ -379,9 +472,9 @@ mod tests {
         stalls.beat(&beat(1, 4, None), start);
         let now = start + 60 * S;
         stalls.beat(&beat(0, 5, Some((&[1], 5, 60_000))), now);
-        assert_eq!(stalls.look(now), []);
+        assert_eq!(stalls.look(now, &[]), []);
         stalls.left(1);
-        assert_eq!(stalls.look(now), []);
+        assert_eq!(stalls.look(now, &[]), []);
     }
 
     #[test]
@@ -389,7 +482,7 @@ mod tests {
         let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
         stalls.beat(&beat(2, 5, Some((&[1], 5, 6000))), start);
         stalls.beat(&beat(1, 6, Some((&[2], 6, 7000))), start);
-        let found = stalls.look(start);
+        let found = stalls.look(start, &[]);
         assert_eq!(
             warnings(&found),
             [
@@ -399,7 +492,7 @@ mod tests {
         stalls.beat(&beat(2, 5, Some((&[1], 5, 11_000))), start);
         stalls.beat(&beat(1, 6, Some((&[2], 6, 12_000))), start);
         assert!(
-            matches!(&stalls.look(start)[0], Finding::Failure(f) if f.kind == FailureKind::Stalled && f.places.len() == 2)
+            matches!(&stalls.look(start, &[])[0], Finding::Failure(f) if f.kind == FailureKind::Stalled && f.places.len() == 2)
         );
     }
 
@@ -413,7 +506,7 @@ mod tests {
                 let waited_ms = if rank == 2 { t * 20 } else { t * 800 };
                 stalls.beat(&pb::HeartbeatRequest { waited_ms, ..beat(rank, t, None) }, now);
             }
-            all.extend(stalls.look(now));
+            all.extend(stalls.look(now, &[]));
         }
         assert_eq!(
             warnings(&all),
@@ -421,5 +514,36 @@ mod tests {
                 "rank 2 is slow: in the last 30 s every other rank has waited at least 80 % of the time for late ones, rank 2 2 %"
             ]
         );
+    }
+
+    #[test]
+    fn a_rank_that_never_joins_holds_up_a_meeting() {
+        let (start, mut stalls) = (Instant::now(), Stalls::new(10 * S));
+        let meeting = |here: &[usize], missing: &[usize]| Meeting {
+            name: "data plane".into(),
+            here: here.to_vec(),
+            missing: missing.to_vec(),
+        };
+        let mut all = vec![];
+        for t in 0..15u64 {
+            let now = start + t as u32 * S;
+            let absent = pb::HeartbeatRequest { rank: 1, absent: true, last_ms: t * 1000, ..Default::default() };
+            stalls.beat(&absent, now);
+            // Rank 2 comes after two seconds: until then somebody comes.
+            let open = if t < 2 { meeting(&[0], &[1, 2]) } else { meeting(&[0, 2], &[1]) };
+            all.extend(stalls.look(now, &[open]).into_iter().map(|f| (t, f)));
+        }
+        let Some((12, Finding::Failure(failure))) = all.iter().find(|(_, f)| matches!(f, Finding::Failure(_))) else {
+            panic!("{all:?}")
+        };
+        assert_eq!(failure.rank, Some(1));
+        let text = "rank 1 stalls the job: rank 2 and 1 other rank have waited 10 s for rank 1, in the meeting \"data plane\" of \
+                    the control plane; rank 1 has not called oflow::init(), 12 s after its start; it sleeps: it waits for \
+                    something outside the job";
+        assert_eq!(failure.message, text);
+        // It joins, which is progress, and the meeting ends.
+        stalls.beat(&pb::HeartbeatRequest { rank: 1, ..Default::default() }, start + 15 * S);
+        assert_eq!(stalls.look(start + 16 * S, &[meeting(&[0, 2], &[1])]), []);
+        assert_eq!(stalls.look(start + 60 * S, &[]), []);
     }
 }

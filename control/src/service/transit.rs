@@ -31,9 +31,11 @@ const NEWS_EVEN: Duration = Duration::from_secs(1);
 /// Time after which an unanswered question is repeated.
 const AGAIN: Duration = Duration::from_millis(400);
 /// What a rank has sent must have come by then, where the link is well.
-const LATE: Duration = Duration::from_secs(1);
-/// A link is called slow when bytes were late all that time, and fewer came than this in a second.
+const LATE: Duration = Duration::from_millis(400);
+/// A link is called slow when bytes were late half of that time, in whatever collectives, and fewer came than this in a second.
 const SLOW_FOR: Duration = Duration::from_secs(4);
+/// A longer pause between two looks begins anew.
+const PAUSE: Duration = Duration::from_secs(1);
 const SLOW_RATE: f64 = 1024.0 * 1024.0;
 
 /// The last report of one end of a connection.
@@ -66,9 +68,18 @@ struct Suspect {
 struct Pace {
     /// Bytes sent, and the time of the report.
     sent: Option<(u64, Instant)>,
-    /// Since when bytes have been late all the time: received then, and how long the rank had queued for a processor.
-    late: Option<(Instant, u64, u64)>,
-    call: String,
+    window: Option<Window>,
+}
+
+/// A time in which a rank has waited for bytes again and again.
+struct Window {
+    since: Instant,
+    /// At its beginning: bytes received, and how long the rank had queued for a processor.
+    received: u64,
+    queued_ms: u64,
+    /// The last look, and how long bytes were late up to then.
+    looked: Instant,
+    late: Duration,
 }
 
 /// All connections that ranks have reported. A pair is (from, to).
@@ -110,9 +121,6 @@ impl Transit {
             }
             self.pace(peer, rank, beat.queued_ms, now);
         }
-        // Who does not wait for a rank does not read what that one sends.
-        let awaited = wait.and_then(|w| w.ranks.first()).map(|r| *r as usize);
-        self.paces.retain(|(from, to), _| *to != rank || Some(*from) == awaited);
     }
 
     /// A rank has left the job.
@@ -229,30 +237,33 @@ impl Transit {
     fn pace(&mut self, from: usize, to: usize, queued_ms: u64, now: Instant) {
         let (Some(here), Some(there)) = (self.ends.get(&(from, to)), self.ends.get(&(to, from))) else { return };
         let pace = self.paces.entry((from, to)).or_default();
-        let call = self.calls.get(&to).map_or("", String::as_str);
-        if pace.call != call {
-            *pace = Pace { call: call.into(), ..Pace::default() };
-        }
         let told = pace.sent.get_or_insert((here.sent, now));
-        if now.saturating_duration_since(told.1) < LATE {
+        let since_told = now.saturating_duration_since(told.1);
+        if since_told < LATE {
             return;
         }
         let late = there.received < told.0;
         *told = (here.sent, now);
-        if !late {
-            pace.late = None;
+        let fresh = Window { since: now, received: there.received, queued_ms, looked: now, late: Duration::ZERO };
+        if since_told > PAUSE {
+            pace.window = Some(fresh);
             return;
         }
-        let (since, received, queued) = *pace.late.get_or_insert((now, there.received, queued_ms));
-        let time = now.saturating_duration_since(since);
+        let window = pace.window.get_or_insert(fresh);
+        if late {
+            window.late += now.saturating_duration_since(window.looked);
+        }
+        window.looked = now;
+        let time = now.saturating_duration_since(window.since);
         if time < SLOW_FOR {
             return;
         }
-        pace.late = None;
-        let starved = Duration::from_millis(queued_ms.saturating_sub(queued)) > time / 2;
-        let bytes = there.received.saturating_sub(received);
+        let starved = Duration::from_millis(queued_ms.saturating_sub(window.queued_ms)) > time / 2;
+        let bytes = there.received.saturating_sub(window.received);
+        let slow = window.late * 2 > time && !starved;
+        pace.window = None;
         let rate = bytes as f64 / time.as_secs_f64();
-        if bytes > 0 && rate < SLOW_RATE && !starved && self.slow.insert((from, to)) {
+        if slow && bytes > 0 && rate < SLOW_RATE && self.slow.insert((from, to)) {
             self.found.push(Found::Slow { from, to, rate });
         }
     }

@@ -20,7 +20,7 @@ use crate::Failed;
 /// Most ranks of a mesh that may be asked about.
 const MOST_RANKS: usize = 1 << 16;
 
-/// Prints an answer. A closed output (`oflow ops | head`) is no error.
+/// Prints an answer. A closed output is no error; of most subcommands SIGPIPE ends the process before.
 pub(crate) fn show(text: &str) -> Result<u8, Failed> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

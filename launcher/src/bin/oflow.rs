@@ -8,7 +8,13 @@ fn main() -> ExitCode {
     if oflaunch::guardian::asked() {
         return oflaunch::guardian::run();
     }
-    match commands::dispatch(&commands::command().get_matches()) {
+    let matches = commands::command().get_matches();
+    // `oflow ops | head` ends like any other program. `calibrate` runs a job, which must not end by a closed pipe.
+    if matches.subcommand_name() != Some("calibrate") {
+        // SAFETY: before any thread exists; the default action needs no handler.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    }
+    match commands::dispatch(&matches) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => {
             eprintln!("oflow: {failed}");

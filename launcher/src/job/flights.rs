@@ -3,19 +3,30 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-use oflow::control::flight::Flight;
+use oflow::control::flight::{Flight, Saved};
 
-/// The folder in which the ranks leave their records.
+/// Folder in the user's log folder in which the ranks of a running job keep their memory files.
+pub const RINGS: &str = "rings";
+/// Folders of failed jobs that stay in the temporary folder, and for how long.
+const MOST_KEPT: usize = 16;
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+const PREFIX: &str = "oflow-flight-";
+
+/// The folders in which the ranks leave their records.
 pub struct Flights {
-    folder: PathBuf,
-    /// Whether it goes when the job has succeeded.
+    /// Of the memory files: ours alone.
+    rings: PathBuf,
+    /// Of the copies that are made after a failure.
+    copies: PathBuf,
+    /// Whether the latter goes when the job has succeeded.
     temporary: bool,
 }
 
 impl Flights {
     /// Opens the user's folder, or makes a temporary one. If that fails there are no records, and the job runs without them.
+    /// Temporary folders of earlier jobs that have failed are removed when they are old or many.
     ///
     /// The user's folder may have records of an earlier job. Files older than `began` ([`now_in`]), the start of this launcher,
     /// are removed. The ranks of this job start later, also those of other hosts that use the same folder.
@@ -23,46 +34,89 @@ impl Flights {
         match log_dir {
             Some(folder) => {
                 fs::create_dir_all(folder).ok()?;
-                remove(folder, |name, changed| {
-                    let record = name.starts_with("flight-") && (name.ends_with(".json") || name.ends_with(".ring"));
-                    record && changed.is_some_and(|at| began.is_some_and(|b| at < b))
-                });
-                Some(Flights { folder: folder.into(), temporary: false })
+                let rings = folder.join(RINGS);
+                // Another host of this job may have made it.
+                private(&rings).or_else(|e| if is_private(&rings) { Ok(()) } else { Err(e) }).ok()?;
+                for folder in [folder, &rings] {
+                    remove(folder, |name, changed| {
+                        let record =
+                            name.starts_with("flight-") && (name.ends_with(".json") || name.ends_with(".ring"));
+                        record && changed.is_some_and(|at| began.is_some_and(|b| at < b))
+                    });
+                }
+                Some(Flights { rings, copies: folder.into(), temporary: false })
             }
             None => {
                 let base = std::env::temp_dir();
+                remove_kept(&base, SystemTime::now());
                 // Names of folders that an earlier process of this number left are passed over.
-                let names = (0..100).map(|i| base.join(format!("oflow-flight-{}-{i}", std::process::id())));
+                let names = (0..100).map(|i| base.join(format!("{PREFIX}{}-{i}", std::process::id())));
                 let made = names.into_iter().find(|path| private(path).is_ok());
-                made.map(|folder| Flights { folder, temporary: true })
+                made.map(|folder| Flights { rings: folder.clone(), copies: folder, temporary: true })
             }
         }
     }
 
     /// Returns the value of `OFLOW_FLIGHT_DIR`.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        &self.rings
     }
 
-    /// Ends the job: after a failure converts the records to JSON and returns a line that names the folder; else removes them.
-    pub fn finish(self, failed: bool) -> Option<String> {
-        if failed && Flight::save_all(&self.folder).is_ok_and(|n| n > 0) {
-            let folder = self.folder.display();
-            return Some(format!(
+    /// Ends the job: after a failure converts the records to JSON and returns lines that name the folder and what could not be
+    /// converted; else removes them. A memory file stays until its copy is whole.
+    pub fn finish(self, failed: bool) -> Vec<String> {
+        let saved =
+            if failed { Flight::save_all(&self.rings, &self.copies).unwrap_or_default() } else { Saved::default() };
+        let Saved { written, failed: kept } = saved;
+        let folder = self.copies.display();
+        let mut lines: Vec<String> = kept.first().map(|why| first_line(why)).into_iter().collect();
+        if kept.len() > 1 {
+            lines.push(format!("{} more flight records could not be copied", kept.len() - 1));
+        }
+        if written + kept.len() > 0 {
+            lines.push(format!(
                 "flight records are in {folder}; run `oflow postmortem {folder}` to see which rank failed first"
             ));
+        } else if self.temporary {
+            let _what_is_left_is_small = fs::remove_dir_all(&self.copies);
         }
-        if self.temporary {
-            let _what_is_left_is_small = fs::remove_dir_all(&self.folder);
-        } else {
+        if kept.is_empty() && !self.temporary {
             self.remove_rings();
+            // Another host of the job may have files there.
+            let _in_use = fs::remove_dir(&self.rings);
         }
-        None
+        lines
     }
 
     /// Removes the records before a restart, in which hosts may get other ranks.
     pub fn remove_rings(&self) {
-        remove(&self.folder, |name, _| name.ends_with(".ring"));
+        remove(&self.rings, |name, _| name.ends_with(".ring"));
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_string()
+}
+
+/// Removes our folders of failed jobs that are older than [`KEPT_FOR`], and the oldest beyond [`MOST_KEPT`].
+fn remove_kept(base: &Path, now: SystemTime) {
+    let all = fs::read_dir(base).into_iter().flatten().flatten();
+    let ours = all.filter(|e| e.file_name().to_string_lossy().starts_with(PREFIX) && is_private(&e.path()));
+    let is_running = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let pid =
+            name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()).and_then(|pid| pid.parse::<u32>().ok());
+        pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
+    };
+    let time = |path: &Path| fs::symlink_metadata(path).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    let mut kept: Vec<(SystemTime, PathBuf)> =
+        ours.map(|e| e.path()).filter(|path| !is_running(path)).map(|path| (time(&path), path)).collect();
+    // The newest first.
+    kept.sort_by(|a, b| b.cmp(a));
+    for (i, (at, path)) in kept.into_iter().enumerate() {
+        if i >= MOST_KEPT || now.duration_since(at).is_ok_and(|age| age > KEPT_FOR) {
+            let _stays = fs::remove_dir_all(path);
+        }
     }
 }
 
@@ -90,6 +144,13 @@ fn private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(path)
 }
 
+/// Whether a path is a folder of ours that nobody else may use, and no link to one.
+fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let ours = rustix::process::geteuid().as_raw();
+    fs::symlink_metadata(path).is_ok_and(|m| m.is_dir() && m.uid() == ours && m.mode() & 0o077 == 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,14 +160,42 @@ mod tests {
         let given = tempfile::tempdir().unwrap();
         let began = now_in(given.path());
         let flights = Flights::prepare(Some(given.path()), began).unwrap();
-        fs::write(given.path().join("flight-0.ring"), b"").unwrap();
-        assert_eq!(flights.finish(false), None);
+        fs::write(flights.folder().join("flight-0.ring"), b"").unwrap();
+        assert_eq!(flights.finish(false), [""; 0]);
         assert_eq!(fs::read_dir(given.path()).unwrap().count(), 0);
         let own = Flights::prepare(None, began).unwrap();
         let folder = own.folder().to_path_buf();
         assert!(folder.is_dir());
-        assert_eq!(own.finish(true), None, "no rank left anything");
+        assert_eq!(own.finish(true), [""; 0], "no rank left anything");
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_may_use_is_not_used() {
+        use std::os::unix::fs::PermissionsExt;
+        let given = tempfile::tempdir().unwrap();
+        fs::create_dir(given.path().join(RINGS)).unwrap();
+        fs::set_permissions(given.path().join(RINGS), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Flights::prepare(Some(given.path()), None).is_none());
+        fs::remove_dir(given.path().join(RINGS)).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), given.path().join(RINGS)).unwrap();
+        assert!(Flights::prepare(Some(given.path()), None).is_none());
+    }
+
+    #[test]
+    fn folders_of_failed_jobs_are_bounded() {
+        let base = tempfile::tempdir().unwrap();
+        // No process has such a number.
+        let make = |i: usize| private(&base.path().join(format!("{PREFIX}999999999-{i}"))).unwrap();
+        (0..20).for_each(make);
+        private(&base.path().join(format!("{PREFIX}{}-0", std::process::id()))).unwrap();
+        fs::create_dir(base.path().join("another")).unwrap();
+        let names = || fs::read_dir(base.path()).unwrap().count();
+        remove_kept(base.path(), SystemTime::now());
+        assert_eq!(names(), MOST_KEPT + 2);
+        remove_kept(base.path(), SystemTime::now() + KEPT_FOR + Duration::from_secs(60));
+        assert_eq!(names(), 2, "of a job that runs, and somebody else's");
     }
 
     #[test]
@@ -122,9 +211,9 @@ mod tests {
         };
         let old = SystemTime::now() - std::time::Duration::from_secs(3600);
         Flights::prepare(Some(given.path()), Some(old)).unwrap();
-        assert_eq!(names().len(), 5, "what has come since stays: it may be another host's of this job");
+        assert_eq!(names().len(), 6, "what has come since stays: it may be another host's of this job");
         let later = SystemTime::now() + std::time::Duration::from_secs(3600);
         Flights::prepare(Some(given.path()), Some(later)).unwrap();
-        assert_eq!(names(), ["events.jsonl", "flight-plan.txt", "rank-0.log"]);
+        assert_eq!(names(), ["events.jsonl", "flight-plan.txt", "rank-0.log", RINGS]);
     }
 }

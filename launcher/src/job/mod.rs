@@ -1,6 +1,7 @@
 //! Runs a job: finds or builds the program, starts the ranks, and supervises them until the exit code.
 
-mod flights;
+mod claim;
+pub mod flights;
 mod meeting;
 mod memory;
 mod stopped;
@@ -40,6 +41,7 @@ use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
+use claim::Claim;
 use flights::Flights;
 use meeting::Meeting;
 use supervise::{Outcome, Scene, Signals};
@@ -174,6 +176,9 @@ async fn run_ranks(
     let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
     let (output, writer) = Output::start(style, logs, closed.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
+    // The hosts of one job meet at one address; a job on one host has a name of its own.
+    let name = job.hosts.rdzv.as_ref().map_or(format!("pid {}", std::process::id()), |rdzv| format!("rdzv {rdzv}"));
+    let _claim = job.log_dir.as_ref().map(|folder| Claim::take(folder, &name)).transpose()?;
     let meeting = Meeting::arrange(job, build, &output).await?;
     let agent = Agent::start(meeting.options).await.map_err(|e| Failed::new(e.to_string()))?;
     if let Some(line) = meeting.invitation {
@@ -288,8 +293,8 @@ async fn run_ranks(
     };
     // Of a job that a person or a scheduler has ended nobody wants to know more.
     let failed = !matches!(outcome, Ok(0 | 129 | 130 | 143));
-    if let Some(where_to_look) = flights.and_then(|f| f.finish(failed)) {
-        output.say(&where_to_look).await;
+    for line in flights.map(|f| f.finish(failed)).unwrap_or_default() {
+        output.say(&line).await;
     }
     if job.report && part.node == 0 {
         output.say(&communication(part.world, &agent.reports())).await;

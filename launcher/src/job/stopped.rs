@@ -1,4 +1,4 @@
-//! Detects ranks whose process has been stopped (SIGSTOP), by the state that the kernel reports.
+//! What the kernel reports of a rank's process: whether it has been stopped (SIGSTOP), and how long it has run.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -28,6 +28,13 @@ impl Stopped {
 /// The state of a process: R runs or is runnable, S and D wait, T is stopped, t is traced by a debugger.
 pub fn state_of(pid: i32) -> Option<char> {
     read_state(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// How long the main thread of a process has run, and how long it could have run but had no processor.
+pub fn clocks_of(pid: i32) -> Option<[Duration; 2]> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    let mut ns = text.split(' ').map_while(|field| field.parse().ok());
+    Some([Duration::from_nanos(ns.next()?), Duration::from_nanos(ns.next()?)])
 }
 
 /// The name in brackets may have brackets and spaces itself.
@@ -60,5 +67,6 @@ mod tests {
         assert_eq!(read_state("12 (a) b) T 1 2"), Some('T'));
         assert_eq!(read_state(""), None);
         assert!(matches!(state_of(std::process::id() as i32), Some('R' | 'S')));
+        assert!(clocks_of(std::process::id() as i32).is_some() && clocks_of(-1).is_none());
     }
 }

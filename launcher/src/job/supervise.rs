@@ -3,14 +3,15 @@
 //! The job runs until a failure ends it (the other ranks then get a grace period, SIGTERM, SIGKILL), or a signal to oflaunch,
 //! which is passed on. The first cause decides the exit code; its consequences are not reported.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, ChildStdin, ExitStatus};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use oflow::comm::shm::ShmArena;
+use oflow::comm::shm::{Loss, ShmArena};
 use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::Interest;
@@ -22,14 +23,14 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
 use super::memory::MemoryKills;
-use super::stopped::{Stopped, state_of};
+use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::guardian::Guardian;
 use crate::output::{Output, Stream, Tail};
-use crate::rank::{self, Group, Recipe, Started};
+use crate::rank::{self, Group, Recipe, Started, Streams};
 use crate::report::{Ended, signal_name};
-use crate::{EXIT_FAILED, Failed, cores, script};
-use oflow::control::service::{Agent, Assignment, Verdict};
+use crate::{EXIT_FAILED, Failed, cores, script, terminal};
+use oflow::control::service::{Absent, Agent, Assignment, Verdict};
 use oflow::control::{Failure, FailureKind};
 
 /// After a rank has failed, others that fail within this time are weighed against it: which was the first is not certain.
@@ -42,6 +43,9 @@ const TERMINATE: Duration = Duration::from_secs(1);
 const DRAIN: Duration = Duration::from_millis(500);
 /// A live rank that is silent for so long is worth a warning.
 const SILENT: Duration = Duration::from_secs(10);
+/// A rank that has not joined for so long is told of, and one that has joined and was not heard for so long.
+const ABSENT: Duration = Duration::from_secs(1);
+const UNHEARD: Duration = Duration::from_secs(2);
 const LOOK_FOR_SILENCE: Duration = Duration::from_millis(500);
 /// As if SIGPIPE had killed us.
 const EXIT_BROKEN_PIPE: u8 = 141;
@@ -105,7 +109,8 @@ pub(super) async fn run(
         arena,
         output,
         groups: Vec::new(),
-        ended: Vec::new(),
+        began: Instant::now(),
+        ended: BTreeMap::new(),
         alive: 0,
         silent: Vec::new(),
         stopped: Stopped::default(),
@@ -157,6 +162,7 @@ pub(super) async fn run(
                 watch.memory_kills.look(std::time::Instant::now());
                 watch.look_for_stopped().await;
                 watch.look_for_silence().await;
+                watch.tell_of_absent();
             }
         }
     }
@@ -193,8 +199,10 @@ struct Watch<'a> {
     arena: &'a ShmArena,
     output: Output,
     groups: Vec<Arc<Group>>,
-    /// Ranks that have ended.
-    ended: Vec<usize>,
+    /// When the ranks were started.
+    began: Instant,
+    /// Ranks that have ended, and with which code.
+    ended: BTreeMap<usize, u8>,
     alive: usize,
     /// Ranks that have been warned of.
     silent: Vec<usize>,
@@ -209,9 +217,12 @@ struct Watch<'a> {
 
 impl Watch<'_> {
     fn start(&mut self, rank: usize, recipe: &Recipe, ended: &mpsc::UnboundedSender<Ended>) -> io::Result<()> {
-        let Started { mut child, pidfd, group } = rank::start(recipe, stdin_of(rank))?;
+        let terminals = [Stream::Out, Stream::Err].map(|stream| self.terminal_for(rank, stream));
+        let [(out, stdout), (err, stderr)] = terminals;
+        let streams = Streams { stdin: stdin_of(rank), output: [stdout, stderr] };
+        let Started { mut child, pidfd, group } = rank::start(recipe, streams)?;
         let tail = Arc::new(Tail::default());
-        match self.connect(rank, &mut child, pidfd, &tail) {
+        match self.connect(rank, &mut child, pidfd, [out, err], &tail) {
             Ok((pidfd, pumps)) => {
                 let group = Arc::new(group);
                 self.job.events.tell("rank-started", json!({ "rank": rank, "pid": group.pid() }));
@@ -229,12 +240,27 @@ impl Watch<'_> {
         }
     }
 
+    /// Where a rank's output leads to: our end of its terminal, if it is to have one, and its own end, or a pipe.
+    fn terminal_for(&self, rank: usize, stream: Stream) -> (Option<OwnedFd>, Stdio) {
+        let ours = match stream {
+            Stream::Out => io::stdout().as_fd().try_clone_to_owned(),
+            Stream::Err => io::stderr().as_fd().try_clone_to_owned(),
+        };
+        let wanted = self.output.wants_terminal(rank, stream);
+        match ours.ok().filter(|_| wanted).and_then(|like| terminal::make(like).ok()) {
+            Some((ours, ranks)) => (Some(ours), ranks.into()),
+            // Without a terminal there is no progress bar, and everything else works.
+            None => (None, Stdio::piped()),
+        }
+    }
+
     /// Registers a new rank's pipes and process with the runtime.
     fn connect(
         &self,
         rank: usize,
         child: &mut Child,
         pidfd: OwnedFd,
+        terminals: [Option<OwnedFd>; 2],
         tail: &Arc<Tail>,
     ) -> io::Result<(AsyncFd<OwnedFd>, Vec<JoinHandle<()>>)> {
         // SAFETY: the AsyncFd owns the descriptor, which therefore stays open and the same for as long as it lives.
@@ -250,6 +276,12 @@ impl Watch<'_> {
         if let Some(pipe) = child.stderr.take() {
             let from = pipe::Receiver::from_owned_fd(pipe.into())?;
             pumps.push(tokio::spawn(self.output.clone().pump(from, rank, Stream::Err, Some(tail.clone()))));
+        }
+        for (ours, stream) in terminals.into_iter().zip([Stream::Out, Stream::Err]) {
+            if let Some(ours) = ours {
+                let tail = (stream == Stream::Err).then(|| tail.clone());
+                pumps.push(tokio::spawn(self.output.clone().pump(terminal::Reader::new(ours)?, rank, stream, tail)));
+            }
         }
         Ok((pidfd, pumps))
     }
@@ -283,7 +315,7 @@ impl Watch<'_> {
             let fields = json!({ "rank": end.rank, "pid": end.pid, "code": end.code(), "message": message });
             self.job.events.tell("rank-ended", fields);
         }
-        self.ended.extend(ends.iter().map(|e| e.rank));
+        self.ended.extend(ends.iter().map(|e| (e.rank, e.code())));
         // A signal is nobody's reaction to another rank's failure; of the others the one that left first counts.
         let departures = self.agent.departures();
         let left = |e: &Ended| departures.iter().position(|rank| *rank == e.rank).unwrap_or(usize::MAX);
@@ -305,7 +337,7 @@ impl Watch<'_> {
                     // After a signal to us nothing has been told to the ranks yet: now one is missing. Whatever comes of it,
                     // the job is to end.
                     self.agent.end(end.failure(), end.code());
-                    self.poison(end.rank, end.code());
+                    self.poison(end.rank, Loss::Died(end.code()));
                     if self.job.verbose {
                         self.output.say(&end.describe()).await;
                     }
@@ -314,7 +346,11 @@ impl Watch<'_> {
         }
         // After the failures: those who wait shall hear of the failure, not of somebody who has left.
         for end in &ends {
-            self.agent.mark_left(end.rank);
+            self.agent.mark_left(end.rank, &end.describe());
+            // A rank that exits with 0 may not have said goodbye. Who waits for it does so in vain.
+            if end.success() {
+                self.arena.leave(end.rank - self.part.first_rank);
+            }
         }
     }
 
@@ -323,7 +359,7 @@ impl Watch<'_> {
         if ends.iter().any(Ended::by_signal) {
             return false;
         }
-        let has_ended = |rank: &usize| self.ended.contains(rank) || ends.iter().any(|e| e.rank == *rank);
+        let has_ended = |rank: &usize| self.ended.contains_key(rank) || ends.iter().any(|e| e.rank == *rank);
         let failed = |rank: &usize| ends.iter().any(|e| e.rank == *rank && !e.success());
         self.agent.departures().iter().take_while(|rank| !failed(rank)).any(|rank| !has_ended(rank))
             && ends.iter().any(|e| !e.success())
@@ -332,8 +368,9 @@ impl Watch<'_> {
     /// A rank here has failed. Whether the job has failed by it is for the root to say: at once where all ranks are here,
     /// soon elsewhere.
     async fn fail(&mut self, failure: Failure, code: u8) {
-        if let Some(rank) = failure.rank {
-            self.poison(rank, code);
+        // One that had waited in vain for another rank is not the cause.
+        if let Some(rank) = failure.rank.filter(|_| failure.missing.is_none()) {
+            self.poison(rank, failure.loss(Some(code)));
         }
         self.agent.fail_with(failure, code);
         self.told = true;
@@ -353,7 +390,8 @@ impl Watch<'_> {
     async fn decided(&mut self) {
         let Some(Verdict { failure, code, restarts }) = self.agent.verdict() else { return };
         if let Some(rank) = failure.rank {
-            self.poison(rank, code.unwrap_or(EXIT_FAILED));
+            let own = self.ended.get(&rank).copied().or(code);
+            self.poison(rank, failure.loss(own));
         }
         // It would use up the time of grace and would not end by itself.
         if matches!(failure.kind, FailureKind::Stopped | FailureKind::Stalled)
@@ -373,9 +411,9 @@ impl Watch<'_> {
     }
 
     /// Ends the waits in shared memory of this host's ranks, if the rank is one of them.
-    fn poison(&self, rank: usize, code: u8) {
+    fn poison(&self, rank: usize, loss: Loss) {
         if let Some(local) = rank.checked_sub(self.part.first_rank).filter(|local| *local < self.part.nproc) {
-            self.arena.poison(local, i32::from(code));
+            self.arena.poison(local, loss);
         }
     }
 
@@ -440,7 +478,7 @@ impl Watch<'_> {
         let now = std::time::Instant::now();
         for local in 0..self.groups.len() {
             let (rank, pid) = (self.part.first_rank + local, self.groups[local].pid());
-            if self.ended.contains(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
+            if self.ended.contains_key(&rank) || !self.stopped.look(rank, state_of(pid), now) || self.ending.is_some() {
                 continue;
             }
             let for_it = format!("waits for rank {rank} ");
@@ -476,6 +514,23 @@ impl Watch<'_> {
                 self.output.say(&text).await;
             }
         }
+    }
+
+    /// Tells the service of ranks that run and have not joined the job or are silent, so that they count as stalled if others
+    /// wait for them.
+    fn tell_of_absent(&self) {
+        let since = self.began.elapsed();
+        if since < ABSENT {
+            return;
+        }
+        let silent = self.agent.silent(UNHEARD).into_iter().map(|s| s.rank);
+        let absent = self.agent.absent().into_iter().chain(silent).filter_map(|rank| {
+            let pid = self.groups[rank - self.part.first_rank].pid();
+            // One that is stopped is reported as that.
+            let runs = state_of(pid) != Some('T');
+            runs.then(|| Absent { rank, since, clocks: clocks_of(pid).unwrap_or_default() })
+        });
+        self.agent.note_absent(absent.collect());
     }
 
     fn signal_all(&self, signal: Signal) {

@@ -8,6 +8,7 @@ use oflow::control::flight::{CallRecord, Flight, OpRecord};
 use serde_json::Value;
 
 use crate::Failed;
+use crate::job::flights::RINGS;
 
 /// The end of a rank.
 pub struct Rank {
@@ -45,6 +46,8 @@ pub struct Story {
     pub ranks: BTreeMap<usize, Rank>,
     /// The ranks without a record.
     pub unknown: Vec<usize>,
+    /// Why records could not be read.
+    pub unread: Vec<String>,
     /// The last ops and collectives, and the events, in order of time.
     pub timeline: Vec<Moment>,
 }
@@ -52,30 +55,38 @@ pub struct Story {
 impl Story {
     /// Reads folders; `last` ops of each rank go into the timeline.
     pub fn read(folders: &[&PathBuf], last: usize) -> Result<Story, Failed> {
-        let (mut flights, mut events) = (BTreeMap::new(), Vec::new());
+        let (mut flights, mut events, mut unread) = (BTreeMap::new(), Vec::new(), Vec::new());
         for folder in folders {
             let cannot = |e: std::io::Error| Failed::new(format!("cannot read {}: {e}", folder.display()));
-            let mut paths: Vec<PathBuf> = fs::read_dir(folder)
-                .map_err(cannot)?
-                .map(|e| e.map(|e| e.path()))
-                .collect::<Result<_, _>>()
-                .map_err(cannot)?;
+            let list = |folder: &Path| -> std::io::Result<Vec<PathBuf>> {
+                fs::read_dir(folder)?.map(|e| e.map(|e| e.path())).collect()
+            };
+            let mut paths = list(folder).map_err(cannot)?;
+            // Of a job that runs, or whose records could not be copied.
+            let rings = folder.join(RINGS);
+            match list(&rings) {
+                Ok(more) => paths.extend(more),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => unread.push(format!("cannot read {}: {e}", rings.display())),
+            }
             paths.sort();
             for path in paths {
                 let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
                 if name.starts_with("flight-") && (name.ends_with(".json") || name.ends_with(".ring")) {
                     match Flight::read(&path) {
-                        Ok(flight) => {
-                            flights.insert(flight.rank, flight);
-                        }
-                        Err(e) if name.ends_with(".json") => return Err(Failed::new(e.to_string())),
+                        // Of a rank with both, the copy is whole.
+                        Ok(flight) => drop(flights.entry(flight.rank).or_insert(flight)),
                         // A rank that had not begun when it died.
-                        Err(_) => {}
+                        Err(_) if name.ends_with(".ring") && fs::metadata(&path).is_ok_and(|m| m.len() == 0) => {}
+                        Err(e) => unread.push(e.to_string()),
                     }
                 } else if name == "events.jsonl" {
                     events.extend(read_events(&path));
                 }
             }
+        }
+        if flights.is_empty() && !unread.is_empty() {
+            return Err(Failed::new(unread.join("\n")));
         }
         if flights.is_empty() {
             let names: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
@@ -85,7 +96,7 @@ impl Story {
                 names.join(", ")
             )));
         }
-        Ok(Story::of(flights, &events, last))
+        Ok(Story { unread, ..Story::of(flights, &events, last) })
     }
 
     /// Analyses the records.
@@ -103,7 +114,8 @@ impl Story {
         // Each start of a job has one; the records are those of the last start that failed.
         let failure = events.iter().rev().find(|e| e["event"] == "failure");
         let first = failure.and_then(|e| e["message"].as_str()).map(String::from);
-        Story { world, first, divergence, waits, absent: absent.into_iter().collect(), ranks, unknown, timeline }
+        let (absent, unread) = (absent.into_iter().collect(), Vec::new());
+        Story { world, first, divergence, waits, absent, ranks, unknown, unread, timeline }
     }
 
     /// The non-empty sections before the timeline: title and lines.
@@ -114,7 +126,8 @@ impl Story {
             states.push(format!("{} left no record", list(&self.unknown)));
         }
         let absent = if self.absent.is_empty() { vec![] } else { vec![list(&self.absent)] };
-        let all: [(String, Vec<String>); 5] = [
+        let all: [(String, Vec<String>); 6] = [
+            ("Records that cannot be read".into(), self.unread.clone()),
             ("What happened first".into(), self.first.iter().cloned().collect()),
             ("First divergence".into(), self.divergence.clone()),
             ("Who waits for whom".into(), self.waits.clone()),

@@ -9,6 +9,7 @@ use oflow::prelude::*;
 fn main() -> Result<()> {
     let mode = std::env::args().nth(1).unwrap_or_default();
     let argument = std::env::args().nth(2).unwrap_or_default();
+    before_init(&mode);
     let world = oflow::init()?;
     match mode.as_str() {
         "" => Ok(()),
@@ -28,12 +29,31 @@ fn main() -> Result<()> {
         "skip-alone" => skip_alone(&world),
         "shape" => shape(&world),
         "value" => value(&world),
+        "placement" => placement(&world, &argument),
         "loop" => endless_loop(&world),
         "early" => early(&world),
         "early-own-words" => early(&world).map_err(|e| Error::argument("no loss").because(e)),
+        "exits-before-init" | "never-inits" => collective(&world).map(drop),
+        "becomes-another" => becomes_another(&world),
+        "exits-from-barrier" => exits_from_barrier(&world),
+        "exits-when-done" => exits_when_done(&world),
+        "unneeded" => unneeded(&world),
         "stdin" => stdin(&world),
         "child" => child(&argument),
         other => panic!("no mode {other:?}"),
+    }
+}
+
+/// What rank 1 does instead of joining the job.
+fn before_init(mode: &str) {
+    if std::env::var("RANK").is_ok_and(|rank| rank == "1") {
+        match mode {
+            "exits-before-init" => std::process::exit(0),
+            "never-inits" => loop {
+                std::thread::park();
+            },
+            _ => {}
+        }
     }
 }
 
@@ -232,6 +252,33 @@ fn value(world: &World) -> Result<()> {
     Ok(())
 }
 
+/// Rank 1 uses other ranks, or the same ones in another order, or names the mesh axis otherwise.
+fn placement(world: &World, what: &str) -> Result<()> {
+    let (n, other) = (world.size(), world.rank() == 1);
+    let all: Vec<usize> = (0..n).collect();
+    let usual = Placement::new(Device::Cpu, &all, &[n])?;
+    let turned: Vec<usize> = all.iter().rev().copied().collect();
+    let turned = Placement::new(Device::Cpu, &turned, &[n])?;
+    let x = ones([4, 2], (&usual, sbp![S(0)]))?;
+    let x = match what {
+        "boxing" => x.to_global((if other { &turned } else { &usual }, sbp![B]))?,
+        "factory" => ones([4, 2], (if other { &turned } else { &usual }, sbp![S(0)]))?,
+        "name" => ones([4, 2], (&usual.mesh(&[(if other { "tp" } else { "dp" }, n)])?, sbp![S(0)]))?,
+        "slice" => {
+            let mesh = usual.mesh(&[("dp", n)])?;
+            ones([4, 2], (&mesh.slice("dp", world.rank())?, sbp![B]))?
+        }
+        "shards" => ones([4, 2], Device::Cpu)?.to_global((if other { &turned } else { &usual }, sbp![S(0)]))?,
+        "source" => {
+            let y = distribute(&ones([4, 2], Device::Cpu)?, (if other { &turned } else { &usual }, sbp![S(0)]))?;
+            y.to_global((&usual, sbp![B]))?
+        }
+        other => panic!("no case {other:?}"),
+    };
+    println!("{}", x.sum(())?.item()?);
+    Ok(())
+}
+
 /// Rank 1 computes for ever; the others wait for it.
 fn endless_loop(world: &World) -> Result<()> {
     collective(world)?;
@@ -250,6 +297,52 @@ fn early(world: &World) -> Result<()> {
     if world.rank() != 1 {
         collective(world)?;
     }
+    Ok(())
+}
+
+/// Rank 1 becomes a program that knows nothing of the job.
+fn becomes_another(world: &World) -> Result<()> {
+    use std::os::unix::process::CommandExt;
+    collective(world)?;
+    if world.rank() == 1 {
+        return Err(std::process::Command::new("sleep").arg("1000").exec().into());
+    }
+    collective(world).map(drop)
+}
+
+/// Rank 1 exits while the others wait for it in a barrier of the control plane.
+fn exits_from_barrier(world: &World) -> Result<()> {
+    collective(world)?;
+    if world.rank() == 1 {
+        std::process::exit(0);
+    }
+    let control = world.ctx().control().expect("a launcher");
+    control.barrier("all", world.size(), std::time::Duration::from_secs(60))
+}
+
+/// Every rank is done at another time, and ends by exit().
+fn exits_when_done(world: &World) -> Result<()> {
+    collective(world)?;
+    world.barrier()?;
+    std::thread::sleep(std::time::Duration::from_millis(300) * world.rank() as u32);
+    println!("done");
+    std::process::exit(0)
+}
+
+/// Rank 1 exits with 0 when nobody needs it any more; the others compute on, with each other.
+fn unneeded(world: &World) -> Result<()> {
+    let others: Vec<usize> = (0..world.size()).filter(|r| *r != 1).collect();
+    collective(world)?;
+    if world.rank() == 1 {
+        std::process::exit(0);
+    }
+    let others = Placement::new(Device::Cpu, &others, &[others.len()])?;
+    for _ in 0..200 {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let over = ones([world.size(), 3], (&others, sbp![S(0)]))?.sum(())?.to_global((&others, sbp![B]))?;
+        assert_eq!(over.to_local()?.item()?, 3.0 * world.size() as f64);
+    }
+    println!("done");
     Ok(())
 }
 

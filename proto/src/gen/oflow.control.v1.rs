@@ -131,6 +131,9 @@ pub struct HeartbeatRequest {
     /// Grows whenever work moves on beside the dispatch stream, as the writing of a checkpoint.
     #[prost(uint64, tag = "15")]
     pub moved: u64,
+    /// Between agents: the rank's process runs and has not joined; the launcher tells how much it runs.
+    #[prost(bool, tag = "16")]
+    pub absent: bool,
 }
 /// One end of the connection between two ranks. Counts are of bytes since it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -260,12 +263,22 @@ pub struct SubmitReportRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SubmitReportReply {}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NoteMissingRequest {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// The rank that it waited for: it has left the job, or the link to it is lost.
+    #[prost(uint32, tag = "2")]
+    pub missing: u32,
+    /// Whether the link to that rank is lost.
+    #[prost(bool, tag = "3")]
+    pub link: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NoteMissingReply {}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaveRequest {
     #[prost(uint32, tag = "1")]
     pub rank: u32,
-    /// The rank that had left although this one still waited for it.
-    #[prost(uint32, optional, tag = "2")]
-    pub missing: ::core::option::Option<u32>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaveReply {}
@@ -310,9 +323,8 @@ pub mod up {
         /// A rank has said goodbye.
         #[prost(uint32, tag = "9")]
         Left(u32),
-        /// A rank's process has ended.
-        #[prost(uint32, tag = "10")]
-        Gone(u32),
+        #[prost(message, tag = "10")]
+        Gone(super::NodeGone),
         #[prost(message, tag = "11")]
         Report(super::SubmitReportRequest),
         #[prost(message, tag = "12")]
@@ -427,6 +439,15 @@ pub struct NodeFail {
     #[prost(bool, tag = "3")]
     pub r#final: bool,
 }
+/// A rank's process has ended.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct NodeGone {
+    #[prost(uint32, tag = "1")]
+    pub rank: u32,
+    /// How, as a sentence without its end: `rank 3 (pid 17) exited with code 0`; empty: not known.
+    #[prost(string, tag = "2")]
+    pub how: ::prost::alloc::string::String,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NodeBeat {
     /// The node's clock, in nanoseconds; comes back in the answer.
@@ -527,6 +548,9 @@ pub struct Refused {
     pub code: u32,
     #[prost(string, tag = "2")]
     pub message: ::prost::alloc::string::String,
+    /// The rank that has left the job although the call needs it.
+    #[prost(uint32, optional, tag = "3")]
+    pub missing: ::core::option::Option<u32>,
 }
 /// A rank of the node is to tell, in the answer to its next heartbeat.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -886,6 +910,31 @@ pub mod control_client {
                 .insert(GrpcMethod::new("oflow.control.v1.Control", "Publish"));
             self.inner.unary(req, path, codec).await
         }
+        /// The rank has waited in vain for another one. If it ends badly now, the other one is the cause.
+        pub async fn note_missing(
+            &mut self,
+            request: impl tonic::IntoRequest<super::NoteMissingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::NoteMissingReply>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/oflow.control.v1.Control/NoteMissing",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("oflow.control.v1.Control", "NoteMissing"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The rank is done and expects nothing more.
         pub async fn leave(
             &mut self,
@@ -989,6 +1038,14 @@ pub mod control_server {
             &self,
             request: tonic::Request<super::PublishRequest>,
         ) -> std::result::Result<tonic::Response<super::PublishReply>, tonic::Status>;
+        /// The rank has waited in vain for another one. If it ends badly now, the other one is the cause.
+        async fn note_missing(
+            &self,
+            request: tonic::Request<super::NoteMissingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::NoteMissingReply>,
+            tonic::Status,
+        >;
         /// The rank is done and expects nothing more.
         async fn leave(
             &self,
@@ -1496,6 +1553,51 @@ pub mod control_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = PublishSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/oflow.control.v1.Control/NoteMissing" => {
+                    #[allow(non_camel_case_types)]
+                    struct NoteMissingSvc<T: Control>(pub Arc<T>);
+                    impl<
+                        T: Control,
+                    > tonic::server::UnaryService<super::NoteMissingRequest>
+                    for NoteMissingSvc<T> {
+                        type Response = super::NoteMissingReply;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::NoteMissingRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Control>::note_missing(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = NoteMissingSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

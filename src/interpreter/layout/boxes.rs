@@ -38,7 +38,7 @@ pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
     let mut key = crate::intern::FixedHasher::default();
     shape.hash(&mut key);
     key.write(format!("{sbp} {placement} {:?}", placement.ranks()).as_bytes());
-    let tag = ctx.next_op("from_boxes", key.finish(), call.site);
+    let tag = ctx.next_described("from_boxes", key.finish(), call.site, &|| call.short());
     ctx.quiesce()?;
     let comm = ctx.comm()?.as_ref();
     let told =

@@ -95,7 +95,12 @@ pub(super) fn box_together(cause: Cause, all: &[Way<'_>], site: CallSite) -> Res
         let named = |e: Error| if matches!(cause, Cause::Gradient) { e.at(site) } else { e.in_call(call) };
         boxings.push((way.tensor, boxing.map_err(named)?));
     }
-    let tag = ctx.next_op(cause.op(), key.finish(), site);
+    let text = || {
+        let (n, first) = (all.len(), &all[0]);
+        let to = format!("{} to {} on {}", first.tensor.short(), first.sbp, first.placement);
+        format!("{}({n} tensors, first {to})", cause.op())
+    };
+    let tag = ctx.next_described(cause.op(), key.finish(), site, &text);
     run_boxings(&ctx, &boxings, &tag)
 }
 

@@ -34,7 +34,7 @@ pub(super) fn shards_to_global(call: &Call<'_>) -> Result<Tensor> {
         let mut key = FixedHasher::default();
         sbp.hash(&mut key);
         hash_placement(placement, &mut key);
-        ctx.next_op("to_global", key.finish(), call.site)
+        ctx.next_described("to_global", key.finish(), call.site, &|| call.short())
     };
     let told = tell(&ctx, &tag, local)?;
     let ty = whole(&told, placement, sbp)?;

@@ -61,7 +61,12 @@ pub(super) fn box_as(
     site: CallSite,
 ) -> Result<Tensor> {
     policy::check(cause, &b.plan)?;
-    let tag = ctx.next_op(cause.op(), key, site);
+    let text = || {
+        let (from, to) = (&b.plan.src.placement, &b.plan.dst.placement);
+        let from = if from == to { String::new() } else { format!(" on {from}") };
+        format!("{}({}{from}, {}) on {to}", cause.op(), t.short(), b.plan.dst.sbp)
+    };
+    let tag = ctx.next_described(cause.op(), key, site, &text);
     Ok(Tensor::from_shard(b.to.clone(), run_boxing(ctx, t.data()?, b, &tag)?))
 }
 

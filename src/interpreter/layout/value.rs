@@ -35,7 +35,7 @@ pub(super) fn distribute(call: &Call<'_>) -> Result<Tensor> {
     if ctx.checks_data() && !ctx.is_dry() {
         key.write(&local_bytes(&ctx, local)?);
     }
-    ctx.next_op("distribute", key.finish(), call.site);
+    ctx.next_described("distribute", key.finish(), call.site, &|| call.short());
     shard_of(&ctx, local, placement, sbp)
 }
 
