@@ -13,7 +13,9 @@
 //! A checkpoint is written to a folder with another name: its files first, then its manifest, all made durable. Then the folder
 //! is renamed. So at every time a checkpoint is complete or does not exist.
 
+use super::access;
 use super::manifest::MANIFEST;
+use super::sums::hex;
 use crate::error::{Error, Result};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
@@ -26,6 +28,8 @@ const SAVING: &str = ".saving-";
 const DELETING: &str = ".deleting-";
 const LATEST: &str = "latest";
 const LOCK: &str = ".lock";
+/// Most bytes of `latest`.
+const LONGEST_POINTER: u64 = 256;
 
 /// Returns the name of the folder of a step: `step-000100`.
 pub fn name_of(step: u64) -> String {
@@ -80,10 +84,10 @@ pub fn sync_name(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If the file exists or cannot be written.
-pub fn write_new(path: &Path, text: &str) -> Result<()> {
+pub fn write_new(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     let write = || {
         let mut f = File::create_new(path)?;
-        f.write_all(text.as_bytes())?;
+        f.write_all(content.as_ref())?;
         f.sync_all()
     };
     write().map_err(failed("write", path))
@@ -117,11 +121,13 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
 /// Another job may save meanwhile. It points `latest` to its checkpoint, gives the checkpoint its name, and only then removes
 /// older ones. So, if the pointer has not changed while the folder was read, either its checkpoint was named meanwhile and is
 /// there now, or nothing was removed and the folder holds no checkpoint. Each further look needs another save.
+///
+/// # Errors
+/// If the folder cannot be read, or if `latest` is damaged.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
-    let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
-    let mut named = pointer();
+    let mut named = pointer(dir)?;
     loop {
-        let pointed = || named.as_ref().and_then(|name| found(dir, name.trim()));
+        let pointed = || named.and_then(|step| found(dir, &name_of(step)));
         if let Some(found) = pointed() {
             return Ok(Some(found));
         }
@@ -131,11 +137,33 @@ pub fn latest(dir: &Path) -> Result<Option<Found>> {
         if let Some(found) = pointed() {
             return Ok(Some(found));
         }
-        let now = pointer();
+        let now = pointer(dir)?;
         if now == named {
             return Ok(None);
         }
         named = now;
+    }
+}
+
+/// The text of `latest`: the name of a checkpoint and the checksum of that line, because names of steps differ in single bits.
+fn pointer_text(step: u64) -> String {
+    let line = format!("{}\n", name_of(step));
+    format!("{line}crc32 {}\n", hex(crc32fast::hash(line.as_bytes())))
+}
+
+/// The step that `latest` names; `None` without that file.
+fn pointer(dir: &Path) -> Result<Option<u64>> {
+    let path = dir.join(LATEST);
+    let broken = |why: &str| {
+        Error::storage(format!("{} is broken: {why}", path.display()))
+            .help("delete it: then the checkpoint that was written last counts")
+    };
+    let Some(file) = access::open_if_there(&path)? else { return Ok(None) };
+    let bytes = access::bytes_of(file, &path, LONGEST_POINTER).map_err(|e| broken(e.message()))?;
+    let step = std::str::from_utf8(&bytes).ok().and_then(|text| step_of(text.lines().next()?));
+    match step {
+        Some(step) if pointer_text(step).as_bytes() == bytes => Ok(Some(step)),
+        _ => Err(broken("it does not name a checkpoint with the checksum of that name")),
     }
 }
 
@@ -240,7 +268,7 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
 fn point(dir: &Path, step: u64) -> Result<()> {
     let (new, pointer) = (dir.join(".latest.new"), dir.join(LATEST));
     let _may_not_exist = std::fs::remove_file(&new);
-    write_new(&new, &format!("{}\n", name_of(step)))?;
+    write_new(&new, pointer_text(step))?;
     std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))
 }
 
@@ -334,11 +362,36 @@ mod tests {
         manifest.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         retain(dir, 1).unwrap();
         assert_eq!((steps(dir), latest(dir).unwrap().unwrap().step), (vec![40], 40));
-        // The pointer is lost, or names what is no more.
-        for text in ["step-000010\n", "../x\n", ""] {
-            std::fs::write(dir.join(LATEST), text).unwrap();
-            assert_eq!(latest(dir).unwrap().unwrap().step, 40);
+        // The pointer names what is no more, or is lost.
+        std::fs::write(dir.join(LATEST), pointer_text(10)).unwrap();
+        assert_eq!(latest(dir).unwrap().unwrap().step, 40);
+        std::fs::remove_file(dir.join(LATEST)).unwrap();
+        assert_eq!(latest(dir).unwrap().unwrap().step, 40);
+    }
+
+    #[test]
+    fn a_damaged_pointer_is_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path();
+        put(dir, 10);
+        put(dir, 40);
+        let path = dir.join(LATEST);
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(String::from_utf8_lossy(&whole).lines().next(), Some("step-000040"));
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let e = latest(dir).unwrap_err().to_string();
+            assert!(e.contains("latest is broken: ") && e.contains("delete it: then the checkpoint"), "{e}");
+        };
+        for bit in 0..8 * whole.len() {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            refused(&bytes);
         }
+        for text in ["", "step-000010\n", "step-000040", "../x\n", &"x".repeat(1000)] {
+            refused(text.as_bytes());
+        }
+        refused(&[&whole[..], b"\n"].concat());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod bag;
 mod cuda;
 mod damage;
+mod flips;
 mod full;
 #[path = "../common/gpus.rs"]
 mod gpus;
