@@ -47,6 +47,11 @@ pub fn saving(dir: &Path, step: u64) -> PathBuf {
     dir.join(format!("{SAVING}{}", name_of(step)))
 }
 
+/// Returns the name of a checkpoint that is being removed or replaced.
+fn deleting(dir: &Path, step: u64) -> PathBuf {
+    dir.join(format!("{DELETING}{}", name_of(step)))
+}
+
 fn failed(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let text = format!("cannot {what} {}", path.display());
     move |e| io_error(text, e)
@@ -127,22 +132,81 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
     let mut named = pointer(dir)?;
     loop {
-        let pointed = || named.and_then(|step| found(dir, &name_of(step)));
-        if let Some(found) = pointed() {
-            return Ok(Some(found));
-        }
-        if let Some(last) = list(dir)?.pop() {
-            return Ok(Some(last));
-        }
-        if let Some(found) = pointed() {
+        let before = pointed(dir, named);
+        let newest = list(dir)?.pop();
+        let after = pointed(dir, named);
+        if let Pointed::Whole(found) = after {
             return Ok(Some(found));
         }
         let now = pointer(dir)?;
-        if now == named {
-            return Ok(None);
+        if now != named || before != after {
+            named = now;
+            continue;
         }
-        named = now;
+        return match (after, newest) {
+            (Pointed::Broken(name), _) => Err(lost(dir, &format!("{LATEST} names {name}, which"), &name)),
+            (Pointed::Gone(name), None) => {
+                let text = format!("{} names {name}, which is not there", dir.join(LATEST).display());
+                Err(Error::storage(text)
+                    .help(format!("put {name} back, or delete `{LATEST}` to start without a checkpoint")))
+            }
+            (Pointed::Gone(name), Some(newest)) => {
+                let (shown, newest_name) = (dir.display(), name_of(newest.step));
+                tracing::warn!("{shown}/{LATEST} names {name}, which is not there; the newest is {newest_name}");
+                Ok(Some(newest))
+            }
+            (_, Some(newest)) => Ok(Some(newest)),
+            (_, None) => match remains(dir)? {
+                Some(name) => Err(lost(dir, &name, &name)),
+                None => Ok(None),
+            },
+        };
     }
+}
+
+/// What `latest` leads to.
+#[derive(PartialEq)]
+enum Pointed {
+    /// Nowhere: there is no such file.
+    Nothing,
+    Whole(Found),
+    /// To a checkpoint whose commit has not ended, or never will.
+    Unfinished,
+    /// To the folder of that name, which has no manifest.
+    Broken(String),
+    /// To that name, which nothing has.
+    Gone(String),
+}
+
+fn pointed(dir: &Path, named: Option<u64>) -> Pointed {
+    let Some(step) = named else { return Pointed::Nothing };
+    let name = name_of(step);
+    let unfinished = saving(dir, step).exists() || deleting(dir, step).exists();
+    let there = dir.join(&name).symlink_metadata().is_ok();
+    // Last: what was unfinished a moment ago may have its name now.
+    match found(dir, &name) {
+        Some(found) => Pointed::Whole(found),
+        None if there => Pointed::Broken(name),
+        None if unfinished => Pointed::Unfinished,
+        None => Pointed::Gone(name),
+    }
+}
+
+/// The name of a folder that was a checkpoint: it has the name of one and no manifest. oflow gives and takes names of whole
+/// checkpoints only.
+fn remains(dir: &Path) -> Result<Option<String>> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed("list", dir)(e)),
+    };
+    let mut names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
+    Ok(names.find(|n| step_of(n).is_some() && !dir.join(n).join(MANIFEST).exists()))
+}
+
+fn lost(dir: &Path, what: &str, name: &str) -> Error {
+    Error::storage(format!("{}/{what} has no {MANIFEST}", dir.display()))
+        .help(format!("restore its files, or move {name} and `{LATEST}` away: then the newest of the others counts"))
 }
 
 /// The text of `latest`: the name of a checkpoint and the checksum of that line, because names of steps differ in single bits.
@@ -224,6 +288,7 @@ pub fn begin(dir: &Path, step: u64) -> Result<()> {
 /// Removes incomplete checkpoints. Call it under the lock. A folder with the name of a checkpoint but without a manifest was not
 /// written by oflow and is kept.
 pub fn remove_halves(dir: &Path) -> Result<()> {
+    forget_unfinished(dir)?;
     for entry in std::fs::read_dir(dir).map_err(failed("list", dir))?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.to_string_lossy();
@@ -232,6 +297,27 @@ pub fn remove_halves(dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes `latest` if it names an unfinished checkpoint, which is about to be removed.
+fn forget_unfinished(dir: &Path) -> Result<()> {
+    // One that is broken is replaced by the next save.
+    if matches!(pointer(dir), Ok(named) if pointed(dir, named) == Pointed::Unfinished) {
+        let path = dir.join(LATEST);
+        std::fs::remove_file(&path).map_err(failed("remove", &path))?;
+        sync_dir(dir)?;
+    }
+    Ok(())
+}
+
+/// Removes the checkpoint of a step that was begun and cannot be completed. Call it under the lock.
+///
+/// # Errors
+/// If it cannot be removed; then the next save removes it.
+pub fn abandon(dir: &Path, step: u64) -> Result<()> {
+    forget_unfinished(dir)?;
+    let path = saving(dir, step);
+    std::fs::remove_dir_all(&path).map_err(failed("remove the half checkpoint", &path))
 }
 
 /// Renames a written checkpoint to its final name, which completes it. A checkpoint of the same step is replaced.
@@ -248,7 +334,7 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
         Ok(()) => {}
         // NFS and others cannot exchange names: there the step is missing for a moment.
         Err(Errno::INVAL | Errno::NOSYS) => {
-            let old = dir.join(format!("{DELETING}{}", name_of(step)));
+            let old = deleting(dir, step);
             std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
             if let Err(e) = std::fs::rename(&from, &to) {
                 let _best_effort = std::fs::rename(&old, &to);
@@ -290,7 +376,7 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
             continue;
         }
         // Under a name that is not a checkpoint's, because removing takes its time.
-        let gone = dir.join(format!("{DELETING}{}", name_of(old.step)));
+        let gone = deleting(dir, old.step);
         rustix::fs::renameat(CWD, &old.path, CWD, &gone).map_err(|e| failed("remove", &old.path)(e.into()))?;
         // NFS keeps a folder with a file that is open.
         drop(file);
@@ -304,7 +390,7 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
 /// # Errors
 /// If the checkpoint is being removed, and errors of the file system.
 pub fn reading(manifest: &Path) -> Result<File> {
-    let file = File::open(manifest).map_err(failed("open", manifest))?;
+    let file = access::open(manifest)?;
     match flock(&file, FlockOperation::NonBlockingLockShared) {
         Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("{} is being removed", manifest.display()))),
         // Some network file systems have no locks; a reader there relies on the number of checkpoints that are kept.
@@ -411,6 +497,29 @@ mod tests {
         let e = begin(dir, 9).unwrap_err().to_string();
         assert!(e.contains("step-000009 is there and is no checkpoint"), "{e}");
         assert!(!dir.join("step-000005/old").exists());
+    }
+
+    #[test]
+    fn a_pointer_to_a_half_checkpoint_is_removed_with_it() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path();
+        let half = |step| {
+            put(dir, step);
+            std::fs::rename(dir.join(name_of(step)), saving(dir, step)).unwrap();
+            assert_eq!(pointer(dir).unwrap(), Some(step));
+            assert_eq!(latest(dir).unwrap(), None, "its commit was not complete");
+        };
+        half(3);
+        begin(dir, 4).unwrap();
+        assert_eq!((pointer(dir).unwrap(), latest(dir).unwrap()), (None, None));
+        half(5);
+        abandon(dir, 5).unwrap();
+        assert_eq!((pointer(dir).unwrap(), latest(dir).unwrap()), (None, None));
+        // One that names something else is kept.
+        put(dir, 6);
+        begin(dir, 7).unwrap();
+        abandon(dir, 7).unwrap();
+        assert_eq!((pointer(dir).unwrap(), steps(dir)), (Some(6), vec![6]));
     }
 
     #[test]

@@ -417,7 +417,7 @@ impl Job {
         };
         if outcome.is_err() && self.lead.is_some() {
             // All have ended writing. What cannot be removed now the next save removes.
-            let _best_effort = std::fs::remove_dir_all(folder::saving(&self.dir, self.step));
+            let _best_effort = folder::abandon(&self.dir, self.step);
         }
         outcome.map_err(|e| explain(self.step, e))
     }

@@ -97,9 +97,12 @@ impl Checkpoint {
         let parent = path.parent().unwrap_or(Path::new(""));
         if path.is_dir() {
             let manifest = path.join(MANIFEST);
-            if manifest.is_file() {
+            // Whatever it is: a manifest that is no regular file is an error.
+            if manifest.symlink_metadata().is_ok() {
                 let reading = folder::reading(&manifest)?;
-                return open(Manifest::read(&manifest)?, path, Some(reading));
+                let read = Manifest::read(&manifest)?;
+                check_step(path, &read)?;
+                return open(read, path, Some(reading));
             }
             for name in [INDEX, "model.safetensors"] {
                 if path.join(name).is_file() {
@@ -409,6 +412,20 @@ fn listed<'a>(names: impl ExactSizeIterator<Item = &'a String>) -> String {
 
 fn first_line(e: &Error) -> String {
     e.to_string().lines().next().unwrap_or_default().to_string()
+}
+
+/// Checks that a folder with the name of a step has the checkpoint of that step.
+fn check_step(dir: &Path, manifest: &Manifest) -> Result<()> {
+    let named = dir.file_name().and_then(|name| folder::step_of(name.to_str()?));
+    match named.filter(|step| *step != manifest.step) {
+        None => Ok(()),
+        Some(_) => {
+            let (dir, step) = (dir.display(), manifest.step);
+            let name = folder::name_of(step);
+            Err(Error::storage(format!("{dir} is of step {step} by its {MANIFEST}: it was renamed or replaced"))
+                .help(format!("rename it to {name}, or to a name that is not that of a step to open it alone")))
+        }
+    }
 }
 
 /// The manifest of safetensors files: what their headers say.

@@ -97,6 +97,11 @@ fn files_that_are_cut_or_gone_are_found_when_it_is_opened() {
     assert!(opened().contains("its checksum is wrong"), "{}", opened());
     fs::remove_file(&manifest).unwrap();
     let e = Checkpoint::open(tmp.path()).err().unwrap().to_string();
+    assert!(
+        e.contains("latest names step-000003, which has no manifest.json\n  help: restore its files, or move"),
+        "{e}"
+    );
+    let e = Checkpoint::open(&dir).err().unwrap().to_string();
     assert!(e.contains("there is no checkpoint in") && e.contains("has no manifest.json"), "{e}");
 }
 

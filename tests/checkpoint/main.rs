@@ -12,3 +12,4 @@ mod layouts;
 mod plan;
 mod python;
 mod resume;
+mod tampered;
