@@ -1,12 +1,26 @@
-//! Opens files that others may have prepared: only regular ones, without blocking, and texts up to a bound.
+//! Opens and makes files and folders where others may have prepared something.
 //!
-//! Opening a FIFO waits for its other end, and a device may have no end; neither is part of a checkpoint.
+//! Only regular files are opened, without blocking, and texts are read up to a bound: opening a FIFO waits for its other end, and
+//! a device may have no end. New files are created exclusively, so a link in their place is never followed. What is made can be
+//! written to by its owner alone, whatever the umask is.
 
+use super::folder::io_error;
+use crate::control::TRUST_VARIABLE;
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
+
+/// Mode of new files, less the umask.
+pub const FILE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
+/// Mode of files that other users cannot open.
+pub const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// Mode of the lock of a folder that users of a group share.
+pub const SHARED_LOCK: Mode = FILE.union(Mode::WGRP);
+/// Mode of new folders, less the umask.
+const FOLDER: u32 = 0o755;
 
 /// The way out of a checkpoint that cannot be read.
 pub const ANOTHER: &str = "use another checkpoint: `oflow ckpt ls` lists them, `oflow ckpt verify` checks them";
@@ -62,6 +76,72 @@ fn name_of(kind: std::fs::FileType) -> &'static str {
         () if kind.is_block_device() || kind.is_char_device() => "a device",
         () => "a file of another kind",
     }
+}
+
+/// Creates a file for writing.
+///
+/// # Errors
+/// If there is something of that name, or if it cannot be made.
+pub fn create(path: &Path, mode: Mode) -> Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, mode)
+        .map(File::from)
+        .map_err(|e| io_error(format!("cannot write {}", path.display()), e.into()))
+}
+
+/// Makes a folder.
+///
+/// # Errors
+/// If there is something of that name, or if it cannot be made.
+pub fn make_folder(path: &Path) -> Result<()> {
+    make(path, false)
+}
+
+/// Makes a folder and those that contain it, where they are not there.
+///
+/// # Errors
+/// If one cannot be made.
+pub fn make_folders(path: &Path) -> Result<()> {
+    make(path, true)
+}
+
+fn make(path: &Path, recursive: bool) -> Result<()> {
+    DirBuilder::new()
+        .mode(FOLDER)
+        .recursive(recursive)
+        .create(path)
+        .map_err(|e| io_error(format!("cannot make the folder {}", path.display()), e))
+}
+
+/// Returns whether the user trusts those who may write to folders of checkpoints.
+pub fn trusted() -> bool {
+    std::env::var(TRUST_VARIABLE).is_ok_and(|v| v == "1")
+}
+
+/// Checks that no other user can replace what is in a folder. Its owner and root can; others can if its mode says so and it is not
+/// sticky. The group of a user that has the number of the user is not others.
+///
+/// # Errors
+/// If another user can, unless the environment says that they are trusted.
+pub fn check_folder(dir: &Path) -> Result<()> {
+    let meta = std::fs::metadata(dir).map_err(|e| failed(dir, e))?;
+    let (shown, me) = (dir.display(), rustix::process::geteuid().as_raw());
+    let group = if meta.gid() == meta.uid() { 0 } else { 0o020 };
+    let (why, way) = if meta.uid() != me && meta.uid() != 0 {
+        (
+            format!("belongs to user {}, and this process runs as user {me}", meta.uid()),
+            "name a folder of your own".into(),
+        )
+    } else if meta.mode() & (0o002 | group) != 0 && meta.mode() & 0o1000 == 0 {
+        (format!("can be written to by other users (mode {:o})", meta.mode() & 0o7777), format!("`chmod go-w {shown}`"))
+    } else {
+        return Ok(());
+    };
+    if trusted() {
+        return Ok(());
+    }
+    Err(Error::storage(format!("{shown} {why}: they could replace checkpoints"))
+        .help(format!("{way}, or set {TRUST_VARIABLE}=1 if you trust them")))
 }
 
 /// Reads a file of at most `most` bytes.

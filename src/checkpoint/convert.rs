@@ -1,8 +1,9 @@
 //! Checkpoints to safetensors files in the layout of Hugging Face, and back, a few MiB at a time.
 
+use super::access;
 use super::file::{dtype_name, header};
 use super::folder::{self, io_error};
-use super::manifest::{MANIFEST, Manifest, SavedPiece, SavedTensor, VERSION};
+use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
 use super::saved::{Checkpoint, INDEX};
 use super::single::Output;
 use super::sums::{BlockSums, Written, side_name};
@@ -87,13 +88,10 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     part.push(".part");
     let part = PathBuf::from(part);
     if let Some(parent) = part.parent() {
-        std::fs::create_dir_all(parent).map_err(|e| io_error(format!("cannot make {}", parent.display()), e))?;
+        access::make_folders(parent)?;
     }
     // What an earlier conversion left when it was killed is not mixed with this one.
-    std::fs::create_dir(&part).map_err(|e| {
-        io_error(format!("cannot make {}", part.display()), e)
-            .help("if an interrupted conversion has left it, remove it")
-    })?;
+    access::make_folder(&part).map_err(|e| e.help("if an interrupted conversion has left it, remove it"))?;
     let make = || -> Result<Converted> {
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
         folder::sync_dir(&part)?;
@@ -229,6 +227,6 @@ fn to_checkpoint(saved: &Checkpoint, dir: &Path, to: &Path, options: &ConvertOpt
         m.tensors.insert(i.to.clone(), SavedTensor { dtype, shape, layout: String::new(), pieces });
     }
     m.check().map_err(Error::storage)?;
-    folder::write_new(&dir.join(MANIFEST), m.to_text()?)?;
+    folder::complete(dir, &m)?;
     Ok(Converted { tensors: items.len(), bytes, files: vec![path] })
 }

@@ -5,6 +5,7 @@
 //!   step-000100/            a checkpoint: it has a manifest
 //!     rank-00000.safetensors …
 //!     manifest.json
+//!     .reading              lock of those that read it
 //!   .saving-step-000200/    an incomplete checkpoint; the next save deletes it
 //!   latest                  name of the checkpoint that was written last
 //!   .lock                   lock of the job that writes to the folder
@@ -14,10 +15,11 @@
 //! is renamed. So at every time a checkpoint is complete or does not exist.
 
 use super::access;
-use super::manifest::MANIFEST;
+use super::lock;
+use super::manifest::{MANIFEST, Manifest};
 use super::sums::hex;
 use crate::error::{Error, Result};
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
@@ -27,7 +29,6 @@ use std::time::SystemTime;
 const SAVING: &str = ".saving-";
 const DELETING: &str = ".deleting-";
 const LATEST: &str = "latest";
-const LOCK: &str = ".lock";
 /// Most bytes of `latest`.
 const LONGEST_POINTER: u64 = 256;
 
@@ -90,12 +91,17 @@ pub fn sync_name(path: &Path) -> Result<()> {
 /// # Errors
 /// If the file exists or cannot be written.
 pub fn write_new(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
-    let write = || {
-        let mut f = File::create_new(path)?;
-        f.write_all(content.as_ref())?;
-        f.sync_all()
-    };
-    write().map_err(failed("write", path))
+    let mut f = access::create(path, access::FILE)?;
+    f.write_all(content.as_ref()).and_then(|()| f.sync_all()).map_err(failed("write", path))
+}
+
+/// Writes what makes a folder of data files a checkpoint: its lock, and its manifest last.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn complete(checkpoint: &Path, manifest: &Manifest) -> Result<()> {
+    lock::make_readable(checkpoint)?;
+    write_new(&checkpoint.join(MANIFEST), manifest.to_text()?)
 }
 
 /// A complete checkpoint in a folder.
@@ -238,41 +244,6 @@ fn found(dir: &Path, name: &str) -> Option<Found> {
     Some(Found { path, step, written })
 }
 
-/// Locks the folder for this process until the returned file is dropped.
-pub fn lock(dir: &Path) -> Result<File> {
-    std::fs::create_dir_all(dir).map_err(failed("make the folder", dir))?;
-    let path = dir.join(LOCK);
-    let file = File::options().create(true).append(true).open(&path).map_err(failed("open", &path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
-            .help("give each job a folder of its own, or end the other job")),
-        Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
-            tracing::warn!(
-                "{} is on a file system without locks: make sure that only one job writes there",
-                dir.display()
-            );
-            Ok(file)
-        }
-        Err(e) => Err(failed("lock", &path)(e.into())),
-    }
-}
-
-/// Writes a mark to the lock file, by which other hosts recognise the same folder. Call it under the lock.
-pub fn leave_mark(dir: &Path, lock: &File, mark: &str) -> Result<()> {
-    let write = || {
-        lock.set_len(0)?;
-        (&mut &*lock).write_all(mark.as_bytes())?;
-        lock.sync_all()
-    };
-    write().map_err(failed("write", &dir.join(LOCK)))
-}
-
-/// Returns whether the folder has this mark.
-pub fn has_mark(dir: &Path, mark: &str) -> bool {
-    std::fs::read_to_string(dir.join(LOCK)).is_ok_and(|found| found == mark)
-}
-
 /// Removes incomplete checkpoints and makes the folder for the checkpoint of a step. Call it under the lock.
 pub fn begin(dir: &Path, step: u64) -> Result<()> {
     let there = dir.join(name_of(step));
@@ -282,7 +253,7 @@ pub fn begin(dir: &Path, step: u64) -> Result<()> {
     }
     remove_halves(dir)?;
     let path = saving(dir, step);
-    std::fs::create_dir(&path).map_err(failed("make the folder", &path))
+    access::make_folder(&path)
 }
 
 /// Removes incomplete checkpoints. Call it under the lock. A folder with the name of a checkpoint but without a manifest was not
@@ -367,35 +338,18 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
         all.push(newest);
     }
     for old in &all[..all.len().saturating_sub(keep.max(1))] {
-        let manifest = old.path.join(MANIFEST);
-        // For writing, because NFS gives nobody else an exclusive lock.
-        let Ok(file) = File::options().read(true).write(true).open(&manifest) else { continue };
-        // Any other error: the file system has no locks, so readers are not known.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        let Ok(removing) = lock::removing(&old.path) else {
             tracing::info!("{} is being read; it is kept for now", old.path.display());
             continue;
-        }
+        };
         // Under a name that is not a checkpoint's, because removing takes its time.
         let gone = deleting(dir, old.step);
         rustix::fs::renameat(CWD, &old.path, CWD, &gone).map_err(|e| failed("remove", &old.path)(e.into()))?;
         // NFS keeps a folder with a file that is open.
-        drop(file);
+        drop(removing);
         std::fs::remove_dir_all(&gone).map_err(failed("remove", &gone))?;
     }
     Ok(())
-}
-
-/// Protects a checkpoint from deletion until the returned file is dropped.
-///
-/// # Errors
-/// If the checkpoint is being removed, and errors of the file system.
-pub fn reading(manifest: &Path) -> Result<File> {
-    let file = access::open(manifest)?;
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("{} is being removed", manifest.display()))),
-        // Some network file systems have no locks; a reader there relies on the number of checkpoints that are kept.
-        _ => Ok(file),
-    }
 }
 
 #[cfg(test)]
@@ -404,7 +358,7 @@ mod tests {
 
     fn put(dir: &Path, step: u64) {
         begin(dir, step).unwrap();
-        write_new(&saving(dir, step).join(MANIFEST), "{}").unwrap();
+        complete(&saving(dir, step), &Manifest::default()).unwrap();
         commit(dir, step).unwrap();
     }
 
@@ -423,19 +377,12 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path();
         assert_eq!((list(&dir.join("none")).unwrap(), latest(dir).unwrap()), (vec![], None));
-        let _lock = lock(dir).unwrap();
         // Step 30 was written before the job went back to step 10: what counts is the order of writing.
         for step in [30, 10, 20] {
             put(dir, step);
         }
         assert_eq!(latest(dir).unwrap().unwrap().step, 20);
-        let manifest = dir.join("step-000030").join(MANIFEST);
-        let removing = File::options().read(true).write(true).open(&manifest).unwrap();
-        flock(&removing, FlockOperation::NonBlockingLockExclusive).unwrap();
-        let e = reading(&manifest).unwrap_err().to_string();
-        assert!(e.ends_with("manifest.json is being removed"), "{e}");
-        drop(removing);
-        let reader = reading(&manifest).unwrap();
+        let reader = lock::reading(&dir.join("step-000030")).unwrap();
         retain(dir, 1).unwrap();
         assert_eq!(latest(dir).unwrap().unwrap().step, 20);
         assert_eq!(steps(dir).len(), 2, "one is read, one is the newest");
@@ -520,15 +467,5 @@ mod tests {
         begin(dir, 7).unwrap();
         abandon(dir, 7).unwrap();
         assert_eq!((pointer(dir).unwrap(), steps(dir)), (Some(6), vec![6]));
-    }
-
-    #[test]
-    fn one_job_writes() {
-        let tmp = tempfile::tempdir().unwrap();
-        let first = lock(tmp.path()).unwrap();
-        let e = lock(tmp.path()).unwrap_err().to_string();
-        assert!(e.contains("another job writes checkpoints to") && e.contains("a folder of its own"), "{e}");
-        drop(first);
-        lock(tmp.path()).unwrap();
     }
 }

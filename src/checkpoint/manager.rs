@@ -1,7 +1,9 @@
 //! Saves checkpoints, in the foreground or in the background, and resumes from them.
 
+use super::access;
 use super::folder;
-use super::manifest::{MANIFEST, Manifest, SavedPiece, SavedTensor, VERSION};
+use super::lock::JobLock;
+use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
 use super::meet::{Agreement, guarded};
 use super::plan::{TensorSpec, whole_layout};
 use super::saved::{Checkpoint, LoadOptions, check_sections};
@@ -16,7 +18,6 @@ use crate::state::{SaveState, Stateful};
 use crate::tensor::Tensor;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -74,7 +75,7 @@ pub struct CheckpointManager {
     /// Memory of the last snapshot, for the next.
     spare: Snapshot,
     /// Held by rank 0 from its first save on.
-    lock: Option<File>,
+    lock: Option<JobLock>,
     /// Whether all ranks are known to see the same folder.
     shared: bool,
 }
@@ -312,7 +313,7 @@ impl CheckpointManager {
             return Ok(());
         }
         let mark = match ctx.rank() {
-            0 => self.take().and_then(|lock| shared::mark(&self.dir, self.lock.insert(lock))),
+            0 => self.take().map(|lock| self.lock.insert(lock).mark().to_string()),
             _ => Ok(String::new()),
         };
         shared::check(&self.dir, mark, meeting)?;
@@ -320,12 +321,13 @@ impl CheckpointManager {
         Ok(())
     }
 
-    fn take(&mut self) -> Result<File> {
-        self.lock.take().map_or_else(|| folder::lock(&self.dir), Ok)
+    fn take(&mut self) -> Result<JobLock> {
+        self.lock.take().map_or_else(|| JobLock::take(&self.dir), Ok)
     }
 
     fn make_room(&mut self, step: u64) -> Result<()> {
         self.lock = Some(self.take()?);
+        access::check_folder(&self.dir)?;
         folder::begin(&self.dir, step)
     }
 }
@@ -425,7 +427,7 @@ impl Job {
     fn make(&self, lead: &Lead, reports: &[String]) -> Result<()> {
         let dir = folder::saving(&self.dir, self.step);
         let manifest = manifest_of(&dir, self.step, lead, reports)?;
-        folder::write_new(&dir.join(MANIFEST), manifest.to_text()?)?;
+        folder::complete(&dir, &manifest)?;
         folder::commit(&self.dir, self.step)?;
         if self.keep > 0
             && let Err(e) = folder::retain(&self.dir, self.keep)

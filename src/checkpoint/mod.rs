@@ -11,6 +11,7 @@ mod convert;
 mod cover;
 mod file;
 mod folder;
+mod lock;
 mod manager;
 mod manifest;
 mod meet;

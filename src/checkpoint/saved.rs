@@ -3,6 +3,7 @@
 use super::access::{self, ANOTHER};
 use super::file::read_header;
 use super::folder::{self, latest};
+use super::lock;
 use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, is_plain};
 use super::meet::Agreement;
 use super::read::{Fault, Files};
@@ -99,10 +100,10 @@ impl Checkpoint {
             let manifest = path.join(MANIFEST);
             // Whatever it is: a manifest that is no regular file is an error.
             if manifest.symlink_metadata().is_ok() {
-                let reading = folder::reading(&manifest)?;
+                let reading = lock::reading(path)?;
                 let read = Manifest::read(&manifest)?;
                 check_step(path, &read)?;
-                return open(read, path, Some(reading));
+                return open(read, path, reading);
             }
             for name in [INDEX, "model.safetensors"] {
                 if path.join(name).is_file() {

@@ -1,5 +1,6 @@
 //! A rank's part of a save: its bytes, their snapshot, its file.
 
+use super::access;
 use super::file::header;
 use super::folder::{io_error, write_new};
 use super::plan::{TensorSpec, boxes_of_run, shares, volume};
@@ -11,7 +12,6 @@ use crate::interpreter::local_bytes;
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::{DType, ShardBox};
 use rustix::fs::{FallocateFlags, fallocate};
-use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -107,7 +107,7 @@ impl RankShare {
     fn write_data(&self, path: &Path, head: &[u8], source: &mut Source<'_>) -> Result<Vec<u8>> {
         let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
         let start = head.len() as u64;
-        let file = File::create_new(path).map_err(failed)?;
+        let file = access::create(path, access::FILE)?;
         // A disk that is too small says so now, and the file lies in one place. Some file systems do not know this.
         match fallocate(&file, FallocateFlags::empty(), 0, start + self.bytes() as u64) {
             Ok(()) => {}

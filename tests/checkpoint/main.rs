@@ -9,6 +9,7 @@ mod full;
 #[path = "../common/gpus.rs"]
 mod gpus;
 mod layouts;
+mod others;
 mod plan;
 mod python;
 mod resume;
