@@ -122,7 +122,7 @@ impl Written {
             _ => None,
         };
         read().ok_or_else(|| {
-            Error::storage(format!("rank {rank} did not report what it has written, but '{text}'"))
+            Error::storage(format!("rank {rank} did not report what it has written, but {text:?}"))
                 .help("all ranks of a job must run the same version of oflow")
         })
     }
