@@ -13,6 +13,7 @@ pub mod lent;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod nccl;
+pub mod proof;
 pub mod shm;
 pub mod sim;
 pub mod tcp;

@@ -415,8 +415,6 @@ pub(super) fn explain(status: &Status) -> Error {
         Code::Aborted => Error::peer(message),
         Code::InvalidArgument | Code::OutOfRange | Code::ResourceExhausted => Error::argument(message),
         Code::FailedPrecondition | Code::AlreadyExists | Code::DeadlineExceeded => Error::comm(message),
-        Code::Unauthenticated => Error::comm("the control service does not know this job's token")
-            .help("start all ranks of a job with the same oflaunch"),
         code => Error::comm(format!("the control service does not answer ({code}: {message})"))
             .help("oflaunch may have been killed"),
     }

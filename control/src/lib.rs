@@ -9,6 +9,7 @@ mod failure;
 pub mod flight;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod knock;
 mod local;
 pub mod service;
 mod session;

@@ -4,19 +4,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use oflow_proto::MAX_MESSAGE_BYTES;
 use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Generated;
-use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
-use tonic::metadata::{Ascii, MetadataValue};
-use tonic::service::Interceptor;
-use tonic::service::interceptor::InterceptedService;
+use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
 
 use super::client::{Hello, Shared, explain, timed};
+use super::knock::{Connector, Refused};
 use super::vitals::Told;
 use super::{Failure, FailureKind, LaunchEnv, Token};
 use oflow_base::{Error, Result};
@@ -30,18 +28,7 @@ const HEARTBEAT: Duration = Duration::from_millis(250);
 /// The launcher is lost if it has sent nothing for this time.
 const LOST_AFTER: Duration = Duration::from_secs(10);
 
-pub(super) type Stub = Generated<InterceptedService<Channel, WithToken>>;
-
-/// Puts the job token into every call.
-#[derive(Clone)]
-pub(super) struct WithToken(MetadataValue<Ascii>);
-
-impl Interceptor for WithToken {
-    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
-        request.metadata_mut().insert(TOKEN_KEY, self.0.clone());
-        Ok(request)
-    }
-}
+pub(super) type Stub = Generated<Channel>;
 
 /// What the handle needs of a session that has joined.
 pub(super) struct Session {
@@ -112,14 +99,19 @@ async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|e| Error::argument(format!("{address:?} is no address of a control service")).because(e))?
-        .connect_timeout(CONNECT_TIMEOUT)
-        .tcp_nodelay(true);
-    let token = MetadataValue::try_from(token.expose())
-        .map_err(|e| Error::argument("the job token is not printable text").because(e))?;
+        .connect_timeout(CONNECT_TIMEOUT);
+    let connector = Connector { token: token.clone(), tls: false };
     let deadline = Instant::now() + CONNECT_TIMEOUT;
     let channel = loop {
-        match endpoint.connect().await {
+        match endpoint.connect_with_connector(connector.clone()).await {
             Ok(channel) => break channel,
+            Err(e) if Refused::of(&e).is_some_and(|r| !matches!(r, Refused::Io(_))) => {
+                let why = match Refused::of(&e) {
+                    Some(Refused::Token) | None => "the control service does not know this job's token".to_string(),
+                    Some(why) => format!("what listens at {address} is not this job's control service: {why}"),
+                };
+                return Err(Error::comm(why).help("start all ranks of a job with the same oflaunch"));
+            }
             // The service of a first node may come up after a rank of another.
             Err(_) if Instant::now() + CONNECT_RETRY < deadline => sleep(CONNECT_RETRY).await,
             Err(e) => {
@@ -129,7 +121,7 @@ async fn connect(host: &str, port: u16, token: &Token) -> Result<Stub> {
             }
         }
     };
-    Ok(Generated::with_interceptor(channel, WithToken(token))
+    Ok(Generated::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES))
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::hint::black_box;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -46,16 +45,6 @@ impl Token {
     pub fn expose(&self) -> &str {
         &self.0
     }
-
-    /// Returns whether `given` is this token, in constant time.
-    pub fn matches(&self, given: &[u8]) -> bool {
-        let own = self.0.as_bytes();
-        let differing = own.iter().enumerate().fold(own.len() ^ given.len(), |acc, (i, &byte)| {
-            let other = given.get(i).copied().unwrap_or(0);
-            black_box(acc | usize::from(byte ^ other))
-        });
-        differing == 0
-    }
 }
 
 impl FromStr for Token {
@@ -79,20 +68,6 @@ impl fmt::Debug for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn matches_itself_and_nothing_else() {
-        let token = Token::random().unwrap();
-        assert!(token.matches(token.expose().as_bytes()));
-        assert!(!token.matches(b""));
-        assert!(!token.matches(&token.expose().as_bytes()[1..]));
-        assert!(!token.matches(format!("{}0", token.expose()).as_bytes()));
-        for i in 0..token.expose().len() {
-            let mut other = token.expose().as_bytes().to_vec();
-            other[i] ^= 1;
-            assert!(!token.matches(&other), "differs at {i}");
-        }
-    }
 
     #[test]
     fn random_and_hidden() {

@@ -49,7 +49,11 @@ pub fn connect(port: u16) -> std::io::Result<TcpStream> {
 
 /// Sends bytes to a port and reads what comes until the other side closes, or is silent for `patience`.
 pub fn send(port: u16, bytes: &[u8], patience: Duration) -> Vec<u8> {
-    let Ok(mut stream) = connect(port) else { return vec![] };
+    connect(port).map_or(vec![], |stream| send_on(stream, bytes, patience))
+}
+
+/// The same on a connection that is there.
+pub fn send_on(mut stream: TcpStream, bytes: &[u8], patience: Duration) -> Vec<u8> {
     let mut answer = vec![];
     if stream.set_read_timeout(Some(patience)).is_ok() && stream.set_write_timeout(Some(patience)).is_ok() {
         // It may be closed on us at any byte: that is an answer too.
@@ -85,8 +89,8 @@ fn field(name: &str, value: &str) -> Vec<u8> {
     f
 }
 
-/// The start of a connection with one gRPC call, up to its message.
-pub fn head(path: &str, token: Option<&str>) -> Vec<u8> {
+/// The start of HTTP/2 with one gRPC call, up to its message.
+pub fn head(path: &str) -> Vec<u8> {
     let mut fields = vec![];
     for (name, value) in [
         (":method", "POST"),
@@ -98,18 +102,15 @@ pub fn head(path: &str, token: Option<&str>) -> Vec<u8> {
     ] {
         fields.extend(field(name, value));
     }
-    if let Some(token) = token {
-        fields.extend(field("oflow-token", token));
-    }
     let mut all = PREFACE.to_vec();
     all.extend(frame(0, SETTINGS, 0, 0, &[]));
     all.extend(frame(fields.len(), HEADERS, END_HEADERS, 1, &fields));
     all
 }
 
-/// A connection with one gRPC call.
-pub fn call(path: &str, token: Option<&str>, message: &[u8]) -> Vec<u8> {
-    let mut all = head(path, token);
+/// What HTTP/2 says for one gRPC call.
+pub fn call(path: &str, message: &[u8]) -> Vec<u8> {
+    let mut all = head(path);
     let mut body = vec![0];
     body.extend((message.len() as u32).to_be_bytes());
     body.extend(message);
@@ -252,12 +253,17 @@ pub fn noise(length: usize, random: &mut Random) -> Vec<u8> {
     (0..length).map(|_| random.draw() as u8).collect()
 }
 
+/// What a connection to the control plane begins with: magic, version, whether TLS follows, nonce.
+fn hello(version: u32, tls: u8) -> Vec<u8> {
+    [&b"oflowctl"[..], &version.to_le_bytes(), &[tls, 0, 0, 0], &[7; 16]].concat()
+}
+
 /// Everything that is wrong without a token: what is sent to a port, by name.
 pub fn without_token(random: &mut Random) -> Vec<(&'static str, Vec<u8>)> {
     let oversized = frame(0xff_ffff, DATA, 0, 1, &[0; 1000]);
-    let mut lying = head(&path("Put"), None);
+    let mut lying = head(&path("Put"));
     lying.extend(frame(5, DATA, 0, 1, &[0, 0xff, 0xff, 0xff, 0xff]));
-    let mut compressed = head(&path("Put"), None);
+    let mut compressed = head(&path("Put"));
     compressed.extend(frame(6, DATA, END_STREAM, 1, &[1, 0, 0, 0, 1, 0]));
     let many = |kind: u8, body: &[u8]| -> Vec<u8> {
         let first = [PREFACE, &frame(0, SETTINGS, 0, 0, &[])].concat();
@@ -284,14 +290,19 @@ pub fn without_token(random: &mut Random) -> Vec<(&'static str, Vec<u8>)> {
         ("a flood of settings", many(SETTINGS, &[])),
         ("a flood of pings", many(6, &[0; 8])),
         ("a flood of streams", many(HEADERS, &field(":method", "POST"))),
-        ("a call without a token", call(&path("Get"), None, &[])),
-        ("a call with a wrong token", call(&path("Get"), Some(&"0".repeat(64)), &[])),
-        ("a call with half a token", call(&path("Get"), Some("0123"), &[])),
-        ("a long token", call(&path("Get"), Some(&"f".repeat(250)), &[])),
-        ("a failure without a token", call(&path("ReportFailure"), None, b"\x08\x01\x12\x04boom")),
-        ("an unknown call", call("/oflow.control.v1.Control/Nothing", None, &[])),
-        ("an unknown service", call("/x/y", None, &[])),
-        ("a node without a token", call("/oflow.control.v1.Nodes/Attach", None, &[])),
+        ("a call without a handshake", call(&path("Get"), &[])),
+        ("a failure without a handshake", call(&path("ReportFailure"), b"\x08\x01\x12\x04boom")),
+        ("an unknown call", call("/oflow.control.v1.Control/Nothing", &[])),
+        ("an unknown service", call("/x/y", &[])),
+        ("a node without a handshake", call("/oflow.control.v1.Nodes/Attach", &[])),
+        ("half a hello", hello(1, 0)[..17].to_vec()),
+        ("a hello and no proof", hello(1, 0)),
+        ("a hello and a proof of noise", [hello(1, 0), noise(32, random)].concat()),
+        ("a hello, zeros and a call", [hello(1, 0), vec![0; 32], call(&path("Get"), &[])].concat()),
+        ("a hello and a call", [hello(1, 0), call(&path("Get"), &[])].concat()),
+        ("a hello with TLS", hello(1, 1)),
+        ("a hello of no meaning", hello(1, 9)),
+        ("a hello of another version", [hello(u32::MAX, 0), noise(32, random)].concat()),
     ]
 }
 

@@ -11,11 +11,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use oflow::control::knock::Connector;
 use oflow::control::service::{Agent, AgentOptions, Rendezvous};
 use oflow::control::{ControlClient, Hello, LaunchEnv, Token};
+use oflow_proto::MAX_MESSAGE_BYTES;
 use oflow_proto::control as pb;
 use oflow_proto::control::nodes_client::NodesClient;
-use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
 use pb::{down, up};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::mpsc;
@@ -225,7 +226,8 @@ type Streams = (mpsc::Sender<pb::FromNode>, tonic::Streaming<pb::FromRoot>);
 
 /// What an agent says for 8 ranks.
 async fn host(port: u16, all: usize, secret: String) -> Outcome<Streams> {
-    let channel = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?.tcp_nodelay(true).connect().await?;
+    let connector = Connector { token: secret.parse()?, tls: false };
+    let channel = Endpoint::from_shared(format!("http://127.0.0.1:{port}"))?.connect_with_connector(connector).await?;
     let (ups, stream) = mpsc::channel(16);
     let item = |item: up::Item| pb::Up { item: Some(item) };
     let nodes = u32::try_from(all)?;
@@ -238,8 +240,7 @@ async fn host(port: u16, all: usize, secret: String) -> Outcome<Streams> {
         ..Default::default()
     };
     ups.send(pb::FromNode { items: vec![item(up::Item::Hello(hello))] }).await?;
-    let mut request = tonic::Request::new(ReceiverStream::new(stream));
-    request.metadata_mut().insert(TOKEN_KEY, secret.parse()?);
+    let request = tonic::Request::new(ReceiverStream::new(stream));
     let mut stub = NodesClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
     let mut downs = stub.attach(request).await?.into_inner();
     let begin = loop {

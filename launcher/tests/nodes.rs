@@ -359,7 +359,7 @@ fn who_does_not_belong_is_refused_with_a_reason() {
     kill(pids[0], Signal::TERM);
     let (status, text) = zero.finish();
     assert_eq!(status.code(), Some(143), "{text}");
-    assert!(text.contains("job token and was refused"), "{text}");
+    assert!(text.contains("without the job token: refused"), "{text}");
     drop(one.finish());
 }
 
@@ -403,4 +403,35 @@ fn a_dry_run_tells_of_the_hosts() {
     let output = hosts.command(2, "./ok").args(["--dry-run", "--node-rank", "3"]).output().unwrap();
     let text = stdout(&output);
     assert!(text.contains(&format!("hosts: 1:4, which meet at {}; number of this one: 3", hosts.rdzv)), "{text}");
+}
+
+/// Somebody listens at the address of node 0 before node 0 does: what hosts that join say is of no use to them.
+#[test]
+fn who_listens_in_node_0s_place_learns_nothing() {
+    let token = "5c".repeat(32);
+    for answer in [&b""[..], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[0; 64], b"oflowctl\x01\0\0\0\0\0\0\0"] {
+        let folder = Folder::new();
+        folder.sh("ok", "exit 0");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let rdzv = listener.local_addr().unwrap().to_string();
+        let answer = answer.to_vec();
+        let heard = std::thread::spawn(move || {
+            let mut heard = vec![];
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+            let _gone = std::io::Write::write_all(&mut stream, &answer);
+            let mut part = [0; 4096];
+            while let Ok(n @ 1..) = std::io::Read::read(&mut stream, &mut part) {
+                heard.extend_from_slice(&part[..n]);
+            }
+            heard
+        });
+        let args = ["--nnodes", "2", "--node-rank", "1", "--rdzv", &rdzv, "--join-timeout", "2", "./ok"];
+        let output = oflaunch(&folder).args(args).env("OFLOW_TOKEN", &token).output().unwrap();
+        let (heard, text) = (heard.join().unwrap(), stderr(&output));
+        assert_eq!(code(&output), 1, "{text}");
+        assert!(heard.starts_with(b"oflowctl") && heard.len() == 32, "{heard:?}");
+        assert!(!heard.windows(4).any(|w| w == b"5c5c" || w == [0x5c; 4]), "{heard:?}");
+        assert!(text.contains(&rdzv), "{text}");
+    }
 }

@@ -11,16 +11,17 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use common::wait_for;
+use oflow::control::knock::{Connector, Refused};
 use oflow_faults::Setup;
 use oflow_faults::attack::{self, CALLS, call, connect, mutate, path, send, without_token};
 use oflow_faults::job::{self, Order, Started};
 use oflow_faults::{Random, leftovers};
+use oflow_proto::MAX_MESSAGE_BYTES;
 use oflow_proto::control as pb;
 use oflow_proto::control::control_client::ControlClient as Raw;
-use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tonic::Code;
 use tonic::transport::Endpoint;
-use tonic::{Code, Request};
 
 const LONG: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -97,7 +98,14 @@ impl Target {
 
     fn client(&self, runtime: &tokio::runtime::Runtime, port: u16) -> Raw<tonic::transport::Channel> {
         let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
-        Raw::new(runtime.block_on(endpoint.connect()).unwrap())
+        let connector = Connector { token: self.token.parse().unwrap(), tls: false };
+        Raw::new(runtime.block_on(endpoint.connect_with_connector(connector)).unwrap())
+    }
+
+    /// What a service answers to a member that says this after its handshake.
+    fn member_says(&self, port: u16, bytes: &[u8], patience: Duration) -> Vec<u8> {
+        let connector = Connector { token: self.token.parse().unwrap(), tls: false };
+        attack::send_on(connector.blocking(("127.0.0.1", port)).unwrap(), bytes, patience)
     }
 }
 
@@ -128,27 +136,29 @@ fn whatever_is_wrong_is_refused_at_every_port() {
 }
 
 #[test]
-fn without_the_token_every_call_is_refused() {
+fn without_the_token_no_call_is_taken() {
     let target = Target::start("token", 1);
     let runtime = runtime();
     for &port in &target.services {
-        for wrong in
-            [None, Some("0".repeat(64)), Some(target.token[1..].to_string()), Some(format!("{}0", target.token))]
-        {
-            let mut client = target.client(&runtime, port);
-            let mut request =
-                Request::new(pb::ReportFailureRequest { rank: 1, message: "boom".into(), ..Default::default() });
-            if let Some(token) = &wrong {
-                request.metadata_mut().insert(TOKEN_KEY, token.parse().unwrap());
-            }
-            let status = runtime.block_on(client.report_failure(request)).unwrap_err();
-            assert_eq!(status.code(), Code::Unauthenticated, "{status}");
-            assert!(!status.message().contains(&target.token), "{status}");
+        let endpoint = Endpoint::from_shared(format!("http://127.0.0.1:{port}")).unwrap();
+        // Without a handshake.
+        let request = || pb::ReportFailureRequest { rank: 1, message: "boom".into(), ..Default::default() };
+        let plain = runtime.block_on(async {
+            let channel = endpoint.connect().await.ok()?;
+            Raw::new(channel).report_failure(request()).await.ok()
+        });
+        assert!(plain.is_none());
+        let swapped: String = target.token.chars().rev().collect();
+        for wrong in ["0".repeat(64), swapped] {
+            let connector = Connector { token: wrong.parse().unwrap(), tls: false };
+            let error = runtime.block_on(endpoint.connect_with_connector(connector)).unwrap_err();
+            assert!(matches!(Refused::of(&error), Some(Refused::Token)), "{error:?}");
         }
     }
     // It is logged, though not once for each.
-    let refused =
-        |line: &str| line.starts_with("oflaunch: control service: ") && line.ends_with(" job token and was refused");
+    let refused = |line: &str| {
+        line.starts_with("oflaunch: control service: ") && line.contains(" without the job token: refused")
+    };
     wait_for("the refusal in the log", LONG, || target.job.stderr(0).lines().any(refused).then_some(()));
     target.unharmed();
 }
@@ -161,19 +171,18 @@ fn malformed_and_oversized_messages_of_a_member_are_refused() {
         for name in CALLS {
             // No field has this number and no message this end.
             for body in [&[0xff; 40][..], b"\x0a\xff\xff\xff\xff\x0f", b"\x08", b"\x0f"] {
-                send(port, &call(&path(name), Some(&target.token), body), PATIENCE);
+                target.member_says(port, &call(&path(name), body), PATIENCE);
             }
         }
-        let put = call(&path("Put"), Some(&target.token), b"\x0a\x01k\x12\x01v");
+        let put = call(&path("Put"), b"\x0a\x01k\x12\x01v");
         for _ in 0..100 {
             // Bytes before the message: the frames and fields that carry it.
             let cut = random.within(attack::PREFACE.len()..put.len());
             let bytes = [&put[..cut], &mutate(&put[cut..], &mut random)].concat();
-            send(port, &bytes, Duration::from_millis(2));
+            target.member_says(port, &bytes, Duration::from_millis(2));
         }
         let mut client = target.client(&runtime, port);
-        let mut large = Request::new(pb::PutRequest { key: "k".into(), value: vec![0; MAX_MESSAGE_BYTES + 1] });
-        large.metadata_mut().insert(TOKEN_KEY, target.token.parse().unwrap());
+        let large = pb::PutRequest { key: "k".into(), value: vec![0; MAX_MESSAGE_BYTES + 1] };
         let status = runtime.block_on(client.put(large)).unwrap_err();
         assert!(matches!(status.code(), Code::OutOfRange | Code::ResourceExhausted | Code::Unknown), "{status}");
     }
@@ -196,7 +205,7 @@ fn thousands_of_idle_connections_do_no_harm() {
         let step = |rank: usize| fs::metadata(target.folder.join(format!("pid{rank}"))).is_ok();
         assert!((0..4).all(step));
         for &port in &target.services {
-            let answer = send(port, &call(&path("Get"), Some(&target.token), b"\x0a\x01k"), Duration::from_secs(1));
+            let answer = target.member_says(port, &call(&path("Get"), b"\x0a\x01k"), Duration::from_secs(1));
             assert!(
                 attack::answered(&answer),
                 "the service at port {port} does not answer beside {} idle connections",
@@ -217,9 +226,11 @@ fn what_was_recorded_cannot_be_played_again() {
         let first = send(port, &[], PATIENCE);
         let second = send(port, &first, PATIENCE);
         send(port, &[first.clone(), second.clone()].concat(), PATIENCE);
-        // HTTP/2 greets everybody alike; a challenge that is the same twice could be answered with an old answer.
-        let http = first.get(3) == Some(&4);
-        assert!(http || first.len() < 8 || first != send(port, &[], PATIENCE), "port {port} greets alike: {first:?}");
+        // A challenge that is the same twice could be answered with an old answer.
+        let hello = [&b"oflowctl"[..], &1u32.to_le_bytes(), &[0; 4], &[7; 16]].concat();
+        let challenge = || send(port, &hello, PATIENCE);
+        let first = challenge();
+        assert!(first.len() < 8 || first != challenge(), "port {port} greets alike: {first:?}");
     }
     target.unharmed();
 }

@@ -10,9 +10,9 @@ use std::process::Command;
 use common::hosts::free_port;
 use common::tap::Tap;
 use common::*;
+use oflow::control::knock::Connector;
 use oflow_faults::Setup;
 use oflow_faults::job::{self, Order};
-use oflow_proto::TOKEN_KEY;
 use oflow_proto::control as pb;
 use oflow_proto::control::nodes_client::NodesClient;
 use rcgen::{
@@ -193,14 +193,14 @@ fn without_a_certificate_the_token_is_not_enough() {
         let endpoint = Endpoint::from_shared(format!("https://{rdzv}")).unwrap();
         let endpoint = endpoint.tls_config(ClientTlsConfig::new().ca_certificate(authority)).unwrap();
         // It may be told at once, or with the first call.
-        let channel = match endpoint.connect().await {
+        let connector = Connector { token: TOKEN.parse().unwrap(), tls: true };
+        let channel = match endpoint.connect_with_connector(connector).await {
             Ok(channel) => channel,
             Err(_) => return None,
         };
         let hello = pb::NodeHello { nproc: 1, min_nodes: 2, max_nodes: 2, ..Default::default() };
         let items = vec![pb::Up { item: Some(pb::up::Item::Hello(hello)) }];
-        let mut request = tonic::Request::new(tokio_stream::iter([pb::FromNode { items }]));
-        request.metadata_mut().insert(TOKEN_KEY, TOKEN.parse().unwrap());
+        let request = tonic::Request::new(tokio_stream::iter([pb::FromNode { items }]));
         // What the service says comes from no error of the connection.
         match NodesClient::new(channel).attach(request).await {
             Err(status) if std::error::Error::source(&status).is_some() => None,

@@ -10,8 +10,5 @@ pub mod control {
     include!("gen/oflow.control.v1.rs");
 }
 
-/// Metadata key under which every control call carries the job token.
-pub const TOKEN_KEY: &str = "oflow-token";
-
 /// Largest control message either side accepts. Values are rendezvous data: ids, addresses, small tables.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;

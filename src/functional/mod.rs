@@ -16,6 +16,7 @@ mod nn;
 mod operators;
 mod pytorch;
 mod reduce;
+mod select;
 mod shape;
 mod sig;
 mod table;

@@ -39,6 +39,9 @@ reductions! {
     amax amax_keepdim;
     /// Returns the smallest element over `dims`, which are removed. Over a split dim the result is P(min).
     amin amin_keepdim;
+    /// Returns how many elements over `dims`, which are removed, are not zero (NaN is not), as i64. Over a split dim the result
+    /// is P(sum).
+    count_nonzero count_nonzero_keepdim;
     /// Returns a bool tensor: true where some element over `dims` is nonzero.
     any any_keepdim;
     /// Returns a bool tensor: true where all elements over `dims` are nonzero.

@@ -89,6 +89,7 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     }
     add("reshape(Tensor x, IntList shape) -> Tensor", FnBody::Code(Arc::new(reshape)));
     add("cross_entropy(Tensor logits, Tensor target) -> Tensor", FnBody::Code(Arc::new(cross_entropy)));
+    add("masked_select(Tensor x, Tensor mask) -> Tensor", FnBody::Code(Arc::new(masked_select)));
     add("linear(Tensor x, Tensor weight, Tensor? bias) -> Tensor", FnBody::Code(Arc::new(linear)));
     RwLock::new(Table { defs })
 });
@@ -114,6 +115,10 @@ fn cross_entropy(b: &Bound) -> Result<Vec<Tensor>> {
 
 fn linear(b: &Bound) -> Result<Vec<Tensor>> {
     Ok(vec![given(b, 0)?.linear(given(b, 1)?, b.tensor(2))?])
+}
+
+fn masked_select(b: &Bound) -> Result<Vec<Tensor>> {
+    Ok(vec![given(b, 0)?.masked_select(given(b, 1)?)?])
 }
 
 /// An op called by its own name: inputs first, then attributes by name.

@@ -3,6 +3,7 @@
 use super::alias;
 use super::boxing::{boxed, run_boxing};
 use super::call::Call;
+use super::counted::{Length, with_length};
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
@@ -19,13 +20,15 @@ use std::sync::Arc;
 
 /// A plan being carried out on a call's tensors.
 pub(super) struct Run<'a> {
-    ctx: &'a RankCtx,
-    call: &'a Call<'a>,
-    plan: &'a Plan,
+    pub(super) ctx: &'a RankCtx,
+    pub(super) call: &'a Call<'a>,
+    pub(super) plan: &'a Plan,
     /// That of the call in the stream of global ops.
-    tag: Option<&'a Tag>,
+    pub(super) tag: Option<&'a Tag>,
     /// Memory of the buffers that steps have made so far; those of inputs are the handles'.
     made: SmallVec<[Option<LocalTensor>; 4]>,
+    /// Lengths that have become known, by number.
+    pub(super) lengths: SmallVec<[Length; 1]>,
     /// The boxed forms of inputs, by number; shorter than the inputs where no later one is boxed.
     pub(super) boxed: SmallVec<[Option<Tensor>; 4]>,
 }
@@ -33,7 +36,7 @@ pub(super) struct Run<'a> {
 impl<'a> Run<'a> {
     /// Nothing is done yet.
     pub(super) fn new(ctx: &'a RankCtx, call: &'a Call<'a>, plan: &'a Plan, tag: Option<&'a Tag>) -> Run<'a> {
-        Run { ctx, call, plan, tag, made: SmallVec::new(), boxed: SmallVec::new() }
+        Run { ctx, call, plan, tag, made: SmallVec::new(), lengths: SmallVec::new(), boxed: SmallVec::new() }
     }
 
     /// This rank's part of output `o`, once; none outside the placement. A lowering may hand on an input, or one buffer twice.
@@ -54,7 +57,7 @@ impl<'a> Run<'a> {
     }
 
     /// This rank's part of a buffer that step `n` reads. After its last use it is not kept.
-    fn read(&mut self, n: usize, id: BufferId) -> Result<Option<LocalTensor>> {
+    pub(super) fn read(&mut self, n: usize, id: BufferId) -> Result<Option<LocalTensor>> {
         match self.slot(id) {
             None => self.call.inputs[id.index()].map_or(Ok(None), Tensor::data),
             Some(slot) => {
@@ -67,7 +70,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn make(&mut self, id: BufferId, local: Option<LocalTensor>) {
+    pub(super) fn make(&mut self, id: BufferId, local: Option<LocalTensor>) {
         let Some(slot) = self.slot(id) else { return };
         // Buffers are numbered in the order in which they are made, but those of a rank without a part.
         while self.made.len() <= slot {
@@ -131,8 +134,12 @@ impl<'a> Run<'a> {
             writes.push(given.storage);
         } else {
             for id in &step.makes {
-                let Some(ty) = &self.plan.buffers[id.index()].local else { continue };
-                let out = LocalTensor::alloc(self.ctx, ty)?;
+                let buffer = &self.plan.buffers[id.index()];
+                let Some(ty) = &buffer.local else { continue };
+                let out = match buffer.length.and_then(|n| self.length(n)) {
+                    Some(n) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
+                    None => LocalTensor::alloc(self.ctx, ty)?,
+                };
                 outputs.push(out.view());
                 writes.push(out.storage.clone());
                 self.make(*id, Some(out));

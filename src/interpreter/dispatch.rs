@@ -188,6 +188,9 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     let key = key_of(call, asked.as_ref());
     let decided = planned(&ctx, key, || decide(&ctx, call, place, asked.as_ref()))?;
     let plan = &decided.plan;
+    if plan.lengths > 0 {
+        ctx.not_dry(&format!("call {}, whose result has a shape that depends on values", call.op.name()))?;
+    }
     let tag = match placement {
         Some(p) => {
             policy::check_plan(call, plan, p)?;
@@ -211,14 +214,16 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
     };
     alias::begin_write(call, placement.is_some());
     let mut run = Run::new(&ctx, call, plan, tag.as_ref());
-    for (n, step) in plan.steps.iter().enumerate() {
-        match step {
-            Step::Kernel(k) => run.kernel(n, k)?,
-            Step::Box(b) => run.boxing(n, b)?,
-            Step::Assign(from) => run.assign(n, *from)?,
-        }
-    }
+    let done = plan.steps.iter().enumerate().try_for_each(|(n, step)| match step {
+        Step::Kernel(k) => run.kernel(n, k),
+        Step::Box(b) => run.boxing(n, b),
+        Step::Assign(from) => run.assign(n, *from),
+        Step::Agree(a) => run.agree(n, a),
+        Step::Settle(s) => run.settle(n, s),
+    });
+    // Also when a step has failed: what the call remembered of a tensor that it was writing is of no value.
     alias::end_write(call);
+    done?;
     let outs = made(call, plan, &mut run)?;
     if call.recording {
         // As they were boxed for the kernel.
@@ -240,9 +245,9 @@ fn made(call: &Call<'_>, plan: &Plan, run: &mut Run<'_>) -> Result<Outputs> {
     }
     for (o, id) in plan.outputs.iter().enumerate() {
         let local = run.output(o)?;
-        match (&plan.buffers[id.index()].global, local) {
+        match (run.global(*id), local) {
             (Some(g), local) => {
-                let out = Tensor::from_shard(g.clone(), local);
+                let out = Tensor::from_shard(g, local);
                 if call.op.view.is_some() {
                     out.mark_global_view();
                 }

@@ -9,6 +9,7 @@ mod bind;
 mod boxing;
 mod cache;
 mod call;
+mod counted;
 mod custom;
 mod dispatch;
 mod emit;

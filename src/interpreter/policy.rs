@@ -14,7 +14,7 @@ use crate::comm::Tag;
 use crate::context::{Policy, RankCtx, policy};
 use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
-use crate::plan::{For, Plan, Where, with_choice};
+use crate::plan::{AgreeStep, For, Plan, Step, Where, with_choice};
 use crate::sbp::NdSbp;
 
 /// On whose behalf bytes move.
@@ -70,6 +70,23 @@ pub(super) fn check_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) ->
             }
         };
         return Err(e.help(way_out(call, plan, placement)));
+    }
+    check_lengths(call, plan)
+}
+
+/// Refuses what a result whose length depends on values sends: which bytes depends on values too, so any that it may send are
+/// refused. Lengths are told, parts are exchanged.
+fn check_lengths(call: &Call<'_>, plan: &Plan) -> Result<()> {
+    for step in &plan.steps {
+        let Step::Agree(AgreeStep { spread: Some((placement, sbp)), .. }) = step else { continue };
+        let split = (0..sbp.len()).any(|a| !sbp[a].is_broadcast() && placement.dims()[a] > 1);
+        if split {
+            let op = call.op.name();
+            return Err(Error::denied(format!(
+                "boxing is denied here: {op} would tell all ranks how long the parts of its result are, and exchange them"
+            ))
+            .help(format!("give {op} inputs that are B, or end the scope before")));
+        }
     }
     Ok(())
 }

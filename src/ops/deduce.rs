@@ -6,7 +6,7 @@ use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
-use oflow_kernels::expr::common_dtype;
+use oflow_kernels::expr::{Class, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
 
@@ -43,9 +43,15 @@ impl OpDef {
             DTypeRule::Fixed(v) => v.iter().copied().collect(),
             DTypeRule::Fn(f) => f(ctx)?,
         };
-        // The kernel of an expression writes numbers.
-        if let Some(d) = dtypes.iter().find(|d| self.expr.is_some() && !d.is_builtin()) {
-            return Err(not_made(*d));
+        if let Some(expr) = &self.expr {
+            // The kernel of an expression writes numbers.
+            if let Some(d) = dtypes.iter().find(|d| !d.is_builtin()) {
+                return Err(not_made(*d));
+            }
+            // Ranks without elements make no kernel: what it would refuse is refused here, on all ranks.
+            let class = Class::of(self.compute_dtype(ctx, dtypes[0])?.computed()?);
+            let refused = |e: KernelError| Error::dtype(e.to_string()).help("convert an input with `.cast(dtype)`");
+            expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
     }
@@ -233,6 +239,13 @@ impl OpDef {
     /// Checks what a declaration alone shows of its sharding rule: that its text can be read and is of as many inputs and
     /// outputs as the op has.
     pub(super) fn check_rule(&self) -> Result<()> {
+        let cannot = !self.lowerings.is_empty() || self.view.is_some() || self.layout.is_some();
+        if self.length.is_some() && (cannot || self.sig.inputs.iter().any(|i| i.mutable)) {
+            return Err(Error::registry(format!(
+                "op {}: with a length that depends on values it can have no lowering, view or mutable input",
+                self.sig.name
+            )));
+        }
         let read = |e: Error| Error::registry(format!("op {}: {}", self.sig.name, e.message()));
         let (ins, outs) = (self.sig.inputs.len(), self.sig.outputs.len());
         // A list of any length is known by the call; outputs may depend on attributes.

@@ -134,6 +134,26 @@ pub enum SbpRule {
     Fn(SbpFn),
 }
 
+/// What decides the length of dim 0 of all outputs where it depends on values. Inference then gives the greatest length that
+/// there can be, of a shard as of a whole tensor.
+///
+/// On global tensors each rank makes the part of the result that follows from its shard. The parts of the ranks along `S(0)`
+/// stand one after the other, so an input may be `S(0)` only where the result of the whole is that. The ranks tell each other
+/// how long their parts are, and one exchange makes the balanced split of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LengthBy {
+    /// An op without attributes that must be given: called on one input, its result (one i64) is the length.
+    Op {
+        /// Name of the op.
+        name: String,
+        /// The input that it is called on.
+        input: usize,
+    },
+    /// The kernel: it is given one output more than the op declares, `i64[1]`, and writes the length there. The others have
+    /// the greatest length, of which it fills the first part.
+    Kernel,
+}
+
 /// A way to carry out signatures that the kernel on the shard alone cannot.
 #[derive(Clone)]
 pub struct Lowering {
@@ -188,6 +208,8 @@ pub struct OpDef {
     pub view: Option<ViewFn>,
     /// Gradient.
     pub grad: Grad,
+    /// What decides the outputs' length, where that depends on values.
+    pub length: Option<LengthBy>,
     /// What autocast does with the float inputs; none: what the table of built-in ops says, else nothing.
     pub cast: Option<CastPolicy>,
     /// What the interpreter does where the op changes a layout instead of computing; such an op has no kernel.
@@ -223,6 +245,7 @@ impl OpDef {
             flops: None,
             view: None,
             grad: Grad::default(),
+            length: None,
             cast: None,
             layout: None,
             kernels: vec![],
@@ -383,6 +406,20 @@ impl OpDef {
     #[must_use]
     pub fn grad(mut self, grad: Grad) -> OpDef {
         self.grad = grad;
+        self
+    }
+    /// The length of the outputs is what the op `name` gives for one input: see [`LengthBy::Op`].
+    #[must_use]
+    pub fn length_by(mut self, name: &str, input: usize) -> OpDef {
+        self.length = Some(LengthBy::Op { name: name.to_string(), input });
+        self
+    }
+    /// The kernel decides the length of the outputs: see [`LengthBy::Kernel`].
+    #[must_use]
+    pub fn length_by_kernel(mut self) -> OpDef {
+        // A length must be written where there is nothing to compute, too.
+        self.traits.run_empty = true;
+        self.length = Some(LengthBy::Kernel);
         self
     }
     /// Makes it a change of layout, which the interpreter carries out.

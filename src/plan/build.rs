@@ -1,5 +1,6 @@
 //! Building a plan: inference → candidate signatures → the choice → boxings → physical shapes → kernel.
 
+use super::counted::Spread;
 use super::kernel::{Logical, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
 use super::step::{BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
@@ -19,7 +20,7 @@ use std::hash::Hasher;
 /// # Errors
 /// What inference, the layouts and the choice of kernels refuse: the same on every rank.
 pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
-    let mut builder = Builder { cx, buffers: vec![], steps: vec![], boxed: vec![] };
+    let mut builder = Builder { cx, buffers: vec![], steps: vec![], boxed: vec![], lengths: 0 };
     let inputs: SmallVec<[Option<BufferId>; 4]> = r.inputs.iter().map(|i| builder.input(i.as_ref())).collect();
     let (device, takes_part, made) = match r.place {
         Where::Local(device) => (device, true, builder.local(r, &inputs, device)?),
@@ -34,6 +35,7 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
         outputs: made.outputs,
         device,
         takes_part,
+        lengths: builder.lengths,
         stream_key: made.stream_key,
     };
     plan.find_last_uses();
@@ -53,11 +55,13 @@ pub(super) struct Builder<'a> {
     pub(super) steps: Vec<Step>,
     /// Buffers and what they have been boxed to: a P value that two ops of a lowering use is reduced once.
     pub(super) boxed: Vec<(BufferId, GlobalRef, BufferId)>,
+    /// How many lengths are left to run time.
+    pub(super) lengths: u32,
 }
 
 impl Builder<'_> {
     pub(super) fn buffer(&mut self, global: Option<GlobalRef>, local: Option<LocalRef>) -> BufferId {
-        self.buffers.push(Buffer { global, local, last_use: None });
+        self.buffers.push(Buffer { global, local, ..Buffer::default() });
         BufferId(self.buffers.len() as u32 - 1)
     }
 
@@ -81,6 +85,10 @@ impl Builder<'_> {
         let ins = r.types();
         let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
         let mut outs = r.op.infer(&infer)?;
+        if let Some(by) = &r.op.length {
+            let outputs = self.counted(r, (by, device), (&infer, &outs), inputs, None)?;
+            return Ok(MadeBy { outputs, stream_key: 0 });
+        }
         check_given(r, &mut outs)?;
         let boxes_in: Vec<Option<ShardBox>> =
             ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
@@ -111,7 +119,9 @@ impl Builder<'_> {
         let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
         let mut outs = r.op.infer(&infer)?;
         outs.iter().try_for_each(|t| check_size(&t.shape, t.dtype, placement))?;
-        check_given(r, &mut outs)?;
+        if r.op.length.is_none() {
+            check_given(r, &mut outs)?;
+        }
         let (sig, after) = match r.target {
             Some(want) => made_as(placement, &outs, want)?,
             None => {
@@ -127,6 +137,11 @@ impl Builder<'_> {
             if let Some(id) = used[i] {
                 used[i] = Some(self.boxed(id, placement, want, if inside { For::Lowering } else { For::Input(i) })?);
             }
+        }
+        if let Some(by) = &r.op.length {
+            let spread = Spread { placement, sig: &sig, after };
+            let outputs = self.counted(r, (by, placement.device()), (&infer, &outs), &used, Some(&spread))?;
+            return Ok(MadeBy { outputs, stream_key: stream_key(r, placement, &outs, &sig) });
         }
         let made: SmallVec<[BufferId; 2]> = match sig.lowering {
             Some(l) => self.lower(r, l, &sig, &used, placement, &numbers)?,

@@ -74,6 +74,9 @@ impl Emit for PlanEmit<'_, '_> {
         if op.sig.inputs.iter().any(|i| i.mutable) {
             return refuse("it writes its input, which others may read");
         }
+        if op.length.is_some() {
+            return refuse("the shape of its result depends on values, and the program is planned without them");
+        }
         if op.traits.random {
             return refuse("it draws random numbers, whose number in the stream is that of the whole call");
         }

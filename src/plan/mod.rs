@@ -3,9 +3,10 @@
 //! [`plan`] is a pure function of the op, its attributes, the types of its inputs and the modes of the call
 //! ([`Request`]). It reads no tensor, no clock and no state, so a plan can be made for any rank of any world. Steps:
 //! inference → candidate signatures → the choice → boxings of inputs → kernel, or the steps of a lowering → boxing of the
-//! result. The interpreter binds buffers to memory and runs the steps (`interpreter/bind.rs`).
+//! result. Where the shape of a result depends on values, the plan has the steps that find it (`counted.rs`). The interpreter binds buffers to memory and runs the steps (`interpreter/bind.rs`).
 
 mod build;
+mod counted;
 mod kernel;
 mod lower;
 mod request;
@@ -13,7 +14,10 @@ mod step;
 mod types;
 
 pub use build::{boxing_to, plan, with_choice};
+pub use counted::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
-pub use step::{BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
+pub use step::{
+    AgreeStep, BoxStep, Buffer, BufferId, For, KernelStep, LengthId, Numbers, Plan, PlannedBoxing, SettleStep, Step,
+};
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

@@ -5,7 +5,8 @@ use super::types::{GlobalRef, LocalRef};
 use crate::boxing::BoxingPlan;
 use crate::error::Result;
 use crate::ops::{Attrs, GivenValues, Op, RuntimeArg, RuntimeAttrs};
-use crate::placement::Device;
+use crate::placement::{Device, Placement};
+use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Scalar};
 use smallvec::SmallVec;
 use std::fmt;
@@ -22,6 +23,10 @@ impl BufferId {
     }
 }
 
+/// The number of a length in its plan: the size of dim 0 of tensors that only a run of the plan knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LengthId(pub u32);
+
 /// A tensor of a plan. It has no memory until the plan is bound.
 #[derive(Clone, Default)]
 pub struct Buffer {
@@ -29,6 +34,8 @@ pub struct Buffer {
     pub global: Option<GlobalRef>,
     /// Type of what this rank holds; none outside the placement and of an input that was left out.
     pub local: Option<LocalRef>,
+    /// What the size of dim 0 will be, where that depends on values; the types have the greatest that there can be.
+    pub length: Option<LengthId>,
     /// The last step that reads it. None if no step does, and of outputs, which outlive the plan.
     pub last_use: Option<usize>,
 }
@@ -45,6 +52,8 @@ pub struct Plan {
     pub device: Device,
     /// Whether this rank has a part in the computation.
     pub takes_part: bool,
+    /// How many lengths are left to run time.
+    pub lengths: u32,
     /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
     pub stream_key: u64,
 }
@@ -59,6 +68,31 @@ pub enum Step {
     Kernel(KernelStep),
     /// A copy of a lowering's result into the tensor that the call writes.
     Assign(BufferId),
+    /// A length becomes known.
+    Agree(AgreeStep),
+    /// The parts that ranks have made become a layout of the whole.
+    Settle(SettleStep),
+}
+
+/// Reads how long the part of a result is that this rank makes; the ranks tell each other.
+pub struct AgreeStep {
+    /// One i64.
+    pub count: BufferId,
+    /// The length.
+    pub makes: LengthId,
+    /// How the parts lie: along `S(0)` one after the other, along B alike. None in a local call.
+    pub spread: Option<(Placement, NdSbp)>,
+}
+
+/// Makes the balanced split of parts of any length, or another layout; of a part that fills less than its memory, a tensor
+/// of its length.
+pub struct SettleStep {
+    /// The part here.
+    pub from: BufferId,
+    /// The result, in the layout of its global type.
+    pub makes: BufferId,
+    /// Its length, and those of the parts.
+    pub length: LengthId,
 }
 
 /// A boxing with the type it leads to.
@@ -138,6 +172,8 @@ impl Step {
             Step::Box(b) => (Some(b.from), &[]),
             Step::Kernel(k) => (None, &k.inputs),
             Step::Assign(from) => (Some(*from), &[]),
+            Step::Agree(a) => (Some(a.count), &[]),
+            Step::Settle(s) => (Some(s.from), &[]),
         };
         one.into_iter().chain(many.iter().flatten().copied())
     }
@@ -147,7 +183,8 @@ impl Step {
         match self {
             Step::Box(b) => std::slice::from_ref(&b.makes),
             Step::Kernel(k) => &k.makes,
-            Step::Assign(_) => &[],
+            Step::Settle(s) => std::slice::from_ref(&s.makes),
+            Step::Assign(_) | Step::Agree(_) => &[],
         }
     }
 
@@ -168,11 +205,12 @@ impl Plan {
         let device = boxing.to.placement.device();
         let takes_part = boxing.local.is_some();
         let source = Buffer { global: Some(from.clone()), ..Buffer::default() };
-        let result = Buffer { global: Some(boxing.to.clone()), local: boxing.local.clone(), last_use: None };
+        let result = Buffer { global: Some(boxing.to.clone()), local: boxing.local.clone(), ..Buffer::default() };
         let (from, makes) = (BufferId(0), BufferId(1));
         let step = Step::Box(BoxStep { from, makes, boxing, purpose: For::Result });
         let (buffers, steps) = (vec![source, result], vec![step]);
-        let mut plan = Plan { buffers, steps, outputs: SmallVec::from_elem(makes, 1), device, takes_part, stream_key };
+        let outputs = SmallVec::from_elem(makes, 1);
+        let mut plan = Plan { buffers, steps, outputs, device, takes_part, lengths: 0, stream_key };
         plan.find_last_uses();
         plan
     }
@@ -197,7 +235,7 @@ impl Plan {
         })
     }
 
-    /// The global types of the outputs; none of a local call.
+    /// The global types of the outputs; none of a local call. Where a length depends on values they have the greatest one.
     pub fn out_globals(&self) -> impl Iterator<Item = &GlobalRef> {
         self.outputs.iter().filter_map(|b| self.buffers[b.index()].global.as_ref())
     }
@@ -230,6 +268,13 @@ impl fmt::Display for Plan {
             match step {
                 Step::Box(b) => write!(f, "{} = box {} to {}", name(&b.makes), name(&b.from), b.boxing.to.sbp)?,
                 Step::Assign(from) => write!(f, "{} <- {}", names(&self.outputs), name(from))?,
+                Step::Agree(a) => write!(f, "n{} = length {}", a.makes.0, name(&a.count))?,
+                Step::Settle(s) => {
+                    write!(f, "{} = settle {} of n{}", name(&s.makes), name(&s.from), s.length.0)?;
+                    if let Some(g) = &self.buffers[s.makes.index()].global {
+                        write!(f, " to {}", g.sbp)?;
+                    }
+                }
                 Step::Kernel(k) => {
                     let mut args: Vec<String> =
                         k.inputs.iter().map(|i| i.as_ref().map_or("none".to_string(), name)).collect();

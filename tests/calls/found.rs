@@ -1,5 +1,6 @@
 //! Calls that the random ones have found.
 
+use oflow::functional::call;
 use oflow::interpreter::Call;
 use oflow::ops::AttrValue;
 use oflow::prelude::*;
@@ -18,4 +19,19 @@ fn a_window_without_elements_may_begin_anywhere() -> Result<()> {
     let read = far(oflow::op!("strided_read")?, &zeros([4], Device::Cpu)?, [0, 2], &[1, 1])?;
     assert_eq!(read.shape(), [0, 2]);
     Ok(())
+}
+
+#[test]
+fn i18_an_expression_that_needs_a_float_is_refused_by_ranks_without_elements_too() {
+    let ranks = oflow::run_ranks(4, |_| {
+        // The gradient op is made at its first use.
+        let x = ones([2], Device::Cpu)?.requires_grad_(true)?;
+        x.silu()?.sum(())?.backward()?;
+        let mesh = Placement::all(Device::Cpu)?;
+        let ints = ones([2, 3], (&mesh, sbp![S(0)]).dtype(DType::I64))?;
+        Ok(call("silu.grad.x", &[(&ints).into(), (&ints).into()], &[]).unwrap_err().to_string())
+    });
+    for e in ranks.unwrap() {
+        assert!(e.contains("needs a float, but all dtypes are integers") && e.contains("cast"), "{e}");
+    }
 }

@@ -12,7 +12,7 @@ use oflow::{DType, Result};
 pub enum Values {
     /// Of both signs.
     Any,
-    /// Greater than zero.
+    /// Greater than zero; true.
     Positive,
     /// Integers from 0 below that.
     Below(usize),
@@ -80,6 +80,7 @@ impl Spec {
             .map(|i| {
                 let r = mix(&[seed, i]);
                 match (self.values, self.dtype) {
+                    (Values::Positive, DType::Bool) => 1.0,
                     (_, DType::Bool) => (r % 2) as f64,
                     (Values::Below(k), _) => (r % k.max(1) as u64) as f64,
                     (Values::Positive, d) if d.is_float() => (1 + r % 12) as f64 / step,

@@ -10,24 +10,24 @@ use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
 use std::sync::Arc;
 
-/// Ops without a CUDA kernel, each with the reason. None that a transformer or a convolution net uses.
-const CPU_ONLY: &[(&str, &str)] = &[];
-
-/// `OFLOW_TEST_OPS=softmax,sum` tests only those.
-fn ops() -> Vec<&'static Op> {
+fn all() -> impl Iterator<Item = &'static Op> {
     sample::derive_all();
+    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && super::common::computes(o))
+}
+
+/// Those that a GPU can run; `OFLOW_TEST_OPS=softmax,sum` tests only these.
+fn ops() -> Vec<&'static Op> {
     let only = std::env::var("OFLOW_TEST_OPS").ok();
     let wanted = |o: &&Op| only.as_ref().is_none_or(|names| names.split(',').any(|n| n == o.name()));
-    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && super::common::computes(o)).filter(wanted).collect()
+    all().filter(|o| !o.traits.cpu_only).filter(wanted).collect()
 }
 
 #[test]
-fn every_op_has_a_kernel_or_a_reason() {
+fn every_op_has_a_kernel_or_says_that_it_has_none() {
     let has = |o: &Op| kernels_of(o).iter().any(|k| k.device == Device::Cuda);
-    let listed = |o: &Op| CPU_ONLY.iter().any(|(name, _)| *name == o.name());
     let (mut without, mut needless) = (vec![], vec![]);
-    for op in ops() {
-        match (has(op), listed(op)) {
+    for op in all() {
+        match (has(op), op.traits.cpu_only) {
             (false, false) if !kernels_of(op).is_empty() => without.push(op.name()),
             (true, true) => needless.push(op.name()),
             _ => {}
@@ -124,4 +124,29 @@ fn signatures_over_ranks_give_the_cpus_result() {
         println!("mesh {mesh:?}: {} cases, {} wrong so far", cases.len(), wrong.len());
     }
     settle("over ranks", total, &wrong);
+}
+
+/// More elements than one piece of the kernels has, with a piece that is not full and one without anything chosen.
+#[test]
+fn what_is_chosen_over_many_pieces_is_the_cpus() {
+    if !super::cuda() {
+        return;
+    }
+    let n = 9_001;
+    let run = |device: Device| {
+        let ranks = oflow::run_ranks(1, |_| {
+            let x: Vec<f32> = (0..n).map(|i| if i / 2048 == 2 { 0.0 } else { ((i * 7) % 5) as f32 }).collect();
+            let x = from_vec(x, [n], device)?.requires_grad_(true)?;
+            let y = x.masked_select(&x.detach().gt(1.5)?)?;
+            y.mul(&y)?.sum(())?.backward()?;
+            let at = x.detach().reshape([n as i64, 1])?.nonzero()?;
+            let count = x.detach().count_nonzero(())?.item()?;
+            let dx = x.grad().expect("gradient").to_f64_vec()?;
+            Ok((y.detach().to_f64_vec()?, at.to_vec::<i64>()?, count, dx))
+        });
+        ranks.unwrap().remove(0)
+    };
+    let (gpu, cpu) = (run(Device::Cuda), run(Device::Cpu));
+    assert!(cpu.0.len() > 3000 && cpu.1.len() as f64 == 2.0 * cpu.2);
+    assert!(gpu == cpu, "{} {} {}", gpu.0.len(), gpu.1.len(), gpu.2);
 }

@@ -441,6 +441,26 @@ case("sgd_many", both(lambda p, g, b: sgd(p, g), 3), values((2, 3)), values((2, 
 case("scale_many", lambda s, *xs: [x * s for x in xs], torch.tensor(0.3), values((2, 3)), values((4,), "f64"), backward=False)
 case("sum_of_squares", lambda *xs: sum((x * x).sum() for x in xs), values((2, 3)), values((4,), start=1))
 
+# --- lengths that depend on values -------------------------------------------------------------------------------------
+
+holes = torch.tensor([[0.0, nan, -1.5], [2.0, -0.0, 0.0], [inf, 0.0, 1e-30]])
+for d in ("f32", "f64", "bf16"):
+    case("nonzero", torch.nonzero, holes.to(DTYPES[d]), backward=False)
+for d in ("i64", "i32", "u8", "bool"):
+    case("nonzero", torch.nonzero, values((3, 2, 2), d, below=None if d == "bool" else 3), backward=False)
+    case("unique", torch.unique, values((4, 3), d, below=None if d == "bool" else 5), backward=False)
+for shape in ((), (0, 3), (1,)):
+    case("nonzero", torch.nonzero, torch.ones(shape), backward=False, name=str(shape))
+    case("masked_select", torch.masked_select, values(shape, "f64"), torch.ones(shape, dtype=torch.bool), name=str(shape))
+case("nonzero", torch.nonzero, torch.zeros((2, 2)), backward=False, name="none")
+case("unique", torch.unique, torch.tensor([2.5, nan, -1.0, 2.5, inf, nan, -inf, 0.0]), backward=False, name="edges")
+for d in ("f32", "f64", "bf16", "i64"):
+    case("masked_select", torch.masked_select, values((3, 4), d), values((3, 4), "bool"))
+    case("masked_spread", lambda v, m: torch.zeros(m.shape, dtype=v.dtype).masked_scatter(m, v), values((4,), d), values((3, 4), "bool"))
+case("count_nonzero", torch.count_nonzero, holes, backward=False)
+case("count_nonzero", lambda x: torch.count_nonzero(x, 1), holes, attrs={"dims": [1]}, backward=False)
+case("count_nonzero", lambda x: torch.count_nonzero(x, (0, 2)), values((3, 2, 2), "i32", below=2), attrs={"dims": [0, 2]}, backward=False)
+
 with open("ops.json", "w") as f:
     f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
 

@@ -77,7 +77,9 @@ fn all(cases: &[(&'static Op, Sample, u64)]) -> Result<Vec<String>> {
 fn every_op_tells_what_it_tells_with_data() {
     derive_all();
     let mut cases = vec![];
-    for op in oflow::ops::all() {
+    // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/counted.rs`.
+    let known = |op: &&'static Op| op.length.is_none() && op.name() != "masked_spread";
+    for op in oflow::ops::all().into_iter().filter(known) {
         for sample in Sample::all(op) {
             for (word, s) in variants(op, &sample) {
                 let seed = seed(&format!("{} {word} {s:?}", op.name()));

@@ -1,6 +1,7 @@
 //! The connecting side: connects to one rank, and retries until the handshake has succeeded.
 
-use super::handshake::{CHALLENGE, Exchange, Hello, Reading, VERSION, WELCOME, nonce, say, split_challenge};
+use super::handshake::{CHALLENGE, Exchange, Hello, Reading, VERSION, WELCOME, say, split_challenge};
+use crate::proof::nonce;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::net::{SocketAddr, TcpStream};

@@ -4,7 +4,8 @@
 //! bounded number of places: two for each expected rank and [`STRANGERS`] more. If all are taken, a new connection replaces the
 //! oldest one that has not sent a valid hello. Refused connections are logged.
 
-use super::handshake::{Exchange, HELLO, Hello, Nonce, PROOF, Reading, WELCOME, nonce, say};
+use super::handshake::{Exchange, HELLO, Hello, PROOF, Reading, WELCOME, say};
+use crate::proof::{Nonce, nonce};
 use oflow_base::{Error, Result};
 use rustix::io::Errno;
 use std::collections::VecDeque;

@@ -8,15 +8,12 @@
 //!                                                  <-  welcome
 //! ```
 //!
-//! Both nonces are fresh, so a recorded handshake cannot be replayed. The two MACs are over different words, so a MAC cannot be
-//! reflected. The session is a hash over the addresses of all ranks, so a rank of an earlier start of the job is refused. All
+//! The MACs are those of [`Proof`]. The session is a hash over the addresses of all ranks, so a rank of an earlier start of the job is refused. All
 //! messages have a fixed length.
 
 use super::socket::{self, Did};
-use hmac::{Hmac, Mac};
-use oflow_base::{Error, Result};
-use sha2::Sha256;
-use std::io::{IoSlice, IoSliceMut, Read};
+use crate::proof::{MAC, NONCE, Nonce, Proof};
+use std::io::{IoSlice, IoSliceMut};
 use std::net::TcpStream;
 
 /// Version of the handshake and of the frames.
@@ -31,11 +28,6 @@ pub(super) const CHALLENGE: usize = NONCE + MAC;
 pub(super) const PROOF: usize = MAC;
 /// What the listening rank sends at the end.
 pub(super) const WELCOME: [u8; 4] = *b"oflw";
-
-const NONCE: usize = 16;
-const MAC: usize = 32;
-
-pub(super) type Nonce = [u8; NONCE];
 
 /// The first message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,33 +77,25 @@ impl Exchange<'_> {
     pub(super) fn challenge(&self) -> [u8; CHALLENGE] {
         let mut b = [0; CHALLENGE];
         b[..NONCE].copy_from_slice(&self.challenge);
-        if let Some(mac) = self.mac(b"listener") {
-            b[NONCE..].copy_from_slice(&mac.finalize().into_bytes());
-        }
+        b[NONCE..].copy_from_slice(&self.with(|p| p.listener()));
         b
     }
     /// Whether a challenge comes from a process that knows the token.
     pub(super) fn challenge_holds(&self, mac: &[u8]) -> bool {
-        // Compared in constant time.
-        self.mac(b"listener").is_some_and(|m| m.verify_slice(mac).is_ok())
+        self.with(|p| p.listener_holds(mac))
     }
     /// The connecting rank's proof.
     pub(super) fn proof(&self) -> [u8; PROOF] {
-        self.mac(b"connector").map_or([0; PROOF], |m| m.finalize().into_bytes().into())
+        self.with(|p| p.connector())
     }
     /// Whether a proof comes from a process that knows the token.
     pub(super) fn proof_holds(&self, proof: &[u8]) -> bool {
-        self.mac(b"connector").is_some_and(|m| m.verify_slice(proof).is_ok())
+        self.with(|p| p.connector_holds(proof))
     }
 
-    fn mac(&self, role: &[u8]) -> Option<Hmac<Sha256>> {
-        // An HMAC takes keys of any length.
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.token).ok()?;
-        mac.update(b"oflow data plane ");
-        mac.update(role);
-        mac.update(&self.hello.encode());
-        mac.update(&self.challenge);
-        Some(mac)
+    fn with<T>(&self, f: impl FnOnce(&Proof<'_>) -> T) -> T {
+        let hello = self.hello.encode();
+        f(&Proof { token: self.token, protocol: "data plane", hello: &hello, answer: &self.challenge })
     }
 }
 
@@ -153,13 +137,4 @@ pub(super) fn say(stream: &TcpStream, bytes: &[u8]) -> std::result::Result<(), S
         Ok(_) => Err("it takes no bytes".into()),
         Err(e) => Err(e.to_string()),
     }
-}
-
-/// A number that has not been used before.
-pub(super) fn nonce() -> Result<Nonce> {
-    let mut nonce = Nonce::default();
-    std::fs::File::open("/dev/urandom")
-        .and_then(|mut f| f.read_exact(&mut nonce))
-        .map_err(|e| Error::io("cannot read /dev/urandom").because(e))?;
-    Ok(nonce)
 }

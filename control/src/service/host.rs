@@ -16,7 +16,6 @@ use prost::Message;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
-use tonic::codegen::InterceptedService;
 use tonic::codegen::tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -148,11 +147,16 @@ impl Host {
         let service = NodesServer::new(Attach { host: self.clone(), core: core.clone() })
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let service = InterceptedService::new(service, guard::check_token(options.token.clone(), log.clone()));
         let builder = tonic::transport::Server::builder()
             .max_concurrent_streams(MAX_STREAMS)
             .http2_max_header_list_size(MAX_HEADERS);
-        let incoming = guard::incoming(listener, *options.nodes.end(), options.tls.is_some(), log.clone());
+        let admission = guard::Admission {
+            members: *options.nodes.end(),
+            token: options.token.clone(),
+            tls: options.tls.is_some(),
+            log: log.clone(),
+        };
+        let incoming = guard::incoming(listener, admission);
         let serving = super::tls::server(builder, options.tls.as_deref())?.serve_with_incoming(service, incoming);
         let serving = tokio::spawn(async move {
             if let Err(e) = serving.await {

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use oflow_proto::MAX_MESSAGE_BYTES;
 use oflow_proto::control as pb;
 use oflow_proto::control::nodes_client::NodesClient;
-use oflow_proto::{MAX_MESSAGE_BYTES, TOKEN_KEY};
 use pb::up::Item;
 use tokio::sync::{Notify, mpsc};
 use tonic::codegen::tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status, Streaming};
 
@@ -19,6 +18,7 @@ use super::agent::{Core, End, now_ns};
 use super::host::{FRAME_BYTES, cut};
 use super::root::LOST_AFTER;
 use super::tls;
+use crate::knock::{Connector, Refused};
 
 const RETRY: Duration = Duration::from_millis(100);
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
@@ -94,23 +94,21 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
     let (address, folder) = (&way.address, way.tls.as_deref());
     let endpoint = Endpoint::from_shared(format!("{}://{address}", tls::scheme(folder)))
         .map_err(|_| never(format!("{address:?} is no address"), "--rdzv is HOST:PORT"))?
-        .connect_timeout(CONNECT_LIMIT)
-        .tcp_nodelay(true);
+        .connect_timeout(CONNECT_LIMIT);
     let endpoint = tls::client(endpoint, folder).map_err(|e| never(e.to_string(), ""))?;
     let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
-    let connected = endpoint.connect().await;
-    let channel: Channel = connected.map_err(|e| match tls::mismatch(&e, host) {
-        Some(mismatch) => never(mismatch.message, mismatch.help),
-        None => Trouble::Later(innermost(&e)),
+    let connector = Connector { token: core.token.clone(), tls: folder.is_some() };
+    let connected = endpoint.connect_with_connector(connector).await;
+    let channel: Channel = connected.map_err(|e| match (Refused::of(&e), tls::mismatch(&e, host)) {
+        (Some(refused), _) => strange(address, refused),
+        (None, Some(mismatch)) => never(mismatch.message, mismatch.help),
+        (None, None) => Trouble::Later(innermost(&e)),
     })?;
-    let token: MetadataValue<Ascii> =
-        core.token.expose().parse().map_err(|_| never("the job token is not printable text".into(), ""))?;
     let (ups, stream) = mpsc::channel(16);
     let hello = pb::Up { item: Some(Item::Hello(way.hello.clone())) };
     // There is room for it.
     let _sent = ups.send(pb::FromNode { items: vec![hello] }).await;
-    let mut request = Request::new(ReceiverStream::new(stream));
-    request.metadata_mut().insert(TOKEN_KEY, token);
+    let request = Request::new(ReceiverStream::new(stream));
     let mut stub = NodesClient::new(channel)
         .max_decoding_message_size(MAX_MESSAGE_BYTES)
         .max_encoding_message_size(MAX_MESSAGE_BYTES);
@@ -124,16 +122,27 @@ async fn attach(core: &Core, way: &Way) -> Result<(mpsc::Sender<pb::FromNode>, S
     }
 }
 
-fn refusal(address: &str, status: &Status) -> Trouble {
-    let (message, help) = match status.code() {
-        Code::Unauthenticated => (
-            format!("node 0 at {address} does not know this job token"),
+/// What the handshake of a connection has told.
+fn strange(address: &str, refused: &Refused) -> Trouble {
+    let (message, help) = match refused {
+        Refused::Io(_) => return Trouble::Later(refused.to_string()),
+        Refused::Token => (
+            format!("what listens at {address} does not know this job token"),
             "give all hosts the same token: --token-file or OFLOW_TOKEN",
         ),
-        // So `guard` turns away who comes without TLS.
-        Code::PermissionDenied => {
+        Refused::WantsTls => {
             (format!("node 0 speaks TLS with other hosts ({address})"), "start this host with --tls-dir, too")
         }
+        Refused::NoTls => ("node 0 does not speak TLS".into(), "start it with --tls-dir, or this host without"),
+        Refused::Stranger | Refused::Version(_) => {
+            (format!("what listens at {address} is no node 0 of this version of oflow: {refused}"), "check --rdzv")
+        }
+    };
+    Trouble::Never { message: format!("this host cannot join node 0: {message}"), help: help.into() }
+}
+
+fn refusal(address: &str, status: &Status) -> Trouble {
+    let (message, help) = match status.code() {
         Code::FailedPrecondition | Code::InvalidArgument => (status.message().to_string(), ""),
         Code::Unimplemented => {
             (format!("what listens at {address} is no node 0 of this version of oflow"), "check --rdzv")

@@ -10,7 +10,6 @@ use oflow_proto::MAX_MESSAGE_BYTES;
 use oflow_proto::control as pb;
 use oflow_proto::control::control_server::{Control, ControlServer};
 use tokio::sync::{mpsc, oneshot, watch};
-use tonic::codegen::InterceptedService;
 use tonic::codegen::tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status};
 
@@ -77,7 +76,9 @@ impl Ranks {
         let address = listener.local_addr().map_err(cannot)?;
         let _runtime = core.runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        let incoming = guard::incoming(listener, state.members(), false, core.log.clone());
+        let (token, log) = (core.token.clone(), core.log.clone());
+        let admission = guard::Admission { members: state.members(), token, tls: false, log };
+        let incoming = guard::incoming(listener, admission);
         let (shutdown, over) = oneshot::channel::<()>();
         let ranks = Arc::new(Ranks {
             inner: Mutex::new(Inner { state, waiting: BTreeMap::new() }),
@@ -90,7 +91,6 @@ impl Ranks {
         let service = ControlServer::new(Served(Arc::downgrade(&ranks)))
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        let service = InterceptedService::new(service, guard::check_token(core.token.clone(), core.log.clone()));
         let serving = tonic::transport::Server::builder()
             .max_concurrent_streams(MAX_STREAMS)
             .http2_max_header_list_size(MAX_HEADERS)

@@ -21,6 +21,7 @@ pub(crate) mod rowmath;
 pub(crate) mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod select;
 pub mod softmax;
 pub mod strided;
 #[cfg(test)]

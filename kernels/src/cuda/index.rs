@@ -13,7 +13,7 @@ static TRIANGLE: Source = Source::file("triangle", include_str!("../../cuda/tria
 /// `of_shape` of the prelude.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     rank: i32,
     pad: i32,
     size: [i64; 8],
@@ -22,9 +22,9 @@ struct Shape {
 /// `of_strides` of the prelude.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Steps([i64; 8]);
+pub(super) struct Steps(pub(super) [i64; 8]);
 
-fn shape(dims: &[usize]) -> Result<Shape> {
+pub(super) fn shape(dims: &[usize]) -> Result<Shape> {
     if dims.len() > 8 {
         return Err(KernelError::new(format!("{} dims; 8 are the most here", dims.len())));
     }

@@ -34,6 +34,7 @@ pub mod random;
 pub mod reduce;
 mod rows;
 pub mod scan;
+pub mod select;
 pub mod softmax;
 mod stream;
 #[cfg(test)]

@@ -48,8 +48,11 @@ impl Expr {
         Ok(src)
     }
 
-    /// An error unless the expression can be computed in `class` from `inputs` inputs.
-    pub(crate) fn check_class(&self, class: Class, inputs: usize) -> Result<()> {
+    /// Checks that the expression can be computed in `class` from `inputs` inputs.
+    ///
+    /// # Errors
+    /// If it needs a float and the class is that of integers, or if it uses an input that is not given.
+    pub fn check_class(&self, class: Class, inputs: usize) -> Result<()> {
         if self.uses_output() {
             return Err(KernelError::new(format!("'{self}' uses the output; pass it as an input")));
         }

@@ -299,6 +299,7 @@ fn traits(op: &Op) -> Vec<&'static str> {
         (t.cpu_only, "runs on the CPU only"),
         (t.run_empty, "runs although its outputs are empty"),
         (op.view.is_some(), "the result is a view where strides allow"),
+        (op.length.is_some(), "the length of the result depends on values; shapes are the greatest there can be"),
     ]
     .into_iter()
     .filter_map(|(is, what)| is.then_some(what))

@@ -13,6 +13,7 @@ pub(super) mod norm;
 pub(super) mod optim;
 mod random;
 pub(super) mod reduce;
+pub(super) mod select;
 pub(super) mod shape;
 mod softmax;
 pub(super) mod strided;
@@ -38,6 +39,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         optim::kernels,
         random::kernels,
         reduce::kernels,
+        select::kernels,
         shape::kernels,
         softmax::kernels,
         strided::kernels,

@@ -43,7 +43,7 @@ fn reduction(name: &'static str, op: Reduce) -> OpKernel {
     })
 }
 
-/// `any` and `all`: what is no bool is made one first.
+/// `any`, `all` and `count_nonzero`: what is no bool is made one first.
 fn quantor(name: &'static str, op: Reduce) -> OpKernel {
     let kernel = KernelDef::cpu(&format!("{name}_cpu"), move |cx| {
         let (x, dims, out) = ends(cx)?;
@@ -78,6 +78,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         reduction("amin", Reduce::Min),
         quantor("any", Reduce::Max),
         quantor("all", Reduce::Min),
+        quantor("count_nonzero", Reduce::Sum),
         kernel("mean", |cx| {
             let (x, dims, out) = ends(cx)?;
             Ok(reduce::mean(x, &out, &dims, counted(cx, &dims)?)?)

@@ -17,6 +17,7 @@ mod random;
 mod reduce;
 mod reshape;
 mod scalar;
+mod select;
 mod shape;
 mod softmax;
 mod strided;
@@ -42,6 +43,7 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         softmax::ops,
         norm::ops,
         embedding::ops,
+        select::ops,
         loss::ops,
         attention::ops,
         reshape::ops,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use oflow::control::Token;
+use oflow::control::knock::Connector;
 use oflow::control::service::{Agent, AgentOptions};
 use oflow_faults::Random;
 use oflow_faults::attack::{self, CALLS, call, message, mutate, path, send};
@@ -36,13 +37,20 @@ impl Served {
         self.agent.address().port()
     }
 
+    /// What the service answers to a member that says this after its handshake.
+    fn member_says(&self, bytes: &[u8], patience: Duration) -> Result<Vec<u8>, String> {
+        let connector = Connector { token: self.token.clone(), tls: false };
+        let stream = connector.blocking(("127.0.0.1", self.port())).map_err(|e| e.to_string())?;
+        Ok(attack::send_on(stream, bytes, patience))
+    }
+
     /// Whether who holds the token gets an answer: status 0, or that the job has failed.
     fn answers(&self) -> Result<(), String> {
-        let get = call(&path("Get"), Some(self.token.expose()), b"\x0a\x01k");
+        let get = call(&path("Get"), b"\x0a\x01k");
         let mut answer = vec![];
         // A busy machine may take its time.
         for _ in 0..30 {
-            answer = send(self.port(), &get, Duration::from_millis(300));
+            answer = self.member_says(&get, Duration::from_millis(300))?;
             if attack::answered(&answer) {
                 return Ok(());
             }
@@ -58,7 +66,7 @@ pub fn member(random: &mut Random) -> Result<u64, String> {
         let name = CALLS[random.within(0..CALLS.len())];
         let body = message(random, 3);
         let body = if random.within(0..4) == 0 { mutate(&body, random) } else { body };
-        send(served.port(), &call(&path(name), Some(served.token.expose()), &body), GLANCE);
+        served.member_says(&call(&path(name), &body), GLANCE)?;
     }
     served.answers()?;
     Ok(OF_AN_AGENT)
@@ -72,8 +80,9 @@ pub fn stranger(random: &mut Random) -> Result<u64, String> {
             let bytes = if random.within(0..2) == 0 { mutate(&bytes, random) } else { bytes };
             send(served.port(), &bytes, GLANCE);
         }
-        let valid = call(&path("Put"), Some(served.token.expose()), b"\x0a\x01k\x12\x01v");
-        send(served.port(), &mutate(&valid, random), GLANCE);
+        // Its connection is damaged after the handshake.
+        let valid = call(&path("Put"), b"\x0a\x01k\x12\x01v");
+        served.member_says(&mutate(&valid, random), GLANCE)?;
     }
     served.answers()?;
     Ok(OF_AN_AGENT)

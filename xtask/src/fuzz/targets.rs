@@ -69,6 +69,7 @@ pub const TARGETS: &[Target] = &[
     }),
     bytes("tcp: handshake, at the door", || of(tcp::fuzz::door, tcp::fuzz::recorded_handshakes().0)),
     bytes("tcp: handshake, of who connects", || of(tcp::fuzz::dial, tcp::fuzz::recorded_handshakes().1)),
+    bytes("control: handshake, both ends", || of(control::handshake::heard, control::handshake::recorded())),
     bytes("control: a host to the root", || of(control::service::to_root, control::service::recorded()[0].clone())),
     bytes("control: the root to a host", || of(control::service::to_agent, control::service::recorded()[1].clone())),
     bytes("control: ranks to the service", || {

@@ -10,6 +10,7 @@ mod norm;
 mod optim;
 mod random;
 mod reduce;
+mod select;
 mod shape;
 mod softmax;
 mod strided;
@@ -34,6 +35,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         optim::kernels,
         random::kernels,
         reduce::kernels,
+        select::kernels,
         shape::kernels,
         softmax::kernels,
         strided::kernels,

@@ -45,6 +45,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         reduction("amin", Reduce::Min, false),
         reduction("any", Reduce::Max, true),
         reduction("all", Reduce::Min, true),
+        reduction("count_nonzero", Reduce::Sum, true),
         with_scratch(mean, scratch),
         arg("argmax", true),
         arg("argmin", false),

@@ -1,0 +1,200 @@
+//! Carrying out the steps of a plan whose result has a length that depends on values: `Agree` and `Settle`.
+
+use super::bind::{Run, contiguous};
+use super::receipts::collective;
+use crate::boxing::{HeldBox, Layout, collect_boxes};
+use crate::comm::{Group, Tag};
+use crate::error::{Error, Result};
+use crate::ops::TensorType;
+use crate::placement::Placement;
+use crate::plan::{
+    AgreeStep, BufferId, GlobalRef, LengthId, LocalRef, SettleStep, intern_global, intern_local, parts_of,
+};
+use crate::sbp::{NdSbp, Sbp, shard_box};
+use crate::tensor::LocalTensor;
+use crate::vm::{CollectWork, Instruction, StreamKind, Work};
+use oflow_kernels::view::contiguous_strides;
+use smallvec::{SmallVec, smallvec};
+
+/// A length that has become known.
+pub(super) struct Length {
+    /// Of the part here; 0 on a rank outside the placement.
+    pub(super) here: usize,
+    /// Of all parts together.
+    whole: usize,
+    /// What each rank of the world told; in a local call, and where nobody had to be asked, this rank's alone.
+    told: SmallVec<[i64; 8]>,
+}
+
+/// The type with another size of dim 0.
+pub(super) fn with_length(ty: &LocalRef, n: usize) -> LocalRef {
+    if ty.ty.shape[0] == n {
+        return ty.clone();
+    }
+    let mut shape = ty.ty.shape.clone();
+    shape[0] = n;
+    intern_local(&shape, ty.ty.dtype, ty.device)
+}
+
+impl Run<'_> {
+    /// A length that steps before have found.
+    pub(super) fn length(&self, id: LengthId) -> Option<&Length> {
+        self.lengths.get(id.0 as usize)
+    }
+
+    /// The global type of a buffer, with its length; none of a local one.
+    pub(super) fn global(&self, id: BufferId) -> Option<GlobalRef> {
+        let buffer = &self.plan.buffers[id.index()];
+        let bound = buffer.global.as_ref()?;
+        let Some(length) = buffer.length.and_then(|n| self.length(n)) else { return Some(bound.clone()) };
+        let mut shape = bound.ty.shape.clone();
+        shape[0] = length.whole;
+        Some(intern_global(TensorType::new(&shape, bound.ty.dtype), &bound.placement, &bound.sbp))
+    }
+
+    /// Reads the length of the part here. Ranks that make other parts, and those that make none, are told.
+    pub(super) fn agree(&mut self, n: usize, step: &AgreeStep) -> Result<()> {
+        let mut here = 0i64;
+        if let Some(count) = self.read(n, step.count)? {
+            let mut bytes = [0u8; 8];
+            self.ctx.device(self.plan.device)?.vm.read(&count.storage, count.offset * 8, &mut bytes)?;
+            here = i64::from_le_bytes(bytes);
+            // What is impossible is told to the others, so that all ranks refuse alike.
+            if !(0..=self.most(step.makes)).contains(&here) {
+                here = -1;
+            }
+        }
+        let length = match (&step.spread, self.tag) {
+            (Some((placement, sbp)), Some(tag)) if self.must_tell(placement, sbp) => {
+                let told = self.tell(here, tag)?;
+                let (whole, _) = parts_of(&[0], placement, sbp, &told)?;
+                Length { here: here.max(0) as usize, whole, told }
+            }
+            _ => {
+                let impossible = |_| Error::registry("the kernel gave a length that its result cannot have");
+                let here = usize::try_from(here).map_err(impossible)?;
+                Length { here, whole: here, told: smallvec![here as i64] }
+            }
+        };
+        debug_assert_eq!(step.makes.0 as usize, self.lengths.len(), "lengths are numbered as they are found");
+        self.lengths.push(length);
+        Ok(())
+    }
+
+    /// The greatest length that the part here can have.
+    fn most(&self, length: LengthId) -> i64 {
+        let of_it = |b: &&crate::plan::Buffer| b.length == Some(length);
+        let first = self.plan.buffers.iter().find(of_it).and_then(|b| b.local.as_ref());
+        first.map_or(0, |l| l.ty.shape[0] as i64)
+    }
+
+    /// Whether there is a rank that does not know the length of every part: where all have the whole, all do.
+    fn must_tell(&self, placement: &Placement, sbp: &NdSbp) -> bool {
+        placement.len() < self.ctx.world() || !whole_everywhere(placement, sbp)
+    }
+
+    /// The number of each rank of the world.
+    fn tell(&self, here: i64, tag: &Tag) -> Result<SmallVec<[i64; 8]>> {
+        let world = self.ctx.world();
+        self.ctx.quiesce()?;
+        let mut all = vec![0u8; 8 * world];
+        let group = Group { ranks: (0..world).collect(), me: self.ctx.rank() };
+        let sent = (8 * world * (world - 1)) as u64;
+        collective(self.ctx, tag, sent, |comm| {
+            comm.all_gather(&group, tag, &here.to_le_bytes(), &mut all, &vec![8; world])
+        })?;
+        Ok(all.chunks_exact(8).map(|w| i64::from_le_bytes(w.try_into().unwrap_or_default())).collect())
+    }
+
+    /// Makes the result of the parts.
+    pub(super) fn settle(&mut self, n: usize, step: &SettleStep) -> Result<()> {
+        let part = self.read(n, step.from)?;
+        let length = self.length(step.length).ok_or_else(|| Error::registry("a length that no step has found"))?;
+        let part = part.map(|p| first_rows(&p, length.here)).transpose()?;
+        let local = match (self.global(step.makes), self.tag) {
+            (Some(to), Some(tag)) => self.spread(part, step, &to, tag)?,
+            _ => part.map(|p| self.own(p)).transpose()?,
+        };
+        self.make(step.makes, local);
+        Ok(())
+    }
+
+    /// A tensor with memory of its own size.
+    fn own(&self, part: LocalTensor) -> Result<LocalTensor> {
+        match part.storage.bytes() > part.ty.ty.bytes().max(LEAST) {
+            true => contiguous(self.ctx, &part),
+            false => Ok(part),
+        }
+    }
+
+    /// The shard here of the layout `to` of all parts.
+    fn spread(
+        &self,
+        part: Option<LocalTensor>,
+        step: &SettleStep,
+        to: &GlobalRef,
+        tag: &Tag,
+    ) -> Result<Option<LocalTensor>> {
+        let (ctx, placement) = (self.ctx, &to.placement);
+        let length = self.length(step.length).ok_or_else(|| Error::registry("a length that no step has found"))?;
+        let sbp = self.plan.steps.iter().find_map(|s| match s {
+            crate::plan::Step::Agree(a) if a.makes == step.length => a.spread.as_ref().map(|(_, sbp)| sbp),
+            _ => None,
+        });
+        let sbp = sbp.ok_or_else(|| Error::registry("parts that no step has spread"))?;
+        if *sbp == to.sbp && whole_everywhere(placement, sbp) {
+            return part.map(|p| self.own(p)).transpose();
+        }
+        let told: SmallVec<[i64; 8]> = match length.told.len() == ctx.world() {
+            true => length.told.clone(),
+            false => SmallVec::from_elem(length.here as i64, ctx.world()),
+        };
+        let (_, boxes) = parts_of(&to.ty.shape, placement, sbp, &told)?;
+        // Every rank compares all positions, so that all move or none does.
+        let there = |p: usize| boxes[p] == shard_box(&to.ty.shape, placement, &to.sbp, p);
+        if !to.sbp.has_partial() && (0..placement.len()).all(there) {
+            return part.map(|p| self.own(p)).transpose();
+        }
+        let each = placement.ranks().iter().zip(boxes);
+        let held: Vec<HeldBox> = each.map(|(rank, at)| HeldBox { rank: *rank, at }).collect();
+        let plan = collect_boxes(&to.ty.shape, &held, &Layout::new(placement, to.sbp.clone()), ctx.planner().model())?;
+        let dst = match to.shard_dims(ctx.rank()) {
+            Some(size) => Some(LocalTensor::alloc_like(ctx, &size, to.ty.dtype, placement.device())?),
+            None => None,
+        };
+        let sent = plan.elements_sent() * to.ty.dtype.size() as u64;
+        let instruction = Instruction {
+            reads: part.iter().map(|l| l.storage.clone()).collect(),
+            writes: dst.iter().map(|d| d.storage.clone()).collect(),
+            stream: StreamKind::Comm,
+            work: Work::Collect(CollectWork {
+                plan,
+                held,
+                tag: *tag,
+                dtype: to.ty.dtype,
+                own: part.iter().map(|l| l.view()).collect(),
+                dst: dst.as_ref().map(|d| d.view()),
+            }),
+        };
+        // To its end, so that the receipt has its time.
+        collective(ctx, tag, sent, |_| {
+            ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
+            ctx.quiesce()
+        })?;
+        Ok(dst)
+    }
+}
+
+/// Tensors of no more bytes keep the memory that they were computed in.
+const LEAST: usize = 4096;
+
+/// Whether each rank of the placement has all of it.
+fn whole_everywhere(placement: &Placement, sbp: &NdSbp) -> bool {
+    (0..sbp.len()).all(|a| sbp[a] == Sbp::Broadcast || placement.dims()[a] == 1)
+}
+
+/// The first `n` rows of a part.
+fn first_rows(part: &LocalTensor, n: usize) -> Result<LocalTensor> {
+    let ty = with_length(&part.ty, n);
+    part.window(&ty, 0, contiguous_strides(&ty.ty.shape))
+}
