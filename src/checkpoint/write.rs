@@ -12,6 +12,7 @@ use crate::interpreter::local_bytes;
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::{DType, ShardBox};
 use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -98,13 +99,20 @@ impl RankShare {
         let (name, entries) =
             (file_name(rank), self.pieces.iter().map(|p| (p.name.as_str(), p.dtype, p.at.size.as_slice())));
         let head = header(entries, &[("format", "pt".to_string())]);
-        let side = self.write_data(&dir.join(&name), &head, source)?;
-        write_new(&dir.join(side_name(&name)), &side)?;
+        let path = dir.join(&name);
+        let (file, side) = self.write_data(&path, &head, source)?;
+        // At the same time: each waits for a commit of the file system.
+        std::thread::scope(|s| {
+            let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
+            let syncing = std::thread::Builder::new().spawn_scoped(s, || file.sync_all()).map_err(failed)?;
+            write_new(&dir.join(side_name(&name)), &side)?;
+            syncing.join().unwrap_or_else(|_| Err(std::io::Error::other("syncing panicked"))).map_err(failed)
+        })?;
         Ok(Written::new(&head, self.bytes() as u64, &side).to_message(self.generator))
     }
 
-    /// Writes the file and makes it durable. Returns the checksums of its blocks.
-    fn write_data(&self, path: &Path, head: &[u8], source: &mut Source<'_>) -> Result<Vec<u8>> {
+    /// Writes the file without making it durable. Returns the checksums of its blocks too.
+    fn write_data(&self, path: &Path, head: &[u8], source: &mut Source<'_>) -> Result<(File, Vec<u8>)> {
         let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
         let start = head.len() as u64;
         let file = access::create(path, access::FILE)?;
@@ -134,8 +142,7 @@ impl RankShare {
                 moved();
             }
         }
-        file.sync_all().map_err(failed)?;
-        Ok(sums.finish())
+        Ok((file, sums.finish()))
     }
 }
 
