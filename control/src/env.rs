@@ -40,7 +40,9 @@ pub(super) const MASTER_PORT: &str = "MASTER_PORT";
 const NODE_RANK: &str = "NODE_RANK";
 const NNODES: &str = "NNODES";
 pub(super) const OFLOW_TOKEN: &str = "OFLOW_TOKEN";
-/// File with the job token, for ranks that get no OFLOW_TOKEN.
+/// Inherited descriptor with the job token, for ranks that get no OFLOW_TOKEN.
+const OFLOW_TOKEN_FD: &str = "OFLOW_TOKEN_FD";
+/// File with the job token, for ranks that get neither.
 pub(super) const OFLOW_TOKEN_FILE: &str = "OFLOW_TOKEN_FILE";
 /// Set by oflaunch only, so a rank recognises oflaunch by it. Other launchers set some of the other variables too.
 const OFLOW_CONTROL: &str = "OFLOW_CONTROL";
@@ -67,6 +69,9 @@ pub const CHECK_VARIABLE: &str = "OFLOW_CHECK";
 /// File with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
+/// Mark of the job: ranks and the processes that they start have it in their environment.
+pub const JOB_VARIABLE: &str = "OFLOW_JOB";
+
 /// Number of restarts of the job after failures so far; 0 in the first run.
 pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
@@ -83,6 +88,7 @@ pub const VARIABLES: &[Variable] = &[
     either(MASTER_ADDR, "host of rank 0"),
     either(MASTER_PORT, "port of the control service there"),
     either(OFLOW_TOKEN, "secret of the job, 64 hexadecimal digits (`oflow token` makes one)"),
+    launcher(OFLOW_TOKEN_FD, "inherited descriptor of the secret, used if OFLOW_TOKEN is not set"),
     launcher(OFLOW_SHM_FD, "inherited descriptor of the host's shared memory arena"),
     launcher(
         OFLOW_REPORT,
@@ -92,6 +98,7 @@ pub const VARIABLES: &[Variable] = &[
         OFLOW_STALL,
         "time-out in seconds for a rank that is alive but has not joined a collective (`oflaunch --stall`)",
     ),
+    either(JOB_VARIABLE, "mark of the job's processes, by which they are found if oflaunch is killed"),
     either(RESTART_VARIABLE, "number of restarts of the job after failures so far (`oflaunch --max-restarts`)"),
     either(NODE_RANK, "number of this rank's host, from 0"),
     either(NNODES, "number of hosts in the job"),
@@ -249,20 +256,19 @@ impl LaunchEnv {
             .and_then(|(host, port)| Some((host, port.parse::<u16>().ok().filter(|p| *p != 0)?)))
             .filter(|(host, _)| !host.is_empty())
             .ok_or_else(|| malformed(OFLOW_CONTROL, &control, "HOST:PORT"))?;
-        let token = need(OFLOW_TOKEN)?.parse::<Token>().map_err(|e| {
-            // The value stays out of the message: it may be most of a secret.
-            Error::argument(format!("environment variable {OFLOW_TOKEN} is malformed: {}", e.message()))
-        })?;
-        let shm_fd = match reader.text(OFLOW_SHM_FD)? {
-            None => None,
-            Some(text) => {
-                let fd: RawFd = parse(OFLOW_SHM_FD, &text, "a file descriptor")?;
-                if fd < 0 {
-                    return Err(malformed(OFLOW_SHM_FD, &text, "a file descriptor"));
-                }
-                Some(fd)
-            }
+        let descriptor = |name: &'static str| -> Result<Option<RawFd>> {
+            let Some(text) = reader.text(name)? else { return Ok(None) };
+            let fd: RawFd = parse(name, &text, "a file descriptor")?;
+            if fd < 0 { Err(malformed(name, &text, "a file descriptor")) } else { Ok(Some(fd)) }
         };
+        let token = match (reader.text(OFLOW_TOKEN)?, descriptor(OFLOW_TOKEN_FD)?) {
+            (None, Some(fd)) => Token::from_descriptor(fd)?,
+            _ => need(OFLOW_TOKEN)?.parse::<Token>().map_err(|e| {
+                // The value stays out of the message: it may be most of a secret.
+                Error::argument(format!("environment variable {OFLOW_TOKEN} is malformed: {}", e.message()))
+            })?,
+        };
+        let shm_fd = descriptor(OFLOW_SHM_FD)?;
         let report = match reader.text(OFLOW_REPORT)? {
             None => false,
             Some(text) if text == "1" => true,
@@ -302,8 +308,9 @@ impl LaunchEnv {
         }))
     }
 
-    /// Returns the variables that the launcher sets; [`LaunchEnv::from_vars`] reads them back.
-    pub fn to_vars(&self) -> Vec<(&'static str, String)> {
+    /// Returns the variables that the launcher sets; [`LaunchEnv::from_vars`] reads them back. `token`: the inherited
+    /// descriptor of the token, which keeps it out of the environment; without one the token itself is a variable.
+    pub fn to_vars(&self, token: Option<RawFd>) -> Vec<(&'static str, String)> {
         let mut vars = vec![
             (OFLOW_CONTROL, format!("{}:{}", self.master_addr, self.master_port)),
             (RANK, self.rank.to_string()),
@@ -314,8 +321,11 @@ impl LaunchEnv {
             (NNODES, self.nodes.to_string()),
             (MASTER_ADDR, self.master_addr.clone()),
             (MASTER_PORT, self.master_port.to_string()),
-            (OFLOW_TOKEN, self.token.expose().to_string()),
         ];
+        vars.push(match token {
+            Some(fd) => (OFLOW_TOKEN_FD, fd.to_string()),
+            None => (OFLOW_TOKEN, self.token.expose().to_string()),
+        });
         vars.extend(self.shm_fd.map(|fd| (OFLOW_SHM_FD, fd.to_string())));
         vars.extend(self.address.map(|address| (ADDRESS_VARIABLE, address.to_string())));
         vars.extend(self.report.then(|| (OFLOW_REPORT, "1".to_string())));
@@ -416,9 +426,9 @@ mod tests {
 
     #[test]
     fn round_trip() {
-        let vars: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        let vars: BTreeMap<_, _> = full().to_vars(None).into_iter().collect();
         let back = read(&vars).unwrap().unwrap();
-        assert_eq!(back.to_vars(), full().to_vars());
+        assert_eq!(back.to_vars(None), full().to_vars(None));
         for name in vars.keys() {
             assert!(VARIABLES.iter().any(|v| v.name == *name), "{name} is not in the table");
         }
@@ -442,7 +452,7 @@ mod tests {
 
     #[test]
     fn every_missing_variable_is_named() {
-        let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        let whole: BTreeMap<_, _> = full().to_vars(None).into_iter().collect();
         let not_needed = [
             ADDRESS_VARIABLE,
             OFLOW_SHM_FD,
@@ -472,7 +482,7 @@ mod tests {
 
     #[test]
     fn every_malformed_value_is_named() {
-        let whole: BTreeMap<_, _> = full().to_vars().into_iter().collect();
+        let whole: BTreeMap<_, _> = full().to_vars(None).into_iter().collect();
         for (name, bad) in [
             (RANK, "4"),
             (RANK, "-1"),
@@ -487,6 +497,8 @@ mod tests {
             (OFLOW_CONTROL, "localhost:0"),
             (OFLOW_CONTROL, "localhost:65536"),
             (OFLOW_TOKEN, "secret"),
+            (OFLOW_TOKEN_FD, "-1"),
+            (OFLOW_TOKEN_FD, "x"),
             (OFLOW_SHM_FD, "-3"),
             (OFLOW_SHM_FD, "x"),
             (OFLOW_REPORT, "yes"),

@@ -2,12 +2,15 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
 use oflow_base::{Error, Result};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 const BYTES: usize = 32;
 
@@ -39,6 +42,41 @@ impl Token {
         }
         let text = std::fs::read_to_string(path).map_err(|e| failed("cannot be read").because(e).help(make))?;
         text.trim().parse().map_err(|e: Error| failed(&format!("is malformed: {}", e.message())).help(make))
+    }
+
+    /// Puts the token into a file without a name, for processes that inherit the descriptor. Nobody can change it.
+    ///
+    /// # Errors
+    /// If the system has no descriptor or memory.
+    pub fn to_descriptor(&self) -> Result<OwnedFd> {
+        let failed = |e: std::io::Error| Error::io("cannot pass the job token to the ranks").because(e);
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let mut file = File::from(memfd_create("oflow-token", flags).map_err(|e| failed(e.into()))?);
+        file.write_all(self.0.as_bytes()).map_err(failed)?;
+        let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+        fcntl_add_seals(&file, seals).map_err(|e| failed(e.into()))?;
+        Ok(file.into())
+    }
+
+    /// Reads a token from an inherited descriptor ([`Token::to_descriptor`]). Processes that this one starts do not inherit it.
+    ///
+    /// # Errors
+    /// If there is no such descriptor, or no token behind it.
+    pub fn from_descriptor(fd: RawFd) -> Result<Token> {
+        let failed = |why: String| {
+            Error::argument(format!("descriptor {fd} does not hold the job token: {why}"))
+                .help("a rank is started by oflaunch itself; a program between them must leave descriptors open")
+        };
+        let mut text = String::new();
+        // By its path: no position is shared with the other ranks, and a number that is not open is an error.
+        let file = File::open(format!("/proc/self/fd/{fd}")).map_err(|e| failed(e.to_string()))?;
+        let most = 2 * BYTES as u64 + 1;
+        file.take(most).read_to_string(&mut text).map_err(|e| failed(e.to_string()))?;
+        let token = text.parse().map_err(|e: Error| failed(e.message().to_string()))?;
+        // SAFETY: the descriptor was open a moment ago and is borrowed for this call only; at worst the call fails.
+        let inherited = unsafe { BorrowedFd::borrow_raw(fd) };
+        fcntl_setfd(inherited, FdFlags::CLOEXEC).map_err(|e| failed(e.to_string()))?;
+        Ok(token)
     }
 
     /// Returns the secret itself, to pass it to a rank or to send it.
@@ -75,6 +113,25 @@ mod tests {
         assert_ne!(a.expose(), b.expose());
         assert!(!format!("{a:?}").contains(&a.expose()[..8]));
         assert_eq!(a.expose().parse::<Token>().unwrap().expose(), a.expose());
+    }
+
+    #[test]
+    fn a_descriptor_passes_it_on_once_to_who_may_have_it() {
+        use std::os::fd::AsRawFd;
+        let token = Token::random().unwrap();
+        let fd = token.to_descriptor().unwrap();
+        for _ in 0..2 {
+            assert_eq!(Token::from_descriptor(fd.as_raw_fd()).unwrap().expose(), token.expose());
+        }
+        assert!(rustix::io::fcntl_getfd(&fd).unwrap().contains(FdFlags::CLOEXEC));
+        let mut file = File::from(fd);
+        assert!(file.write_all(b"x").is_err() && file.set_len(0).is_err(), "it can be changed");
+        let number = file.as_raw_fd();
+        drop(file);
+        let error = Token::from_descriptor(number).unwrap_err().to_string();
+        assert!(error.contains(&format!("descriptor {number} does not hold the job token")), "{error}");
+        let other = File::open("/dev/zero").unwrap();
+        assert!(Token::from_descriptor(other.as_raw_fd()).is_err());
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod cores;
 pub mod doctor;
 mod doctor_cuda;
 pub mod events;
+pub mod guardian;
 pub mod job;
 pub mod libraries;
 pub mod logs;

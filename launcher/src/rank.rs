@@ -27,8 +27,8 @@ pub struct Recipe {
     pub env: Vec<(&'static str, OsString)>,
     /// The cores it is bound to; empty: not bound.
     pub cores: Option<Vec<usize>>,
-    /// A file descriptor that it inherits under the same number.
-    pub inherit: Option<RawFd>,
+    /// File descriptors that it inherits under the same numbers.
+    pub inherit: Vec<RawFd>,
 }
 
 /// A started rank.
@@ -49,11 +49,13 @@ pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
         cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
         set
     });
-    let (launcher, inherit) = (getpid(), recipe.inherit);
+    let (launcher, inherit) = (getpid(), recipe.inherit.clone());
     let mut command = Command::new(&recipe.executable);
     command
         .arg0(&recipe.name)
         .args(&recipe.args)
+        // It comes by descriptor: who starts a rank's children does not hand on the secret.
+        .env_remove("OFLOW_TOKEN")
         .envs(recipe.env.iter().map(|(name, value)| (name, value)))
         .stdin(stdin)
         .stdout(Stdio::piped())
@@ -68,9 +70,9 @@ pub fn start(recipe: &Recipe, stdin: Stdio) -> io::Result<Started> {
         if let Some(cpus) = &cpus {
             sched_setaffinity(None, cpus)?;
         }
-        if let Some(fd) = inherit {
+        for fd in &inherit {
             // SAFETY: the caller keeps the descriptor open until after the spawn, and the child has a copy of it.
-            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(fd) }, FdFlags::empty())?;
+            fcntl_setfd(unsafe { BorrowedFd::borrow_raw(*fd) }, FdFlags::empty())?;
         }
         Ok(())
     };

@@ -82,6 +82,23 @@ fn hosts(folder: &Folder, sizes: &[usize], mode: &[&str]) -> Vec<Running> {
     sizes.iter().enumerate().map(start).collect()
 }
 
+/// The secret of a job is for its ranks: what they start has it neither in its environment nor behind a descriptor.
+#[test]
+fn children_of_ranks_do_not_get_the_token() {
+    let folder = Folder::new();
+    let look = "env; for f in /proc/self/fd/*; do readlink $f; done";
+    let output = ranks(2, &["child", look]);
+    let text = stdout(&output);
+    assert!(code(&output) == 0 && text.contains("OFLOW_CONTROL=") && text.contains("pipe:"), "{text}");
+    assert!(!text.contains("OFLOW_TOKEN=") && !text.contains("memfd:oflow-token"), "{text}");
+    let given = "ab".repeat(32);
+    for running in hosts(&folder, &[1, 1], &["child", look]) {
+        let (status, out, err) = running.finish_all();
+        assert_eq!(status.code(), Some(0), "{err}");
+        assert!(!out.contains(&given) && !err.contains(&given), "{out}");
+    }
+}
+
 #[test]
 fn several_hosts_compute_what_one_does() {
     for sizes in [&[2, 2][..], &[1, 3, 2]] {

@@ -22,7 +22,7 @@ fn the_environment_tells_each_rank_who_it_is() {
     let folder = Folder::new();
     folder.sh(
         "env",
-        r#"echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $OFLOW_THREADS ${#OFLOW_TOKEN} $((MASTER_PORT > 0)) $1 $2""#,
+        r#"echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $OFLOW_THREADS $(wc -c < /proc/$$/fd/$OFLOW_TOKEN_FD) $((MASTER_PORT > 0)) $1 $2""#,
     );
     let output = run(&folder, &["-n", "2", "--threads", "3", "--no-prefix", "./env", "--", "--a b", "-n"]);
     let text = stdout(&output);

@@ -71,7 +71,12 @@ impl Target {
         }
         let processes: Vec<i32> = job.processes().into_iter().map(|(pid, _)| pid).collect();
         let ports = processes.iter().flat_map(|pid| attack::listening(*pid)).collect();
-        let tokens = processes.iter().find_map(|pid| attack::variable(*pid, "OFLOW_TOKEN"));
+        // As the user who runs the job could: its ranks keep it behind a descriptor.
+        let token = |pid: &i32| {
+            let fd = attack::variable(*pid, "OFLOW_TOKEN_FD")?;
+            fs::read_to_string(format!("/proc/{pid}/fd/{fd}")).ok().filter(|t| t.len() == 64)
+        };
+        let tokens = processes.iter().find_map(token);
         let services = processes.iter().filter_map(|pid| attack::variable(*pid, "MASTER_PORT")?.parse().ok()).collect();
         Target { job, folder, ports, services, token: tokens.expect("ranks have a token") }
     }

@@ -6,6 +6,9 @@ use oflaunch::cli::Cli;
 use oflaunch::job;
 
 fn main() -> ExitCode {
+    if oflaunch::guardian::asked() {
+        return oflaunch::guardian::run();
+    }
     match job::run(Cli::from_command_line()) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => {

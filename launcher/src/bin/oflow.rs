@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use oflaunch::commands;
 
 fn main() -> ExitCode {
+    if oflaunch::guardian::asked() {
+        return oflaunch::guardian::run();
+    }
     match commands::dispatch(&commands::command().get_matches()) {
         Ok(code) => ExitCode::from(code),
         Err(failed) => {

@@ -20,7 +20,8 @@ use oflow::comm::shm::ShmArena;
 use oflow::comm::tcp::local_address;
 use oflow::control::service::{Agent, Assignment, Next, NodeEvent};
 use oflow::control::{
-    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, Failure, FailureKind, LaunchEnv, RESTART_VARIABLE, Token,
+    ADDRESS_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, Failure, FailureKind, JOB_VARIABLE, LaunchEnv, RESTART_VARIABLE,
+    Token,
 };
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
@@ -29,6 +30,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::cli::{Cli, Hosts, Profile, Way, describe};
 use crate::events::Events;
+use crate::guardian::Guardian;
 use crate::libraries::{self, Farm};
 use crate::logs::{self, Logs};
 use crate::model::{self, InForce};
@@ -199,6 +201,9 @@ async fn run_ranks(
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
     let flights = Flights::prepare(job.log_dir.as_deref(), began);
+    let mut guardian =
+        Guardian::start().map_err(|e| Failed::new(format!("cannot start the guardian of the ranks: {e}")))?;
+    let token_fd = meeting.token.to_descriptor().map_err(|e| Failed::new(e.to_string()))?;
     // A host that has waited for a place was in no start before.
     let mut nodes = if part.restart == 0 { part.nodes } else { 0 };
     let outcome = loop {
@@ -218,10 +223,14 @@ async fn run_ranks(
                 let (farm, flights) = (farm.as_ref(), flights.as_ref());
                 let start = build.map(script::Built::start);
                 let executable = start.as_ref().map_or(&job.program, |s| &s.path);
-                let given = Given { executable, token: &meeting.token, arena: fd.as_raw_fd(), farm, flights };
+                let (token, token_fd, arena_fd) = (&meeting.token, token_fd.as_raw_fd(), fd.as_raw_fd());
+                let mark = guardian.mark();
+                let given = Given { executable, token, token_fd, arena: arena_fd, farm, flights, mark };
                 let recipes = (0..job.nproc).map(|local| recipe(job, part, local, &agent, &given)).collect();
                 let (output, signals) = (output.clone(), &mut signals);
-                let scene = Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals };
+                let guardian = &mut guardian;
+                let scene =
+                    Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals, guardian };
                 // The descriptor is open until every rank has been started.
                 supervise::run(scene, recipes, start).await
             }
@@ -306,13 +315,15 @@ async fn keep(mut told: mpsc::Receiver<NodeEvent>, events: Events) {
 struct Given<'a> {
     executable: &'a Path,
     token: &'a Token,
+    token_fd: RawFd,
     arena: RawFd,
     farm: Option<&'a Farm>,
     flights: Option<&'a Flights>,
+    mark: &'a str,
 }
 
 fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Given) -> Recipe {
-    let Given { executable, token, arena, farm, flights } = given;
+    let Given { executable, token, token_fd, arena, farm, flights, mark } = given;
     let address = agent.address();
     let env = LaunchEnv {
         rank: part.first_rank + local,
@@ -334,7 +345,9 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
         stall: Some(job.stall),
         threads: Some(job.threads),
     };
-    let mut vars: Vec<(&str, OsString)> = env.to_vars().into_iter().map(|(n, v)| (n, v.into())).collect();
+    let mut vars: Vec<(&str, OsString)> =
+        env.to_vars(Some(*token_fd)).into_iter().map(|(n, v)| (n, v.into())).collect();
+    vars.push((JOB_VARIABLE, mark.into()));
     vars.push((RESTART_VARIABLE, part.restart.to_string().into()));
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
@@ -345,7 +358,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
         args: job.args.clone(),
         env: vars,
         cores: job.cores.as_ref().map(|all| all[local].clone()),
-        inherit: env.shm_fd,
+        inherit: vec![*arena, *token_fd],
     }
 }
 

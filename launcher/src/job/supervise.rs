@@ -24,6 +24,7 @@ use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 use super::memory::MemoryKills;
 use super::stopped::{Stopped, state_of};
 use super::{Job, not_started, stdin_of};
+use crate::guardian::Guardian;
 use crate::output::{Output, Stream, Tail};
 use crate::rank::{self, Group, Recipe, Started};
 use crate::report::{Ended, signal_name};
@@ -78,6 +79,7 @@ pub(super) struct Scene<'a> {
     pub(super) output: Output,
     pub(super) closed: &'a Notify,
     pub(super) signals: &'a mut Signals,
+    pub(super) guardian: &'a mut Guardian,
 }
 
 /// How the ranks of this host have ended.
@@ -94,7 +96,7 @@ pub(super) async fn run(
     recipes: Vec<Recipe>,
     start: Option<script::Start>,
 ) -> Result<Outcome, Failed> {
-    let Scene { job, agent, part, arena, output, closed, signals } = scene;
+    let Scene { job, agent, part, arena, output, closed, signals, guardian } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
@@ -128,6 +130,9 @@ pub(super) async fn run(
                 watch.alive -= 1;
             }
             return Err(not_started(job, rank, &e));
+        }
+        if let Some(group) = watch.groups.last() {
+            guardian.watch(group.pid());
         }
     }
     drop(start);

@@ -32,8 +32,15 @@ fn main() -> Result<()> {
         "early" => early(&world),
         "early-own-words" => early(&world).map_err(|e| Error::argument("no loss").because(e)),
         "stdin" => stdin(&world),
+        "child" => child(&argument),
         other => panic!("no mode {other:?}"),
     }
+}
+
+/// Starts a process of its own and waits for it.
+fn child(command: &str) -> Result<()> {
+    let status = std::process::Command::new("sh").args(["-c", command]).status();
+    status.map(drop).map_err(|e| Error::io("no child").because(e))
 }
 
 /// A P tensor reduced to B: needs every rank.
