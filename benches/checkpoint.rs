@@ -12,8 +12,8 @@ mod bag;
 use bag::Bag;
 use oflow::DType;
 use oflow::checkpoint::{
-    Checkpoint, CheckpointManager, CheckpointOptions, Manifest, SavedFile, SavedPiece, SavedTensor, TensorSpec,
-    VERSION, boxes_of_run, shares,
+    Checkpoint, CheckpointManager, CheckpointOptions, Manifest, SavedFile, SavedPiece, SavedSums, SavedTensor,
+    TensorSpec, VERSION, boxes_of_run, shares,
 };
 use oflow::placement::{Device, Placement};
 use oflow::prelude::*;
@@ -74,12 +74,13 @@ fn check(specs: &[TensorSpec]) -> Result<()> {
     let mut tensors: Vec<SavedTensor> = specs.iter().map(saved).collect();
     let mut pieces = 0;
     for rank in 0..4096 {
-        m.files.push(SavedFile { name: format!("rank-{rank:05}"), len: u64::MAX });
+        let sums = SavedSums { header: 0, header_crc32: String::new(), blocks_crc32: String::new() };
+        m.files.push(SavedFile { name: format!("rank-{rank:05}"), len: u64::MAX, sums: Some(sums) });
         for share in shares(specs, rank)? {
             for b in boxes_of_run(&share.shard, share.run) {
                 let bytes = (0, 2 * b.size.iter().product::<usize>() as u64);
                 let (offset, size) = (b.offset.to_vec(), b.size.to_vec());
-                tensors[share.tensor].pieces.push(SavedPiece { file: rank, bytes, offset, size, crc32: None });
+                tensors[share.tensor].pieces.push(SavedPiece { file: rank, bytes, offset, size });
                 pieces += 1;
             }
         }

@@ -75,6 +75,9 @@ pub const JOB_VARIABLE: &str = "OFLOW_JOB";
 /// Number of restarts of the job after failures so far; 0 in the first run.
 pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
+/// `1`: checkpoints are written to folders that other users can write to.
+pub const TRUST_VARIABLE: &str = "OFLOW_TRUST_FOLDERS";
+
 /// Every environment variable that oflow reads, in the order of the help text.
 pub const VARIABLES: &[Variable] = &[
     launcher(OFLOW_CONTROL, "address of the control service, as HOST:PORT"),
@@ -148,6 +151,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: TRANSPORT_VARIABLE,
         meaning: "transport between ranks: own (shared memory and TCP), or mpi (the site's MPI library; cargo feature `mpi`) [default: own]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: TRUST_VARIABLE,
+        meaning: "1: checkpoints are written also to folders that other users own or can write to [default: 0]",
         set_by: SetBy::User,
     },
     Variable {

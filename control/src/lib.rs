@@ -23,7 +23,7 @@ mod vitals;
 pub use client::{CasOutcome, ControlClient, Hello};
 pub use env::{
     ADDRESS_VARIABLE, CHECK_VARIABLE, COMM_VARIABLE, FLIGHT_VARIABLE, JOB_VARIABLE, LaunchEnv, MODEL_VARIABLE,
-    RESTART_VARIABLE, SetBy, TRANSPORT_VARIABLE, VARIABLES, Variable,
+    RESTART_VARIABLE, SetBy, TRANSPORT_VARIABLE, TRUST_VARIABLE, VARIABLES, Variable,
 };
 pub use failure::{Failure, FailureKind};
 pub use local::Local;

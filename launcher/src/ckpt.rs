@@ -115,7 +115,11 @@ fn ls(dir: &Path, as_json: bool) -> Result<u8, Failed> {
     if all.is_empty() {
         return ls_one(dir, as_json);
     }
-    let newest = latest(dir).map_err(refused)?.map(|f| f.path);
+    // The list is what helps where `latest` is damaged.
+    let (newest, problem) = match latest(dir) {
+        Ok(found) => (found.map(|f| f.path), None),
+        Err(e) => (None, Some(refused(e))),
+    };
     let mut rows = vec![];
     for f in &all {
         let opened = Checkpoint::open(&f.path);
@@ -147,7 +151,7 @@ fn ls(dir: &Path, as_json: bool) -> Result<u8, Failed> {
     if as_json {
         println!("{:#}", json!(rows));
     }
-    Ok(0)
+    problem.map_or(Ok(0), Err)
 }
 
 fn ls_one(path: &Path, as_json: bool) -> Result<u8, Failed> {
@@ -181,6 +185,12 @@ fn verify(dir: &Path) -> Result<u8, Failed> {
     let all = of_folder(dir)?;
     let paths: Vec<PathBuf> = if all.is_empty() { vec![dir.into()] } else { all.into_iter().map(|f| f.path).collect() };
     let mut code = 0;
+    if paths != [dir]
+        && let Err(e) = latest(dir)
+    {
+        eprintln!("oflow: {e}");
+        code = 1;
+    }
     for path in &paths {
         let began = Instant::now();
         match Checkpoint::open(path).and_then(|c| c.verify().map(|()| c)) {

@@ -402,13 +402,31 @@ fn the_command_lists_verifies_and_converts() {
     assert!(
         stderr(&output).contains("step-000010 is damaged in 1 place: c/step-000010/rank-00001.safetensors is damaged")
     );
+    // A changed bit of the pointer, and a checkpoint that lost its manifest: nothing is resumed without a word.
+    let latest = folder.path().join("c/latest");
+    let whole = fs::read_to_string(&latest).unwrap();
+    fs::write(&latest, whole.replacen("12", "10", 1)).unwrap();
+    let resumed = || run(&folder, &[&["-n", "2", gpt(), "--"], &sizes()[..], &["--parallel", "tp"]].concat());
+    let broken = "c/latest is broken: it does not name a checkpoint with the checksum of that name";
+    let output = oflow(&folder, &["ls", "c"]);
+    assert_eq!((code(&output), stdout(&output).lines().count()), (1, 3));
+    for output in [output, oflow(&folder, &["verify", "c"]), resumed()] {
+        assert!(code(&output) == 1 && stderr(&output).contains(broken), "{}", stderr(&output));
+    }
+    fs::write(&latest, whole).unwrap();
+    fs::remove_file(folder.path().join("c/step-000012/manifest.json")).unwrap();
+    let output = resumed();
+    let lost = "c/latest names step-000012, which has no manifest.json";
+    assert!(code(&output) == 1 && stderr(&output).contains(lost), "{}", stderr(&output));
+
     let refused = |args: &[&str], text: &str| {
         let output = oflow(&folder, args);
         assert!(code(&output) != 0 && stderr(&output).contains(text), "{args:?}: {}", stderr(&output));
     };
     refused(&["ls", "nothing"], "cannot open nothing");
-    refused(&["convert", "c", "hf"], "hf is there already");
-    refused(&["convert", "c", "x.safetensors", "--section", "modell"], "its sections are: model, opt");
+    refused(&["convert", "c/step-000008", "hf"], "hf is there already");
+    let other = ["convert", "c/step-000008", "x.safetensors", "--section", "modell"];
+    refused(&other, "its sections are: model, opt");
     refused(&["convert", "c", "x", "--shard-size", "much"], "is not a size");
     refused(&["turn"], "unrecognized subcommand");
     let help = stdout(&oflow(&folder, &["convert", "--help"]));

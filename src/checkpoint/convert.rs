@@ -1,10 +1,12 @@
 //! Checkpoints to safetensors files in the layout of Hugging Face, and back, a few MiB at a time.
 
+use super::access;
 use super::file::{dtype_name, header};
 use super::folder::{self, io_error};
-use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, VERSION};
+use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
 use super::saved::{Checkpoint, INDEX};
 use super::single::Output;
+use super::sums::{BlockSums, Written, side_name};
 use super::write::file_name;
 use crate::error::{Error, Result};
 use oflow_kernels::{DType, ShardBox};
@@ -55,6 +57,10 @@ impl Item<'_> {
     }
 }
 
+fn bytes_of(items: &[Item<'_>]) -> u64 {
+    items.iter().map(Item::bytes).sum()
+}
+
 /// Converts between checkpoints and safetensors files. A destination that ends in `.safetensors` is one file. Any other is a
 /// folder that must not exist: a checkpoint is converted to a model (`model.safetensors.index.json` and its files), files are
 /// converted to a checkpoint.
@@ -70,8 +76,8 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     let to = to.as_path();
     if to.extension().is_some_and(|e| e == "safetensors") {
         let items = outgoing(&saved, options, ours)?;
-        let done = write_file(&saved, &items, to, &[("format", "pt".into())])?;
-        return Ok(Converted { tensors: items.len(), bytes: done.iter().map(|d| d.len).sum(), files: vec![to.into()] });
+        write_file(&saved, &items, to, &[("format", "pt".into())])?;
+        return Ok(Converted { tensors: items.len(), bytes: bytes_of(&items), files: vec![to.into()] });
     }
     if to.exists() {
         return Err(Error::argument(format!("{} is there already", to.display()))
@@ -82,13 +88,10 @@ pub fn convert(from: &Path, to: &Path, options: &ConvertOptions) -> Result<Conve
     part.push(".part");
     let part = PathBuf::from(part);
     if let Some(parent) = part.parent() {
-        std::fs::create_dir_all(parent).map_err(|e| io_error(format!("cannot make {}", parent.display()), e))?;
+        access::make_folders(parent)?;
     }
     // What an earlier conversion left when it was killed is not mixed with this one.
-    std::fs::create_dir(&part).map_err(|e| {
-        io_error(format!("cannot make {}", part.display()), e)
-            .help("if an interrupted conversion has left it, remove it")
-    })?;
+    access::make_folder(&part).map_err(|e| e.help("if an interrupted conversion has left it, remove it"))?;
     let make = || -> Result<Converted> {
         let done = if ours { to_model(&saved, &part, options)? } else { to_checkpoint(&saved, &part, to, options)? };
         folder::sync_dir(&part)?;
@@ -122,31 +125,25 @@ fn outgoing<'a>(saved: &'a Checkpoint, options: &ConvertOptions, ours: bool) -> 
     Ok(items)
 }
 
-/// Where a tensor came to lie, and its checksum.
-struct Placed {
-    start: u64,
-    len: u64,
-    crc32: u32,
-}
-
-/// Writes one file. Returns the position of each tensor.
-fn write_file(saved: &Checkpoint, items: &[Item<'_>], path: &Path, metadata: &[(&str, String)]) -> Result<Vec<Placed>> {
+/// Writes one file. Returns its header and the checksums of its blocks.
+fn write_file(
+    saved: &Checkpoint,
+    items: &[Item<'_>],
+    path: &Path,
+    metadata: &[(&str, String)],
+) -> Result<(Vec<u8>, Vec<u8>)> {
     let mut out = Output::new(path);
     let head = header(items.iter().map(|i| (i.to.as_str(), i.dtype, i.shape)), metadata);
     out.write(&head);
-    let (mut placed, mut at) = (vec![], head.len() as u64);
+    let mut sums = BlockSums::default();
     let copied = items.iter().try_for_each(|i| {
-        let mut hasher = crc32fast::Hasher::new();
         stream(saved, i, &mut |bytes| {
-            hasher.update(bytes);
+            sums.update(bytes);
             out.write(bytes);
-        })?;
-        placed.push(Placed { start: at, len: i.bytes(), crc32: hasher.finalize() });
-        at += i.bytes();
-        Ok(())
+        })
     });
     match copied {
-        Ok(()) => out.finish().map(|()| placed),
+        Ok(()) => out.finish().map(|()| (head, sums.finish())),
         Err(e) => {
             out.abandon();
             Err(e)
@@ -199,7 +196,7 @@ fn to_model(saved: &Checkpoint, dir: &Path, options: &ConvertOptions) -> Result<
     }
     let tensors = map.len();
     let index = json!({ "metadata": { "total_size": total }, "weight_map": map });
-    folder::write_new(&dir.join(INDEX), &format!("{index:#}\n"))?;
+    folder::write_new(&dir.join(INDEX), format!("{index:#}\n"))?;
     Ok(Converted { tensors, bytes: total, files })
 }
 
@@ -208,30 +205,28 @@ fn to_checkpoint(saved: &Checkpoint, dir: &Path, to: &Path, options: &ConvertOpt
     if !options.section.is_empty() {
         items.iter_mut().for_each(|i| i.to = format!("{}.{}", options.section, i.to));
     }
-    let path = dir.join(file_name(0));
-    let placed = write_file(saved, &items, &path, &[("format", "pt".into())])?;
-    let len = path.metadata().map_err(|e| io_error(format!("cannot read {}", path.display()), e))?.len();
+    let (name, bytes) = (file_name(0), bytes_of(&items));
+    let path = dir.join(&name);
+    let (head, side) = write_file(saved, &items, &path, &[("format", "pt".into())])?;
+    folder::write_new(&dir.join(side_name(&name)), &side)?;
     let mut m = Manifest {
         version: VERSION,
         oflow: env!("CARGO_PKG_VERSION").into(),
         world: 1,
         step: to.file_name().and_then(|n| folder::step_of(n.to_str()?)).unwrap_or(0),
-        files: vec![SavedFile { name: file_name(0), len }],
+        files: vec![Written::new(&head, bytes, &side).saved(name)],
         ..Manifest::default()
     };
-    for (i, p) in items.iter().zip(&placed) {
-        let piece = SavedPiece {
-            file: 0,
-            bytes: (p.start, p.start + p.len),
-            offset: vec![0; i.shape.len()],
-            size: i.shape.to_vec(),
-            crc32: Some(format!("{:08x}", p.crc32)),
-        };
-        let pieces = if p.len == 0 { vec![] } else { vec![piece] };
+    let mut at = head.len() as u64;
+    for i in &items {
+        let end = at + i.bytes();
+        let piece = SavedPiece { file: 0, bytes: (at, end), offset: vec![0; i.shape.len()], size: i.shape.to_vec() };
+        let pieces = if at == end { vec![] } else { vec![piece] };
+        at = end;
         let (dtype, shape) = (dtype_name(i.dtype).to_string(), i.shape.to_vec());
         m.tensors.insert(i.to.clone(), SavedTensor { dtype, shape, layout: String::new(), pieces });
     }
     m.check().map_err(Error::storage)?;
-    folder::write_new(&dir.join(MANIFEST), &m.to_text()?)?;
-    Ok(Converted { tensors: items.len(), bytes: placed.iter().map(|p| p.len).sum(), files: vec![path] })
+    folder::complete(dir, &m)?;
+    Ok(Converted { tensors: items.len(), bytes, files: vec![path] })
 }

@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Longest header that is read; the format's own limit.
-const LONGEST_HEADER: u64 = 100_000_000;
+pub const LONGEST_HEADER: u64 = 100_000_000;
 
 /// A tensor in a file.
 #[derive(Clone, Debug)]
@@ -33,8 +33,6 @@ pub struct Entry {
 pub struct Header {
     /// The tensors, in the order of their bytes.
     pub entries: Vec<Entry>,
-    /// Metadata of the file.
-    pub metadata: BTreeMap<String, String>,
     /// Size of the file in bytes.
     pub len: u64,
 }
@@ -144,7 +142,7 @@ pub fn read_header(file: &File, path: &Path) -> Result<Header> {
             name,
         });
     }
-    Ok(Header { entries, metadata, len })
+    Ok(Header { entries, len })
 }
 
 #[cfg(test)]

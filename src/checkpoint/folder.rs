@@ -5,6 +5,7 @@
 //!   step-000100/            a checkpoint: it has a manifest
 //!     rank-00000.safetensors …
 //!     manifest.json
+//!     .reading              lock of those that read it
 //!   .saving-step-000200/    an incomplete checkpoint; the next save deletes it
 //!   latest                  name of the checkpoint that was written last
 //!   .lock                   lock of the job that writes to the folder
@@ -13,9 +14,12 @@
 //! A checkpoint is written to a folder with another name: its files first, then its manifest, all made durable. Then the folder
 //! is renamed. So at every time a checkpoint is complete or does not exist.
 
-use super::manifest::MANIFEST;
+use super::access;
+use super::lock;
+use super::manifest::{MANIFEST, Manifest};
+use super::sums::hex;
 use crate::error::{Error, Result};
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
@@ -25,7 +29,8 @@ use std::time::SystemTime;
 const SAVING: &str = ".saving-";
 const DELETING: &str = ".deleting-";
 const LATEST: &str = "latest";
-const LOCK: &str = ".lock";
+/// Most bytes of `latest`.
+const LONGEST_POINTER: u64 = 256;
 
 /// Returns the name of the folder of a step: `step-000100`.
 pub fn name_of(step: u64) -> String {
@@ -41,6 +46,11 @@ pub fn step_of(name: &str) -> Option<u64> {
 /// Returns the folder to which the checkpoint of a step is written before it is complete.
 pub fn saving(dir: &Path, step: u64) -> PathBuf {
     dir.join(format!("{SAVING}{}", name_of(step)))
+}
+
+/// Returns the name of a checkpoint that is being removed or replaced.
+fn deleting(dir: &Path, step: u64) -> PathBuf {
+    dir.join(format!("{DELETING}{}", name_of(step)))
 }
 
 fn failed(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
@@ -80,13 +90,18 @@ pub fn sync_name(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If the file exists or cannot be written.
-pub fn write_new(path: &Path, text: &str) -> Result<()> {
-    let write = || {
-        let mut f = File::create_new(path)?;
-        f.write_all(text.as_bytes())?;
-        f.sync_all()
-    };
-    write().map_err(failed("write", path))
+pub fn write_new(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    let mut f = access::create(path, access::FILE)?;
+    f.write_all(content.as_ref()).and_then(|()| f.sync_all()).map_err(failed("write", path))
+}
+
+/// Writes what makes a folder of data files a checkpoint: its lock, and its manifest last.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn complete(checkpoint: &Path, manifest: &Manifest) -> Result<()> {
+    lock::make_readable(checkpoint)?;
+    write_new(&checkpoint.join(MANIFEST), manifest.to_text()?)
 }
 
 /// A complete checkpoint in a folder.
@@ -117,25 +132,108 @@ pub fn list(dir: &Path) -> Result<Vec<Found>> {
 /// Another job may save meanwhile. It points `latest` to its checkpoint, gives the checkpoint its name, and only then removes
 /// older ones. So, if the pointer has not changed while the folder was read, either its checkpoint was named meanwhile and is
 /// there now, or nothing was removed and the folder holds no checkpoint. Each further look needs another save.
+///
+/// # Errors
+/// If the folder cannot be read, or if `latest` is damaged.
 pub fn latest(dir: &Path) -> Result<Option<Found>> {
-    let pointer = || std::fs::read_to_string(dir.join(LATEST)).ok();
-    let mut named = pointer();
+    let mut named = pointer(dir)?;
     loop {
-        let pointed = || named.as_ref().and_then(|name| found(dir, name.trim()));
-        if let Some(found) = pointed() {
+        let before = pointed(dir, named);
+        let newest = list(dir)?.pop();
+        let after = pointed(dir, named);
+        if let Pointed::Whole(found) = after {
             return Ok(Some(found));
         }
-        if let Some(last) = list(dir)?.pop() {
-            return Ok(Some(last));
+        let now = pointer(dir)?;
+        if now != named || before != after {
+            named = now;
+            continue;
         }
-        if let Some(found) = pointed() {
-            return Ok(Some(found));
-        }
-        let now = pointer();
-        if now == named {
-            return Ok(None);
-        }
-        named = now;
+        return match (after, newest) {
+            (Pointed::Broken(name), _) => Err(lost(dir, &format!("{LATEST} names {name}, which"), &name)),
+            (Pointed::Gone(name), None) => {
+                let text = format!("{} names {name}, which is not there", dir.join(LATEST).display());
+                Err(Error::storage(text)
+                    .help(format!("put {name} back, or delete `{LATEST}` to start without a checkpoint")))
+            }
+            (Pointed::Gone(name), Some(newest)) => {
+                let (shown, newest_name) = (dir.display(), name_of(newest.step));
+                tracing::warn!("{shown}/{LATEST} names {name}, which is not there; the newest is {newest_name}");
+                Ok(Some(newest))
+            }
+            (_, Some(newest)) => Ok(Some(newest)),
+            (_, None) => match remains(dir)? {
+                Some(name) => Err(lost(dir, &name, &name)),
+                None => Ok(None),
+            },
+        };
+    }
+}
+
+/// What `latest` leads to.
+#[derive(PartialEq)]
+enum Pointed {
+    /// Nowhere: there is no such file.
+    Nothing,
+    Whole(Found),
+    /// To a checkpoint whose commit has not ended, or never will.
+    Unfinished,
+    /// To the folder of that name, which has no manifest.
+    Broken(String),
+    /// To that name, which nothing has.
+    Gone(String),
+}
+
+fn pointed(dir: &Path, named: Option<u64>) -> Pointed {
+    let Some(step) = named else { return Pointed::Nothing };
+    let name = name_of(step);
+    let unfinished = saving(dir, step).exists() || deleting(dir, step).exists();
+    let there = dir.join(&name).symlink_metadata().is_ok();
+    // Last: what was unfinished a moment ago may have its name now.
+    match found(dir, &name) {
+        Some(found) => Pointed::Whole(found),
+        None if there => Pointed::Broken(name),
+        None if unfinished => Pointed::Unfinished,
+        None => Pointed::Gone(name),
+    }
+}
+
+/// The name of a folder that was a checkpoint: it has the name of one and no manifest. oflow gives and takes names of whole
+/// checkpoints only.
+fn remains(dir: &Path) -> Result<Option<String>> {
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed("list", dir)(e)),
+    };
+    let mut names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
+    Ok(names.find(|n| step_of(n).is_some() && !dir.join(n).join(MANIFEST).exists()))
+}
+
+fn lost(dir: &Path, what: &str, name: &str) -> Error {
+    Error::storage(format!("{}/{what} has no {MANIFEST}", dir.display()))
+        .help(format!("restore its files, or move {name} and `{LATEST}` away: then the newest of the others counts"))
+}
+
+/// The text of `latest`: the name of a checkpoint and the checksum of that line, because names of steps differ in single bits.
+fn pointer_text(step: u64) -> String {
+    let line = format!("{}\n", name_of(step));
+    format!("{line}crc32 {}\n", hex(crc32fast::hash(line.as_bytes())))
+}
+
+/// The step that `latest` names; `None` without that file.
+fn pointer(dir: &Path) -> Result<Option<u64>> {
+    let path = dir.join(LATEST);
+    let broken = |why: &str| {
+        Error::storage(format!("{} is broken: {why}", path.display()))
+            .help("delete it: then the checkpoint that was written last counts")
+    };
+    let Some(file) = access::open_if_there(&path)? else { return Ok(None) };
+    let bytes = access::bytes_of(file, &path, LONGEST_POINTER).map_err(|e| broken(e.message()))?;
+    let step = std::str::from_utf8(&bytes).ok().and_then(|text| step_of(text.lines().next()?));
+    match step {
+        Some(step) if pointer_text(step).as_bytes() == bytes => Ok(Some(step)),
+        _ => Err(broken("it does not name a checkpoint with the checksum of that name")),
     }
 }
 
@@ -144,41 +242,6 @@ fn found(dir: &Path, name: &str) -> Option<Found> {
     let (step, path) = (step_of(name)?, dir.join(name));
     let written = path.join(MANIFEST).metadata().ok()?.modified().ok()?;
     Some(Found { path, step, written })
-}
-
-/// Locks the folder for this process until the returned file is dropped.
-pub fn lock(dir: &Path) -> Result<File> {
-    std::fs::create_dir_all(dir).map_err(failed("make the folder", dir))?;
-    let path = dir.join(LOCK);
-    let file = File::options().create(true).append(true).open(&path).map_err(failed("open", &path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("another job writes checkpoints to {}", dir.display()))
-            .help("give each job a folder of its own, or end the other job")),
-        Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
-            tracing::warn!(
-                "{} is on a file system without locks: make sure that only one job writes there",
-                dir.display()
-            );
-            Ok(file)
-        }
-        Err(e) => Err(failed("lock", &path)(e.into())),
-    }
-}
-
-/// Writes a mark to the lock file, by which other hosts recognise the same folder. Call it under the lock.
-pub fn leave_mark(dir: &Path, lock: &File, mark: &str) -> Result<()> {
-    let write = || {
-        lock.set_len(0)?;
-        (&mut &*lock).write_all(mark.as_bytes())?;
-        lock.sync_all()
-    };
-    write().map_err(failed("write", &dir.join(LOCK)))
-}
-
-/// Returns whether the folder has this mark.
-pub fn has_mark(dir: &Path, mark: &str) -> bool {
-    std::fs::read_to_string(dir.join(LOCK)).is_ok_and(|found| found == mark)
 }
 
 /// Removes incomplete checkpoints and makes the folder for the checkpoint of a step. Call it under the lock.
@@ -190,12 +253,13 @@ pub fn begin(dir: &Path, step: u64) -> Result<()> {
     }
     remove_halves(dir)?;
     let path = saving(dir, step);
-    std::fs::create_dir(&path).map_err(failed("make the folder", &path))
+    access::make_folder(&path)
 }
 
 /// Removes incomplete checkpoints. Call it under the lock. A folder with the name of a checkpoint but without a manifest was not
 /// written by oflow and is kept.
 pub fn remove_halves(dir: &Path) -> Result<()> {
+    forget_unfinished(dir)?;
     for entry in std::fs::read_dir(dir).map_err(failed("list", dir))?.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let name = name.to_string_lossy();
@@ -204,6 +268,27 @@ pub fn remove_halves(dir: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Removes `latest` if it names an unfinished checkpoint, which is about to be removed.
+fn forget_unfinished(dir: &Path) -> Result<()> {
+    // One that is broken is replaced by the next save.
+    if matches!(pointer(dir), Ok(named) if pointed(dir, named) == Pointed::Unfinished) {
+        let path = dir.join(LATEST);
+        std::fs::remove_file(&path).map_err(failed("remove", &path))?;
+        sync_dir(dir)?;
+    }
+    Ok(())
+}
+
+/// Removes the checkpoint of a step that was begun and cannot be completed. Call it under the lock.
+///
+/// # Errors
+/// If it cannot be removed; then the next save removes it.
+pub fn abandon(dir: &Path, step: u64) -> Result<()> {
+    forget_unfinished(dir)?;
+    let path = saving(dir, step);
+    std::fs::remove_dir_all(&path).map_err(failed("remove the half checkpoint", &path))
 }
 
 /// Renames a written checkpoint to its final name, which completes it. A checkpoint of the same step is replaced.
@@ -220,7 +305,7 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
         Ok(()) => {}
         // NFS and others cannot exchange names: there the step is missing for a moment.
         Err(Errno::INVAL | Errno::NOSYS) => {
-            let old = dir.join(format!("{DELETING}{}", name_of(step)));
+            let old = deleting(dir, step);
             std::fs::rename(&to, &old).map_err(failed("replace", &to))?;
             if let Err(e) = std::fs::rename(&from, &to) {
                 let _best_effort = std::fs::rename(&old, &to);
@@ -240,7 +325,7 @@ pub fn commit(dir: &Path, step: u64) -> Result<()> {
 fn point(dir: &Path, step: u64) -> Result<()> {
     let (new, pointer) = (dir.join(".latest.new"), dir.join(LATEST));
     let _may_not_exist = std::fs::remove_file(&new);
-    write_new(&new, &format!("{}\n", name_of(step)))?;
+    write_new(&new, pointer_text(step))?;
     std::fs::rename(&new, &pointer).map_err(failed("write", &pointer))
 }
 
@@ -253,35 +338,18 @@ pub fn retain(dir: &Path, keep: usize) -> Result<()> {
         all.push(newest);
     }
     for old in &all[..all.len().saturating_sub(keep.max(1))] {
-        let manifest = old.path.join(MANIFEST);
-        // For writing, because NFS gives nobody else an exclusive lock.
-        let Ok(file) = File::options().read(true).write(true).open(&manifest) else { continue };
-        // Any other error: the file system has no locks, so readers are not known.
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        let Ok(removing) = lock::removing(&old.path) else {
             tracing::info!("{} is being read; it is kept for now", old.path.display());
             continue;
-        }
+        };
         // Under a name that is not a checkpoint's, because removing takes its time.
-        let gone = dir.join(format!("{DELETING}{}", name_of(old.step)));
+        let gone = deleting(dir, old.step);
         rustix::fs::renameat(CWD, &old.path, CWD, &gone).map_err(|e| failed("remove", &old.path)(e.into()))?;
         // NFS keeps a folder with a file that is open.
-        drop(file);
+        drop(removing);
         std::fs::remove_dir_all(&gone).map_err(failed("remove", &gone))?;
     }
     Ok(())
-}
-
-/// Protects a checkpoint from deletion until the returned file is dropped.
-///
-/// # Errors
-/// If the checkpoint is being removed, and errors of the file system.
-pub fn reading(manifest: &Path) -> Result<File> {
-    let file = File::open(manifest).map_err(failed("open", manifest))?;
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Err(Errno::WOULDBLOCK) => Err(Error::storage(format!("{} is being removed", manifest.display()))),
-        // Some network file systems have no locks; a reader there relies on the number of checkpoints that are kept.
-        _ => Ok(file),
-    }
 }
 
 #[cfg(test)]
@@ -290,7 +358,7 @@ mod tests {
 
     fn put(dir: &Path, step: u64) {
         begin(dir, step).unwrap();
-        write_new(&saving(dir, step).join(MANIFEST), "{}").unwrap();
+        complete(&saving(dir, step), &Manifest::default()).unwrap();
         commit(dir, step).unwrap();
     }
 
@@ -309,19 +377,12 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let dir = tmp.path();
         assert_eq!((list(&dir.join("none")).unwrap(), latest(dir).unwrap()), (vec![], None));
-        let _lock = lock(dir).unwrap();
         // Step 30 was written before the job went back to step 10: what counts is the order of writing.
         for step in [30, 10, 20] {
             put(dir, step);
         }
         assert_eq!(latest(dir).unwrap().unwrap().step, 20);
-        let manifest = dir.join("step-000030").join(MANIFEST);
-        let removing = File::options().read(true).write(true).open(&manifest).unwrap();
-        flock(&removing, FlockOperation::NonBlockingLockExclusive).unwrap();
-        let e = reading(&manifest).unwrap_err().to_string();
-        assert!(e.ends_with("manifest.json is being removed"), "{e}");
-        drop(removing);
-        let reader = reading(&manifest).unwrap();
+        let reader = lock::reading(&dir.join("step-000030")).unwrap();
         retain(dir, 1).unwrap();
         assert_eq!(latest(dir).unwrap().unwrap().step, 20);
         assert_eq!(steps(dir).len(), 2, "one is read, one is the newest");
@@ -334,11 +395,36 @@ mod tests {
         manifest.set_modified(SystemTime::UNIX_EPOCH).unwrap();
         retain(dir, 1).unwrap();
         assert_eq!((steps(dir), latest(dir).unwrap().unwrap().step), (vec![40], 40));
-        // The pointer is lost, or names what is no more.
-        for text in ["step-000010\n", "../x\n", ""] {
-            std::fs::write(dir.join(LATEST), text).unwrap();
-            assert_eq!(latest(dir).unwrap().unwrap().step, 40);
+        // The pointer names what is no more, or is lost.
+        std::fs::write(dir.join(LATEST), pointer_text(10)).unwrap();
+        assert_eq!(latest(dir).unwrap().unwrap().step, 40);
+        std::fs::remove_file(dir.join(LATEST)).unwrap();
+        assert_eq!(latest(dir).unwrap().unwrap().step, 40);
+    }
+
+    #[test]
+    fn a_damaged_pointer_is_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path();
+        put(dir, 10);
+        put(dir, 40);
+        let path = dir.join(LATEST);
+        let whole = std::fs::read(&path).unwrap();
+        assert_eq!(String::from_utf8_lossy(&whole).lines().next(), Some("step-000040"));
+        let refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let e = latest(dir).unwrap_err().to_string();
+            assert!(e.contains("latest is broken: ") && e.contains("delete it: then the checkpoint"), "{e}");
+        };
+        for bit in 0..8 * whole.len() {
+            let mut bytes = whole.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            refused(&bytes);
         }
+        for text in ["", "step-000010\n", "step-000040", "../x\n", &"x".repeat(1000)] {
+            refused(text.as_bytes());
+        }
+        refused(&[&whole[..], b"\n"].concat());
     }
 
     #[test]
@@ -361,12 +447,25 @@ mod tests {
     }
 
     #[test]
-    fn one_job_writes() {
+    fn a_pointer_to_a_half_checkpoint_is_removed_with_it() {
         let tmp = tempfile::tempdir().unwrap();
-        let first = lock(tmp.path()).unwrap();
-        let e = lock(tmp.path()).unwrap_err().to_string();
-        assert!(e.contains("another job writes checkpoints to") && e.contains("a folder of its own"), "{e}");
-        drop(first);
-        lock(tmp.path()).unwrap();
+        let dir = tmp.path();
+        let half = |step| {
+            put(dir, step);
+            std::fs::rename(dir.join(name_of(step)), saving(dir, step)).unwrap();
+            assert_eq!(pointer(dir).unwrap(), Some(step));
+            assert_eq!(latest(dir).unwrap(), None, "its commit was not complete");
+        };
+        half(3);
+        begin(dir, 4).unwrap();
+        assert_eq!((pointer(dir).unwrap(), latest(dir).unwrap()), (None, None));
+        half(5);
+        abandon(dir, 5).unwrap();
+        assert_eq!((pointer(dir).unwrap(), latest(dir).unwrap()), (None, None));
+        // One that names something else is kept.
+        put(dir, 6);
+        begin(dir, 7).unwrap();
+        abandon(dir, 7).unwrap();
+        assert_eq!((pointer(dir).unwrap(), steps(dir)), (Some(6), vec![6]));
     }
 }

@@ -1,12 +1,14 @@
 //! Saves checkpoints, in the foreground or in the background, and resumes from them.
 
-use super::file::read_header;
+use super::access;
 use super::folder;
-use super::manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedTensor, VERSION};
+use super::lock::JobLock;
+use super::manifest::{Manifest, SavedPiece, SavedTensor, VERSION};
 use super::meet::{Agreement, guarded};
 use super::plan::{TensorSpec, whole_layout};
 use super::saved::{Checkpoint, LoadOptions, check_sections};
 use super::shared;
+use super::sums::{Written, side_len, side_name};
 use super::write::{Live, RankShare, Snapshot, Source, file_name};
 use crate::context::{Generator, RankCtx, current, no_grad};
 use crate::error::{CallSite, Error, ErrorKind, Result};
@@ -16,7 +18,6 @@ use crate::state::{SaveState, Stateful};
 use crate::tensor::Tensor;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -74,14 +75,14 @@ pub struct CheckpointManager {
     /// Memory of the last snapshot, for the next.
     spare: Snapshot,
     /// Held by rank 0 from its first save on.
-    lock: Option<File>,
+    lock: Option<JobLock>,
     /// Whether all ranks are known to see the same folder.
     shared: bool,
 }
 
 /// A save behind training.
 struct Pending {
-    thread: JoinHandle<(Result<()>, Snapshot)>,
+    thread: JoinHandle<(Result<String>, Snapshot)>,
     /// Where there is no control plane to meet on from another thread, the ranks meet when they next come here.
     commit: Option<Arc<Job>>,
 }
@@ -155,7 +156,7 @@ impl CheckpointManager {
         let run = move || {
             let written = taken.and_then(|()| behind.write(&mut Source::Copy(&snapshot)));
             let outcome = match &meeting {
-                Some(m) => behind.commit(m, written),
+                Some(m) => behind.commit(m, written).map(|()| String::new()),
                 None => written,
             };
             drop(behind);
@@ -195,7 +196,7 @@ impl CheckpointManager {
         };
         match pending.commit {
             Some(job) => job.commit(&Agreement::here(&current(), site), outcome),
-            None => outcome,
+            None => outcome.map(drop),
         }
         .map_err(|e| e.at(site))
     }
@@ -312,7 +313,7 @@ impl CheckpointManager {
             return Ok(());
         }
         let mark = match ctx.rank() {
-            0 => self.take().and_then(|lock| shared::mark(&self.dir, self.lock.insert(lock))),
+            0 => self.take().map(|lock| self.lock.insert(lock).mark().to_string()),
             _ => Ok(String::new()),
         };
         shared::check(&self.dir, mark, meeting)?;
@@ -320,12 +321,13 @@ impl CheckpointManager {
         Ok(())
     }
 
-    fn take(&mut self) -> Result<File> {
-        self.lock.take().map_or_else(|| folder::lock(&self.dir), Ok)
+    fn take(&mut self) -> Result<JobLock> {
+        self.lock.take().map_or_else(|| JobLock::take(&self.dir), Ok)
     }
 
     fn make_room(&mut self, step: u64) -> Result<()> {
         self.lock = Some(self.take()?);
+        access::check_folder(&self.dir)?;
         folder::begin(&self.dir, step)
     }
 }
@@ -390,7 +392,8 @@ fn explain(step: u64, e: Error) -> Error {
     if e.kind() != ErrorKind::Storage {
         return e;
     }
-    let text = format!("the checkpoint of step {step} was not written: {}", e.message());
+    let why = e.to_string();
+    let text = format!("the checkpoint of step {step} was not written: {}", why.lines().next().unwrap_or_default());
     match e.help_text() {
         Some(help) => Error::storage(text).help(help),
         None => Error::storage(text),
@@ -398,16 +401,16 @@ fn explain(step: u64, e: Error) -> Error {
 }
 
 impl Job {
-    fn write(&self, source: &mut Source<'_>) -> Result<()> {
-        let path = folder::saving(&self.dir, self.step).join(file_name(self.rank));
-        guarded(|| self.part.write(&path, source))
+    /// Returns the rank's report to rank 0.
+    fn write(&self, source: &mut Source<'_>) -> Result<String> {
+        guarded(|| self.part.write(&folder::saving(&self.dir, self.step), self.rank, source))
     }
 
     /// Waits until all ranks have written. Then rank 0 completes the checkpoint, and all ranks receive the result.
-    fn commit(&self, meeting: &Agreement, written: Result<()>) -> Result<()> {
-        let all = meeting.agree("write_checkpoint", written.map(|()| String::new()));
+    fn commit(&self, meeting: &Agreement, written: Result<String>) -> Result<()> {
+        let all = meeting.agree("write_checkpoint", written);
         let made = match (&all, &self.lead) {
-            (Ok(_), Some(lead)) => guarded(|| self.make(lead)),
+            (Ok(reports), Some(lead)) => guarded(|| self.make(lead, reports)),
             _ => Ok(()),
         };
         let outcome = match all {
@@ -416,15 +419,15 @@ impl Job {
         };
         if outcome.is_err() && self.lead.is_some() {
             // All have ended writing. What cannot be removed now the next save removes.
-            let _best_effort = std::fs::remove_dir_all(folder::saving(&self.dir, self.step));
+            let _best_effort = folder::abandon(&self.dir, self.step);
         }
         outcome.map_err(|e| explain(self.step, e))
     }
 
-    fn make(&self, lead: &Lead) -> Result<()> {
+    fn make(&self, lead: &Lead, reports: &[String]) -> Result<()> {
         let dir = folder::saving(&self.dir, self.step);
-        let manifest = manifest_of(&dir, self.step, lead)?;
-        folder::write_new(&dir.join(MANIFEST), &manifest.to_text()?)?;
+        let manifest = manifest_of(&dir, self.step, lead, reports)?;
+        folder::complete(&dir, &manifest)?;
         folder::commit(&self.dir, self.step)?;
         if self.keep > 0
             && let Err(e) = folder::retain(&self.dir, self.keep)
@@ -435,8 +438,8 @@ impl Job {
     }
 }
 
-/// The manifest: which pieces are where follows from the shapes, their checksums stand in the headers of the files.
-fn manifest_of(dir: &Path, step: u64, lead: &Lead) -> Result<Manifest> {
+/// The manifest: which pieces are where follows from the shapes, and the checksums from the reports of the ranks.
+fn manifest_of(dir: &Path, step: u64, lead: &Lead, reports: &[String]) -> Result<Manifest> {
     let saved = |s: &TensorSpec| SavedTensor {
         dtype: super::file::dtype_name(s.dtype).into(),
         shape: s.shape.to_vec(),
@@ -456,37 +459,34 @@ fn manifest_of(dir: &Path, step: u64, lead: &Lead) -> Result<Manifest> {
     if m.tensors.len() != lead.specs.len() {
         return Err(Error::storage("two tensors of the checkpoint have one name").help("names must differ"));
     }
-    for rank in 0..lead.world {
-        let (name, path) = (file_name(rank), dir.join(file_name(rank)));
-        let wrong = |why: &str| Error::storage(format!("{}: {why}", path.display()));
-        let file = File::open(&path).map_err(|e| {
-            Error::storage(format!("rank 0 does not see what rank {rank} wrote, {}", path.display()))
-                .because(e)
-                .help("checkpoints need a folder that all hosts share")
-        })?;
-        let header = read_header(&file, &path)?;
-        let text = |key: &str| header.metadata.get(key).map_or("", String::as_str);
-        let mut numbers = text("oflow.local_generator").split(',').map(str::parse::<u64>);
-        let (Some(Ok(seed)), Some(Ok(ordinal))) = (numbers.next(), numbers.next()) else {
-            return Err(wrong("it has no generator"));
-        };
-        m.local_generators.push(SavedGenerator { seed, ordinal });
-        let part = RankShare::new(&lead.specs, rank, lead.generator)?;
-        let mut sums = text("oflow.crc32").split(',');
-        let mut entries = header.entries.into_iter();
-        for (tensor, at) in part.boxes() {
-            let (Some(e), Some(sum)) = (entries.next(), sums.next()) else { return Err(wrong("a piece is missing")) };
-            let t = m.tensors.get_mut(&lead.specs[tensor].name).filter(|_| e.shape[..] == at.size[..]);
-            let t = t.ok_or_else(|| wrong("its contents are not those of the plan"))?;
-            t.pieces.push(SavedPiece {
+    for (rank, report) in reports.iter().enumerate() {
+        let (written, generator) = Written::from_message(rank, report)?;
+        m.local_generators.push(generator.into());
+        let mut at = written.header;
+        for (tensor, shard, bytes) in RankShare::new(&lead.specs, rank, generator)?.boxes() {
+            let piece = SavedPiece {
                 file: rank,
-                bytes: (e.bytes.start, e.bytes.end),
-                offset: at.offset.to_vec(),
-                size: at.size.to_vec(),
-                crc32: Some(sum.to_string()),
-            });
+                bytes: (at, at + bytes),
+                offset: shard.offset.to_vec(),
+                size: shard.size.to_vec(),
+            };
+            at += bytes;
+            m.tensors.entry(lead.specs[tensor].name.clone()).and_modify(|t| t.pieces.push(piece));
         }
-        m.files.push(SavedFile { name, len: header.len });
+        let name = file_name(rank);
+        if at != written.len {
+            return Err(Error::storage(format!("{name} has {} bytes instead of {at}", written.len))
+                .help("all ranks of a job must run the same version of oflow"));
+        }
+        let sides = (side_name(&name), side_len(written.len - written.header));
+        for (name, len) in [(name.clone(), written.len), sides] {
+            let path = dir.join(name);
+            if path.metadata().map(|m| m.len()).ok() != Some(len) {
+                let text = format!("rank 0 does not see what rank {rank} wrote, {} of {len} bytes", path.display());
+                return Err(Error::storage(text).help("checkpoints need a folder that all hosts share"));
+            }
+        }
+        m.files.push(written.saved(name));
     }
     m.check().map_err(Error::storage)?;
     Ok(m)

@@ -1,7 +1,9 @@
 //! The manifest of a checkpoint, `manifest.json`. It is written last; a folder without it is no checkpoint.
 
+use super::access;
 use super::cover::covers;
-use super::file::dtype_of;
+use super::file::{LONGEST_HEADER, dtype_of};
+use super::sums::hex;
 use crate::context::Generator;
 use crate::error::{Error, Result};
 use oflow_kernels::DType;
@@ -13,7 +15,9 @@ use std::path::Path;
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 /// Version of the format. Other versions are refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// Most bytes of a manifest that is read or written. 4,096 ranks that split 2,000 tensors need less than a quarter.
+const LONGEST: u64 = 1 << 30;
 /// What stands in the place of the manifest's own checksum while it is taken.
 const NO_SUM: &str = "\"crc32\":\"--------\"";
 
@@ -28,9 +32,6 @@ pub struct SavedPiece {
     pub offset: Vec<usize>,
     /// Sizes of the box.
     pub size: Vec<usize>,
-    /// CRC-32 of its bytes, in hex; none in files that oflow has not written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub crc32: Option<String>,
 }
 
 /// A tensor of a checkpoint.
@@ -65,6 +66,20 @@ pub struct SavedFile {
     pub name: String,
     /// Length of the file in bytes.
     pub len: u64,
+    /// Its checksums; none for files of other programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sums: Option<SavedSums>,
+}
+
+/// The checksums of a data file, in hex. Those of its blocks are in the side file `NAME.crc32`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SavedSums {
+    /// Bytes of the header, with the eight bytes of its length. The data follows.
+    pub header: u64,
+    /// CRC-32 of the header.
+    pub header_crc32: String,
+    /// CRC-32 of the side file.
+    pub blocks_crc32: String,
 }
 
 /// A random generator.
@@ -86,6 +101,12 @@ impl From<SavedGenerator> for Generator {
     fn from(g: SavedGenerator) -> Generator {
         Generator { seed: g.seed, ordinal: g.ordinal }
     }
+}
+
+/// What manifests of all versions have.
+#[derive(Deserialize)]
+struct AnyVersion {
+    version: u64,
 }
 
 /// The content of `manifest.json`.
@@ -123,7 +144,22 @@ impl Manifest {
         let json = json.replace("\":{\"dtype\":", "\":\n{\"dtype\":");
         let open = json.strip_suffix('}').unwrap_or(&json);
         let text = format!("{open},\n{NO_SUM}}}\n");
+        if text.len() as u64 > LONGEST {
+            return Err(Error::storage(format!(
+                "the manifest would have {} bytes, at most {LONGEST} are read",
+                text.len()
+            ))
+            .help("keep large data in tensors, not in values"));
+        }
         Ok(text.replace(NO_SUM, &sum_of(&text)))
+    }
+
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, and the errors of [`Manifest::parse`].
+    pub fn read(path: &Path) -> Result<Manifest> {
+        Manifest::parse(&access::text(path, LONGEST)?, path)
     }
 
     /// Reads and checks the text of a file.
@@ -136,8 +172,7 @@ impl Manifest {
                 .help("use another checkpoint: `oflow ckpt ls` lists all")
         };
         // The version first: another one may look altogether different.
-        let version = |text: &str| serde_json::from_str::<Value>(text).ok()?.get("version")?.as_u64();
-        match version(text) {
+        match serde_json::from_str::<AnyVersion>(text).ok().map(|m| m.version) {
             None => return Err(broken("it is not the JSON of a manifest".into())),
             Some(v) if v != u64::from(VERSION) => {
                 return Err(Error::storage(format!("{} is of version {v} of the format", path.display()))
@@ -159,8 +194,17 @@ impl Manifest {
     /// Checks that file names are in the folder, that boxes are inside their tensors and files, and that every element of a
     /// tensor is in exactly one box.
     pub fn check(&self) -> std::result::Result<(), String> {
-        if let Some(f) = self.files.iter().find(|f| !is_plain(&f.name)) {
-            return Err(format!("'{}' is not the name of a file in the folder", f.name));
+        for f in &self.files {
+            if !is_plain(&f.name) {
+                return Err(format!("'{}' is not the name of a file in the folder", f.name));
+            }
+            match &f.sums {
+                None => return Err(format!("{} has no checksums", f.name)),
+                Some(s) if s.header > f.len.min(LONGEST_HEADER + 8) => {
+                    return Err(format!("the header of {} would have {} bytes", f.name, s.header));
+                }
+                Some(_) => {}
+            }
         }
         self.tensors.iter().try_for_each(|(name, t)| check_tensor(t, &self.files).map_err(|e| format!("'{name}': {e}")))
     }
@@ -176,7 +220,8 @@ fn check_tensor(t: &SavedTensor, files: &[SavedFile]) -> std::result::Result<(),
         }
         let volume = product(&p.size).ok_or("a piece's sizes overflow")?;
         let file = files.get(p.file).ok_or("a piece is in a file that is not listed")?;
-        if p.bytes.0 > p.bytes.1 || p.bytes.1 > file.len {
+        let start = file.sums.as_ref().map_or(0, |s| s.header);
+        if p.bytes.0 < start || p.bytes.0 > p.bytes.1 || p.bytes.1 > file.len {
             return Err(format!("a piece is outside of {}", file.name));
         }
         if let Some(dtype) = t.dtype()
@@ -204,7 +249,7 @@ pub fn is_plain(name: &str) -> bool {
 }
 
 fn sum_of(text: &str) -> String {
-    format!("\"crc32\":\"{:08x}\"", crc32fast::hash(text.as_bytes()))
+    format!("\"crc32\":\"{}\"", hex(crc32fast::hash(text.as_bytes())))
 }
 
 #[cfg(test)]
@@ -217,7 +262,6 @@ mod tests {
             bytes: (from, from + 4 * size as u64),
             offset: vec![offset],
             size: vec![size],
-            crc32: Some("00000000".into()),
         };
         let w = SavedTensor {
             dtype: "F32".into(),
@@ -225,11 +269,12 @@ mod tests {
             layout: "[B]".into(),
             pieces: vec![piece(0, 3, 100), piece(3, 2, 112)],
         };
+        let sums = SavedSums { header: 100, header_crc32: "00000000".into(), blocks_crc32: "ffffffff".into() };
         Manifest {
             version: VERSION,
             world: 1,
             step: 7,
-            files: vec![SavedFile { name: "rank-00000.safetensors".into(), len: 120 }],
+            files: vec![SavedFile { name: "rank-00000.safetensors".into(), len: 120, sums: Some(sums) }],
             tensors: BTreeMap::from([("w".to_string(), w)]),
             values: BTreeMap::from([("user.text".to_string(), Value::from("\":{\"dtype\": \"crc32\":\"deadbeef\""))]),
             ..Manifest::default()
@@ -243,10 +288,12 @@ mod tests {
         let read = Manifest::parse(&text, path).unwrap();
         assert_eq!((read.step, read.values), (7, sample().values));
         for i in 0..text.len() {
-            let mut bytes = text.clone().into_bytes();
-            bytes[i] ^= 1;
-            if let Ok(changed) = String::from_utf8(bytes) {
-                assert!(Manifest::parse(&changed, path).is_err(), "byte {i} of {text}");
+            for bit in 0..8 {
+                let mut bytes = text.clone().into_bytes();
+                bytes[i] ^= 1 << bit;
+                if let Ok(changed) = String::from_utf8(bytes) {
+                    assert!(Manifest::parse(&changed, path).is_err(), "bit {bit} of byte {i} of {text}");
+                }
             }
             assert!(Manifest::parse(&text[..i], path).is_err(), "cut at {i}");
         }
@@ -260,8 +307,12 @@ mod tests {
             Manifest::parse(&m.to_text().unwrap(), Path::new("m.json")).unwrap_err().to_string()
         };
         let of_w = |m: &mut Manifest, f: &dyn Fn(&mut SavedTensor)| m.tensors.values_mut().for_each(f);
-        assert!(refused(&|m| m.version = 2).contains("version 2 of the format\n  help: this oflow reads version 1"));
+        assert!(refused(&|m| m.version = 1).contains("version 1 of the format\n  help: this oflow reads version 2"));
         assert!(refused(&|m| m.files[0].name = "../x".into()).contains("'../x' is not the name of a file"));
+        let of_sums = |m: &mut Manifest, f: &dyn Fn(&mut SavedSums)| m.files[0].sums.as_mut().into_iter().for_each(f);
+        assert!(refused(&|m| m.files[0].sums = None).contains("rank-00000.safetensors has no checksums"));
+        assert!(refused(&|m| of_sums(m, &|s| s.header = 121)).contains("would have 121 bytes"));
+        assert!(refused(&|m| of_sums(m, &|s| s.header = 101)).contains("'w': a piece is outside of rank-00000"));
         assert!(refused(&|m| m.files[0].len = 119).contains("'w': a piece is outside of rank-00000"));
         assert!(refused(&|m| of_w(m, &|t| t.shape = vec![6])).contains("'w': pieces hold 5 of 6 elements"));
         assert!(refused(&|m| of_w(m, &|t| t.shape = vec![usize::MAX, 2])).contains("overflow"));

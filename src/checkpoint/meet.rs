@@ -69,7 +69,7 @@ impl Agreement {
 }
 
 /// Runs a part of a save. A panic becomes an error of this rank, which the other ranks then receive.
-pub fn guarded(run: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn guarded<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let caught = std::panic::catch_unwind(AssertUnwindSafe(run));
     caught.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied().or(panic.downcast_ref::<String>().map(String::as_str));

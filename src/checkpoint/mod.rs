@@ -6,10 +6,12 @@
 //!
 //! Each rank writes the part that a plan gives it ([`shares`]); all ranks compute the plan from shapes and layouts alone.
 
+mod access;
 mod convert;
 mod cover;
 mod file;
 mod folder;
+mod lock;
 mod manager;
 mod manifest;
 mod meet;
@@ -18,12 +20,13 @@ mod read;
 mod saved;
 mod shared;
 mod single;
+mod sums;
 mod write;
 
 pub use convert::{ConvertOptions, Converted, convert};
 pub use folder::{Found, latest, list, name_of};
 pub use manager::{CheckpointManager, CheckpointOptions};
-pub use manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedTensor, VERSION};
+pub use manifest::{MANIFEST, Manifest, SavedFile, SavedGenerator, SavedPiece, SavedSums, SavedTensor, VERSION};
 pub use plan::{GRANULE, Share, TensorSpec, boxes_of_run, shares, whole_layout};
 pub use saved::{Checkpoint, LoadOptions, Loaded};
 pub use single::{load_file, save_file};

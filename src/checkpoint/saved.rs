@@ -1,10 +1,12 @@
 //! A saved checkpoint, and loading from it.
 
+use super::access::{self, ANOTHER};
 use super::file::read_header;
 use super::folder::{self, latest};
+use super::lock;
 use super::manifest::{MANIFEST, Manifest, SavedFile, SavedPiece, SavedTensor, is_plain};
 use super::meet::Agreement;
-use super::read::Files;
+use super::read::{Fault, Files};
 use crate::context::{RankCtx, current, no_grad};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::IntoTarget;
@@ -23,6 +25,9 @@ use std::sync::Arc;
 
 /// The index of a model in several files, as Hugging Face writes it.
 pub(super) const INDEX: &str = "model.safetensors.index.json";
+
+/// Most bytes of an index that are read.
+const LONGEST_INDEX: u64 = 1 << 28;
 
 /// Options of [`Checkpoint::load_with`].
 #[derive(Clone, Copy, Debug)]
@@ -93,9 +98,12 @@ impl Checkpoint {
         let parent = path.parent().unwrap_or(Path::new(""));
         if path.is_dir() {
             let manifest = path.join(MANIFEST);
-            if manifest.is_file() {
-                let reading = folder::reading(&manifest)?;
-                return open(Manifest::parse(&text_of(&manifest)?, &manifest)?, path, Some(reading));
+            // Whatever it is: a manifest that is no regular file is an error.
+            if manifest.symlink_metadata().is_ok() {
+                let reading = lock::reading(path)?;
+                let read = Manifest::read(&manifest)?;
+                check_step(path, &read)?;
+                return open(read, path, reading);
             }
             for name in [INDEX, "model.safetensors"] {
                 if path.join(name).is_file() {
@@ -277,7 +285,8 @@ impl Checkpoint {
             Some(want) => {
                 let mut bytes = vec![0; want.size.iter().product::<usize>() * dtype.size()];
                 if failure.is_none() {
-                    *failure = self.files.read_box(name, saved, dtype.size(), &want, &mut bytes).err();
+                    let read = self.files.read_box(saved, dtype.size(), &want, &mut bytes);
+                    *failure = read.err().map(|fault| self.explain(fault));
                 }
                 Some(from_bytes(ctx, &bytes, &want.size, dtype, device)?)
             }
@@ -297,7 +306,7 @@ impl Checkpoint {
     /// Bytes of a box of a tensor.
     pub(super) fn bytes(&self, name: &str, want: &ShardBox, out: &mut [u8]) -> Result<()> {
         let (saved, dtype) = self.find(name)?;
-        self.files.read_box(name, saved, dtype.size(), want, out)
+        self.files.read_box(saved, dtype.size(), want, out).map_err(|fault| self.explain(fault))
     }
 
     /// Reads every byte and compares all checksums.
@@ -306,13 +315,8 @@ impl Checkpoint {
     /// Lists all damage, by file and tensor.
     pub fn verify(&self) -> Result<()> {
         let mut wrong: Vec<String> = vec![];
-        for (i, f) in self.manifest.files.iter().enumerate() {
-            if let Err(e) = self.files.check_header(i) {
-                wrong.push(format!("{}: {}", f.name, first_line(&e)));
-            }
-        }
-        for (name, t) in &self.manifest.tensors {
-            wrong.extend(t.pieces.iter().filter_map(|p| Some(first_line(&self.files.verify(name, p).err()?))));
+        for number in 0..self.manifest.files.len() {
+            self.files.verify(number, |fault| wrong.push(first_line(&self.explain(fault))));
         }
         match wrong.len() {
             0 => Ok(()),
@@ -324,6 +328,25 @@ impl Checkpoint {
             ))
             .help("use another checkpoint: `oflow ckpt ls` lists all")),
         }
+    }
+
+    /// Makes an error of a fault, which names the tensors that it concerns.
+    fn explain(&self, fault: Fault) -> Error {
+        let (number, block) = match fault {
+            Fault::File(e) => return e,
+            Fault::Block(number, block) => (number, block),
+        };
+        let inside = |p: &SavedPiece| p.file == number && p.bytes.0 < block.end && block.start < p.bytes.1;
+        let names = self.manifest.tensors.iter().filter(|(_, t)| t.pieces.iter().any(inside)).map(|(n, _)| n);
+        let names: Vec<String> = names.map(|n| format!("'{n}'")).collect();
+        Error::storage(format!(
+            "{} is damaged: bytes {} to {}, of {}, are not those that were written",
+            self.files.path(number).display(),
+            block.start,
+            block.end,
+            listed(names.iter())
+        ))
+        .help(ANOTHER)
     }
 
     fn check_fit(&self, loaded: &Loaded, fills: &[(String, Tensor)], options: LoadOptions) -> Result<()> {
@@ -392,8 +415,18 @@ fn first_line(e: &Error) -> String {
     e.to_string().lines().next().unwrap_or_default().to_string()
 }
 
-fn text_of(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(|e| Error::storage(format!("cannot read {}", path.display())).because(e))
+/// Checks that a folder with the name of a step has the checkpoint of that step.
+fn check_step(dir: &Path, manifest: &Manifest) -> Result<()> {
+    let named = dir.file_name().and_then(|name| folder::step_of(name.to_str()?));
+    match named.filter(|step| *step != manifest.step) {
+        None => Ok(()),
+        Some(_) => {
+            let (dir, step) = (dir.display(), manifest.step);
+            let name = folder::name_of(step);
+            Err(Error::storage(format!("{dir} is of step {step} by its {MANIFEST}: it was renamed or replaced"))
+                .help(format!("rename it to {name}, or to a name that is not that of a step to open it alone")))
+        }
+    }
 }
 
 /// The manifest of safetensors files: what their headers say.
@@ -401,16 +434,13 @@ fn from_files(dir: &Path, names: &[String]) -> Result<Manifest> {
     let mut m = Manifest { world: 1, ..Manifest::default() };
     for (number, name) in names.iter().enumerate() {
         let path = dir.join(name);
-        let file =
-            File::open(&path).map_err(|e| Error::storage(format!("cannot open {}", path.display())).because(e))?;
-        let header = read_header(&file, &path)?;
+        let header = read_header(&access::open(&path)?, &path)?;
         for e in header.entries {
             let piece = SavedPiece {
                 file: number,
                 bytes: (e.bytes.start, e.bytes.end),
                 offset: vec![0; e.shape.len()],
                 size: e.shape.clone(),
-                crc32: None,
             };
             let empty = e.bytes.is_empty();
             let t = SavedTensor {
@@ -423,7 +453,7 @@ fn from_files(dir: &Path, names: &[String]) -> Result<Manifest> {
                 return Err(Error::storage(format!("'{}' is in two files of {}", e.name, dir.display())));
             }
         }
-        m.files.push(SavedFile { name: name.clone(), len: header.len });
+        m.files.push(SavedFile { name: name.clone(), len: header.len, sums: None });
     }
     Ok(m)
 }
@@ -431,7 +461,8 @@ fn from_files(dir: &Path, names: &[String]) -> Result<Manifest> {
 /// The manifest of a model in several files.
 fn from_index(path: &Path) -> Result<Manifest> {
     let broken = |why: &str| Error::storage(format!("{} is broken: {why}", path.display()));
-    let index: Value = serde_json::from_str(&text_of(path)?).map_err(|e| broken(&e.to_string()))?;
+    let index: Value =
+        serde_json::from_slice(&access::bytes(path, LONGEST_INDEX)?).map_err(|e| broken(&e.to_string()))?;
     let map = index.get("weight_map").and_then(Value::as_object).ok_or_else(|| broken("it has no weight_map"))?;
     let names: BTreeSet<&str> = map.values().filter_map(Value::as_str).collect();
     if let Some(n) = names.iter().find(|n| !is_plain(n)) {

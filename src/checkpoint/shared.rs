@@ -1,38 +1,23 @@
 //! Checks that all ranks see the folder that rank 0 writes to. Otherwise each host would have a part of the checkpoint.
 
-use super::folder;
+use super::lock::{self, host};
 use super::meet::Agreement;
 use crate::error::{Error, Result};
 use indexmap::IndexMap;
-use std::fs::File;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const SEES: &str = "sees";
 const SEES_NOT: &str = "does-not-see";
 
-/// Writes a unique mark to the folder on rank 0 and returns it. Call it under the lock.
-pub fn mark(dir: &Path, lock: &File) -> Result<String> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_nanos());
-    let mark = format!("{} {} {now}\n", host(), std::process::id());
-    folder::leave_mark(dir, lock, &mark)?;
-    Ok(mark)
-}
-
-/// Looks for the mark of rank 0 on all ranks.
+/// Looks for the mark of rank 0's lock on all ranks.
 ///
 /// # Errors
 /// If a rank does not find it. The error is the same on all ranks and names the hosts without it.
 pub fn check(dir: &Path, mark: Result<String>, meeting: &Agreement) -> Result<()> {
     let mark = meeting.agree("mark_folder", mark)?.swap_remove(0);
-    let sees = if folder::has_mark(dir, &mark) { SEES } else { SEES_NOT };
+    let sees = if lock::has_mark(dir, &mark) { SEES } else { SEES_NOT };
     let told = meeting.agree("see_folder", Ok(format!("{sees} {}", host())))?;
     not_shared(dir, &told).map_or(Ok(()), Err)
-}
-
-/// The name of this machine.
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// Returns which hosts do not see the folder, from the reports of the ranks in order.
@@ -72,18 +57,5 @@ mod tests {
         assert_eq!(told(&["sees a", "sees a", "does-not-see b"]).unwrap(), want);
         let want = "runs/a on a (rank 0) is not the folder of that name on b (ranks 1, 3) and c (rank 2)";
         assert_eq!(told(&["sees a", "does-not-see b", "does-not-see c", "does-not-see b"]).unwrap(), want);
-    }
-
-    #[test]
-    fn a_folder_knows_its_own_mark_alone() {
-        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (lock_a, lock_b) = (folder::lock(a.path()).unwrap(), folder::lock(b.path()).unwrap());
-        let first = mark(a.path(), &lock_a).unwrap();
-        assert!(folder::has_mark(a.path(), &first) && !folder::has_mark(b.path(), &first));
-        // The next job's mark takes its place.
-        let second = mark(a.path(), &lock_a).unwrap();
-        assert!(folder::has_mark(a.path(), &second) && !folder::has_mark(a.path(), &first));
-        mark(b.path(), &lock_b).unwrap();
-        assert!(!folder::has_mark(b.path(), &second) && !folder::has_mark(&a.path().join("none"), ""));
     }
 }

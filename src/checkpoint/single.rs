@@ -1,5 +1,6 @@
 //! One safetensors file of tensors, for exchange with other programs.
 
+use super::access;
 use super::file::header;
 use super::folder::{io_error, sync_name};
 use super::meet::Agreement;
@@ -89,7 +90,9 @@ impl Output {
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
-        let file = File::create(&part).map_err(|e| io_error(format!("cannot write {}", path.display()), e));
+        // What an interrupted call left, or a link that somebody put there.
+        let _may_not_be_there = std::fs::remove_file(&part);
+        let file = access::create(&part, access::FILE);
         Output { path: path.to_path_buf(), part, file }
     }
     /// Adds bytes.

@@ -1,8 +1,10 @@
 //! A rank's part of a save: its bytes, their snapshot, its file.
 
+use super::access;
 use super::file::header;
-use super::folder::io_error;
+use super::folder::{io_error, write_new};
 use super::plan::{TensorSpec, boxes_of_run, shares, volume};
+use super::sums::{BlockSums, Written, side_name};
 use crate::context::{Generator, RankCtx};
 use crate::control::moved;
 use crate::error::{Error, Result};
@@ -84,31 +86,36 @@ impl RankShare {
         self.pieces.iter().map(|p| p.run.bytes.len()).sum()
     }
 
-    /// Returns the number of the tensor and the box of each piece.
-    pub fn boxes(&self) -> impl Iterator<Item = (usize, &ShardBox)> {
-        self.pieces.iter().map(|p| (p.run.tensor, &p.at))
+    /// Returns the number of the tensor, the box and the number of bytes of each piece, in the order of the file.
+    pub fn boxes(&self) -> impl Iterator<Item = (usize, &ShardBox, u64)> {
+        self.pieces.iter().map(|p| (p.run.tensor, &p.at, p.run.bytes.len() as u64))
     }
 
-    /// Writes the file and makes it durable.
+    /// Writes a rank's file and its side file, and makes both durable. Returns the report to rank 0.
     ///
     /// # Errors
     /// Errors of the file system.
-    pub fn write(&self, path: &Path, source: &mut Source<'_>) -> Result<()> {
+    pub fn write(&self, dir: &Path, rank: usize, source: &mut Source<'_>) -> Result<String> {
+        let (name, entries) =
+            (file_name(rank), self.pieces.iter().map(|p| (p.name.as_str(), p.dtype, p.at.size.as_slice())));
+        let head = header(entries, &[("format", "pt".to_string())]);
+        let path = dir.join(&name);
+        let (file, side) = self.write_data(&path, &head, source)?;
+        // At the same time: each waits for a commit of the file system.
+        std::thread::scope(|s| {
+            let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
+            let syncing = std::thread::Builder::new().spawn_scoped(s, || file.sync_all()).map_err(failed)?;
+            write_new(&dir.join(side_name(&name)), &side)?;
+            syncing.join().unwrap_or_else(|_| Err(std::io::Error::other("syncing panicked"))).map_err(failed)
+        })?;
+        Ok(Written::new(&head, self.bytes() as u64, &side).to_message(self.generator))
+    }
+
+    /// Writes the file without making it durable. Returns the checksums of its blocks too.
+    fn write_data(&self, path: &Path, head: &[u8], source: &mut Source<'_>) -> Result<(File, Vec<u8>)> {
         let failed = |e: std::io::Error| io_error(format!("cannot write {}", path.display()), e);
-        // The header holds the checksums, which come with the data: its place is left, and filled in the end.
-        let head = |sums: &[String]| {
-            let entries = self.pieces.iter().map(|p| (p.name.as_str(), p.dtype, p.at.size.as_slice()));
-            let g = self.generator;
-            let metadata = [
-                ("format", "pt".to_string()),
-                ("oflow.crc32", sums.join(",")),
-                ("oflow.local_generator", format!("{},{}", g.seed, g.ordinal)),
-            ];
-            header(entries, &metadata)
-        };
-        let mut sums = vec!["0".repeat(8); self.pieces.len()];
-        let start = head(&sums).len() as u64;
-        let file = File::create_new(path).map_err(failed)?;
+        let start = head.len() as u64;
+        let file = access::create(path, access::FILE)?;
         // A disk that is too small says so now, and the file lies in one place. Some file systems do not know this.
         match fallocate(&file, FallocateFlags::empty(), 0, start + self.bytes() as u64) {
             Ok(()) => {}
@@ -117,14 +124,14 @@ impl RankShare {
             }
             Err(e) => tracing::debug!("no room taken in advance for {}: {e}", path.display()),
         }
-        let (mut at, mut synced) = (start, start);
+        file.write_all_at(head, 0).map_err(failed)?;
+        let (mut at, mut synced, mut sums) = (start, start, BlockSums::default());
         for (i, piece) in self.pieces.iter().enumerate() {
-            let mut hasher = crc32fast::Hasher::new();
             let run = &piece.run;
             for from in run.bytes.clone().step_by(CHUNK) {
                 let part = from..(from + CHUNK).min(run.bytes.end);
                 let bytes = source.bytes(i, run, part)?;
-                hasher.update(bytes);
+                sums.update(bytes);
                 file.write_all_at(bytes, at).map_err(failed)?;
                 at += bytes.len() as u64;
                 if at - synced >= SYNC_EVERY {
@@ -134,10 +141,8 @@ impl RankShare {
                 // The other ranks may have less to write, and wait.
                 moved();
             }
-            sums[i] = format!("{:08x}", hasher.finalize());
         }
-        file.write_all_at(&head(&sums), 0).map_err(failed)?;
-        file.sync_all().map_err(failed)
+        Ok((file, sums.finish()))
     }
 }
 

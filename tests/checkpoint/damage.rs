@@ -36,20 +36,27 @@ fn every_changed_byte_is_found() {
     let tmp = tempfile::tempdir().unwrap();
     let dir = saved(tmp.path());
     loaded(tmp.path(), 3).unwrap();
-    for name in ["rank-00000.safetensors", "rank-00001.safetensors"] {
-        let path = dir.join(name);
+    for name in
+        ["rank-00000", "rank-00001"].map(|n| [".safetensors", ".crc32"].map(|kind| format!("{n}{kind}"))).concat()
+    {
+        let path = dir.join(&name);
         let whole = fs::read(&path).unwrap();
-        let header = 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize;
-        for i in (0..8).chain(header..whole.len()) {
+        let data = match name.ends_with(".safetensors") {
+            true => 8 + u64::from_le_bytes(whole[..8].try_into().unwrap()) as usize,
+            false => whole.len(),
+        };
+        for i in 0..whole.len() {
             let mut bytes = whole.clone();
-            bytes[i] ^= 0x10;
+            bytes[i] ^= 1 << (i % 8);
             fs::write(&path, bytes).unwrap();
             let e = Checkpoint::open(&dir).unwrap().verify().unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Storage);
-            assert!(e.to_string().contains(name), "{e}");
-            if i >= header && i % 16 == 0 {
-                let e = loaded(tmp.path(), 2).unwrap_err().to_string();
-                assert!(e.contains("is damaged: bytes") && e.contains("of 'model."), "{e}");
+            assert!(e.to_string().contains(&name), "{e}");
+            if i % 16 == 0 || i + 1 == data {
+                let e = loaded(tmp.path(), 1 + i / 16 % 4).unwrap_err().to_string();
+                let want = if i < data { "not what was written" } else { "are not those that were written" };
+                assert!(e.contains(&format!("{name} is damaged: ")) && e.contains(want), "{e}");
+                assert!(i < data || e.contains("of 'model."), "{e}");
                 assert!(e.contains("`oflow ckpt ls`"), "{e}");
             }
         }
@@ -72,14 +79,29 @@ fn files_that_are_cut_or_gone_are_found_when_it_is_opened() {
     let e = loaded(tmp.path(), 2).unwrap_err().to_string();
     assert!(e.contains("rank 0 (and one other rank): the checkpoint's file"), "{e}");
     fs::write(&path, &whole).unwrap();
+    // A side file is read with the data.
+    let (side, moved) = (dir.join("rank-00001.crc32"), dir.join("moved"));
+    fs::rename(&side, &moved).unwrap();
+    let e = loaded(tmp.path(), 2).unwrap_err().to_string();
+    assert!(e.contains("rank-00001.crc32 cannot be read: No such file"), "{e}");
+    fs::write(&side, "").unwrap();
+    let e = loaded(tmp.path(), 3).unwrap_err().to_string();
+    assert!(e.contains("rank-00001.crc32 has 0 bytes instead of 4"), "{e}");
+    fs::rename(&moved, &side).unwrap();
+    loaded(tmp.path(), 3).unwrap();
 
     let text = fs::read_to_string(&manifest).unwrap();
-    fs::write(&manifest, text.replacen("\"version\":1", "\"version\":9", 1)).unwrap();
-    assert!(opened().contains("is of version 9 of the format\n  help: this oflow reads version 1"), "{}", opened());
+    fs::write(&manifest, text.replacen("\"version\":2", "\"version\":9", 1)).unwrap();
+    assert!(opened().contains("is of version 9 of the format\n  help: this oflow reads version 2"), "{}", opened());
     fs::write(&manifest, text.replacen("\"step\":3", "\"step\":4", 1)).unwrap();
     assert!(opened().contains("its checksum is wrong"), "{}", opened());
     fs::remove_file(&manifest).unwrap();
     let e = Checkpoint::open(tmp.path()).err().unwrap().to_string();
+    assert!(
+        e.contains("latest names step-000003, which has no manifest.json\n  help: restore its files, or move"),
+        "{e}"
+    );
+    let e = Checkpoint::open(&dir).err().unwrap().to_string();
     assert!(e.contains("there is no checkpoint in") && e.contains("has no manifest.json"), "{e}");
 }
 

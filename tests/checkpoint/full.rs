@@ -49,7 +49,7 @@ fn save_too_much(dir: &Path, want: &str, behind: bool) {
 }
 
 /// Runs a test of this file again in a process of its own, which a command prepares.
-fn again(test: &str, prepare: &[&str], dir: &Path) -> bool {
+pub fn again(test: &str, prepare: &[&str], dir: &Path) -> bool {
     let exe = std::env::current_exe().unwrap();
     let out = Command::new(prepare[0])
         .args(&prepare[1..])

@@ -4,10 +4,13 @@
 mod bag;
 mod cuda;
 mod damage;
+mod flips;
 mod full;
 #[path = "../common/gpus.rs"]
 mod gpus;
 mod layouts;
+mod others;
 mod plan;
 mod python;
 mod resume;
+mod tampered;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use oflaunch::{model as calibration, postmortem};
 use oflow::boxing::{Layout, Model, Planner};
-use oflow::checkpoint::{Checkpoint, MANIFEST, Manifest};
+use oflow::checkpoint::{Checkpoint, CheckpointManager, CheckpointOptions, MANIFEST, Manifest};
 use oflow::control::flight::fuzz as rings;
 use oflow::prelude::*;
 use tempfile::TempDir;
@@ -96,28 +96,89 @@ pub fn manifest(folder: &Folder, input: &[u8]) -> Taken {
     read_all(opened)
 }
 
-/// Manifests of a checkpoint of two files, which are there.
+/// Manifests of a checkpoint, whose files are there.
 pub fn manifests(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
+    let signed = checkpoint(folder)?;
+    let text = signed.replace("\n", "");
+    let bare = text.split_once(",\"crc32\":").map_or("", |(all, _)| all);
+    Ok(vec![[&[1][..], bare.as_bytes(), b"}"].concat(), [&[0][..], signed.as_bytes()].concat()])
+}
+
+/// Writes the files of a checkpoint; returns the text of its manifest.
+fn checkpoint(folder: &Folder) -> Result<String, String> {
     let file = safetensors_file(folder, "rank-00000.safetensors")?;
     let at = file.len() - 48;
     let crc = |b: &[u8]| format!("{:08x}", crc32fast::hash(b));
+    // One block.
+    let side = crc32fast::hash(&file[at..]).to_le_bytes();
+    folder.write(SIDE, &side)?;
     let piece = |from: usize, to: usize, offset: usize, size: usize| {
-        let (start, end) = (at + from, at + to);
-        format!(
-            r#"{{"file":0,"bytes":[{start},{end}],"offset":[{offset},0],"size":[{size},2],"crc32":"{}"}}"#,
-            crc(&file[start..end])
-        )
+        format!(r#"{{"file":0,"bytes":[{},{}],"offset":[{offset},0],"size":[{size},2]}}"#, at + from, at + to)
     };
     let text = format!(
-        r#"{{"version":1,"oflow":"0.1.0","world":2,"step":7,"files":[{{"name":"rank-00000.safetensors","len":{}}}],"tensors":{{"w":{{"dtype":"F32","shape":[5,2],"layout":"[S(0)]","pieces":[{},{}]}}}},"values":{{"lr":0.5}},"generator":{{"seed":1,"ordinal":2}},"local_generators":[]}}"#,
+        r#"{{"version":2,"oflow":"0.1.0","world":2,"step":7,"files":[{{"name":"rank-00000.safetensors","len":{},"sums":{{"header":{at},"header_crc32":"{}","blocks_crc32":"{}"}}}}],"tensors":{{"w":{{"dtype":"F32","shape":[5,2],"layout":"[S(0)]","pieces":[{},{}]}}}},"values":{{"lr":0.5}},"generator":{{"seed":1,"ordinal":2}},"local_generators":[]}}"#,
         file.len(),
-        piece(0, 24, 0, 3),
-        piece(24, 40, 3, 2),
+        crc(&file[..at]),
+        crc(&side),
+        piece(8, 32, 0, 3),
+        piece(32, 48, 3, 2),
     );
-    let signed = serde_json::from_str::<Manifest>(&text)
+    let manifest: Manifest = serde_json::from_str(&text).map_err(|e| e.to_string())?;
+    manifest.to_text().map_err(|e| e.to_string())
+}
+
+const SIDE: &str = "rank-00000.crc32";
+
+/// The side file of a checkpoint: first byte odd, the manifest has its checksum. Data is only read if it has its checksum.
+pub fn side(folder: &Folder, input: &[u8]) -> Taken {
+    let Some((&how, bytes)) = input.split_first() else { return Ok(false) };
+    let intact = std::fs::read(folder.path("whole")).map_err(|e| e.to_string())?;
+    folder.write(SIDE, bytes)?;
+    let mut manifest: Manifest = std::fs::read(folder.path("manifest"))
         .map_err(|e| e.to_string())
-        .and_then(|m| m.to_text().map_err(|e| e.to_string()))?;
-    Ok(vec![[&[1][..], text.as_bytes()].concat(), [&[0][..], signed.as_bytes()].concat()])
+        .and_then(|text| serde_json::from_slice(&text).map_err(|e| e.to_string()))?;
+    if how & 1 != 0 {
+        let sums = manifest.files.iter_mut().filter_map(|f| f.sums.as_mut());
+        sums.for_each(|s| s.blocks_crc32 = format!("{:08x}", crc32fast::hash(bytes)));
+    }
+    folder.write(MANIFEST, manifest.to_text().map_err(|e| e.to_string())?.as_bytes())?;
+    let taken = read_all(Checkpoint::open(folder.0.path()))?;
+    if taken && bytes != intact {
+        return Err("data with other checksums was read".into());
+    }
+    Ok(taken)
+}
+
+/// Side files, and a checkpoint that they belong to.
+pub fn sides(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
+    let text = checkpoint(folder)?;
+    folder.write("manifest", text.as_bytes())?;
+    let whole = std::fs::read(folder.path(SIDE)).map_err(|e| e.to_string())?;
+    folder.write("whole", &whole)?;
+    Ok(vec![[&[0][..], &whole].concat(), [&[1][..], &whole].concat()])
+}
+
+/// The pointer to the latest checkpoint, and whether its text is the one that was written.
+pub fn latest(folder: &Folder, input: &[u8]) -> Taken {
+    folder.write("latest", input)?;
+    let whole = std::fs::read(folder.path("whole")).map_err(|e| e.to_string())?;
+    match oflow::checkpoint::latest(folder.0.path()) {
+        Ok(found) if input == whole => Ok(found.is_some_and(|f| f.step == 7)),
+        Ok(found) => Err(format!("it was read as {found:?}")),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Pointers, and the checkpoint that they name.
+pub fn pointers(folder: &Folder) -> Result<Vec<Vec<u8>>, String> {
+    let saved = || -> oflow::Result<()> {
+        let mut manager = CheckpointManager::new(folder.0.path(), CheckpointOptions::default());
+        manager.save(7, &[("lr", &serde_json::json!(0.5))])
+    };
+    saved().map_err(|e| e.to_string())?;
+    let whole = std::fs::read(folder.path("latest")).map_err(|e| e.to_string())?;
+    folder.write("whole", &whole)?;
+    Ok(vec![whole])
 }
 
 /// Reads all that a checkpoint holds, on the CPU.

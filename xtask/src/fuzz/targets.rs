@@ -92,6 +92,8 @@ pub const TARGETS: &[Target] = &[
         kind: Kind::Bytes { start: || in_folder(disk::flight, disk::flights), memory: 8 * MEMORY },
     },
     bytes("disk: manifests of checkpoints", || in_folder(disk::manifest, disk::manifests)),
+    bytes("disk: checksums of the blocks of checkpoints", || in_folder(disk::side, disk::sides)),
+    bytes("disk: pointers to the latest checkpoint", || in_folder(disk::latest, disk::pointers)),
     bytes("disk: safetensors files", || in_folder(disk::safetensors, disk::safetensors_files)),
     bytes("disk: indices of models in several files", || in_folder(disk::index, disk::indices)),
     bytes("disk: calibrated cost models", || in_folder(disk::model, disk::models)),
