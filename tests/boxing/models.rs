@@ -108,3 +108,50 @@ fn a_limit_of_memory_is_kept_where_it_can_be() {
     println!("{kept} plans keep a limit, {dearer} cost more for it, {over} cannot");
     assert!(kept > 100 && over > 100 && dearer > 100);
 }
+
+/// A file of measured constants may hold anything: prices saturate, and each boxing keeps the value.
+#[test]
+fn constants_as_large_as_numbers_get_do_not_overflow() {
+    use serde_json::Value;
+    fn enlarge(v: &mut Value, which: &mut dyn FnMut() -> bool) {
+        match v {
+            Value::Number(_) if which() => *v = u64::MAX.into(),
+            Value::Array(all) => all.iter_mut().for_each(|v| enlarge(v, which)),
+            Value::Object(all) => all.values_mut().for_each(|v| enlarge(v, which)),
+            _ => {}
+        }
+    }
+    let whole = serde_json::to_value(Model::default()).unwrap();
+    let (mut models, mut one) = (vec![], 0);
+    loop {
+        let (mut json, mut n) = (whole.clone(), 0);
+        for (name, part) in json.as_object_mut().unwrap() {
+            if name != "ranks_per_host" && name != "extra_memory" {
+                enlarge(part, &mut || {
+                    n += 1;
+                    n - 1 == one
+                });
+            }
+        }
+        if one >= n {
+            break;
+        }
+        models.push(json);
+        one += 1;
+    }
+    let mut all = whole.clone();
+    for (name, part) in all.as_object_mut().unwrap() {
+        if name != "ranks_per_host" && name != "extra_memory" {
+            enlarge(part, &mut || true);
+        }
+    }
+    models.push(all);
+    let (square, line) = (mesh_of(&[2, 2]), mesh(&[1, 5, 2], &[3]));
+    for json in models {
+        let planner = Planner::new(serde_json::from_value(json).unwrap());
+        for (src, dst) in [("S(0), S(1)", "S(1), S(0)"), ("P(sum), S(0)", "S(0), B"), ("B, P(max)", "S(1), S(1)")] {
+            check(&planner, &[5, 7], &at(&square, src), &at(&square, dst));
+            check(&planner, &[5, 7], &at(&square, src), &at(&line, "S(1)"));
+        }
+    }
+}

@@ -92,7 +92,9 @@ impl Search<'_> {
             let sent = ways.sent_to_reduce(count(&s.sizes)).max(share.saturating_mul(ways.contributions - 1));
             s.cost.0.saturating_add(match sent {
                 0 => floor.exchange_local,
-                n => floor.exchange_start + per_kib(n.saturating_mul(mesh.element), floor.exchange_per_kib),
+                n => {
+                    floor.exchange_start.saturating_add(per_kib(n.saturating_mul(mesh.element), floor.exchange_per_kib))
+                }
             })
         };
         let begins: Vec<u64> = sources.iter().map(begins).collect();
