@@ -75,7 +75,7 @@ pub const JOB_VARIABLE: &str = "OFLOW_JOB";
 /// Number of restarts of the job after failures so far; 0 in the first run.
 pub const RESTART_VARIABLE: &str = "OFLOW_RESTART";
 
-/// `1`: checkpoints are written to folders that other users can write to.
+/// `1`: checkpoints and logs are written to folders that other users can write to.
 pub const TRUST_VARIABLE: &str = "OFLOW_TRUST_FOLDERS";
 
 /// Every environment variable that oflow reads, in the order of the help text.

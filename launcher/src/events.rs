@@ -11,8 +11,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use oflow::control::Failure;
 use serde_json::{Map, Value, json};
 
-use crate::Failed;
 use crate::output::complain;
+use crate::{Failed, logs};
 
 /// Every event with its fields, for the documentation.
 pub const EVENTS: &[(&str, &str)] = &[
@@ -37,10 +37,11 @@ struct Files {
 
 impl Events {
     /// Opens the files for appending, and creates them if they do not exist. Without files events are dropped.
-    pub fn to(paths: &[PathBuf]) -> Result<Events, Failed> {
+    pub fn to(paths: &[PathBuf], log_dir: Option<&Path>) -> Result<Events, Failed> {
         let open = |path: &PathBuf| -> Result<(PathBuf, File), Failed> {
-            append(path)
-                .map(|file| (path.clone(), file))
+            // What the user names may be a link, as /dev/stderr is.
+            let file = if path.parent() == log_dir { logs::append(path) } else { append(path) };
+            file.map(|file| (path.clone(), file))
                 .map_err(|e| Failed::new(format!("cannot write events to {}: {e}", path.display())))
         };
         let open = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
@@ -107,7 +108,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("a"), folder.path().join("b")];
         for restart in 0..2 {
-            let events = Events::to(&paths).unwrap();
+            let events = Events::to(&paths, None).unwrap();
             events.tell("start", json!({ "restart": restart }));
             events.clone().failure(&Failure::of_rank(1, FailureKind::Killed, "rank 1 was killed"));
         }
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_named() {
-        let error = Events::to(&["/nowhere/at/all".into()]).unwrap_err();
+        let error = Events::to(&["/nowhere/at/all".into()], None).unwrap_err();
         assert!(error.message.contains("cannot write events to /nowhere/at/all"), "{error}");
     }
 }

@@ -1,10 +1,14 @@
 //! The output of each rank in a file (`--log-dir`): `rank-N.log`, every line with the time, the rank and the stream.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use oflow::checkpoint::check_folder;
+use rustix::fs::OFlags;
 
 use crate::Failed;
 use crate::output::{Stream, complain};
@@ -33,10 +37,24 @@ pub fn path(folder: &Path, rank: usize) -> PathBuf {
     folder.join(format!("rank-{rank}.log"))
 }
 
-/// Creates the folder of the logs if it does not exist.
+/// Creates the folder of the logs if it does not exist. Other users can never write to it, whatever the umask.
+///
+/// # Errors
+/// If it cannot be made, or if another user could replace what is in it.
 pub fn make_folder(folder: &Path) -> Result<(), Failed> {
-    std::fs::create_dir_all(folder)
-        .map_err(|e| Failed::new(format!("cannot make the folder {} for logs: {e}", folder.display())))
+    DirBuilder::new()
+        .mode(0o755)
+        .recursive(true)
+        .create(folder)
+        .map_err(|e| Failed::new(format!("cannot make the folder {} for logs: {e}", folder.display())))?;
+    check_folder(folder).map_err(|e| Failed::new(e.to_string()))
+}
+
+/// Opens a file of a log folder for appending. A link in its place is not followed: in a sticky folder it may be anybody's.
+pub fn append(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).mode(0o644).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options.open(path)
 }
 
 impl Logs {
@@ -82,7 +100,7 @@ impl Logs {
 
 impl Log {
     fn open(path: PathBuf) -> Option<Log> {
-        match OpenOptions::new().create(true).append(true).open(&path) {
+        match append(&path) {
             Ok(file) => {
                 Some(Log { path, file: BufWriter::new(file), lines: Default::default(), plain: Default::default() })
             }

@@ -113,3 +113,60 @@ fn a_dry_run_shows_where_things_would_go() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn a_folder_that_others_can_write_to_is_refused_and_links_are_not_followed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = Folder::new();
+    folder.sh("ok", "echo hello");
+    let logs = folder.path().join("logs");
+    fs::create_dir(&logs).unwrap();
+    let mode = |mode: u32| fs::set_permissions(&logs, fs::Permissions::from_mode(mode)).unwrap();
+    let start = |trust: &str| {
+        let args = ["-n", "1", "--log-dir", logs.to_str().unwrap(), "./ok"];
+        oflaunch(&folder).args(args).env("OFLOW_TRUST_FOLDERS", trust).output().unwrap()
+    };
+    mode(0o777);
+    let output = start("");
+    let text = stderr(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    assert!(text.contains("can be written to by other users") && text.contains("chmod go-w"), "{text}");
+    assert_eq!(code(&start("1")), 0);
+    for name in ["events.jsonl", "rank-0.log"] {
+        mode(0o755);
+        let secret = folder.write("secret", "nobody else's");
+        fs::remove_dir_all(&logs).unwrap();
+        fs::create_dir(&logs).unwrap();
+        symlink(&secret, logs.join(name)).unwrap();
+        // In a sticky folder the link may be anybody's.
+        mode(0o1777);
+        let text = stderr(&start(""));
+        assert!(text.contains(name), "{text}");
+        assert_eq!(fs::read_to_string(&secret).unwrap(), "nobody else's", "{name}");
+    }
+}
+
+#[test]
+fn a_folder_is_nobody_elses_to_write_to_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new();
+    folder.sh("ok", "echo hello");
+    let oflaunch = env!("CARGO_BIN_EXE_oflaunch");
+    folder.sh("open", &format!("umask 000; exec '{oflaunch}' -n 1 --log-dir a/b ./ok"));
+    let output = std::process::Command::new("./open").current_dir(folder.path()).output().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    for path in ["a", "a/b", "a/b/events.jsonl", "a/b/rank-0.log"] {
+        let mode = fs::metadata(folder.path().join(path)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o022, 0, "{path}: {mode:o}");
+    }
+}
+
+#[test]
+fn a_job_without_flight_records_says_so() {
+    let folder = Folder::new();
+    folder.sh("ok", "echo hello");
+    let output = oflaunch(&folder).args(["-n", "1", "./ok"]).env("TMPDIR", "/nowhere/at/all").output().unwrap();
+    let text = stderr(&output);
+    assert_eq!(code(&output), 0, "{text}");
+    assert!(text.contains("no flight records of this job are kept") && text.contains("/nowhere/at/all"), "{text}");
+}

@@ -140,7 +140,7 @@ pub fn check_folder(dir: &Path) -> Result<()> {
     if trusted() {
         return Ok(());
     }
-    Err(Error::storage(format!("{shown} {why}: they could replace checkpoints"))
+    Err(Error::storage(format!("{shown} {why}: they could replace what is in it"))
         .help(format!("{way}, or set {TRUST_VARIABLE}=1 if you trust them")))
 }
 

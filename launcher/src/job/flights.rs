@@ -25,18 +25,20 @@ pub struct Flights {
 }
 
 impl Flights {
-    /// Opens the user's folder, or makes a temporary one. If that fails there are no records, and the job runs without them.
+    /// Opens the user's folder, or makes a temporary one.
     /// Temporary folders of earlier jobs that have failed are removed when they are old or many.
     ///
     /// The user's folder may have records of an earlier job. Files older than `began` ([`now_in`]), the start of this launcher,
     /// are removed. The ranks of this job start later, also those of other hosts that use the same folder.
-    pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>) -> Option<Flights> {
+    ///
+    /// # Errors
+    /// Why there can be no records, as a sentence. The job runs without them.
+    pub fn prepare(log_dir: Option<&Path>, began: Option<SystemTime>) -> Result<Flights, String> {
         match log_dir {
             Some(folder) => {
-                fs::create_dir_all(folder).ok()?;
                 let rings = folder.join(RINGS);
                 // Another host of this job may have made it.
-                private(&rings).or_else(|e| if is_private(&rings) { Ok(()) } else { Err(e) }).ok()?;
+                private(&rings).or_else(|e| if is_private(&rings) { Ok(()) } else { Err(none(&rings, &e)) })?;
                 for folder in [folder, &rings] {
                     remove(folder, |name, changed| {
                         let record =
@@ -44,15 +46,21 @@ impl Flights {
                         record && changed.is_some_and(|at| began.is_some_and(|b| at < b))
                     });
                 }
-                Some(Flights { rings, copies: folder.into(), temporary: false })
+                Ok(Flights { rings, copies: folder.into(), temporary: false })
             }
             None => {
                 let base = std::env::temp_dir();
                 remove_kept(&base, SystemTime::now());
                 // Names of folders that an earlier process of this number left are passed over.
                 let names = (0..100).map(|i| base.join(format!("{PREFIX}{}-{i}", std::process::id())));
-                let made = names.into_iter().find(|path| private(path).is_ok());
-                made.map(|folder| Flights { rings: folder.clone(), copies: folder, temporary: true })
+                let mut why = String::new();
+                for folder in names {
+                    match private(&folder) {
+                        Ok(()) => return Ok(Flights { rings: folder.clone(), copies: folder, temporary: true }),
+                        Err(e) => why = none(&base, &e),
+                    }
+                }
+                Err(why)
             }
         }
     }
@@ -94,6 +102,14 @@ impl Flights {
     }
 }
 
+/// Why there are no records.
+fn none(folder: &Path, e: &io::Error) -> String {
+    format!(
+        "no flight records of this job are kept: cannot make a folder for them, {}: {e}; --log-dir or TMPDIR names another",
+        folder.display()
+    )
+}
+
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_string()
 }
@@ -133,7 +149,9 @@ fn remove(folder: &Path, which: impl Fn(&str, Option<SystemTime>) -> bool) {
 /// Returns the current time by the clock of a folder's file system, which for a shared folder is another host's clock.
 pub fn now_in(folder: &Path) -> Option<SystemTime> {
     let mark = folder.join(format!(".began-{}", std::process::id()));
-    let now = fs::File::create(&mark).and_then(|f| f.metadata()?.modified()).ok();
+    // A link in its place would be followed, and what it names cut.
+    let made = fs::OpenOptions::new().write(true).create_new(true).open(&mark);
+    let now = made.and_then(|f| f.metadata()?.modified()).ok();
     let _may_be_gone = fs::remove_file(mark);
     now
 }
@@ -176,11 +194,11 @@ mod tests {
         let given = tempfile::tempdir().unwrap();
         fs::create_dir(given.path().join(RINGS)).unwrap();
         fs::set_permissions(given.path().join(RINGS), fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(Flights::prepare(Some(given.path()), None).is_none());
+        assert!(Flights::prepare(Some(given.path()), None).is_err());
         fs::remove_dir(given.path().join(RINGS)).unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), given.path().join(RINGS)).unwrap();
-        assert!(Flights::prepare(Some(given.path()), None).is_none());
+        assert!(Flights::prepare(Some(given.path()), None).is_err());
     }
 
     #[test]

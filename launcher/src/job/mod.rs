@@ -118,7 +118,8 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         print!("{}", dry_run(&mut job, program, profile, &cost_model, cli.events)?);
         return Ok(0);
     }
-    job.events = Events::to(&event_files(job.log_dir.as_deref(), cli.events)?)?;
+    let log_dir = job.log_dir.as_deref();
+    job.events = Events::to(&event_files(log_dir, cli.events)?, log_dir)?;
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
@@ -205,7 +206,14 @@ async fn run_ranks(
         let linked: Vec<String> = farm.linked().iter().map(|f| f.display().to_string()).collect();
         output.say(&format!("CUDA's libraries for the ranks: {}", linked.join(", "))).await;
     }
-    let flights = Flights::prepare(job.log_dir.as_deref(), began);
+    let flights = match Flights::prepare(job.log_dir.as_deref(), began) {
+        Ok(flights) => Some(flights),
+        Err(why) => {
+            job.events.warning(None, &why);
+            output.say(&format!("warning: {why}")).await;
+            None
+        }
+    };
     let mut guardian =
         Guardian::start().map_err(|e| Failed::new(format!("cannot start the guardian of the ranks: {e}")))?;
     let token_fd = meeting.token.to_descriptor().map_err(|e| Failed::new(e.to_string()))?;
