@@ -155,7 +155,7 @@ pub const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: TRUST_VARIABLE,
-        meaning: "1: checkpoints are written also to folders that other users own or can write to [default: 0]",
+        meaning: "1: checkpoints and logs are written also to folders that other users own or can write to [default: 0]",
         set_by: SetBy::User,
     },
     Variable {
