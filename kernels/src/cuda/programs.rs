@@ -95,9 +95,11 @@ static LISTED: &[Listed] = listed! {
         "T=bf16 O=bf16 TRUTH=0 OP={0,2} VEC={1,4,8} ROW={32,256} WIDE=0",
         "T={u8,i32,i64,b8} O=i64 TRUTH=0 OP={0,3} VEC=2 ROW=256 WIDE=0",
         "T={f32,bf16,b8} O=b8 TRUTH=1 OP={1,2} VEC=1 ROW=256 WIDE=0",
+        "T={f32,bf16,b8,i64} O=i64 TRUTH=1 OP=0 VEC={1,4} ROW=256 WIDE=0",
         "T={f32,f64,bf16,i64} O=i64 TRUTH=0 OP={4,5} VEC=2 ROW=256 WIDE=0",
     ],
     "scan": ["T={f32,f64,bf16} O=f32 ROW={32,256} REVERSE={0,1}", "T={b8,u8,i64} O=i64 ROW={32,256} REVERSE=0"],
+    "select": ["T={b8,u8,i64,f16,f32,f64} M=u8", "T=b8 M={f16,i32,i64}"],
     "softmax": [
         "T=f32 LOG={0,1} VEC=4 ROW=32 PER={1,8}",
         "T=f32 LOG={0,1} VEC={1,4} ROW=512 PER=0",
