@@ -231,8 +231,6 @@ impl Service<Uri> for Connector {
 struct Answer {
     /// What is said.
     said: [u8; ANSWER],
-    /// The MAC of a connecting end that knows the token.
-    expected: [u8; MAC],
     /// Whether the ends fit. One that does not is told all the same what this end is.
     fits: Result<(), Refused>,
 }
@@ -240,17 +238,21 @@ struct Answer {
 fn answer(token: &Token, tls: bool, hello: &[u8; GREETING]) -> Result<Answer, Refused> {
     let from = Greeting::decode(hello).ok_or(Refused::Stranger)?;
     let own = Greeting::new(tls)?.encode();
-    let proof = proof(token, hello, &own);
     let mut said = [0; ANSWER];
     said[..GREETING].copy_from_slice(&own);
-    said[GREETING..].copy_from_slice(&proof.listener());
+    said[GREETING..].copy_from_slice(&proof(token, hello, &own).listener());
     let fits = match (from.version, from.tls, tls) {
         (VERSION, false, true) => Err(Refused::NoTls),
         (VERSION, true, false) => Err(Refused::WantsTls),
         (VERSION, ..) => Ok(()),
         (version, ..) => Err(Refused::Version(version)),
     };
-    Ok(Answer { said, expected: proof.connector(), fits })
+    Ok(Answer { said, fits })
+}
+
+/// Whether a MAC is that of a connecting end that knows the token, has said this hello and was answered so.
+fn proved(token: &Token, hello: &[u8; GREETING], said: &[u8; ANSWER], mac: &[u8; MAC]) -> bool {
+    proof(token, hello, &said[..GREETING]).connector_holds(mac)
 }
 
 /// The listening end of a handshake, on a new connection.
@@ -262,21 +264,16 @@ pub(crate) async fn admit(stream: &mut TcpStream, token: &Token, tls: bool) -> R
         return Err(Refused::Stranger);
     }
     stream.read_exact(&mut hello[MAGIC.len()..]).await?;
-    let Answer { said, expected, fits } = answer(token, tls, &hello)?;
+    let Answer { said, fits } = answer(token, tls, &hello)?;
     stream.write_all(&said).await?;
     fits?;
     let mut mac = [0; MAC];
     match stream.read_exact(&mut mac).await {
-        Ok(_) if same(&mac, &expected) => {}
+        Ok(_) if proved(token, &hello, &said, &mac) => {}
         // An end with another token has not believed the answer.
         _ => return Err(Refused::Token),
     }
     Ok(stream.write_all(&WELCOME).await?)
-}
-
-/// Compares in constant time.
-fn same(a: &[u8; MAC], b: &[u8; MAC]) -> bool {
-    std::hint::black_box(a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y))) == 0
 }
 
 /// For `cargo xtask fuzz`: both ends hear the same bytes.
@@ -323,11 +320,11 @@ mod tests {
 
     fn both(connector: (&Token, bool), listener: (&Token, bool)) -> (Result<(), String>, Result<(), String>) {
         let knock = Knock::new(connector.1).unwrap();
-        let Answer { said, expected, fits } = answer(listener.0, listener.1, &knock.hello).unwrap();
-        let proved = knock.prove(connector.0, &said);
-        let heard = match (&proved, fits) {
+        let answer = answer(listener.0, listener.1, &knock.hello).unwrap();
+        let proved = knock.prove(connector.0, &answer.said);
+        let heard = match (&proved, &answer.fits) {
             (_, Err(e)) => Err(e.to_string()),
-            (Ok(mac), Ok(())) if same(mac, &expected) => Ok(()),
+            (Ok(mac), Ok(())) if super::proved(listener.0, &knock.hello, &answer.said, mac) => Ok(()),
             _ => Err(Refused::Token.to_string()),
         };
         (proved.map(drop).map_err(|e| e.to_string()), heard)
@@ -352,12 +349,12 @@ mod tests {
     fn nothing_that_is_said_twice_or_said_back_is_believed() {
         let t = token("0a");
         let (first, second) = (Knock::new(false).unwrap(), Knock::new(false).unwrap());
-        let Answer { said, expected, .. } = answer(&t, false, &first.hello).unwrap();
+        let Answer { said, .. } = answer(&t, false, &first.hello).unwrap();
         let mac = first.prove(&t, &said).unwrap();
         assert!(matches!(second.prove(&t, &said), Err(Refused::Token)), "an answer to another hello");
         let again = answer(&t, false, &first.hello).unwrap();
-        assert!(!same(&mac, &again.expected), "a proof for another answer");
-        assert!(same(&mac, &expected));
+        assert!(!proved(&t, &first.hello, &again.said, &mac), "a proof for another answer");
+        assert!(proved(&t, &first.hello, &said, &mac));
         assert_ne!(said, again.said);
         // The listener's own MAC, and its greeting, said back.
         assert_ne!(mac[..], said[GREETING..]);
