@@ -278,3 +278,28 @@ fn declarations_that_cannot_hold_are_refused() {
     let e = call("counted.wrong", &[(&x).into()], &[]).unwrap_err().to_string();
     assert!(e.contains("the length of counted.wrong is that of relu, which does not give one i64"), "{e}");
 }
+
+/// What no signature lists: a mask that changes before backward, threads without a rank, one call with one dtype after the other.
+#[test]
+fn a_changed_mask_is_an_error_in_backward_and_any_thread_may_count() -> Result<()> {
+    let x = from_vec(vec![1.0f32, 2.0, 3.0], [3], Device::Cpu)?.requires_grad_(true)?;
+    let mask = from_vec(vec![true, false, true], [3], Device::Cpu)?;
+    let y = x.masked_select(&mask)?.sum(())?;
+    mask.zero_()?;
+    let e = y.backward().unwrap_err().to_string();
+    assert!(e.contains("masked_select") && e.contains("counted.rs"), "{e}");
+    let counted: Vec<_> = (0..4i64)
+        .map(|k| {
+            std::thread::spawn(move || -> Result<_> {
+                let x = from_vec((0..40).map(|i| i % (k + 2)).collect(), [8, 5], Device::Cpu)?;
+                let found = [x.nonzero()?, x.cast(DType::F64)?.nonzero()?, x.cast(DType::Bool)?.t()?.nonzero()?];
+                Ok(found.map(|t| t.shape()[0] as i64))
+            })
+        })
+        .collect();
+    for (k, found) in counted.into_iter().enumerate() {
+        let want = (0..40).filter(|i| i % (k as i64 + 2) != 0).count() as i64;
+        assert_eq!(found.join().unwrap()?, [want; 3]);
+    }
+    Ok(())
+}

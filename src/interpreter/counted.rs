@@ -1,8 +1,9 @@
 //! Carrying out the steps of a plan whose result has a length that depends on values: `Agree` and `Settle`.
 
 use super::bind::{Run, contiguous};
+use super::layout::{Collecting, collecting};
 use super::receipts::collective;
-use crate::boxing::{HeldBox, Layout, collect_boxes};
+use crate::boxing::HeldBox;
 use crate::comm::{Group, Tag};
 use crate::error::{Error, Result};
 use crate::ops::TensorType;
@@ -12,7 +13,6 @@ use crate::plan::{
 };
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use crate::tensor::LocalTensor;
-use crate::vm::{CollectWork, Instruction, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
 use smallvec::{SmallVec, smallvec};
 
@@ -137,11 +137,7 @@ impl Run<'_> {
     ) -> Result<Option<LocalTensor>> {
         let (ctx, placement) = (self.ctx, &to.placement);
         let length = self.length(step.length).ok_or_else(|| Error::registry("a length that no step has found"))?;
-        let sbp = self.plan.steps.iter().find_map(|s| match s {
-            crate::plan::Step::Agree(a) if a.makes == step.length => a.spread.as_ref().map(|(_, sbp)| sbp),
-            _ => None,
-        });
-        let sbp = sbp.ok_or_else(|| Error::registry("parts that no step has spread"))?;
+        let sbp = step.parts.as_ref().ok_or_else(|| Error::registry("parts that no step has spread"))?;
         if *sbp == to.sbp && whole_everywhere(placement, sbp) {
             return part.map(|p| self.own(p)).transpose();
         }
@@ -157,25 +153,8 @@ impl Run<'_> {
         }
         let each = placement.ranks().iter().zip(boxes);
         let held: Vec<HeldBox> = each.map(|(rank, at)| HeldBox { rank: *rank, at }).collect();
-        let plan = collect_boxes(&to.ty.shape, &held, &Layout::new(placement, to.sbp.clone()), ctx.planner().model())?;
-        let dst = match to.shard_dims(ctx.rank()) {
-            Some(size) => Some(LocalTensor::alloc_like(ctx, &size, to.ty.dtype, placement.device())?),
-            None => None,
-        };
-        let sent = plan.elements_sent() * to.ty.dtype.size() as u64;
-        let instruction = Instruction {
-            reads: part.iter().map(|l| l.storage.clone()).collect(),
-            writes: dst.iter().map(|d| d.storage.clone()).collect(),
-            stream: StreamKind::Comm,
-            work: Work::Collect(CollectWork {
-                plan,
-                held,
-                tag: *tag,
-                dtype: to.ty.dtype,
-                own: part.iter().map(|l| l.view()).collect(),
-                dst: dst.as_ref().map(|d| d.view()),
-            }),
-        };
+        let own: SmallVec<[&LocalTensor; 1]> = part.iter().collect();
+        let Collecting { dst, instruction, sent } = collecting(ctx, tag, held, &own, to)?;
         // To its end, so that the receipt has its time.
         collective(ctx, tag, sent, |_| {
             ctx.submit_boxing(placement.device(), placement.device(), instruction)?;

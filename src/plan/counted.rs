@@ -105,8 +105,9 @@ impl Builder<'_> {
                 Some(_) => None,
             };
             let makes = self.buffer(to, local);
+            let parts = spread.map(|s| s.sig.outputs[o].clone());
             self.buffers[makes.index()].length = Some(length);
-            self.steps.push(Step::Settle(SettleStep { from, makes, length }));
+            self.steps.push(Step::Settle(SettleStep { from, makes, length, parts }));
             settled.push(makes);
         }
         Ok(settled)

@@ -93,6 +93,8 @@ pub struct SettleStep {
     pub makes: BufferId,
     /// Its length, and those of the parts.
     pub length: LengthId,
+    /// How the parts lie, as in [`AgreeStep::spread`]; none in a local call.
+    pub parts: Option<NdSbp>,
 }
 
 /// A boxing with the type it leads to.

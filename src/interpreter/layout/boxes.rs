@@ -6,10 +6,11 @@ use super::super::call::Call;
 use super::told_dtype;
 use crate::boxing::{HeldBox, Layout, collect_boxes};
 use crate::comm::{Communicator, Group, Tag};
-use crate::context::current_rank;
+use crate::context::{RankCtx, current_rank};
 use crate::error::{Error, Result};
 use crate::ops::{AttrValue, TensorType};
 use crate::placement::Placement;
+use crate::plan::GlobalRef;
 use crate::sbp::check_layout;
 use crate::tensor::{Body, LocalTensor, Tensor, intern_global};
 use crate::vm::{CollectWork, Instruction, StreamKind, Work};
@@ -65,13 +66,38 @@ pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
             .help("`zeros` makes a tensor of a stated dtype"));
     };
     check_layout(shape, dtype, placement, sbp)?;
-    let plan = collect_boxes(shape, &held, &Layout::new(placement, sbp.clone()), ctx.planner().model())?;
     let ty = intern_global(TensorType::new(shape, dtype), placement, sbp);
-    let dst = match ty.shard_dims(ctx.rank()) {
+    let own: Vec<&LocalTensor> = boxes.iter().filter_map(|(_, t)| local(t)).collect();
+    let Collecting { dst, instruction, .. } = collecting(ctx, &tag, held, &own, &ty)?;
+    ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
+    Ok(Tensor::from_shard(ty, dst))
+}
+
+/// An exchange of boxes that is not issued yet.
+pub(in super::super) struct Collecting {
+    /// This rank's shard of the result; none outside the placement.
+    pub(in super::super) dst: Option<LocalTensor>,
+    /// What makes it.
+    pub(in super::super) instruction: Instruction,
+    /// Bytes that all ranks together send.
+    pub(in super::super) sent: u64,
+}
+
+/// Prepares the exchange that makes a tensor of that type from the boxes that ranks hold; `own` are this rank's, in order.
+pub(in super::super) fn collecting(
+    ctx: &RankCtx,
+    tag: &Tag,
+    held: Vec<HeldBox>,
+    own: &[&LocalTensor],
+    to: &GlobalRef,
+) -> Result<Collecting> {
+    let (placement, dtype) = (&to.placement, to.ty.dtype);
+    let plan = collect_boxes(&to.ty.shape, &held, &Layout::new(placement, to.sbp.clone()), ctx.planner().model())?;
+    let dst = match to.shard_dims(ctx.rank()) {
         Some(size) => Some(LocalTensor::alloc_like(ctx, &size, dtype, placement.device())?),
         None => None,
     };
-    let own: Vec<&LocalTensor> = boxes.iter().filter_map(|(_, t)| local(t)).collect();
+    let sent = plan.elements_sent() * dtype.size() as u64;
     let instruction = Instruction {
         reads: own.iter().map(|l| l.storage.clone()).collect(),
         writes: dst.iter().map(|d| d.storage.clone()).collect(),
@@ -79,14 +105,13 @@ pub(super) fn from_boxes(call: &Call<'_>) -> Result<Tensor> {
         work: Work::Collect(CollectWork {
             plan,
             held,
-            tag,
+            tag: *tag,
             dtype,
             own: own.iter().map(|l| l.view()).collect(),
             dst: dst.as_ref().map(|d| d.view()),
         }),
     };
-    ctx.submit_boxing(placement.device(), placement.device(), instruction)?;
-    Ok(Tensor::from_shard(ty, dst))
+    Ok(Collecting { dst, instruction, sent })
 }
 
 fn local(t: &Tensor) -> Option<&LocalTensor> {
