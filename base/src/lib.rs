@@ -6,6 +6,7 @@
 //! | [`intern`] | the hasher with a fixed seed, ordered tables, interning |
 //! | [`split`] | the balanced split |
 //! | [`spread`] | collectives of members on several hosts: which member sends what; when an all-reduce has one phase |
+//! | [`tree`] | the binomial tree: broadcasts, and short messages in large groups |
 //!
 //! Pure: no I/O, no threads, no clock, no device. It depends on no other crate of the project.
 
@@ -13,6 +14,7 @@ pub mod error;
 pub mod intern;
 pub mod split;
 pub mod spread;
+pub mod tree;
 
 pub use error::{CallSite, Error, ErrorKind, Place, Result};
 pub use split::shard_range;

@@ -3,6 +3,7 @@
 //! | collective | steps | payload bytes a rank sends (m members, n bytes) |
 //! |---|---|---|
 //! | barrier | everyone posts nothing to everyone | 0 |
+//! | barrier, short all_reduce or all_gather of many members | up a binomial tree and down again (`tree`) | what those below it contribute, and the result for each child |
 //! | broadcast | a binomial tree from the root: everyone reads from its parent and posts to its children | n for each child |
 //! | all_reduce, n ≤ [`one_phase_bytes`]`(m)` | everyone posts all, everyone reduces all | (m - 1) n |
 //! | all_reduce, larger | per chunk: reduce-scatter, then all-gather; the next chunk is posted in between | 2 n (m - 1) / m |
@@ -27,6 +28,7 @@ use super::transport::{CollectiveCall, Outbox, Piece, Segment, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use oflow_base::spread::one_phase_bytes;
 use oflow_base::spread::{Kind, Width};
+use oflow_base::tree::Tree;
 use oflow_base::{CallSite, Error, Result};
 use oflow_kernels::cpu::accumulate::{reduce_in_place, reduce_slices};
 use smallvec::SmallVec;
@@ -399,6 +401,9 @@ impl<T: Transport> Communicator for Collectives<T> {
     fn barrier(&self, group: &Group, tag: &Tag) -> Result<()> {
         self.check(group)?;
         self.call(tag, Collective::Barrier, |s, _| {
+            if let Some(tree) = Tree::of_short(group.ranks.len(), 0) {
+                return s.barrier_by_tree(group, tree);
+            }
             if group.ranks.len() > 1 {
                 s.post_to_all(group, Lent::from(&[][..]), 0)?;
             }
@@ -416,17 +421,16 @@ impl<T: Transport> Communicator for Collectives<T> {
                 return s.broadcast_across(group, &spread, root, buf);
             }
             let (n, chunk, m) = (buf.len(), s.link.capacity(), group.ranks.len());
-            // Members counted from the root. A parent is the number without its lowest bit.
+            // Members counted from the root.
             let me = (group.me + m - root) % m;
             let rank = |number: usize| group.ranks[(number + root) % m];
-            let lowest = if me == 0 { m.next_power_of_two() } else { me & me.wrapping_neg() };
-            let bits = (0..lowest.trailing_zeros()).rev().map(|b| 1 << b);
-            let children: SmallVec<[usize; 8]> = bits.filter(|b| me + b < m).map(|b| rank(me + b)).collect();
+            let parent = Tree::of(m).parent(me).map(rank);
+            let children: SmallVec<[usize; 8]> = Tree::of(m).children(me).map(rank).collect();
             let mut buf = LentMut::from(buf);
             for round in 0..rounds(n, chunk) {
                 let range = round_range(n, chunk, round);
-                if me != 0 {
-                    s.take(rank(me - lowest), n, &mut buf, range.clone())?;
+                if let Some(parent) = parent {
+                    s.take(parent, n, &mut buf, range.clone())?;
                 }
                 if !children.is_empty() {
                     let piece = |&reader| Outgoing { reader, bytes: buf.part(range.clone()), total: n };
@@ -444,6 +448,8 @@ impl<T: Transport> Communicator for Collectives<T> {
             let m = group.ranks.len();
             if m == 1 {
                 Ok(())
+            } else if let Some(tree) = s.tree(m, m.saturating_mul(buf.len())) {
+                s.all_reduce_by_tree(group, tree, buf, scratch, (dtype, op))
             } else if buf.len() <= one_phase_bytes(m).min(s.link.capacity()) {
                 s.one_phase(group, buf, scratch, (dtype, op))
             } else if let Some(spread) = spread_of(
@@ -466,6 +472,9 @@ impl<T: Transport> Communicator for Collectives<T> {
         check_counts("all_gather, sent", &[send.len()], 1, counts[group.me])?;
         self.call(tag, Collective::AllGather, |s, _| {
             let (chunk, total) = (s.link.capacity(), recv.len());
+            if let Some(tree) = s.tree(group.ranks.len(), total) {
+                return s.all_gather_by_tree(group, tree, send, recv, counts);
+            }
             let mut to = cut(recv, counts);
             to[group.me].copy_from_slice(send);
             if group.ranks.len() == 1 {

@@ -19,6 +19,7 @@ pub mod sim;
 pub mod tcp;
 mod team;
 pub mod transport;
+mod tree;
 
 #[cfg(test)]
 mod oracle;

@@ -2,6 +2,7 @@
 
 use super::{Communicator, DType, Group, ReduceOp, Tag};
 use half::{bf16, f16};
+use oflow_base::tree::{SHORT_BYTES, Tree};
 
 /// A small generator, the same on every rank.
 pub(super) struct Lcg(pub u64);
@@ -182,5 +183,39 @@ pub(super) fn check_overlapping(comm: &dyn Communicator, calls: u64, slot: usize
         if let Some(me) = ranks.iter().position(|&r| r == comm.rank()) {
             check_all(comm, &Group { ranks, me }, elements, DType::F32, ReduceOp::Sum, seed);
         }
+    }
+}
+
+/// Messages around the size up to which large groups go by a tree, and the bytes that one rank has sent in each call.
+pub(super) fn check_short(comm: &dyn Communicator, group: &Group) {
+    let (m, me, rank) = (group.ranks.len(), group.me, comm.rank());
+    let sent = |call: &mut dyn FnMut()| {
+        let before = comm.traffic().bytes_sent;
+        call();
+        comm.traffic().bytes_sent - before
+    };
+    assert_eq!(sent(&mut || comm.barrier(group, &tag(0, "barrier")).unwrap()), 0);
+    let most = SHORT_BYTES as usize / m;
+    for (i, bytes) in [0, 4, 28, most / 4 * 4, most / 4 * 4 + 4, 2 * most].into_iter().enumerate() {
+        for (dtype, op) in [(DType::F16, ReduceOp::Sum), (DType::F32, ReduceOp::Sum), (DType::I32, ReduceOp::Min)] {
+            let (seed, elements) = (i as u64, bytes / 4 * 4 / dtype.size());
+            let mut buf = data(dtype, seed, rank, elements);
+            let n = buf.len() as u64;
+            let told = Tree::of_short(m, n * m as u64).map(|t| t.sent(me, n, |r| r.len() as u64 * n));
+            let counted = sent(&mut || comm.all_reduce(group, &tag(seed, "sum"), &mut buf, dtype, op).unwrap());
+            assert!(buf == reduced(dtype, op, seed, &group.ranks, elements), "{dtype} {op} {elements} of {m}");
+            assert!(told.is_none_or(|told| told == counted), "{counted} bytes, not {told:?}, {elements} of {m}");
+        }
+        // Uneven parts, some empty.
+        let counts: Vec<usize> = (0..m).map(|j| [0, bytes, bytes / 2][j % 3]).collect();
+        let total = counts.iter().sum::<usize>();
+        let mut recv = vec![0xaa; total];
+        let told = Tree::of_short(m, total as u64)
+            .map(|t| t.sent(me, total as u64, |r| counts[r].iter().sum::<usize>() as u64));
+        let own = data(DType::U8, i as u64, rank, counts[me]);
+        let counted = sent(&mut || comm.all_gather(group, &tag(9, "gather"), &own, &mut recv, &counts).unwrap());
+        let whole: Vec<u8> = (0..m).flat_map(|j| data(DType::U8, i as u64, group.ranks[j], counts[j])).collect();
+        assert!(recv == whole, "all_gather of {bytes} bytes of {m}");
+        assert!(told.is_none_or(|told| told == counted), "{counted} bytes, not {told:?}, {bytes} of {m}");
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::oracle::{Lcg, check_all, check_overlapping, check_world, tag};
+use crate::oracle::{Lcg, check_all, check_overlapping, check_short, check_world, tag};
 use crate::{Communicator, DType, Group, ReduceOp};
 use oflow_base::ErrorKind;
 use std::panic::catch_unwind;
@@ -20,6 +20,37 @@ fn overlapping_groups_in_one_order_agree_with_the_oracle() {
     for n in [2, 5, 8] {
         run_with(SimWorld::with_capacity(n, 512), |_, comm| check_overlapping(&comm, 300, 512));
     }
+}
+
+#[test]
+fn short_messages_of_large_groups_agree_with_the_oracle() {
+    for m in [64, 65, 100, 128] {
+        run(m, |rank, comm| {
+            check_short(&comm, &all(&comm));
+            // Some of them, in another order.
+            let ranks: Vec<usize> = (0..m).rev().filter(|r| *r != 3).collect();
+            if let Some(me) = ranks.iter().position(|r| *r == rank) {
+                check_short(&comm, &Group { ranks, me });
+            }
+        });
+    }
+    // On hosts, where larger messages go by these.
+    run_with(SimWorld::on_hosts(&[40, 20, 10], 16 << 10), |_, comm| check_short(&comm, &all(&comm)));
+}
+
+#[test]
+fn short_messages_of_large_groups_go_to_few() {
+    let peers = run(100, |rank, comm| {
+        let group = all(&comm);
+        for i in 0..3 {
+            comm.barrier(&group, &tag(3 * i, "barrier")).unwrap();
+            comm.all_reduce(&group, &tag(3 * i + 1, "sum"), &mut [1; 4], DType::I32, ReduceOp::Sum).unwrap();
+            comm.all_gather(&group, &tag(3 * i + 2, "all"), &[1], &mut [0; 100], &[1; 100]).unwrap();
+        }
+        (0..100).filter(|to| comm.sim().link_bytes(rank, *to) > 0).count()
+    });
+    assert_eq!(peers.iter().max(), Some(&7), "{peers:?}");
+    assert_eq!(peers.iter().sum::<usize>(), 2 * 99, "{peers:?}");
 }
 
 /// Hosts with so many ranks each: even and uneven, alone and beside others.
@@ -215,6 +246,19 @@ fn different_ops_are_told_on_both_sides() {
             assert_eq!(e.message(), expected);
         }
     }
+}
+
+#[test]
+fn a_different_op_in_a_large_group_is_told() {
+    let errors = run(70, |rank, comm| {
+        let t = if rank == 37 { tag(5, "mul") } else { tag(4, "add") };
+        comm.all_reduce(&all(&comm), &t, &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
+    });
+    let told = |r: usize| {
+        errors[r].kind() == ErrorKind::Diverged && errors[r].message().contains("rank 37 in all_reduce of 'mul' #5")
+    };
+    assert!(told(36) && told(37), "{errors:?}");
+    assert!(errors.iter().all(|e| [ErrorKind::Diverged, ErrorKind::Peer].contains(&e.kind())), "{errors:?}");
 }
 
 #[test]

@@ -138,6 +138,27 @@ mod tests {
     }
 
     #[test]
+    fn every_byte_of_a_large_group_crosses_one_link() {
+        let world = Placement::of_world(Device::Cpu, 100).unwrap();
+        let plane = world.mesh(&[("a", 4), ("b", 25)]).unwrap();
+        for hosts in [100, 40] {
+            let planner = Planner::new(Model { hosts: hosts.into(), ..Default::default() });
+            for (mesh, from) in
+                [(&world, sbp![P]), (&world, sbp![S(0)]), (&plane, sbp![P, P]), (&plane, sbp![S(0), S(0)])]
+            {
+                let to: NdSbp = if from.len() == 1 { sbp![B] } else { sbp![B, B] };
+                for n in [0, 3, 70, 130, 5000] {
+                    let ends = (Layout::new(mesh, from.clone()), Layout::new(mesh, to.clone()));
+                    let p = planner.plan(&[n], DType::F32, &ends.0, &ends.1).unwrap();
+                    assert_eq!(p.bytes_by_link().values().sum::<u64>(), p.bytes_sent(), "{p}");
+                    let by_rank: u64 = (0..100).map(|r| p.bytes_sent_by(r)).sum();
+                    assert_eq!(by_rank, p.bytes_sent(), "{p}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn known_routes() {
         let planner = Planner::new(Model { hosts: 2.into(), ..Default::default() });
         let mesh = Placement::of_world(Device::Cpu, 4).unwrap().mesh(&[("dp", 2), ("tp", 2)]).unwrap();

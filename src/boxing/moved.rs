@@ -1,11 +1,13 @@
 //! What the collective of a step, or of the steps of several boxings, moves between the members of its group.
 
-use super::cost::{Model, all_reduce_sent, broadcast_children};
+use super::cost::{Model, all_reduce_sent};
 use super::program::{Members, RankStep};
 use crate::placement::shard_range;
 use oflow_base::spread::{Flow, Kind, Spread, Width, one_phase_bytes};
+use oflow_base::tree::Tree;
 use oflow_kernels::{DType, Dims, ReduceOp};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A collective, as one rank sees it.
 pub(super) struct Moved<'a> {
@@ -22,7 +24,7 @@ impl<'a> Moved<'a> {
         let count = |size: &[usize]| size.iter().product::<usize>();
         let moved = Width::moved(dtype.size());
         let reduced = |op: ReduceOp| Width::reduced(dtype.size(), dtype.partial_size(op));
-        let parts = |size: &[usize], dim: usize, parts: &[std::ops::Range<usize>]| {
+        let parts = |size: &[usize], dim: usize, parts: &[Range<usize>]| {
             let around = count(&size[..dim]) * count(&size[dim + 1..]);
             parts.iter().map(|p| around * p.len()).collect()
         };
@@ -66,17 +68,37 @@ impl<'a> Moved<'a> {
         spread.filter(|s| s.takes(self.kind, self.elements(), self.width))
     }
 
+    /// The tree by which the members go, if they do; elements of some members' contributions, and of the result.
+    fn tree(&self, on_host: bool) -> Option<(Tree, impl Fn(Range<usize>) -> u64, u64)> {
+        let k = self.members.ranks.len();
+        let whole = self.elements();
+        let contributed = match self.kind {
+            Kind::AllReduce => whole.saturating_mul(k as u64),
+            Kind::AllGather => whole,
+            Kind::ReduceScatter | Kind::Broadcast => return None,
+        };
+        let tree = Tree::of_short(k, contributed.saturating_mul(self.width.element)).filter(|_| on_host)?;
+        let parts = move |members: Range<usize>| match self.kind {
+            Kind::AllGather => self.counts[members].iter().sum::<usize>() as u64,
+            _ => members.len() as u64 * whole,
+        };
+        Some((tree, parts, whole))
+    }
+
     /// Bytes that this rank sends.
     pub(super) fn sent(&self, model: &Model, on_host: bool) -> u64 {
         let (k, me, flow) = (self.members.ranks.len(), self.members.me, self.flow());
         if let Some(spread) = self.spread(model, on_host) {
             return spread.sent(me, flow, self.width);
         }
+        if let Some((tree, parts, whole)) = self.tree(on_host) {
+            return tree.sent(me, whole, parts) * self.width.element;
+        }
         let elements = match flow {
             Flow::AllReduce(n) => all_reduce_sent(n, k, me, self.width.element),
             Flow::AllGather(counts) => (k as u64 - 1) * counts[me] as u64,
             Flow::ReduceScatter(counts) => (flow.elements() - counts[me]) as u64,
-            Flow::Broadcast(n, _) => (broadcast_children(k, me) * n) as u64,
+            Flow::Broadcast(n, _) => (Tree::of(k).children(me).count() * n) as u64,
         };
         elements * self.width.element
     }
@@ -88,13 +110,18 @@ impl<'a> Moved<'a> {
             return spread.received(me, flow, self.width, |from, bytes| tell(ranks[from], bytes));
         }
         let k = ranks.len();
+        if let Some((tree, parts, whole)) = self.tree(on_host) {
+            for i in tree.children(me).chain(tree.parent(me)) {
+                tell(ranks[i], tree.received(me, i, whole, &parts) * self.width.element);
+            }
+            return;
+        }
         let elements = |i: usize| match flow {
             Flow::AllReduce(n) if n as u64 * self.width.element <= one_phase_bytes(k) as u64 => n,
             Flow::AllReduce(n) => shard_range(n, k, me).len() + shard_range(n, k, i).len(),
             Flow::AllGather(counts) => counts[i],
             Flow::ReduceScatter(counts) => counts[me],
-            // A binomial tree: the parent is the number without its lowest bit.
-            Flow::Broadcast(n, _) if me > 0 && i == me & (me - 1) => n,
+            Flow::Broadcast(n, _) if Tree::of(k).parent(me) == Some(i) => n,
             Flow::Broadcast(..) => 0,
         };
         for i in (0..k).filter(|i| *i != me) {

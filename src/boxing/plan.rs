@@ -1,7 +1,7 @@
 //! Plans and the table that remembers them.
 
 use super::bound::least;
-use super::cost::{Model, all_reduce_sent, broadcast_children};
+use super::cost::{Model, all_reduce_sent, nested_range};
 use super::exchange::{Exchange, Own, volume};
 use super::memory::extra_memory;
 use super::moved::Moved;
@@ -13,10 +13,12 @@ use crate::intern::{FixedHasher, FixedMap};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, check_layout, shard_box};
 use indexmap::Equivalent;
+use oflow_base::tree::Tree;
 use oflow_kernels::{DType, Dims};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -151,12 +153,31 @@ impl BoxingPlan {
         let members = |axes: AxisSet| axes.group_size(mesh.dims());
         let coord = mesh.coord(position);
         let me = |axes: AxisSet| axes.iter().fold(0, |m, a| m * mesh.dims()[a] + coord[a]);
+        let tree = |axes: AxisSet, contributed: usize| {
+            Tree::of_short(members(axes), contributed as u64 * element).filter(|_| self.on_host())
+        };
         let elements = match step.op {
             StepOp::Slice { .. } | StepOp::Pad { .. } | StepOp::Keep { .. } | StepOp::Exchange { .. } => 0,
             StepOp::AllReduce { axes, .. } => {
-                all_reduce_sent(count(&size(&step.before)), members(axes), me(axes), element) as usize
+                let n = count(&size(&step.before));
+                match tree(axes, n.saturating_mul(members(axes))) {
+                    Some(tree) => tree.sent(me(axes), n as u64, |below| (below.len() * n) as u64) as usize,
+                    None => all_reduce_sent(n, members(axes), me(axes), element) as usize,
+                }
             }
-            StepOp::AllGather { axes, .. } => (members(axes) - 1) * count(&size(&step.before)),
+            StepOp::AllGather { axes, dim } => {
+                let whole = size(&step.after);
+                match tree(axes, count(&whole)) {
+                    Some(tree) => {
+                        let ks: Dims = axes.iter().map(|a| mesh.dims()[a]).collect();
+                        let around = count(&whole) / whole[dim].max(1);
+                        let part = |member| nested_range(whole[dim], &ks, member);
+                        let below = |m: Range<usize>| around * (part(m.end - 1).end - part(m.start).start);
+                        tree.sent(me(axes), count(&whole) as u64, |m| below(m) as u64) as usize
+                    }
+                    None => (members(axes) - 1) * count(&size(&step.before)),
+                }
+            }
             StepOp::ReduceScatter { .. } => count(&size(&step.before)) - count(&size(&step.after)),
             StepOp::AllToAll { to, .. } => {
                 let mut stays = size(&step.before);
@@ -164,7 +185,9 @@ impl BoxingPlan {
                 stays[to] = size(&step.after)[to];
                 sent - count(&stays)
             }
-            StepOp::Broadcast { axes } => broadcast_children(members(axes), me(axes)) * count(&size(&step.after)),
+            StepOp::Broadcast { axes } => {
+                Tree::of(members(axes)).children(me(axes)).count() * count(&size(&step.after))
+            }
         };
         elements as u64 * element
     }

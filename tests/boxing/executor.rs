@@ -113,6 +113,25 @@ fn pairs_on_planes_and_cubes() {
 }
 
 #[test]
+fn short_messages_of_large_groups() {
+    let mut cases = Vec::new();
+    for shape in [&[][..], &[3], &[100], &[71, 2], &[0], &[2000]] {
+        for dims in [&[70][..], &[2, 35]] {
+            for from in ["P(sum)", "P(max)", "S(0)"] {
+                let layout = |sbp: &str| {
+                    Layout::new(&mesh_of(dims), vec![sbp; dims.len()].join(",").parse::<oflow::sbp::NdSbp>().unwrap())
+                };
+                if from != "S(0)" || !shape.is_empty() {
+                    let (shape, dtype) = (shape.to_vec(), DType::F32);
+                    cases.push(Case { shape, dtype, src: layout(from), dst: layout("B"), strided: false });
+                }
+            }
+        }
+    }
+    check(70, &cases);
+}
+
+#[test]
 fn pairs_between_placements() {
     let placements = [
         mesh(&[0, 1], &[2]),

@@ -70,7 +70,7 @@ impl Stripes {
 
 impl<T: Transport> Session<'_, '_, T> {
     /// Has the next post of a rank put where it belongs.
-    fn fill_from(&self, from: usize, to: &mut [u8], total: usize) -> Result<()> {
+    pub(super) fn fill_from(&self, from: usize, to: &mut [u8], total: usize) -> Result<()> {
         let len = to.len();
         self.take(from, total, &mut LentMut::from(to), 0..len)
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::oracle::{check_overlapping, check_world, tag};
+use crate::oracle::{check_overlapping, check_short, check_world, tag};
 use crate::sim::run_with;
 use crate::{Communicator, DType, Group, ReduceOp, run_team};
 use oflow_base::{Error, ErrorKind};
@@ -36,6 +36,11 @@ fn overlapping_groups_in_one_order_agree_with_the_oracle() {
     for n in [2, 5, 8] {
         run_with(world(n, 4096).1, |_, comm| check_overlapping(&comm, 200, 4096));
     }
+}
+
+#[test]
+fn short_messages_of_large_groups_agree_with_the_oracle() {
+    run_with(world(70, 64 << 10).1, |_, comm| check_short(&comm, &all(&comm)));
 }
 
 const CHILD_RANK: &str = "OFLOW_TEST_SHM_RANK";

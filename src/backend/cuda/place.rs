@@ -10,7 +10,6 @@
 //! the float maxima and minima that NCCL would rid of NaN.
 
 use super::links::{Route, Routes};
-use crate::boxing::cost::broadcast_children;
 use crate::boxing::{BoxingPlan, Members, RankStep, StepOp, all_reduce_sent};
 use crate::comm::nccl::{Guard, NcclComm, reduces};
 use crate::comm::{Communicator, Group, Tag};
@@ -19,6 +18,7 @@ use crate::memory::{Allocator, Storage};
 use crate::placement::shard_range;
 use crate::vm::place::{ALIGN, Among, BoxMemory, Message, Scratch, Span};
 use oflow_base::spread::one_phase_bytes;
+use oflow_base::tree::Tree;
 use oflow_kernels::cuda::{Queue, Stream, accumulate, copy};
 use oflow_kernels::{DType, ReduceOp, View};
 use smallvec::SmallVec;
@@ -251,7 +251,7 @@ impl BoxMemory for OnGpu<'_> {
             _ if bytes.len == 0 => Ok(()),
             Route::Alone => Ok(()),
             Route::Nccl(nccl) => {
-                let children = broadcast_children(members.ranks.len(), members.me);
+                let children = Tree::of(members.ranks.len()).children(members.me).count();
                 self.comm.count_sent((bytes.len * children) as u64);
                 // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
                 unsafe { nccl.broadcast(self.stream(), bytes.ptr, bytes.len, 0, self.tag) }
