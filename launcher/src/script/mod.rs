@@ -11,9 +11,12 @@ mod stamp;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::umask;
 
 use crate::cli::Profile;
 use crate::{EXIT_NOT_COMPILED, Failed};
@@ -54,14 +57,20 @@ impl Built {
         PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 
+    /// Whether the executable has not been replaced since it was opened.
+    fn is_there(&self) -> bool {
+        let id = |m: io::Result<fs::Metadata>| m.map(|m| (m.dev(), m.ino())).ok();
+        let there = id(fs::metadata(self.executable()));
+        there.is_some() && id(self.file.metadata()) == there
+    }
+
     /// From what to start processes as long as the result lives. By its path, which gives a process its name, unless
     /// another executable is there by now or may be in a moment.
     pub fn start(&self) -> Start {
         let path = self.executable();
         let same = |lock: File| {
             lock.try_lock_shared().ok()?;
-            let (built, there) = (self.file.metadata().ok()?, fs::metadata(&path).ok()?);
-            ((built.dev(), built.ino()) == (there.dev(), there.ino())).then_some(lock)
+            self.is_there().then_some(lock)
         };
         match lock_file(&self.package).ok().and_then(same) {
             Some(lock) => Start { path, _lock: Some(lock) },
@@ -72,7 +81,21 @@ impl Built {
 
 /// Builds the script at an absolute path, if anything has changed since the last build.
 pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Failed> {
+    // Whatever the user's umask, other users cannot change what is built.
+    let _umask = NobodyElseWrites::begin();
     let package = Package::locate(source, profile)?;
+    if !package.writable {
+        let built = Built::open(package)?;
+        // What was opened is what is fresh: an executable is replaced and never written again.
+        return if stamp::is_fresh(&built.package) && built.is_there() {
+            if verbose {
+                eprintln!("oflaunch: {} is up to date", built.executable().display());
+            }
+            Ok(built)
+        } else {
+            Err(Failed::new(format!("{} is being built again by another user; try again", source.display())))
+        };
+    }
     let up_to_date = |package: Package| {
         if verbose {
             eprintln!("oflaunch: {} is up to date", package.executable().display());
@@ -100,9 +123,33 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
     Built::open(package)
 }
 
+/// Takes the permission of group and others to write from all files that the process makes, while this lives.
+struct NobodyElseWrites(Mode);
+
+impl NobodyElseWrites {
+    fn begin() -> NobodyElseWrites {
+        let others = Mode::WGRP | Mode::WOTH;
+        let before = umask(others);
+        umask(before | others);
+        NobodyElseWrites(before)
+    }
+}
+
+impl Drop for NobodyElseWrites {
+    fn drop(&mut self) {
+        umask(self.0);
+    }
+}
+
 /// Waits until no other oflaunch builds this script. Closing the file gives the lock back.
 fn lock(package: &Package) -> Result<File, Failed> {
     let failed = |e: io::Error| Failed::new(format!("cannot lock {}: {e}", lock_path(package).display()));
+    if package.own_target && !package.target.exists() {
+        eprintln!(
+            "oflaunch: this user cannot write where oflaunch was built; scripts are built in {}, and the library first",
+            package.target.display()
+        );
+    }
     fs::create_dir_all(&package.folder).map_err(failed)?;
     let file = lock_file(package).map_err(failed)?;
     match file.try_lock() {
@@ -116,10 +163,13 @@ fn lock(package: &Package) -> Result<File, Failed> {
     Ok(file)
 }
 
+/// Opens the lock of a script's package. Other users cannot open it, so nobody else holds up a build.
 fn lock_file(package: &Package) -> io::Result<File> {
-    File::options().create(true).append(true).open(lock_path(package))
+    let mut options = File::options();
+    options.create(true).append(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options.open(lock_path(package))
 }
 
 fn lock_path(package: &Package) -> PathBuf {
-    package.folder.join("lock")
+    package.folder.join(package::LOCK_NAME)
 }

@@ -2,28 +2,38 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
 use super::frontmatter::Frontmatter;
-use super::stamp::Hasher;
+use super::stamp::{self, Hasher};
 use crate::Failed;
 use crate::cli::Profile;
 
 /// A file that cargo puts into every target directory.
 const TARGET_MARK: &str = "CACHEDIR.TAG";
 
+/// File name of the lock of a package.
+pub const LOCK_NAME: &str = "lock";
+
 /// File name of the copy of a script with frontmatter.
 pub const COPY_NAME: &str = "main.rs";
 
-/// The package of a script. Making this value does not access files.
+/// The package of a script.
 #[derive(Clone, Debug)]
 pub struct Package {
     /// The script.
     pub source: PathBuf,
     /// The oflow source tree.
     pub home: PathBuf,
-    /// Cargo's target directory: that of oflaunch.
+    /// Cargo's target directory: that of oflaunch, or the user's own one.
     pub target: PathBuf,
+    /// Whether it is the user's own one.
+    pub own_target: bool,
+    /// Whether this user may build there.
+    pub writable: bool,
     /// Folder of the package.
     pub folder: PathBuf,
     /// Name of the package and of the executable, unique for each script.
@@ -33,17 +43,37 @@ pub struct Package {
 }
 
 impl Package {
-    /// Makes the package of the script at an absolute path.
+    /// Finds the package of the script at an absolute path. A script is built in the target directory of oflaunch, where the library
+    /// has been built. If this user cannot write there, an executable that is up to date is used as it is; any other is built in a
+    /// target directory of the user's own.
     pub fn locate(source: &Path, profile: Profile) -> Result<Package, Failed> {
         let home = home()?;
         let target = target_dir(&home, std::env::current_exe().ok().as_deref());
+        let package = Package::within(source, profile, home, (target, false))?;
+        if package.writable || stamp::is_fresh(&package) {
+            return Ok(package);
+        }
+        let Package { source, home, target, profile, .. } = package;
+        let own = own_target(&target)?;
+        Package::within(&source, profile, home, (own, true))
+    }
+
+    fn within(
+        source: &Path,
+        profile: Profile,
+        home: PathBuf,
+        (target, own_target): (PathBuf, bool),
+    ) -> Result<Package, Failed> {
         let text = utf8(source)?;
         let mut hash = Hasher::default();
         hash.write(text.as_bytes());
         let stem = source.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let name = format!("{}-{:016x}", package_name(&stem), hash.finish());
         let folder = target.join("scripts").join(&name);
-        Ok(Package { source: source.to_path_buf(), home, target, folder, name, profile })
+        // A lock that another user has made cannot be opened.
+        let lock = folder.join(LOCK_NAME);
+        let writable = [&folder, &target.join(profile.folder()), &lock].into_iter().all(|f| may_write(f));
+        Ok(Package { source: source.to_path_buf(), home, target, own_target, writable, folder, name, profile })
     }
 
     /// Returns the path of the executable.
@@ -159,6 +189,26 @@ fn target_dir(home: &Path, own_executable: Option<&Path>) -> PathBuf {
         .and_then(|exe| exe.parent()?.parent())
         .filter(|target| target.join(TARGET_MARK).is_file())
         .map_or_else(|| home.join("target"), Path::to_path_buf)
+}
+
+/// The user's own target directory beside one that the user cannot write to.
+fn own_target(installed: &Path) -> Result<PathBuf, Failed> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))).ok_or_else(|| {
+        Failed::new(format!(
+            "scripts cannot be built: this user cannot write to {}; set XDG_CACHE_HOME to a folder for what is built",
+            installed.display()
+        ))
+    })?;
+    let mut hash = Hasher::default();
+    hash.write(installed.as_os_str().as_bytes());
+    Ok(cache.join("oflow").join(format!("target-{:016x}", hash.finish())))
+}
+
+/// Whether this user can write to a file or folder, or make it, as far as permissions and the disk say.
+fn may_write(path: &Path) -> bool {
+    let there = path.ancestors().find(|p| p.exists());
+    there.is_some_and(|p| accessat(CWD, p, Access::WRITE_OK, AtFlags::EACCESS).is_ok())
 }
 
 /// A file stem as the beginning of a package name.

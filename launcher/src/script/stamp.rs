@@ -1,8 +1,8 @@
 //! Checks without cargo whether a script's executable is up to date.
 //!
 //! After a build the stamp is a hash over all inputs of the executable: cargo's list of source files (the script's and the
-//! library's) with their sizes and times, manifests, compiler, flags, and oflaunch itself. If nothing has changed the executable
-//! is run.
+//! library's) with their sizes and times, manifests, flags, and oflaunch itself, and one of the compiler's version. If nothing has
+//! changed the executable is run. Where there is no compiler its version is not compared: nothing can be built there.
 
 use std::ffi::OsString;
 use std::fs;
@@ -45,16 +45,18 @@ impl Hasher {
 /// Returns whether the executable is that of the last build and nothing has changed since.
 pub fn is_fresh(package: &Package) -> bool {
     let saved = fs::read_to_string(stamp_path(package)).ok();
-    saved.is_some_and(|saved| compute(package, None).is_some_and(|now| saved == format!("{now:016x}")))
+    saved.as_deref().and_then(|saved| saved.split_once(' ')).is_some_and(|(inputs, compiler)| {
+        compute(package, None).is_some_and(|now| inputs == now) && compiler_version().is_none_or(|now| compiler == now)
+    })
 }
 
 /// Records that the executable is up to date, unless an input was changed after the start of the build, because it is not known
 /// which version was built.
 pub fn save(package: &Package, began: SystemTime) {
     let path = stamp_path(package);
-    let saved = match compute(package, Some(began)) {
-        Some(hash) => fs::write(&path, format!("{hash:016x}")).is_ok(),
-        None => false,
+    let saved = match (compute(package, Some(began)), compiler_version()) {
+        (Some(inputs), Some(compiler)) => fs::write(&path, format!("{inputs} {compiler}")).is_ok(),
+        _ => false,
     };
     if !saved {
         // Without a stamp the next run asks cargo: slower and right.
@@ -66,15 +68,14 @@ fn stamp_path(package: &Package) -> PathBuf {
     package.folder.join(format!("stamp-{}", package.profile.name()))
 }
 
-/// The hash over all inputs; none if one is missing, or younger than the build.
-fn compute(package: &Package, build_began: Option<SystemTime>) -> Option<u64> {
+/// The hash over all inputs but the compiler; none if one is missing, or younger than the build.
+fn compute(package: &Package, build_began: Option<SystemTime>) -> Option<String> {
     let mut hash = Hasher::default();
     let executable = package.executable();
     hash.write(&fingerprint(&executable)?.0);
     let own = std::env::current_exe().ok()?;
     hash.write(own.as_os_str().as_bytes());
     hash.write(&fingerprint(&own)?.0);
-    hash.write(&compiler_version()?);
     for (name, value) in flags() {
         hash.write(name.as_bytes());
         hash.write(value.as_bytes());
@@ -99,7 +100,7 @@ fn compute(package: &Package, build_began: Option<SystemTime>) -> Option<u64> {
         // Not every source tree has all of them.
         hash.write(&fs::read(home.join(file)).unwrap_or_default());
     }
-    Some(hash.finish())
+    Some(format!("{:016x}", hash.finish()))
 }
 
 /// Length and time of a file, as bytes and the time alone.
@@ -113,10 +114,13 @@ fn fingerprint(path: &Path) -> Option<([u8; 24], SystemTime)> {
     Some((bytes, modified))
 }
 
-fn compiler_version() -> Option<Vec<u8>> {
+/// The hash of the compiler's version; none if there is no compiler.
+fn compiler_version() -> Option<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("-vV").output().ok()?;
-    output.status.success().then_some(output.stdout)
+    let mut hash = Hasher::default();
+    hash.write(&output.stdout);
+    output.status.success().then(|| format!("{:016x}", hash.finish()))
 }
 
 fn flags() -> Vec<(String, OsString)> {
