@@ -72,6 +72,11 @@ pub struct Cli {
     #[arg(long, value_enum, value_name = "WAY")]
     pub comm: Option<Way>,
 
+    /// End the job with code 1 if its output, a log or an event cannot be written, as on a full disk [default: say so once and
+    /// go on without]
+    #[arg(long)]
+    pub require_logs: bool,
+
     /// Print the output of the ranks unchanged, without `[rank N]` before each line
     #[arg(long)]
     pub no_prefix: bool,

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use oflow::control::Failure;
 use serde_json::{Map, Value, json};
 
-use crate::output::complain;
+use crate::losses::Losses;
 use crate::{Failed, logs};
 
 /// Every event with its fields, for the documentation.
@@ -33,11 +33,13 @@ pub struct Events(Option<Arc<Mutex<Files>>>);
 #[derive(Debug)]
 struct Files {
     open: Vec<(PathBuf, File)>,
+    losses: Losses,
 }
 
 impl Events {
-    /// Opens the files for appending, and creates them if they do not exist. Without files events are dropped.
-    pub fn to(paths: &[PathBuf], log_dir: Option<&Path>) -> Result<Events, Failed> {
+    /// Opens the files for appending, and creates them if they do not exist. Without files events are dropped. Events that cannot be
+    /// written later are told to `losses`.
+    pub fn to(paths: &[PathBuf], log_dir: Option<&Path>, losses: Losses) -> Result<Events, Failed> {
         let open = |path: &PathBuf| -> Result<(PathBuf, File), Failed> {
             // What the user names may be a link, as /dev/stderr is.
             let file = if path.parent() == log_dir { logs::append(path) } else { append(path) };
@@ -45,7 +47,7 @@ impl Events {
                 .map_err(|e| Failed::new(format!("cannot write events to {}: {e}", path.display())))
         };
         let open = paths.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        Ok(Events((!open.is_empty()).then(|| Arc::new(Mutex::new(Files { open })))))
+        Ok(Events((!open.is_empty()).then(|| Arc::new(Mutex::new(Files { open, losses })))))
     }
 
     /// Writes an event; `fields` is an object.
@@ -53,13 +55,13 @@ impl Events {
         let Some(files) = &self.0 else { return };
         let line = line(SystemTime::now(), event, fields);
         let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.open.retain_mut(|(path, file)| match file.write_all(line.as_bytes()) {
-            Ok(()) => true,
-            Err(e) => {
-                // A log that cannot be written must not end a job that can go on.
-                complain(&format!("no more events go to {}: {e}", path.display()));
-                false
+        let Files { open, losses } = &mut *files;
+        open.retain_mut(|(path, file)| {
+            let written = file.write_all(line.as_bytes());
+            if let Err(e) = &written {
+                losses.lost(&format!("cannot write events to {}: {e}", path.display()));
             }
+            written.is_ok()
         });
     }
 
@@ -108,7 +110,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join("a"), folder.path().join("b")];
         for restart in 0..2 {
-            let events = Events::to(&paths, None).unwrap();
+            let events = Events::to(&paths, None, Losses::default()).unwrap();
             events.tell("start", json!({ "restart": restart }));
             events.clone().failure(&Failure::of_rank(1, FailureKind::Killed, "rank 1 was killed"));
         }
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_named() {
-        let error = Events::to(&["/nowhere/at/all".into()], None).unwrap_err();
+        let error = Events::to(&["/nowhere/at/all".into()], None, Losses::default()).unwrap_err();
         assert!(error.message.contains("cannot write events to /nowhere/at/all"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 //! The kernel kills the ranks of an oflaunch that is gone ([`rank::start`](crate::rank::start)), but not the processes that
 //! they have started. The guardian is a small process in a session of its own. It reads a pipe of oflaunch's; the end of the pipe
 //! without a farewell means that oflaunch was killed. Then it kills every process that carries the mark of the job in its
-//! environment, and every process in the group of a rank.
+//! environment, and every process in the group of a rank, and saves the flight records as oflaunch would have done.
 //!
 //! What it does not find: a process that has left the rank's process group *and* does not have the rank's environment. Who
 //! kills the guardian too has no guardian.
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use oflow::comm::proof::nonce;
 use oflow::control::JOB_VARIABLE;
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, setsid};
+
+use crate::job::flights::Flights;
 
 /// What the guardian's process is called.
 const NAME: &str = "oflow-guardian";
@@ -60,6 +62,13 @@ impl Guardian {
         self.tell(&group.to_string());
     }
 
+    /// Tells it where the flight records of the ranks lie.
+    pub fn keep(&mut self, flights: &Flights) {
+        if let Ok(line) = serde_json::to_string(flights) {
+            self.tell(&line);
+        }
+    }
+
     fn tell(&mut self, line: &str) {
         if let Some(pipe) = &mut self.pipe {
             // One that was killed is missed only if we are killed too.
@@ -88,10 +97,14 @@ pub fn run() -> ExitCode {
     let _only_a_name = rustix::thread::set_name(c"oflow-guardian");
     let mark = std::env::args().nth(1).unwrap_or_default();
     let mut groups = BTreeSet::new();
+    let mut flights: Option<Flights> = None;
     for line in BufReader::new(io::stdin()).lines() {
         match line {
             Ok(line) if line == FAREWELL => return ExitCode::SUCCESS,
-            Ok(line) => groups.extend(line.parse::<i32>()),
+            Ok(line) => match line.parse::<i32>() {
+                Ok(group) => groups.extend([group]),
+                Err(_) => flights = serde_json::from_str(&line).ok().or(flights),
+            },
             Err(_) => break,
         }
     }
@@ -99,6 +112,9 @@ pub fn run() -> ExitCode {
     let job = Job { mark, groups, until: ticks() };
     while sweep(&job) > 0 && Instant::now() < end {
         std::thread::sleep(AGAIN);
+    }
+    if let Some(flights) = flights {
+        let _nobody_to_tell = flights.finish(true);
     }
     ExitCode::SUCCESS
 }

@@ -19,6 +19,7 @@ pub mod guardian;
 pub mod job;
 pub mod libraries;
 pub mod logs;
+pub mod losses;
 pub mod model;
 pub mod output;
 pub mod postmortem;

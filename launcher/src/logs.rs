@@ -11,7 +11,8 @@ use oflow::checkpoint::check_folder;
 use rustix::fs::OFlags;
 
 use crate::Failed;
-use crate::output::{Stream, complain};
+use crate::losses::Losses;
+use crate::output::Stream;
 use crate::terminal::Plain;
 
 /// A line longer than this is written in pieces.
@@ -22,6 +23,7 @@ pub struct Logs {
     folder: PathBuf,
     /// By rank; none: the file could not be written, which has been said.
     files: BTreeMap<usize, Option<Log>>,
+    losses: Losses,
 }
 
 struct Log {
@@ -59,39 +61,34 @@ pub fn append(path: &Path) -> io::Result<File> {
 
 impl Logs {
     /// Makes the logs in a folder, which is created if it does not exist. A file is created when its rank first prints. Restarts
-    /// of the job append to it.
-    pub fn open(folder: &Path) -> Result<Logs, Failed> {
+    /// of the job append to it. What cannot be written is told to `losses`.
+    pub fn open(folder: &Path, losses: Losses) -> Result<Logs, Failed> {
         make_folder(folder)?;
-        Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new() })
+        Ok(Logs { folder: folder.to_path_buf(), files: BTreeMap::new(), losses })
     }
 
     /// Adds output of a rank, in pieces of any size.
     pub fn write(&mut self, rank: usize, stream: Stream, bytes: &[u8]) {
-        let slot = self.files.entry(rank).or_insert_with(|| Log::open(path(&self.folder, rank)));
-        if let Some(log) = slot
-            && let Err(e) = log.write(rank, stream, bytes)
-        {
-            complain(&format!("nothing more goes to the log {}: {e}", log.path.display()));
-            *slot = None;
-        }
+        let (folder, losses) = (&self.folder, &self.losses);
+        let slot = self.files.entry(rank).or_insert_with(|| Log::open(path(folder, rank), losses));
+        Log::attempt(slot, losses, |log| log.write(rank, stream, bytes));
     }
 
     /// Flushes the files.
     pub fn flush(&mut self) {
-        for log in self.files.values_mut().flatten() {
-            // Should it fail, the next write says so.
-            let _said_later = log.file.flush();
+        for slot in self.files.values_mut() {
+            Log::attempt(slot, &self.losses, |log| log.file.flush());
         }
     }
 
     /// Ends the last lines.
     pub fn finish(mut self) {
-        for (rank, log) in self.files.iter_mut().filter_map(|(rank, log)| Some((rank, log.as_mut()?))) {
+        for (rank, slot) in &mut self.files {
             for stream in [Stream::Out, Stream::Err] {
-                if !log.lines[stream as usize].is_empty() {
-                    // The job is over; there is nobody to tell.
-                    let _lost = log.end_line(*rank, stream);
-                }
+                Log::attempt(slot, &self.losses, |log| match log.lines[stream as usize].is_empty() {
+                    true => Ok(()),
+                    false => log.end_line(*rank, stream),
+                });
             }
         }
         self.flush();
@@ -99,15 +96,25 @@ impl Logs {
 }
 
 impl Log {
-    fn open(path: PathBuf) -> Option<Log> {
+    fn open(path: PathBuf, losses: &Losses) -> Option<Log> {
         match append(&path) {
             Ok(file) => {
                 Some(Log { path, file: BufWriter::new(file), lines: Default::default(), plain: Default::default() })
             }
             Err(e) => {
-                complain(&format!("cannot write the log {}: {e}", path.display()));
+                losses.lost(&format!("cannot write the log {}: {e}", path.display()));
                 None
             }
+        }
+    }
+
+    /// Does something with a log that can be written; after the first failure nothing more goes to it.
+    fn attempt(slot: &mut Option<Log>, losses: &Losses, act: impl FnOnce(&mut Log) -> io::Result<()>) {
+        if let Some(log) = slot
+            && let Err(e) = act(log)
+        {
+            losses.lost(&format!("cannot write the log {}: {e}", log.path.display()));
+            *slot = None;
         }
     }
 
@@ -175,6 +182,7 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::losses::Cause;
     use std::time::Duration;
 
     #[test]
@@ -191,7 +199,7 @@ mod tests {
     #[test]
     fn every_line_has_time_rank_and_stream() {
         let folder = tempfile::tempdir().unwrap();
-        let mut logs = Logs::open(&folder.path().join("deep/logs")).unwrap();
+        let mut logs = Logs::open(&folder.path().join("deep/logs"), Losses::default()).unwrap();
         logs.write(3, Stream::Out, b"on");
         logs.write(3, Stream::Err, b"warning\r\n");
         logs.write(3, Stream::Out, b"e\n\n 10%\r 20%");
@@ -203,5 +211,21 @@ mod tests {
             lines,
             ["rank 3 err: warning", "rank 3 out: one", "rank 3 out: ", "rank 3 out:  30%", "rank 3 out: open"]
         );
+    }
+
+    #[test]
+    fn the_last_line_that_does_not_fit_is_told_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let losses = Losses::new(true);
+        let mut logs = Logs::open(folder.path(), losses.clone()).unwrap();
+        let path = PathBuf::from("/dev/full");
+        let file = BufWriter::new(OpenOptions::new().write(true).open(&path).unwrap());
+        logs.files.insert(0, Some(Log { path, file, lines: Default::default(), plain: Default::default() }));
+        logs.write(0, Stream::Out, b"end");
+        logs.flush();
+        assert_eq!(losses.first(), None);
+        logs.finish();
+        let Some(Cause::Unwritten(text)) = losses.first() else { panic!("nothing is told") };
+        assert!(text.contains("/dev/full: No space left"), "{text}");
     }
 }

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::logs::Logs;
+use crate::losses::Losses;
 use crate::repeats::Repeats;
 
 /// A line longer than this is passed on in pieces.
@@ -102,13 +103,13 @@ pub struct Output {
 }
 
 impl Output {
-    /// Starts the writer, which also writes the ranks' logs, if there are any. `closed` is notified if the output of oflaunch is
-    /// closed any more. The thread ends when the last clone of the output is gone; wait for it, or the last lines are lost.
-    pub fn start(style: Style, logs: Option<Logs>, closed: Arc<Notify>) -> io::Result<(Output, JoinHandle<()>)> {
+    /// Starts the writer, which also writes the ranks' logs, if there are any, and tells what cannot be written. The thread ends when
+    /// the last clone of the output is gone; wait for it, or the last lines are lost.
+    pub fn start(style: Style, logs: Option<Logs>, losses: Losses) -> io::Result<(Output, JoinHandle<()>)> {
         let (records, queue) = mpsc::channel(QUEUE);
         let writer = std::thread::Builder::new()
             .name("oflaunch-output".into())
-            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), logs, &closed))?;
+            .spawn(move || write_all(queue, Sink::new(io::stdout(), io::stderr(), style), logs, losses))?;
         Ok((Output { records, style }, writer))
     }
 
@@ -184,10 +185,10 @@ fn write_all<O: Write, E: Write>(
     mut queue: mpsc::Receiver<Record>,
     mut sink: Sink<O, E>,
     mut logs: Option<Logs>,
-    closed: &Notify,
+    losses: Losses,
 ) {
-    let mut broken = false;
-    let (mut repeats, mut unwritten) = (Repeats::default(), Unwritten::default());
+    let mut repeats = Repeats::default();
+    let mut unwritten = Unwritten { losses, closed: false, said: false };
     while let Some(first) = queue.blocking_recv() {
         let mut next = Some(first);
         while let Some(record) = next {
@@ -195,45 +196,43 @@ fn write_all<O: Write, E: Write>(
                 logs.write(rank, record.stream, &record.bytes);
             }
             // Once nobody reads any more the records are still taken, so that nobody waits for room in the queue.
-            broken = broken || unwritten.is_closed(sink.write_once(record, &mut repeats));
+            unwritten.unless_closed(|| sink.write_once(record, &mut repeats));
             next = queue.try_recv().ok();
         }
         if let Some(logs) = &mut logs {
             logs.flush();
         }
-        broken = broken || unwritten.is_closed(sink.flush());
-        if broken {
-            closed.notify_one();
-        }
+        unwritten.unless_closed(|| sink.flush());
     }
-    if !broken {
-        unwritten.is_closed(sink.finish(repeats));
-    }
+    unwritten.unless_closed(|| sink.finish(repeats));
     if let Some(logs) = logs {
         logs.finish();
     }
 }
 
 /// Output that could not be written.
-#[derive(Default)]
 struct Unwritten {
+    losses: Losses,
+    closed: bool,
     said: bool,
 }
 
 impl Unwritten {
-    /// Whether a write has failed because nobody reads the output any more, which ends the job. Another failure, such as a full
-    /// disk, is said once: what does not fit is lost, and the job goes on.
-    fn is_closed(&mut self, written: io::Result<()>) -> bool {
-        match written {
-            Ok(()) => false,
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => true,
+    /// Writes, unless nobody reads the output any more, which ends the job. Another failure, such as a full disk, is told once.
+    fn unless_closed(&mut self, write: impl FnOnce() -> io::Result<()>) {
+        if self.closed {
+            return;
+        }
+        match write() {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => {
+                self.closed = true;
+                self.losses.closed();
+            }
             Err(e) => {
                 if !std::mem::replace(&mut self.said, true) {
-                    complain(&format!(
-                        "cannot write the output of the ranks: {e}; the job goes on, the output is lost"
-                    ));
+                    self.losses.lost(&format!("cannot write the output of the ranks: {e}"));
                 }
-                false
             }
         }
     }

@@ -83,6 +83,53 @@ fn a_full_disk_behind_stdout_does_not_end_the_job() {
 }
 
 #[test]
+fn a_job_whose_logs_are_required_ends_when_one_cannot_be_written() {
+    let folder = Folder::new();
+    folder.sh("talk", "echo out; sleep 60");
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for args in [&["--events", "/dev/full", "--no-prefix"][..], &[]] {
+        let mut command = oflaunch(&folder);
+        command.args(["-n", "2", "--timeout", "0", "--require-logs"]).args(args).arg("./talk");
+        if args.is_empty() {
+            command.stdout(full());
+        }
+        let began = std::time::Instant::now();
+        let output = command.output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(code(&output), 1, "{text}");
+        let what = if args.is_empty() { "the output of the ranks" } else { "events to /dev/full" };
+        let said = format!(
+            "oflaunch: cannot write {what}: No space left on device (os error 28); --require-logs ends the job"
+        );
+        assert_eq!(text.matches(&said).count(), 1, "{text}");
+        assert!(began.elapsed() < LONG, "{text}");
+    }
+    // Without the option it is said, and the job goes on.
+    folder.sh("short", "echo out");
+    let output = run(&folder, &["-n", "2", "--events", "/dev/full", "./short"]);
+    let text = stderr(&output);
+    assert_eq!((code(&output), stdout(&output).lines().count()), (0, 2), "{text}");
+    assert_eq!(text.matches("cannot write events to /dev/full: No space left").count(), 1, "{text}");
+}
+
+#[test]
+fn a_log_that_does_not_fit_on_its_disk_is_told() {
+    let folder = Folder::new();
+    folder.sh("much", "head -c 200000 /dev/zero | tr '\\0' x; echo");
+    for required in [false, true] {
+        let logs = folder.path().join("logs");
+        let Some(_disk) = Mounted::tmpfs(&logs, "64k") else { return };
+        let mut args = vec!["-n", "1", "--log-dir", "logs"];
+        args.extend(required.then_some("--require-logs"));
+        args.push("./much");
+        let output = run(&folder, &args);
+        let text = stderr(&output);
+        assert!(text.contains("cannot write the log logs/rank-0.log: No space left"), "{required}: {text}");
+        assert_eq!(code(&output), i32::from(required), "{text}");
+    }
+}
+
+#[test]
 fn what_cannot_be_written_is_said_before_anything_runs() {
     let folder = Folder::new();
     folder.sh("never", "touch ran");

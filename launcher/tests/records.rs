@@ -48,22 +48,36 @@ fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
 }
 
 #[test]
+fn a_launcher_that_is_killed_leaves_the_records_of_a_failed_job() {
+    let folder = Folder::new();
+    for logs in [Some("logs"), None] {
+        let pids = folder.path().to_str().unwrap();
+        let mut args = vec!["-n", "2", "--threads", "1"];
+        args.extend(logs.iter().flat_map(|logs| ["--log-dir", logs]));
+        args.extend([job(), "--", "forever", pids]);
+        let running = Running::start(&folder, &args);
+        let pids = folder.pids(2);
+        running.signal(Signal::KILL);
+        drop(running.finish());
+        let copies = || {
+            let all = files(folder.path(), ".json");
+            (all.len() == 2 && files(folder.path(), ".ring").is_empty()).then_some(all)
+        };
+        let all = wait_for("the copies", LONG, copies);
+        let (code, page) = postmortem(all[0].parent().unwrap());
+        assert_eq!(code, Some(0), "{page}");
+        assert!(pids.iter().all(|pid| page.contains(&format!("(pid {pid})"))), "{page}");
+        for file in all.iter().cloned().chain((0..2).map(|rank| folder.path().join(format!("pid{rank}")))) {
+            fs::remove_file(file).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_full_disk_does_not_destroy_the_records() {
     let folder = Folder::new();
     let logs = folder.path().join("logs");
-    fs::create_dir(&logs).unwrap();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "none"]).arg(&logs).output();
-    if !mounted.is_ok_and(|o| o.status.success()) {
-        eprintln!("nothing may be mounted here: not tested");
-        return;
-    }
-    struct Mounted<'a>(&'a Path);
-    impl Drop for Mounted<'_> {
-        fn drop(&mut self) {
-            let _busy = Command::new("umount").arg(self.0).output();
-        }
-    }
-    let _mounted = Mounted(&logs);
+    let Some(_disk) = Mounted::tmpfs(&logs, "3m") else { return };
     let (running, pids) = endless(&folder, "logs");
     let mut filler = fs::File::create(logs.join("filler")).unwrap();
     while filler.write_all(&[0; 4096]).is_ok() {}

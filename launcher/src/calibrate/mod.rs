@@ -18,6 +18,7 @@ use crate::cli::Hosts;
 use crate::cli::{MAX_RANKS, Size};
 use crate::events::Events;
 use crate::job::{self, Job};
+use crate::losses::Losses;
 use crate::model::{Calibration, check_writable, default_path, write};
 use crate::{Failed, cores};
 use fit::Quality;
@@ -106,6 +107,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         stall: Duration::from_secs(300),
         log_dir: None,
         events: Events::default(),
+        losses: Losses::default(),
     };
     let (code, points) = job::run_for(&job, POINTS)?;
     let points = match points {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use oflow::control::flight::{Flight, Saved};
+use serde::{Deserialize, Serialize};
 
 /// Folder in the user's log folder in which the ranks of a running job keep their memory files.
 pub const RINGS: &str = "rings";
@@ -15,6 +16,7 @@ const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
 const PREFIX: &str = "oflow-flight-";
 
 /// The folders in which the ranks leave their records.
+#[derive(Serialize, Deserialize)]
 pub struct Flights {
     /// Of the memory files: ours alone.
     rings: PathBuf,

@@ -13,7 +13,6 @@ use std::io::{ErrorKind, IsTerminal};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
 use oflow::Report;
@@ -27,13 +26,14 @@ use oflow::control::{
 use rustix::process::{Resource, Rlimit, getpgrp, getrlimit, setrlimit};
 use rustix::termios::tcgetpgrp;
 use serde_json::json;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::cli::{Cli, Hosts, Profile, Way, describe};
 use crate::events::Events;
 use crate::guardian::Guardian;
 use crate::libraries::{self, Farm};
 use crate::logs::{self, Logs};
+use crate::losses::{Cause, Losses};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
@@ -87,6 +87,8 @@ pub struct Job {
     pub log_dir: Option<PathBuf>,
     /// The event log.
     pub events: Events,
+    /// Output, logs and events that could not be written.
+    pub losses: Losses,
 }
 
 /// Runs the job of a command line and returns its exit code.
@@ -112,6 +114,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         stall: cli.stall,
         log_dir: cli.log_dir,
         events: Events::default(),
+        losses: Losses::new(cli.require_logs),
     };
     let profile = cli.profile.unwrap_or_else(Profile::own);
     if cli.dry_run {
@@ -119,7 +122,7 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
         return Ok(0);
     }
     let log_dir = job.log_dir.as_deref();
-    job.events = Events::to(&event_files(log_dir, cli.events)?, log_dir)?;
+    job.events = Events::to(&event_files(log_dir, cli.events)?, log_dir, job.losses.clone())?;
     if cli.verbose {
         eprintln!("oflaunch: cost model: {}", cost_model.describe());
     }
@@ -137,7 +140,12 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
     let outcome = start(&job, build.as_ref(), None);
     let code = outcome.as_ref().map_or_else(|failed| failed.code, |(code, _)| *code);
     job.events.tell("end", json!({ "code": code }));
-    Ok(outcome?.0)
+    let code = outcome?.0;
+    // Of the last lines it is known only now.
+    match job.losses.first() {
+        Some(Cause::Unwritten(what)) if code == 0 => Err(Failed::new(what)),
+        _ => Ok(code),
+    }
 }
 
 /// The files that events go to.
@@ -171,11 +179,10 @@ async fn run_ranks(
     key: Option<&str>,
 ) -> Result<(u8, Option<Vec<u8>>), Failed> {
     allow_descriptors(job.nproc, job.log_dir.is_some())?;
-    let closed = Arc::new(Notify::new());
-    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder)).transpose()?;
+    let logs = job.log_dir.as_ref().map(|folder| Logs::open(folder, job.losses.clone())).transpose()?;
     let began = job.log_dir.as_deref().and_then(flights::now_in);
     let style = Style::detect(job.nproc * job.hosts.nnodes.end(), job.prefix);
-    let (output, writer) = Output::start(style, logs, closed.clone())
+    let (output, writer) = Output::start(style, logs, job.losses.clone())
         .map_err(|e| Failed::new(format!("cannot start the output thread: {e}")))?;
     // The hosts of one job meet at one address; a job on one host has a name of its own.
     let name = job.hosts.rdzv.as_ref().map_or(format!("pid {}", std::process::id()), |rdzv| format!("rdzv {rdzv}"));
@@ -216,6 +223,9 @@ async fn run_ranks(
     };
     let mut guardian =
         Guardian::start().map_err(|e| Failed::new(format!("cannot start the guardian of the ranks: {e}")))?;
+    if let Some(flights) = &flights {
+        guardian.keep(flights);
+    }
     let token_fd = meeting.token.to_descriptor().map_err(|e| Failed::new(e.to_string()))?;
     // A host that has waited for a place was in no start before.
     let mut nodes = if part.restart == 0 { part.nodes } else { 0 };
@@ -242,8 +252,7 @@ async fn run_ranks(
                 let recipes = (0..job.nproc).map(|local| recipe(job, part, local, &agent, &given)).collect();
                 let (output, signals) = (output.clone(), &mut signals);
                 let guardian = &mut guardian;
-                let scene =
-                    Scene { job, agent: &agent, part, arena: &arena, output, closed: &closed, signals, guardian };
+                let scene = Scene { job, agent: &agent, part, arena: &arena, output, signals, guardian };
                 // The descriptor is open until every rank has been started.
                 supervise::run(scene, recipes, start).await
             }

@@ -18,7 +18,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::unix::pipe;
 use tokio::signal::unix::{self, SignalKind};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
@@ -26,7 +26,8 @@ use super::memory::MemoryKills;
 use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
 use crate::guardian::Guardian;
-use crate::output::{Output, Stream, Tail};
+use crate::losses::Cause;
+use crate::output::{Output, Stream, Tail, complain};
 use crate::rank::{self, Group, Recipe, Started, Streams};
 use crate::report::{Ended, signal_name};
 use crate::{EXIT_FAILED, Failed, cores, script, terminal};
@@ -81,7 +82,6 @@ pub(super) struct Scene<'a> {
     pub(super) part: Assignment,
     pub(super) arena: &'a ShmArena,
     pub(super) output: Output,
-    pub(super) closed: &'a Notify,
     pub(super) signals: &'a mut Signals,
     pub(super) guardian: &'a mut Guardian,
 }
@@ -100,7 +100,7 @@ pub(super) async fn run(
     recipes: Vec<Recipe>,
     start: Option<script::Start>,
 ) -> Result<Outcome, Failed> {
-    let Scene { job, agent, part, arena, output, closed, signals, guardian } = scene;
+    let Scene { job, agent, part, arena, output, signals, guardian } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
@@ -156,7 +156,7 @@ pub(super) async fn run(
             signal = signals.next() => watch.signalled(signal).await,
             Some(end) = exits.recv() => watch.exited(end, &mut exits).await,
             _ = agent.failed(), if watch.ending.is_none() => watch.decided().await,
-            () = closed.notified(), if watch.ending.is_none() => watch.unread().await,
+            cause = job.losses.wait(), if watch.ending.is_none() => watch.unwritten(cause).await,
             () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => watch.escalate().await,
             _ = look.tick() => {
                 watch.memory_kills.look(std::time::Instant::now());
@@ -441,13 +441,20 @@ impl Watch<'_> {
         self.output.say(&format!("{name} passed on to the ranks{hint}")).await;
     }
 
-    /// The output of oflaunch is closed: ends the job.
-    async fn unread(&mut self) {
-        let text = "the output of oflaunch was closed";
-        let failure = Failure::of_job(FailureKind::Interrupted, text);
+    /// The output of oflaunch is closed, or what is required cannot be written: ends the job.
+    async fn unwritten(&mut self, cause: Cause) {
+        let (kind, text, code) = match cause {
+            Cause::Closed => (FailureKind::Interrupted, "the output of oflaunch was closed".into(), EXIT_BROKEN_PIPE),
+            Cause::Unwritten(what) => {
+                let text = format!("{what}; --require-logs ends the job");
+                complain(&text);
+                (FailureKind::Storage, text, EXIT_FAILED)
+            }
+        };
+        let failure = Failure::of_job(kind, text);
         self.job.events.failure(&failure);
-        self.agent.end(failure, EXIT_BROKEN_PIPE);
-        self.ending = Some(Ending { code: EXIT_BROKEN_PIPE, culprit: None, step: Step::Grace(Some(Instant::now())) });
+        self.agent.end(failure, code);
+        self.ending = Some(Ending { code, culprit: None, step: Step::Grace(Some(Instant::now())) });
     }
 
     fn deadline(&self) -> Option<Instant> {
