@@ -61,6 +61,12 @@ impl Found {
 
 /// The best candidate of the space, if there is one.
 pub(super) fn best(c: &ChoiceInput<'_>, space: &Space) -> Result<Option<Found>> {
+    // Most calls find everything where it is to be: no candidate, or one, needs no price.
+    match space.candidates_at_most() {
+        0 => return Ok(None),
+        1 => return Ok(Found::proven(space.first().and_then(|only| space.signature(c, &only)))),
+        _ => {}
+    }
     let axes = c.placement.axes();
     let mut prices = Prices::new(c, space);
     let mut queue: BinaryHeap<Reverse<Node>> = BinaryHeap::new();

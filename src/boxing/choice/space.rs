@@ -15,6 +15,9 @@ pub(super) type Leaf = SmallVec<[u16; 8]>;
 
 const LISTED: u16 = u16::MAX;
 
+/// Up to so many candidates are looked at sooner than their twins are found.
+const FEW: usize = 1024;
+
 pub(super) struct Space {
     /// The legal 1-d signatures in declared order; empty where the list replaces them.
     pub(super) rows: Arc<[Signature]>,
@@ -144,7 +147,11 @@ impl Space {
     /// and all prices stay, so of candidates that differ in that only the first need be looked at.
     pub(super) fn with_twins(mut self, c: &ChoiceInput<'_>) -> Space {
         let rows = &self.rows;
-        if c.op.nd_valid.is_some() || !self.listed.is_empty() || rows.iter().any(|r| r.lowering.is_some()) {
+        if self.candidates_at_most() <= FEW
+            || c.op.nd_valid.is_some()
+            || !self.listed.is_empty()
+            || rows.iter().any(|r| r.lowering.is_some())
+        {
             return self;
         }
         let twin_of = |r: u16| (0..r).rev().find(|k| self.are_twins(c, *k, r));
@@ -213,6 +220,12 @@ impl Space {
         let mut lowering = None;
         let mut of_rows = leaf.iter().filter_map(|r| self.rows[*r as usize].lowering);
         of_rows.any(|l| *lowering.get_or_insert(l) != l)
+    }
+
+    /// The number of candidates, legal or not.
+    pub(super) fn candidates_at_most(&self) -> usize {
+        let product = self.axes.iter().map(|rows| rows.len()).fold(1, usize::saturating_mul);
+        self.listed.len().saturating_add(product)
     }
 
     /// The first candidate in declared order, legal or not.
