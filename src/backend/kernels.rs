@@ -28,7 +28,8 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
 
 fn put(table: &mut Table, kernels: Vec<OpKernel>) {
     for (op, kernel) in kernels {
-        table.entry(op.to_string()).or_default().push(kernel);
+        // Most ops have one.
+        table.entry(op.to_string()).or_insert_with(|| Vec::with_capacity(1)).push(kernel);
     }
 }
 

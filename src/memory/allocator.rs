@@ -81,12 +81,38 @@ pub trait MemorySource: Send + Sync {
 }
 
 struct State {
-    /// Idle blocks of each class. The boxes are kept whole, so that reusing one allocates nothing.
-    #[allow(clippy::vec_box)]
-    idle: Vec<Vec<Box<Block>>>,
-    /// Blocks of each class that exist, idle or in use: the room that its list has reserved.
-    existing: Vec<usize>,
+    /// The lists of the classes that are used.
+    lists: Vec<List>,
+    /// Per class the number of its list, counted from 1; 0 where there is none. Few of the classes are ever used.
+    list_of: Vec<u16>,
     stats: MemoryStats,
+}
+
+/// The blocks of a class.
+#[derive(Default)]
+struct List {
+    /// The boxes are kept whole, so that reusing one allocates nothing.
+    #[allow(clippy::vec_box)]
+    idle: Vec<Box<Block>>,
+    /// Those that exist, idle or in use: the room that the list has reserved.
+    existing: usize,
+}
+
+impl State {
+    /// The list of a class, if there is one.
+    fn list(&mut self, class: usize) -> Option<&mut List> {
+        self.lists.get_mut(usize::from(self.list_of[class]).wrapping_sub(1))
+    }
+
+    /// The list of a class, which is made if there is none.
+    fn list_made(&mut self, class: usize) -> &mut List {
+        if self.list_of[class] == 0 {
+            self.lists.push(List::default());
+            self.list_of[class] = self.lists.len() as u16;
+        }
+        let at = usize::from(self.list_of[class]) - 1;
+        &mut self.lists[at]
+    }
 }
 
 impl Allocator {
@@ -113,11 +139,7 @@ impl Allocator {
     }
 
     fn new(device: Device, source: Source, options: AllocatorOptions) -> Allocator {
-        let state = State {
-            idle: (0..CLASSES).map(|_| Vec::new()).collect(),
-            existing: vec![0; CLASSES],
-            stats: MemoryStats::default(),
-        };
+        let state = State { lists: Vec::new(), list_of: vec![0; CLASSES], stats: MemoryStats::default() };
         Allocator(Arc::new(Shared { device, source, options, state: Mutex::new(state) }))
     }
 
@@ -131,7 +153,7 @@ impl Allocator {
         };
         let reused = {
             let mut state = self.0.lock();
-            let reused = state.idle[class].pop();
+            let reused = state.list(class).and_then(|list| list.idle.pop());
             if reused.is_some() {
                 state.stats.cached -= size;
                 state.stats.hits += 1;
@@ -166,10 +188,10 @@ impl Allocator {
             let mut state = self.0.lock();
             state.stats.misses += 1;
             state.use_bytes(size);
-            state.existing[class] += 1;
+            let list = state.list_made(class);
+            list.existing += 1;
             // Room for every block of the class now, so that freeing one never grows the list.
-            let (existing, idle) = (state.existing[class], state.idle[class].len());
-            state.idle[class].reserve(existing - idle);
+            list.idle.reserve(list.existing - list.idle.len());
         }
         Ok(Storage::new(Box::new(Block {
             handles: AtomicUsize::new(1),
@@ -235,7 +257,7 @@ impl Shared {
         let mut state = self.lock();
         state.stats.live -= size;
         state.stats.cached += size;
-        state.idle[class].push(block);
+        state.list_made(class).idle.push(block);
         let full = state.stats.cached > self.options.cache_bytes;
         drop(state);
         if full {
@@ -251,16 +273,17 @@ impl Shared {
             if state.stats.cached <= bytes {
                 return;
             }
-            while class > 0 && state.idle[class - 1].is_empty() {
+            while class > 0 && state.list(class - 1).is_none_or(|list| list.idle.is_empty()) {
                 class -= 1;
             }
             if class == 0 {
                 return;
             }
-            let Some(block) = state.idle[class - 1].pop() else { continue };
+            let Some(list) = state.list(class - 1) else { continue };
+            let Some(block) = list.idle.pop() else { continue };
             if let Memory::Cached { pages, .. } = &block.memory {
+                list.existing -= 1;
                 state.stats.cached -= pages.size();
-                state.existing[class - 1] -= 1;
             }
             // Unmapping takes time that others should not wait.
             drop(state);

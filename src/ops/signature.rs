@@ -167,6 +167,8 @@ impl OpSignature {
             if sig.inputs.last().is_some_and(|i| i.variadic && !grouped) {
                 return Err(bad("a variadic input must be the last"));
             }
+            // Ops live as long as the process, and most have one input or two.
+            sig.inputs.reserve_exact(1);
             sig.inputs.push(InputDef { name: n.to_string(), dtypes, optional, variadic, mutable });
         }
         for part in split_top(ats) {
@@ -186,7 +188,9 @@ impl OpSignature {
                 return Err(bad("a runtime attribute must be a number"));
             }
             let def = AttrDef { name: n.trim().to_string(), kind, default, runtime };
-            if runtime { sig.runtime.push(def) } else { sig.attrs.push(def) }
+            let list = if runtime { &mut sig.runtime } else { &mut sig.attrs };
+            list.reserve_exact(1);
+            list.push(def);
         }
         let outs = text[arrow + 2..].trim();
         let outs = outs.strip_prefix('(').and_then(|o| o.strip_suffix(')')).unwrap_or(outs);

@@ -27,10 +27,10 @@ use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
 use oflow_kernels::DType;
 
-/// Every built-in declaration, in the order of `oflow ops`.
-pub(crate) fn builtin() -> Vec<Result<OpDef>> {
-    let mut all = Vec::new();
-    for family in [
+/// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in memory at
+/// once.
+pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
+    let families: [fn() -> Vec<Result<OpDef>>; 21] = [
         create::ops,
         random::ops,
         unary::ops,
@@ -52,10 +52,8 @@ pub(crate) fn builtin() -> Vec<Result<OpDef>> {
         layout::ops,
         custom::ops,
         optim::ops,
-    ] {
-        all.extend(family());
-    }
-    all
+    ];
+    families.into_iter().flat_map(|family| family())
 }
 
 /// The dtype that statistics over many elements are computed and kept in: f32 for halves.
