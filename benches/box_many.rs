@@ -29,8 +29,7 @@ fn times_us(mut f: impl FnMut() -> Result<()>) -> Result<[f64; 2]> {
 }
 
 fn run(arena: &Arc<ShmArena>, rank: usize) -> Result<()> {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let comm = arena.comm(rank, ShmOptions::for_host(2, cores))?;
+    let comm = arena.comm(rank, ShmOptions::default())?;
     let ctx = RankCtx::new(Arc::new(comm), None, Planner::default(), VmMode::Inline)?;
     let _entered = ctx.enter();
     let _quiet = no_grad();

@@ -40,7 +40,7 @@ fn run(comm: &impl Communicator) -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let options = ShmOptions::for_host(2, std::thread::available_parallelism()?.get());
+    let options = ShmOptions::default();
     if std::env::var_os(CHILD).is_some() {
         return run(&ShmArena::from_fd(std::io::stdin(), 1, 2)?.comm(1, options)?);
     }

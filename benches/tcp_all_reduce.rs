@@ -123,7 +123,7 @@ fn comm(rank: usize, listener: Listener, addresses: &[SocketAddr]) -> Outcome<im
     let options = MeshOptions::new(ALONE_CAPACITY, own_core);
     let names = ["a".to_string(), "b".to_string()];
     let links = listener.connect(rank, &[0, 1], &names, addresses, b"bench", Alarm::new()?, &options)?;
-    let shm = ShmOptions::for_host(1, 2);
+    let shm = ShmOptions::default();
     Ok(Collectives::new(HostsTransport::new(rank, vec![0, 1], None, shm, links, ALONE_CAPACITY)?))
 }
 

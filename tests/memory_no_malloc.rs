@@ -106,7 +106,7 @@ fn warm_boxings(comm: &dyn Communicator) -> usize {
 fn warm_boxings_touch_no_heap() {
     assert_eq!(sim::run(2, |_, comm| warm_boxings(&comm)), [0, 0]);
     let (arena, _fd) = ShmArena::create(2, 4096).unwrap();
-    let comms: Vec<_> = (0..2).map(|r| arena.comm(r, ShmOptions::for_host(2, 1)).unwrap()).collect();
+    let comms: Vec<_> = (0..2).map(|r| arena.comm(r, ShmOptions::default()).unwrap()).collect();
     assert_eq!(sim::run_with(comms, |_, comm| warm_boxings(&comm)), [0, 0]);
 }
 

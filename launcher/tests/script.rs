@@ -50,7 +50,7 @@ fn main() -> oflow::Result<()> {
     // SAFETY: the launcher says that this descriptor is open.
     let fd = unsafe { BorrowedFd::borrow_raw(env.shm_fd.expect("an arena")) };
     let arena = ShmArena::from_fd(fd, env.rank, env.world)?;
-    let comm = arena.comm(env.rank, ShmOptions::for_host(env.world, 1))?;
+    let comm = arena.comm(env.rank, ShmOptions::default())?;
     client.barrier("start", env.world, long)?;
     match env.rank {
         0 => {

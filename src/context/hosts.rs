@@ -57,10 +57,11 @@ pub(super) fn join(
     let hosts: Vec<usize> = cards.iter().map(|c| c.node).collect();
     let names: Vec<String> = cards.iter().map(|c| format!("{} (node {})", c.host, c.node)).collect();
     let addresses: Vec<SocketAddr> = cards.iter().map(|c| c.address).collect();
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let timeout = env.wait_limit();
-    let shm = ShmOptions { timeout, ..ShmOptions::for_host(env.local_world, cores) };
-    let options = MeshOptions { timeout, ..MeshOptions::new(capacity, env.local_world <= cores) };
+    let shm = ShmOptions { timeout, ..Default::default() };
+    // All ranks have opened the arena of their host before they sent their addresses.
+    let own_core = arena.as_ref().is_none_or(|arena| arena.cores().is_some_and(|cores| env.local_world <= cores));
+    let options = MeshOptions { timeout, ..MeshOptions::new(capacity, own_core) };
     let token = env.token.expose().as_bytes();
     let links = listener.connect(env.rank, &hosts, &names, &addresses, token, alarm, &options)?;
     let known = Hosts::of(&hosts);

@@ -149,8 +149,7 @@ fn join(env: &LaunchEnv) -> Result<Arc<RankCtx>> {
     let (comm, hosts): (Arc<dyn Communicator>, Hosts) = match arena {
         _ if env.local_world < env.world && env.nodes > 1 => super::hosts::join(env, &control, arena)?,
         Some(arena) if env.local_world == env.world => {
-            let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-            let options = ShmOptions { timeout: env.wait_limit(), ..ShmOptions::for_host(env.local_world, cores) };
+            let options = ShmOptions { timeout: env.wait_limit(), ..Default::default() };
             (Arc::new(arena.comm(env.rank, options)?), Hosts::default())
         }
         None if env.world == 1 => {

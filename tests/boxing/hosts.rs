@@ -212,7 +212,7 @@ fn connected(sizes: &[usize], capacity: usize) -> Vec<HostsComm> {
         let options = MeshOptions { timeout, ..MeshOptions::new(capacity, false) };
         let alarm = Alarm::new().unwrap();
         let links = listener.connect(rank, &hosts, &names, &addresses, b"a token", alarm, &options).unwrap();
-        let shm = ShmOptions { timeout, ..ShmOptions::for_host(8, 2) };
+        let shm = ShmOptions { timeout, ..Default::default() };
         let arena = arenas[hosts[rank]].clone();
         Collectives::new(HostsTransport::new(rank, hosts.clone(), arena, shm, links, capacity).unwrap())
     })

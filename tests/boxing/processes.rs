@@ -41,8 +41,7 @@ fn child_process() {
     // Nothing is left behind if the parent dies.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).unwrap();
     let arena = ShmArena::from_fd(std::io::stdin(), rank, WORLD).unwrap();
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let options = ShmOptions { timeout: Duration::from_secs(60), ..ShmOptions::for_host(WORLD, cores) };
+    let options = ShmOptions { timeout: Duration::from_secs(60), ..Default::default() };
     let comm = arena.comm(rank, options).unwrap();
     println!();
     for (i, b) in boxings().iter().enumerate() {

@@ -17,6 +17,7 @@ use crate::Collectives;
 use oflow_base::{Error, Result};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use std::ffi::c_void;
 use std::fmt::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"oflowshm");
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// The arena's parts start at multiples of a page.
 const PAGE: usize = 4096;
 /// Keeps offsets within an outbox buffer below 2³².
@@ -40,6 +41,10 @@ struct Header {
     total: u64,
     /// 0, or `(rank + 1) << 32 | loss` of the first rank that was lost.
     poison: AtomicU64,
+    /// Ranks that have told their cores.
+    told: AtomicU64,
+    /// The cores of all of these, a bit each.
+    cores: [AtomicU64; CpuSet::MAX_CPU / 64],
 }
 
 /// Bytes of a rank's status line.
@@ -92,6 +97,8 @@ pub enum RankState {
 pub struct ShmArena {
     base: *mut u8,
     layout: Layout,
+    /// Whether it was opened for one rank, which has told its cores.
+    of_one_rank: bool,
 }
 
 // SAFETY: the mapping is plain memory that lives as long as the arena; all access to it is atomic or ordered by the links.
@@ -157,7 +164,7 @@ impl ShmArena {
         rustix::fs::ftruncate(&fd, layout.total as u64).map_err(failed)?;
         // A rank that could shrink the file would kill the others by SIGBUS.
         rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
-        let arena = ShmArena::map(&fd, layout)?;
+        let arena = ShmArena::map(&fd, layout, false)?;
         let header = Header {
             magic: MAGIC,
             version: VERSION,
@@ -165,6 +172,8 @@ impl ShmArena {
             capacity: capacity as u64,
             total: layout.total as u64,
             poison: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+            cores: [const { AtomicU64::new(0) }; _],
         };
         // SAFETY: the mapping starts with room for a header, page-aligned, and nobody else has the file yet.
         unsafe { arena.base.cast::<Header>().write(header) };
@@ -209,17 +218,19 @@ impl ShmArena {
         if word(3) != layout.total as u64 || size != layout.total as u64 {
             return wrong(format!("it has {size} bytes, its header says {}, expected {}", word(3), layout.total));
         }
-        Ok(Arc::new(ShmArena::map(&fd, layout)?))
+        let arena = ShmArena::map(&fd, layout, true)?;
+        arena.tell_cores();
+        Ok(Arc::new(arena))
     }
 
-    fn map(fd: impl AsFd, layout: Layout) -> Result<ShmArena> {
+    fn map(fd: impl AsFd, layout: Layout, of_one_rank: bool) -> Result<ShmArena> {
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base = unsafe { rustix::mm::mmap(std::ptr::null_mut(), layout.total, flags, MapFlags::SHARED, fd, 0) };
         let base = base
             .map_err(|e| Error::memory(format!("cannot map {} bytes of shared memory", layout.total)).because(e))?
             .cast::<u8>();
-        let arena = ShmArena { base, layout };
+        let arena = ShmArena { base, layout, of_one_rank };
         // Only a hint; kernels that have no huge pages for shared memory refuse it.
         arena.advise(layout.outboxes, layout.total - layout.outboxes, Advice::LinuxHugepage);
         Ok(arena)
@@ -253,7 +264,35 @@ impl ShmArena {
         if record.state.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Err(Error::comm(format!("rank {rank} has opened its communicator before")));
         }
+        if !self.of_one_rank {
+            self.tell_cores();
+        }
         Ok(ShmTransport::new(self.clone(), rank, options))
+    }
+
+    /// Adds the cores that this thread may run on to those of all ranks.
+    fn tell_cores(&self) {
+        let header = self.header();
+        if let Ok(own) = sched_getaffinity(None) {
+            for core in (0..CpuSet::MAX_CPU).filter(|core| own.is_set(*core)) {
+                header.cores[core / 64].fetch_or(1 << (core % 64), Ordering::Relaxed);
+            }
+        }
+        header.told.fetch_add(1, Ordering::Release);
+    }
+
+    /// Returns the number of cores on which the ranks may run, all together, or `None` as long as some have not opened the arena.
+    /// A rank that is bound to one core has a core of its own if no other is bound to it, which its own binding does not tell.
+    pub fn cores(&self) -> Option<usize> {
+        let header = self.header();
+        if header.told.load(Ordering::Acquire) < self.world() as u64 {
+            return None;
+        }
+        let all: u32 = header.cores.iter().map(|word| word.load(Ordering::Relaxed).count_ones()).sum();
+        // A quota of processor time allows fewer at once.
+        let own = sched_getaffinity(None).map_or(0, |own| own.count() as usize);
+        let usable = std::thread::available_parallelism().map_or(1, |n| n.get());
+        Some(if usable < own { usable } else { all as usize })
     }
 
     /// Marks the job as failed because `rank` is lost, and ends every rank's waits. Only the first call counts. `rank` is used in
@@ -411,7 +450,7 @@ impl ShmArena {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: written by `create` before anyone else had the file; only `poison` changes, and it is atomic.
+        // SAFETY: written by `create` before anyone else had the file; what changes after that is atomic.
         unsafe { &*self.base.cast::<Header>() }
     }
 }

@@ -14,7 +14,7 @@ mod transport;
 pub use arena::{RankState, ShmArena};
 pub use loss::Loss;
 pub(super) use transport::Beside;
-pub use transport::{ShmComm, ShmOptions, ShmTransport};
+pub use transport::{ShmComm, ShmOptions, ShmTransport, Spins};
 
 #[cfg(all(test, not(oflow_loom)))]
 mod tests;

@@ -3,18 +3,18 @@ use crate::oracle::{check_overlapping, check_short, check_world, tag};
 use crate::sim::run_with;
 use crate::{Communicator, DType, Group, ReduceOp, run_team};
 use oflow_base::{Error, ErrorKind};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-fn options(ranks: usize) -> ShmOptions {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    ShmOptions { timeout: Duration::from_secs(60), ..ShmOptions::for_host(ranks, cores) }
+fn options() -> ShmOptions {
+    ShmOptions { timeout: Duration::from_secs(60), ..Default::default() }
 }
 
 fn world(n: usize, bytes: usize) -> (Arc<ShmArena>, Vec<ShmComm>) {
     let (arena, _fd) = ShmArena::create(n, bytes).unwrap();
-    let comms = (0..n).map(|r| arena.comm(r, options(n)).unwrap()).collect();
+    let comms = (0..n).map(|r| arena.comm(r, options()).unwrap()).collect();
     (arena, comms)
 }
 
@@ -50,7 +50,7 @@ const CHILD_RANK: &str = "OFLOW_TEST_SHM_RANK";
 fn child_process() {
     let Some(rank) = std::env::var(CHILD_RANK).ok().and_then(|r| r.parse().ok()) else { return };
     let arena = ShmArena::from_fd(std::io::stdin(), rank, 3).unwrap();
-    let comm = arena.comm(rank, options(3)).unwrap();
+    let comm = arena.comm(rank, options()).unwrap();
     check_overlapping(&comm, 60, 4096);
 }
 
@@ -68,12 +68,45 @@ fn processes_share_an_inherited_arena() {
             .unwrap()
     };
     let children: Vec<_> = [1, 2].map(start).into();
-    let comm = arena.comm(0, options(3)).unwrap();
+    let comm = arena.comm(0, options()).unwrap();
     check_overlapping(&comm, 60, 4096);
     for mut child in children {
         assert!(child.wait().unwrap().success());
     }
     assert_eq!(arena.state(1), RankState::Left);
+}
+
+/// The cores of two ranks, of which each is bound to one.
+fn cores_of_ranks_on(cores: [usize; 2]) -> Option<usize> {
+    let (arena, _fd) = ShmArena::create(2, 4096).unwrap();
+    let mut comms = vec![];
+    for (rank, core) in cores.into_iter().enumerate() {
+        assert_eq!(arena.cores(), None, "some are still to come");
+        let open = || {
+            let mut one = CpuSet::new();
+            one.set(core);
+            sched_setaffinity(None, &one).unwrap();
+            arena.comm(rank, options()).unwrap()
+        };
+        comms.push(std::thread::scope(|s| s.spawn(open).join().unwrap()));
+    }
+    arena.cores()
+}
+
+#[test]
+fn ranks_that_are_bound_to_cores_of_their_own_know_it() {
+    let own = sched_getaffinity(None).unwrap();
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|c| own.is_set(*c)).collect();
+    let quota = std::thread::available_parallelism().unwrap().get();
+    if quota < 2 {
+        eprintln!("one core: not tested");
+        return;
+    }
+    assert_eq!(cores_of_ranks_on([cores[0], cores[1]]), Some(2));
+    assert_eq!(cores_of_ranks_on([cores[1], cores[1]]), Some(1));
+    let (arena, comms) = world(3, 4096);
+    assert_eq!(arena.cores(), Some(quota), "not bound");
+    drop(comms);
 }
 
 /// Runs `wait` on rank 0 of 2, and `act` once rank 0 sleeps.
@@ -111,7 +144,7 @@ fn poison_ends_waits_at_once_and_names_the_dead() {
 #[test]
 fn the_dead_rank_of_a_host_that_is_not_the_first_has_its_number_in_the_job() {
     let (arena, _fd) = ShmArena::create(2, 4096).unwrap();
-    let options = ShmOptions { spins: 0, timeout: Duration::from_secs(10), first: 4 };
+    let options = ShmOptions { spins: Spins::Fixed(0), timeout: Duration::from_secs(10), first: 4 };
     let comm = arena.comm(0, options).unwrap();
     arena.poison(1, Loss::Died(137));
     let text = comm.barrier(&Group { ranks: vec![0, 1], me: 0 }, &tag(8, "step")).unwrap_err().to_string();
@@ -137,7 +170,7 @@ fn what_was_posted_before_leaving_is_still_read() {
 #[test]
 fn a_missing_rank_is_named_when_the_time_is_over() {
     let (arena, _fd) = ShmArena::create(3, 4096).unwrap();
-    let short = ShmOptions { spins: 0, timeout: Duration::from_millis(20), first: 0 };
+    let short = ShmOptions { spins: Spins::Fixed(0), timeout: Duration::from_millis(20), first: 0 };
     let (comm, _other) = (arena.comm(0, short).unwrap(), arena.comm(2, short).unwrap());
     let e = comm.barrier(&all(&comm), &tag(2, "alone")).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::Comm);
@@ -205,7 +238,7 @@ fn wrong_descriptors_are_refused() {
     rustix::io::pwrite(&file, &head, 0).unwrap();
     assert!(refused(&file, 0, 2).message().contains("its version is 99"));
     assert!(ShmArena::create(0, 4096).is_err());
-    let _first = arena.comm(1, options(2)).unwrap();
-    assert!(arena.comm(1, options(2)).err().unwrap().message().contains("before"));
-    assert!(arena.comm(2, options(2)).is_err());
+    let _first = arena.comm(1, options()).unwrap();
+    assert!(arena.comm(1, options()).err().unwrap().message().contains("before"));
+    assert!(arena.comm(2, options()).is_err());
 }

@@ -14,22 +14,33 @@ use std::time::{Duration, Instant};
 /// A rank's communicator over shared memory.
 pub type ShmComm = Collectives<ShmTransport>;
 
+/// How often a wait looks for what it waits for before it sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spins {
+    /// So many times.
+    Fixed(u32),
+    /// For longer than a wake-up takes if there is a core for every rank of the host; else hardly, because the rank that is waited
+    /// for may need the core. The ranks' cores are known when all have opened the arena ([`ShmArena::cores`]).
+    ByCores,
+}
+
+const SPINS_ON_OWN_CORE: u32 = 4000;
+const SPINS_ON_SHARED_CORE: u32 = 20;
+
 /// Options of waits.
 #[derive(Clone, Copy, Debug)]
 pub struct ShmOptions {
     /// Number of polls of a flag before sleeping.
-    pub spins: u32,
+    pub spins: Spins,
     /// Time-out of a wait; the error names the missing ranks.
     pub timeout: Duration,
     /// World rank of the host's first rank, for messages. Within the arena ranks count from 0.
     pub first: usize,
 }
 
-impl ShmOptions {
-    /// Returns the options for `ranks` ranks on `cores` cores. Waits spin only if every rank has its own core; otherwise spinning
-    /// would keep the awaited rank from running.
-    pub fn for_host(ranks: usize, cores: usize) -> ShmOptions {
-        ShmOptions { spins: if ranks <= cores { 4000 } else { 20 }, timeout: Duration::from_secs(30 * 60), first: 0 }
+impl Default for ShmOptions {
+    fn default() -> ShmOptions {
+        ShmOptions { spins: Spins::ByCores, timeout: Duration::from_secs(30 * 60), first: 0 }
     }
 }
 
@@ -47,7 +58,10 @@ pub struct ShmTransport {
     arena: Arc<ShmArena>,
     rank: usize,
     first: usize,
-    patience: Patience,
+    timeout: Duration,
+    spins: Cell<u32>,
+    /// Whether the ranks' cores are still to be found out.
+    asks_for_cores: Cell<bool>,
     ledger: RefCell<Ledger>,
     /// How many of this rank's posts each peer is known to have taken.
     acked: RefCell<Vec<u32>>,
@@ -66,7 +80,12 @@ impl ShmTransport {
             arena,
             rank,
             first: options.first,
-            patience: Patience { spins: options.spins, timeout: options.timeout },
+            timeout: options.timeout,
+            spins: Cell::new(match options.spins {
+                Spins::Fixed(n) => n,
+                Spins::ByCores => SPINS_ON_SHARED_CORE,
+            }),
+            asks_for_cores: Cell::new(options.spins == Spins::ByCores),
             ledger: RefCell::new(Ledger::new(world)),
             acked: RefCell::new(vec![0; world]),
             texts: Default::default(),
@@ -82,19 +101,20 @@ impl ShmTransport {
         let slept = Cell::new(false);
         let sleeping = || {
             if !slept.replace(true) {
+                self.ask_for_cores();
                 self.arena.set_status(self.rank, format_args!("waits for rank {name} {to}, in {call}"));
             }
         };
         let once = |patience| flag.wait(patience, &done, || self.alarm(call, on, &line), sleeping);
         let result = match beside {
-            None => once(self.patience),
-            Some(beside) => match once(Patience { timeout: Duration::ZERO, ..self.patience }) {
+            None => once(Patience { spins: self.spins.get(), timeout: self.timeout }),
+            Some(beside) => match once(Patience { spins: self.spins.get(), timeout: Duration::ZERO }) {
                 Err(Stop::Timeout) => {
                     let start = Instant::now();
                     loop {
-                        let timeout = beside.look()?.min(self.patience.timeout);
+                        let timeout = beside.look()?.min(self.timeout);
                         match once(Patience { spins: 1, timeout }) {
-                            Err(Stop::Timeout) if start.elapsed() < self.patience.timeout => {}
+                            Err(Stop::Timeout) if start.elapsed() < self.timeout => {}
                             result => break result,
                         }
                     }
@@ -111,6 +131,17 @@ impl ShmTransport {
             }
             Err(Stop::Alarm(e)) => Err(e),
             Err(Stop::Timeout) => Err(self.late(on, &line())),
+        }
+    }
+
+    /// Finds out how long to look before sleeping, as soon as that can be known.
+    fn ask_for_cores(&self) {
+        if self.asks_for_cores.get()
+            && let Some(cores) = self.arena.cores()
+        {
+            self.asks_for_cores.set(false);
+            let own = self.arena.world() <= cores;
+            self.spins.set(if own { SPINS_ON_OWN_CORE } else { SPINS_ON_SHARED_CORE });
         }
     }
 
@@ -146,7 +177,7 @@ impl ShmTransport {
                 (r, RankState::Attached, None) => format!("rank {r} is not in a call"),
             })
             .collect();
-        let seconds = self.patience.timeout.as_secs_f64();
+        let seconds = self.timeout.as_secs_f64();
         let (me, on) = (first + self.rank, first + on);
         Error::comm(format!("rank {on} is missing: after {seconds} s rank {me} {line}\n  {}", others.join("\n  ")))
             .help(LONGER_WAITS)

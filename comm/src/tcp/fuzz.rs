@@ -221,7 +221,7 @@ fn comm_of(rank: usize, stream: TcpStream) -> Result<(HostsComm, std::sync::Arc<
     links[1 - rank] = Some(Connection::new(stream, MOST));
     let names = vec!["host0".to_string(), "host1".to_string()];
     let links = Connections::new(rank, links.into(), names, alarm.clone(), 0, Duration::from_secs(20));
-    let shm = ShmOptions::for_host(1, 1);
+    let shm = ShmOptions::default();
     let transport = HostsTransport::new(rank, vec![0, 1], None, shm, links, MOST).map_err(of)?;
     Ok((Collectives::new(transport), alarm))
 }

@@ -80,7 +80,7 @@ fn a_recorded_handshake_opens_no_link() {
         let o = options(4096, None);
         let alarm = Alarm::new().unwrap();
         let links = listener.connect_by(rank, &hosts, &names(&hosts), &addresses, &way, TOKEN, alarm, &o).unwrap();
-        let shm = ShmOptions::for_host(1, 1);
+        let shm = ShmOptions::default();
         let comm: HostsComm =
             Collectives::new(HostsTransport::new(rank, hosts.to_vec(), None, shm, links, 4096).unwrap());
         let mut weights = [rank as u8; 100];

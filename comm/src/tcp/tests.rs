@@ -52,7 +52,7 @@ pub(super) fn world_with(
         let (alarm, o) = (Alarm::new().unwrap(), options(l.capacity, l.buffer));
         let links =
             listener.connect_by(rank, &hosts, &names(&hosts), &addresses, &seen, TOKEN, alarm.clone(), &o).unwrap();
-        let shm = ShmOptions { timeout: SHORT, ..ShmOptions::for_host(8, 2) };
+        let shm = ShmOptions { timeout: SHORT, ..Default::default() };
         let arena = arenas[hosts[rank]].clone();
         (Collectives::new(HostsTransport::new(rank, hosts.clone(), arena, shm, links, l.capacity).unwrap()), alarm)
     });
