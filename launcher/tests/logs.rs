@@ -119,11 +119,13 @@ fn a_log_that_does_not_fit_on_its_disk_is_told() {
     for required in [false, true] {
         let logs = folder.path().join("logs");
         let Some(_disk) = Mounted::tmpfs(&logs, "64k") else { return };
-        let mut args = vec!["-n", "1", "--log-dir", "logs"];
+        let mut args = vec!["-n", "1", "--log-dir", "logs", "--events", "e"];
         args.extend(required.then_some("--require-logs"));
         args.push("./much");
         let output = run(&folder, &args);
         let text = stderr(&output);
+        let events = events(&fs::read_to_string(folder.path().join("e")).unwrap());
+        assert_eq!(events.last().unwrap()["code"], i32::from(required), "{events:?}");
         assert!(text.contains("cannot write the log logs/rank-0.log: No space left"), "{required}: {text}");
         assert_eq!(code(&output), i32::from(required), "{text}");
     }

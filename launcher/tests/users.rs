@@ -98,6 +98,12 @@ fn a_script_is_run_by_a_user_who_cannot_write_where_it_was_built() {
     let text = stderr(&output);
     assert_eq!(code(&output), 1, "{text}");
     assert!(text.contains("this user cannot write to") && text.contains("set XDG_CACHE_HOME"), "{text}");
+    let output = by_nobody(&folder, |command| {
+        command.env_remove("XDG_CACHE_HOME").env("HOME", "/nonexistent");
+    });
+    let text = stderr(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    assert!(text.contains(" or /nonexistent/.cache/oflow/target-") && text.contains("set XDG_CACHE_HOME"), "{text}");
     let _gone = fs::remove_dir_all(&package);
     let _gone = fs::remove_file(&built);
 }

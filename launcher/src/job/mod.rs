@@ -137,15 +137,15 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             Some(built)
         }
     };
-    let outcome = start(&job, build.as_ref(), None);
-    let code = outcome.as_ref().map_or_else(|failed| failed.code, |(code, _)| *code);
+    // What was lost of the last lines is known only when all have been written.
+    let whole = |outcome: Result<u8, Failed>| match (outcome, job.losses.first()) {
+        (Ok(0), Some(Cause::Unwritten(what))) => Err(Failed::new(what)),
+        (outcome, _) => outcome,
+    };
+    let outcome = whole(start(&job, build.as_ref(), None).map(|(code, _)| code));
+    let code = outcome.as_ref().map_or_else(|failed| failed.code, |code| *code);
     job.events.tell("end", json!({ "code": code }));
-    let code = outcome?.0;
-    // Of the last lines it is known only now.
-    match job.losses.first() {
-        Some(Cause::Unwritten(what)) if code == 0 => Err(Failed::new(what)),
-        _ => Ok(code),
-    }
+    whole(outcome)
 }
 
 /// The files that events go to.

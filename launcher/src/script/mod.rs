@@ -84,24 +84,21 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
     // Whatever the user's umask, other users cannot change what is built.
     let _umask = NobodyElseWrites::begin();
     let package = Package::locate(source, profile)?;
-    if !package.writable {
-        let built = Built::open(package)?;
-        // What was opened is what is fresh: an executable is replaced and never written again.
-        return if stamp::is_fresh(&built.package) && built.is_there() {
-            if verbose {
-                eprintln!("oflaunch: {} is up to date", built.executable().display());
-            }
-            Ok(built)
-        } else {
-            Err(Failed::new(format!("{} is being built again by another user; try again", source.display())))
-        };
-    }
     let up_to_date = |package: Package| {
         if verbose {
             eprintln!("oflaunch: {} is up to date", package.executable().display());
         }
         Built::open(package)
     };
+    if !package.writable {
+        let built = up_to_date(package)?;
+        // What was opened is what is fresh: an executable is replaced and never written again.
+        return if stamp::is_fresh(&built.package) && built.is_there() {
+            Ok(built)
+        } else {
+            Err(Failed::new(format!("{} is being built again by another user; try again", source.display())))
+        };
+    }
     // Those that have nothing to build do not hold up each other.
     let reading = lock_file(&package).ok().filter(|file| file.try_lock_shared().is_ok());
     if reading.is_some() && stamp::is_fresh(&package) {

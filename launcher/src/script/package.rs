@@ -32,7 +32,7 @@ pub struct Package {
     pub target: PathBuf,
     /// Whether it is the user's own one.
     pub own_target: bool,
-    /// Whether this user may build there.
+    /// Whether this user may build there. If not, the executable there is up to date.
     pub writable: bool,
     /// Folder of the package.
     pub folder: PathBuf,
@@ -54,8 +54,15 @@ impl Package {
             return Ok(package);
         }
         let Package { source, home, target, profile, .. } = package;
-        let own = own_target(&target)?;
-        Package::within(&source, profile, home, (own, true))
+        let nowhere = |own: &str| {
+            Failed::new(format!(
+                "scripts cannot be built: this user cannot write to {}{own}; set XDG_CACHE_HOME to a folder for what is built",
+                target.display()
+            ))
+        };
+        let own = own_target(&target).ok_or_else(|| nowhere(""))?;
+        let package = Package::within(&source, profile, home, (own, true))?;
+        if package.writable { Ok(package) } else { Err(nowhere(&format!(" or {}", package.target.display()))) }
     }
 
     fn within(
@@ -191,18 +198,13 @@ fn target_dir(home: &Path, own_executable: Option<&Path>) -> PathBuf {
         .map_or_else(|| home.join("target"), Path::to_path_buf)
 }
 
-/// The user's own target directory beside one that the user cannot write to.
-fn own_target(installed: &Path) -> Result<PathBuf, Failed> {
+/// The user's own target directory beside one that the user cannot write to; none where the environment names no folder for it.
+fn own_target(installed: &Path) -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))).ok_or_else(|| {
-        Failed::new(format!(
-            "scripts cannot be built: this user cannot write to {}; set XDG_CACHE_HOME to a folder for what is built",
-            installed.display()
-        ))
-    })?;
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     let mut hash = Hasher::default();
     hash.write(installed.as_os_str().as_bytes());
-    Ok(cache.join("oflow").join(format!("target-{:016x}", hash.finish())))
+    Some(cache.join("oflow").join(format!("target-{:016x}", hash.finish())))
 }
 
 /// Whether this user can write to a file or folder, or make it, as far as permissions and the disk say.
