@@ -10,12 +10,13 @@ use crate::plan::KernelPlan;
 use oflow_kernels::DType;
 use oflow_kernels::expr::Expr;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 /// A kernel and the name of its op.
 pub type OpKernel = (&'static str, KernelDef);
 
-type Table = FixedMap<String, Vec<KernelDef>>;
+type Table = FixedMap<SmolStr, Vec<KernelDef>>;
 
 /// The kernels of all backends, and those that were added, by op.
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
@@ -29,7 +30,7 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
 fn put(table: &mut Table, kernels: Vec<OpKernel>) {
     for (op, kernel) in kernels {
         // Most ops have one.
-        table.entry(op.to_string()).or_insert_with(|| Vec::with_capacity(1)).push(kernel);
+        table.entry(op.into()).or_insert_with(|| Vec::with_capacity(1)).push(kernel);
     }
 }
 
@@ -116,7 +117,7 @@ pub fn add_kernel(op: &str, kernel: KernelDef) -> Result<()> {
             .help("a kernel is never replaced: choose another name, and a predicate or a higher priority")
             .in_call(|| op.full_name()));
     }
-    table.entry(op.name().to_string()).or_default().push(kernel);
+    table.entry(op.name().into()).or_default().push(kernel);
     drop(table);
     ops::changed();
     Ok(())

@@ -128,7 +128,7 @@ fn from_op(op: &Op) -> FnDef {
     let mut params: Vec<FnParam> = op.sig.inputs[..op.sig.inputs.len() - together]
         .iter()
         .map(|i| FnParam {
-            name: if i.variadic && together > 0 { "tensors".into() } else { i.name.clone() },
+            name: if i.variadic && together > 0 { "tensors".into() } else { i.name.to_string() },
             kind: if i.variadic { ParamKind::TensorTuple } else { ParamKind::Tensor },
             optional: i.optional,
             default: None,
@@ -145,7 +145,7 @@ fn from_op(op: &Op) -> FnDef {
         });
     }
     params.extend(op.sig.attrs.iter().chain(&op.sig.runtime).map(|a| FnParam {
-        name: a.name.clone(),
+        name: a.name.to_string(),
         kind: ParamKind::Attr(a.kind),
         optional: false,
         default: a.default.clone(),
@@ -153,7 +153,7 @@ fn from_op(op: &Op) -> FnDef {
     }));
     let returns = match op.sig.outputs.as_slice() {
         [_] => vec!["Tensor".to_string()],
-        many => many.to_vec(),
+        many => many.iter().map(|o| o.to_string()).collect(),
     };
     let sig = FnSig { name: op.name().to_string(), params, returns };
     FnDef { sig, body: FnBody::Op(op.name().to_string()) }

@@ -14,6 +14,8 @@ use crate::sbp::{NdSbp, Signature};
 use oflow_kernels::expr::Expr;
 use oflow_kernels::{DType, Dims, Strides};
 use smallvec::SmallVec;
+use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -167,7 +169,7 @@ pub struct Lowering {
 #[derive(Clone)]
 pub struct OpDef {
     /// Domain of the name: `oflow` for built-in ops.
-    pub domain: String,
+    pub domain: SmolStr,
     /// Version of this declaration.
     pub version: u32,
     /// One sentence.
@@ -217,14 +219,14 @@ pub struct OpDef {
     /// Kernels that come with the declaration. Built-in ops have theirs in the tables of the backends.
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
-    pub samples: Vec<String>,
+    pub samples: Vec<Cow<'static, str>>,
 }
 
 impl OpDef {
     /// Starts a declaration from its text (grammar: [`OpSignature`]).
     pub fn new(text: &str) -> Result<OpDef> {
         Ok(OpDef {
-            domain: BUILTIN.to_string(),
+            domain: SmolStr::new_static(BUILTIN),
             version: 1,
             doc: String::new(),
             sig: OpSignature::parse(text)?,
@@ -290,7 +292,7 @@ impl OpDef {
     /// Sets the domain of the name; `oflow` unless set.
     #[must_use]
     pub fn domain(mut self, domain: &str) -> OpDef {
-        self.domain = domain.to_string();
+        self.domain = domain.into();
         self
     }
     /// Changes traits.
@@ -448,8 +450,8 @@ impl OpDef {
     }
     /// Adds calls for the op harness.
     #[must_use]
-    pub fn samples(mut self, s: &[&str]) -> OpDef {
-        self.samples.extend(s.iter().map(|s| s.to_string()));
+    pub fn samples(mut self, s: &[&'static str]) -> OpDef {
+        self.samples.extend(s.iter().map(|s| Cow::Borrowed(*s)));
         self
     }
 

@@ -51,7 +51,7 @@ pub fn derived_grad_op(op: &'static Op, input: usize) -> Result<&'static Op> {
         d => Expr::binary(BinaryOp::Mul, Expr::Input(0), d).simplify(),
     };
     let mut names = vec!["dy".to_string()];
-    names.extend(args.inputs.iter().map(|i| op.sig.inputs[*i].name.clone()));
+    names.extend(args.inputs.iter().map(|i| op.sig.inputs[*i].name.to_string()));
     if args.output {
         names.push("out".to_string());
     }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::placement::Device;
 use oflow_kernels::{DType, Dims, Scalar, ShardBox, View};
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -75,7 +76,7 @@ pub type WorkspaceFn = Arc<dyn Fn(&InferCtx<'_>, &[TensorType]) -> Result<usize>
 #[derive(Clone)]
 pub struct KernelDef {
     /// Name, for `oflow ops` and traces.
-    pub name: String,
+    pub name: SmolStr,
     /// Device kind it runs on.
     pub device: Device,
     /// When it applies.
@@ -109,7 +110,7 @@ impl KernelDef {
         run: impl Fn(&KernelCx<'_>) -> Result<()> + Send + Sync + 'static,
     ) -> KernelDef {
         KernelDef {
-            name: name.to_string(),
+            name: name.into(),
             device,
             pred: KernelPred::Any,
             priority: Priority::Default,

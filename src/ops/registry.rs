@@ -11,6 +11,7 @@ use super::infer::InferCtx;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::sbp::Signature;
+use smol_str::{SmolStr, format_smolstr};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{LazyLock, OnceLock, RwLock};
@@ -19,7 +20,7 @@ use std::sync::{LazyLock, OnceLock, RwLock};
 pub struct Op {
     id: u64,
     /// What [`Op::name`] returns.
-    name: String,
+    name: SmolStr,
     /// The declaration as it is now. Earlier ones are leaked: a call may be reading them.
     def: AtomicPtr<OpDef>,
     cast: CastPolicy,
@@ -63,13 +64,13 @@ pub(super) const BUILTIN: &str = "oflow";
 
 struct Registry {
     /// By `domain.name`.
-    ops: FixedMap<String, &'static Op>,
+    ops: FixedMap<SmolStr, &'static Op>,
     /// Ops of other domains than oflow's, by bare name.
-    bare: FixedMap<String, Vec<&'static Op>>,
+    bare: FixedMap<SmolStr, Vec<&'static Op>>,
 }
 
-fn key(domain: &str, name: &str) -> String {
-    format!("{domain}.{name}")
+fn key(domain: &str, name: &str) -> SmolStr {
+    format_smolstr!("{domain}.{name}")
 }
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -119,10 +120,10 @@ impl Registry {
     /// The op that a name means; none where there is no such op.
     fn lookup(&self, name: &str) -> Result<Option<&'static Op>> {
         let full = name.replace("::", ".");
-        if let Some(op) = self.ops.get(&key(BUILTIN, &full)).or_else(|| self.ops.get(&full)) {
+        if let Some(op) = self.ops.get(&key(BUILTIN, &full)).or_else(|| self.ops.get(full.as_str())) {
             return Ok(Some(op));
         }
-        match self.bare.get(&full).map(Vec::as_slice) {
+        match self.bare.get(full.as_str()).map(Vec::as_slice) {
             None => Ok(None),
             Some([op]) => Ok(Some(op)),
             Some(several) => {

@@ -15,6 +15,7 @@
 use super::attr::{AttrKind, AttrValue};
 use crate::error::{Error, Result};
 use oflow_kernels::{DType, DTypeKind};
+use smol_str::SmolStr;
 use std::fmt;
 
 /// Which dtypes an input accepts.
@@ -66,7 +67,7 @@ impl DTypeClass {
 #[derive(Clone, Debug, PartialEq)]
 pub struct InputDef {
     /// Name, for messages and call by keyword.
-    pub name: String,
+    pub name: SmolStr,
     /// Accepted dtypes.
     pub dtypes: DTypeClass,
     /// May be absent.
@@ -81,7 +82,7 @@ pub struct InputDef {
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttrDef {
     /// Name.
-    pub name: String,
+    pub name: SmolStr,
     /// Type.
     pub kind: AttrKind,
     /// Value when not given ([`AttrValue::Absent`] for an optional one); without one the attribute is required.
@@ -112,7 +113,7 @@ impl AttrDef {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpSignature {
     /// Op name.
-    pub name: String,
+    pub name: SmolStr,
     /// Inputs in order.
     pub inputs: Vec<InputDef>,
     /// Plan attributes in order.
@@ -120,7 +121,7 @@ pub struct OpSignature {
     /// Runtime attributes in order.
     pub runtime: Vec<AttrDef>,
     /// Output names.
-    pub outputs: Vec<String>,
+    pub outputs: Vec<SmolStr>,
 }
 
 impl OpSignature {
@@ -130,7 +131,7 @@ impl OpSignature {
         let arrow = text.find("->").ok_or_else(|| bad("missing '->'"))?;
         let open = text[..arrow].find('(').ok_or_else(|| bad("missing '('"))?;
         let close = text[open..arrow].rfind(')').ok_or_else(|| bad("missing ')'"))? + open;
-        let name = text[..open].trim().to_string();
+        let name = SmolStr::new(text[..open].trim());
         if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c)) {
             return Err(bad("the name must be letters, digits, '_' and '.'"));
         }
@@ -169,7 +170,7 @@ impl OpSignature {
             }
             // Ops live as long as the process, and most have one input or two.
             sig.inputs.reserve_exact(1);
-            sig.inputs.push(InputDef { name: n.to_string(), dtypes, optional, variadic, mutable });
+            sig.inputs.push(InputDef { name: n.into(), dtypes, optional, variadic, mutable });
         }
         for part in split_top(ats) {
             let (n, rest) = part.split_once(':').ok_or_else(|| bad(&format!("attribute '{part}' has no type")))?;
@@ -187,14 +188,15 @@ impl OpSignature {
             if runtime && !matches!(kind, AttrKind::Scalar | AttrKind::Float | AttrKind::Int | AttrKind::Bool) {
                 return Err(bad("a runtime attribute must be a number"));
             }
-            let def = AttrDef { name: n.trim().to_string(), kind, default, runtime };
+            let def = AttrDef { name: n.trim().into(), kind, default, runtime };
             let list = if runtime { &mut sig.runtime } else { &mut sig.attrs };
             list.reserve_exact(1);
             list.push(def);
         }
         let outs = text[arrow + 2..].trim();
         let outs = outs.strip_prefix('(').and_then(|o| o.strip_suffix(')')).unwrap_or(outs);
-        sig.outputs = outs.split(',').map(|o| o.trim().to_string()).filter(|o| !o.is_empty()).collect();
+        sig.outputs = outs.split(',').map(str::trim).filter(|o| !o.is_empty()).map(SmolStr::new).collect();
+        sig.outputs.shrink_to_fit();
         Ok(sig)
     }
 

@@ -5,6 +5,7 @@ use crate::ops::{Attrs, InferCtx, KernelDef, KernelFn, KernelState, Op, TensorTy
 use crate::placement::Device;
 use oflow_kernels::ShardBox;
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// Chooses kernels. Which there are is known by the backends, above this room.
@@ -21,7 +22,7 @@ pub struct KernelPlan {
     /// The op.
     pub op: &'static Op,
     /// The kernel's name.
-    pub name: String,
+    pub name: SmolStr,
     /// The computation.
     pub run: KernelFn,
     /// Prepared state.

@@ -42,7 +42,7 @@ fn bad(r: &mut Random, op: &'static Op, samples: &[Sample]) -> Option<Bad> {
     let attrs = known.filter_map(|a| {
         let given = sample.attrs.iter().find(|(n, _)| *n == a.name).map(|(_, v)| v.clone());
         let v = if r.percent(30) { Some(attr(r, a.kind)) } else { given };
-        Some((a.name.clone(), v?))
+        Some((a.name.to_string(), v?))
     });
     let attrs = attrs.collect();
     let target = (*r.of(&[Sbp::Broadcast, Sbp::Split(0), Sbp::PARTIAL_SUM])).into();

@@ -262,7 +262,7 @@ pub fn derived_samples(op: &'static Op) -> Vec<Sample> {
             let given = s.attrs.iter().find(|(n, _)| *n == a.name).map(|(_, v)| v.clone());
             given.or_else(|| parent.sig.runtime[parent.sig.runtime_attr(&a.name)?].default.clone())
         };
-        let attrs = op.sig.runtime.iter().filter_map(|a| Some((a.name.clone(), value(a)?))).collect();
+        let attrs = op.sig.runtime.iter().filter_map(|a| Some((a.name.to_string(), value(a)?))).collect();
         found.push(Sample { inputs, attrs });
     }
     found

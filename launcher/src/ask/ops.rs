@@ -78,7 +78,7 @@ fn in_full(op: &'static Op) -> String {
     };
     let names = op.sig.inputs.iter().map(|i| &i.name);
     let names = names.chain(op.sig.attrs.iter().chain(&op.sig.runtime).map(|a| &a.name));
-    let width = names.map(String::len).max().unwrap_or(0);
+    let width = names.map(|name| name.len()).max().unwrap_or(0);
     section("Inputs", op.sig.inputs.iter().map(|i| format!("{:width$}  {}", i.name, describe_input(i))).collect());
     let attrs = op.sig.attrs.iter().chain(&op.sig.runtime);
     section("Attributes", attrs.map(|a| format!("{:width$}  {}", a.name, describe_attr(a))).collect());
@@ -251,7 +251,7 @@ fn gradient(op: &Op) -> String {
         }
         Grad::Rule { saves_inputs, saves_outputs, .. } => {
             let inputs = op.sig.inputs.iter().map(|i| i.name.as_str());
-            let outputs = op.sig.outputs.iter().map(String::as_str);
+            let outputs = op.sig.outputs.iter().map(|name| name.as_str());
             // Bits 0…63: inputs and outputs have masks of their own.
             let kept = [names(*saves_inputs, inputs.collect()), names(*saves_outputs, outputs.collect())];
             let kept: Vec<&str> = kept.iter().map(String::as_str).filter(|k| *k != "nothing").collect();
