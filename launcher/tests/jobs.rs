@@ -472,6 +472,7 @@ fn a_program_alone_refuses_values_that_mean_nothing() {
     for (name, value, why) in [
         ("OFLOW_THREADS", "-1", "is \"-1\", not a whole number"),
         ("OFLOW_THREADS", "0", "at least 1"),
+        ("OFLOW_LOG", "oflow=loud", "is \"oflow=loud\", not a list of levels"),
         ("OFLOW_TRANSPORT", "junk", "is \"junk\", not own or mpi"),
         ("OFLOW_COMM", "junk", "is \"junk\""),
     ] {

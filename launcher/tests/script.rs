@@ -2,8 +2,9 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +33,17 @@ fn script(folder: &Folder, name: &str, text: &str) {
     let path = folder.write(name, text);
     let modified = path.metadata().unwrap().modified().unwrap();
     wait_for("the clock", LONG, || (SystemTime::now() > modified + Duration::from_millis(50)).then_some(()));
+}
+
+/// A source tree with a library that is compiled at once, for scripts that have dependencies of their own.
+fn small_library(folder: &Folder) -> PathBuf {
+    let home = folder.path().join("small");
+    fs::create_dir_all(home.join("src")).unwrap();
+    fs::write(home.join("src/lib.rs"), "").unwrap();
+    let manifest = "[package]\nname = \"oflow\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[workspace]\n";
+    fs::write(home.join("Cargo.toml"), manifest).unwrap();
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock"), home.join("Cargo.lock")).unwrap();
+    home
 }
 
 /// Rank 0 waits in shared memory and rank 2 in the control plane for rank 1, which dies or reports a failure.
@@ -83,6 +95,26 @@ fn the_first_examples_reach_the_results_that_they_check() {
     assert!(text.contains("920 steps in ") && text.contains(", accuracy 0.9"), "{text}");
 }
 
+/// Cargo compiles a crate once for each set of features. A crate of the library that had other ones in the builds of oflaunch or
+/// of the tests than in the build of the library alone would be compiled once more for scripts, with all that needs it.
+#[test]
+fn one_build_of_the_library_serves_oflaunch_tests_and_scripts() {
+    let crates = |args: &[&str]| -> BTreeSet<String> {
+        let mut tree = Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()));
+        tree.args(["tree", "--offline", "--prefix", "none", "--format", "{p} [{f}]"]).args(args);
+        let output = tree.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output).lines().map(|line| line.trim_end_matches(" (*)").to_string()).collect()
+    };
+    let library = crates(&["--edges", "no-dev", "--package", "oflow", "--features", "tls"]);
+    assert!(library.iter().any(|line| line.starts_with("oflow-kernels ")), "{library:?}");
+    for (build, edges) in [("oflaunch", "no-dev"), ("tests", "normal,build,dev")] {
+        let there = crates(&["--edges", edges]);
+        let missing: Vec<&String> = library.difference(&there).collect();
+        assert!(missing.is_empty(), "{build}: other features than the library alone has: {missing:?}");
+    }
+}
+
 #[test]
 fn the_life_of_a_script() {
     let folder = Folder::lasting("scripts");
@@ -104,7 +136,9 @@ fn main() -> oflow::Result<()> {
 "#;
     script(&folder, "my script.rs", joined);
     let (output, calls) = launch(&folder, &["-n", "2", "my script.rs", "--", "arg"]);
-    assert_eq!((code(&output), calls), (0, 1), "{}", stderr(&output));
+    // The library is the one that oflaunch was built with.
+    assert_eq!((code(&output), calls), (0, 2), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("Compiling oflow"), "{}", stderr(&output));
     let text = stdout(&output);
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort();
@@ -117,7 +151,7 @@ fn main() -> oflow::Result<()> {
     // Changed, it is built again.
     script(&folder, "my script.rs", &joined.replace("all {} here", "ALL {} HERE"));
     let (output, calls) = launch(&folder, &["-n", "1", "my script.rs"]);
-    assert_eq!((stdout(&output).trim_end(), calls), ("ALL 1 HERE,", 1), "{}", stderr(&output));
+    assert_eq!((stdout(&output).trim_end(), calls), ("ALL 1 HERE,", 2), "{}", stderr(&output));
 
     // An error is shown with the user's file and line; no rank starts.
     script(&folder, "wrong.rs", "fn main() {\n    let x: u32 = \"no\";\n}\n");
@@ -131,10 +165,12 @@ fn main() -> oflow::Result<()> {
     // Frontmatter: a dependency that the library has too, so no download; lines and file are the user's.
     let front = "---\n[dependencies]\nhalf = \"2\"\n---\nfn main() {\n    println!(\"{}\", half::f16::ONE);\n}\n";
     script(&folder, "front.rs", front);
-    let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
+    let small = small_library(&folder);
+    let launch_front = || oflaunch(&folder).env("OFLOW_HOME", &small).args(["-n", "1", "front.rs"]).output().unwrap();
+    let output = launch_front();
     assert_eq!((code(&output), stdout(&output).as_str()), (0, "1\n"), "{}", stderr(&output));
     script(&folder, "front.rs", &front.replace("half::f16::ONE", "half::f16::TWO"));
-    let (output, _) = launch(&folder, &["-n", "1", "front.rs"]);
+    let output = launch_front();
     let place = format!("{}:6:", folder.path().canonicalize().unwrap().join("front.rs").display());
     assert!(stderr(&output).contains(&place), "{place} is missing in\n{}", stderr(&output));
     script(&folder, "front.rs", "---\n[package]\n---\nfn main() {}\n");
@@ -209,7 +245,7 @@ fn main() {
     wait_for("the job", Duration::from_secs(300), || folder.path().join("running").exists().then_some(()));
     script(&folder, "again.rs", &again.replace("one", "two"));
     let (output, calls) = launch(&folder, &["-n", "1", "again.rs", "--", "now"]);
-    assert_eq!((stdout(&output).as_str(), calls), ("two\n", 1), "{}", stderr(&output));
+    assert_eq!((stdout(&output).as_str(), calls), ("two\n", 2), "{}", stderr(&output));
     folder.write("fail", "");
     let (status, out, err) = job.finish_all();
     assert_eq!((status.code(), out.as_str()), (Some(0), "one\none\n"), "{err}");

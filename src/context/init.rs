@@ -93,7 +93,7 @@ pub fn init() -> Result<World> {
             false => "call oflow::init() once",
         }));
     }
-    init_tracing();
+    init_tracing()?;
     // What cannot be meant is refused, also where nothing would come of it.
     let (_, threads) = (wants_mpi()?, LaunchEnv::threads_asked()?);
     crate::backend::cuda::check_links()?;
@@ -242,14 +242,21 @@ fn use_threads(threads: Option<usize>) -> Option<Pool> {
 }
 
 /// `OFLOW_LOG=oflow=debug` prints spans and events; a subscriber of the user's own takes precedence.
-fn init_tracing() {
-    if let Ok(filter) = std::env::var("OFLOW_LOG") {
-        use std::io::{IsTerminal, stderr};
-        use tracing_subscriber::EnvFilter;
-        let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        let log = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(filter)).with_ansi(colours);
-        let _the_programs_own_counts = log.with_writer(stderr).try_init();
-    }
+fn init_tracing() -> Result<()> {
+    use std::io::{IsTerminal, stderr};
+    use tracing_subscriber::filter::Targets;
+    use tracing_subscriber::prelude::*;
+    let Some(text) = std::env::var_os("OFLOW_LOG").filter(|text| !text.is_empty()) else { return Ok(()) };
+    let filter = text.to_str().and_then(|text| text.parse::<Targets>().ok()).ok_or_else(|| {
+        Error::argument(format!("environment variable OFLOW_LOG is {text:?}, not a list of levels")).help(
+            "write a level (error, warn, info, debug, trace, off), target=level, or several of them with commas between: \
+             warn,oflow=debug",
+        )
+    })?;
+    let colours = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let log = tracing_subscriber::fmt::layer().with_ansi(colours).with_writer(stderr).with_filter(filter);
+    let _the_programs_own_counts = tracing_subscriber::registry().with(log).try_init();
+    Ok(())
 }
 
 /// Runs a closure on `n` simulated ranks, which are threads, and returns the results in order of ranks. For tests: deadlocks are

@@ -1,27 +1,50 @@
 //! Calling cargo.
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
+use super::library::Library;
 use super::package::{COPY_NAME, Package};
 use crate::{EXIT_NOT_COMPILED, Failed};
 
-/// Builds the package, offline if all dependencies are on this machine. Cargo's output goes to stderr.
+/// Builds the script's package. Cargo's output goes to stderr.
 ///
 /// `copied`: the script is compiled from a copy; messages show the path of the script instead.
-pub fn build(package: &Package, copied: bool, verbose: bool) -> Result<(), Failed> {
-    let failed = || {
-        let script = package.source.display();
-        Failed::with_code(EXIT_NOT_COMPILED, format!("{script} could not be built; no rank was started"))
+pub fn build(package: &Package, copied: bool, library: Option<&Library>, verbose: bool) -> Result<(), Failed> {
+    let command = || {
+        let mut command = command(package, "rustc", &package.manifest_path());
+        command.args(["--bin", &package.name]).arg("--").stdout(Stdio::null());
+        if copied {
+            // Cargo names the copy relative to the package's folder.
+            let mut map = OsString::from(format!("--remap-path-prefix={COPY_NAME}="));
+            map.push(&package.source);
+            command.arg(map);
+        }
+        if let Some(library) = library {
+            library.link(&mut command);
+        }
+        command
     };
+    run(command, &package.source.display().to_string(), verbose).map(|_| ())
+}
+
+/// Runs a build, offline if all dependencies are on this machine, and returns what cargo printed on a piped stdout.
+///
+/// `what`: names in messages what is built.
+pub fn run(command: impl Fn() -> Command, what: &str, verbose: bool) -> Result<Vec<u8>, Failed> {
+    let failed = || Failed::with_code(EXIT_NOT_COMPILED, format!("{what} could not be built; no rank was started"));
     let no_cargo = |e: io::Error| Failed::new(format!("cannot run cargo: {e}; scripts need a Rust toolchain in PATH"));
-    match offline(command(package, copied, true), verbose).map_err(no_cargo)? {
-        Outcome::Built => Ok(()),
-        Outcome::NotCompiled => Err(failed()),
-        Outcome::NotResolved => {
-            let status = command(package, copied, false).status().map_err(no_cargo)?;
-            if status.success() { Ok(()) } else { Err(failed()) }
+    let mut first = command();
+    // Before the arguments of the compiler, which may be the last ones.
+    first.env("CARGO_NET_OFFLINE", "true");
+    match offline(first, verbose).map_err(no_cargo)? {
+        (Outcome::Built, printed) => Ok(printed),
+        (Outcome::NotCompiled, _) => Err(failed()),
+        (Outcome::NotResolved, _) => {
+            let output = command().stderr(Stdio::inherit()).output().map_err(no_cargo)?;
+            if output.status.success() { Ok(output.stdout) } else { Err(failed()) }
         }
     }
 }
@@ -36,8 +59,14 @@ enum Outcome {
 
 /// Runs an offline build. What comes before the first compilation is held back, because it may be a complaint about a
 /// missing download, which an online build will put right.
-fn offline(mut command: Command, verbose: bool) -> io::Result<Outcome> {
+fn offline(mut command: Command, verbose: bool) -> io::Result<(Outcome, Vec<u8>)> {
     let mut child = command.stderr(Stdio::piped()).spawn()?;
+    let printed = child.stdout.take().map(|mut pipe| {
+        std::thread::spawn(move || {
+            let mut all = Vec::new();
+            pipe.read_to_end(&mut all).map(|_| all)
+        })
+    });
     let mut held = Vec::new();
     let mut compiles = false;
     if let Some(pipe) = child.stderr.take() {
@@ -62,40 +91,37 @@ fn offline(mut command: Command, verbose: bool) -> io::Result<Outcome> {
             show.write_all(&held)?;
         }
     }
-    Ok(match (child.wait()?.success(), compiles) {
+    let outcome = match (child.wait()?.success(), compiles) {
         (true, _) => Outcome::Built,
         (false, true) => Outcome::NotCompiled,
         (false, false) => Outcome::NotResolved,
-    })
+    };
+    let printed = match printed.map(|thread| thread.join()) {
+        None => Vec::new(),
+        Some(Ok(printed)) => printed?,
+        Some(Err(_)) => return Err(io::Error::other("what cargo printed was not read")),
+    };
+    Ok((outcome, printed))
 }
 
-fn command(package: &Package, copied: bool, offline: bool) -> Command {
+/// A cargo command on a manifest, with the profile, target directory and settings of the package's build.
+pub fn command(package: &Package, verb: &str, manifest: &Path) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command
-        .arg("rustc")
+        .arg(verb)
         .arg("--manifest-path")
-        .arg(package.manifest_path())
-        .args(["--bin", &package.name, "--profile", package.profile.name()])
+        .arg(manifest)
+        .args(["--profile", package.profile.name()])
         // The source tree's own cargo settings apply, as they did when the library was built.
         .current_dir(&package.home)
         .env("CARGO_TARGET_DIR", &package.target)
         // Else the executable would lie elsewhere.
         .env_remove("CARGO_BUILD_TARGET")
         // The terminal is for the ranks, and what cargo prints is no result.
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    if offline {
-        command.arg("--offline");
-    }
+        .stdin(Stdio::null());
     if io::stderr().is_terminal() {
         command.args(["--color", "always"]);
-    }
-    if copied {
-        // Cargo names the copy relative to the package's folder.
-        let mut map = OsString::from(format!("--remap-path-prefix={COPY_NAME}="));
-        map.push(&package.source);
-        command.arg("--").arg(map);
     }
     command
 }

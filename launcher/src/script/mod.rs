@@ -1,10 +1,13 @@
 //! Builds a Rust script: a file that ends in `.rs` and uses oflow, without a package.
 //!
-//! The script becomes the only binary of a generated package that depends on the oflow source tree. It is built in the same
-//! target directory with the same profiles and versions, so only the script itself is compiled. An unchanged script is not built.
+//! The script becomes the only binary of a generated package. The library is built first, in the oflow source tree's own
+//! workspace, with the features that oflaunch has: it is the one that oflaunch was built with, and only the script is compiled
+//! and linked to it. A script that has dependencies of its own has the source tree among them, because cargo must choose one
+//! version and one set of features for what both use; there the library is compiled once more. An unchanged script is not built.
 
 mod cargo;
 mod frontmatter;
+mod library;
 mod package;
 mod stamp;
 
@@ -21,6 +24,8 @@ use rustix::process::umask;
 use crate::cli::Profile;
 use crate::{EXIT_NOT_COMPILED, Failed};
 
+use library::Library;
+use package::LIBRARY_LOCK;
 pub use package::{Package, home};
 
 /// A built script. It keeps the executable open, so a job runs this executable also if another oflaunch builds the script again
@@ -113,9 +118,12 @@ pub fn build(source: &Path, profile: Profile, verbose: bool) -> Result<Built, Fa
         .map_err(|e| Failed::new(format!("cannot read the script {}: {e}", source.display())))?;
     let frontmatter = frontmatter::parse(&text)
         .map_err(|e| Failed::with_code(EXIT_NOT_COMPILED, format!("{}: {e}", source.display())))?;
-    package.write(frontmatter.as_ref())?;
     let began = SystemTime::now();
-    cargo::build(&package, frontmatter.is_some(), verbose)?;
+    // Without its lock file the source tree can be built only by who may write one there.
+    let alone = frontmatter.is_none() && package.home.join(LIBRARY_LOCK).is_file();
+    let library = alone.then(|| Library::build(&package, verbose)).transpose()?;
+    package.write(frontmatter.as_ref(), library.as_ref())?;
+    cargo::build(&package, frontmatter.is_some(), library.as_ref(), verbose)?;
     stamp::save(&package, began);
     Built::open(package)
 }

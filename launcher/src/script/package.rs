@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::frontmatter::Frontmatter;
+use super::library::Library;
 use super::stamp::{self, Hasher};
 use crate::Failed;
 use crate::cli::Profile;
@@ -20,6 +21,9 @@ pub const LOCK_NAME: &str = "lock";
 
 /// File name of the copy of a script with frontmatter.
 pub const COPY_NAME: &str = "main.rs";
+
+/// File name of the lock file of the library's workspace.
+pub const LIBRARY_LOCK: &str = "Cargo.lock";
 
 /// The package of a script.
 #[derive(Clone, Debug)]
@@ -98,19 +102,22 @@ impl Package {
         self.folder.join(COPY_NAME)
     }
 
-    /// Returns the build command as text.
+    /// Returns as text what is built how.
     pub fn command_line(&self) -> String {
         format!(
-            "cargo build --manifest-path {} --profile {}  ({})",
+            "cargo rustc --manifest-path {} --profile {}  ({}, linked to the library of {})",
             self.manifest_path().display(),
             self.profile.name(),
-            self.source.display()
+            self.source.display(),
+            self.home.display()
         )
     }
 
     /// Writes the package: manifest, lock file and, for a script with frontmatter, the copy. Files with the right contents are
     /// not written, so that cargo sees no change.
-    pub fn write(&self, frontmatter: Option<&Frontmatter>) -> Result<(), Failed> {
+    ///
+    /// `built`: the library that the script is linked to; without one the package depends on the source tree.
+    pub fn write(&self, frontmatter: Option<&Frontmatter>, built: Option<&Library>) -> Result<(), Failed> {
         let failed = |what: &Path, e: io::Error| Failed::new(format!("cannot write {}: {e}", what.display()));
         fs::create_dir_all(&self.folder).map_err(|e| failed(&self.folder, e))?;
         if let Some(frontmatter) = frontmatter {
@@ -118,11 +125,14 @@ impl Package {
         }
         let library = fs::read_to_string(self.home.join("Cargo.toml"))
             .map_err(|e| Failed::new(format!("cannot read {}: {e}", self.home.join("Cargo.toml").display())))?;
-        // A published source tree may come without a lock file.
-        let lock = fs::read_to_string(self.home.join("Cargo.lock")).unwrap_or_default();
-        let manifest = self.manifest(frontmatter, &library, &lock)?;
+        // A published source tree may come without a lock file. What is linked to a library that is there has no dependencies.
+        let lock = match built {
+            Some(_) => String::new(),
+            None => fs::read_to_string(self.home.join(LIBRARY_LOCK)).unwrap_or_default(),
+        };
+        let manifest = self.manifest(frontmatter, built, &library, &lock)?;
         let path = self.manifest_path();
-        if write_if_changed(&path, &manifest).map_err(|e| failed(&path, e))? && !lock.is_empty() {
+        if write_if_changed(&path, &manifest).map_err(|e| failed(&path, e))? {
             // The library's own versions, so that what is built already fits.
             let path = self.folder.join("Cargo.lock");
             fs::write(&path, &lock).map_err(|e| failed(&path, e))?;
@@ -130,11 +140,22 @@ impl Package {
         Ok(())
     }
 
-    fn manifest(&self, frontmatter: Option<&Frontmatter>, library: &str, lock: &str) -> Result<String, Failed> {
+    fn manifest(
+        &self,
+        frontmatter: Option<&Frontmatter>,
+        built: Option<&Library>,
+        library: &str,
+        lock: &str,
+    ) -> Result<String, Failed> {
         let copy = self.copy_path();
         let source = utf8(if frontmatter.is_some() { &copy } else { &self.source })?;
         let mut lock_hash = Hasher::default();
         lock_hash.write(lock.as_bytes());
+        // Cargo does not look at what the compiler is told to link. It builds anew when the description changes.
+        let (description, oflow) = match built {
+            Some(built) => (format!("\ndescription = \"linked to the library {}\"", built.print), String::new()),
+            None => (String::new(), format!("oflow = {{ path = {} }}", toml_string(utf8(&self.home)?))),
+        };
         Ok(format!(
             "# Written by oflaunch; changes are lost. Script: {script}
 # The lock file is copied again when this changes: {lock:016x}
@@ -142,7 +163,7 @@ impl Package {
 name = \"{name}\"
 version = \"0.0.0\"
 edition = \"2024\"
-publish = false
+publish = false{description}
 
 [workspace]
 
@@ -151,7 +172,7 @@ name = \"{name}\"
 path = {source}
 
 [dependencies]
-oflow = {{ path = {home} }}
+{oflow}
 {entries}
 {tables}
 {profiles}",
@@ -159,7 +180,6 @@ oflow = {{ path = {home} }}
             lock = lock_hash.finish(),
             name = self.name,
             source = toml_string(source),
-            home = toml_string(utf8(&self.home)?),
             entries = frontmatter.map_or("", |f| &f.entries),
             tables = frontmatter.map_or("", |f| &f.tables),
             profiles = profiles(library),

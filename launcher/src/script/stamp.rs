@@ -1,6 +1,6 @@
 //! Checks without cargo whether a script's executable is up to date.
 //!
-//! After a build the stamp is a hash over all inputs of the executable: cargo's list of source files (the script's and the
+//! After a build the stamp is a hash over all inputs of the executable: cargo's lists of source files (the script's and the
 //! library's) with their sizes and times, manifests, flags, and oflaunch itself, and one of the compiler's version. If nothing has
 //! changed the executable is run. Where there is no compiler its version is not compared: nothing can be built there.
 
@@ -81,6 +81,11 @@ fn compute(package: &Package, build_began: Option<SystemTime>) -> Option<String>
         hash.write(value.as_bytes());
     }
     let mut inputs = dep_info(&fs::read_to_string(executable.with_extension("d")).ok()?);
+    // The library is not among the dependencies of a script that is linked to it.
+    if !inputs.contains(&package.home.join("src/lib.rs")) {
+        let library = package.target.join(package.profile.folder()).join("liboflow.d");
+        inputs.extend(dep_info(&fs::read_to_string(library).ok()?));
+    }
     inputs.push(package.source.clone());
     inputs.sort();
     inputs.dedup();
