@@ -47,13 +47,11 @@ fn planted(name: &str, make: impl Fn(&str) -> OpDef, wrong: &[&str], right: &[&s
     assert!(count > 0);
 }
 
-fn elementwise(signature: &str, expr: &str, samples: &[&str]) -> impl Fn(&str) -> OpDef {
+fn elementwise(signature: &str, expr: &str, samples: &'static [&'static str]) -> impl Fn(&str) -> OpDef {
     let (signature, expr) = (signature.to_string(), expr.to_string());
-    let samples: Vec<String> = samples.iter().map(|s| s.to_string()).collect();
     move |name| {
-        let mut def = OpDef::elementwise(&format!("{name}{signature}"), &expr).expect("declaration");
-        def.samples = samples.clone();
-        def
+        let def = OpDef::elementwise(&format!("{name}{signature}"), &expr).expect("declaration");
+        def.samples(samples)
     }
 }
 
