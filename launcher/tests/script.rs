@@ -88,6 +88,7 @@ fn the_first_examples_reach_the_results_that_they_check() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name).canonicalize().unwrap();
         let output = run(&folder, &["-n", ranks, path.to_str().unwrap()]);
         assert_eq!(code(&output), 0, "{name}: {}", stderr(&output));
+        assert!(!stderr(&output).contains("Compiling oflow"), "{name}: {}", stderr(&output));
         stdout(&output)
     };
     assert_eq!(example("3", "regression.rs"), "[rank 0] y = 3.00 x -1.00 on cpu[3]\n");
