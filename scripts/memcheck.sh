@@ -19,6 +19,6 @@ host="$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')"
 export "CARGO_TARGET_${host}_RUNNER=valgrind --quiet --error-exitcode=99 --leak-check=no --num-callers=25"
 export OFLOW_CALLS_HERE="${OFLOW_CALLS_HERE:-600}"
 
-cargo test -p oflow-kernels --lib -- --test-threads=1 view:: cpu::copy:: cpu::strided:: cpu::rows:: cpu::index:: cpu::reduce::
-cargo test -p oflow --lib -- --test-threads=1 memory:: tensor::local::
-cargo test -p oflow --test calls -- --test-threads=1 random_calls_in_one_process
+# Without --package, which would choose other features and compile the library once more.
+cargo test --lib -- --test-threads=1 view:: cpu::copy:: cpu::strided:: cpu::rows:: cpu::index:: cpu::reduce:: memory:: tensor::local::
+cargo test --test calls -- --test-threads=1 random_calls_in_one_process
