@@ -1,13 +1,16 @@
-//! Cost of one warm call: local add, global add on 2 simulated ranks, matmul, boxing, with a gradient node.
+//! Cost of one warm call: local and global, views, boxings, with a gradient node.
 //!
-//! `cargo bench --bench dispatch` prints µs per call (median of 15 samples). `-- --calls N` only issues N global adds on a
-//! world of one: run it under `valgrind --tool=callgrind` with two values of N; the difference of the instruction counts
-//! divided by the difference of N is the instructions of one call.
+//! `cargo bench --bench dispatch` prints µs per call (median of 15 samples; global calls on 2 simulated ranks). `-- --calls N ROW`
+//! only issues N calls of one row in a world of one: run it under `valgrind --tool=callgrind` with two values of N; the difference
+//! of the instruction counts divided by the difference of N is the instructions of one call.
 
 use oflow::prelude::*;
 use std::time::Instant;
 
-fn median_us(mut f: impl FnMut() -> Result<Tensor>) -> Result<f64> {
+/// A name, and the call that it stands for.
+type Row<'a> = (&'a str, &'a dyn Fn() -> Result<Tensor>);
+
+fn median_us(f: &dyn Fn() -> Result<Tensor>) -> Result<f64> {
     const CALLS: u32 = 2000;
     for _ in 0..500 {
         f()?;
@@ -24,46 +27,64 @@ fn median_us(mut f: impl FnMut() -> Result<Tensor>) -> Result<f64> {
     Ok(samples[7])
 }
 
+/// Calls on local tensors. The last one is recorded for backward.
+fn local<R>(run: impl FnOnce(&[Row<'_>]) -> Result<R>) -> Result<R> {
+    let (a, b) = (randn([8, 8], Device::Cpu)?, randn([8, 8], Device::Cpu)?);
+    let g = randn([8, 8], Device::Cpu)?.requires_grad_(true)?;
+    run(&[
+        ("add", &|| a.add(&b)),
+        ("matmul", &|| a.matmul(&b)),
+        ("mul_number", &|| a.mul(2.0)),
+        ("view", &|| a.t()),
+        ("recorded_add", &|| g.add(&b)),
+    ])
+}
+
+/// Calls on global tensors, 8x8 a rank.
+fn global<R>(run: impl FnOnce(&[Row<'_>]) -> Result<R>) -> Result<R> {
+    let _quiet = no_grad();
+    let mesh = Placement::all(Device::Cpu)?;
+    let rows = 8 * mesh.ranks().len();
+    let (a, b) = (randn([rows, 8], (&mesh, sbp![S(0)]))?, randn([rows, 8], (&mesh, sbp![S(0)]))?);
+    let w = randn([8, 8], (&mesh, sbp![B]))?;
+    let whole = a.to_global(sbp![B])?;
+    run(&[
+        ("global_add", &|| a.add(&b)),
+        ("global_matmul", &|| a.matmul(&w)),
+        ("global_relu", &|| a.relu()),
+        ("box_b_to_s0", &|| whole.to_global(sbp![S(0)])),
+        ("box_s0_to_b", &|| a.to_global(sbp![B])),
+    ])
+}
+
+/// Issues `n` calls of the row of that name, if it is among these.
+fn issue(rows: &[Row<'_>], name: &str, n: usize) -> Result<()> {
+    let found = rows.iter().filter(|(row, _)| *row == name);
+    found.flat_map(|(_, call)| (0..n).map(move |_| call())).try_for_each(|made| made.map(drop))
+}
+
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
     if let Some(i) = args.iter().position(|a| a == "--calls") {
         let n: usize = args.get(i + 1).and_then(|n| n.parse().ok()).unwrap_or(1000);
+        let name = args.get(i + 2).map_or("global_add", String::as_str);
         let _world = oflow::init()?;
-        let _quiet = no_grad();
-        let mesh = Placement::all(Device::Cpu)?;
-        let (a, b) = (ones([8, 8], (&mesh, sbp![S(0)]))?, ones([8, 8], (&mesh, sbp![S(0)]))?);
-        for _ in 0..n {
-            a.add(&b)?;
-        }
-        return Ok(());
+        local(|rows| issue(rows, name, n))?;
+        return global(|rows| issue(rows, name, n));
     }
-    let quiet = no_grad();
-    let (a, b) = (randn([8, 8], Device::Cpu)?, randn([8, 8], Device::Cpu)?);
-    println!("local add 8x8            {:.3} us", median_us(|| a.add(&b))?);
-    println!("local matmul 8x8         {:.3} us", median_us(|| a.matmul(&b))?);
-    println!("local mul by a number    {:.3} us", median_us(|| a.mul(2.0))?);
-    println!("local transpose (view)   {:.3} us", median_us(|| a.t())?);
-    drop(quiet);
-    let g = randn([8, 8], Device::Cpu)?.requires_grad_(true)?;
-    println!("local add 8x8, recorded  {:.3} us", median_us(|| g.add(&b))?);
-    let times = oflow::run_ranks(2, |_| {
-        let _quiet = no_grad();
-        let mesh = Placement::all(Device::Cpu)?;
-        let a = randn([16, 8], (&mesh, sbp![S(0)]))?;
-        let b = randn([16, 8], (&mesh, sbp![S(0)]))?;
-        let w = randn([8, 8], (&mesh, sbp![B]))?;
-        let whole = a.to_global(sbp![B])?;
-        Ok([
-            median_us(|| a.add(&b))?,
-            median_us(|| a.matmul(&w))?,
-            median_us(|| a.relu())?,
-            median_us(|| whole.to_global(sbp![S(0)]))?,
-            median_us(|| a.to_global(sbp![B]))?,
-        ])
+    local(|rows| {
+        for (name, call) in rows {
+            println!("{name:<16} {:.3} us", median_us(*call)?);
+        }
+        Ok(())
     })?;
-    let names = ["global add", "global matmul S0 x B", "global relu", "boxing B -> S0 (slice)", "boxing S0 -> B"];
-    for (i, name) in names.iter().enumerate() {
-        println!("{name:<24} {:.3} us on 2 ranks", times[0][i].max(times[1][i]));
+    let times = oflow::run_ranks(2, |_| {
+        global(|rows| {
+            rows.iter().map(|(name, call)| Ok((name.to_string(), median_us(*call)?))).collect::<Result<Vec<_>>>()
+        })
+    })?;
+    for ((name, us), (_, other)) in times[0].iter().zip(&times[1]) {
+        println!("{name:<16} {:.3} us on 2 ranks", us.max(*other));
     }
     Ok(())
 }
