@@ -8,13 +8,28 @@ pub type Dims = SmallVec<[usize; 6]>;
 /// Strides of a tensor's dims, in elements. Zero repeats an element (expand); negative strides are allowed.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// Row-major strides of a contiguous tensor.
+/// Copies dims or strides. Up to six are copied without a call, and inline; views are copied several times in a call.
+#[inline]
+pub fn copied<T: Copy + Default>(of: &[T]) -> SmallVec<[T; 6]> {
+    let mut few = [T::default(); 6];
+    if of.len() > few.len() {
+        return SmallVec::from_slice(of);
+    }
+    for (i, to) in few.iter_mut().enumerate() {
+        if i < of.len() {
+            *to = of[i];
+        }
+    }
+    SmallVec::from_buf_and_len(few, of.len())
+}
+
+/// Row-major strides of a contiguous tensor. They wrap where the product of the sizes is larger than any tensor.
 pub fn contiguous_strides(dims: &[usize]) -> Strides {
     let mut strides: Strides = SmallVec::from_elem(0, dims.len());
     let mut step = 1isize;
     for d in (0..dims.len()).rev() {
         strides[d] = step;
-        step *= dims[d].max(1) as isize;
+        step = step.wrapping_mul(dims[d].max(1) as isize);
     }
     strides
 }
@@ -54,12 +69,7 @@ pub struct View {
 impl Clone for View {
     // A derived clone would copy dims and strides element by element; views are cloned on every call.
     fn clone(&self) -> View {
-        View {
-            ptr: self.ptr,
-            dtype: self.dtype,
-            dims: Dims::from_slice(&self.dims),
-            strides: Strides::from_slice(&self.strides),
-        }
+        View { ptr: self.ptr, dtype: self.dtype, dims: copied(&self.dims), strides: copied(&self.strides) }
     }
 }
 
@@ -210,16 +220,13 @@ impl View {
 
 /// True when `strides` are those of a row-major tensor (dims of size 1 do not count; empty tensors are contiguous).
 pub fn is_contiguous(dims: &[usize], strides: &[isize]) -> bool {
-    if dims.contains(&0) {
-        return true;
-    }
     let mut step = 1isize;
-    for d in (0..dims.len()).rev() {
-        if dims[d] != 1 {
-            if strides[d] != step {
-                return false;
+    for (n, s) in dims.iter().zip(strides).rev() {
+        if *n != 1 {
+            if *s != step {
+                return dims.contains(&0);
             }
-            step *= dims[d] as isize;
+            step *= *n as isize;
         }
     }
     true

@@ -16,6 +16,7 @@ use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, DType, KernelError, Result, Scalar, Strides, View};
 use loops::{Basic, Block, Lanes};
 use smallvec::SmallVec;
+use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ops::Range;
 
@@ -57,6 +58,8 @@ enum Uniform {
 #[derive(Clone, Debug)]
 pub struct Program {
     class: Class,
+    /// The dtype that the arithmetic computes in.
+    native: Builtin,
     inputs: Vec<Builtin>,
     out: Builtin,
     /// Slots are the inputs, then the uniforms, then temporaries; the last instruction writes the slot after those.
@@ -75,7 +78,7 @@ pub(crate) fn computed<A: FromIterator<Builtin>>(dtypes: &[DType]) -> Result<A> 
 /// An error unless a call gives what a program was compiled for: dtypes of the inputs, number of scalars, dtype of the output.
 pub(crate) fn check(
     (dtypes, needed, result): (&[Builtin], usize, Builtin),
-    inputs: &[View],
+    inputs: &[impl Borrow<View>],
     scalars: &[Scalar],
     out: &View,
 ) -> Result<()> {
@@ -88,13 +91,17 @@ pub(crate) fn check(
             needed
         )));
     }
-    for (v, want) in inputs.iter().zip(dtypes).chain([(out, &result)]) {
-        let want = want.dtype();
-        if v.dtype() != want {
-            return Err(KernelError::new(format!("given {} where the kernel was compiled for {want}", v.dtype())));
+    let fits = |v: &View, want: Builtin| match v.dtype() == want.dtype() {
+        true => Ok(()),
+        false => {
+            let (given, want) = (v.dtype(), want.dtype());
+            Err(KernelError::new(format!("given {given} where the kernel was compiled for {want}")))
         }
+    };
+    for (v, want) in inputs.iter().zip(dtypes) {
+        fits(v.borrow(), *want)?;
     }
-    Ok(())
+    fits(out, result)
 }
 
 impl Program {
@@ -129,8 +136,14 @@ impl Program {
             return Err(KernelError::new("expression too large"));
         }
         let used = (0..inputs.len()).map(|i| expr.uses_input(i)).collect();
+        let native = match class {
+            Class::F32 => Builtin::F32,
+            Class::F64 => Builtin::F64,
+            Class::I64 => Builtin::I64,
+        };
         Ok(Program {
             class,
+            native,
             inputs,
             out,
             temporaries,
@@ -151,68 +164,185 @@ impl Program {
     ///
     /// # Errors
     /// Where inputs or scalars are missing, a dtype is not the compiled one, or dims do not broadcast.
-    pub fn run(&self, inputs: &[View], scalars: &[Scalar], out: &View) -> Result<()> {
+    pub fn run<V: Borrow<View> + Sync>(&self, inputs: &[V], scalars: &[Scalar], out: &View) -> Result<()> {
         check((&self.inputs, self.scalars.len(), self.out), inputs, scalars, out)?;
-        if out.is_empty() {
+        let n = out.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let call = Call { program: self, inputs, scalars, out };
+        // The usual case needs no walk, and mostly no register.
+        if let Some(flat) = Flat::of(inputs, out, n) {
+            match self.straight(&flat) {
+                Some(only) => call.straight(only, n),
+                None => call.walk(&flat, n),
+            }
             return Ok(());
         }
         let mut strides: SmallVec<[Strides; 4]> = SmallVec::new();
-        // The usual case needs no walk: everything contiguous, or a single repeated element.
-        let n = out.len();
-        let flat = |v: &View| (v.dims() == out.dims() && v.is_contiguous()) || (v.len() == 1 && v.rank() <= out.rank());
-        if out.is_contiguous() && inputs.iter().all(flat) {
-            strides.push(smallvec::smallvec![1]);
-            strides.extend(inputs.iter().map(|v| smallvec::smallvec![(v.len() == n) as isize]));
-            let walk = Walk { dims: smallvec::smallvec![n], strides };
-            self.dispatch(&walk, inputs, scalars, out);
-            return Ok(());
-        }
         for v in inputs {
-            strides.push(broadcast_strides(v, out.dims())?);
+            strides.push(broadcast_strides(v.borrow(), out.dims())?);
         }
         let mut operands: SmallVec<[&[isize]; 8]> = SmallVec::new();
         operands.push(out.strides());
         operands.extend(strides.iter().map(|s| s.as_slice()));
-        let walk = Walk::new(out.dims(), &operands, true);
-        self.dispatch(&walk, inputs, scalars, out);
+        call.walk(&Walk::new(out.dims(), &operands, true), n);
         Ok(())
     }
 
-    fn dispatch(&self, walk: &Walk, inputs: &[View], scalars: &[Scalar], out: &View) {
-        let n = walk.rows() * walk.inner();
-        let job = |range: Range<usize>| match self.class {
-            Class::F32 => self.range::<f32>(walk, inputs, scalars, out, range),
-            Class::F64 => self.range::<f64>(walk, inputs, scalars, out, range),
-            Class::I64 => self.range::<i64>(walk, inputs, scalars, out, range),
+    /// The instruction of a program that has one, where its operands and the output already have the arithmetic's type and
+    /// lie side by side.
+    fn straight(&self, flat: &Flat) -> Option<&Instruction> {
+        let [only] = self.instructions.as_slice() else { return None };
+        let lies = |s: &u16| self.inputs.get(*s as usize) == Some(&self.native) && !flat.repeated[*s as usize];
+        (self.out == self.native && only.operands.iter().all(lies)).then_some(only)
+    }
+}
+
+/// Where the elements of the operands lie; operand 0 is the output.
+trait Way: Sync {
+    /// Length of a row: elements that lie at one stride.
+    fn inner(&self) -> usize;
+    /// Whether there is one row only.
+    fn single(&self) -> bool;
+    /// Elements from one to the next within a row.
+    fn inner_stride(&self, operand: usize) -> isize;
+    /// The first element of a row.
+    fn row_offset(&self, operand: usize, row: usize) -> isize;
+    /// Whether the operand has one element, for all of the output's.
+    fn repeats(&self, operand: usize) -> bool;
+}
+
+/// Every operand is contiguous, or one element that is repeated.
+struct Flat {
+    n: usize,
+    /// By input.
+    repeated: SmallVec<[bool; 8]>,
+}
+
+impl Flat {
+    /// The operands where they lie so.
+    fn of(inputs: &[impl Borrow<View>], out: &View, n: usize) -> Option<Flat> {
+        if !out.is_contiguous() {
+            return None;
+        }
+        let mut repeated = SmallVec::new();
+        for v in inputs {
+            let v = v.borrow();
+            match v.dims().iter().eq(out.dims()) && v.is_contiguous() {
+                true => repeated.push(false),
+                false if v.len() == 1 && v.rank() <= out.rank() => repeated.push(true),
+                false => return None,
+            }
+        }
+        Some(Flat { n, repeated })
+    }
+}
+
+impl Way for Flat {
+    fn inner(&self) -> usize {
+        self.n
+    }
+    fn single(&self) -> bool {
+        true
+    }
+    fn inner_stride(&self, operand: usize) -> isize {
+        !(operand > 0 && self.repeats(operand)) as isize
+    }
+    fn row_offset(&self, _operand: usize, _row: usize) -> isize {
+        0
+    }
+    fn repeats(&self, operand: usize) -> bool {
+        self.repeated[operand - 1]
+    }
+}
+
+impl Way for Walk {
+    fn inner(&self) -> usize {
+        self.inner()
+    }
+    fn single(&self) -> bool {
+        self.dims.len() == 1
+    }
+    fn inner_stride(&self, operand: usize) -> isize {
+        self.inner_stride(operand)
+    }
+    fn row_offset(&self, operand: usize, row: usize) -> isize {
+        self.row_offset(operand, row)
+    }
+    fn repeats(&self, operand: usize) -> bool {
+        self.strides[operand].iter().all(|s| *s == 0)
+    }
+}
+
+/// One run of a program.
+struct Call<'a, V> {
+    program: &'a Program,
+    inputs: &'a [V],
+    scalars: &'a [Scalar],
+    out: &'a View,
+}
+
+impl<V: Borrow<View> + Sync> Call<'_, V> {
+    fn walk(&self, way: &impl Way, n: usize) {
+        let job = |range: Range<usize>| match self.program.class {
+            Class::F32 => self.range::<f32>(way, range),
+            Class::F64 => self.range::<f64>(way, range),
+            Class::I64 => self.range::<i64>(way, range),
         };
         parallel_for(n, GRAIN, &job);
     }
 
-    /// Computes elements `range` of the walk.
-    fn range<T: Lanes>(&self, walk: &Walk, inputs: &[View], scalars: &[Scalar], out: &View, range: Range<usize>) {
-        let registers = self.inputs.len() + self.uniforms.len() + self.temporaries + 1;
+    /// Computes everything by an instruction whose operands and output are memory ([`Program::straight`]).
+    fn straight(&self, only: &Instruction, n: usize) {
+        let job = |range: Range<usize>| match self.program.class {
+            Class::F32 => self.line::<f32>(only, range),
+            Class::F64 => self.line::<f64>(only, range),
+            Class::I64 => self.line::<i64>(only, range),
+        };
+        parallel_for(n, GRAIN, &job);
+    }
+
+    fn line<T: Lanes>(&self, only: &Instruction, range: Range<usize>) {
+        let at = |s: u16| self.inputs[s as usize].borrow().ptr().cast::<T>().wrapping_add(range.start).cast_const();
+        let operands = only.operands.map(at);
+        let target = self.out.ptr().cast::<T>().wrapping_add(range.start);
+        // SAFETY: the views have these elements side by side in this type; an input that overlaps the output is the very
+        // same window.
+        unsafe { execute(only.op, operands, target, range.len()) };
+    }
+
+    /// Computes elements `range`.
+    fn range<T: Lanes>(&self, way: &impl Way, range: Range<usize>) {
+        let (program, inputs) = (self.program, self.inputs);
+        let registers = program.inputs.len() + program.uniforms.len() + program.temporaries + 1;
         with_scratch(registers * CHUNK, range.len().min(CHUNK), |scratch: *mut T, step| {
             let register = |slot: usize| scratch.wrapping_add(slot * step);
-            let mut slots: SmallVec<[*const T; 16]> = (0..registers).map(|s| register(s).cast_const()).collect();
-            for (i, u) in self.uniforms.iter().enumerate() {
+            let mut slots: SmallVec<[*const T; 16]> = SmallVec::new();
+            for s in 0..registers {
+                slots.push(register(s).cast_const());
+            }
+            for (i, u) in program.uniforms.iter().enumerate() {
                 let value = match u {
                     Uniform::Const(c) => T::from_f64(*c),
-                    Uniform::Scalar(s) => T::from_scalar(self.scalars.enter(*s, scalars[*s])),
+                    Uniform::Scalar(s) => T::from_scalar(program.scalars.enter(*s, self.scalars[*s])),
                 };
                 // SAFETY: the register has `step` elements.
-                unsafe { T::fill(register(self.inputs.len() + i), value, step) };
+                unsafe { T::fill(register(inputs.len() + i), value, step) };
             }
             let mut repeated: SmallVec<[bool; 8]> = SmallVec::new();
             for (i, v) in inputs.iter().enumerate() {
-                let same = walk.strides[i + 1].iter().all(|s| *s == 0);
+                let same = way.repeats(i + 1);
                 repeated.push(same);
-                if same && self.used[i] {
+                if same && program.used[i] {
                     // SAFETY: the view has this element (it is not empty, since the output is not); the register has
                     // `step` elements.
-                    unsafe { convert_run(v.ptr(), self.inputs[i], 0, register(i).cast(), T::DTYPE, 1, step) };
+                    unsafe {
+                        convert_run(v.borrow().ptr(), program.inputs[i], 0, register(i).cast(), T::DTYPE, 1, step)
+                    };
                 }
             }
-            let (inner, single) = (walk.inner(), walk.dims.len() == 1);
+            let (inner, single) = (way.inner(), way.single());
             let mut at = range.start;
             while at < range.end {
                 // One division for all operands, and none in the usual case of one row.
@@ -221,40 +351,42 @@ impl Program {
                 if inner >= LONG_ROW {
                     n = n.min(inner - first);
                 }
-                let chunk = Chunk { walk, at, row, first, n };
+                let chunk = Chunk { way, at, row, first, n };
                 for (i, v) in inputs.iter().enumerate() {
-                    if !self.used[i] || repeated[i] {
+                    if !program.used[i] || repeated[i] {
                         continue;
                     }
+                    let v = v.borrow();
                     slots[i] = match chunk.direct(i + 1, v, T::DTYPE) {
                         Some(p) => p.cast(),
                         None => {
                             // SAFETY: the register has at least `n` elements.
-                            unsafe { chunk.gather(i + 1, (v, self.inputs[i]), register(i).cast(), T::DTYPE) };
+                            unsafe { chunk.gather(i + 1, (v, program.inputs[i]), register(i).cast(), T::DTYPE) };
                             register(i)
                         }
                     };
                 }
-                let direct = chunk.direct(0, out, T::DTYPE);
+                let direct = chunk.direct(0, self.out, T::DTYPE);
                 let target = direct.map_or(register(registers - 1), |p| p.cast());
-                if self.instructions.len() >= LONG_PROGRAM {
+                if program.instructions.len() >= LONG_PROGRAM {
                     for (i, p) in slots[..inputs.len()].iter().enumerate() {
-                        if self.used[i] && !repeated[i] {
+                        if program.used[i] && !repeated[i] {
                             prefetch(p.wrapping_add(n), n, true);
                         }
                     }
                     prefetch(target.wrapping_add(n), n, true);
                 }
-                let (last, before) = self.instructions.split_last().expect("a program has an instruction");
+                let operands = |i: &Instruction| i.operands.map(|s| slots[s as usize]);
+                let (last, before) = program.instructions.split_last().expect("a program has an instruction");
                 for i in before {
                     // SAFETY: slots hold `n` readable elements; temporaries are registers of this thread.
-                    unsafe { execute(i, &slots, register(i.dst as usize), n) };
+                    unsafe { execute(i.op, operands(i), register(i.dst as usize), n) };
                 }
                 // SAFETY: as above; the target holds `n` elements, of the output or of a register.
-                unsafe { execute(last, &slots, target, n) };
+                unsafe { execute(last.op, operands(last), target, n) };
                 if direct.is_none() {
                     // SAFETY: the register holds `n` computed elements.
-                    unsafe { chunk.scatter((out, self.out), target.cast(), T::DTYPE) };
+                    unsafe { chunk.scatter((self.out, program.out), target.cast(), T::DTYPE) };
                 }
                 at += n;
             }
@@ -263,12 +395,11 @@ impl Program {
 }
 
 /// # Safety
-/// The operand slots are readable for `n` elements, `dst` is writable for as many, and they overlap only where equal.
-unsafe fn execute<T: Lanes>(i: &Instruction, slots: &[*const T], dst: *mut T, n: usize) {
-    let [a, b, c] = i.operands.map(|s| slots[s as usize]);
+/// The operands are readable for `n` elements, `dst` is writable for as many, and they overlap only where equal.
+unsafe fn execute<T: Lanes>(op: Op, [a, b, c]: [*const T; 3], dst: *mut T, n: usize) {
     // SAFETY: by the contract of this function.
     unsafe {
-        match i.op {
+        match op {
             Op::Copy => std::ptr::copy(a, dst, n),
             Op::Unary(op) => T::unary(op, Block { a, b: a, dst, n }),
             Op::Binary(op) => T::binary(op, Block { a, b, dst, n }),
@@ -278,35 +409,35 @@ unsafe fn execute<T: Lanes>(i: &Instruction, slots: &[*const T], dst: *mut T, n:
     }
 }
 
-/// `n` elements of a walk from element `at`, which is number `first` of row `row`.
-struct Chunk<'a> {
-    walk: &'a Walk,
+/// `n` elements from element `at`, which is number `first` of row `row`.
+struct Chunk<'a, W> {
+    way: &'a W,
     at: usize,
     row: usize,
     first: usize,
     n: usize,
 }
 
-impl Chunk<'_> {
+impl<W: Way> Chunk<'_, W> {
     /// The address of the chunk's elements where they lie side by side in the given dtype.
     fn direct(&self, operand: usize, v: &View, dtype: Builtin) -> Option<*mut u8> {
         let (row, first) = (self.row, self.first);
-        if v.dtype() != dtype.dtype() || self.walk.inner_stride(operand) != 1 || first + self.n > self.walk.inner() {
+        if v.dtype() != dtype.dtype() || self.way.inner_stride(operand) != 1 || first + self.n > self.way.inner() {
             return None;
         }
-        let offset = self.walk.row_offset(operand, row) + first as isize;
+        let offset = self.way.row_offset(operand, row) + first as isize;
         Some(v.ptr().wrapping_offset(offset * dtype.size() as isize))
     }
 
     /// Calls `f(address, stride, position in the chunk, count)` for the part of the chunk in each row.
     fn rows(&self, operand: usize, v: &View, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
-        let inner = self.walk.inner();
-        let stride = self.walk.inner_stride(operand);
+        let inner = self.way.inner();
+        let stride = self.way.inner_stride(operand);
         let mut done = 0;
         while done < self.n {
             let (row, first) = ((self.at + done) / inner, (self.at + done) % inner);
             let count = (inner - first).min(self.n - done);
-            let offset = self.walk.row_offset(operand, row) + first as isize * stride;
+            let offset = self.way.row_offset(operand, row) + first as isize * stride;
             f(v.ptr().wrapping_offset(offset * v.dtype().size() as isize), stride, done, count);
             done += count;
         }

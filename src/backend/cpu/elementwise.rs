@@ -12,9 +12,9 @@ use std::sync::Arc;
 pub(in crate::backend) fn elementwise(expr: &Arc<Expr>) -> KernelDef {
     let kernel = KernelDef::cpu("elementwise_cpu", |cx| {
         // Pushed one by one: collecting from an iterator of unknown length costs more than a small kernel.
-        let mut views: SmallVec<[View; 4]> = SmallVec::new();
+        let mut views: SmallVec<[&View; 8]> = SmallVec::new();
         for v in cx.inputs.iter().flatten() {
-            views.push(v.clone());
+            views.push(v);
         }
         Ok(program::<Program>(cx)?.run(&views, cx.runtime, cx.output(0))?)
     });
