@@ -185,13 +185,13 @@ impl GradCtx for EagerGrad<'_> {
         Ok(self.emit.put(t))
     }
     fn input_shape(&self, i: usize) -> Dims {
-        self.node.input_types[i].as_ref().map(|t| t.shape.clone()).unwrap_or_default()
+        self.node.input_types[i].as_ref().map(|t| t.ty().shape.clone()).unwrap_or_default()
     }
     fn input_dtype(&self, i: usize) -> Option<DType> {
-        self.node.input_types.get(i).and_then(|t| t.as_ref()).map(|t| t.dtype)
+        self.node.input_types.get(i).and_then(|t| t.as_ref()).map(|t| t.ty().dtype)
     }
     fn input_layout(&self, i: usize) -> Option<(Placement, NdSbp)> {
-        let g = self.node.input_globals.get(i)?.as_ref()?;
+        let g = self.node.input_types.get(i)?.as_ref()?.global()?;
         Some((g.placement.clone(), g.sbp.clone()))
     }
     fn input_device(&self) -> Device {

@@ -26,15 +26,23 @@ fn derivative(op: &OpDef, input: usize) -> Result<Expr> {
 }
 
 /// What the derived gradient op of `input` reads.
-pub fn derived_args(op: &OpDef, input: usize) -> Result<DerivedArgs> {
+pub fn derived_args(op: &Op, input: usize) -> Result<&DerivedArgs> {
+    let slot = op.derived_args.get(input).ok_or_else(|| no_input(op, input))?;
+    if let Some(known) = slot.get() {
+        return Ok(known);
+    }
     let d = derivative(op, input)?;
     let inputs = (0..op.sig.inputs.len()).filter(|i| d.uses_input(*i)).collect();
-    Ok(DerivedArgs { inputs, output: d.uses_output() })
+    Ok(slot.get_or_init(|| DerivedArgs { inputs, output: d.uses_output() }))
+}
+
+fn no_input(op: &Op, input: usize) -> Error {
+    Error::autograd(format!("{} has no input {input}", op.name()))
 }
 
 /// The gradient op of `input`: `name.grad.input(dy, inputs it reads…, out if it reads it)`, registered at first use.
 pub fn derived_grad_op(op: &'static Op, input: usize) -> Result<&'static Op> {
-    let slot = op.derived.get(input).ok_or_else(|| Error::autograd(format!("{} has no input {input}", op.name())))?;
+    let slot = op.derived.get(input).ok_or_else(|| no_input(op, input))?;
     if let Some(found) = slot.get() {
         return Ok(found);
     }

@@ -6,6 +6,7 @@
 
 use super::autocast::{CastPolicy, policy_of};
 use super::def::{OpDef, SbpFn};
+use super::derive::DerivedArgs;
 use super::grad::Grad;
 use super::infer::InferCtx;
 use crate::error::{Error, Result};
@@ -28,6 +29,8 @@ pub struct Op {
     writes_inputs: bool,
     /// Gradient ops derived from the expression, by input.
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
+    /// What they read; asked at each call that is recorded.
+    pub(super) derived_args: Vec<OnceLock<DerivedArgs>>,
 }
 
 impl Op {
@@ -101,7 +104,8 @@ impl Registry {
                 .help("a domain is letters, digits and '_'"));
         }
         def.check_rule()?;
-        let derived = (0..def.sig.inputs.len()).map(|_| OnceLock::new()).collect();
+        let derived = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
+        let derived_args = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
         let builtin = def.domain == BUILTIN;
         let of_table = if builtin { policy_of(&def.sig.name) } else { CastPolicy::Keep };
         let cast = def.cast.unwrap_or(of_table);
@@ -109,7 +113,7 @@ impl Registry {
         let name = if builtin { bare.clone() } else { key.clone() };
         let (id, writes_inputs) = (self.ops.len() as u64 + 1, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
-        let op: &'static Op = Box::leak(Box::new(Op { id, name, def, cast, writes_inputs, derived }));
+        let op: &'static Op = Box::leak(Box::new(Op { id, name, def, cast, writes_inputs, derived, derived_args }));
         self.ops.insert(key, op);
         if !builtin {
             self.bare.entry(bare).or_default().push(op);

@@ -15,6 +15,7 @@ use super::local::LocalTensor;
 use crate::error::CallSite;
 use crate::ops::{AttrValue, TensorType, find};
 use oflow_kernels::Strides;
+use oflow_kernels::view::{contiguous_strides, copied};
 use smallvec::smallvec;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -60,9 +61,8 @@ impl LocalView {
 
     /// The edge of a view whose base has this one.
     fn read_of(&self, base: Edge, ty: &TensorType) -> Edge {
-        let input = self.base.ty().clone();
-        let mut node =
-            Node::new(builtin("strided_read"), self.base.device(), self.site, smallvec![base], smallvec![Some(input)]);
+        let types = smallvec![self.base.type_ref()];
+        let mut node = Node::new(builtin("strided_read"), self.base.device(), self.site, smallvec![base], types);
         node.attrs = self.place(&ty.shape).into_iter().collect();
         Edge::Node(node.into(), 0)
     }
@@ -123,8 +123,8 @@ impl Tensor {
     /// Where a local tensor lies in the elements of its base, counted row-major: offset, strides.
     pub(crate) fn place_in_base(&self) -> (usize, Strides) {
         match &self.inner().view {
-            Some(v) => (v.offset, Strides::from_slice(&v.strides)),
-            None => (0, oflow_kernels::view::contiguous_strides(self.shape())),
+            Some(v) => (v.offset, copied(&v.strides)),
+            None => (0, contiguous_strides(self.shape())),
         }
     }
 
@@ -172,7 +172,7 @@ impl Tensor {
         if !old.is_some() && !edge.is_some() {
             return;
         }
-        let types = smallvec![Some(view.base.ty().clone()), Some(self.ty().clone())];
+        let types = smallvec![view.base.type_ref(), self.type_ref()];
         let mut node = Node::new(builtin("strided_write"), self.device(), site, smallvec![old, edge], types);
         let [_, offset, strides] = view.place(self.shape());
         node.attrs = [AttrValue::from(self.shape()), offset, strides].into_iter().collect();

@@ -4,7 +4,7 @@ use super::handle::Tensor;
 use crate::error::{CallSite, Result};
 use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
-use crate::plan::GlobalRef;
+use crate::plan::{GlobalRef, TypeRef};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -79,10 +79,8 @@ pub struct Node {
     pub runtime: RuntimeAttrs,
     /// Edges of the inputs.
     pub edges: SmallVec<[Edge; 4]>,
-    /// Types of the inputs; `None` for an absent input.
-    pub input_types: SmallVec<[Option<TensorType>; 4]>,
-    /// Global types of the inputs.
-    pub input_globals: SmallVec<[Option<GlobalRef>; 4]>,
+    /// Types of the inputs as they were given to the call; `None` for an absent input.
+    pub input_types: SmallVec<[Option<TypeRef>; 4]>,
     /// Inputs that the gradient rule reads; freed after backward unless the graph is retained.
     pub inputs: Mutex<Option<SmallVec<[Option<Saved>; 4]>>>,
     /// Outputs that the gradient rule reads.
@@ -121,14 +119,13 @@ impl Node {
         device: Device,
         site: CallSite,
         edges: SmallVec<[Edge; 4]>,
-        input_types: SmallVec<[Option<TensorType>; 4]>,
+        input_types: SmallVec<[Option<TypeRef>; 4]>,
     ) -> Node {
         Node {
             ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
             op,
             attrs: Attrs::new(),
             runtime: RuntimeAttrs::new(),
-            input_globals: SmallVec::from_elem(None, edges.len()),
             edges,
             input_types,
             inputs: Mutex::new(Some(SmallVec::new())),
@@ -153,20 +150,35 @@ enum Fallen {
 thread_local! {
     /// What waits to be dropped on this thread: a long chain must not be dropped by recursion. `ManuallyDrop` because a
     /// thread local without a destructor can still be used while the thread's other locals are dropped.
-    static FALLEN: RefCell<Option<ManuallyDrop<Vec<Fallen>>>> = const { RefCell::new(None) };
+    static FALLEN: RefCell<Option<ManuallyDrop<Queue>>> = const { RefCell::new(None) };
 }
+
+/// What one node holds fits in without an allocation.
+type Queue = SmallVec<[Fallen; 8]>;
 
 impl Node {
     /// Moves everything that can lead to other nodes into the queue.
-    fn take_apart(&mut self, queue: &mut Vec<Fallen>) {
-        let edges = std::mem::take(&mut self.edges).into_iter();
-        queue.extend(edges.filter(|e| e.is_some()).map(Fallen::Edge));
-        let inputs = self.inputs.get_mut().unwrap_or_else(|e| e.into_inner()).take().into_iter().flatten();
+    fn take_apart(&mut self, queue: &mut Queue) {
+        for edge in std::mem::take(&mut self.edges) {
+            if edge.is_some() {
+                queue.push(Fallen::Edge(edge));
+            }
+        }
+        let inputs = self.inputs.get_mut().unwrap_or_else(|e| e.into_inner()).take();
         let outputs = std::mem::take(self.outputs.get_mut().unwrap_or_else(|e| e.into_inner()));
-        queue.extend(inputs.chain(outputs).flatten().map(|s| Fallen::Saved(s.tensor)));
-        queue.extend(self.custom.take().map(Fallen::Custom));
+        for saved in inputs.into_iter().flatten().flatten() {
+            queue.push(Fallen::Saved(saved.tensor));
+        }
+        for saved in outputs.into_iter().flatten() {
+            queue.push(Fallen::Saved(saved.tensor));
+        }
+        if let Some(custom) = self.custom.take() {
+            queue.push(Fallen::Custom(custom));
+        }
         let watched = std::mem::take(self.watched.get_mut().unwrap_or_else(|e| e.into_inner()));
-        queue.extend(watched.into_iter().map(|(_, slot, _)| Fallen::Watched(slot)));
+        for (_, slot, _) in watched {
+            queue.push(Fallen::Watched(slot));
+        }
     }
 }
 
@@ -182,7 +194,7 @@ impl Drop for Node {
         if !outermost {
             return;
         }
-        let mut first = Vec::new();
+        let mut first = Queue::new();
         self.take_apart(&mut first);
         if first.is_empty() {
             return;
