@@ -23,5 +23,5 @@ pub use modes::{
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};
-pub(crate) use rank::origin_here;
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
+pub(crate) use rank::{here, here_as_rank, origin_here};

@@ -13,7 +13,9 @@ use crate::placement::Device;
 use crate::vm::{Instruction, VmMode};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::ops::Deref;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// A device that the rank uses, and the next one. The CPU is the first: its look-up is on the path of each call.
@@ -54,10 +56,10 @@ pub struct RankCtx {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Arc<RankCtx>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Here>> = const { RefCell::new(None) };
     /// That of the current context.
     static ORIGIN: Cell<Origin> = const { Cell::new(Origin::DATA) };
-    static LOCAL: RefCell<Option<Arc<RankCtx>>> = const { RefCell::new(None) };
+    static LOCAL: RefCell<Option<Here>> = const { RefCell::new(None) };
 }
 
 impl RankCtx {
@@ -307,7 +309,7 @@ impl RankCtx {
     /// again.
     pub fn enter(self: &Arc<Self>) -> EnterGuard {
         ORIGIN.set(self.origin);
-        EnterGuard { saved: CURRENT.replace(Some(self.clone())), _not_send: std::marker::PhantomData }
+        EnterGuard { saved: CURRENT.replace(Some(Here(Rc::new(self.clone())))) }
     }
 }
 
@@ -330,21 +332,39 @@ fn no_context() -> Error {
 /// Leaves the context when dropped.
 #[must_use = "the context is left when the guard is dropped"]
 pub struct EnterGuard {
-    saved: Option<Arc<RankCtx>>,
-    _not_send: std::marker::PhantomData<*const ()>,
+    // Of this thread only, so the guard is dropped where it was made.
+    saved: Option<Here>,
 }
 
 impl Drop for EnterGuard {
     fn drop(&mut self) {
-        ORIGIN.set(self.saved.as_ref().map_or(Origin::DATA, |c| c.origin));
+        ORIGIN.set(self.saved.as_ref().map_or(Origin::DATA, |here| here.origin));
         CURRENT.set(self.saved.take());
+    }
+}
+
+/// The context of a thread, held while a call runs on it. Each call takes one, so it is counted without atomics.
+#[derive(Clone)]
+// The outer count is of this thread, the inner one of all threads that have entered the context.
+#[allow(clippy::redundant_allocation)]
+pub(crate) struct Here(Rc<Arc<RankCtx>>);
+
+impl Deref for Here {
+    type Target = Arc<RankCtx>;
+    fn deref(&self) -> &Arc<RankCtx> {
+        &self.0
     }
 }
 
 /// Returns the context of this thread. On a thread that has entered none it is a context for local tensors only.
 pub fn current() -> Arc<RankCtx> {
-    if let Some(c) = CURRENT.with_borrow(|c| c.clone()) {
-        return c;
+    (*here()).clone()
+}
+
+/// [`current`], to be used on this thread.
+pub(crate) fn here() -> Here {
+    if let Some(here) = CURRENT.with_borrow(|c| c.clone()) {
+        return here;
     }
     LOCAL.with_borrow_mut(|l| {
         l.get_or_insert_with(|| {
@@ -354,7 +374,7 @@ pub fn current() -> Arc<RankCtx> {
                 Err(e) => unreachable!("{e}"),
             };
             let recorder = Arc::new(Recorder::new(0, 1, None));
-            RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), cpu)
+            Here(Rc::new(RankCtx::build((0, 1, 0), Origin::DATA, recorder, None, None, Planner::default(), cpu)))
         })
         .clone()
     })
@@ -385,6 +405,11 @@ pub fn is_dry_run() -> bool {
 /// # Errors
 /// If the thread has entered none.
 pub fn current_rank() -> Result<Arc<RankCtx>> {
+    Ok((*here_as_rank()?).clone())
+}
+
+/// [`current_rank`], to be used on this thread.
+pub(crate) fn here_as_rank() -> Result<Here> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
 }
 

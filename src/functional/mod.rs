@@ -50,7 +50,7 @@ pub(crate) fn invoke(
     runtime: RuntimeAttrs,
     site: CallSite,
 ) -> Result<Outputs> {
-    Call::new(op?, inputs).attrs(attrs).runtime(runtime).at(site).run()
+    Call::of(op?, inputs, attrs, runtime, site).run()
 }
 
 /// The same, for ops of one output.
@@ -62,7 +62,7 @@ pub(crate) fn invoke1(
     site: CallSite,
 ) -> Result<Tensor> {
     let op = op?;
-    first(Call::new(op, inputs).attrs(attrs).runtime(runtime).at(site).run()?, op, site)
+    first(Call::of(op, inputs, attrs, runtime, site).run()?, op, site)
 }
 
 /// Calls a source op.
@@ -73,5 +73,5 @@ pub(crate) fn create(
     target: &Target,
     site: CallSite,
 ) -> Result<Tensor> {
-    Call::new(op?, &[]).attrs(attrs).runtime(runtime).target(target).at(site).run1()
+    Call::of(op?, &[], attrs, runtime, site).target(target).run1()
 }

@@ -145,13 +145,16 @@ fn check_disjoint(call: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Temporaries, each with the memory that it is copied to after the kernel.
+pub(super) type Copies = SmallVec<[(LocalTensor, LocalTensor); 1]>;
+
 /// The memory that a call writes, known before its kernel runs.
 #[derive(Default)]
 pub(super) struct Memory {
     /// Memory of the given output.
     pub given: Option<LocalTensor>,
-    /// Temporaries, each with the memory that it is copied to after the kernel: for kernels that cannot write strided memory.
-    pub back: SmallVec<[(LocalTensor, LocalTensor); 1]>,
+    /// What is copied after the kernel, for kernels that cannot write strided memory.
+    pub back: Copies,
 }
 
 /// Gives the tensors that a call writes memory of their own, increments versions, and copies inputs that overlap it.

@@ -9,14 +9,13 @@ use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
 use crate::memory::Storage;
-use crate::ops::RuntimeAttrs;
-use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, Numbers, Plan};
+use crate::ops::{Op, RuntimeAttrs, ViewFn};
+use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, LocalRef, Numbers, Plan};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::{Instruction, KernelWork, StreamKind, Work};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, View};
 use smallvec::{SmallVec, smallvec};
-use std::sync::Arc;
 
 /// A plan being carried out on a call's tensors.
 pub(super) struct Run<'a> {
@@ -31,6 +30,37 @@ pub(super) struct Run<'a> {
     pub(super) lengths: SmallVec<[Length; 1]>,
     /// The boxed forms of inputs, by number; shorter than the inputs where no later one is boxed.
     pub(super) boxed: SmallVec<[Option<Tensor>; 4]>,
+}
+
+/// What a kernel reads and writes: the views that it is given, and the storages that the instruction holds.
+#[derive(Default)]
+struct Bound {
+    inputs: SmallVec<[Option<View>; 4]>,
+    outputs: SmallVec<[View; 2]>,
+    reads: SmallVec<[Storage; 4]>,
+    writes: SmallVec<[Storage; 2]>,
+}
+
+impl Bound {
+    fn input(&mut self, l: &LocalTensor, writes: bool) {
+        self.inputs.push(Some(l.view()));
+        match writes {
+            true => self.writes.push(l.storage.clone()),
+            false => self.reads.push(l.storage.clone()),
+        }
+    }
+
+    fn output(&mut self, l: &LocalTensor) {
+        self.outputs.push(l.view());
+        self.writes.push(l.storage.clone());
+    }
+}
+
+/// The window onto a tensor that a view op makes, where its strides can say it.
+fn seen(l: Option<&LocalTensor>, view: &ViewFn, kernel: &KernelPlan, ty: &LocalRef) -> Option<Result<LocalTensor>> {
+    let l = l?;
+    let (offset, strides) = view(l.dims(), &l.strides, &kernel.attrs, &ty.ty.shape)?;
+    Some(l.window(ty, offset, strides))
 }
 
 impl<'a> Run<'a> {
@@ -73,10 +103,13 @@ impl<'a> Run<'a> {
     pub(super) fn make(&mut self, id: BufferId, local: Option<LocalTensor>) {
         let Some(slot) = self.slot(id) else { return };
         // Buffers are numbered in the order in which they are made, but those of a rank without a part.
-        while self.made.len() <= slot {
+        while self.made.len() < slot {
             self.made.push(None);
         }
-        self.made[slot] = local;
+        match self.made.get_mut(slot) {
+            Some(made) => *made = local,
+            None => self.made.push(local),
+        }
     }
 
     /// Boxes a buffer. The boxed form of an input is kept by its handle.
@@ -99,40 +132,22 @@ impl<'a> Run<'a> {
 
     /// Allocates what a kernel makes and issues it; or finds another window onto its input.
     pub(super) fn kernel(&mut self, n: usize, step: &KernelStep) -> Result<()> {
-        if !self.plan.takes_part {
+        if !self.plan.takes_part || (step.view && self.window(n, step)?) {
             return Ok(());
         }
-        let mut inputs: SmallVec<[Option<LocalTensor>; 4]> = SmallVec::new();
-        for id in &step.inputs {
-            inputs.push(match id {
-                Some(id) => self.read(n, *id)?,
-                None => None,
-            });
-        }
-        if step.view
-            && let (Some(view), Some(kernel), Some(Some(input))) = (&step.op.view, &step.kernel, inputs.first())
-            && let Some(ty) = step.makes.first().and_then(|b| self.plan.buffers[b.index()].local.as_ref())
-            && let Some((offset, strides)) = view(input.dims(), &input.strides, &kernel.attrs, &ty.ty.shape)
-        {
-            let window = input.window(ty, offset, strides)?;
-            self.make(step.makes[0], Some(window));
-            return Ok(());
-        }
-        let of_call = matches!(step.numbers, Numbers::OfCall);
-        let in_place = of_call && alias::writes(self.call);
-        let mut memory = alias::Memory::default();
-        if in_place {
-            memory = alias::prepare(self.ctx, self.call, &mut inputs)?;
-        }
-        if !step.op.traits.strided {
-            alias::make_contiguous(self.ctx, step.op, &mut inputs)?;
-        }
-        let mut outputs: SmallVec<[View; 2]> = SmallVec::new();
-        let mut writes: SmallVec<[Storage; 2]> = SmallVec::new();
-        if let Some(given) = memory.given {
-            outputs.push(given.view());
-            writes.push(given.storage);
+        let mut bound = Bound::default();
+        let mut back = alias::Copies::new();
+        if matches!(step.numbers, Numbers::OfCall) && alias::writes(self.call) {
+            back = self.bind_written(n, step, &mut bound)?;
         } else {
+            for (i, id) in step.inputs.iter().enumerate() {
+                match id {
+                    Some(id) => self.bind_input(n, step.op, (i, *id), &mut bound)?,
+                    None => bound.inputs.push(None),
+                }
+            }
+        }
+        if bound.outputs.is_empty() {
             for id in &step.makes {
                 let buffer = &self.plan.buffers[id.index()];
                 let Some(ty) = &buffer.local else { continue };
@@ -140,8 +155,7 @@ impl<'a> Run<'a> {
                     Some(n) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
                     None => LocalTensor::alloc(self.ctx, ty)?,
                 };
-                outputs.push(out.view());
-                writes.push(out.storage.clone());
+                bound.output(&out);
                 self.make(*id, Some(out));
             }
         }
@@ -151,57 +165,99 @@ impl<'a> Run<'a> {
             Numbers::Each(..) => step.runtime(&self.call.runtime)?,
         };
         let rt = self.ctx.device(self.plan.device)?;
-        rt.vm.submit(self.instruction(kernel, &mut inputs, (outputs, writes), runtime)?)?;
-        for (from, to) in &memory.back {
+        let workspace = match kernel.workspace {
+            0 => None,
+            n => {
+                let s = rt.alloc.alloc(n)?;
+                // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
+                let v = unsafe { View::from_raw(s.ptr(), DType::U8, smallvec![n], contiguous_strides(&[n])) };
+                bound.writes.push(s);
+                Some(v)
+            }
+        };
+        let Bound { inputs, outputs, reads, writes } = bound;
+        let (plan, site) = (kernel.clone(), self.call.site);
+        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace, site });
+        rt.vm.submit(Instruction { work, stream: StreamKind::Compute, reads, writes })?;
+        for (from, to) in &back {
             copy_into(self.ctx, from, to)?;
         }
         Ok(())
     }
 
-    /// A kernel with its views, and the storages that it reads and writes.
-    fn instruction(
-        &self,
-        kernel: &Arc<KernelPlan>,
-        inputs: &mut [Option<LocalTensor>],
-        (outputs, mut writes): (SmallVec<[View; 2]>, SmallVec<[Storage; 2]>),
-        runtime: RuntimeAttrs,
-    ) -> Result<Instruction> {
-        let workspace = match kernel.workspace {
-            0 => None,
-            n => {
-                let s = self.ctx.device(self.plan.device)?.alloc.alloc(n)?;
-                // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
-                let v = unsafe { View::from_raw(s.ptr(), DType::U8, smallvec![n], contiguous_strides(&[n])) };
-                writes.push(s);
-                Some(v)
-            }
+    /// Makes what a view op makes another window onto its input. False where strides cannot say it: then the kernel copies.
+    fn window(&mut self, n: usize, step: &KernelStep) -> Result<bool> {
+        let (Some(view), Some(kernel), Some(Some(from))) = (&step.op.view, &step.kernel, step.inputs.first()) else {
+            return Ok(false);
         };
-        let mut views: SmallVec<[Option<View>; 4]> = SmallVec::new();
-        let mut reads: SmallVec<[Storage; 4]> = SmallVec::new();
-        for (i, l) in inputs.iter_mut().enumerate() {
-            let Some(l) = l.take() else {
-                views.push(None);
-                continue;
-            };
-            views.push(Some(l.view()));
-            match kernel.op.writes_inputs() && kernel.op.sig.mutates(i) {
-                true => writes.push(l.storage),
-                false => reads.push(l.storage),
+        let Some(ty) = step.makes.first().and_then(|b| self.plan.buffers[b.index()].local.as_ref()) else {
+            return Ok(false);
+        };
+        let made = match self.slot(*from) {
+            None => self.call.inputs[from.index()].map_or(Ok(None), |t| t.with_data(|l| seen(l, view, kernel, ty)))?,
+            Some(slot) => seen(self.made.get(slot).and_then(Option::as_ref), view, kernel, ty),
+        };
+        let Some(window) = made.transpose()? else { return Ok(false) };
+        for id in step.inputs.iter().flatten() {
+            if self.slot(*id).is_some() {
+                drop(self.read(n, *id)?);
             }
         }
-        Ok(Instruction {
-            work: Work::Kernel(KernelWork {
-                plan: kernel.clone(),
-                inputs: views,
-                outputs,
-                runtime,
-                workspace,
-                site: self.call.site,
-            }),
-            stream: StreamKind::Compute,
-            reads,
-            writes,
-        })
+        self.make(step.makes[0], Some(window));
+        Ok(true)
+    }
+
+    /// Binds an input that is not written in place by the call. One of strides that the kernels do not take is copied.
+    fn bind_input(&mut self, n: usize, op: &Op, (i, id): (usize, BufferId), bound: &mut Bound) -> Result<()> {
+        let writes = op.writes_inputs() && op.sig.mutates(i);
+        let fits = |l: &LocalTensor| op.traits.strided || writes || l.is_contiguous();
+        let other = match (self.slot(id), self.call.inputs.get(id.index())) {
+            // The usual case: a tensor's own data, which need not be copied from its handle to be seen.
+            (None, Some(Some(t))) => {
+                let other = t.with_data(|l| match l {
+                    Some(l) if fits(l) => {
+                        bound.input(l, writes);
+                        None
+                    }
+                    l => Some(l.cloned()),
+                })?;
+                let Some(other) = other else { return Ok(()) };
+                other
+            }
+            _ => self.read(n, id)?,
+        };
+        match other {
+            Some(l) if fits(&l) => bound.input(&l, writes),
+            Some(l) => bound.input(&contiguous(self.ctx, &l)?, writes),
+            None => bound.inputs.push(None),
+        }
+        Ok(())
+    }
+
+    /// Binds what a call reads and writes that writes in place; what it returns is to be copied after the kernel.
+    fn bind_written(&mut self, n: usize, step: &KernelStep, bound: &mut Bound) -> Result<alias::Copies> {
+        let mut inputs: SmallVec<[Option<LocalTensor>; 4]> = SmallVec::new();
+        for id in &step.inputs {
+            inputs.push(match id {
+                Some(id) => self.read(n, *id)?,
+                None => None,
+            });
+        }
+        let memory = alias::prepare(self.ctx, self.call, &mut inputs)?;
+        if !step.op.traits.strided {
+            alias::make_contiguous(self.ctx, step.op, &mut inputs)?;
+        }
+        if let Some(given) = memory.given {
+            bound.output(&given);
+        }
+        for (i, l) in inputs.into_iter().enumerate() {
+            let Some(l) = l else {
+                bound.inputs.push(None);
+                continue;
+            };
+            bound.input(&l, step.op.sig.mutates(i));
+        }
+        Ok(memory.back)
     }
 
     /// Copies the result of a lowering into the tensor that the call writes.

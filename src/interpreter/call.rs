@@ -1,6 +1,7 @@
 //! [`Call`]: an op with its inputs and attributes, and the line of the program that calls it.
 
 use super::dispatch::Outputs;
+use crate::context::origin_here;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{AttrValue, Attrs, LayoutOp, Op, RuntimeAttrs, get_attr};
 use crate::placement::Placement;
@@ -66,16 +67,18 @@ impl<'a> Call<'a> {
     #[track_caller]
     #[inline]
     pub fn new(op: &'static Op, inputs: &'a [Option<&'a Tensor>]) -> Call<'a> {
-        Call {
-            op,
-            inputs,
-            attrs: Attrs::new(),
-            runtime: RuntimeAttrs::new(),
-            target: None,
-            given: None,
-            recording: false,
-            site: CallSite::here(),
-        }
+        Call::of(op, inputs, Attrs::new(), RuntimeAttrs::new(), CallSite::here())
+    }
+    /// A call with these attributes, of that line.
+    #[inline]
+    pub(crate) fn of(
+        op: &'static Op,
+        inputs: &'a [Option<&'a Tensor>],
+        attrs: Attrs,
+        runtime: RuntimeAttrs,
+        site: CallSite,
+    ) -> Call<'a> {
+        Call { op, inputs, attrs, runtime, target: None, given: None, recording: false, site }
     }
     /// Sets the plan attributes: all of them, in declared order.
     #[must_use]
@@ -129,12 +132,13 @@ impl<'a> Call<'a> {
     /// # Errors
     /// The inputs are on several devices or placements, or meta tensors are mixed with tensors that have data.
     pub fn place(&self) -> Result<Where<'a>> {
+        let here = origin_here();
         if let Some(given) = self.given {
-            given.check_origin()?;
+            given.check_origin_is(here)?;
         }
         let mut first: Option<(Where<'a>, &Tensor)> = None;
         for t in self.inputs.iter().flatten().copied() {
-            t.check_origin()?;
+            t.check_origin_is(here)?;
             let this = match t.body() {
                 Body::Local(l) => Where::Local(l.ty.device),
                 Body::Global(g, _) => Where::Global(&g.placement),

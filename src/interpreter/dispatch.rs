@@ -12,13 +12,13 @@ use super::key::{key_of, with_runtime};
 use super::layout;
 use super::policy::{self, Cause};
 use super::record::record;
-use crate::context::{AskedSbp, RankCtx, asked_sbp, current, current_rank, grad_enabled};
+use crate::context::{AskedSbp, RankCtx, asked_sbp, grad_enabled, here, here_as_rank};
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
 use crate::ops::GivenValues;
 use crate::placement::Placement;
 use crate::plan::{Asked, Plan, Request, Step, Target, Where, plan};
-use crate::tensor::Tensor;
+use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::{DType, Scalar};
 use smallvec::{SmallVec, smallvec};
 
@@ -162,15 +162,19 @@ fn local_view(call: &Call<'_>, plan: &Plan) -> Result<Option<Tensor>> {
     else {
         return Ok(None);
     };
-    let (Some(input), Some(ty)) = (source.data()?, &plan.buffers[made.index()].local) else { return Ok(None) };
-    let (offset, strides) = source.place_in_base();
+    let Some(ty) = &plan.buffers[made.index()].local else { return Ok(None) };
     // A result without elements has no kernel, and is a view all the same.
     let attrs = step.kernel.as_ref().map_or(&call.attrs, |k| &k.attrs);
-    let see = |strides: &[isize]| view(input.dims(), strides, attrs, &ty.ty.shape);
-    let (Some(memory), Some(place)) = (see(&input.strides), see(&strides)) else { return Ok(None) };
-    // Without elements nothing is addressed, and the place may lie outside.
-    let by = if ty.ty.shape.contains(&0) { 0 } else { memory.0 };
-    let window = input.window(ty, by, memory.1)?;
+    let (offset, strides) = source.place_in_base();
+    let window = |input: &LocalTensor| {
+        let see = |strides: &[isize]| view(input.dims(), strides, attrs, &ty.ty.shape);
+        let memory = see(&input.strides)?;
+        let place = if strides == input.strides { memory.clone() } else { see(&strides)? };
+        // Without elements nothing is addressed, and the place may lie outside.
+        let by = if ty.ty.shape.contains(&0) { 0 } else { memory.0 };
+        Some(input.window(ty, by, memory.1).map(|window| (window, place)))
+    };
+    let Some((window, place)) = source.with_data(|l| l.and_then(window))?.transpose()? else { return Ok(None) };
     let place = ((offset as isize + place.0) as usize, place.1);
     Ok(Some(Tensor::view_of(source, window, place, grad_enabled(), call.site)))
 }
@@ -182,8 +186,8 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
         Where::Local(_) => None,
     };
     let (ctx, asked) = match placement {
-        Some(p) => (current_rank()?, asked(call, p)?),
-        None => (current(), None),
+        Some(p) => (here_as_rank()?, asked(call, p)?),
+        None => (here(), None),
     };
     let key = key_of(call, asked.as_ref());
     let decided = planned(&ctx, key, || decide(&ctx, call, place, asked.as_ref()))?;

@@ -20,8 +20,9 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
     };
     let flags =
         target << 3 | (asked.is_some() as u64) << 2 | (call.recording as u64) << 1 | call.given.is_some() as u64;
-    key.extend_from_slice(&[call.op.id(), generation() << 8 | flags]);
-    key.extend_from_slice(&[call.inputs.len() as u64, call.attrs.len() as u64]);
+    for word in [call.op.id(), generation() << 8 | flags, call.inputs.len() as u64, call.attrs.len() as u64] {
+        key.push(word);
+    }
     if let Some(a) = asked {
         encode_sbp(&a.sbp, &mut key);
     }

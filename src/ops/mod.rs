@@ -21,6 +21,7 @@ pub(crate) use attr::encode_sbp;
 pub use attr::{AttrKind, AttrValue, Attrs, GivenNumber, KeyWords, RuntimeArg, RuntimeAttrs};
 pub use autocast::{Autocast, CASTS, CastPolicy};
 pub(crate) use deduce::{not_made, promoted};
+pub(crate) use def::ViewFn;
 pub use def::{DTypeRule, GivenValues, LengthBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;

@@ -4,7 +4,8 @@ use crate::intern::{Interned, Interner};
 use crate::ops::TensorType;
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, shard_box};
-use oflow_kernels::{DType, Dims, ShardBox};
+use oflow_kernels::view::contiguous_strides;
+use oflow_kernels::{DType, Dims, ShardBox, Strides};
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ pub struct LocalType {
     pub ty: TensorType,
     /// Device.
     pub device: Device,
+    /// Strides of contiguous memory. They and the bytes follow from the shape: every allocation asks for both.
+    pub(crate) strides: Strides,
+    pub(crate) bytes: usize,
 }
 
 /// Logical shape and dtype, placement and nd-SBP of a global tensor.
@@ -38,7 +42,8 @@ static GLOBALS: Interner<GlobalType> = Interner::new();
 
 /// Returns the interned local type.
 pub fn intern_local(shape: &[usize], dtype: DType, device: Device) -> LocalRef {
-    LOCALS.intern(LocalType { ty: TensorType::new(shape, dtype), device })
+    let ty = TensorType::new(shape, dtype);
+    LOCALS.intern(LocalType { bytes: ty.bytes(), ty, device, strides: contiguous_strides(shape) })
 }
 
 /// Returns the interned global type.

@@ -225,7 +225,11 @@ impl Tensor {
     /// # Errors
     /// On a meta tensor outside its dry run, and on a tensor with data inside one.
     pub(crate) fn check_origin(&self) -> Result<()> {
-        if self.inner().origin == origin_here() { Ok(()) } else { Err(self.mixed()) }
+        self.check_origin_is(origin_here())
+    }
+    /// [`Tensor::check_origin`] where that of this thread is known.
+    pub(crate) fn check_origin_is(&self, here: Origin) -> Result<()> {
+        if self.inner().origin == here { Ok(()) } else { Err(self.mixed()) }
     }
     #[cold]
     fn mixed(&self) -> Error {
@@ -241,9 +245,16 @@ impl Tensor {
     /// On lazy tensors, which have no data, and as [`Tensor::check_origin`].
     pub(crate) fn data(&self) -> Result<Option<LocalTensor>> {
         self.check_origin()?;
+        self.with_data(|l| l.cloned())
+    }
+    /// Shows this rank's data to `f`, of a tensor whose origin has been checked.
+    ///
+    /// # Errors
+    /// On lazy tensors, which have no data.
+    pub(crate) fn with_data<R>(&self, f: impl FnOnce(Option<&LocalTensor>) -> R) -> Result<R> {
         match self.body() {
-            Body::Local(l) => Ok(Some(l.clone())),
-            Body::Global(_, s) => Ok(s.lock().unwrap_or_else(|e| e.into_inner()).clone()),
+            Body::Local(l) => Ok(f(Some(l))),
+            Body::Global(_, s) => Ok(f(s.lock().unwrap_or_else(|e| e.into_inner()).as_ref())),
             Body::Lazy(_) => {
                 Err(Error::unsupported(format!("{self:?} is a value of a graph being built; it has no data"))
                     .help("run the graph first"))

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::memory::Storage;
 use crate::placement::Device;
 use crate::plan::{LocalRef, intern_local};
-use oflow_kernels::view::{contiguous_strides, is_contiguous};
-use oflow_kernels::{DType, Dims, Strides, View};
+use oflow_kernels::view::{copied, is_contiguous};
+use oflow_kernels::{DType, Strides, View};
 
 /// The data of a local tensor. Views share one storage. Every element that dims and strides address lies in the storage, which
 /// [`alloc`](LocalTensor::alloc) and [`window`](LocalTensor::window) ensure.
@@ -24,13 +24,13 @@ pub struct LocalTensor {
 }
 
 impl Clone for LocalTensor {
-    // Not derived for the strides' sake: copied as one block, not element by element.
+    // Not derived for the strides' sake.
     fn clone(&self) -> LocalTensor {
         LocalTensor {
             ty: self.ty.clone(),
             storage: self.storage.clone(),
             offset: self.offset,
-            strides: Strides::from_slice(&self.strides),
+            strides: copied(&self.strides),
             shard: self.shard,
         }
     }
@@ -39,8 +39,8 @@ impl Clone for LocalTensor {
 impl LocalTensor {
     /// Allocates contiguous memory with unspecified contents from the context's allocator.
     pub fn alloc(ctx: &RankCtx, ty: &LocalRef) -> Result<LocalTensor> {
-        let storage = ctx.device(ty.device)?.alloc.alloc(ty.ty.bytes())?;
-        Ok(LocalTensor { strides: contiguous_strides(&ty.ty.shape), ty: ty.clone(), storage, offset: 0, shard: false })
+        let storage = ctx.device(ty.device)?.alloc.alloc(ty.bytes)?;
+        Ok(LocalTensor { strides: copied(&ty.strides), ty: ty.clone(), storage, offset: 0, shard: false })
     }
     /// Like [`alloc`](LocalTensor::alloc), with shape, dtype and device given.
     pub fn alloc_like(ctx: &RankCtx, shape: &[usize], dtype: DType, device: Device) -> Result<LocalTensor> {
@@ -87,7 +87,7 @@ impl LocalTensor {
         let ptr = self.storage.ptr().wrapping_add(self.offset * self.dtype().size());
         // SAFETY: `alloc` and `window` keep every addressed element inside the storage, which the vm's instruction holds while
         // a kernel runs; the vm's waits order readers and writers.
-        unsafe { View::from_raw(ptr, self.dtype(), Dims::from_slice(self.dims()), Strides::from_slice(&self.strides)) }
+        unsafe { View::from_raw(ptr, self.dtype(), copied(self.dims()), copied(&self.strides)) }
     }
     /// Returns another window onto the same storage, with this type. Its first element lies `by` elements after the first one of
     /// this window.

@@ -197,14 +197,14 @@ impl Instruction {
             }
         }
         for s in &self.reads {
-            alone.turns.push(if self.only_reads(s) { s.turn().map_err(|e| self.told(e))? } else { 0 });
+            // What it writes itself it may read.
+            let turn = match self.writes.iter().any(|w| w.same_block(s)) {
+                true => OWN,
+                false => s.turn().map_err(|e| self.told(e))?,
+            };
+            alone.turns.push(turn);
         }
         Ok(alone)
-    }
-
-    /// Whether it does not write the storage. What it writes itself it may read.
-    fn only_reads(&self, s: &Storage) -> bool {
-        !self.writes.iter().any(|w| w.same_block(s))
     }
 
     fn told(&self, e: Error) -> Error {
@@ -212,6 +212,9 @@ impl Instruction {
         e.in_call(|| op.to_string()).at(site)
     }
 }
+
+/// In place of a turn, of which none is odd: the instruction writes the storage itself.
+const OWN: u64 = u64::MAX;
 
 /// Work that is being done: what it writes is marked, what it reads is known as it was.
 #[must_use = "the storages are compared at the end"]
@@ -228,7 +231,7 @@ impl Alone<'_> {
     /// Another thread has written what was read.
     pub(crate) fn end(self) -> Result<()> {
         for (s, turn) in self.of.reads.iter().zip(&self.turns) {
-            if self.of.only_reads(s) {
+            if *turn != OWN {
                 s.still(*turn).map_err(|e| self.of.told(e))?;
             }
         }
