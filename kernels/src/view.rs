@@ -8,19 +8,18 @@ pub type Dims = SmallVec<[usize; 6]>;
 /// Strides of a tensor's dims, in elements. Zero repeats an element (expand); negative strides are allowed.
 pub type Strides = SmallVec<[isize; 6]>;
 
-/// Copies dims or strides. Up to six are copied without a call, and inline; views are copied several times in a call.
+/// Copies dims or strides; views are copied several times in a call. Few of them are stored one by one, which is less than to
+/// call a function that copies any number of bytes.
 #[inline]
 pub fn copied<T: Copy + Default>(of: &[T]) -> SmallVec<[T; 6]> {
-    let mut few = [T::default(); 6];
-    if of.len() > few.len() {
-        return SmallVec::from_slice(of);
+    let o = T::default();
+    match *of {
+        [a] => SmallVec::from_buf_and_len([a, o, o, o, o, o], 1),
+        [a, b] => SmallVec::from_buf_and_len([a, b, o, o, o, o], 2),
+        [a, b, c] => SmallVec::from_buf_and_len([a, b, c, o, o, o], 3),
+        [a, b, c, d] => SmallVec::from_buf_and_len([a, b, c, d, o, o], 4),
+        _ => SmallVec::from_slice(of),
     }
-    for (i, to) in few.iter_mut().enumerate() {
-        if i < of.len() {
-            *to = of[i];
-        }
-    }
-    SmallVec::from_buf_and_len(few, of.len())
 }
 
 /// Row-major strides of a contiguous tensor. They wrap where the product of the sizes is larger than any tensor.
@@ -113,34 +112,42 @@ impl View {
     }
 
     /// Address of element zero.
+    #[inline]
     pub fn ptr(&self) -> *mut u8 {
         self.ptr
     }
     /// Returns the element type.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
     /// Returns the sizes of the dims.
+    #[inline]
     pub fn dims(&self) -> &[usize] {
         &self.dims
     }
     /// Strides in elements.
+    #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
     /// Number of dims.
+    #[inline]
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
     /// Number of elements.
+    #[inline]
     pub fn len(&self) -> usize {
         self.dims.iter().product()
     }
     /// True when there is no element.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.dims.contains(&0)
     }
     /// True when the elements lie in row-major order without gaps (dims of size 1 do not count).
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(&self.dims, &self.strides)
     }
@@ -219,6 +226,7 @@ impl View {
 }
 
 /// True when `strides` are those of a row-major tensor (dims of size 1 do not count; empty tensors are contiguous).
+#[inline]
 pub fn is_contiguous(dims: &[usize], strides: &[isize]) -> bool {
     let mut step = 1isize;
     for (n, s) in dims.iter().zip(strides).rev() {

@@ -8,14 +8,11 @@ use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
-use crate::memory::Storage;
 use crate::ops::{Op, RuntimeAttrs, ViewFn};
 use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, LocalRef, Numbers, Plan};
 use crate::tensor::{LocalTensor, Tensor};
-use crate::vm::{Instruction, KernelWork, StreamKind, Work};
-use oflow_kernels::view::contiguous_strides;
-use oflow_kernels::{DType, View};
-use smallvec::{SmallVec, smallvec};
+use crate::vm::Instruction;
+use smallvec::SmallVec;
 
 /// A plan being carried out on a call's tensors.
 pub(super) struct Run<'a> {
@@ -30,30 +27,6 @@ pub(super) struct Run<'a> {
     pub(super) lengths: SmallVec<[Length; 1]>,
     /// The boxed forms of inputs, by number; shorter than the inputs where no later one is boxed.
     pub(super) boxed: SmallVec<[Option<Tensor>; 4]>,
-}
-
-/// What a kernel reads and writes: the views that it is given, and the storages that the instruction holds.
-#[derive(Default)]
-struct Bound {
-    inputs: SmallVec<[Option<View>; 4]>,
-    outputs: SmallVec<[View; 2]>,
-    reads: SmallVec<[Storage; 4]>,
-    writes: SmallVec<[Storage; 2]>,
-}
-
-impl Bound {
-    fn input(&mut self, l: &LocalTensor, writes: bool) {
-        self.inputs.push(Some(l.view()));
-        match writes {
-            true => self.writes.push(l.storage.clone()),
-            false => self.reads.push(l.storage.clone()),
-        }
-    }
-
-    fn output(&mut self, l: &LocalTensor) {
-        self.outputs.push(l.view());
-        self.writes.push(l.storage.clone());
-    }
 }
 
 /// The window onto a tensor that a view op makes, where its strides can say it.
@@ -135,54 +108,77 @@ impl<'a> Run<'a> {
         if !self.plan.takes_part || (step.view && self.window(n, step)?) {
             return Ok(());
         }
-        let mut bound = Bound::default();
-        let mut back = alias::Copies::new();
-        if matches!(step.numbers, Numbers::OfCall) && alias::writes(self.call) {
-            back = self.bind_written(n, step, &mut bound)?;
-        } else {
-            for (i, id) in step.inputs.iter().enumerate() {
-                match id {
-                    Some(id) => self.bind_input(n, step.op, (i, *id), &mut bound)?,
-                    None => bound.inputs.push(None),
-                }
-            }
-        }
-        if bound.outputs.is_empty() {
-            for id in &step.makes {
-                let buffer = &self.plan.buffers[id.index()];
-                let Some(ty) = &buffer.local else { continue };
-                let out = match buffer.length.and_then(|n| self.length(n)) {
-                    Some(n) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
-                    None => LocalTensor::alloc(self.ctx, ty)?,
-                };
-                bound.output(&out);
-                self.make(*id, Some(out));
-            }
-        }
-        let Some(kernel) = &step.kernel else { return Ok(()) };
+        let in_place = matches!(step.numbers, Numbers::OfCall) && alias::writes(self.call);
+        let Some(kernel) = &step.kernel else { return self.nothing(n, step, in_place) };
         let runtime = match step.numbers {
             Numbers::OfCall => RuntimeAttrs::from_slice(&self.call.runtime),
             Numbers::Each(..) => step.runtime(&self.call.runtime)?,
         };
-        let rt = self.ctx.device(self.plan.device)?;
-        let workspace = match kernel.workspace {
-            0 => None,
-            n => {
-                let s = rt.alloc.alloc(n)?;
-                // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
-                let v = unsafe { View::from_raw(s.ptr(), DType::U8, smallvec![n], contiguous_strides(&[n])) };
-                bound.writes.push(s);
-                Some(v)
+        // Bound where it stands: it is too large to be moved from part to part.
+        let mut i = Instruction::of_kernel(kernel.clone(), runtime, self.call.site);
+        let mut memory = alias::Memory::default();
+        if in_place {
+            memory = self.bind_written(n, step, &mut i)?;
+        } else {
+            for (k, id) in step.inputs.iter().enumerate() {
+                match id {
+                    Some(id) => self.bind_input(n, step.op, (k, *id), &mut i)?,
+                    None => i.absent(),
+                }
             }
-        };
-        let Bound { inputs, outputs, reads, writes } = bound;
-        let (plan, site) = (kernel.clone(), self.call.site);
-        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace, site });
-        rt.vm.submit(Instruction { work, stream: StreamKind::Compute, reads, writes })?;
-        for (from, to) in &back {
+        }
+        // Not held any longer: who holds a storage is counted.
+        match memory.given.take() {
+            Some(given) => i.output(given.view(), &given.storage),
+            None => self.allocate(step, |out| i.output(out.view(), &out.storage))?,
+        }
+        let rt = self.ctx.device(self.plan.device)?;
+        if kernel.workspace > 0 {
+            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+        }
+        rt.vm.submit(i)?;
+        for (from, to) in &memory.back {
             copy_into(self.ctx, from, to)?;
         }
         Ok(())
+    }
+
+    /// Allocates what a step makes, and shows each to `f`.
+    fn allocate(&mut self, step: &KernelStep, mut f: impl FnMut(&LocalTensor)) -> Result<()> {
+        for id in &step.makes {
+            let buffer = &self.plan.buffers[id.index()];
+            let Some(ty) = &buffer.local else { continue };
+            let out = match buffer.length.and_then(|n| self.length(n)) {
+                Some(n) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
+                None => LocalTensor::alloc(self.ctx, ty)?,
+            };
+            f(&out);
+            self.make(*id, Some(out));
+        }
+        Ok(())
+    }
+
+    /// A step without a kernel: what it makes has no elements. What a call writes is as if it had been written.
+    fn nothing(&mut self, n: usize, step: &KernelStep, in_place: bool) -> Result<()> {
+        if in_place {
+            let mut inputs = self.read_all(n, step)?;
+            if alias::prepare(self.ctx, self.call, &mut inputs)?.given.is_some() {
+                return Ok(());
+            }
+        }
+        self.allocate(step, |_| {})
+    }
+
+    /// What a step reads.
+    fn read_all(&mut self, n: usize, step: &KernelStep) -> Result<SmallVec<[Option<LocalTensor>; 4]>> {
+        let mut inputs = SmallVec::new();
+        for id in &step.inputs {
+            inputs.push(match id {
+                Some(id) => self.read(n, *id)?,
+                None => None,
+            });
+        }
+        Ok(inputs)
     }
 
     /// Makes what a view op makes another window onto its input. False where strides cannot say it: then the kernel copies.
@@ -208,15 +204,15 @@ impl<'a> Run<'a> {
     }
 
     /// Binds an input that is not written in place by the call. One of strides that the kernels do not take is copied.
-    fn bind_input(&mut self, n: usize, op: &Op, (i, id): (usize, BufferId), bound: &mut Bound) -> Result<()> {
-        let writes = op.writes_inputs() && op.sig.mutates(i);
+    fn bind_input(&mut self, n: usize, op: &Op, (k, id): (usize, BufferId), i: &mut Instruction) -> Result<()> {
+        let writes = op.writes_inputs() && op.sig.mutates(k);
         let fits = |l: &LocalTensor| op.traits.strided || writes || l.is_contiguous();
         let other = match (self.slot(id), self.call.inputs.get(id.index())) {
             // The usual case: a tensor's own data, which need not be copied from its handle to be seen.
             (None, Some(Some(t))) => {
                 let other = t.with_data(|l| match l {
                     Some(l) if fits(l) => {
-                        bound.input(l, writes);
+                        i.input(l.view(), &l.storage, writes);
                         None
                     }
                     l => Some(l.cloned()),
@@ -227,37 +223,30 @@ impl<'a> Run<'a> {
             _ => self.read(n, id)?,
         };
         match other {
-            Some(l) if fits(&l) => bound.input(&l, writes),
-            Some(l) => bound.input(&contiguous(self.ctx, &l)?, writes),
-            None => bound.inputs.push(None),
+            Some(l) if fits(&l) => i.input(l.view(), &l.storage, writes),
+            Some(l) => {
+                let l = contiguous(self.ctx, &l)?;
+                i.input(l.view(), &l.storage, writes);
+            }
+            None => i.absent(),
         }
         Ok(())
     }
 
-    /// Binds what a call reads and writes that writes in place; what it returns is to be copied after the kernel.
-    fn bind_written(&mut self, n: usize, step: &KernelStep, bound: &mut Bound) -> Result<alias::Copies> {
-        let mut inputs: SmallVec<[Option<LocalTensor>; 4]> = SmallVec::new();
-        for id in &step.inputs {
-            inputs.push(match id {
-                Some(id) => self.read(n, *id)?,
-                None => None,
-            });
-        }
+    /// Binds the inputs of a call that writes in place. Returns the memory of its output, and what is to be copied after the kernel.
+    fn bind_written(&mut self, n: usize, step: &KernelStep, i: &mut Instruction) -> Result<alias::Memory> {
+        let mut inputs = self.read_all(n, step)?;
         let memory = alias::prepare(self.ctx, self.call, &mut inputs)?;
         if !step.op.traits.strided {
             alias::make_contiguous(self.ctx, step.op, &mut inputs)?;
         }
-        if let Some(given) = memory.given {
-            bound.output(&given);
+        for (k, l) in inputs.into_iter().enumerate() {
+            match l {
+                Some(l) => i.input(l.view(), &l.storage, step.op.sig.mutates(k)),
+                None => i.absent(),
+            }
         }
-        for (i, l) in inputs.into_iter().enumerate() {
-            let Some(l) = l else {
-                bound.inputs.push(None);
-                continue;
-            };
-            bound.input(&l, step.op.sig.mutates(i));
-        }
-        Ok(memory.back)
+        Ok(memory)
     }
 
     /// Copies the result of a lowering into the tensor that the call writes.
@@ -282,17 +271,8 @@ pub(super) fn contiguous(ctx: &RankCtx, l: &LocalTensor) -> Result<LocalTensor> 
 fn copy_into(ctx: &RankCtx, l: &LocalTensor, out: &LocalTensor) -> Result<()> {
     let vm = &ctx.device(l.ty.device)?.vm;
     vm.count_copy();
-    vm.submit(Instruction {
-        work: Work::Kernel(KernelWork {
-            plan: backend::copy_plan(l.ty.device)?,
-            inputs: smallvec![Some(l.view())],
-            outputs: smallvec![out.view()],
-            runtime: SmallVec::new(),
-            workspace: None,
-            site: CallSite::here(),
-        }),
-        stream: StreamKind::Compute,
-        reads: smallvec![l.storage.clone()],
-        writes: smallvec![out.storage.clone()],
-    })
+    let mut i = Instruction::of_kernel(backend::copy_plan(l.ty.device)?, SmallVec::new(), CallSite::here());
+    i.input(l.view(), &l.storage, false);
+    i.output(out.view(), &out.storage);
+    vm.submit(i)
 }

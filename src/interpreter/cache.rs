@@ -95,15 +95,15 @@ pub fn cache(ctx: &RankCtx) -> MutexGuard<'_, DispatchCache> {
 /// Those of `make`.
 pub(super) fn planned(
     ctx: &RankCtx,
-    key: KeyWords,
+    key: &KeyWords,
     make: impl FnOnce() -> Result<DispatchPlan>,
 ) -> Result<Arc<DispatchPlan>> {
     // Not locked while a plan is made, which takes long.
-    let found = cache(ctx).get(&key);
+    let found = cache(ctx).get(key);
     if let Some(plan) = found {
         return Ok(plan);
     }
     let made = Arc::new(make()?);
-    cache(ctx).insert(key, made.clone());
+    cache(ctx).insert(key.clone(), made.clone());
     Ok(made)
 }

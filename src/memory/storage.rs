@@ -42,6 +42,7 @@ impl Storage {
         Storage(NonNull::from(Box::leak(block)))
     }
 
+    #[inline]
     fn block(&self) -> &Block {
         // SAFETY: every handle is counted and the block lives until the last one is dropped.
         unsafe { self.0.as_ref() }
@@ -77,6 +78,7 @@ impl Storage {
 
     /// Returns the address of the first byte. It is never null. It must not be read if [`bytes`](Self::bytes) is 0, nor in a dry
     /// run.
+    #[inline]
     pub fn ptr(&self) -> *mut u8 {
         self.block().data
     }
@@ -92,6 +94,7 @@ impl Storage {
     }
 
     /// Returns the origin: a storage of a dry run has no memory.
+    #[inline]
     pub fn origin(&self) -> Origin {
         self.block().origin
     }
@@ -112,6 +115,7 @@ impl Storage {
     }
 
     /// Returns the number of handles.
+    #[inline]
     pub fn holders(&self) -> usize {
         self.block().handles.load(Ordering::Acquire)
     }
@@ -119,6 +123,12 @@ impl Storage {
     /// Returns a number that is unique among live blocks.
     pub fn id(&self) -> usize {
         self.0.as_ptr() as usize
+    }
+
+    /// Returns whether a stream has been given work on it: there may be work to wait for.
+    #[inline]
+    pub fn is_streamed(&self) -> bool {
+        self.block().uses.is_streamed()
     }
 
     /// Adds the tickets that a reader of the storage must wait for.
@@ -145,6 +155,7 @@ impl Storage {
     ///
     /// # Errors
     /// If another thread is writing the storage.
+    #[inline]
     pub fn turn(&self) -> Result<u64> {
         self.block().uses.turn()
     }
@@ -153,6 +164,7 @@ impl Storage {
     ///
     /// # Errors
     /// If another thread has written it.
+    #[inline]
     pub fn still(&self, turn: u64) -> Result<()> {
         self.block().uses.still(turn)
     }
@@ -167,6 +179,7 @@ impl Storage {
     }
 
     /// Returns whether both are handles to one block.
+    #[inline]
     pub fn same_block(&self, other: &Storage) -> bool {
         self.0 == other.0
     }
@@ -183,6 +196,7 @@ impl Drop for Writing<'_> {
 }
 
 impl Clone for Storage {
+    #[inline]
     fn clone(&self) -> Storage {
         // Relaxed as in `Arc`: a new handle comes from one that is alive.
         self.block().handles.fetch_add(1, Ordering::Relaxed);
@@ -191,10 +205,16 @@ impl Clone for Storage {
 }
 
 impl Drop for Storage {
+    #[inline]
     fn drop(&mut self) {
-        if self.block().handles.fetch_sub(1, Ordering::Release) != 1 {
-            return;
+        if self.block().handles.fetch_sub(1, Ordering::Release) == 1 {
+            self.drop_block();
         }
+    }
+}
+
+impl Storage {
+    fn drop_block(&mut self) {
         // What other handles did before they were dropped comes before the block's next life.
         fence(Ordering::Acquire);
         // SAFETY: the last handle; the block came from a box in `new`.

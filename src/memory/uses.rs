@@ -69,16 +69,21 @@ impl Uses {
         self.issued.lock().unwrap_or_else(|e| e.into_inner())
     }
 
+    #[inline]
+    pub(super) fn is_streamed(&self) -> bool {
+        self.streams.load(Ordering::Acquire)
+    }
+
     /// What a reader waits for: the last write that is not done.
     pub(super) fn before_read(&self, tickets: &mut Tickets) {
-        if self.streams.load(Ordering::Acquire) {
+        if self.is_streamed() {
             tickets.extend(self.lock().write.clone().filter(|t| !t.reached()));
         }
     }
 
     /// What a writer waits for: the last write and the reads since that are not done.
     pub(super) fn before_write(&self, tickets: &mut Tickets) {
-        if self.streams.load(Ordering::Acquire) {
+        if self.is_streamed() {
             let issued = self.lock();
             tickets.extend(issued.write.iter().chain(&issued.reads).filter(|t| !t.reached()).cloned());
         }
@@ -103,6 +108,7 @@ impl Uses {
     ///
     /// # Errors
     /// If another thread is writing.
+    #[inline]
     pub(super) fn turn(&self) -> Result<u64> {
         match self.turn.load(Ordering::Acquire) {
             odd if odd % 2 == 1 => Err(at_once()),
@@ -114,6 +120,7 @@ impl Uses {
     ///
     /// # Errors
     /// If another thread has written: what was read may be neither the old nor the new value.
+    #[inline]
     pub(super) fn still(&self, turn: u64) -> Result<()> {
         // What was read before stays before this load.
         std::sync::atomic::fence(Ordering::Acquire);

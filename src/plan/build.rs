@@ -36,9 +36,10 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
         device,
         takes_part,
         lengths: builder.lengths,
+        hands_on_numbers: false,
         stream_key: made.stream_key,
     };
-    plan.find_last_uses();
+    plan.look_through();
     Ok(plan)
 }
 

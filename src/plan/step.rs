@@ -54,6 +54,8 @@ pub struct Plan {
     pub takes_part: bool,
     /// How many lengths are left to run time.
     pub lengths: u32,
+    /// Whether a kernel of a lowering has numbers to be checked at each call ([`Plan::check_numbers`]).
+    pub hands_on_numbers: bool,
     /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
     pub stream_key: u64,
 }
@@ -212,14 +214,16 @@ impl Plan {
         let step = Step::Box(BoxStep { from, makes, boxing, purpose: For::Result });
         let (buffers, steps) = (vec![source, result], vec![step]);
         let outputs = SmallVec::from_elem(makes, 1);
-        let mut plan = Plan { buffers, steps, outputs, device, takes_part, lengths: 0, stream_key };
-        plan.find_last_uses();
+        let hands_on_numbers = false;
+        let mut plan = Plan { buffers, steps, outputs, device, takes_part, lengths: 0, hands_on_numbers, stream_key };
+        plan.look_through();
         plan
     }
 
-    /// Notes when each buffer is read for the last time.
-    pub(super) fn find_last_uses(&mut self) {
+    /// Notes when each buffer is read for the last time, and whether there are numbers to check.
+    pub(super) fn look_through(&mut self) {
         for (n, step) in self.steps.iter().enumerate() {
+            self.hands_on_numbers |= matches!(step, Step::Kernel(k) if matches!(k.numbers, Numbers::Each(..)));
             for b in step.reads() {
                 self.buffers[b.index()].last_use = Some(n);
             }

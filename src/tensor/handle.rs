@@ -105,7 +105,9 @@ impl Tensor {
         let pooled = POOL.try_with(|p| p.try_borrow_mut().ok().and_then(|mut p| p.pop())).ok().flatten();
         if let Some(mut arc) = pooled {
             if let Some(inner) = Arc::get_mut(&mut arc) {
-                (inner.body, inner.origin, inner.view) = (body, origin, view);
+                inner.body = body;
+                inner.origin = origin;
+                inner.view = view;
             }
             return Tensor(Some(arc));
         }

@@ -9,8 +9,9 @@ use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
 use crate::ops::{KernelCx, RuntimeAttrs};
 use crate::plan::KernelPlan;
+use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, View};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -151,6 +152,53 @@ pub struct Instruction {
 }
 
 impl Instruction {
+    /// A kernel, on the stream of kernels; what it reads and writes is added.
+    #[inline]
+    pub(crate) fn of_kernel(plan: Arc<KernelPlan>, runtime: RuntimeAttrs, site: CallSite) -> Instruction {
+        let (inputs, outputs) = (SmallVec::new(), SmallVec::new());
+        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace: None, site });
+        Instruction { work, stream: StreamKind::Compute, reads: SmallVec::new(), writes: SmallVec::new() }
+    }
+
+    fn kernel(&mut self) -> &mut KernelWork {
+        match &mut self.work {
+            Work::Kernel(k) => k,
+            // Only what `of_kernel` made is added to.
+            _ => unreachable!("operands of a boxing"),
+        }
+    }
+
+    /// Adds the next input of a kernel: a view of memory that it reads, or writes too.
+    #[inline]
+    pub(crate) fn input(&mut self, view: View, storage: &Storage, writes: bool) {
+        self.kernel().inputs.push(Some(view));
+        match writes {
+            true => self.writes.push(storage.clone()),
+            false => self.reads.push(storage.clone()),
+        }
+    }
+
+    /// Adds an optional input that was left out.
+    pub(crate) fn absent(&mut self) {
+        self.kernel().inputs.push(None);
+    }
+
+    /// Adds the next output of a kernel.
+    #[inline]
+    pub(crate) fn output(&mut self, view: View, storage: &Storage) {
+        self.kernel().outputs.push(view);
+        self.writes.push(storage.clone());
+    }
+
+    /// Gives a kernel its scratch memory, which nobody else uses.
+    pub(crate) fn workspace(&mut self, storage: Storage) {
+        let n = storage.bytes();
+        // SAFETY: the block is n bytes, exclusively ours, and lives in `writes` until the kernel is done.
+        let view = unsafe { View::from_raw(storage.ptr(), DType::U8, smallvec![n], contiguous_strides(&[n])) };
+        self.kernel().workspace = Some(view);
+        self.writes.push(storage);
+    }
+
     /// Logical bytes of the tensors that are boxed; 0 for a kernel.
     pub(crate) fn boxed_bytes(&self) -> usize {
         let bytes = |p: &BoxingPlan| p.shape.iter().product::<usize>() * p.dtype.size();

@@ -58,8 +58,8 @@ enum Uniform {
 #[derive(Clone, Debug)]
 pub struct Program {
     class: Class,
-    /// The dtype that the arithmetic computes in.
-    native: Builtin,
+    /// Whether it is one instruction over inputs, of which all and the output have the dtype that the arithmetic computes in.
+    plain: bool,
     inputs: Vec<Builtin>,
     out: Builtin,
     /// Slots are the inputs, then the uniforms, then temporaries; the last instruction writes the slot after those.
@@ -141,9 +141,11 @@ impl Program {
             Class::F64 => Builtin::F64,
             Class::I64 => Builtin::I64,
         };
+        let is_native = |slot: &u16| inputs.get(*slot as usize) == Some(&native);
+        let plain = out == native && matches!(&instructions[..], [only] if only.operands.iter().all(is_native));
         Ok(Program {
             class,
-            native,
+            plain,
             inputs,
             out,
             temporaries,
@@ -173,9 +175,9 @@ impl Program {
         let call = Call { program: self, inputs, scalars, out };
         // The usual case needs no walk, and mostly no register.
         if let Some(flat) = Flat::of(inputs, out, n) {
-            match self.straight(&flat) {
-                Some(only) => call.straight(only, n),
-                None => call.walk(&flat, n),
+            match &self.instructions[..] {
+                [only] if self.plain && flat.repeated == 0 => call.straight(only, n),
+                _ => call.walk(&flat, n),
             }
             return Ok(());
         }
@@ -188,14 +190,6 @@ impl Program {
         operands.extend(strides.iter().map(|s| s.as_slice()));
         call.walk(&Walk::new(out.dims(), &operands, true), n);
         Ok(())
-    }
-
-    /// The instruction of a program that has one, where its operands and the output already have the arithmetic's type and
-    /// lie side by side.
-    fn straight(&self, flat: &Flat) -> Option<&Instruction> {
-        let [only] = self.instructions.as_slice() else { return None };
-        let lies = |s: &u16| self.inputs.get(*s as usize) == Some(&self.native) && !flat.repeated[*s as usize];
-        (self.out == self.native && only.operands.iter().all(lies)).then_some(only)
     }
 }
 
@@ -216,22 +210,22 @@ trait Way: Sync {
 /// Every operand is contiguous, or one element that is repeated.
 struct Flat {
     n: usize,
-    /// By input.
-    repeated: SmallVec<[bool; 8]>,
+    /// A bit for each input that is one element.
+    repeated: u64,
 }
 
 impl Flat {
     /// The operands where they lie so.
     fn of(inputs: &[impl Borrow<View>], out: &View, n: usize) -> Option<Flat> {
-        if !out.is_contiguous() {
+        if !out.is_contiguous() || inputs.len() > u64::BITS as usize {
             return None;
         }
-        let mut repeated = SmallVec::new();
-        for v in inputs {
+        let mut repeated = 0;
+        for (i, v) in inputs.iter().enumerate() {
             let v = v.borrow();
             match v.dims().iter().eq(out.dims()) && v.is_contiguous() {
-                true => repeated.push(false),
-                false if v.len() == 1 && v.rank() <= out.rank() => repeated.push(true),
+                true => {}
+                false if v.len() == 1 && v.rank() <= out.rank() => repeated |= 1 << i,
                 false => return None,
             }
         }
@@ -253,7 +247,7 @@ impl Way for Flat {
         0
     }
     fn repeats(&self, operand: usize) -> bool {
-        self.repeated[operand - 1]
+        self.repeated >> (operand - 1) & 1 == 1
     }
 }
 
@@ -293,7 +287,7 @@ impl<V: Borrow<View> + Sync> Call<'_, V> {
         parallel_for(n, GRAIN, &job);
     }
 
-    /// Computes everything by an instruction whose operands and output are memory ([`Program::straight`]).
+    /// Computes everything by the one instruction of a plain program, all of whose operands lie side by side.
     fn straight(&self, only: &Instruction, n: usize) {
         let job = |range: Range<usize>| match self.program.class {
             Class::F32 => self.line::<f32>(only, range),

@@ -63,7 +63,9 @@ impl Streams for HostStreams {
         };
         match thread {
             None => {
-                self.wait_all(&needed(&i.reads, &i.writes))?;
+                if i.reads.iter().chain(&i.writes).any(Storage::is_streamed) {
+                    self.wait_all(&needed(&i.reads, &i.writes))?;
+                }
                 let alone = i.begin()?;
                 match &i.work {
                     Work::Kernel(k) => k.run(None)?,
@@ -115,6 +117,7 @@ impl Streams for HostStreams {
 }
 
 /// The work that must be done before these are read and written.
+#[inline]
 fn needed(reads: &[Storage], writes: &[Storage]) -> Tickets {
     let mut tickets = Tickets::new();
     reads.iter().for_each(|s| s.before_read(&mut tickets));

@@ -36,7 +36,7 @@ pub(crate) fn to_layout(
 pub(super) fn to_global(call: &Call<'_>, cause: Cause) -> Result<Tensor> {
     let ctx = current_rank()?;
     let t = call.only_input()?;
-    let decided = planned(&ctx, key_of(call, None), || plan_of(&ctx, call, global_of(t)?))?;
+    let decided = planned(&ctx, &key_of(call, None), || plan_of(&ctx, call, global_of(t)?))?;
     let b = decided.plan.boxings().next().ok_or_else(|| Error::registry("a plan without its boxing"))?;
     box_as(&ctx, cause, t, &b.boxing, decided.plan.stream_key, call.site)
 }
