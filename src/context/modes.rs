@@ -60,6 +60,7 @@ fn change(f: impl FnOnce(&mut Modes)) -> ModeGuard {
 }
 
 /// Returns whether ops are recorded for backward on this thread.
+#[inline]
 pub fn grad_enabled() -> bool {
     MODES.get().grad
 }
@@ -101,6 +102,7 @@ pub fn is_no_sync() -> bool {
 }
 
 /// Returns the autocast mode of this thread.
+#[inline]
 pub fn autocast_mode() -> Autocast {
     MODES.get().autocast
 }
@@ -210,6 +212,7 @@ pub(crate) fn inner_calls() -> ModeGuard {
 }
 
 /// The layout that is asked of the result of an op on a mesh with that many axes.
+#[inline]
 pub(crate) fn asked_sbp(op: &'static Op, axes: usize) -> Option<AskedSbp> {
     if COUNT.get().0 == 0 {
         return None;

@@ -66,6 +66,7 @@ pub fn boxing_policy(policy: Policy) -> PolicyGuard {
 }
 
 /// Returns the [`boxing_policy`] in force.
+#[inline]
 pub fn policy() -> Policy {
     POLICY.get()
 }

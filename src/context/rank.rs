@@ -362,6 +362,7 @@ pub fn current() -> Arc<RankCtx> {
 }
 
 /// [`current`], to be used on this thread.
+#[inline]
 pub(crate) fn here() -> Here {
     if let Some(here) = CURRENT.with_borrow(|c| c.clone()) {
         return here;
@@ -381,6 +382,7 @@ pub(crate) fn here() -> Here {
 }
 
 /// Where the tensors that this thread makes belong: to its program, or to the dry run that it has entered.
+#[inline]
 pub(crate) fn origin_here() -> Origin {
     ORIGIN.get()
 }
@@ -409,6 +411,7 @@ pub fn current_rank() -> Result<Arc<RankCtx>> {
 }
 
 /// [`current_rank`], to be used on this thread.
+#[inline]
 pub(crate) fn here_as_rank() -> Result<Here> {
     CURRENT.with_borrow(|c| c.clone()).ok_or_else(no_context)
 }

@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 
 /// After a call that writes in place: drops the boxed and cast forms of the written tensors that the call itself made, because
 /// they hold the old values.
+#[inline]
 pub(super) fn end_write(call: &Call<'_>) {
     if writes(call) {
         written(call).for_each(Tensor::release_forms);
@@ -27,6 +28,7 @@ pub(super) fn written<'a>(call: &'a Call<'_>) -> impl Iterator<Item = &'a Tensor
 }
 
 /// Whether a call writes in place at all.
+#[inline]
 pub(super) fn writes(call: &Call<'_>) -> bool {
     call.given.is_some() || call.op.writes_inputs()
 }
@@ -34,6 +36,7 @@ pub(super) fn writes(call: &Call<'_>) -> bool {
 /// Before a call that writes in place: drops the boxed and cast forms of the written tensors, on every rank, so that all
 /// ranks agree whether a later call needs a boxing or a cast. Increments the versions of global tensors on every rank: backward
 /// compares them with those of saved tensors. The version of a local tensor is that of its storage.
+#[inline]
 pub(super) fn begin_write(call: &Call<'_>, global: bool) {
     if writes(call) {
         for t in written(call) {

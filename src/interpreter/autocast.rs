@@ -76,6 +76,7 @@ fn castable(t: &Tensor) -> bool {
 }
 
 /// The dtype that a call's float inputs are to have, if one has another.
+#[inline]
 pub(super) fn wanted(call: &Call<'_>) -> Option<DType> {
     let low = autocast_mode().dtype()?;
     // What is written in place has the dtype that it has.

@@ -43,6 +43,7 @@ impl<'a> Run<'a> {
     }
 
     /// This rank's part of output `o`, once; none outside the placement. A lowering may hand on an input, or one buffer twice.
+    #[inline]
     pub(super) fn output(&mut self, o: usize) -> Result<Option<LocalTensor>> {
         let id = self.plan.outputs[o];
         match self.slot(id) {
@@ -55,6 +56,7 @@ impl<'a> Run<'a> {
     }
 
     /// The place of a buffer among those that steps make; none of an input.
+    #[inline]
     fn slot(&self, id: BufferId) -> Option<usize> {
         id.index().checked_sub(self.call.inputs.len())
     }
@@ -73,6 +75,7 @@ impl<'a> Run<'a> {
         }
     }
 
+    #[inline]
     pub(super) fn make(&mut self, id: BufferId, local: Option<LocalTensor>) {
         let Some(slot) = self.slot(id) else { return };
         // Buffers are numbered in the order in which they are made, but those of a rank without a part.
@@ -144,6 +147,7 @@ impl<'a> Run<'a> {
     }
 
     /// Allocates what a step makes, and shows each to `f`.
+    #[inline]
     fn allocate(&mut self, step: &KernelStep, mut f: impl FnMut(&LocalTensor)) -> Result<()> {
         for id in &step.makes {
             let buffer = &self.plan.buffers[id.index()];
@@ -204,6 +208,7 @@ impl<'a> Run<'a> {
     }
 
     /// Binds an input that is not written in place by the call. One of strides that the kernels do not take is copied.
+    #[inline]
     fn bind_input(&mut self, n: usize, op: &Op, (k, id): (usize, BufferId), i: &mut Instruction) -> Result<()> {
         let writes = op.writes_inputs() && op.sig.mutates(k);
         let fits = |l: &LocalTensor| op.traits.strided || writes || l.is_contiguous();

@@ -32,6 +32,7 @@ pub struct DispatchCache {
 
 impl DispatchCache {
     /// Returns the plan of a key, if there is one.
+    #[inline]
     pub fn get(&mut self, key: &KeyWords) -> Option<Arc<DispatchPlan>> {
         let found = self.plans.get(key).cloned();
         match found {
@@ -75,6 +76,7 @@ impl RankState {
 }
 
 /// The rank's state.
+#[inline]
 pub(super) fn state(ctx: &RankCtx) -> &RankState {
     let slot = ctx.interpreter_slot().get_or_init(|| Box::new(RankState::new(ctx)));
     match slot.downcast_ref::<RankState>() {
@@ -85,6 +87,7 @@ pub(super) fn state(ctx: &RankCtx) -> &RankState {
 }
 
 /// The rank's dispatch cache.
+#[inline]
 pub fn cache(ctx: &RankCtx) -> MutexGuard<'_, DispatchCache> {
     state(ctx).cache.lock().unwrap_or_else(|e| e.into_inner())
 }

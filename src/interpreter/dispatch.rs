@@ -53,6 +53,7 @@ impl Call<'_> {
 
 /// What every call is checked for, also one whose plan is known: the values of its runtime attributes, which no plan has
 /// seen, and what it writes.
+#[inline]
 fn check(call: &Call<'_>) -> Result<()> {
     // A wrong number of runtime attributes is refused by inference.
     if let Some(check) = &call.op.values
@@ -66,6 +67,7 @@ fn check(call: &Call<'_>) -> Result<()> {
 
 /// Fills the seed and ordinal that a random op was not given. Global ops advance the global generator on every rank, also
 /// on those outside the placement.
+#[inline]
 fn draw(ctx: &RankCtx, call: &mut Call<'_>, global: bool) {
     if !call.op.traits.random {
         return;
@@ -80,6 +82,7 @@ fn draw(ctx: &RankCtx, call: &mut Call<'_>, global: bool) {
 
 /// The layout that the program asks of this call's result. A call that makes a tensor states it itself; one that writes in
 /// place cannot change it.
+#[inline]
 fn asked(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
     let Some(asked) = asked_sbp(call.op, placement.axes()).filter(|_| call.target.is_none()) else { return Ok(None) };
     match call.given.and_then(|g| g.global()) {

@@ -11,6 +11,7 @@ use std::hash::Hasher;
 
 /// Everything that can change the plan, as words that no other call has: each part has a length or a tag before it, or one
 /// word, and what is there at all stands in the first words. Values of runtime attributes are not in it (I7).
+#[inline]
 pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
     let mut key = KeyWords::new();
     let target = match call.target {
@@ -54,6 +55,7 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
 }
 
 /// The type of a tensor by its number, local and global ones apart; types are numbered from 1.
+#[inline]
 fn of_type(t: &Tensor) -> u64 {
     match (t.global(), t.body()) {
         (Some(g), _) => g.id() << 1 | 1,

@@ -37,6 +37,7 @@ impl Cause {
         }
     }
 
+    #[inline]
     fn denied(self) -> bool {
         match policy() {
             Policy::DenyAll => true,
@@ -48,10 +49,12 @@ impl Cause {
 
 /// Refuses the boxings of a call where they are denied, whether or not a boxed form is remembered: what a handle
 /// remembers depends on what ran before.
+#[inline]
 pub(super) fn check_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
-    if !Cause::Needed("").denied() {
-        return Ok(());
-    }
+    if Cause::Needed("").denied() { refuse_plan(call, plan, placement) } else { Ok(()) }
+}
+
+fn refuse_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
     let op = call.op.name();
     for b in plan.boxings().filter(|b| b.boxing.plan.bytes_sent() > 0) {
         let e = match b.purpose {

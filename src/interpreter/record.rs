@@ -73,17 +73,20 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
         types.push(t.and_then(|t| t.type_ref()));
     }
     let device = call.inputs.iter().flatten().next().map_or(Device::Cpu, |t| t.device());
-    let mut node = Node::new(call.op, device, call.site, edges, types);
-    node.attrs = call.attrs.clone();
-    node.runtime = call.runtime.clone();
-    node.inputs = Mutex::new(Some(saved));
     if !in_place {
-        written.extend(outs);
+        outs.iter().for_each(|t| written.push(t));
     }
     let outs = written;
+    let mut node = Node::new(call.op, device, call.site, edges, types);
+    if !call.attrs.is_empty() {
+        node.attrs = call.attrs.clone();
+    }
+    if !call.runtime.is_empty() {
+        node.runtime = call.runtime.clone();
+    }
+    node.inputs = Mutex::new(Some(saved));
     node.n_outputs = outs.len();
     let node = Arc::new(node);
-    let mut kept: SmallVec<[Option<Saved>; 2]> = SmallVec::new();
     for (i, t) in outs.iter().enumerate() {
         match (t.dtype().is_float(), in_place) {
             (false, _) => {}
@@ -92,10 +95,13 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
         }
     }
     // Kept without their edge: an output that held its own node would never be freed.
-    for (i, t) in outs.iter().enumerate() {
-        kept.push(bit(keep_out, i).then(|| Saved { tensor: t.value(), version: t.version() }));
+    if keep_out != 0 {
+        let mut kept = SmallVec::new();
+        for (i, t) in outs.iter().enumerate() {
+            kept.push(bit(keep_out, i).then(|| Saved { tensor: t.value(), version: t.version() }));
+        }
+        *node.outputs.lock().unwrap_or_else(|e| e.into_inner()) = kept;
     }
-    *node.outputs.lock().unwrap_or_else(|e| e.into_inner()) = kept;
     Ok(())
 }
 

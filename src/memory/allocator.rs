@@ -100,11 +100,13 @@ struct List {
 
 impl State {
     /// The list of a class, if there is one.
+    #[inline]
     fn list(&mut self, class: usize) -> Option<&mut List> {
         self.lists.get_mut(usize::from(self.list_of[class]).wrapping_sub(1))
     }
 
     /// The list of a class, which is made if there is none.
+    #[inline]
     fn list_made(&mut self, class: usize) -> &mut List {
         if self.list_of[class] == 0 {
             self.lists.push(List::default());
@@ -222,6 +224,7 @@ impl Allocator {
 }
 
 impl State {
+    #[inline]
     fn use_bytes(&mut self, size: usize) {
         self.stats.live += size;
         self.stats.peak = self.stats.peak.max(self.stats.live);
@@ -242,6 +245,7 @@ impl Shared {
         if let Source::Dry(origin) = self.source { origin } else { Origin::DATA }
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics between changes that belong together.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

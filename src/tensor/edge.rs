@@ -184,23 +184,16 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let outermost = FALLEN.with(|f| match f.borrow_mut().as_mut() {
-            Some(queue) => {
-                self.take_apart(queue);
-                false
-            }
-            None => true,
+        let outermost = FALLEN.with(|f| {
+            let mut f = f.borrow_mut();
+            let outermost = f.is_none();
+            self.take_apart(f.get_or_insert_with(|| ManuallyDrop::new(Queue::new())));
+            outermost
         });
         if !outermost {
             return;
         }
-        let mut first = Queue::new();
-        self.take_apart(&mut first);
-        if first.is_empty() {
-            return;
-        }
         // Outermost drop on this thread: what falls below lands in the queue instead of the stack.
-        FALLEN.with(|f| *f.borrow_mut() = Some(ManuallyDrop::new(first)));
         while let Some(fallen) = FALLEN.with(|f| f.borrow_mut().as_mut().and_then(|q| q.pop())) {
             match fallen {
                 Fallen::Edge(e) => drop(e),
@@ -209,7 +202,13 @@ impl Drop for Node {
                 Fallen::Watched(s) => drop(s),
             }
         }
-        let empty = FALLEN.with(|f| f.borrow_mut().take());
-        drop(empty.map(ManuallyDrop::into_inner));
+        FALLEN.with(|f| {
+            let mut f = f.borrow_mut();
+            // Empty; what it took of the heap is given back.
+            if let Some(queue) = f.as_mut() {
+                queue.shrink_to_fit();
+            }
+            *f = None;
+        });
     }
 }

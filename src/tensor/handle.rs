@@ -133,6 +133,7 @@ impl Tensor {
         Self::from_body(Body::Global(ty, Mutex::new(shard)), origin)
     }
 
+    #[inline]
     pub(crate) fn inner(&self) -> &Inner {
         match &self.0 {
             Some(i) => i,
@@ -141,15 +142,18 @@ impl Tensor {
         }
     }
     /// Returns the contents.
+    #[inline]
     pub fn body(&self) -> &Body {
         &self.inner().body
     }
     /// Returns whether both are the same tensor, that is clones of one handle.
+    #[inline]
     pub fn same(&self, other: &Tensor) -> bool {
         std::ptr::eq(self.inner(), other.inner())
     }
 
     /// Returns the logical shape and dtype.
+    #[inline]
     pub fn ty(&self) -> &TensorType {
         match self.body() {
             Body::Local(l) => &l.ty.ty,
@@ -178,6 +182,7 @@ impl Tensor {
         self.global().is_some()
     }
     /// Returns the type of a global tensor, or `None` for a local one.
+    #[inline]
     pub fn global(&self) -> Option<&GlobalRef> {
         match self.body() {
             Body::Global(g, _) => Some(g),
@@ -230,6 +235,7 @@ impl Tensor {
         self.check_origin_is(origin_here())
     }
     /// [`Tensor::check_origin`] where that of this thread is known.
+    #[inline]
     pub(crate) fn check_origin_is(&self, here: Origin) -> Result<()> {
         if self.inner().origin == here { Ok(()) } else { Err(self.mixed()) }
     }
@@ -253,6 +259,7 @@ impl Tensor {
     ///
     /// # Errors
     /// On lazy tensors, which have no data.
+    #[inline]
     pub(crate) fn with_data<R>(&self, f: impl FnOnce(Option<&LocalTensor>) -> R) -> Result<R> {
         match self.body() {
             Body::Local(l) => Ok(f(Some(l))),
@@ -300,6 +307,7 @@ impl Tensor {
     }
 
     /// Returns whether gradients are computed for it.
+    #[inline]
     pub fn requires_grad(&self) -> bool {
         if let Some(v) = &self.inner().view {
             self.follow_base(v);

@@ -38,6 +38,7 @@ impl Clone for LocalTensor {
 
 impl LocalTensor {
     /// Allocates contiguous memory with unspecified contents from the context's allocator.
+    #[inline]
     pub fn alloc(ctx: &RankCtx, ty: &LocalRef) -> Result<LocalTensor> {
         let storage = ctx.device(ty.device)?.alloc.alloc(ty.bytes)?;
         Ok(LocalTensor { strides: copied(&ty.strides), ty: ty.clone(), storage, offset: 0, shard: false })
@@ -63,14 +64,17 @@ impl LocalTensor {
         &self.strides
     }
     /// Returns the sizes.
+    #[inline]
     pub fn dims(&self) -> &[usize] {
         &self.ty.ty.shape
     }
     /// Returns the dtype.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.ty.ty.dtype
     }
     /// Returns whether the elements are row-major without gaps.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         is_contiguous(self.dims(), &self.strides)
     }
@@ -83,6 +87,7 @@ impl LocalTensor {
         self.view()
     }
     /// What a kernel is given, in an instruction that holds the storage until the kernel is done.
+    #[inline]
     pub(crate) fn view(&self) -> View {
         let ptr = self.storage.ptr().wrapping_add(self.offset * self.dtype().size());
         // SAFETY: `alloc` and `window` keep every addressed element inside the storage, which the vm's instruction holds while

@@ -45,6 +45,7 @@ impl KernelWork {
     ///
     /// # Errors
     /// Those of the kernel, with the op and the user's line.
+    #[inline]
     pub fn run(&self, stream: Option<&dyn Any>) -> Result<()> {
         let cx = KernelCx {
             op: self.plan.op,
@@ -160,6 +161,7 @@ impl Instruction {
         Instruction { work, stream: StreamKind::Compute, reads: SmallVec::new(), writes: SmallVec::new() }
     }
 
+    #[inline]
     fn kernel(&mut self) -> &mut KernelWork {
         match &mut self.work {
             Work::Kernel(k) => k,
@@ -236,6 +238,7 @@ impl Instruction {
     ///
     /// # Errors
     /// Another thread writes one of the storages.
+    #[inline]
     pub(crate) fn begin(&self) -> Result<Alone<'_>> {
         let mut alone = Alone { of: self, writing: SmallVec::new(), turns: SmallVec::new() };
         for (k, s) in self.writes.iter().enumerate() {
@@ -277,6 +280,7 @@ impl Alone<'_> {
     ///
     /// # Errors
     /// Another thread has written what was read.
+    #[inline]
     pub(crate) fn end(self) -> Result<()> {
         for (s, turn) in self.of.reads.iter().zip(&self.turns) {
             if *turn != OWN {
