@@ -1,7 +1,8 @@
 //! Copying with conversion of dtype and layout, and filling.
 
 use super::lane::{Lane, cast, with_bits, with_lane};
-use super::strided::Walk;
+use super::strided::{Cursor, Walk};
+use super::turn::{Blocks, turn};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, DType, Element, KernelError, Result, Scalar, View};
 use multiversion::multiversion;
@@ -19,25 +20,29 @@ pub fn copy(src: &View, dst: &View) -> Result<()> {
         return Ok(());
     }
     let walk = Walk::new(dst.dims(), &[dst.strides(), src.strides()], true);
-    let rank = walk.dims.len();
-    if rank >= 2 && walk.inner_stride(1) != 1 && src.dtype() == dst.dtype() {
-        // A dim in which the source is contiguous: together with the innermost one it is a transpose.
-        if let Some(d) = (0..rank - 1).find(|d| walk.strides[1][*d] == 1) {
-            transpose(&walk, d, src, dst);
-            return Ok(());
-        }
+    if walk.inner_stride(0) == 1
+        && src.dtype() == dst.dtype()
+        && let Some(d) = walk.crossing(1)
+    {
+        transpose(&walk, d, src, dst);
+        return Ok(());
+    }
+    let bytes = walk.inner() * dst.dtype().size();
+    if src.dtype() == dst.dtype() && walk.inner_stride(0) == 1 && walk.inner_stride(1) == 1 && bytes <= SHORT_ROW {
+        parallel_for(walk.rows(), GRAIN.div_ceil(walk.inner()), &|range| {
+            // SAFETY: the walk visits elements of both views only, which their contracts make valid.
+            unsafe { move_rows(walk.cursor(range.start), range.len(), bytes, src, dst) };
+        });
+        return Ok(());
     }
     let converted = match src.dtype() == dst.dtype() {
         true => None,
         false => Some((src.dtype().computed()?, dst.dtype().computed()?)),
     };
     let (src_size, dst_size) = (src.dtype().size() as isize, dst.dtype().size() as isize);
-    for_segments(&walk, &|row, at, n| {
-        let at = at as isize;
-        let from = walk.row_offset(1, row) + at * walk.inner_stride(1);
-        let to = walk.row_offset(0, row) + at * walk.inner_stride(0);
-        let from = src.ptr().wrapping_offset(from * src_size);
-        let to = dst.ptr().wrapping_offset(to * dst_size);
+    for_segments(&walk, &|offsets, n| {
+        let from = src.ptr().wrapping_offset(offsets[1] * src_size);
+        let to = dst.ptr().wrapping_offset(offsets[0] * dst_size);
         // SAFETY: the walk visits elements of both views only, which their contracts make valid; segments do not overlap.
         unsafe {
             match converted {
@@ -59,14 +64,12 @@ pub fn fill(dst: &View, value: Scalar) -> Result<()> {
     }
     let walk = Walk::new(dst.dims(), &[dst.strides()], true);
     let bytes = scalar_bytes(dst.dtype().computed()?, value);
-    for_segments(&walk, &|row, at, n| {
-        let stride = walk.inner_stride(0);
-        let first = walk.row_offset(0, row) + at as isize * stride;
+    for_segments(&walk, &|offsets, n| {
         // SAFETY: the walk visits elements of the output view only, each in one segment; `bytes` holds one element.
         unsafe {
             with_bits!(dst.dtype(), T => {
                 let element = bytes.as_ptr().cast::<T>().read_unaligned();
-                fill_run(dst.ptr().cast::<T>().wrapping_offset(first), stride, n, element)
+                fill_run(dst.ptr().cast::<T>().wrapping_offset(offsets[0]), walk.inner_stride(0), n, element)
             });
         }
     });
@@ -90,16 +93,24 @@ pub(crate) fn scalar_bytes(dtype: Builtin, value: Scalar) -> [u8; 8] {
     bytes
 }
 
-/// Calls `f(row, first, n)` on runs inside the innermost rows of a walk, in parallel where there is enough.
-pub(super) fn for_segments(walk: &Walk, f: &(dyn Fn(usize, usize, usize) + Sync)) {
+/// Calls `f(offsets, n)` on runs inside the innermost rows of a walk, in parallel where there is enough: where each operand's
+/// run starts, in elements, and its length.
+fn for_segments(walk: &Walk, f: &(dyn Fn(&[isize], usize) + Sync)) {
     let inner = walk.inner();
     parallel_for(walk.rows() * inner, GRAIN, &|range| {
-        let mut at = range.start;
-        while at < range.end {
-            let (row, first) = (at / inner, at % inner);
-            let n = (inner - first).min(range.end - at);
-            f(row, first, n);
-            at += n;
+        let mut cursor = walk.cursor(range.start / inner);
+        // The first run may start inside its row, the last one may end there.
+        let (mut left, first) = (range.len(), range.start % inner);
+        let n = (inner - first).min(left);
+        cursor.shift(first as isize);
+        f(&cursor.offsets, n);
+        cursor.shift(-(first as isize));
+        left -= n;
+        while left > 0 {
+            let n = inner.min(left);
+            cursor.next_row();
+            f(&cursor.offsets, n);
+            left -= n;
         }
     });
 }
@@ -144,6 +155,34 @@ pub(super) unsafe fn move_run(
             }
         }
     });
+}
+
+/// Up to how many bytes a row is moved without a call for it.
+const SHORT_ROW: usize = 4096;
+
+/// Copies rows of `bytes` bytes, the cursor's and those after it.
+///
+/// # Safety
+/// The rows are valid for reading and writing and either do not overlap or are the same.
+#[multiversion(targets("x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+fma", "x86_64+avx2+fma"))]
+unsafe fn move_rows(mut cursor: Cursor, rows: usize, bytes: usize, src: &View, dst: &View) {
+    type Line = [u8; 64];
+    let size = dst.dtype().size() as isize;
+    let whole = bytes / size_of::<Line>() * size_of::<Line>();
+    for _ in 0..rows {
+        let from = src.ptr().wrapping_offset(cursor.offsets[1] * size).cast_const();
+        let to = dst.ptr().wrapping_offset(cursor.offsets[0] * size);
+        // SAFETY: inside the row, by the contract of this function.
+        unsafe {
+            for at in (0..whole).step_by(size_of::<Line>()) {
+                to.add(at).cast::<Line>().write_unaligned(from.add(at).cast::<Line>().read_unaligned());
+            }
+            if whole < bytes {
+                std::ptr::copy(from.add(whole), to.add(whole), bytes - whole);
+            }
+        }
+        cursor.next_row();
+    }
 }
 
 /// Converts `n` elements from `src` to `dst`; strides are in elements.
@@ -192,67 +231,22 @@ unsafe fn convert_lanes<S: Lane, D: Lane>(src: *const S, src_stride: isize, dst:
     }
 }
 
-/// Side of the square blocks in which a transpose goes: two of them fit the first-level cache for any dtype.
-const BLOCK: usize = 32;
-
-/// Copies a walk in which the source is contiguous in dim `d` and not in the innermost, in square blocks of the two.
+/// Copies a walk in which the source is contiguous in dim `d` and not in the innermost, in blocks of the two.
 fn transpose(walk: &Walk, d: usize, src: &View, dst: &View) {
-    let rank = walk.dims.len();
-    let (rows, columns) = (walk.dims[d], walk.inner());
-    let mut rest = walk.clone();
-    // The walk over the other dims: the last two are taken by the blocks.
-    rest.dims[rank - 1] = 1;
-    rest.dims[d] = 1;
-    let (row_blocks, column_blocks) = (rows.div_ceil(BLOCK), columns.div_ceil(BLOCK));
-    let planes: usize = rest.dims.iter().product();
-    let tasks = planes * row_blocks * column_blocks;
-    parallel_for(tasks, GRAIN / (BLOCK * BLOCK), &|range| {
-        for task in range {
-            let (plane, block) = (task / (row_blocks * column_blocks), task % (row_blocks * column_blocks));
-            let (r, c) = (block / column_blocks * BLOCK, block % column_blocks * BLOCK);
-            let size = [BLOCK.min(rows - r), BLOCK.min(columns - c)];
-            let start = |k: usize| {
-                let s = &walk.strides[k];
-                rest.row_offset(k, plane) + r as isize * s[d] + c as isize * s[rank - 1]
-            };
-            let strides = |k: usize| [walk.strides[k][d], walk.strides[k][rank - 1]];
-            let bytes = src.dtype().size() as isize;
+    let blocks = Blocks::new(walk, d, src.dtype().size());
+    let bytes = src.dtype().size() as isize;
+    parallel_for(blocks.count(), blocks.grain(), &|range| {
+        for block in range {
+            let (start, [rows, columns]) = blocks.block(walk, block);
             let from = src.ptr().wrapping_offset(start(1) * bytes);
             let to = dst.ptr().wrapping_offset(start(0) * bytes);
+            let (from_step, to_step) = (walk.inner_stride(1), walk.strides[0][d]);
             // SAFETY: the block lies inside both views, whose elements are of this size; blocks do not overlap.
             unsafe {
-                with_bits!(src.dtype(), T => copy_block::<T>(from.cast(), to.cast(), size, strides(1), strides(0)));
+                with_bits!(src.dtype(), T => turn::<T>(from.cast(), from_step, to.cast(), to_step, [columns, rows]));
             }
         }
     });
-}
-
-/// Goes through a buffer, so that both sides are touched in runs: the rows of a large power of two share a cache set.
-///
-/// # Safety
-/// All elements of the block are valid for reading and writing; it is at most [`BLOCK`] on each side.
-unsafe fn copy_block<T: Copy + Default>(
-    src: *const T,
-    dst: *mut T,
-    size: [usize; 2],
-    from: [isize; 2],
-    to: [isize; 2],
-) {
-    let mut buffer = [[T::default(); BLOCK]; BLOCK];
-    for (c, line) in buffer[..size[1]].iter_mut().enumerate() {
-        let s = src.wrapping_offset(c as isize * from[1]);
-        for (r, x) in line[..size[0]].iter_mut().enumerate() {
-            // SAFETY: by the contract of this function.
-            *x = unsafe { s.wrapping_offset(r as isize * from[0]).read() };
-        }
-    }
-    for r in 0..size[0] {
-        let d = dst.wrapping_offset(r as isize * to[0]);
-        for (c, line) in buffer[..size[1]].iter().enumerate() {
-            // SAFETY: by the contract of this function.
-            unsafe { d.wrapping_offset(c as isize * to[1]).write(line[r]) };
-        }
-    }
 }
 
 #[cfg(test)]

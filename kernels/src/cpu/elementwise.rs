@@ -6,10 +6,10 @@
 //!
 //! An element's bits do not depend on layout, chunking or threads: every path applies the same operations to it.
 
+mod blocks;
 mod loops;
 
-use super::copy::convert_run;
-use super::lane::Lane;
+use super::copy::{convert_run, copy};
 use super::strided::{Walk, broadcast_strides, prefetch};
 use crate::expr::{BinaryOp, Class, Entries, Expr, UnaryOp, common_dtype};
 use crate::parallel::{GRAIN, parallel_for};
@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 use std::borrow::Borrow;
 use std::cell::Cell;
 use std::ops::Range;
+use std::thread::LocalKey;
 
 /// Elements per chunk: a register of f32 is 2 KiB.
 const CHUNK: usize = 512;
@@ -172,12 +173,11 @@ impl Program {
         if n == 0 {
             return Ok(());
         }
-        let call = Call { program: self, inputs, scalars, out };
         // The usual case needs no walk, and mostly no register.
         if let Some(flat) = Flat::of(inputs, out, n) {
             match &self.instructions[..] {
-                [only] if self.plain && flat.repeated == 0 => call.straight(only, n),
-                _ => call.walk(&flat, n),
+                [only] if self.plain && flat.repeated == 0 => self.straight(only, inputs, out),
+                _ => self.dispatch(&Operands::new(flat, inputs, out), scalars, n),
             }
             return Ok(());
         }
@@ -185,11 +185,134 @@ impl Program {
         for v in inputs {
             strides.push(broadcast_strides(v.borrow(), out.dims())?);
         }
+        if let Some(i) = self.copied() {
+            // SAFETY: broadcasting repeats elements of the view.
+            let source = unsafe { inputs[i].borrow().restride(0, out.dims().into(), strides[i].clone()) };
+            return copy(&source, out);
+        }
         let mut operands: SmallVec<[&[isize]; 8]> = SmallVec::new();
         operands.push(out.strides());
         operands.extend(strides.iter().map(|s| s.as_slice()));
-        call.walk(&Walk::new(out.dims(), &operands, true), n);
+        let operands = Operands::new(Walk::new(out.dims(), &operands, true), inputs, out);
+        match self.crossing(&operands.way) {
+            Some(d) => self.dispatch_blocks(&operands, d, scalars),
+            None => self.dispatch(&operands, scalars, n),
+        }
         Ok(())
+    }
+
+    /// Computes everything by the one instruction of a plain program, all of whose operands lie side by side.
+    fn straight<V: Borrow<View> + Sync>(&self, only: &Instruction, inputs: &[V], out: &View) {
+        let job = |range: Range<usize>| match self.class {
+            Class::F32 => line::<f32, V>(only, inputs, out, range),
+            Class::F64 => line::<f64, V>(only, inputs, out, range),
+            Class::I64 => line::<i64, V>(only, inputs, out, range),
+        };
+        parallel_for(out.len(), GRAIN, &job);
+    }
+
+    /// The input of which the output is a plain copy.
+    fn copied(&self) -> Option<usize> {
+        match self.instructions[..] {
+            [Instruction { op: Op::Copy, operands: [i, ..], .. }] => {
+                let dtype = *self.inputs.get(i as usize)?;
+                (dtype == self.out && Class::of(dtype) == self.class).then_some(i as usize)
+            }
+            _ => None,
+        }
+    }
+
+    fn dispatch(&self, operands: &Operands<impl Way>, scalars: &[Scalar], n: usize) {
+        parallel_for(n, GRAIN, &|range| self.compute(operands, scalars, range));
+    }
+
+    /// Computes elements `range`.
+    fn compute(&self, operands: &Operands<impl Way>, scalars: &[Scalar], range: Range<usize>) {
+        match self.class {
+            Class::F32 => self.range::<f32>(operands, scalars, range),
+            Class::F64 => self.range::<f64>(operands, scalars, range),
+            Class::I64 => self.range::<i64>(operands, scalars, range),
+        }
+    }
+
+    fn range<T: Lanes>(&self, operands: &Operands<impl Way>, scalars: &[Scalar], range: Range<usize>) {
+        let (way, out) = (&operands.way, (operands.ptrs[0], self.out));
+        let inputs = || self.inputs.iter().enumerate().map(|(i, dtype)| (i, (operands.ptrs[i + 1], *dtype)));
+        let registers = self.inputs.len() + self.uniforms.len() + self.temporaries + 1;
+        // Whole cache lines per register.
+        let step = range.len().next_multiple_of(64).min(CHUNK);
+        with_scratch(&REGISTERS, registers * CHUNK, |scratch: *mut T| {
+            let register = |slot: usize| scratch.wrapping_add(slot * step);
+            let mut slots: SmallVec<[*const T; 16]> = SmallVec::new();
+            for s in 0..registers {
+                slots.push(register(s).cast_const());
+            }
+            for (i, u) in self.uniforms.iter().enumerate() {
+                let value = match u {
+                    Uniform::Const(c) => T::from_f64(*c),
+                    Uniform::Scalar(s) => T::from_scalar(self.scalars.enter(*s, scalars[*s])),
+                };
+                // SAFETY: the register has `step` elements.
+                unsafe { T::fill(register(self.inputs.len() + i), value, step) };
+            }
+            let mut repeated: SmallVec<[bool; 8]> = SmallVec::new();
+            for (i, (from, dtype)) in inputs() {
+                let same = way.repeats(i + 1);
+                repeated.push(same);
+                if same && self.used[i] {
+                    // SAFETY: the view has this element (it is not empty, since the output is not); the register has
+                    // `step` elements.
+                    unsafe { convert_run(from, dtype, 0, register(i).cast(), T::DTYPE, 1, step) };
+                }
+            }
+            let (inner, single) = (way.inner(), way.single());
+            let mut at = range.start;
+            while at < range.end {
+                // One division for all operands, and none in the usual case of one row.
+                let (row, first) = if single { (0, at) } else { (at / inner, at % inner) };
+                let mut n = step.min(range.end - at);
+                if inner >= LONG_ROW {
+                    n = n.min(inner - first);
+                }
+                let chunk = Chunk { way, at, row, first, n };
+                for (i, from) in inputs() {
+                    if !self.used[i] || repeated[i] {
+                        continue;
+                    }
+                    slots[i] = match chunk.direct(i + 1, from, T::DTYPE) {
+                        Some(p) => p.cast(),
+                        None => {
+                            // SAFETY: the register has at least `n` elements.
+                            unsafe { chunk.gather(i + 1, from, register(i).cast(), T::DTYPE) };
+                            register(i)
+                        }
+                    };
+                }
+                let direct = chunk.direct(0, out, T::DTYPE);
+                let target = direct.map_or(register(registers - 1), |p| p.cast());
+                if self.instructions.len() >= LONG_PROGRAM {
+                    for (i, p) in slots[..self.inputs.len()].iter().enumerate() {
+                        if self.used[i] && !repeated[i] {
+                            prefetch(p.wrapping_add(n), n, true);
+                        }
+                    }
+                    prefetch(target.wrapping_add(n), n, true);
+                }
+                let from = |i: &Instruction| i.operands.map(|s| slots[s as usize]);
+                let (last, before) = self.instructions.split_last().expect("a program has an instruction");
+                for i in before {
+                    // SAFETY: slots hold `n` readable elements; temporaries are registers of this thread.
+                    unsafe { execute(i.op, from(i), register(i.dst as usize), n) };
+                }
+                // SAFETY: as above; the target holds `n` elements, of the output or of a register.
+                unsafe { execute(last.op, from(last), target, n) };
+                if direct.is_none() {
+                    // SAFETY: the register holds `n` computed elements.
+                    unsafe { chunk.scatter(out, target.cast(), T::DTYPE) };
+                }
+                at += n;
+            }
+        });
     }
 }
 
@@ -269,123 +392,13 @@ impl Way for Walk {
     }
 }
 
-/// One run of a program.
-struct Call<'a, V> {
-    program: &'a Program,
-    inputs: &'a [V],
-    scalars: &'a [Scalar],
-    out: &'a View,
-}
-
-impl<V: Borrow<View> + Sync> Call<'_, V> {
-    fn walk(&self, way: &impl Way, n: usize) {
-        let job = |range: Range<usize>| match self.program.class {
-            Class::F32 => self.range::<f32>(way, range),
-            Class::F64 => self.range::<f64>(way, range),
-            Class::I64 => self.range::<i64>(way, range),
-        };
-        parallel_for(n, GRAIN, &job);
-    }
-
-    /// Computes everything by the one instruction of a plain program, all of whose operands lie side by side.
-    fn straight(&self, only: &Instruction, n: usize) {
-        let job = |range: Range<usize>| match self.program.class {
-            Class::F32 => self.line::<f32>(only, range),
-            Class::F64 => self.line::<f64>(only, range),
-            Class::I64 => self.line::<i64>(only, range),
-        };
-        parallel_for(n, GRAIN, &job);
-    }
-
-    fn line<T: Lanes>(&self, only: &Instruction, range: Range<usize>) {
-        let at = |s: u16| self.inputs[s as usize].borrow().ptr().cast::<T>().wrapping_add(range.start).cast_const();
-        let operands = only.operands.map(at);
-        let target = self.out.ptr().cast::<T>().wrapping_add(range.start);
-        // SAFETY: the views have these elements side by side in this type; an input that overlaps the output is the very
-        // same window.
-        unsafe { execute(only.op, operands, target, range.len()) };
-    }
-
-    /// Computes elements `range`.
-    fn range<T: Lanes>(&self, way: &impl Way, range: Range<usize>) {
-        let (program, inputs) = (self.program, self.inputs);
-        let registers = program.inputs.len() + program.uniforms.len() + program.temporaries + 1;
-        with_scratch(registers * CHUNK, range.len().min(CHUNK), |scratch: *mut T, step| {
-            let register = |slot: usize| scratch.wrapping_add(slot * step);
-            let mut slots: SmallVec<[*const T; 16]> = SmallVec::new();
-            for s in 0..registers {
-                slots.push(register(s).cast_const());
-            }
-            for (i, u) in program.uniforms.iter().enumerate() {
-                let value = match u {
-                    Uniform::Const(c) => T::from_f64(*c),
-                    Uniform::Scalar(s) => T::from_scalar(program.scalars.enter(*s, self.scalars[*s])),
-                };
-                // SAFETY: the register has `step` elements.
-                unsafe { T::fill(register(inputs.len() + i), value, step) };
-            }
-            let mut repeated: SmallVec<[bool; 8]> = SmallVec::new();
-            for (i, v) in inputs.iter().enumerate() {
-                let same = way.repeats(i + 1);
-                repeated.push(same);
-                if same && program.used[i] {
-                    // SAFETY: the view has this element (it is not empty, since the output is not); the register has
-                    // `step` elements.
-                    unsafe {
-                        convert_run(v.borrow().ptr(), program.inputs[i], 0, register(i).cast(), T::DTYPE, 1, step)
-                    };
-                }
-            }
-            let (inner, single) = (way.inner(), way.single());
-            let mut at = range.start;
-            while at < range.end {
-                // One division for all operands, and none in the usual case of one row.
-                let (row, first) = if single { (0, at) } else { (at / inner, at % inner) };
-                let mut n = step.min(range.end - at);
-                if inner >= LONG_ROW {
-                    n = n.min(inner - first);
-                }
-                let chunk = Chunk { way, at, row, first, n };
-                for (i, v) in inputs.iter().enumerate() {
-                    if !program.used[i] || repeated[i] {
-                        continue;
-                    }
-                    let v = v.borrow();
-                    slots[i] = match chunk.direct(i + 1, v, T::DTYPE) {
-                        Some(p) => p.cast(),
-                        None => {
-                            // SAFETY: the register has at least `n` elements.
-                            unsafe { chunk.gather(i + 1, (v, program.inputs[i]), register(i).cast(), T::DTYPE) };
-                            register(i)
-                        }
-                    };
-                }
-                let direct = chunk.direct(0, self.out, T::DTYPE);
-                let target = direct.map_or(register(registers - 1), |p| p.cast());
-                if program.instructions.len() >= LONG_PROGRAM {
-                    for (i, p) in slots[..inputs.len()].iter().enumerate() {
-                        if program.used[i] && !repeated[i] {
-                            prefetch(p.wrapping_add(n), n, true);
-                        }
-                    }
-                    prefetch(target.wrapping_add(n), n, true);
-                }
-                let operands = |i: &Instruction| i.operands.map(|s| slots[s as usize]);
-                let (last, before) = program.instructions.split_last().expect("a program has an instruction");
-                for i in before {
-                    // SAFETY: slots hold `n` readable elements; temporaries are registers of this thread.
-                    unsafe { execute(i.op, operands(i), register(i.dst as usize), n) };
-                }
-                // SAFETY: as above; the target holds `n` elements, of the output or of a register.
-                unsafe { execute(last.op, operands(last), target, n) };
-                if direct.is_none() {
-                    // SAFETY: the register holds `n` computed elements.
-                    unsafe { chunk.scatter((self.out, program.out), target.cast(), T::DTYPE) };
-                }
-                at += n;
-            }
-        });
-    }
+fn line<T: Lanes, V: Borrow<View>>(only: &Instruction, inputs: &[V], out: &View, range: Range<usize>) {
+    let at = |s: u16| inputs[s as usize].borrow().ptr().cast::<T>().wrapping_add(range.start).cast_const();
+    let operands = only.operands.map(at);
+    let target = out.ptr().cast::<T>().wrapping_add(range.start);
+    // SAFETY: the views have these elements side by side in this type; an input that overlaps the output is the very same
+    // window.
+    unsafe { execute(only.op, operands, target, range.len()) };
 }
 
 /// # Safety
@@ -403,6 +416,29 @@ unsafe fn execute<T: Lanes>(op: Op, [a, b, c]: [*const T; 3], dst: *mut T, n: us
     }
 }
 
+/// Where the elements of a call lie: the output is operand 0, input `i` operand `i + 1`.
+struct Operands<W> {
+    way: W,
+    ptrs: SmallVec<[*mut u8; 4]>,
+}
+
+// SAFETY: pointers of views, which promise that worker threads may use the memory; tasks write disjoint elements.
+unsafe impl<W: Sync> Sync for Operands<W> {}
+
+impl<W: Way> Operands<W> {
+    fn new(way: W, inputs: &[impl Borrow<View>], out: &View) -> Self {
+        let mut ptrs = SmallVec::new();
+        ptrs.push(out.ptr());
+        for v in inputs {
+            ptrs.push(v.borrow().ptr());
+        }
+        Operands { way, ptrs }
+    }
+}
+
+/// Elements of an operand: the address of the first, and what they are.
+type Elements = (*mut u8, Builtin);
+
 /// `n` elements from element `at`, which is number `first` of row `row`.
 struct Chunk<'a, W> {
     way: &'a W,
@@ -414,17 +450,17 @@ struct Chunk<'a, W> {
 
 impl<W: Way> Chunk<'_, W> {
     /// The address of the chunk's elements where they lie side by side in the given dtype.
-    fn direct(&self, operand: usize, v: &View, dtype: Builtin) -> Option<*mut u8> {
+    fn direct(&self, operand: usize, (base, have): Elements, dtype: Builtin) -> Option<*mut u8> {
         let (row, first) = (self.row, self.first);
-        if v.dtype() != dtype.dtype() || self.way.inner_stride(operand) != 1 || first + self.n > self.way.inner() {
+        if have != dtype || self.way.inner_stride(operand) != 1 || first + self.n > self.way.inner() {
             return None;
         }
         let offset = self.way.row_offset(operand, row) + first as isize;
-        Some(v.ptr().wrapping_offset(offset * dtype.size() as isize))
+        Some(base.wrapping_offset(offset * dtype.size() as isize))
     }
 
     /// Calls `f(address, stride, position in the chunk, count)` for the part of the chunk in each row.
-    fn rows(&self, operand: usize, v: &View, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
+    fn rows(&self, operand: usize, (base, dtype): Elements, mut f: impl FnMut(*mut u8, isize, usize, usize)) {
         let inner = self.way.inner();
         let stride = self.way.inner_stride(operand);
         let mut done = 0;
@@ -432,28 +468,28 @@ impl<W: Way> Chunk<'_, W> {
             let (row, first) = ((self.at + done) / inner, (self.at + done) % inner);
             let count = (inner - first).min(self.n - done);
             let offset = self.way.row_offset(operand, row) + first as isize * stride;
-            f(v.ptr().wrapping_offset(offset * v.dtype().size() as isize), stride, done, count);
+            f(base.wrapping_offset(offset * dtype.size() as isize), stride, done, count);
             done += count;
         }
     }
 
     /// # Safety
     /// `to` has room for the chunk's elements as `dtype`.
-    unsafe fn gather(&self, operand: usize, (v, from): (&View, Builtin), to: *mut u8, dtype: Builtin) {
-        self.rows(operand, v, |p, stride, done, count| {
+    unsafe fn gather(&self, operand: usize, from: Elements, to: *mut u8, dtype: Builtin) {
+        self.rows(operand, from, |p, stride, done, count| {
             let to = to.wrapping_add(done * dtype.size());
             // SAFETY: the walk visits elements of the view; room is given.
-            unsafe { convert_run(p, from, stride, to, dtype, 1, count) }
+            unsafe { convert_run(p, from.1, stride, to, dtype, 1, count) }
         });
     }
 
     /// # Safety
     /// `from` holds the chunk's elements as `dtype`; the view is an output.
-    unsafe fn scatter(&self, (v, to): (&View, Builtin), from: *const u8, dtype: Builtin) {
-        self.rows(0, v, |p, stride, done, count| {
+    unsafe fn scatter(&self, to: Elements, from: *const u8, dtype: Builtin) {
+        self.rows(0, to, |p, stride, done, count| {
             let from = from.wrapping_add(done * dtype.size());
             // SAFETY: the walk visits elements of the view; the elements are given.
-            unsafe { convert_run(from, dtype, 1, p, to, stride, count) }
+            unsafe { convert_run(from, dtype, 1, p, to.1, stride, count) }
         });
     }
 }
@@ -463,23 +499,23 @@ impl<W: Way> Chunk<'_, W> {
 #[repr(align(64))]
 struct Line(#[allow(dead_code)] [u64; 8]);
 
+type Scratch = LocalKey<Cell<Vec<Line>>>;
+
 thread_local! {
     /// Registers, kept between calls.
-    static SCRATCH: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    static REGISTERS: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `f` with room for `len` elements and the given step. Grows the thread's buffer where needed, else allocates
-/// nothing.
-fn with_scratch<T: Lane>(len: usize, step: usize, f: impl FnOnce(*mut T, usize)) {
+/// Calls `f` with room for `len` elements. Grows the thread's buffer where needed, else allocates nothing.
+fn with_scratch<T>(scratch: &'static Scratch, len: usize, f: impl FnOnce(*mut T)) {
     // Taken out while in use: a kernel started on this thread meanwhile gets its own.
-    let mut buffer = SCRATCH.take();
+    let mut buffer = scratch.take();
     let lines = (len * size_of::<T>()).div_ceil(64);
     if buffer.len() < lines {
         buffer.resize(lines, Line([0; 8]));
     }
-    // Whole cache lines per register.
-    f(buffer.as_mut_ptr().cast(), step.next_multiple_of(64).min(CHUNK));
-    SCRATCH.set(buffer);
+    f(buffer.as_mut_ptr().cast());
+    scratch.set(buffer);
 }
 
 /// Turns an expression into instructions in single-assignment form; equal ones are shared.

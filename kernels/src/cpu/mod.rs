@@ -26,3 +26,4 @@ pub mod softmax;
 pub mod strided;
 #[cfg(test)]
 pub(crate) mod testing;
+mod turn;

@@ -58,6 +58,22 @@ impl Walk {
     pub fn inner_stride(&self, operand: usize) -> isize {
         self.strides[operand][self.dims.len() - 1]
     }
+    /// Returns a cursor at a row.
+    pub(crate) fn cursor(&self, row: usize) -> Cursor<'_> {
+        let offsets = (0..self.strides.len()).map(|operand| self.row_offset(operand, row)).collect();
+        let (mut index, mut rest) = (Dims::from_slice(&self.dims[..self.dims.len() - 1]), row);
+        for n in index.iter_mut().rev() {
+            let size = *n;
+            *n = rest % size;
+            rest /= size;
+        }
+        Cursor { walk: self, index, offsets }
+    }
+    /// Returns the dim in which an operand's elements lie side by side, where that is not the innermost.
+    pub(crate) fn crossing(&self, operand: usize) -> Option<usize> {
+        let (inner, outer) = self.strides[operand].split_last()?;
+        if matches!(inner, 0 | 1) { None } else { outer.iter().position(|s| *s == 1) }
+    }
     /// Returns the offset in elements of the first element of row `row` for an operand.
     pub fn row_offset(&self, operand: usize, mut row: usize) -> isize {
         let strides = &self.strides[operand];
@@ -67,6 +83,36 @@ impl Walk {
             row /= self.dims[d];
         }
         offset
+    }
+}
+
+/// The rows of a walk in order, without divisions.
+pub(crate) struct Cursor<'a> {
+    walk: &'a Walk,
+    index: Dims,
+    /// Where the row starts in each operand, in elements.
+    pub(crate) offsets: SmallVec<[isize; 4]>,
+}
+
+impl Cursor<'_> {
+    /// Moves on to the next row; from the last one to the first.
+    pub(crate) fn next_row(&mut self) {
+        for d in (0..self.index.len()).rev() {
+            let steps = self.walk.strides.iter().map(|s| s[d]);
+            self.index[d] += 1;
+            if self.index[d] < self.walk.dims[d] {
+                self.offsets.iter_mut().zip(steps).for_each(|(o, s)| *o += s);
+                return;
+            }
+            let back = self.walk.dims[d] as isize - 1;
+            self.offsets.iter_mut().zip(steps).for_each(|(o, s)| *o -= back * s);
+            self.index[d] = 0;
+        }
+    }
+    /// Moves along the row.
+    pub(crate) fn shift(&mut self, elements: isize) {
+        let steps = (0..).map(|operand| self.walk.inner_stride(operand));
+        self.offsets.iter_mut().zip(steps).for_each(|(o, s)| *o += elements * s);
     }
 }
 
@@ -116,6 +162,21 @@ mod tests {
         assert_eq!((w.dims.as_slice(), w.inner_stride(0)), (&[6][..], 1));
         let w = Walk::new(&[], &[&[]], false);
         assert_eq!((w.dims.as_slice(), w.rows()), (&[1][..], 1));
+    }
+
+    #[test]
+    fn a_cursor_visits_the_rows_in_order() {
+        let w = Walk::new(&[2, 3, 4], &[&[100, 10, 2], &[1, 7, 50]], false);
+        for start in 0..w.rows() {
+            let mut cursor = w.cursor(start);
+            for row in start..w.rows() {
+                assert_eq!(cursor.offsets.as_slice(), [w.row_offset(0, row), w.row_offset(1, row)]);
+                cursor.shift(3);
+                assert_eq!(cursor.offsets[1], w.row_offset(1, row) + 150);
+                cursor.shift(-3);
+                cursor.next_row();
+            }
+        }
     }
 
     #[test]
