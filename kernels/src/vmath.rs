@@ -121,7 +121,7 @@ macro_rules! horner {
 }
 
 macro_rules! real {
-    ($t:ident, $int:ident, $uint:ident, $k:ident) => {
+    ($t:ident, $int:ident, $uint:ident, $k:ident, $erf:ident) => {
         impl Real for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -255,14 +255,7 @@ macro_rules! real {
             }
             #[inline(always)]
             fn erf(self) -> Self {
-                let a = self.abs();
-                let z = a * a;
-                let small = horner!(z, $k::ERF_SMALL) * self;
-                let b = if a > $k::ERF_ONE { $k::ERF_ONE } else { a };
-                let t = (b - 2.5) / (b + 2.5);
-                let large = 1.0 - Real::exp(-(b * b)) * horner!(t, $k::ERFCX);
-                // Written so that NaN takes the first arm.
-                if a >= 1.0 { large.copysign(self) } else { small }
+                $erf(self)
             }
         }
     };
@@ -285,8 +278,35 @@ fn reduce_quadrant(x: f64) -> (i64, f64) {
     ((shifted.to_bits() & 3) as i64, r)
 }
 
-real!(f32, i32, u32, k32);
-real!(f64, i64, u64, k64);
+/// From 1 on by the fourth root of `1 - erf(x)`, which is nearly a straight line, else by `erf(x) / x`: one polynomial, of
+/// which the coefficients are chosen for each element. NaN takes the second way.
+#[inline(always)]
+fn erf32(x: f32) -> f32 {
+    let a = x.abs();
+    let large = a >= 1.0;
+    let b = if a > k32::ERF_ONE { k32::ERF_ONE } else { a };
+    let u = if large { b - 1.5 } else { a * a };
+    let c: [f32; 8] = std::array::from_fn(|i| if large { k32::ERFC_ROOT[i] } else { k32::ERF_SMALL[i] });
+    // The upper coefficients in pairs: a shorter chain of operations, and the last steps round as Horner's.
+    let square = u * u;
+    let p = ((c[7] * u + c[6]) * square + (c[5] * u + c[4])) * square + (c[3] * u + c[2]);
+    let p = (p * u + c[1]) * u + c[0];
+    let fourth = (p * p) * (p * p);
+    (if large { 1.0 - fourth } else { p * a }).copysign(x)
+}
+
+#[inline(always)]
+fn erf64(x: f64) -> f64 {
+    let a = x.abs();
+    let small = horner!(a * a, k64::ERF_SMALL) * x;
+    let b = if a > k64::ERF_ONE { k64::ERF_ONE } else { a };
+    let large = 1.0 - Real::exp(-(b * b)) * horner!((b - 2.5) / (b + 2.5), k64::ERFCX);
+    // Written so that NaN takes the first arm.
+    if a >= 1.0 { large.copysign(x) } else { small }
+}
+
+real!(f32, i32, u32, k32, erf32);
+real!(f64, i64, u64, k64, erf64);
 
 #[cfg(test)]
 mod tests;
