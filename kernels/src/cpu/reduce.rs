@@ -8,7 +8,7 @@ mod fold;
 
 use super::copy::fill;
 use super::lane::{Lane, with_lane};
-use super::strided::Walk;
+use super::strided::{Walk, prefetch};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, KernelError, Result, Scalar, View};
 use fold::{ROWS, TILE, Total};
@@ -111,6 +111,9 @@ fn cut(count: usize, tile: usize, outputs: usize) -> (usize, usize) {
     (piece, count.div_ceil(piece))
 }
 
+/// Bytes behind a run that are fetched while it is folded.
+const AHEAD: usize = 512;
+
 struct Job<'a> {
     x: &'a View,
     out: &'a View,
@@ -210,6 +213,8 @@ impl Job<'_> {
             let (r, first) = (at / inner, at % inner);
             let n = (inner - first).min(elements.end - at).min(fold::BLOCK);
             let offset = self.reduced.row_offset(0, r) + first as isize * stride;
+            // The next run often lies behind this one, where the CPU's prefetcher stops at the end of a page.
+            prefetch(base.wrapping_offset((offset + n as isize) * size), AHEAD, true);
             // SAFETY: the walk visits elements of x.
             let part = unsafe { T::fold(self.op, self.dtypes[0], base.wrapping_offset(offset * size), stride, n) };
             total = T::join(self.op, total, part);
@@ -221,15 +226,21 @@ impl Job<'_> {
     /// Folds the given reduced elements of neighbouring outputs, side by side.
     fn fold_columns<T: Total>(&self, row: usize, column: usize, elements: Range<usize>, totals: &mut [T]) {
         let (base, size) = (self.source(row, column), self.x.dtype().size() as isize);
-        let inner = self.reduced.inner();
+        let (inner, stride) = (self.reduced.inner(), self.reduced.inner_stride(0));
         let mut at = elements.start;
         while at < elements.end {
             let n = ROWS.min(elements.end - at);
             let mut rows = [base; ROWS];
-            for (i, p) in rows[..n].iter_mut().enumerate() {
+            let mut i = 0;
+            while i < n {
+                // One division for a run, not for each of its elements.
                 let (r, first) = ((at + i) / inner, (at + i) % inner);
-                let offset = self.reduced.row_offset(0, r) + first as isize * self.reduced.inner_stride(0);
-                *p = base.wrapping_offset(offset * size);
+                let run = (inner - first).min(n - i);
+                let start = self.reduced.row_offset(0, r) + first as isize * stride;
+                for (j, p) in rows[i..i + run].iter_mut().enumerate() {
+                    *p = base.wrapping_offset((start + j as isize * stride) * size);
+                }
+                i += run;
             }
             // SAFETY: each row points at neighbouring elements of x, as many as there are totals.
             unsafe { T::fold_columns(self.op, self.dtypes[0], &rows[..n], totals) };
@@ -257,39 +268,54 @@ pub fn cumsum(x: &View, out: &View, dim: usize, reverse: bool) -> Result<()> {
     let inner = lines.inner();
     let steps = [x.strides()[dim], out.strides()[dim]];
     parallel_for(lines.rows() * inner, (GRAIN / n).max(1), &|range| {
-        for line in range {
+        let starts = |line: usize| {
             let start = |k: usize| {
                 let last = if reverse { steps[1 - k] * (n as isize - 1) } else { 0 };
                 lines.row_offset(k, line / inner) + (line % inner) as isize * lines.inner_stride(k) + last
             };
             let from = x.ptr().wrapping_offset(start(1) * x.dtype().size() as isize);
-            let to = out.ptr().wrapping_offset(start(0) * out.dtype().size() as isize);
-            let steps = if reverse { steps.map(|s| -s) } else { steps };
-            with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
-                // SAFETY: the line lies in both views and no other task writes it.
-                unsafe { running::<S, D>(from.cast(), to.cast(), steps, n) }
-            }));
-        }
+            (from.cast_const(), out.ptr().wrapping_offset(start(0) * out.dtype().size() as isize))
+        };
+        let steps = if reverse { steps.map(|s| -s) } else { steps };
+        let together = range.len() / TOGETHER * TOGETHER;
+        with_lane!(from_dtype, S => with_lane!(to_dtype, D => {
+            for line in (range.start..range.start + together).step_by(TOGETHER) {
+                // SAFETY: the lines lie in both views and no other task writes them.
+                unsafe { running::<S, D, TOGETHER>(std::array::from_fn(|i| starts(line + i)), steps, n) }
+            }
+            for line in range.start + together..range.end {
+                // SAFETY: as above.
+                unsafe { running::<S, D, 1>([starts(line)], steps, n) }
+            }
+        }));
     });
     Ok(())
 }
 
+/// Lines that are summed side by side: each waits for its own additions only. More of a large power of two would share a
+/// cache set.
+const TOGETHER: usize = 4;
+
 /// # Safety
-/// `n` elements with the given steps are valid.
-unsafe fn running<S: Lane, D: Lane>(from: *const S, to: *mut D, steps: [isize; 2], n: usize) {
-    let (mut float, mut int) = (0f64, 0i64);
+/// `n` elements with the given steps are valid from each start.
+unsafe fn running<S: Lane, D: Lane, const L: usize>(starts: [(*const u8, *mut u8); L], steps: [isize; 2], n: usize) {
+    let starts = starts.map(|(from, to)| (from.cast::<S>(), to.cast::<D>()));
+    let (mut floats, mut ints) = ([0f64; L], [0i64; L]);
     for i in 0..n as isize {
-        // SAFETY: by the contract of this function.
-        let x = unsafe { from.wrapping_offset(i * steps[0]).read() };
-        let value = if S::DTYPE.is_float() {
-            float += x.to_f64();
-            D::from_f64(float)
-        } else {
-            int = int.wrapping_add(x.to_i64());
-            D::from_i64(int)
-        };
-        // SAFETY: by the contract of this function.
-        unsafe { to.wrapping_offset(i * steps[1]).write(value) };
+        for l in 0..L {
+            let (from, to) = (starts[l].0.wrapping_offset(i * steps[0]), starts[l].1.wrapping_offset(i * steps[1]));
+            // SAFETY: by the contract of this function.
+            let x = unsafe { from.read() };
+            let value = if S::DTYPE.is_float() {
+                floats[l] += x.to_f64();
+                D::from_f64(floats[l])
+            } else {
+                ints[l] = ints[l].wrapping_add(x.to_i64());
+                D::from_i64(ints[l])
+            };
+            // SAFETY: by the contract of this function.
+            unsafe { to.write(value) };
+        }
     }
 }
 
