@@ -1,8 +1,9 @@
-//! f16 and bf16 products: tiles widened to f32, summed in f32, rounded once.
+//! f16 and bf16 products: tiles of the output, summed in f32, rounded once. Operands are widened to f32 tile by tile, but
+//! where the CPU multiplies bf16 ([`bf16`]).
 
 use std::cell::RefCell;
 
-use super::{Mat, PARALLEL_FLOPS, Product, gemm_serial};
+use super::{Mat, PARALLEL_FLOPS, Product, bf16, gemm_serial};
 use crate::View;
 use crate::cpu::acc::{load, store};
 use crate::parallel::parallel_for;
@@ -13,12 +14,12 @@ const ROWS: usize = 256;
 const COLUMNS: usize = 512;
 const DEPTH: usize = 512;
 
-/// Widened tiles of one thread.
+/// Tiles of one thread: of the operands, widened or packed, and of sums.
 #[derive(Default)]
-struct Tiles {
-    a: Vec<f32>,
-    b: Vec<f32>,
-    c: Vec<f32>,
+pub(super) struct Tiles {
+    pub(super) a: Vec<f32>,
+    pub(super) b: Vec<f32>,
+    pub(super) c: Vec<f32>,
 }
 
 thread_local! {
@@ -27,33 +28,35 @@ thread_local! {
 
 pub(super) fn run(product: &Product, a: &View, b: &View, out: &View, keep: bool) {
     let Product { m, n, k, .. } = *product;
-    let (down, across) = (m.div_ceil(ROWS), n.div_ceil(COLUMNS));
+    let (height, width, tile) = bf16::kernel(a.dtype()).unwrap_or((ROWS, COLUMNS, widened));
+    let (down, across) = (m.div_ceil(height), n.div_ceil(width));
     let compute = |index: usize| {
         let (oa, ob, oc) = product.offsets(index / (down * across));
-        let (i, j) = (index / across % down * ROWS, index % across * COLUMNS);
-        let (rows, columns) = (ROWS.min(m - i), COLUMNS.min(n - j));
+        let (i, j) = (index / across % down * height, index % across * width);
+        let (rows, columns) = (height.min(m - i), width.min(n - j));
         let a = Window { view: a, offset: oa, strides: product.a }.at(i, 0);
         let b = Window { view: b, offset: ob, strides: product.b }.at(0, j);
         let c = Window { view: out, offset: oc, strides: product.c }.at(i, j);
         TILES.with_borrow_mut(|tiles| {
             // SAFETY: the windows lie inside the views; tiles of the output do not overlap.
-            unsafe { tile(tiles, rows, columns, k, a, b, keep, c) }
+            unsafe { tile(tiles, [rows, columns, k], a, b, keep, c) }
         });
     };
     let tiles = product.count() * down * across;
     if product.flops().saturating_mul(product.count()) < PARALLEL_FLOPS {
         (0..tiles).for_each(compute);
     } else {
-        let each = 2usize.saturating_mul(ROWS.min(m)).saturating_mul(COLUMNS.min(n)).saturating_mul(k.max(1));
+        let each = 2usize.saturating_mul(height.min(m)).saturating_mul(width.min(n)).saturating_mul(k.max(1));
         let grain = (PARALLEL_FLOPS / each).clamp(1, tiles);
         parallel_for(tiles, grain, &|range| range.for_each(compute));
     }
 }
 
+/// Computes a tile by an f32 product of widened tiles. See [`bf16::Tile`].
+///
 /// # Safety
 /// The windows have the elements that the sizes say; nothing else touches those of `c`.
-#[allow(clippy::too_many_arguments)]
-unsafe fn tile(tiles: &mut Tiles, m: usize, n: usize, k: usize, a: Window, b: Window, keep: bool, c: Window) {
+unsafe fn widened(tiles: &mut Tiles, [m, n, k]: [usize; 3], a: Window, b: Window, keep: bool, c: Window) {
     let Tiles { a: ta, b: tb, c: tc } = tiles;
     tc.resize(m * n, 0.0);
     let sum = Mat { ptr: tc.as_mut_ptr(), rs: n as isize, cs: 1 };
@@ -78,18 +81,18 @@ unsafe fn tile(tiles: &mut Tiles, m: usize, n: usize, k: usize, a: Window, b: Wi
 
 /// A matrix inside a view.
 #[derive(Clone, Copy)]
-struct Window<'a> {
-    view: &'a View,
+pub(super) struct Window<'a> {
+    pub(super) view: &'a View,
     offset: isize,
-    strides: (isize, isize),
+    pub(super) strides: (isize, isize),
 }
 
 impl Window<'_> {
-    fn at(self, i: usize, j: usize) -> Self {
+    pub(super) fn at(self, i: usize, j: usize) -> Self {
         Window { offset: self.offset + i as isize * self.strides.0 + j as isize * self.strides.1, ..self }
     }
 
-    fn address(self, i: usize, j: usize) -> *mut u8 {
+    pub(super) fn address(self, i: usize, j: usize) -> *mut u8 {
         self.view.ptr().wrapping_offset(self.at(i, j).offset * self.view.dtype().size() as isize)
     }
 

@@ -2,8 +2,10 @@
 //!
 //! [`matmul_into`] checks dims, merges batch dims where possible (a batch that shares one right operand is one taller product)
 //! and calls the kernel of the dtype: f32 and f64 to the `gemm` crate or, for a few rows against a transposed
-//! operand, to dot products; halves to f32 tiles; integers to plain loops. Transposes are strides, never copies.
+//! operand, to dot products; bf16 to AVX-512's own products where the CPU has them; other halves to f32 tiles; integers to
+//! plain loops. Transposes are strides, never copies.
 
+mod bf16;
 mod dots;
 mod float;
 mod halves;

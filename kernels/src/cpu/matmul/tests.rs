@@ -92,6 +92,9 @@ fn sizes_past_every_block() {
         check(&mut rng, dtype, &[5, 1031], &[1031, 37], &[5, 37]);
         check(&mut rng, dtype, &[37, 1031], &[1031, 1], &[37, 1]);
     }
+    // The blocks of bf16 where the CPU multiplies it.
+    check(&mut rng, DType::BF16, &[510, 1031], &[1031, 34], &[510, 34]);
+    check(&mut rng, DType::BF16, &[17, 2050], &[2050, 1030], &[17, 1030]);
 }
 
 #[test]
