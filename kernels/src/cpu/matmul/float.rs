@@ -41,21 +41,29 @@ pub(super) fn run<T: Acc>(product: &Product, a: &View, b: &View, out: &View, kee
 /// The matrices have the elements that `m`, `n` and `k` say; `c` overlaps neither itself nor the others.
 #[allow(clippy::too_many_arguments)]
 unsafe fn single<T: Acc>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, keep: bool, c: Mat<T>, threads: bool) {
-    let along_k = a.cs == 1 && b.rs == 1 && m.max(n).saturating_mul(k) >= DOTS_WORK;
-    let row_major = c.cs.unsigned_abs() <= c.rs.unsigned_abs();
     // SAFETY (all calls): the caller's promise; the swapped calls compute the transposed product.
-    if along_k && m <= dots::MAX_ROWS && (row_major || m == 1) {
-        return unsafe { split_dots(m, n, k, a, b, keep, c, threads) };
-    }
-    if along_k && n <= dots::MAX_ROWS && (!row_major || n == 1) {
-        return unsafe { split_dots(n, m, k, b.t(), a.t(), keep, c.t(), threads) };
+    if m.max(n).saturating_mul(k) >= DOTS_WORK {
+        if m <= dots::MAX_ROWS && b.rs == 1 {
+            return unsafe { few_rows(m, n, k, a, b, keep, c, threads) };
+        }
+        if n <= dots::MAX_ROWS && a.cs == 1 {
+            return unsafe { few_rows(n, m, k, b.t(), a.t(), keep, c.t(), threads) };
+        }
     }
     let parallelism = if threads { Parallelism::Rayon(0) } else { Parallelism::None };
     unsafe { gemm_with(m, n, k, T::ONE, a, b, keep, c, parallelism) }
 }
 
+/// A few rows against a matrix that lies along k, as dot products; rows that do not lie along k are copied.
 #[allow(clippy::too_many_arguments)]
-unsafe fn split_dots<T: Acc>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, keep: bool, c: Mat<T>, threads: bool) {
+unsafe fn few_rows<T: Acc>(m: usize, n: usize, k: usize, a: Mat<T>, b: Mat<T>, keep: bool, c: Mat<T>, threads: bool) {
+    let mut rows = Vec::new();
+    let mut a = a;
+    if a.cs != 1 {
+        // SAFETY: elements of `a`.
+        rows.extend((0..m * k).map(|at| unsafe { a.at(at / k, at % k).ptr.read() }));
+        a = Mat { ptr: rows.as_mut_ptr(), rs: k as isize, cs: 1 };
+    }
     if !threads {
         // SAFETY: the caller's promise.
         return unsafe { dots(m, n, k, a, b, keep, c) };
