@@ -6,10 +6,14 @@
 
 use super::copy::{fill, fill_run, move_run, scalar_bytes};
 use super::lane::{Lane, with_bits, with_lane};
-use super::strided::Walk;
+use super::strided::{Walk, prefetch};
 use crate::parallel::{GRAIN, parallel_for};
 use crate::{Builtin, DType, Dims, KernelError, Result, Scalar, Strides, View};
 use std::ops::Range;
+
+/// How many rows of a table are on their way from memory while one is copied, and how much of each.
+const AHEAD: usize = 8;
+const LONGEST: usize = 256;
 
 /// `start`, `start + step`, … along the only dim of `out`. Integers wrap; floats are computed in f64.
 ///
@@ -181,16 +185,24 @@ pub fn embedding(weight: &View, ids: &View, out: &View, first_row: i64) -> Resul
     let (rows, width, lead) = (weight.dims()[0], weight.dims()[1], ids.rank());
     let lines = Lines::new(ids.dims(), &[ids, out]);
     let (d, size) = (weight.dtype(), weight.dtype().size() as isize);
+    let row = |line: usize| {
+        // SAFETY: an index.
+        let row = row_of(unsafe { load_index(lines.address(ids, 0, line), ids.dtype()) }, first_row, rows)?;
+        Some(weight.ptr().wrapping_offset(row as isize * weight.strides()[0] * size))
+    };
     parallel_for(lines.count(), (GRAIN / width).max(1), &|range| {
         for line in range {
-            let (p, to) = (lines.address(ids, 0, line), lines.address(out, 1, line));
-            // SAFETY: `p` is an index, `to` a row of the output that no other task writes, `row` a row of the table.
+            // No prefetcher of the CPU guesses the next rows; the indices tell them.
+            if line + AHEAD < lines.count()
+                && let Some(next) = row(line + AHEAD)
+            {
+                prefetch(next, width.min(LONGEST) * size as usize, false);
+            }
+            let to = lines.address(out, 1, line);
+            // SAFETY: a row of the table, and a row of the output that no other task writes.
             unsafe {
-                match row_of(load_index(p, ids.dtype()), first_row, rows) {
-                    Some(row) => {
-                        let from = weight.ptr().wrapping_offset(row as isize * weight.strides()[0] * size);
-                        move_run(d, from, weight.strides()[1], to, out.strides()[lead], width);
-                    }
+                match row(line) {
+                    Some(from) => move_run(d, from, weight.strides()[1], to, out.strides()[lead], width),
                     None => zeros(d, to, out.strides()[lead], 0..width),
                 }
             }
