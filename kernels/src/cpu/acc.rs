@@ -146,6 +146,10 @@ unsafe fn gather<T: Copy, A: Acc>(ptr: *const T, stride: isize, dst: &mut [A], f
         dst.iter_mut().zip(src).for_each(|(d, s)| *d = f(*s));
         return;
     }
+    if stride == 0 && !dst.is_empty() {
+        // SAFETY: the caller's only element.
+        return dst.fill(f(unsafe { *ptr }));
+    }
     for (i, d) in dst.iter_mut().enumerate() {
         // SAFETY: element i of the caller's elements.
         *d = f(unsafe { *ptr.offset(i as isize * stride) });

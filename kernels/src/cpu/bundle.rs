@@ -20,7 +20,7 @@ const SHORT: usize = 48;
 
 /// True where a kernel over these rows should take them in bundles.
 pub(crate) fn worthwhile(rows: &[&Rows]) -> bool {
-    rows[0].count >= LANES && (rows[0].len < SHORT || rows.iter().any(|r| r.stride() != Some(1)))
+    rows[0].count >= LANES && (rows[0].len < SHORT || rows.iter().any(|r| !matches!(r.stride(), Some(0 | 1))))
 }
 
 /// Gathers rows `first..first + count`; the lanes of absent rows repeat the last.
