@@ -69,6 +69,26 @@ fn layouts_and_threads_do_not_change_bits() {
     }
 }
 
+/// Operands of every element size that lie side by side along another dim than the output, at the edges of blocks.
+#[test]
+fn operands_that_cross() {
+    for d in [DType::U8, DType::BF16, DType::F32, DType::F64] {
+        for [rows, columns] in [[70usize, 1100usize], [9, 130], [600, 33]] {
+            let n = rows * columns;
+            let whole = |i: usize| (i % 100) as f64;
+            let a = Owned::from_f64(d, &[columns, rows], &(0..n).map(whole).collect::<Vec<_>>());
+            let b = Owned::from_f64(d, &[rows, columns], &(0..n).map(|i| whole(i * 3)).collect::<Vec<_>>());
+            let out = Owned::zeros(d, &[rows, columns]);
+            program("a + b", &[d, d], d).run(&[a.permuted(&[1, 0]), b.view()], &[], &out.view()).unwrap();
+            let (x, y) = (read(&a.permuted(&[1, 0])), read(&b.view()));
+            let want: Vec<f64> = x.iter().zip(&y).map(|(x, y)| x + y).collect();
+            assert_eq!(read(&out.view()), want, "{d} {rows} {columns}");
+            program("a", &[d], d).run(&[a.permuted(&[1, 0])], &[], &out.view()).unwrap();
+            assert_eq!(read(&out.view()), x, "{d} {rows} {columns}");
+        }
+    }
+}
+
 /// Fused into one instruction or not, each operation rounds by itself, also where the output is an operand.
 #[test]
 fn pairs_round_twice() {
