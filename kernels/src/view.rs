@@ -234,7 +234,8 @@ pub fn is_contiguous(dims: &[usize], strides: &[isize]) -> bool {
             if *s != step {
                 return dims.contains(&0);
             }
-            step *= *n as isize;
+            // A view with elements has no product that wraps; one without may, as in `contiguous_strides`.
+            step = step.wrapping_mul(*n as isize);
         }
     }
     true
@@ -250,6 +251,10 @@ mod tests {
         assert!(is_contiguous(&[2, 1, 4], &[4, 77, 1]));
         assert!(!is_contiguous(&[2, 4], &[1, 2]));
         assert!(is_contiguous(&[0, 4], &[9, 9]));
+        // Without elements the other sizes may be of any product.
+        for dims in [[0, 1 << 40, 1 << 40], [1 << 40, 0, 1 << 40], [1 << 40, 1 << 40, 0], [usize::MAX, usize::MAX, 0]] {
+            assert!(is_contiguous(&dims, &contiguous_strides(&dims)), "{dims:?}");
+        }
     }
 
     #[test]
