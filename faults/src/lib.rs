@@ -12,6 +12,8 @@ pub mod leftovers;
 pub mod matrix;
 mod port;
 mod random;
+#[path = "../../launcher/src/script/told.rs"]
+pub mod told;
 
 pub use cases::{Case, cases};
 pub use events::{Event, Place, Report};

@@ -7,11 +7,8 @@ use std::process::{Command, Stdio};
 
 use super::library::Library;
 use super::package::{COPY_NAME, Package};
+use super::told;
 use crate::{EXIT_NOT_COMPILED, Failed};
-
-/// Variables that cargo sets for a program that it runs.
-const TOLD: &[&str] = &["CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "CARGO_TARGET_TMPDIR", "OUT_DIR"];
-const TOLD_PREFIXES: &[&str] = &["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
 
 /// Builds the script's package. Cargo's output goes to stderr.
 ///
@@ -124,14 +121,7 @@ pub fn command(package: &Package, verb: &str, manifest: &Path) -> Command {
         .env_remove("CARGO_BUILD_TARGET")
         // The terminal is for the ranks, and what cargo prints is no result.
         .stdin(Stdio::null());
-    // `cargo run` and `cargo test` tell a program which package it is. To build scripts of dependencies these would be changed
-    // inputs, and they and all that needs them would be built again, at each change between the two.
-    for (name, _) in std::env::vars_os() {
-        let told = |name: &str| TOLD.contains(&name) || TOLD_PREFIXES.iter().any(|p| name.starts_with(p));
-        if name.to_str().is_some_and(told) {
-            command.env_remove(name);
-        }
-    }
+    told::forget(&mut command);
     if io::stderr().is_terminal() {
         command.args(["--color", "always"]);
     }

@@ -10,6 +10,7 @@ mod frontmatter;
 mod library;
 mod package;
 mod stamp;
+mod told;
 
 use std::fs::{self, File, TryLockError};
 use std::io;

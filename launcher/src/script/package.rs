@@ -105,7 +105,7 @@ impl Package {
     /// Returns as text what is built how.
     pub fn command_line(&self) -> String {
         format!(
-            "cargo rustc --manifest-path {} --profile {}  ({}, linked to the library of {})",
+            "cargo rustc --manifest-path {} --profile {}  ({}, with the library of {})",
             self.manifest_path().display(),
             self.profile.name(),
             self.source.display(),

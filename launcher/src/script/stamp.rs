@@ -4,6 +4,7 @@
 //! library's) with their sizes and times, manifests, flags, and oflaunch itself, and one of the compiler's version. If nothing has
 //! changed the executable is run. Where there is no compiler its version is not compared: nothing can be built there.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -101,11 +102,29 @@ fn compute(package: &Package, build_began: Option<SystemTime>) -> Option<String>
     hash.write(&fs::read(&package.source).ok()?);
     let home = &package.home;
     hash.write(home.as_os_str().as_bytes());
-    for file in ["Cargo.toml", "Cargo.lock", "kernels/Cargo.toml", "proto/Cargo.toml", ".cargo/config.toml"] {
-        // Not every source tree has all of them.
+    for manifest in manifests(home, &inputs) {
+        hash.write(manifest.as_os_str().as_bytes());
+        hash.write(&fs::read(&manifest).ok()?);
+    }
+    for file in ["Cargo.lock", ".cargo/config.toml"] {
+        // Not every source tree has both.
         hash.write(&fs::read(home.join(file)).unwrap_or_default());
     }
     Some(format!("{:016x}", hash.finish()))
+}
+
+/// The manifests of the source tree's crates that have inputs, and of its workspace.
+fn manifests(home: &Path, inputs: &[PathBuf]) -> BTreeSet<PathBuf> {
+    let mut folders = BTreeSet::from([home]);
+    for input in inputs.iter().filter(|input| input.starts_with(home)) {
+        for folder in input.ancestors().skip(1) {
+            // What is above a known folder is known.
+            if !folders.insert(folder) {
+                break;
+            }
+        }
+    }
+    folders.into_iter().map(|folder| folder.join("Cargo.toml")).filter(|manifest| manifest.is_file()).collect()
 }
 
 /// Length and time of a file, as bytes and the time alone.
@@ -168,6 +187,25 @@ mod tests {
             [Path::new("/a/b.rs"), Path::new("/with space/c.rs"), Path::new("/back\\slash.rs")]
         );
         assert!(dep_info("").is_empty());
+    }
+
+    #[test]
+    fn the_manifest_of_every_crate_with_inputs_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().join("home");
+        let file = |name: &str| {
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path
+        };
+        let [top, base, comm] = ["Cargo.toml", "base/Cargo.toml", "comm/Cargo.toml"].map(file);
+        // A crate that the executable is not made of.
+        file("xtask/Cargo.toml");
+        let inputs = ["src/lib.rs", "base/src/lib.rs", "comm/src/shm/mod.rs", "comm/src/shm/arena.rs"].map(file);
+        assert_eq!(manifests(&home, &inputs), BTreeSet::from([top.clone(), base, comm]));
+        // A script with a library elsewhere.
+        assert_eq!(manifests(&home, &[dir.path().join("a.rs")]), BTreeSet::from([top]));
     }
 
     #[test]
