@@ -6,8 +6,34 @@ use half::{bf16, f16};
 use crate::vmath::Real;
 use crate::{DType, Element, KernelError, Result};
 
+/// `dst = dst * alpha + lhs * rhs * beta`, with sizes `m, n, k` and for each matrix its column stride before its row stride; then
+/// whether `dst` is read, and after `alpha` and `beta` three flags that mean nothing for real numbers.
+pub(crate) type Gemm<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    gemm_common::Parallelism,
+);
+
 /// What kernels accumulate in.
 pub(crate) trait Acc: Real + Element {
+    /// The product kernel of the CPU, of the dtype's own crate: `gemm` itself would bring the kernels of complex numbers too.
+    fn gemm() -> Gemm<Self>;
     /// `self * x + y` with one rounding. Only for code compiled for a CPU that has the instruction.
     fn fused(self, x: Self, y: Self) -> Self;
     /// `exp(self)` where the result is a weight of at most about one: below exp(-86) an f32 becomes zero. `fma` says that the
@@ -24,6 +50,9 @@ pub(crate) trait Acc: Real + Element {
 }
 
 impl Acc for f32 {
+    fn gemm() -> Gemm<f32> {
+        gemm_f32::gemm::f32::get_gemm_fn()
+    }
     #[inline(always)]
     fn fused(self, x: f32, y: f32) -> f32 {
         self.mul_add(x, y)
@@ -64,6 +93,9 @@ impl Acc for f32 {
 }
 
 impl Acc for f64 {
+    fn gemm() -> Gemm<f64> {
+        gemm_f64::gemm::f64::get_gemm_fn()
+    }
     #[inline(always)]
     fn fused(self, x: f64, y: f64) -> f64 {
         self.mul_add(x, y)

@@ -1,9 +1,9 @@
-//! f32 and f64 products, by the `gemm` crate or as dot products, and their number of threads.
+//! f32 and f64 products, by the `gemm` crates or as dot products, and their number of threads.
 //!
-//! The `gemm` crate sums along k in an order that depends on the sizes only, so the number of threads does not change bits;
+//! The `gemm` crates sum along k in an order that depends on the sizes only, so the number of threads does not change bits;
 //! `tests::bits_do_not_depend_on_threads` checks this.
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 use super::dots::{self, dots};
 use super::{Mat, PARALLEL_FLOPS, Product};
@@ -96,12 +96,12 @@ pub(crate) unsafe fn gemm_serial<T: Acc>(
 
 #[allow(clippy::too_many_arguments)]
 unsafe fn gemm_with<T: Acc>(
-    m: usize,
-    n: usize,
+    mut m: usize,
+    mut n: usize,
     k: usize,
     alpha: T,
-    a: Mat<T>,
-    b: Mat<T>,
+    mut a: Mat<T>,
+    mut b: Mat<T>,
     keep: bool,
     mut c: Mat<T>,
     parallelism: Parallelism,
@@ -112,9 +112,27 @@ unsafe fn gemm_with<T: Acc>(
     } else if n == 1 {
         c.cs = if c.rs.unsigned_abs() == 1 { m as isize } else { 1 };
     }
+    // The kernels write columns.
+    if c.cs.abs() < c.rs.abs() {
+        (m, n) = (n, m);
+        (a, b, c) = (b.t(), a.t(), c.t());
+    }
+    // They want strides of the result, and of `a` along k, that are not negative: walk those dims from their ends.
+    if c.rs < 0 && m > 0 {
+        (c, a) = (c.at(m - 1, 0), a.at(m - 1, 0));
+        (c.rs, a.rs) = (-c.rs, -a.rs);
+    }
+    if c.cs < 0 && n > 0 {
+        (c, b) = (c.at(0, n - 1), b.at(0, n - 1));
+        (c.cs, b.cs) = (-c.cs, -b.cs);
+    }
+    if a.cs < 0 && k > 0 {
+        (a, b) = (a.at(0, k - 1), b.at(k - 1, 0));
+        (a.cs, b.rs) = (-a.cs, -b.rs);
+    }
     // SAFETY: sizes and strides describe memory that exists, by the caller's promise.
     unsafe {
-        gemm::gemm(
+        T::gemm()(
             m,
             n,
             k,
