@@ -6,7 +6,6 @@
 mod client;
 mod env;
 mod failure;
-pub mod flight;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod knock;
@@ -28,9 +27,7 @@ pub use env::{
 pub use failure::{Failure, FailureKind};
 pub use local::Local;
 pub use oflow_base::Place;
+pub use oflow_flight as flight;
 pub use starter::{Found, STARTERS, Starter};
 pub use token::Token;
 pub use vitals::moved;
-
-/// Most ranks of a job.
-const MAX_WORLD: usize = 1 << 20;

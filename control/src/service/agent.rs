@@ -19,7 +19,8 @@ use super::node::{Absent, Missing, NodeState, Silence};
 use super::root::Plan;
 use super::serve::{Ranks, Verdict};
 use super::{AgentOptions, Assignment, Log, Next, Rendezvous, link};
-use crate::{Failure, FailureKind, MAX_WORLD, Token};
+use crate::flight::MAX_WORLD;
+use crate::{Failure, FailureKind, Token};
 use oflow_base::{Error, Result};
 
 /// How long node 0 stays after the end, so that the other hosts receive it.

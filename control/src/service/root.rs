@@ -22,7 +22,8 @@ use super::divergence::Streams;
 use super::limits::{difference, refused};
 use super::stall::{Finding, Stalls};
 use super::transit::Transit;
-use crate::{Failure, FailureKind, MAX_WORLD};
+use crate::flight::MAX_WORLD;
+use crate::{Failure, FailureKind};
 
 #[path = "gather.rs"]
 mod gather;
