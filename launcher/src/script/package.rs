@@ -1,5 +1,6 @@
 //! The generated package of a script.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -182,7 +183,7 @@ path = {source}
             source = toml_string(source),
             entries = frontmatter.map_or("", |f| &f.entries),
             tables = frontmatter.map_or("", |f| &f.tables),
-            profiles = profiles(library),
+            profiles = profiles(library, &packages(lock)),
         ))
     }
 }
@@ -242,16 +243,39 @@ fn package_name(stem: &str) -> String {
     name
 }
 
-/// The `[profile…]` tables of a manifest: with other settings every dependency would be built anew.
-fn profiles(manifest: &str) -> String {
+/// The `[profile…]` tables of a manifest, because with other settings every dependency would be built anew. Of those of one
+/// package, the ones for `packages`: cargo warns of any other.
+fn profiles(manifest: &str, packages: &BTreeSet<&str>) -> String {
     let mut inside = false;
     let lines = manifest.lines().filter(|line| {
         if line.starts_with('[') {
-            inside = line.starts_with("[profile.");
+            let package = line.split_once(".package.").map(|(_, name)| name.trim_end_matches(']').trim_matches('"'));
+            inside = line.starts_with("[profile.") && package.is_none_or(|p| p == "*" || packages.contains(p));
         }
         inside
     });
     lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The packages that the library needs, by a lock file, and itself.
+fn packages(lock: &str) -> BTreeSet<&str> {
+    let mut needs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut package = "";
+    for line in lock.lines() {
+        if let Some(name) = line.strip_prefix("name = ") {
+            package = name.trim_matches('"');
+        } else if let Some(dependency) = line.strip_prefix(" \"") {
+            // With a version where there are several.
+            needs.entry(package).or_default().extend(dependency.split(['"', ' ']).next());
+        }
+    }
+    let (mut found, mut next) = (BTreeSet::new(), vec!["oflow"]);
+    while let Some(package) = next.pop() {
+        if found.insert(package) {
+            next.extend(needs.get(package).into_iter().flatten());
+        }
+    }
+    found
 }
 
 fn toml_string(text: &str) -> String {
@@ -294,7 +318,21 @@ mod tests {
     #[test]
     fn only_profiles_are_taken() {
         let manifest = "[package]\nname = \"x\"\n[profile.dev]\nopt-level = 2\n\n[dependencies]\na = \"1\"\n[profile.release.package.\"*\"]\ndebug = 1\n";
-        assert_eq!(profiles(manifest), "[profile.dev]\nopt-level = 2\n\n[profile.release.package.\"*\"]\ndebug = 1\n");
+        let all = "[profile.dev]\nopt-level = 2\n\n[profile.release.package.\"*\"]\ndebug = 1\n";
+        assert_eq!(profiles(manifest, &BTreeSet::new()), all);
+    }
+
+    #[test]
+    fn profiles_of_packages_that_are_not_there_are_left_out() {
+        let lock = "[[package]]\nname = \"oflaunch\"\ndependencies = [\n \"clap\",\n \"oflow\",\n]\n\n[[package]]\nname = \"oflow\"\n\
+                    dependencies = [\n \"half 2.7.1\",\n \"tonic\",\n]\n\n[[package]]\nname = \"tonic\"\ndependencies = [\n \"h2\",\n]\n";
+        let packages = packages(lock);
+        assert_eq!(packages, BTreeSet::from(["h2", "half", "oflow", "tonic"]));
+        let manifest = "[profile.release]\ndebug = 1\n[profile.release.package.clap]\nopt-level = 0\n[profile.release.package.h2]\nopt-level = 0\n";
+        let there = "[profile.release]\ndebug = 1\n[profile.release.package.h2]\nopt-level = 0\n";
+        assert_eq!(profiles(manifest, &packages), there);
+        // What is linked to the library has no packages.
+        assert_eq!(profiles(manifest, &super::packages("")), "[profile.release]\ndebug = 1\n");
     }
 
     #[test]
