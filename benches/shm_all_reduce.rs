@@ -18,7 +18,7 @@ fn run(comm: &impl Communicator) -> Result<(), Box<dyn Error>> {
     let group = Group { ranks: vec![0, 1], me: comm.rank() };
     let mut ordinal = 0;
     for (bytes, times) in SIZES {
-        let mut buf = vec![0u8; bytes];
+        let (from, mut to) = (vec![0u8; bytes], vec![0u8; bytes]);
         let mut best = Duration::MAX;
         for _ in 0..SAMPLES {
             let start = Instant::now();
@@ -27,7 +27,7 @@ fn run(comm: &impl Communicator) -> Result<(), Box<dyn Error>> {
                 let tag = Tag { ordinal, hash: ordinal, op: "bench", file: file!(), line: line!() };
                 match bytes {
                     0 => comm.barrier(&group, &tag)?,
-                    _ => comm.all_reduce(&group, &tag, &mut buf, DType::F32, ReduceOp::Sum)?,
+                    _ => comm.all_reduce(&group, &tag, &from, &mut to, DType::F32, ReduceOp::Sum)?,
                 }
             }
             best = best.min(start.elapsed() / times);

@@ -63,7 +63,7 @@ fn oflow(comm: &impl Communicator) -> Outcome<Vec<f64>> {
         for _ in 0..n {
             ordinal += 1;
             let tag = Tag { ordinal, hash: ordinal, op: "bench", file: file!(), line: line!() };
-            comm.all_reduce(&group, &tag, &mut buf, DType::F32, ReduceOp::Sum)?;
+            comm.all_reduce(&group, &tag, &buf.clone(), &mut buf, DType::F32, ReduceOp::Sum)?;
         }
         Ok(start.elapsed())
     })

@@ -14,8 +14,8 @@
 //!
 //! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
 //! all its readers have released it, which the transport ensures, for small and large calls alike. If all readers of a post are
-//! on other hosts it is sent from the caller's memory, which an all-reduce overwrites only with the reader's answer; and what
-//! such ranks send is received in the caller's memory.
+//! on other hosts it is sent from the caller's memory, which is not written again before the call ends; and what such ranks send
+//! is received in the caller's memory.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
 //! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits
@@ -23,14 +23,14 @@
 //! **Bits**: a member that reduces an element reduces the members' values in member order; the others receive the result.
 
 use super::across::spread_of;
-use super::lent::{Lent, LentMut};
+use super::lent::{Destination, Lent, LentMut};
 use super::transport::{CollectiveCall, Outbox, Piece, Segment, Transport};
 use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffic, now_ns};
 use oflow_base::spread::one_phase_bytes;
 use oflow_base::spread::{Kind, Width};
 use oflow_base::tree::Tree;
 use oflow_base::{CallSite, Error, Result};
-use oflow_kernels::cpu::accumulate::{reduce_in_place, reduce_slices};
+use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -58,7 +58,7 @@ pub struct Collectives<T> {
 
 struct State<T> {
     link: T,
-    /// A copy of this rank's own contribution to a one-phase reduction, whose buffer receives the result.
+    /// Contributions and partial results on their way.
     scratch: Vec<u8>,
     /// The first error: the streams of posts may be out of step after it, so nothing more is tried.
     failed: Option<String>,
@@ -147,7 +147,7 @@ impl<T: Transport> Drop for Session<'_, '_, T> {
 }
 
 pub(super) type Segments = SmallVec<[Segment; 8]>;
-type Received<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
+pub(super) type Received<'a, T> = SmallVec<[Piece<'a, T>; 8]>;
 type Pieces<'d> = SmallVec<[Outgoing<'d>; 8]>;
 
 /// Bytes for one reader.
@@ -209,12 +209,12 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         Ok(())
     }
     /// Posts the same bytes to all other members.
-    fn post_to_all(&self, group: &Group, bytes: Lent<'d>, total: usize) -> Result<()> {
+    pub(super) fn post_to_all(&self, group: &Group, bytes: Lent<'d>, total: usize) -> Result<()> {
         let piece = |(_, reader)| Outgoing { reader, bytes, total };
         self.post(&others(group).map(piece).collect::<Pieces>())
     }
     /// Posts to each other member its own range of `bytes`; none for members that `range` leaves out.
-    fn post_to_each(
+    pub(super) fn post_to_each(
         &self,
         group: &Group,
         bytes: Lent<'d>,
@@ -225,13 +225,12 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         self.post(&others(group).filter_map(piece).collect::<Pieces>())
     }
     /// Waits for a post that fills a range of `to`.
-    pub(super) fn take(&self, from: usize, total: usize, to: &mut LentMut, range: Range<usize>) -> Result<()> {
-        let expected = range.len();
-        let got = Piece::receive_into(self.link, &self.call, from, total, &to.room(range))?;
-        self.is_as_long(got, expected, from)
+    pub(super) fn take(&self, from: usize, total: usize, to: &Destination) -> Result<()> {
+        let got = Piece::receive_into(self.link, &self.call, from, total, to)?;
+        self.is_as_long(got, to.len, from)
     }
     /// Waits for a post from every other member.
-    fn receive_from_all(&self, group: &Group, total: usize, len: usize) -> Result<Received<'a, T>> {
+    pub(super) fn receive_from_all(&self, group: &Group, total: usize, len: usize) -> Result<Received<'a, T>> {
         let mut pieces = Received::new();
         for (_, from) in others(group) {
             let piece = self.receive(from, total)?;
@@ -241,7 +240,7 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         Ok(pieces)
     }
     /// Waits for a post from every other member and reduces them with `mine` in member order.
-    fn reduce_from_all(
+    pub(super) fn reduce_from_all(
         &self,
         group: &Group,
         total: usize,
@@ -254,52 +253,9 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
         Ok(reduce_slices(dst, &sources, dtype, op)?)
     }
 
-    fn one_phase(&self, group: &Group, buf: &mut [u8], scratch: &mut Vec<u8>, how: (DType, ReduceOp)) -> Result<()> {
-        // The buffer receives the result while the post may still be on its way.
-        let mut outbox = self.outbox()?;
-        outbox[..buf.len()].copy_from_slice(buf);
-        let part = |(_, reader)| Segment { reader, offset: 0, len: buf.len(), total: buf.len() as u64 };
-        self.publish(outbox, &others(group).map(part).collect::<Segments>());
-        scratch.clear();
-        scratch.extend_from_slice(buf);
-        self.reduce_from_all(group, buf.len(), (scratch, buf), how)
-    }
-
-    fn two_phases(&self, group: &Group, buf: &'d mut [u8], (dtype, op): (DType, ReduceOp)) -> Result<()> {
-        let (m, me, n) = (group.ranks.len(), group.me, buf.len());
-        let chunk = scatter_chunk(self.link.capacity(), m) * m;
-        // Member j's part of the chunk that starts at `at`.
-        let part_of = |at: usize, j: usize| {
-            let len = chunk.min(n - at);
-            let step = len.div_ceil(m).next_multiple_of(ALIGN);
-            at + (j * step).min(len)..at + ((j + 1) * step).min(len)
-        };
-        let mut buf = LentMut::from(buf);
-        let scatter =
-            |at: usize, buf: &LentMut<'d>| self.post_to_each(group, buf.part(0..n), |j| Some(part_of(at, j)), |_| n);
-        scatter(0, &buf)?;
-        for at in (0..n).step_by(chunk) {
-            let mine = part_of(at, me);
-            {
-                let pieces = self.receive_from_all(group, n, mine.len())?;
-                let values: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();
-                reduce_in_place(buf.slice(mine.clone()), me, &values, dtype, op)?;
-            }
-            self.post_to_all(group, buf.part(mine), n)?;
-            if at + chunk < n {
-                scatter(at + chunk, &buf)?;
-            }
-            // A member sends its result after it has taken what was scattered to it from the same place.
-            for (i, from) in others(group) {
-                self.take(from, n, &mut buf, part_of(at, i))?;
-            }
-        }
-        Ok(())
-    }
-
     /// All sends and receives of one rank, in rounds of chunks. The peers are distinct on each side.
     fn swap(&self, sends: &[(usize, &'d [u8])], recvs: &mut [(usize, &mut [u8])]) -> Result<()> {
-        let chunk = scatter_chunk(self.link.capacity(), sends.len() + 1);
+        let chunk = piece_bytes(self.link.capacity(), sends.len());
         let rounds_to_send = sends.iter().map(|(_, b)| rounds(b.len(), chunk)).max().unwrap_or(0);
         let mut done: SmallVec<[Option<usize>; 8]> = SmallVec::from_elem(None, recvs.len());
         for round in 0.. {
@@ -337,13 +293,20 @@ impl<'a, 'd, T: Transport> Session<'a, 'd, T> {
 }
 
 /// The other members as (member, world rank).
-fn others(group: &Group) -> impl Iterator<Item = (usize, usize)> + '_ {
+pub(super) fn others(group: &Group) -> impl Iterator<Item = (usize, usize)> + '_ {
     group.ranks.iter().copied().enumerate().filter(|(i, _)| *i != group.me)
 }
 
-/// Bytes for each of `members - 1` readers in one buffer.
-fn scatter_chunk(capacity: usize, members: usize) -> usize {
-    capacity / (members - 1).max(1) / ALIGN * ALIGN
+/// The parts of a post of a long message have so many bytes together: they are written, and read by the peers, while they lie in
+/// a core's cache.
+const POST_BYTES: usize = 256 << 10;
+/// But each has as many, because every part costs a wait.
+const LEAST_PIECE: usize = 32 << 10;
+
+/// Bytes of a long message that each of so many readers gets in a post. All members count alike.
+pub(super) fn piece_bytes(capacity: usize, readers: usize) -> usize {
+    let readers = readers.max(1);
+    (capacity / readers).min((POST_BYTES / readers).max(LEAST_PIECE)) / ALIGN * ALIGN
 }
 
 /// Posts that a message takes: at least one, so that an empty message is compared too.
@@ -353,6 +316,11 @@ pub(super) fn rounds(len: usize, chunk: usize) -> usize {
 
 pub(super) fn round_range(len: usize, chunk: usize, round: usize) -> Range<usize> {
     (round * chunk).min(len)..((round + 1) * chunk).min(len)
+}
+
+/// Where the members' parts start.
+fn starts(counts: &[usize]) -> SmallVec<[usize; 8]> {
+    counts.iter().scan(0, |at, c| Some(std::mem::replace(at, *at + c))).collect()
 }
 
 /// Cuts a slice by counts.
@@ -420,7 +388,7 @@ impl<T: Transport> Communicator for Collectives<T> {
             if let Some(spread) = spread_of(s.link.hosts(), group, Kind::Broadcast, buf.len(), Width::moved(1)) {
                 return s.broadcast_across(group, &spread, root, buf);
             }
-            let (n, chunk, m) = (buf.len(), s.link.capacity(), group.ranks.len());
+            let (n, chunk, m) = (buf.len(), piece_bytes(s.link.capacity(), 1), group.ranks.len());
             // Members counted from the root.
             let me = (group.me + m - root) % m;
             let rank = |number: usize| group.ranks[(number + root) % m];
@@ -430,7 +398,7 @@ impl<T: Transport> Communicator for Collectives<T> {
             for round in 0..rounds(n, chunk) {
                 let range = round_range(n, chunk, round);
                 if let Some(parent) = parent {
-                    s.take(parent, n, &mut buf, range.clone())?;
+                    s.take(parent, n, &buf.room(range.clone()))?;
                 }
                 if !children.is_empty() {
                     let piece = |&reader| Outgoing { reader, bytes: buf.part(range.clone()), total: n };
@@ -441,27 +409,37 @@ impl<T: Transport> Communicator for Collectives<T> {
         })
     }
 
-    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
+    fn all_reduce(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        recv: &mut [u8],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()> {
         self.check(group)?;
-        check_elements(dtype, op, buf.len())?;
+        check_elements(dtype, op, send.len())?;
+        check_counts("all_reduce, received", &[send.len()], 1, recv.len())?;
         self.call(tag, Collective::AllReduce, |s, scratch| {
-            let m = group.ranks.len();
+            let (m, n, ends) = (group.ranks.len(), send.len(), (send, recv));
             if m == 1 {
+                ends.1.copy_from_slice(send);
                 Ok(())
-            } else if let Some(tree) = s.tree(m, m.saturating_mul(buf.len())) {
-                s.all_reduce_by_tree(group, tree, buf, scratch, (dtype, op))
-            } else if buf.len() <= one_phase_bytes(m).min(s.link.capacity()) {
-                s.one_phase(group, buf, scratch, (dtype, op))
+            } else if let Some(tree) = s.tree(m, m.saturating_mul(n)) {
+                s.all_reduce_by_tree(group, tree, ends, scratch, (dtype, op))
+            } else if n <= one_phase_bytes(m).min(s.link.capacity()) {
+                s.one_phase(group, ends, (dtype, op))
             } else if let Some(spread) = spread_of(
                 s.link.hosts(),
                 group,
                 Kind::AllReduce,
-                buf.len(),
+                n,
                 Width::reduced(dtype.size(), dtype.partial_size(op)),
             ) {
-                s.all_reduce_across(group, &spread, buf, scratch, (dtype, op))
+                s.all_reduce_across(group, &spread, ends, scratch, (dtype, op))
             } else {
-                s.two_phases(group, buf, (dtype, op))
+                s.two_phases(group, ends, scratch, (dtype, op))
             }
         })
     }
@@ -471,27 +449,34 @@ impl<T: Transport> Communicator for Collectives<T> {
         check_counts("all_gather", counts, group.ranks.len(), recv.len())?;
         check_counts("all_gather, sent", &[send.len()], 1, counts[group.me])?;
         self.call(tag, Collective::AllGather, |s, _| {
-            let (chunk, total) = (s.link.capacity(), recv.len());
+            let (chunk, total) = (piece_bytes(s.link.capacity(), 1), recv.len());
             if let Some(tree) = s.tree(group.ranks.len(), total) {
                 return s.all_gather_by_tree(group, tree, send, recv, counts);
             }
-            let mut to = cut(recv, counts);
-            to[group.me].copy_from_slice(send);
             if group.ranks.len() == 1 {
+                recv.copy_from_slice(send);
                 return Ok(());
             }
             if let Some(spread) = spread_of(s.link.hosts(), group, Kind::AllGather, total, Width::moved(1)) {
+                let mut to = cut(recv, counts);
+                to[group.me].copy_from_slice(send);
                 return s.all_gather_across(group, &spread, send, &mut to, total);
             }
+            let starts = starts(counts);
+            let mut to = LentMut::from(recv);
             let last = counts.iter().map(|&c| rounds(c, chunk)).max().unwrap_or(0);
             for round in 0..last {
                 if round < rounds(send.len(), chunk) {
                     let piece = Lent::from(send).part(round_range(send.len(), chunk, round));
                     s.post_to_all(group, piece, send.len())?;
+                    let Range { start, end } = round_range(send.len(), chunk, round);
+                    let at = starts[group.me];
+                    to.room(at + start..at + end).fill(&send[start..end]);
                 }
                 for (i, from) in others(group).filter(|(i, _)| round < rounds(counts[*i], chunk)) {
-                    let range = round_range(counts[i], chunk, round);
-                    s.take(from, counts[i], &mut LentMut::from(&mut *to[i]), range)?;
+                    let Range { start, end } = round_range(counts[i], chunk, round);
+                    let next = &send[round_range(send.len(), chunk, round + 1)];
+                    s.take(from, counts[i], &to.room(starts[i] + start..starts[i] + end).before(next))?;
                 }
             }
             Ok(())
@@ -524,14 +509,13 @@ impl<T: Transport> Communicator for Collectives<T> {
             if let Some(spread) = spread_of(s.link.hosts(), group, Kind::ReduceScatter, send.len(), width) {
                 return s.reduce_scatter_across(group, &spread, send, (recv, counts), scratch, (dtype, op));
             }
-            let starts: SmallVec<[usize; 8]> =
-                counts.iter().scan(0, |at, c| Some(std::mem::replace(at, *at + c))).collect();
+            let starts = starts(counts);
             let mine = starts[group.me]..starts[group.me] + recv.len();
             if m == 1 {
                 recv.copy_from_slice(send);
                 return Ok(());
             }
-            let chunk = scatter_chunk(s.link.capacity(), m);
+            let chunk = piece_bytes(s.link.capacity(), m - 1);
             let in_round = |j: usize, round: usize| {
                 let r = round_range(counts[j], chunk, round);
                 (round < rounds(counts[j], chunk)).then_some(starts[j] + r.start..starts[j] + r.end)

@@ -3,6 +3,7 @@
 //! While a transport still sends one range of a buffer, another range is written (or the same one, after its reader has
 //! answered). A slice of the whole buffer would alias these, so the types here hand out slices of ranges.
 
+use oflow_kernels::cpu::past_cache::{PAST_CACHE, copy_past_cache};
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -49,12 +50,13 @@ impl<'d> Lent<'d> {
 pub struct LentMut<'d> {
     data: *mut u8,
     len: usize,
+    past_cache: bool,
     life: PhantomData<&'d mut [u8]>,
 }
 
 impl<'d> From<&'d mut [u8]> for LentMut<'d> {
     fn from(bytes: &'d mut [u8]) -> LentMut<'d> {
-        LentMut { data: bytes.as_mut_ptr(), len: bytes.len(), life: PhantomData }
+        LentMut { data: bytes.as_mut_ptr(), len: bytes.len(), past_cache: bytes.len() >= PAST_CACHE, life: PhantomData }
     }
 }
 
@@ -63,13 +65,23 @@ impl<'d> LentMut<'d> {
     pub(super) fn part(&self, range: Range<usize>) -> Lent<'d> {
         Lent { data: self.data.cast_const(), len: self.len, life: PhantomData }.part(range)
     }
+    /// Whether the buffer is larger than the caches.
+    pub(super) fn past_cache(&self) -> bool {
+        self.past_cache
+    }
     /// Room for what arrives.
     ///
     /// # Panics
     /// Where it is not within.
     pub(super) fn room(&mut self, range: Range<usize>) -> Destination<'_> {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} bytes", self.len);
-        Destination { data: self.data.wrapping_add(range.start), len: range.len(), life: PhantomData }
+        Destination {
+            data: self.data.wrapping_add(range.start),
+            len: range.len(),
+            past_cache: self.past_cache,
+            next: &[],
+            life: PhantomData,
+        }
     }
     /// A part of them to compute in.
     ///
@@ -88,15 +100,27 @@ impl<'d> LentMut<'d> {
 pub struct Destination<'d> {
     pub(super) data: *mut u8,
     pub(super) len: usize,
+    /// It is part of a buffer that is larger than the caches.
+    past_cache: bool,
+    /// What is read after it has been filled.
+    next: &'d [u8],
     life: PhantomData<&'d mut [u8]>,
 }
 
-impl Destination<'_> {
+impl<'d> Destination<'d> {
+    /// The caller reads `next` soon after this has been filled.
+    pub(super) fn before(self, next: &'d [u8]) -> Destination<'d> {
+        Destination { next, ..self }
+    }
     /// Copies bytes to its start.
     pub(super) fn fill(&self, bytes: &[u8]) {
         assert!(bytes.len() <= self.len, "{} bytes for a room of {}", bytes.len(), self.len);
         // SAFETY: writable by the meaning of this type; `bytes` are borrowed, so that they lie elsewhere.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data, bytes.len()) };
+        let to = unsafe { std::slice::from_raw_parts_mut(self.data, bytes.len()) };
+        match self.past_cache {
+            true => copy_past_cache(bytes, to, self.next),
+            false => to.copy_from_slice(bytes),
+        }
     }
 }
 

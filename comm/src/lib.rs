@@ -6,6 +6,7 @@
 //! feature). [`nccl`] has the collectives between GPUs; its members find each other through one of these transports.
 
 mod across;
+mod all_reduce;
 mod clock;
 pub mod collectives;
 pub mod hosts;
@@ -122,8 +123,16 @@ pub trait Communicator: Send + Sync {
     fn barrier(&self, group: &Group, tag: &Tag) -> Result<()>;
     /// Copies `buf` of member `root` to `buf` of all members.
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()>;
-    /// Replaces `buf` by the reduction of all members' `buf`.
-    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()>;
+    /// `recv` becomes the reduction of all members' `send`, which is as long.
+    fn all_reduce(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        recv: &mut [u8],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()>;
     /// Concatenates the members' `send` into `recv`, in member order; `counts[i]` is the length of member i's.
     fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()>;
     /// Splits `send` into parts of length `counts[i]`, one per member. `recv` becomes the reduction over the members of this

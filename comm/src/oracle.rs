@@ -106,7 +106,7 @@ pub(super) fn check_all(
     comm.barrier(group, &t).unwrap();
 
     let mut buf = data(dtype, seed, rank, elements);
-    comm.all_reduce(group, &t, &mut buf, dtype, op).unwrap();
+    comm.all_reduce(group, &t, &buf.clone(), &mut buf, dtype, op).unwrap();
     assert!(buf == reduced(dtype, op, seed, &group.ranks, elements), "all_reduce {what}");
 
     let root = rng.below(m);
@@ -202,7 +202,8 @@ pub(super) fn check_short(comm: &dyn Communicator, group: &Group) {
             let mut buf = data(dtype, seed, rank, elements);
             let n = buf.len() as u64;
             let told = Tree::of_short(m, n * m as u64).map(|t| t.sent(me, n, |r| r.len() as u64 * n));
-            let counted = sent(&mut || comm.all_reduce(group, &tag(seed, "sum"), &mut buf, dtype, op).unwrap());
+            let counted =
+                sent(&mut || comm.all_reduce(group, &tag(seed, "sum"), &buf.clone(), &mut buf, dtype, op).unwrap());
             assert!(buf == reduced(dtype, op, seed, &group.ranks, elements), "{dtype} {op} {elements} of {m}");
             assert!(told.is_none_or(|told| told == counted), "{counted} bytes, not {told:?}, {elements} of {m}");
         }

@@ -44,7 +44,7 @@ fn short_messages_of_large_groups_go_to_few() {
         let group = all(&comm);
         for i in 0..3 {
             comm.barrier(&group, &tag(3 * i, "barrier")).unwrap();
-            comm.all_reduce(&group, &tag(3 * i + 1, "sum"), &mut [1; 4], DType::I32, ReduceOp::Sum).unwrap();
+            comm.all_reduce(&group, &tag(3 * i + 1, "sum"), &[1; 4], &mut [1; 4], DType::I32, ReduceOp::Sum).unwrap();
             comm.all_gather(&group, &tag(3 * i + 2, "all"), &[1], &mut [0; 100], &[1; 100]).unwrap();
         }
         (0..100).filter(|to| comm.sim().link_bytes(rank, *to) > 0).count()
@@ -148,7 +148,7 @@ fn one_phase_and_two_phases_give_the_bytes_of_the_table() {
     for (elements, m) in [(64, 4), (4096 * 4, 4)] {
         run(m, |rank, comm| {
             let mut buf = vec![1u8; elements * 4];
-            comm.all_reduce(&all(&comm), &tag(1, "sum"), &mut buf, DType::I32, ReduceOp::Sum).unwrap();
+            comm.all_reduce(&all(&comm), &tag(1, "sum"), &buf.clone(), &mut buf, DType::I32, ReduceOp::Sum).unwrap();
             let n = buf.len() as u64;
             let one_phase = n as usize <= oflow_base::spread::one_phase_bytes(m);
             assert_eq!(one_phase, elements == 64);
@@ -230,7 +230,7 @@ fn different_ops_are_told_on_both_sides() {
     let errors = run(2, |rank, comm| {
         let mut buf = [0u8; 4];
         let t = if rank == 0 { tag(4, "add") } else { tag(5, "mul") };
-        comm.all_reduce(&all(&comm), &t, &mut buf, DType::F32, ReduceOp::Sum).unwrap_err()
+        comm.all_reduce(&all(&comm), &t, &buf.clone(), &mut buf, DType::F32, ReduceOp::Sum).unwrap_err()
     });
     // The root of a broadcast reads nothing; the reader tells it.
     let broadcast = run(2, |rank, comm| {
@@ -252,7 +252,7 @@ fn different_ops_are_told_on_both_sides() {
 fn a_different_op_in_a_large_group_is_told() {
     let errors = run(70, |rank, comm| {
         let t = if rank == 37 { tag(5, "mul") } else { tag(4, "add") };
-        comm.all_reduce(&all(&comm), &t, &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
+        comm.all_reduce(&all(&comm), &t, &[0; 4], &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
     });
     let told = |r: usize| {
         errors[r].kind() == ErrorKind::Diverged && errors[r].message().contains("rank 37 in all_reduce of 'mul' #5")
@@ -265,7 +265,7 @@ fn a_different_op_in_a_large_group_is_told() {
 fn different_sizes_and_collectives_are_told() {
     let errors = run(2, |rank, comm| {
         let mut buf = vec![0u8; 4 + 4 * rank];
-        comm.all_reduce(&all(&comm), &tag(1, "x"), &mut buf, DType::F32, ReduceOp::Sum).unwrap_err()
+        comm.all_reduce(&all(&comm), &tag(1, "x"), &buf.clone(), &mut buf, DType::F32, ReduceOp::Sum).unwrap_err()
     });
     assert!(errors.iter().all(|e| e.kind() == ErrorKind::Diverged), "{errors:?}");
     let errors = run(2, |rank, comm| match rank {
@@ -283,11 +283,14 @@ fn wrong_arguments_are_errors_before_any_byte_moves() {
         let (g, t) = (all(&comm), tag(1, "x"));
         let mut buf = [0u8; 6];
         assert_eq!(
-            comm.all_reduce(&g, &t, &mut buf, DType::F32, ReduceOp::Sum).unwrap_err().kind(),
+            comm.all_reduce(&g, &t, &buf.clone(), &mut buf, DType::F32, ReduceOp::Sum).unwrap_err().kind(),
             ErrorKind::Argument
         );
-        assert_eq!(comm.all_reduce(&g, &t, &mut buf, DType::Bool, ReduceOp::Sum).unwrap_err().kind(), ErrorKind::DType);
-        let e = comm.all_reduce(&g, &t, &mut buf, registered, ReduceOp::Max).unwrap_err();
+        assert_eq!(
+            comm.all_reduce(&g, &t, &buf.clone(), &mut buf, DType::Bool, ReduceOp::Sum).unwrap_err().kind(),
+            ErrorKind::DType
+        );
+        let e = comm.all_reduce(&g, &t, &buf.clone(), &mut buf, registered, ReduceOp::Max).unwrap_err();
         assert!(
             e.kind() == ErrorKind::DType && e.message().contains("q_sim is a registered dtype, which has no max"),
             "{e}"
@@ -308,7 +311,7 @@ fn a_hundred_thousand_tiny_collectives_are_cheap() {
         let g = all(&comm);
         for i in 0..50_000 {
             let mut x = 1i32.to_ne_bytes();
-            comm.all_reduce(&g, &tag(i, "tiny"), &mut x, DType::I32, ReduceOp::Sum).unwrap();
+            comm.all_reduce(&g, &tag(i, "tiny"), &x.clone(), &mut x, DType::I32, ReduceOp::Sum).unwrap();
             assert_eq!(x, 2i32.to_ne_bytes());
         }
     });

@@ -32,21 +32,21 @@ impl<T: Transport> Session<'_, '_, T> {
         &self,
         group: &Group,
         tree: Tree,
-        buf: &mut [u8],
+        (send, recv): (&[u8], &mut [u8]),
         scratch: &mut Vec<u8>,
         (dtype, op): (DType, ReduceOp),
     ) -> Result<()> {
-        let n = buf.len();
+        let n = send.len();
         let of = |members: Range<usize>| members.start * n..members.end * n;
         scratch.clear();
         scratch.resize(n * group.ranks.len(), 0);
-        scratch[of(group.me..group.me + 1)].copy_from_slice(buf);
+        scratch[of(group.me..group.me + 1)].copy_from_slice(send);
         self.up(group, tree, scratch, of)?;
         if group.me == 0 && n > 0 {
             let values: SmallVec<[&[u8]; 8]> = scratch.chunks_exact(n).collect();
-            reduce_slices(buf, &values, dtype, op)?;
+            reduce_slices(recv, &values, dtype, op)?;
         }
-        self.down(group, tree, buf)
+        self.down(group, tree, recv)
     }
 
     pub(super) fn all_gather_by_tree(

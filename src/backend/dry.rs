@@ -137,7 +137,14 @@ impl BoxMemory for Nowhere<'_> {
     fn broadcast(&mut self, _members: &Members, _bytes: Span) -> Result<()> {
         Ok(())
     }
-    fn all_reduce(&mut self, _members: &Members, _bytes: Span, _dtype: DType, _op: ReduceOp) -> Result<()> {
+    fn all_reduce(
+        &mut self,
+        _members: &Members,
+        _send: Span,
+        _receive: Span,
+        _dtype: DType,
+        _op: ReduceOp,
+    ) -> Result<()> {
         Ok(())
     }
     fn all_gather(&mut self, _members: &Members, _send: Span, _receive: Span, _counts: &[usize]) -> Result<()> {

@@ -61,9 +61,17 @@ impl Communicator for Recorded {
     fn broadcast(&self, group: &Group, tag: &Tag, root: usize, buf: &mut [u8]) -> Result<()> {
         self.call(Collective::Broadcast, tag, &group.ranks, buf.len(), || self.inner.broadcast(group, tag, root, buf))
     }
-    fn all_reduce(&self, group: &Group, tag: &Tag, buf: &mut [u8], dtype: DType, op: ReduceOp) -> Result<()> {
-        self.call(Collective::AllReduce, tag, &group.ranks, buf.len(), || {
-            self.inner.all_reduce(group, tag, buf, dtype, op)
+    fn all_reduce(
+        &self,
+        group: &Group,
+        tag: &Tag,
+        send: &[u8],
+        recv: &mut [u8],
+        dtype: DType,
+        op: ReduceOp,
+    ) -> Result<()> {
+        self.call(Collective::AllReduce, tag, &group.ranks, recv.len(), || {
+            self.inner.all_reduce(group, tag, send, recv, dtype, op)
         })
     }
     fn all_gather(&self, group: &Group, tag: &Tag, send: &[u8], recv: &mut [u8], counts: &[usize]) -> Result<()> {

@@ -137,10 +137,8 @@ impl<P: BoxMemory> Run<'_, P> {
             }
             RankStep::AllReduce { members, op } => {
                 let out = output(place, shard.dims())?;
-                if out.ptr() != shard.ptr() {
-                    place.copy(&shard, &out)?;
-                }
-                place.all_reduce(members, Span::of(&out), dtype, *op)?;
+                let send = contiguous(place, &shard, Scratch::Send)?;
+                place.all_reduce(members, Span::of(&send), Span::of(&out), dtype, *op)?;
                 out
             }
             RankStep::AllGather { members, dim, parts, size } => {

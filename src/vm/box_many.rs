@@ -198,11 +198,11 @@ impl<'a, P: BoxMemory> Batch<'a, P> {
             }
         }
         let received = match step {
-            RankStep::AllReduce { .. } | RankStep::Broadcast { .. } => sent,
+            RankStep::Broadcast { .. } => sent,
             _ => place.room(Scratch::Receive, receive_all)?,
         };
         match step {
-            RankStep::AllReduce { op, .. } => place.all_reduce(members, sent, dtype, *op)?,
+            RankStep::AllReduce { op, .. } => place.all_reduce(members, sent, received, dtype, *op)?,
             RankStep::Broadcast { .. } => place.broadcast(members, sent)?,
             RankStep::ReduceScatter { op, .. } => place.reduce_scatter(members, sent, received, &to, dtype, *op)?,
             RankStep::AllGather { .. } => place.all_gather(members, sent, received, &from)?,

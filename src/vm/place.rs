@@ -113,8 +113,8 @@ pub(crate) trait BoxMemory {
     fn reduce(&mut self, out: Span, from: &[Span], dtype: DType, op: ReduceOp) -> Result<()>;
     /// Member 0's bytes reach everyone.
     fn broadcast(&mut self, members: &Members, bytes: Span) -> Result<()>;
-    /// `bytes` becomes the reduction of all members'.
-    fn all_reduce(&mut self, members: &Members, bytes: Span, dtype: DType, op: ReduceOp) -> Result<()>;
+    /// `receive` becomes the reduction of all members' `send`. They do not overlap.
+    fn all_reduce(&mut self, members: &Members, send: Span, receive: Span, dtype: DType, op: ReduceOp) -> Result<()>;
     /// `receive` becomes the members' `send` one after another.
     fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()>;
     /// `send` is cut by `counts`; `receive` becomes the reduction over the members of this one's part.

@@ -99,8 +99,8 @@ impl BoxMemory for Host<'_> {
     fn broadcast(&mut self, members: &Members, buf: Span) -> Result<()> {
         self.group(members, |comm, g, tag| comm.broadcast(g, tag, 0, bytes_mut(buf)))
     }
-    fn all_reduce(&mut self, members: &Members, buf: Span, dtype: DType, op: ReduceOp) -> Result<()> {
-        self.group(members, |comm, g, tag| comm.all_reduce(g, tag, bytes_mut(buf), dtype, op))
+    fn all_reduce(&mut self, members: &Members, send: Span, receive: Span, dtype: DType, op: ReduceOp) -> Result<()> {
+        self.group(members, |comm, g, tag| comm.all_reduce(g, tag, bytes(send), bytes_mut(receive), dtype, op))
     }
     fn all_gather(&mut self, members: &Members, send: Span, receive: Span, counts: &[usize]) -> Result<()> {
         self.group(members, |comm, g, tag| comm.all_gather(g, tag, bytes(send), bytes_mut(receive), counts))

@@ -18,11 +18,11 @@ impl<T: Transport> Session<'_, '_, T> {
         &self,
         group: &Group,
         spread: &Spread,
-        buf: &mut [u8],
+        (send, recv): (&[u8], &mut [u8]),
         scratch: &mut Vec<u8>,
         (dtype, op): (DType, ReduceOp),
     ) -> Result<()> {
-        let (n, stripes, last) = (buf.len(), spread.stripes(), spread.hosts.len() - 1);
+        let (n, stripes, last) = (send.len(), spread.stripes(), spread.hosts.len() - 1);
         let (host, place) = spread.place(group.me);
         let run = spread.hosts[host].clone();
         let widening = Width::reduced(dtype.size(), dtype.partial_size(op)).partial as usize / dtype.size();
@@ -39,7 +39,7 @@ impl<T: Transport> Session<'_, '_, T> {
         for round in 0..chunks + lag {
             if round < chunks {
                 if others().next().is_some() {
-                    self.post_stripes(buf, n, others().map(|s| (rank(run.start + s), stripe(round, s))))?;
+                    self.post_stripes(send, n, others().map(|s| (rank(run.start + s), stripe(round, s))))?;
                 }
                 if place < stripes {
                     let mine = stripe(round, place);
@@ -59,14 +59,14 @@ impl<T: Transport> Session<'_, '_, T> {
                         pieces.push(piece);
                     }
                     let mut values: SmallVec<[&[u8]; 8]> = pieces.iter().map(|p| &**p).collect();
-                    values.insert(place, &buf[mine.clone()]);
+                    values.insert(place, &send[mine.clone()]);
                     let out = if host == last { mine.len() } else { wide };
                     fold(&mut outbox[..wide], partial.as_deref(), &values, scratch, (dtype, op), host == last)?;
                     drop(values);
                     drop((pieces, partial));
                     let part = |reader| Segment { reader, offset: 0, len: out, total: n as u64 };
                     let readers: Segments = if host == last {
-                        buf[mine].copy_from_slice(&outbox[..out]);
+                        recv[mine].copy_from_slice(&outbox[..out]);
                         mates().map(rank).chain([same(host - 1)]).map(part).collect()
                     } else {
                         [same(host + 1)].into_iter().map(part).collect()
@@ -77,18 +77,18 @@ impl<T: Transport> Session<'_, '_, T> {
             let Some(chunk) = round.checked_sub(lag).filter(|c| *c < chunks) else { continue };
             if place < stripes && host < last {
                 let mine = stripe(chunk, place);
-                self.fill_from(same(host + 1), &mut buf[mine.clone()], n)?;
+                self.fill_from(same(host + 1), &mut recv[mine.clone()], n)?;
                 let back = (host > 0).then(|| same(host - 1));
                 let readers: SmallVec<[usize; 8]> = mates().map(rank).chain(back).collect();
                 if !readers.is_empty() {
                     let mut outbox = self.outbox()?;
-                    outbox[..mine.len()].copy_from_slice(&buf[mine.clone()]);
+                    outbox[..mine.len()].copy_from_slice(&recv[mine.clone()]);
                     let part = |&reader| Segment { reader, offset: 0, len: mine.len(), total: n as u64 };
                     self.publish(outbox, &readers.iter().map(part).collect::<Segments>());
                 }
             }
             for s in others() {
-                self.fill_from(rank(run.start + s), &mut buf[stripe(chunk, s)], n)?;
+                self.fill_from(rank(run.start + s), &mut recv[stripe(chunk, s)], n)?;
             }
         }
         Ok(())

@@ -72,7 +72,7 @@ impl<T: Transport> Session<'_, '_, T> {
     /// Has the next post of a rank put where it belongs.
     pub(super) fn fill_from(&self, from: usize, to: &mut [u8], total: usize) -> Result<()> {
         let len = to.len();
-        self.take(from, total, &mut LentMut::from(to), 0..len)
+        self.take(from, total, &LentMut::from(to).room(0..len))
     }
 
     /// Posts to each of some ranks a range of `bytes`.

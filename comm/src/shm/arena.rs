@@ -395,10 +395,12 @@ impl ShmArena {
         self.base.wrapping_add(self.layout.outboxes + (rank * SLOTS + slot) * self.layout.capacity)
     }
 
-    /// Gives the own buffers their memory in one step instead of by page faults.
-    pub(super) fn populate(&self, rank: usize) {
-        let bytes = SLOTS * self.layout.capacity;
-        self.advise(self.layout.outboxes + rank * bytes, bytes, Advice::LinuxPopulateWrite);
+    /// Gives the beginnings of the own buffers their memory in one step instead of by page faults.
+    pub(super) fn populate(&self, rank: usize, bytes: usize) {
+        for slot in 0..SLOTS {
+            let start = self.layout.outboxes + (rank * SLOTS + slot) * self.layout.capacity;
+            self.advise(start, bytes.min(self.layout.capacity), Advice::LinuxPopulateWrite);
+        }
     }
 
     /// Notes the op of the post in an own buffer.

@@ -1,8 +1,9 @@
 use super::*;
-use crate::oracle::{check_overlapping, check_short, check_world, tag};
+use crate::oracle::{check_all, check_overlapping, check_short, check_world, tag};
 use crate::sim::run_with;
 use crate::{Communicator, DType, Group, ReduceOp, run_team};
 use oflow_base::{Error, ErrorKind};
+use oflow_kernels::cpu::past_cache::PAST_CACHE;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -41,6 +42,16 @@ fn overlapping_groups_in_one_order_agree_with_the_oracle() {
 #[test]
 fn short_messages_of_large_groups_agree_with_the_oracle() {
     run_with(world(70, 64 << 10).1, |_, comm| check_short(&comm, &all(&comm)));
+}
+
+#[test]
+fn messages_larger_than_the_caches_agree_with_the_oracle() {
+    let elements = PAST_CACHE / 4 + 17;
+    for n in [2, 3] {
+        run_with(world(n, 4 << 20).1, |_, comm| {
+            check_all(&comm, &all(&comm), elements, DType::F32, ReduceOp::Sum, 7);
+        });
+    }
 }
 
 const CHILD_RANK: &str = "OFLOW_TEST_SHM_RANK";
@@ -190,7 +201,7 @@ fn different_ops_are_told_on_both_sides() {
     };
     let mine = |rank: usize| if rank == 0 { tag(4, "add") } else { tag(5, "mul") };
     for e in run_with(world(2, 4096).1, |rank, comm| {
-        comm.all_reduce(&all(&comm), &mine(rank), &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
+        comm.all_reduce(&all(&comm), &mine(rank), &[0; 4], &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
     }) {
         assert_eq!((e.kind(), e.message()), (ErrorKind::Diverged, &*both("all_reduce")));
     }

@@ -19,13 +19,16 @@ pub type ShmComm = Collectives<ShmTransport>;
 pub enum Spins {
     /// So many times.
     Fixed(u32),
-    /// For longer than a wake-up takes if there is a core for every rank of the host; else hardly, because the rank that is waited
-    /// for may need the core. The ranks' cores are known when all have opened the arena ([`ShmArena::cores`]).
+    /// For longer than a wake-up takes if there is a core for every rank of the host; less after waits that took much longer, for
+    /// which it was in vain. Hardly if there are fewer cores, because the rank that is waited for may need the core. The ranks'
+    /// cores are known when all have opened the arena ([`ShmArena::cores`]).
     ByCores,
 }
 
 const SPINS_ON_OWN_CORE: u32 = 4000;
 const SPINS_ON_SHARED_CORE: u32 = 20;
+/// A sleep of this length at most would have been shorter without sleeping.
+const SHORT_SLEEP: Duration = Duration::from_micros(50);
 
 /// Options of waits.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +53,7 @@ pub(crate) trait Beside {
     fn look(&self) -> Result<Duration>;
 }
 
-/// A rank that posts as much at once gets the memory of all its buffers in one step.
+/// A rank that posts as much at once gets memory for that in all its buffers in one step.
 const POPULATE_FROM: usize = 64 << 10;
 
 /// A rank's end of a shared-memory world.
@@ -60,6 +63,8 @@ pub struct ShmTransport {
     first: usize,
     timeout: Duration,
     spins: Cell<u32>,
+    /// The most that `spins` may become again; none if it does not change.
+    most_spins: Cell<Option<u32>>,
     /// Whether the ranks' cores are still to be found out.
     asks_for_cores: Cell<bool>,
     ledger: RefCell<Ledger>,
@@ -67,8 +72,8 @@ pub struct ShmTransport {
     acked: RefCell<Vec<u32>>,
     /// The op whose text is in each buffer: address of the op's and the file's name, and line.
     texts: [Cell<(usize, usize, u32)>; SLOTS],
-    /// Whether the own buffers have all their memory.
-    populated: Cell<bool>,
+    /// So many bytes at the start of each own buffer have their memory.
+    populated: Cell<usize>,
     /// The peers for which this rank has announced that it may sleep.
     announced: RefCell<Vec<bool>>,
 }
@@ -85,6 +90,7 @@ impl ShmTransport {
                 Spins::Fixed(n) => n,
                 Spins::ByCores => SPINS_ON_SHARED_CORE,
             }),
+            most_spins: Cell::new(None),
             asks_for_cores: Cell::new(options.spins == Spins::ByCores),
             ledger: RefCell::new(Ledger::new(world)),
             acked: RefCell::new(vec![0; world]),
@@ -98,9 +104,10 @@ impl ShmTransport {
         let Wait { call, on, to } = wait;
         let name = self.first + on;
         let line = || format!("waits for rank {name} {to}, in {call}");
-        let slept = Cell::new(false);
+        let slept = Cell::new(None);
         let sleeping = || {
-            if !slept.replace(true) {
+            if slept.get().is_none() {
+                slept.set(Some(Instant::now()));
                 self.ask_for_cores();
                 self.arena.set_status(self.rank, format_args!("waits for rank {name} {to}, in {call}"));
             }
@@ -124,8 +131,9 @@ impl ShmTransport {
         };
         match result {
             Ok(()) => {
-                if slept.get() {
+                if let Some(since) = slept.get() {
                     self.arena.set_status(self.rank, format_args!(""));
+                    self.adapt(since.elapsed());
                 }
                 Ok(())
             }
@@ -142,6 +150,16 @@ impl ShmTransport {
             self.asks_for_cores.set(false);
             let own = self.arena.world() <= cores;
             self.spins.set(if own { SPINS_ON_OWN_CORE } else { SPINS_ON_SHARED_CORE });
+            self.most_spins.set(own.then_some(SPINS_ON_OWN_CORE));
+        }
+    }
+
+    /// After a sleep: looks longer the next time if a longer look would have been enough, else shorter. Where waits are long, cores
+    /// are left to others; where long and short waits alternate, one short wait in several sleeps.
+    fn adapt(&self, asleep: Duration) {
+        if let Some(most) = self.most_spins.get() {
+            let fewer = (self.spins.get() / 2).max(SPINS_ON_SHARED_CORE);
+            self.spins.set(if asleep <= SHORT_SLEEP { most } else { fewer });
         }
     }
 
@@ -312,9 +330,12 @@ unsafe impl Transport for ShmTransport {
             // SAFETY: this rank's own text, in a buffer that is acquired and not yet published.
             unsafe { self.arena.write_text(self.rank, slot, call) };
         }
-        if !self.populated.get() && parts.iter().any(|p| p.len > POPULATE_FROM) {
-            self.populated.set(true);
-            self.arena.populate(self.rank);
+        let end = parts.iter().map(|p| p.offset + p.len).max().unwrap_or(0);
+        if end > self.populated.get() && end > POPULATE_FROM {
+            // A step further than asked for, so that a message that grows slowly does not come here each time.
+            let bytes = (2 * end).min(self.arena.capacity());
+            self.populated.set(bytes);
+            self.arena.populate(self.rank, bytes);
         }
         for p in parts {
             let (ack, n) = (ledger.received(p.reader), ledger.post_to(p.reader));

@@ -127,7 +127,9 @@ fn fails(fault: u8) -> Vec<Error> {
     let errors = with_fault(fault, |_, comm, _| {
         let mut buf = vec![1; 300_000];
         (0..100)
-            .find_map(|_| comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut buf, DType::U8, ReduceOp::Max).err())
+            .find_map(|_| {
+                comm.all_reduce(&all(&comm), &tag(2, "sum"), &buf.clone(), &mut buf, DType::U8, ReduceOp::Max).err()
+            })
             .unwrap()
     });
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
@@ -165,7 +167,7 @@ fn a_spoilt_byte_is_told() {
 fn a_slow_link_is_no_error() {
     let sums = with_fault(SLOW, |rank, comm, _| {
         let mut buf = vec![rank as u8 + 1; 200_000];
-        comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
+        comm.all_reduce(&all(&comm), &tag(2, "sum"), &buf.clone(), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
         buf.iter().all(|b| *b == 3)
     });
     assert_eq!(sums, [true, true]);
@@ -194,7 +196,7 @@ fn both_ends_of_a_link_that_holds_bytes_back_can_tell() {
                 }
             });
             let mut buf = vec![1; 300_000];
-            comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut buf, DType::U8, ReduceOp::Max).unwrap_err()
+            comm.all_reduce(&all(&comm), &tag(2, "sum"), &buf.clone(), &mut buf, DType::U8, ReduceOp::Max).unwrap_err()
         })
     });
     // To the transport all is well: only both ends together show it.

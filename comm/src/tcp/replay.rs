@@ -90,7 +90,7 @@ fn a_recorded_handshake_opens_no_link() {
             comm.broadcast(&pair, &tag(1, "weights"), 0, &mut weights).unwrap();
         }
         let mut sum = vec![rank as u8 + 1; 9000];
-        comm.all_reduce(&all(&comm), &tag(2, "sum"), &mut sum, DType::U8, ReduceOp::Sum).unwrap();
+        comm.all_reduce(&all(&comm), &tag(2, "sum"), &sum.clone(), &mut sum, DType::U8, ReduceOp::Sum).unwrap();
         (weights, sum)
     };
     let told = log.clone();

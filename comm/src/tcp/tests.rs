@@ -102,7 +102,7 @@ fn a_long_all_reduce_crosses_the_network_once() {
                     let expected = reduced(dtype, ReduceOp::Sum, seed as u64, &ranks, n);
                     let group = Group { ranks, me };
                     let before = comm.traffic().between_hosts;
-                    comm.all_reduce(&group, &tag(1, "sum"), &mut buf, dtype, ReduceOp::Sum).unwrap();
+                    comm.all_reduce(&group, &tag(1, "sum"), &buf.clone(), &mut buf, dtype, ReduceOp::Sum).unwrap();
                     assert!(buf == expected, "{dtype} {hosts:?} from {from}");
                     let network = comm.traffic().between_hosts - before;
                     sums.push((dtype, from, n, network));
@@ -138,7 +138,7 @@ fn the_smallest_socket_buffers_do_not_deadlock() {
         run(world(hosts, 8 << 10, Some(buffer)), |_, comm| {
             let mut buf = vec![comm.rank() as u8; if buffer == 1 { 20_000 } else { 200_000 }];
             let sum = (0..comm.world()).sum::<usize>() as u8;
-            comm.all_reduce(&all(&comm), &tag(1, "sum"), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
+            comm.all_reduce(&all(&comm), &tag(1, "sum"), &buf.clone(), &mut buf, DType::U8, ReduceOp::Sum).unwrap();
             assert!(buf.iter().all(|b| *b == sum));
             let (n, world) = (buf.len() / 4, comm.world());
             let (send, mut recv) = (vec![comm.rank() as u8; n * world], vec![0; n * world]);
@@ -153,7 +153,7 @@ fn the_smallest_socket_buffers_do_not_deadlock() {
 fn different_ops_are_told_on_both_sides() {
     let errors = run(world(&[1, 1], 4096, None), |rank, comm| {
         let t = if rank == 0 { tag(4, "add") } else { tag(5, "mul") };
-        comm.all_reduce(&all(&comm), &t, &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
+        comm.all_reduce(&all(&comm), &t, &[0; 4], &mut [0; 4], DType::F32, ReduceOp::Sum).unwrap_err()
     });
     for e in errors {
         assert_eq!(e.kind(), ErrorKind::Diverged);

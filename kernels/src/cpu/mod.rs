@@ -15,6 +15,7 @@ pub mod loss;
 pub mod matmul;
 pub mod norm;
 pub mod optim;
+pub mod past_cache;
 pub mod random;
 pub mod reduce;
 pub(crate) mod rowmath;

@@ -125,7 +125,6 @@ impl OnGpu<'_> {
     }
 
     /// What the members have sent this one, reduced in member order with its `own`: everyone sends everyone `sends`.
-    /// `out` may be `own`.
     fn reduce_received(
         &mut self,
         nccl: &NcclComm,
@@ -274,33 +273,33 @@ impl BoxMemory for OnGpu<'_> {
         }
     }
 
-    fn all_reduce(&mut self, members: &Members, bytes: Span, dtype: DType, op: ReduceOp) -> Result<()> {
-        let n = bytes.len / dtype.size();
+    fn all_reduce(&mut self, members: &Members, send: Span, receive: Span, dtype: DType, op: ReduceOp) -> Result<()> {
+        let n = send.len / dtype.size();
         match self.link(&members.ranks)? {
             _ if n == 0 => Ok(()),
-            Route::Alone => Ok(()),
+            Route::Alone => self.copy_bytes(send, receive),
             Route::Nccl(nccl) if reduces(dtype, op) => {
                 let sent = all_reduce_sent(n, members.ranks.len(), members.me, dtype.size() as u64);
                 self.comm.count_sent(sent * dtype.size() as u64);
-                // SAFETY: a span of this place: memory of this GPU that lives until the stream has passed.
-                unsafe { nccl.all_reduce(self.stream(), bytes.ptr, bytes.ptr, n, (dtype, op), self.tag) }
+                // SAFETY: spans of this place: memory of this GPU that lives until the stream has passed.
+                unsafe { nccl.all_reduce(self.stream(), send.ptr, receive.ptr, n, (dtype, op), self.tag) }
             }
             Route::Nccl(nccl) => {
                 let k = members.ranks.len();
-                if bytes.len <= one_phase_bytes(k) {
-                    let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, bytes)).collect();
-                    return self.reduce_received(&nccl, members, &sends, (bytes, bytes), (dtype, op));
+                if send.len <= one_phase_bytes(k) {
+                    let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, send)).collect();
+                    return self.reduce_received(&nccl, members, &sends, (send, receive), (dtype, op));
                 }
                 let counts: Counts = (0..k).map(|i| shard_range(n, k, i).len() * dtype.size()).collect();
-                let parts = Self::by_member(members, bytes, &counts);
-                let own = parts[members.me].1;
-                self.reduce_received(&nccl, members, &parts, (own, own), (dtype, op))?;
-                let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, own)).collect();
-                self.pass(&nccl, &sends, &parts)
+                let parts = Self::by_member(members, send, &counts);
+                let results = Self::by_member(members, receive, &counts);
+                let (own, result) = (parts[members.me].1, results[members.me].1);
+                self.reduce_received(&nccl, members, &parts, (own, result), (dtype, op))?;
+                let sends: SmallVec<[Message; 8]> = members.ranks.iter().map(|r| (*r, result)).collect();
+                self.pass(&nccl, &sends, &results)
             }
-            Route::Staged => self.staged(members, (Some(bytes), Some(bytes)), |comm, group, tag, sent, received| {
-                received.copy_from_slice(sent);
-                comm.all_reduce(group, tag, received, dtype, op)
+            Route::Staged => self.staged(members, (Some(send), Some(receive)), |comm, group, tag, sent, received| {
+                comm.all_reduce(group, tag, sent, received, dtype, op)
             }),
         }
     }
