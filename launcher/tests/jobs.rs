@@ -67,6 +67,29 @@ fn global_tensors_on_1_2_4_and_8_ranks() {
     }
 }
 
+/// With the options that a user gets who names none: ranks with a core each look for what they wait for before they sleep.
+#[test]
+fn short_waits_between_ranks_with_a_core_each_do_not_sleep() {
+    if oflaunch::cores::available().len() < 2 {
+        eprintln!("one core: not tested");
+        return;
+    }
+    let output = ranks(2, &["short-waits"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    for rank in 0..2 {
+        let sleeps: u64 = of_rank(&stdout(&output), rank).trim().parse().unwrap();
+        assert!(sleeps < 1000, "rank {rank} slept {sleeps} times in 2,000 boxings");
+    }
+}
+
+#[test]
+fn a_long_wait_takes_no_processor_time() {
+    let output = ranks(2, &["long-wait"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let ms: u64 = of_rank(&stdout(&output), 0).trim().parse().unwrap();
+    assert!(ms <= 50, "{ms} ms");
+}
+
 /// Starts the job on several hosts, each an oflaunch of its own, with so many ranks.
 fn hosts(folder: &Folder, sizes: &[usize], mode: &[&str]) -> Vec<Running> {
     let port = hosts::free_port();

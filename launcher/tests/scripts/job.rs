@@ -40,6 +40,8 @@ fn main() -> Result<()> {
         "unneeded" => unneeded(&world),
         "stdin" => stdin(&world),
         "child" => child(&argument),
+        "short-waits" => short_waits(&world),
+        "long-wait" => long_wait(&world),
         other => panic!("no mode {other:?}"),
     }
 }
@@ -55,6 +57,42 @@ fn before_init(mode: &str) {
             _ => {}
         }
     }
+}
+
+/// Boxes 2,000 times and prints how often the main thread slept for it.
+fn short_waits(world: &World) -> Result<()> {
+    let x = ones([1024], (&Placement::all(Device::Cpu)?, sbp![P]))?;
+    let sleeps = || {
+        let text = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        let line = text.lines().find_map(|l| l.strip_prefix("voluntary_ctxt_switches:"));
+        line.and_then(|n| n.trim().parse().ok()).unwrap_or(u64::MAX)
+    };
+    world.barrier()?;
+    let before = sleeps();
+    for _ in 0..2000 {
+        x.to_global(&sbp![B])?;
+    }
+    println!("{}", sleeps() - before);
+    Ok(())
+}
+
+/// Rank 0 waits 10 s for the others and prints the milliseconds of processor time that it took.
+fn long_wait(world: &World) -> Result<()> {
+    world.barrier()?;
+    let used = || {
+        let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let of = |path: std::path::PathBuf| std::fs::read_to_string(path).ok()?.split(' ').next()?.parse::<u64>().ok();
+        tasks.filter_map(|t| of(t.path().join("schedstat"))).sum::<u64>()
+    };
+    if world.rank() > 0 {
+        std::thread::sleep(std::time::Duration::from_secs(10));
+    }
+    let before = used();
+    world.barrier()?;
+    if world.rank() == 0 {
+        println!("{}", (used() - before) / 1_000_000);
+    }
+    Ok(())
 }
 
 /// Starts a process of its own and waits for it.
