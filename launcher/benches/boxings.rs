@@ -1,7 +1,7 @@
 //! Boxings through the API beside Open MPI's collectives: median and 99th percentile of single calls, under oflaunch's defaults.
 //!
 //! ```text
-//! cargo bench -p oflaunch --bench boxings [-- --ranks 2 --rounds 5 --late 0 --bind cores --most 67108864]
+//! cargo bench -p oflaunch --bench boxings [-- --ranks 2 --rounds 5 --late 0 --bind none --most 67108864]
 //! ```
 //!
 //! P to B stands beside `MPI_Allreduce`, S(0) to B beside `MPI_Allgather`; bytes are those of the logical f32 tensor. Runs of ours
@@ -9,17 +9,15 @@
 //! each call and tells its times. The floor is the time in which all ranks at once copy so many bytes with memcpy. The peer is left
 //! out where `mpicc` or `mpirun` is missing.
 
-use oflow::prelude::*;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 type Res<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Set for the ranks, which are this program too: case, late, sizes.
-const RANK_MODE: &str = "OFLOW_BENCH_BOXINGS_RANK";
+/// The program of the ranks: a script, built as a user's is.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/scripts/boxings.rs");
 
 /// Bytes and calls of one round.
 const SIZES: [(usize, usize); 11] = [
@@ -37,14 +35,11 @@ const SIZES: [(usize, usize); 11] = [
 ];
 
 fn main() -> Res<()> {
-    if let Ok(how) = std::env::var(RANK_MODE) {
-        return Ok(rank(&how)?);
-    }
     let args: Vec<String> = std::env::args().collect();
     let option = |name: &str| args.iter().position(|a| a == name).and_then(|i| args.get(i + 1)).cloned();
     let number = |name: &str, default: usize| option(name).map_or(Ok(default), |text| text.parse());
     let (ranks, rounds, late) = (number("--ranks", 2)?, number("--rounds", 5)?, number("--late", 0)?);
-    let (most, bind) = (number("--most", 64 << 20)?, option("--bind").unwrap_or_else(|| "cores".into()));
+    let (most, bind) = (number("--most", 64 << 20)?, option("--bind"));
     let folder = tempfile::tempdir()?;
     let peer = peer(folder.path());
     let sizes: Vec<String> =
@@ -53,9 +48,10 @@ fn main() -> Res<()> {
         let (mut own, mut mpi) = (Times::new(), Times::new());
         for _ in 0..rounds {
             let mut c = Command::new(env!("CARGO_BIN_EXE_oflaunch"));
-            c.env(RANK_MODE, format!("{case} {late} {}", sizes.join(" "))).env("OFLOW_MODEL", "default");
-            c.args(["-n", &ranks.to_string(), "--bind", &bind, "--threads", "1", "--no-prefix"]);
-            collect(c.arg(std::env::current_exe()?), &mut own)?;
+            c.env("OFLOW_MODEL", "default");
+            c.args(["-n", &ranks.to_string(), "--threads", "1", "--no-prefix"]);
+            c.args(bind.iter().flat_map(|bind| ["--bind", bind]));
+            collect(c.args([SCRIPT, "--", case]).arg(late.to_string()).args(&sizes), &mut own)?;
             if let Some(program) = &peer {
                 let mut c = Command::new("mpirun");
                 c.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -63,7 +59,8 @@ fn main() -> Res<()> {
                 collect(c.arg(theirs).arg(late.to_string()).args(&sizes), &mut mpi)?;
             }
         }
-        println!("\n{case} -> B, {ranks} ranks, --bind {bind}, late {late} us; µs");
+        let bound = bind.as_ref().map_or(String::new(), |bind| format!(", --bind {bind}"));
+        println!("\n{case} -> B, {ranks} ranks{bound}, late {late} us; µs");
         println!("| bytes | p50 | p99 | MPI p50 | MPI p99 | p50 / MPI | p99 / MPI | memcpy |");
         println!("|---|---|---|---|---|---|---|---|");
         for (key, times) in &mut own {
@@ -127,56 +124,4 @@ fn peer(folder: &Path) -> Option<PathBuf> {
         eprintln!("Open MPI is left out: mpicc or mpirun is missing or fails");
     }
     found.then_some(program)
-}
-
-/// One rank of ours.
-fn rank(how: &str) -> Result<()> {
-    let world = oflow::init()?;
-    let mut words = how.split(' ');
-    let mut word = || words.next().unwrap_or_default();
-    let (from, late) = (if word() == "P" { sbp![P] } else { sbp![S(0)] }, word().parse().unwrap_or(0));
-    let teller = if late > 0 { world.size() - 1 } else { 0 };
-    let mesh = Placement::all(Device::Cpu)?;
-    let _quiet = no_grad();
-    for size in words {
-        let (bytes, times) = size.split_once(':').unwrap_or_default();
-        let (bytes, times): (usize, usize) = (bytes.parse().unwrap_or(0), times.parse().unwrap_or(0));
-        let x = ones([bytes / 4], (&mesh, &from))?;
-        let mut took = Vec::with_capacity(times);
-        for i in 0..times + 3 {
-            if late > 0 && world.rank() == teller {
-                let end = Instant::now() + Duration::from_micros(late);
-                while Instant::now() < end {
-                    std::hint::spin_loop();
-                }
-            }
-            let start = Instant::now();
-            let y = x.to_global(&sbp![B])?;
-            oflow::synchronize(Device::Cpu)?;
-            let ns = start.elapsed().as_nanos();
-            drop(y);
-            if i >= 3 {
-                took.push(ns);
-            }
-        }
-        let tell = |name: &str, ns: &[u128]| {
-            if world.rank() == teller {
-                let ns: Vec<String> = ns.iter().map(u128::to_string).collect();
-                println!("{name}{bytes} {}", ns.join(" "));
-            }
-        };
-        tell("", &took);
-        if bytes >= 1 << 20 {
-            let (from, mut to) = (vec![1u8; bytes], vec![2u8; bytes]);
-            let mut copies = vec![];
-            for _ in 0..times.min(10) {
-                world.barrier()?;
-                let start = Instant::now();
-                std::hint::black_box(&mut to).copy_from_slice(std::hint::black_box(&from));
-                copies.push(start.elapsed().as_nanos());
-            }
-            tell("copy ", &copies);
-        }
-    }
-    Ok(())
 }
