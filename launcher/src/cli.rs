@@ -59,7 +59,7 @@ pub struct Cli {
     pub events: Option<PathBuf>,
 
     /// Cores that each rank is bound to
-    #[arg(long, value_enum, value_name = "WHAT", default_value = "cores")]
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "auto")]
     pub bind: Bind,
 
     /// Memory that a boxing may use on a rank besides its source and its result, e.g. 256M; if no plan is within it, the plan

@@ -29,31 +29,70 @@ pub fn split(cores: &[usize], nproc: usize, threads: usize) -> Option<Vec<Vec<us
 /// How ranks are bound to cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Bind {
-    /// Each rank has its own cores, if there are enough for all threads.
+    /// Each rank has its own cores, if there are enough for all threads; once other work uses them, all cores of the job.
     #[default]
+    Auto,
+    /// Each rank has its own cores, if there are enough for all threads, also beside other work.
     Cores,
-    /// Like cores, with all cores of a rank in one NUMA node; if there are too few, ranks share the cores of their node.
+    /// Like auto, with all cores of a rank in one NUMA node; if there are too few, ranks share the cores of their node.
     Numa,
     /// Ranks are not bound.
     None,
 }
 
-/// Returns the cores of each rank, or `None` if ranks are not bound.
-pub fn bind(how: Bind, cores: &[usize], nodes: &[Vec<usize>], nproc: usize, threads: usize) -> Option<Vec<Vec<usize>>> {
-    match how {
-        Bind::None => None,
-        Bind::Cores => split(cores, nproc, threads),
-        // One node is no choice.
-        Bind::Numa if nodes.len() < 2 => split(cores, nproc, threads),
-        Bind::Numa => {
-            let mut all = Vec::with_capacity(nproc);
-            for (i, node) in nodes.iter().enumerate() {
-                let ranks = (i + 1) * nproc / nodes.len() - i * nproc / nodes.len();
-                all.extend(split(node, ranks, threads).unwrap_or_else(|| vec![node.clone(); ranks]));
-            }
-            Some(all)
+/// The cores of each rank of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Cores of each rank at the start.
+    pub own: Vec<Vec<usize>>,
+    /// Cores that each rank may use once other work uses some of those above: with them, others of the job or of the NUMA node.
+    pub wider: Vec<Vec<usize>>,
+    /// Whether ranks stay on their own cores even then.
+    pub fixed: bool,
+}
+
+impl Binding {
+    /// Binds ranks to these cores for good.
+    pub fn fixed(own: Vec<Vec<usize>>) -> Binding {
+        Binding { wider: own.clone(), own, fixed: true }
+    }
+
+    /// Returns a rank's cores as text.
+    pub fn describe(&self, rank: usize) -> String {
+        let own = describe(&self.own[rank]);
+        if self.fixed || self.own[rank] == self.wider[rank] {
+            format!("cores {own}")
+        } else {
+            format!("cores {own}, beside other work {}", describe(&self.wider[rank]))
         }
     }
+}
+
+/// Returns the cores of each rank, or `None` if ranks are not bound.
+pub fn bind(how: Bind, cores: &[usize], nodes: &[Vec<usize>], nproc: usize, threads: usize) -> Option<Binding> {
+    // One node is no choice.
+    let numa = how == Bind::Numa && nodes.len() > 1;
+    let whole = [cores.to_vec()];
+    let nodes = if numa { nodes } else { &whole };
+    let mut own = Vec::with_capacity(nproc);
+    let mut wider = Vec::with_capacity(nproc);
+    for (i, node) in nodes.iter().enumerate() {
+        let ranks = (i + 1) * nproc / nodes.len() - i * nproc / nodes.len();
+        let parts = match how {
+            Bind::None => None,
+            Bind::Auto | Bind::Cores | Bind::Numa => split(node, ranks, threads),
+        };
+        own.extend(parts.or_else(|| numa.then(|| vec![node.clone(); ranks]))?);
+        wider.extend(vec![node.clone(); ranks]);
+    }
+    Some(Binding { own, wider, fixed: how == Bind::Cores })
+}
+
+/// Returns the set of these cores for the kernel.
+pub fn set_of(cores: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
+    set
 }
 
 /// Returns the usable cores of each NUMA node that has some.
@@ -139,18 +178,23 @@ mod tests {
         let nodes = [vec![0, 2, 4, 6], vec![1, 3, 5, 7]];
         let show = |how, nproc, threads| match bind(how, &cores, &nodes, nproc, threads) {
             None => "all".to_string(),
-            Some(each) => each.iter().map(|c| describe(c)).collect::<Vec<_>>().join(" | "),
+            Some(all) => (0..nproc).map(|rank| all.describe(rank)).collect::<Vec<_>>().join(" | "),
         };
         assert_eq!(show(Bind::None, 2, 4), "all");
-        assert_eq!(show(Bind::Cores, 2, 4), "0-3 | 4-7");
+        assert_eq!(show(Bind::Auto, 2, 4), "cores 0-3, beside other work 0-7 | cores 4-7, beside other work 0-7");
+        assert_eq!(show(Bind::Auto, 1, 8), "cores 0-7");
+        assert_eq!(show(Bind::Auto, 2, 5), "all");
+        assert_eq!(show(Bind::Cores, 2, 4), "cores 0-3 | cores 4-7");
         assert_eq!(show(Bind::Cores, 2, 5), "all");
-        assert_eq!(show(Bind::Numa, 2, 4), "0,2,4,6 | 1,3,5,7");
-        assert_eq!(show(Bind::Numa, 4, 2), "0,2 | 4,6 | 1,3 | 5,7");
-        assert_eq!(show(Bind::Numa, 3, 2), "0,2,4,6 | 1,3 | 5,7");
-        assert_eq!(show(Bind::Numa, 2, 5), "0,2,4,6 | 1,3,5,7");
-        assert_eq!(show(Bind::Numa, 1, 4), "1,3,5,7");
+        assert_eq!(show(Bind::Numa, 2, 4), "cores 0,2,4,6 | cores 1,3,5,7");
+        let (even, odd) = ("beside other work 0,2,4,6", "beside other work 1,3,5,7");
+        let four = format!("cores 0,2, {even} | cores 4,6, {even} | cores 1,3, {odd} | cores 5,7, {odd}");
+        assert_eq!(show(Bind::Numa, 4, 2), four);
+        assert_eq!(show(Bind::Numa, 3, 2), format!("cores 0,2,4,6 | cores 1,3, {odd} | cores 5,7, {odd}"));
+        assert_eq!(show(Bind::Numa, 2, 5), "cores 0,2,4,6 | cores 1,3,5,7");
+        assert_eq!(show(Bind::Numa, 1, 4), "cores 1,3,5,7");
         let one = bind(Bind::Numa, &cores, std::slice::from_ref(&cores), 2, 4).unwrap();
-        assert_eq!(one, bind(Bind::Cores, &cores, &[], 2, 4).unwrap());
+        assert_eq!(one, bind(Bind::Auto, &cores, &[], 2, 4).unwrap());
     }
 
     #[test]

@@ -21,6 +21,10 @@ pub const EVENTS: &[(&str, &str)] = &[
     ("rank-ended", "`rank`, `pid`, `code` (128 and the signal's number after a signal), `message`"),
     ("failure", "the job has failed: `rank` or null, `kind`, `message`, `places`"),
     ("warning", "`message`, and `rank` if it concerns one rank"),
+    (
+        "other-work",
+        "other work uses the ranks' cores: `rank` has waited the share `waited` of its time; `freed`: whether ranks may now use more cores; `message`",
+    ),
     ("published", "a rank has called `ControlClient::publish`; on node 0: `rank`, `topic`, `text`"),
     ("restart", "all ranks are restarted: `restart`, `world`"),
     ("end", "`code`: the exit code of oflaunch"),

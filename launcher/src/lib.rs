@@ -18,6 +18,7 @@ pub mod events;
 pub mod guardian;
 pub mod job;
 pub mod libraries;
+mod load;
 pub mod logs;
 pub mod losses;
 pub mod model;

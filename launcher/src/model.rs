@@ -34,6 +34,9 @@ pub struct Calibration {
     pub cores: usize,
     /// Number of ranks.
     pub nproc: usize,
+    /// Cores that other work used on average during the measurement, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_work: Option<f64>,
     /// Times in picoseconds.
     pub model: Model,
 }
@@ -41,7 +44,20 @@ pub struct Calibration {
 impl Calibration {
     /// Makes a model measured on this host.
     pub fn of_this_host(model: Model, cores: usize, nproc: usize) -> Calibration {
-        Calibration { version: VERSION, oflow: env!("CARGO_PKG_VERSION").into(), host: host(), cores, nproc, model }
+        let oflow = env!("CARGO_PKG_VERSION").into();
+        Calibration { version: VERSION, oflow, host: host(), cores, nproc, other_work: None, model }
+    }
+
+    /// Adds how many cores other work used on average.
+    pub fn beside(self, other_work: Option<f64>) -> Calibration {
+        Calibration { other_work: other_work.map(|cores| (cores * 100.0).round() / 100.0), ..self }
+    }
+
+    /// Returns how many cores other work used, as a clause, if that makes the constants doubtful: a twentieth of the cores, or one
+    /// busy process, which has half of a core that a rank uses too.
+    pub fn disturbed(&self) -> Option<String> {
+        let used = self.other_work.filter(|used| *used > (self.cores as f64 / 20.0).min(0.4))?;
+        Some(format!("other work used {used:.1} of the {} cores during the measurement", self.cores))
     }
 
     /// Returns the text of the file, which [`read`] reads.
@@ -55,9 +71,13 @@ impl Calibration {
         if self.host != here {
             return Some(format!("measured on {}, this is {here}: `oflow calibrate` measures here", self.host));
         }
-        (self.cores != cores).then(|| {
-            format!("measured with {} cores, now there are {cores}: `oflow calibrate` measures again", self.cores)
-        })
+        if self.cores != cores {
+            let then = self.cores;
+            return Some(format!(
+                "measured with {then} cores, now there are {cores}: `oflow calibrate` measures again"
+            ));
+        }
+        self.disturbed().map(|what| format!("{what}: `oflow calibrate` measures again"))
     }
 }
 
@@ -92,7 +112,8 @@ impl InForce {
         match self {
             InForce::Default(why) => format!("default constants ({why})"),
             InForce::Measured(path, c) => {
-                format!("{}, measured with {} ranks on {}", path.display(), c.nproc, c.host)
+                let load = c.disturbed().map_or(String::new(), |what| format!("; {what}"));
+                format!("{}, measured with {} ranks on {}{load}", path.display(), c.nproc, c.host)
             }
         }
     }
@@ -257,6 +278,16 @@ mod tests {
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing but the file is left");
         assert_eq!(calibration.doubt(4), None);
         assert!(calibration.doubt(5).unwrap().contains("measured with 4 cores, now there are 5"));
+        // The file of an idle host says so, and that of an oflow that did not measure it says nothing.
+        assert!(!calibration.to_json().contains("other_work"));
+        for (cores, used, doubtful) in [(2, 0.09, false), (2, 0.11, true), (64, 0.39, false), (64, 0.49, true)] {
+            let c = Calibration { cores, ..calibration.clone() }.beside(Some(used));
+            assert_eq!(c.doubt(cores).is_some(), doubtful, "{used} of {cores}");
+            write(&path, &c).unwrap();
+            let text = read(&path).unwrap().describe();
+            let told = format!("; other work used {used:.1} of the {cores} cores during the measurement");
+            assert_eq!(text.ends_with(&told), doubtful, "{text}");
+        }
         let elsewhere = Calibration { host: "nowhere".into(), ..calibration };
         assert!(elsewhere.doubt(4).unwrap().starts_with("measured on nowhere, this is "));
         // Named by people: algorithms, not positions.

@@ -12,7 +12,9 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, kill_process_group, pidfd_open, set_parent_process_death_signal,
 };
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::sched_setaffinity;
+
+use crate::cores::set_of;
 
 /// How to start a rank's process.
 #[derive(Clone, Debug)]
@@ -53,11 +55,7 @@ pub struct Streams {
 /// lives as long as the job.
 pub fn start(recipe: &Recipe, streams: Streams) -> io::Result<Started> {
     let Streams { stdin, output: [stdout, stderr] } = streams;
-    let cpus = recipe.cores.as_ref().map(|cores| {
-        let mut set = CpuSet::new();
-        cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
-        set
-    });
+    let cpus = recipe.cores.as_deref().map(set_of);
     let (launcher, inherit) = (getpid(), recipe.inherit.clone());
     let mut command = Command::new(&recipe.executable);
     command
@@ -112,6 +110,11 @@ impl Group {
     /// Returns the rank's process id, which is also the id of the group.
     pub fn pid(&self) -> i32 {
         self.pid.as_raw_nonzero().get()
+    }
+
+    /// Returns whether the rank has not been reaped, so that its id is still its own.
+    pub fn is_live(&self) -> bool {
+        *self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a signal to the group, if it still exists.

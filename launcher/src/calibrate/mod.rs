@@ -16,8 +16,10 @@ use serde_json::{Value, json};
 use crate::ask::show;
 use crate::cli::Hosts;
 use crate::cli::{MAX_RANKS, Size};
+use crate::cores::Binding;
 use crate::events::Events;
 use crate::job::{self, Job};
+use crate::load::Beside;
 use crate::losses::Losses;
 use crate::model::{Calibration, check_writable, default_path, write};
 use crate::{Failed, cores};
@@ -70,7 +72,7 @@ pub fn arguments(command: Command) -> Command {
 
 Starts N ranks on this host, runs boxings of all kinds from a few bytes to 16 MiB in groups of 2 to N ranks, and fits the
 constants of the cost model to the times, with the least relative error. It takes about ten seconds; other work on the host
-makes the constants worse. oflaunch gives the constants to every rank of later jobs. They decide the steps of boxing plans
+makes the constants worse, and the output says how much of the cores it used. oflaunch gives the constants to every rank of later jobs. They decide the steps of boxing plans
 and the predicted times. Signatures are chosen under fixed constants, so layouts do not depend on the host.
 OFLOW_MODEL=default uses the fixed constants, OFLOW_MODEL=FILE another file; `oflow doctor` prints which are in use.",
         )
@@ -97,7 +99,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         hosts: Hosts::alone(),
         max_restarts: 0,
         threads,
-        cores: cores::split(&available, world, threads),
+        cores: cores::split(&available, world, threads).map(Binding::fixed),
         grace: GRACE,
         prefix: true,
         verbose: false,
@@ -109,7 +111,9 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         events: Events::default(),
         losses: Losses::default(),
     };
+    let beside = Beside::begin();
     let (code, points) = job::run_for(&job, POINTS)?;
+    let other_work = beside.and_then(|b| b.end(&available));
     let points = match points {
         Some(json) if code == 0 => json,
         // The job has said what went wrong.
@@ -118,7 +122,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let points: Vec<Point> =
         serde_json::from_slice(&points).map_err(|e| Failed::new(format!("the measured times cannot be read: {e}")))?;
     let (model, quality) = fit::fit(&points);
-    let calibration = Calibration::of_this_host(model, available.len(), world);
+    let calibration = Calibration::of_this_host(model, available.len(), world).beside(other_work);
     write(&to, &calibration)?;
     if matches.get_flag("json") {
         let answer = json!({ "file": to, "calibration": calibration, "fit": quality, "points": points });
@@ -167,6 +171,9 @@ fn table(c: &Calibration, quality: &[Quality]) -> String {
     }
     if c.nproc == 1 {
         text += "  with one rank only copies are measured: communication keeps the default constants\n";
+    }
+    if let Some(what) = c.disturbed() {
+        text += &format!("\nwarning: {what}: these are times of a loaded host; measure again when it is idle\n");
     }
     text
 }

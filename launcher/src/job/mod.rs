@@ -1,5 +1,6 @@
 //! Runs a job: finds or builds the program, starts the ranks, and supervises them until the exit code.
 
+mod bound;
 mod claim;
 pub mod flights;
 mod meeting;
@@ -29,6 +30,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use crate::cli::{Cli, Hosts, Profile, Way, describe};
+use crate::cores::Binding;
 use crate::events::Events;
 use crate::guardian::Guardian;
 use crate::libraries::{self, Farm};
@@ -41,6 +43,7 @@ use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
 use crate::{EXIT_FAILED, EXIT_NOT_EXECUTABLE, Failed, cores};
+use bound::Bound;
 use claim::Claim;
 use flights::Flights;
 use meeting::Meeting;
@@ -68,7 +71,7 @@ pub struct Job {
     /// Compute threads per rank.
     pub threads: usize,
     /// Cores of each rank, or `None` if ranks are not bound.
-    pub cores: Option<Vec<Vec<usize>>>,
+    pub cores: Option<Binding>,
     /// Time that the other ranks have to end by themselves after a failure.
     pub grace: Duration,
     /// Whether lines of ranks are prefixed.
@@ -227,6 +230,7 @@ async fn run_ranks(
         guardian.keep(flights);
     }
     let token_fd = meeting.token.to_descriptor().map_err(|e| Failed::new(e.to_string()))?;
+    let mut bound = Bound::new(job.cores.clone());
     // A host that has waited for a place was in no start before.
     let mut nodes = if part.restart == 0 { part.nodes } else { 0 };
     let outcome = loop {
@@ -248,11 +252,11 @@ async fn run_ranks(
                 let executable = start.as_ref().map_or(&job.program, |s| &s.path);
                 let (token, token_fd, arena_fd) = (&meeting.token, token_fd.as_raw_fd(), fd.as_raw_fd());
                 let mark = guardian.mark();
-                let given = Given { executable, token, token_fd, arena: arena_fd, farm, flights, mark };
+                let given = Given { executable, token, token_fd, arena: arena_fd, farm, flights, mark, bound: &bound };
                 let recipes = (0..job.nproc).map(|local| recipe(job, part, local, &agent, &given)).collect();
                 let (output, signals) = (output.clone(), &mut signals);
-                let guardian = &mut guardian;
-                let scene = Scene { job, agent: &agent, part, arena: &arena, output, signals, guardian };
+                let (guardian, bound) = (&mut guardian, &mut bound);
+                let scene = Scene { job, agent: &agent, part, arena: &arena, output, signals, guardian, bound };
                 // The descriptor is open until every rank has been started.
                 supervise::run(scene, recipes, start).await
             }
@@ -342,10 +346,11 @@ struct Given<'a> {
     farm: Option<&'a Farm>,
     flights: Option<&'a Flights>,
     mark: &'a str,
+    bound: &'a Bound,
 }
 
 fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Given) -> Recipe {
-    let Given { executable, token, token_fd, arena, farm, flights, mark } = given;
+    let Given { executable, token, token_fd, arena, farm, flights, mark, bound } = given;
     let address = agent.address();
     let env = LaunchEnv {
         rank: part.first_rank + local,
@@ -379,7 +384,7 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
         executable: executable.into(),
         args: job.args.clone(),
         env: vars,
-        cores: job.cores.as_ref().map(|all| all[local].clone()),
+        cores: bound.cores(local).map(<[usize]>::to_vec),
         inherit: vec![*arena, *token_fd],
     }
 }
@@ -450,7 +455,7 @@ fn dry_run(
     // Where the other hosts' ranks are not known their numbers are those on this host.
     for rank in 0..job.nproc {
         let on = match &job.cores {
-            Some(cores) => format!("cores {}", cores::describe(&cores[rank])),
+            Some(cores) => cores.describe(rank),
             None => "all cores".to_string(),
         };
         line(format!(

@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout, timeout_at};
 
+use super::bound::Bound;
 use super::memory::MemoryKills;
 use super::stopped::{Stopped, clocks_of, state_of};
 use super::{Job, not_started, stdin_of};
@@ -84,6 +85,7 @@ pub(super) struct Scene<'a> {
     pub(super) output: Output,
     pub(super) signals: &'a mut Signals,
     pub(super) guardian: &'a mut Guardian,
+    pub(super) bound: &'a mut Bound,
 }
 
 /// How the ranks of this host have ended.
@@ -100,7 +102,7 @@ pub(super) async fn run(
     recipes: Vec<Recipe>,
     start: Option<script::Start>,
 ) -> Result<Outcome, Failed> {
-    let Scene { job, agent, part, arena, output, signals, guardian } = scene;
+    let Scene { job, agent, part, arena, output, signals, guardian, bound } = scene;
     let (ended, mut exits) = mpsc::unbounded_channel();
     let mut watch = Watch {
         job,
@@ -143,11 +145,12 @@ pub(super) async fn run(
     drop(start);
     if job.verbose {
         for (local, group) in watch.groups.iter().enumerate() {
-            let on = job.cores.as_ref().map_or(String::new(), |c| format!(" on cores {}", cores::describe(&c[local])));
+            let on = bound.cores(local).map_or(String::new(), |c| format!(" on cores {}", cores::describe(c)));
             let rank = part.first_rank + local;
             watch.output.say(&format!("rank {rank} is pid {}{on}", group.pid())).await;
         }
     }
+    bound.begin();
     let mut look = interval(LOOK_FOR_SILENCE);
     while watch.alive > 0 {
         let deadline = watch.deadline();
@@ -163,6 +166,12 @@ pub(super) async fn run(
                 watch.look_for_stopped().await;
                 watch.look_for_silence().await;
                 watch.tell_of_absent();
+                if watch.ending.is_none()
+                    && let Some(found) = bound.look(&watch.groups, part.first_rank, std::time::Instant::now())
+                {
+                    job.events.tell("other-work", found.event());
+                    watch.output.say(&found.message).await;
+                }
             }
         }
     }

@@ -131,7 +131,14 @@ pub fn stdout(output: &Output) -> String {
 }
 
 pub fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+    without_load(&String::from_utf8(output.stderr.clone()).unwrap())
+}
+
+/// What oflaunch says about other work on the ranks' cores: that depends on the machine's load, which may be that of other tests.
+pub const OTHER_WORK: &str = "oflaunch: other work uses the cores of this job: ";
+
+fn without_load(text: &str) -> String {
+    text.split_inclusive('\n').filter(|line| !line.starts_with(OTHER_WORK)).collect()
 }
 
 pub fn code(output: &Output) -> i32 {
@@ -175,7 +182,13 @@ impl Running {
     }
 
     /// How it ended and what it printed to stderr, if it ends soon enough.
-    pub fn finish_within(mut self, limit: Duration) -> (ExitStatus, String) {
+    pub fn finish_within(self, limit: Duration) -> (ExitStatus, String) {
+        let (status, text) = self.finish_whole(limit);
+        (status, without_load(&text))
+    }
+
+    /// The same, with what it said about other work.
+    pub fn finish_whole(mut self, limit: Duration) -> (ExitStatus, String) {
         let status = wait_for("oflaunch to end", limit, || self.child.try_wait().unwrap());
         let mut text = String::new();
         std::io::Read::read_to_string(&mut self.child.stderr.take().unwrap(), &mut text).unwrap();

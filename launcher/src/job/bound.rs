@@ -1,0 +1,382 @@
+//! Ranks that are bound to cores of their own wait there for other work, while other cores of the job may be free. This finds
+//! that out while the ranks run, and lets them use all cores of the job.
+//!
+//! A rank counts as kept waiting for the lesser of two times:
+//!
+//! - how long the thread that waited longest was runnable and not running (`/proc/PID/task/TID/schedstat`). Kernels end with their
+//!   slowest thread, so that is about the time that the rank loses. It is also more than zero where a rank has more busy threads
+//!   than cores;
+//! - how long its cores ran anything but its own threads (`/proc/stat` less the rank's processor time). It is also more than zero
+//!   where other work runs while the rank sleeps, which harms nobody.
+//!
+//! Processes that a rank has started and that still run count as other work. On an idle machine a look reads one file, and one
+//! more for each rank; those of the threads are read while the second time is long.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use serde_json::{Value, json};
+
+use crate::cores::{Binding, describe, set_of};
+use crate::load::{CoreClocks, processor_time};
+use crate::rank::Group;
+
+/// Time between looks, at least.
+const EVERY: Duration = Duration::from_millis(900);
+/// A rank that is kept waiting for a larger share of the time loses more by it than binding gains.
+const MOST: f64 = 0.1;
+/// So many of the last looks must have found it. Fewer are a build or a log rotation that passes; more would not be sooner than
+/// the load's own end. Load that comes and goes is found too.
+const LOOKS: usize = 3;
+const OF: usize = 5;
+/// New threads inherit the mask of those that start them, so a look at all of them that finds none is the last one.
+const PASSES: usize = 16;
+
+/// The binding of the ranks of this host, over all starts of a job.
+pub(super) struct Bound {
+    binding: Option<Binding>,
+    /// Whether ranks may use the wider sets.
+    freed: bool,
+    /// Whether the user has been told, after which nothing is looked at.
+    told: bool,
+    last: Option<Look>,
+    history: History,
+}
+
+/// What was read at one time.
+struct Look {
+    at: Instant,
+    cores: CoreClocks,
+    ranks: Vec<Option<Clocks>>,
+}
+
+/// The clocks of a rank.
+#[derive(Clone, Debug, Default)]
+struct Clocks {
+    /// Time that its threads have run.
+    ran: Duration,
+    /// Time that each thread has waited for a core, by thread id, if that was read.
+    waited: Option<BTreeMap<i32, Duration>>,
+}
+
+impl Bound {
+    /// Ranks that cannot get more cores than they have are not looked at.
+    pub(super) fn new(binding: Option<Binding>) -> Bound {
+        let told = binding.as_ref().is_none_or(|b| b.own == b.wider);
+        Bound { binding, freed: false, told, last: None, history: History::default() }
+    }
+
+    /// Returns the cores that a rank is bound to.
+    pub(super) fn cores(&self, local: usize) -> Option<&[usize]> {
+        let binding = self.binding.as_ref()?;
+        Some(if self.freed { &binding.wider[local] } else { &binding.own[local] })
+    }
+
+    /// The ranks have been started, for the first time or again.
+    pub(super) fn begin(&mut self) {
+        (self.last, self.history) = (None, History::default());
+    }
+
+    /// Looks at the ranks, if it is time, of which the first of this host has this number. Once in a job it finds other work, lets
+    /// the ranks use more cores, and returns what is to be told.
+    pub(super) fn look(&mut self, ranks: &[Arc<Group>], first_rank: usize, now: Instant) -> Option<Found> {
+        let binding = self.binding.as_ref().filter(|_| !self.told)?;
+        let elapsed = self.last.as_ref().map(|last| now.saturating_duration_since(last.at));
+        if elapsed.is_some_and(|e| e < EVERY) {
+            return None;
+        }
+        let cores = CoreClocks::read()?;
+        let ran = |group: &Arc<Group>| {
+            let ran = group.is_live().then(|| processor_time(group.pid())).flatten()?;
+            Some(Clocks { ran, waited: None })
+        };
+        let mut look = Look { at: now, cores, ranks: ranks.iter().map(ran).collect() };
+        let before = self.last.take();
+        let mut shares = Vec::with_capacity(ranks.len());
+        for (local, clocks) in look.ranks.iter_mut().enumerate() {
+            let earlier = before.as_ref().and_then(|b| Some((b, elapsed?, b.ranks.get(local)?.as_ref()?)));
+            let (Some(clocks), Some((before, elapsed, earlier))) = (clocks, earlier) else {
+                shares.push(Share::Unknown);
+                continue;
+            };
+            let own = &binding.own[local];
+            // Nothing is wider for a rank that has all cores of its node.
+            let busy = look.cores.busy_since(&before.cores, elapsed, own).filter(|_| *own != binding.wider[local]);
+            let others = busy.map_or(Duration::ZERO, |[busy, _]| others(busy, earlier, clocks));
+            if over(others, elapsed) {
+                clocks.waited = waited(ranks[local].pid());
+            }
+            shares.push(share(elapsed, others, earlier, clocks));
+        }
+        self.last = Some(look);
+        let (local, waited) = self.history.note(elapsed?, shares)?;
+        self.told = true;
+        if !binding.fixed {
+            let widened = ranks
+                .iter()
+                .enumerate()
+                .filter(|(_, group)| group.is_live())
+                .map(|(local, group)| widen(group.pid(), &binding.own[local], &binding.wider[local]));
+            // Where the program has bound all threads itself there is nothing to do, and nothing to tell.
+            if widened.sum::<usize>() == 0 {
+                return None;
+            }
+            self.freed = true;
+        }
+        let message = message(binding, local, first_rank, waited);
+        Some(Found { rank: first_rank + local, waited, freed: !binding.fixed, message })
+    }
+}
+
+/// Other work on the ranks' cores.
+pub(super) struct Found {
+    /// The rank that has waited most.
+    rank: usize,
+    /// The share of the time that it has waited.
+    waited: f64,
+    /// Whether ranks may use more cores now.
+    freed: bool,
+    /// The line for the user.
+    pub(super) message: String,
+}
+
+impl Found {
+    /// Returns the fields of the event.
+    pub(super) fn event(&self) -> Value {
+        let Found { rank, waited, freed, message } = self;
+        json!({ "rank": rank, "waited": (waited * 1000.0).round() / 1000.0, "freed": freed, "message": message })
+    }
+}
+
+fn message(binding: &Binding, local: usize, first_rank: usize, waited: f64) -> String {
+    let Binding { own, wider, fixed } = binding;
+    let done = if *fixed {
+        "ranks stay bound, as `--bind cores` asks; `--bind none` would let them move".to_string()
+    } else if wider.iter().all(|w| *w == wider[0]) {
+        format!("ranks may now use all of cores {}, as with `--bind none`", describe(&wider[local]))
+    } else {
+        "ranks may now use all cores of their NUMA node; with `--bind none` they may use those of all nodes".to_string()
+    };
+    let (rank, percent) = (first_rank + local, 100.0 * waited);
+    let cores = if own[local].len() == 1 { "core" } else { "cores" };
+    let own = describe(&own[local]);
+    format!(
+        "other work uses the cores of this job: rank {rank} waited {percent:.0} % of the time for {cores} {own}; {done}"
+    )
+}
+
+/// The share of the time between two looks that a rank was kept waiting by other work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Share {
+    /// This much.
+    Of(f64),
+    /// Other work was there, and whether the rank waited for it has not been read.
+    Unknown,
+}
+
+/// How long a rank's cores ran other work, when they were busy for so long.
+fn others(busy: Duration, earlier: &Clocks, later: &Clocks) -> Duration {
+    busy.saturating_sub(later.ran.saturating_sub(earlier.ran))
+}
+
+fn over(time: Duration, elapsed: Duration) -> bool {
+    time.as_secs_f64() > MOST * elapsed.as_secs_f64()
+}
+
+/// The share that a rank was kept waiting between two looks, of which its cores ran other work for so long.
+fn share(elapsed: Duration, others: Duration, earlier: &Clocks, later: &Clocks) -> Share {
+    if !over(others, elapsed) {
+        return Share::Of(0.0);
+    }
+    let (Some(earlier), Some(later)) = (&earlier.waited, &later.waited) else { return Share::Unknown };
+    let waits = later.iter().filter_map(|(thread, waited)| Some(waited.saturating_sub(*earlier.get(thread)?)));
+    let longest = waits.max().unwrap_or_default();
+    Share::Of(longest.min(others).as_secs_f64() / elapsed.as_secs_f64())
+}
+
+/// The last looks: the time since the one before, and the share of each rank.
+#[derive(Default)]
+struct History(VecDeque<(Duration, Vec<f64>)>);
+
+impl History {
+    /// Adds a look. Returns the rank that waited most, and its share in these looks, once enough of them have found other work.
+    fn note(&mut self, elapsed: Duration, shares: Vec<Share>) -> Option<(usize, f64)> {
+        let known: Vec<f64> = shares.iter().map(|s| if let Share::Of(share) = s { *share } else { 0.0 }).collect();
+        let found = |shares: &[f64]| shares.iter().any(|s| *s > MOST);
+        // A look that does not know says nothing.
+        if !found(&known) && shares.contains(&Share::Unknown) {
+            return None;
+        }
+        self.0.push_back((elapsed, known));
+        if self.0.len() > OF {
+            self.0.pop_front();
+        }
+        if self.0.iter().filter(|(_, shares)| found(shares)).count() < LOOKS {
+            return None;
+        }
+        let all: f64 = self.0.iter().map(|(elapsed, _)| elapsed.as_secs_f64()).sum();
+        let waited = |rank: usize| self.0.iter().map(|(e, s)| e.as_secs_f64() * s[rank]).sum::<f64>() / all;
+        (0..shares.len()).map(|rank| (rank, waited(rank))).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// How long each thread of a process has waited for a core.
+fn waited(pid: i32) -> Option<BTreeMap<i32, Duration>> {
+    let wait = |thread: i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+        Some((thread, Duration::from_nanos(text.split(' ').nth(1)?.parse().ok()?)))
+    };
+    Some(threads(pid)?.into_iter().filter_map(wait).collect())
+}
+
+fn threads(pid: i32) -> Option<Vec<i32>> {
+    let entries = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    Some(entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Allows every thread of a process that is bound to `own` to run on `wider`. Returns how many there were.
+fn widen(pid: i32, own: &[usize], wider: &[usize]) -> usize {
+    if own == wider {
+        return 0;
+    }
+    let (own, wider) = (set_of(own), set_of(wider));
+    let one = |thread: &i32| {
+        let thread = Pid::from_raw(*thread);
+        // One that the program has bound itself is left alone, and so is one that has ended meanwhile.
+        thread.is_some()
+            && sched_getaffinity(thread).is_ok_and(|set| set == own)
+            && sched_setaffinity(thread, &wider).is_ok()
+    };
+    let pass = || threads(pid).unwrap_or_default().iter().filter(|t| one(t)).count();
+    (0..PASSES).map(|_| pass()).take_while(|n| *n > 0).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A rank's second: how long its cores were busy, how long it ran, and how long each thread waited, in milliseconds.
+    fn second(busy: u64, ran: u64, waits: &[u64]) -> Share {
+        let ms = Duration::from_millis;
+        let clocks = |ran: u64, waits: &mut dyn Iterator<Item = u64>| Clocks {
+            ran: ms(ran),
+            waited: Some((1..).zip(waits.map(ms)).collect()),
+        };
+        let (earlier, later) =
+            (clocks(5000, &mut waits.iter().map(|_| 70)), clocks(5000 + ran, &mut waits.iter().map(|w| 70 + w)));
+        share(SECOND, others(ms(busy), &earlier, &later), &earlier, &later)
+    }
+
+    #[test]
+    fn a_rank_is_kept_waiting_by_others_only() {
+        // A busy process on the rank's only core.
+        assert_eq!(second(1000, 500, &[480, 0]), Share::Of(0.48));
+        // Four busy threads on one core; a loader and the main thread that meet in bursts, on a core that is half idle.
+        assert_eq!(second(1000, 1000, &[750, 750, 750, 750]), Share::Of(0.0));
+        assert_eq!(second(500, 495, &[250, 250]), Share::Of(0.0));
+        // Other work that runs while the rank sleeps.
+        assert_eq!(second(950, 50, &[4]), Share::Of(0.004));
+        // Own threads compete, and a little is others'.
+        assert_eq!(second(1000, 850, &[600, 600]), Share::Of(0.15));
+        // Two cores of which one is shared: the thread that waits longest counts, since the others wait for it.
+        assert_eq!(second(2000, 1500, &[30, 470]), Share::Of(0.47));
+        // Many threads that wait a little each lose a little.
+        assert_eq!(second(16_000, 15_000, &[60; 16]), Share::Of(0.06));
+    }
+
+    #[test]
+    fn threads_are_read_when_there_is_reason_to() {
+        let clocks = |ran: u64| Clocks { ran: Duration::from_millis(ran), waited: None };
+        let of = |others: u64| share(SECOND, Duration::from_millis(others), &clocks(0), &clocks(500));
+        assert_eq!((of(90), of(400)), (Share::Of(0.0), Share::Unknown));
+        // A thread that has started meanwhile has waited since an unknown time.
+        let waited = |threads: &[i32]| Clocks {
+            waited: Some(threads.iter().map(|t| (*t, SECOND * *t as u32)).collect()),
+            ..clocks(0)
+        };
+        assert_eq!(share(SECOND, SECOND, &waited(&[1]), &waited(&[1, 2])), Share::Of(0.0));
+    }
+
+    /// Looks one second apart at two ranks, `.` without waits, `0` and `1` where that rank waited half the time, `?` not known.
+    /// Returns the look that decided, and what it found.
+    fn decide(looks: &str) -> Option<(usize, usize, f64)> {
+        let mut history = History::default();
+        looks.chars().enumerate().find_map(|(i, look)| {
+            let waits = |rank: usize| match look.to_digit(10) {
+                Some(n) if n as usize == rank => Share::Of(0.5),
+                None if look == '?' => Share::Unknown,
+                _ => Share::Of(0.0),
+            };
+            let (rank, share) = history.note(SECOND, vec![waits(0), waits(1)])?;
+            Some((i, rank, share))
+        })
+    }
+
+    #[test]
+    fn lasting_waits_count_and_a_blip_does_not() {
+        assert_eq!(decide("?000"), Some((3, 0, 0.5)));
+        assert_eq!(decide("....0.....11....0...1...."), None);
+        assert_eq!(decide("..0.0.1"), Some((6, 0, 0.2)), "comes and goes, and moves among the cores");
+        assert_eq!(decide("11?1"), Some((3, 1, 0.5)));
+        assert_eq!(decide("?????"), None);
+        assert_eq!(decide("........"), None);
+    }
+
+    #[test]
+    fn the_user_reads_what_was_measured() {
+        let found = |fixed, wider: [Vec<usize>; 2]| {
+            let own = if fixed { [vec![0, 1], vec![2]] } else { [vec![0], vec![1]] };
+            message(&Binding { own: own.into(), wider: wider.into(), fixed }, 0, 4, 0.476)
+        };
+        let start = "other work uses the cores of this job: rank 4 waited 48 % of the time for";
+        let all = [vec![0, 1, 2], vec![0, 1, 2]];
+        assert_eq!(
+            found(false, all.clone()),
+            format!("{start} core 0; ranks may now use all of cores 0-2, as with `--bind none`")
+        );
+        assert_eq!(
+            found(true, all),
+            format!("{start} cores 0-1; ranks stay bound, as `--bind cores` asks; `--bind none` would let them move")
+        );
+        assert_eq!(
+            found(false, [vec![0, 2], vec![1, 3]]),
+            format!(
+                "{start} core 0; ranks may now use all cores of their NUMA node; with `--bind none` they may use those of all nodes"
+            )
+        );
+    }
+
+    #[test]
+    fn the_waits_of_threads_are_read() {
+        let own = std::process::id() as i32;
+        assert!(waited(own).is_some_and(|w| w.contains_key(&own)) && waited(-1).is_none());
+    }
+
+    #[test]
+    fn threads_that_have_bound_themselves_are_left_alone() {
+        let cores = crate::cores::available();
+        let [first, second, ..] = *cores else { return println!("skipped: one core") };
+        let (bound, done) = (std::sync::Barrier::new(3), std::sync::Barrier::new(3));
+        let on = &|core: usize| {
+            sched_setaffinity(None, &set_of(&[core])).unwrap();
+            bound.wait();
+            done.wait();
+            sched_getaffinity(None).unwrap()
+        };
+        std::thread::scope(|scope| {
+            let [one, other] = [first, second].map(|core| scope.spawn(move || on(core)));
+            bound.wait();
+            let pid = std::process::id() as i32;
+            assert_eq!(widen(pid, &[first], &[first, second]), 1);
+            assert_eq!(widen(pid, &[first], &[first, second]), 0);
+            assert_eq!(widen(pid, &[second], &[second]), 0);
+            done.wait();
+            assert!(one.join().unwrap() == set_of(&[first, second]) && other.join().unwrap() == set_of(&[second]));
+        });
+    }
+}
