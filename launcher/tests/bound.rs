@@ -93,3 +93,21 @@ fn ranks_that_are_to_stay_on_their_cores_stay() {
     let (_, text) = running.finish_whole(LONG);
     assert!(text.contains("ranks stay bound, as `--bind cores` asks; `--bind none` would let them move\n"), "{text}");
 }
+
+#[test]
+fn a_calibration_beside_other_work_says_so() {
+    let folder = Folder::new();
+    let _busy = Busy::on(available()[0]);
+    let mut calibrate = Command::new(env!("CARGO_BIN_EXE_oflow"));
+    let output =
+        calibrate.args(["calibrate", "-n", "1", "--out", "one.json"]).current_dir(folder.path()).output().unwrap();
+    let text = stdout(&output);
+    assert!(
+        code(&output) == 0 && text.contains("\nwarning: other work used ") && text.contains("loaded host"),
+        "{text}"
+    );
+    let mut job = oflaunch(&folder);
+    let text = stdout(&job.args(["--dry-run", "true"]).env("OFLOW_MODEL", "one.json").output().unwrap());
+    let line = text.lines().find(|l| l.starts_with("costs: one.json, measured with 1 ranks")).unwrap();
+    assert!(line.contains("; other work used ") && line.ends_with(" cores during the measurement"), "{line}");
+}

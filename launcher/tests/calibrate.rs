@@ -30,6 +30,7 @@ fn two_ranks_measure_and_the_next_job_uses_it() {
     let answer: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(answer["file"], file.to_str().unwrap());
     assert_eq!(answer["calibration"]["nproc"], 2);
+    assert!(answer["calibration"]["other_work"].is_number());
     let (measured, fixed) = (model(&file), Model::default());
     assert_ne!(measured.same_host, fixed.same_host);
     assert_ne!(measured.per_kib_copied_ps, fixed.per_kib_copied_ps);
