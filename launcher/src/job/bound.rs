@@ -28,11 +28,12 @@ use crate::rank::Group;
 const EVERY: Duration = Duration::from_millis(900);
 /// A rank that is kept waiting for a larger share of the time loses more by it than binding gains.
 const MOST: f64 = 0.1;
-/// So many of the last looks must have found it. Fewer are a build or a log rotation that passes; more would not be sooner than
-/// the load's own end. Load that comes and goes is found too.
+/// So many of the last looks must have found other work: one or two are a blip, such as a job of cron, and load that comes and goes is
+/// found too. With the look before, which is the first to read the threads, that takes four seconds.
 const LOOKS: usize = 3;
 const OF: usize = 5;
-/// New threads inherit the mask of those that start them, so a look at all of them that finds none is the last one.
+/// Most passes over the threads of a rank. A thread that starts during a pass may have inherited the old mask, so passes end when
+/// one finds no such thread.
 const PASSES: usize = 16;
 
 /// The binding of the ranks of this host, over all starts of a job.
@@ -99,7 +100,7 @@ impl Bound {
         for (local, clocks) in look.ranks.iter_mut().enumerate() {
             let earlier = before.as_ref().and_then(|b| Some((b, elapsed?, b.ranks.get(local)?.as_ref()?)));
             let (Some(clocks), Some((before, elapsed, earlier))) = (clocks, earlier) else {
-                shares.push(Share::Unknown);
+                shares.push(0.0);
                 continue;
             };
             let own = &binding.own[local];
@@ -168,15 +169,6 @@ fn message(binding: &Binding, local: usize, first_rank: usize, waited: f64) -> S
     )
 }
 
-/// The share of the time between two looks that a rank was kept waiting by other work.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Share {
-    /// This much.
-    Of(f64),
-    /// Other work was there, and whether the rank waited for it has not been read.
-    Unknown,
-}
-
 /// How long a rank's cores ran other work, when they were busy for so long.
 fn others(busy: Duration, earlier: &Clocks, later: &Clocks) -> Duration {
     busy.saturating_sub(later.ran.saturating_sub(earlier.ran))
@@ -186,15 +178,13 @@ fn over(time: Duration, elapsed: Duration) -> bool {
     time.as_secs_f64() > MOST * elapsed.as_secs_f64()
 }
 
-/// The share that a rank was kept waiting between two looks, of which its cores ran other work for so long.
-fn share(elapsed: Duration, others: Duration, earlier: &Clocks, later: &Clocks) -> Share {
-    if !over(others, elapsed) {
-        return Share::Of(0.0);
-    }
-    let (Some(earlier), Some(later)) = (&earlier.waited, &later.waited) else { return Share::Unknown };
+/// The share of the time between two looks that a rank was kept waiting, when its cores ran other work for so long. It is 0 at the
+/// first of several looks that find other work, since the threads were not read at the one before.
+fn share(elapsed: Duration, others: Duration, earlier: &Clocks, later: &Clocks) -> f64 {
+    let (Some(earlier), Some(later)) = (&earlier.waited, &later.waited) else { return 0.0 };
     let waits = later.iter().filter_map(|(thread, waited)| Some(waited.saturating_sub(*earlier.get(thread)?)));
     let longest = waits.max().unwrap_or_default();
-    Share::Of(longest.min(others).as_secs_f64() / elapsed.as_secs_f64())
+    longest.min(others).as_secs_f64() / elapsed.as_secs_f64().max(1e-9)
 }
 
 /// The last looks: the time since the one before, and the share of each rank.
@@ -202,24 +192,21 @@ fn share(elapsed: Duration, others: Duration, earlier: &Clocks, later: &Clocks) 
 struct History(VecDeque<(Duration, Vec<f64>)>);
 
 impl History {
-    /// Adds a look. Returns the rank that waited most, and its share in these looks, once enough of them have found other work.
-    fn note(&mut self, elapsed: Duration, shares: Vec<Share>) -> Option<(usize, f64)> {
-        let known: Vec<f64> = shares.iter().map(|s| if let Share::Of(share) = s { *share } else { 0.0 }).collect();
-        let found = |shares: &[f64]| shares.iter().any(|s| *s > MOST);
-        // A look that does not know says nothing.
-        if !found(&known) && shares.contains(&Share::Unknown) {
-            return None;
-        }
-        self.0.push_back((elapsed, known));
+    /// Adds a look. Once enough of the last ones have found other work, returns the rank that waited most in these, and its share.
+    fn note(&mut self, elapsed: Duration, shares: Vec<f64>) -> Option<(usize, f64)> {
+        let ranks = shares.len();
+        self.0.push_back((elapsed, shares));
         if self.0.len() > OF {
             self.0.pop_front();
         }
-        if self.0.iter().filter(|(_, shares)| found(shares)).count() < LOOKS {
+        let found = |shares: &[f64]| shares.iter().any(|s| *s > MOST);
+        let looks: Vec<_> = self.0.iter().filter(|(_, shares)| found(shares)).collect();
+        if looks.len() < LOOKS {
             return None;
         }
-        let all: f64 = self.0.iter().map(|(elapsed, _)| elapsed.as_secs_f64()).sum();
-        let waited = |rank: usize| self.0.iter().map(|(e, s)| e.as_secs_f64() * s[rank]).sum::<f64>() / all;
-        (0..shares.len()).map(|rank| (rank, waited(rank))).max_by(|a, b| a.1.total_cmp(&b.1))
+        let all: f64 = looks.iter().map(|(elapsed, _)| elapsed.as_secs_f64()).sum();
+        let waited = |rank: usize| looks.iter().map(|(e, s)| e.as_secs_f64() * s[rank]).sum::<f64>() / all;
+        (0..ranks).map(|rank| (rank, waited(rank))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 
@@ -260,58 +247,52 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A rank's second: how long its cores were busy, how long it ran, and how long each thread waited, in milliseconds.
-    fn second(busy: u64, ran: u64, waits: &[u64]) -> Share {
+    /// A rank's second: how long its cores were busy, how long it ran, and how long each thread waited, in milliseconds. Returns the
+    /// share that other work kept it waiting.
+    fn second(busy: u64, ran: u64, waits: &[u64]) -> f64 {
         let ms = Duration::from_millis;
-        let clocks = |ran: u64, waits: &mut dyn Iterator<Item = u64>| Clocks {
-            ran: ms(ran),
-            waited: Some((1..).zip(waits.map(ms)).collect()),
+        let clocks = |ran: u64, waits: Vec<u64>| {
+            let waited = (1..).zip(waits.into_iter().map(ms)).collect();
+            Clocks { ran: ms(ran), waited: Some(waited) }
         };
-        let (earlier, later) =
-            (clocks(5000, &mut waits.iter().map(|_| 70)), clocks(5000 + ran, &mut waits.iter().map(|w| 70 + w)));
+        let earlier = clocks(5000, vec![70; waits.len()]);
+        let later = clocks(5000 + ran, waits.iter().map(|w| 70 + w).collect());
         share(SECOND, others(ms(busy), &earlier, &later), &earlier, &later)
     }
 
     #[test]
     fn a_rank_is_kept_waiting_by_others_only() {
         // A busy process on the rank's only core.
-        assert_eq!(second(1000, 500, &[480, 0]), Share::Of(0.48));
+        assert_eq!(second(1000, 500, &[480, 0]), 0.48);
         // Four busy threads on one core; a loader and the main thread that meet in bursts, on a core that is half idle.
-        assert_eq!(second(1000, 1000, &[750, 750, 750, 750]), Share::Of(0.0));
-        assert_eq!(second(500, 495, &[250, 250]), Share::Of(0.0));
+        assert_eq!(second(1000, 1000, &[750, 750, 750, 750]), 0.0);
+        assert_eq!(second(500, 495, &[250, 250]), 0.005);
         // Other work that runs while the rank sleeps.
-        assert_eq!(second(950, 50, &[4]), Share::Of(0.004));
+        assert_eq!(second(950, 50, &[4]), 0.004);
         // Own threads compete, and a little is others'.
-        assert_eq!(second(1000, 850, &[600, 600]), Share::Of(0.15));
+        assert_eq!(second(1000, 850, &[600, 600]), 0.15);
         // Two cores of which one is shared: the thread that waits longest counts, since the others wait for it.
-        assert_eq!(second(2000, 1500, &[30, 470]), Share::Of(0.47));
+        assert_eq!(second(2000, 1500, &[30, 470]), 0.47);
         // Many threads that wait a little each lose a little.
-        assert_eq!(second(16_000, 15_000, &[60; 16]), Share::Of(0.06));
+        assert_eq!(second(16_000, 15_000, &[60; 16]), 0.06);
     }
 
     #[test]
-    fn threads_are_read_when_there_is_reason_to() {
-        let clocks = |ran: u64| Clocks { ran: Duration::from_millis(ran), waited: None };
-        let of = |others: u64| share(SECOND, Duration::from_millis(others), &clocks(0), &clocks(500));
-        assert_eq!((of(90), of(400)), (Share::Of(0.0), Share::Unknown));
-        // A thread that has started meanwhile has waited since an unknown time.
-        let waited = |threads: &[i32]| Clocks {
-            waited: Some(threads.iter().map(|t| (*t, SECOND * *t as u32)).collect()),
-            ..clocks(0)
+    fn only_threads_that_were_read_twice_count() {
+        let clocks = |threads: Option<&[i32]>| Clocks {
+            ran: SECOND,
+            waited: threads.map(|all| all.iter().map(|t| (*t, SECOND * *t as u32)).collect()),
         };
-        assert_eq!(share(SECOND, SECOND, &waited(&[1]), &waited(&[1, 2])), Share::Of(0.0));
+        let of = |earlier, later| share(SECOND, SECOND, &clocks(earlier), &clocks(later));
+        assert_eq!((of(None, Some(&[1][..])), of(Some(&[1]), None), of(Some(&[1]), Some(&[1, 2]))), (0.0, 0.0, 0.0));
     }
 
-    /// Looks one second apart at two ranks, `.` without waits, `0` and `1` where that rank waited half the time, `?` not known.
-    /// Returns the look that decided, and what it found.
+    /// Looks one second apart at two ranks, `.` without waits, `0` and `1` where that rank waited half the time. Returns the look
+    /// that decided, and what it found.
     fn decide(looks: &str) -> Option<(usize, usize, f64)> {
         let mut history = History::default();
         looks.chars().enumerate().find_map(|(i, look)| {
-            let waits = |rank: usize| match look.to_digit(10) {
-                Some(n) if n as usize == rank => Share::Of(0.5),
-                None if look == '?' => Share::Unknown,
-                _ => Share::Of(0.0),
-            };
+            let waits = |rank: u32| if look.to_digit(10) == Some(rank) { 0.5 } else { 0.0 };
             let (rank, share) = history.note(SECOND, vec![waits(0), waits(1)])?;
             Some((i, rank, share))
         })
@@ -319,11 +300,10 @@ mod tests {
 
     #[test]
     fn lasting_waits_count_and_a_blip_does_not() {
-        assert_eq!(decide("?000"), Some((3, 0, 0.5)));
+        assert_eq!(decide(".000"), Some((3, 0, 0.5)));
         assert_eq!(decide("....0.....11....0...1...."), None);
-        assert_eq!(decide("..0.0.1"), Some((6, 0, 0.2)), "comes and goes, and moves among the cores");
-        assert_eq!(decide("11?1"), Some((3, 1, 0.5)));
-        assert_eq!(decide("?????"), None);
+        assert_eq!(decide("..0.0.1"), Some((6, 0, 1.0 / 3.0)), "comes and goes, and moves among the cores");
+        assert_eq!(decide("11.1"), Some((3, 1, 0.5)));
         assert_eq!(decide("........"), None);
     }
 
