@@ -233,8 +233,8 @@ fn talk(comm: &HostsComm) -> Result<(), Error> {
     comm.barrier(&group, &tag(1, "start"))?;
     let mut bytes = vec![comm.rank() as u8; 20_000];
     comm.broadcast(&group, &tag(2, "weights"), 1, &mut bytes[..300])?;
-    comm.all_reduce(&group, &tag(3, "sum"), &bytes[..4000].to_vec(), &mut bytes[..4000], DType::F32, ReduceOp::Sum)?;
     let mut both = vec![0; 6000];
+    comm.all_reduce(&group, &tag(3, "sum"), &bytes[..4000], &mut both[..4000], DType::F32, ReduceOp::Sum)?;
     comm.all_gather(&group, &tag(4, "sum"), &bytes[..3000], &mut both, &[3000, 3000])?;
     comm.broadcast(&group, &tag(5, "data"), 1, &mut bytes)?;
     comm.all_to_all(&group, &tag(6, "swap"), &bytes[..200], &[100, 100], &mut both[..200], &[100, 100])?;
