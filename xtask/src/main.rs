@@ -1,7 +1,8 @@
 //! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
-//! jobs; `cargo xtask fuzz` sends nonsense to decoders.
+//! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print.
 
+mod bench;
 mod cuda_kernels;
 mod fuzz;
 
@@ -18,6 +19,10 @@ const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
 static ALLOCATOR: fuzz::Counting = fuzz::Counting;
 
 const USAGE: &str = "usage: cargo xtask codegen                   remake proto/src/gen from proto/*.proto
+       cargo xtask bench [FILTER] [--loaded] [--list]
+                                             run the benches with FILTER in their names on a quiet machine, and write
+                                             docs/performance/latest.md; --loaded: on any machine, without a conclusion;
+                                             --list: say what there is and what each needs
        cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too
        cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
                                              plant each fault so many times in real jobs and judge the reports; --load: on an
@@ -35,6 +40,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
         ["codegen"] => codegen(),
+        ["bench", rest @ ..] => bench::run(rest),
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
         ["faults", rest @ ..] => faults(rest),
