@@ -72,8 +72,9 @@ pub fn arguments(command: Command) -> Command {
 
 Starts N ranks on this host, runs boxings of all kinds from a few bytes to 16 MiB in groups of 2 to N ranks, and fits the
 constants of the cost model to the times, with the least relative error. It takes about ten seconds; other work on the host
-makes the constants worse, and the output says how much of the cores it used. oflaunch gives the constants to every rank of later jobs. They decide the steps of boxing plans
-and the predicted times. Signatures are chosen under fixed constants, so layouts do not depend on the host.
+makes the constants worse, and the output says how much of the cores it used. oflaunch gives the constants to every rank of
+later jobs. They decide the steps of boxing plans and the predicted times. Signatures are chosen under fixed constants, so
+layouts do not depend on the host.
 OFLOW_MODEL=default uses the fixed constants, OFLOW_MODEL=FILE another file; `oflow doctor` prints which are in use.",
         )
 }
