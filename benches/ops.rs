@@ -1,5 +1,5 @@
 //! Times single ops on one thread, beside PyTorch's where there is one:
-//! `OFLOW_PEER_PYTHON=path/to/python cargo bench --bench ops [-- FILTER]`.
+//! `PYTHON=path/to/python cargo bench --bench ops [-- FILTER]`.
 //!
 //! Each case is a forward call, then a forward call with the gradients of all inputs. Ours and PyTorch's
 //! (`benches/peers/ops_torch.py`, a process of its own) are measured in turns. Printed is the median, over the turns, of
@@ -96,12 +96,8 @@ struct Peer(Child, BufReader<std::process::ChildStdout>);
 impl Peer {
     fn start(python: &str) -> Peer {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/ops_torch.py");
-        let mut child = Command::new(python)
-            .arg(script)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("OFLOW_PEER_PYTHON runs");
+        let mut child =
+            Command::new(python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("PYTHON runs");
         let out = BufReader::new(child.stdout.take().expect("piped"));
         Peer(child, out)
     }
@@ -116,7 +112,7 @@ impl Peer {
 
 fn main() -> Result<()> {
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let mut peer = std::env::var("OFLOW_PEER_PYTHON").ok().map(|python| Peer::start(&python));
+    let mut peer = std::env::var("PYTHON").ok().map(|python| Peer::start(&python));
     println!("{:<38} {:<8} {:>11} {:>11} {:>6}", "µs a call", "", "oflow", "PyTorch", "ratio");
     for case in cases()?.iter().filter(|c| c.name.contains(&filter)) {
         let inputs: Result<Vec<Tensor>> =

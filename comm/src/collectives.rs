@@ -12,10 +12,10 @@
 //! | all_to_all, exchange | everyone posts to each its message | what it sends to others |
 //! | long broadcast, all_reduce, all_gather, reduce_scatter on hosts with several members | by hosts (`across`) | each byte crosses from one host to another once |
 //!
-//! Messages longer than an outbox buffer go in rounds of chunks. **Buffer hazards**: a buffer is overwritten only after
-//! all its readers have released it, which the transport ensures, for small and large calls alike. If all readers of a post are
-//! on other hosts it is sent from the caller's memory, which is not written again before the call ends; and what such ranks send
-//! is received in the caller's memory.
+//! Long messages go in rounds of pieces (`piece_bytes`), of which an outbox buffer holds those of one round. **Buffer hazards**: a
+//! buffer is overwritten only after all its readers have released it, which the transport ensures, for small and large calls
+//! alike. If all readers of a post are on other hosts it is sent from the caller's memory, which is not written again before the
+//! call ends; and what such ranks send is received in the caller's memory.
 //! **Deadlock freedom**: in round r a rank posts all its r-th chunks, then takes all r-th chunks sent to it. It may wait in
 //! round r only for ranks that are in a round ≤ r - [`SLOTS`] (to free a buffer) or in a round ≤ r and not past its posts
 //! (for a chunk); so a rank in the smallest round can always go on. In a broadcast a rank posts after it has read: it waits

@@ -161,8 +161,7 @@ impl Bench {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(root()).args(["bench", "-q"]).args(&self.args[..end]);
         if let Some(python) = python {
-            // The name that the bench `ops` reads.
-            cargo.env("PYTHON", python).env("OFLOW_PEER_PYTHON", python);
+            cargo.env("PYTHON", python);
         }
         (cargo, &self.args[end..])
     }
