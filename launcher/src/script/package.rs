@@ -269,7 +269,8 @@ fn packages(lock: &str) -> BTreeSet<&str> {
             needs.entry(package).or_default().extend(dependency.split(['"', ' ']).next());
         }
     }
-    let (mut found, mut next) = (BTreeSet::new(), vec!["oflow"]);
+    let mut next: Vec<&str> = needs.keys().copied().filter(|package| *package == "oflow").collect();
+    let mut found = BTreeSet::new();
     while let Some(package) = next.pop() {
         if found.insert(package) {
             next.extend(needs.get(package).into_iter().flatten());
@@ -331,7 +332,8 @@ mod tests {
         let manifest = "[profile.release]\ndebug = 1\n[profile.release.package.clap]\nopt-level = 0\n[profile.release.package.h2]\nopt-level = 0\n";
         let there = "[profile.release]\ndebug = 1\n[profile.release.package.h2]\nopt-level = 0\n";
         assert_eq!(profiles(manifest, &packages), there);
-        // What is linked to the library has no packages.
+        // What is linked to the library has no packages, not even the library.
+        let manifest = "[profile.release]\ndebug = 1\n[profile.release.package.oflow]\nopt-level = 2\n";
         assert_eq!(profiles(manifest, &super::packages("")), "[profile.release]\ndebug = 1\n");
     }
 
