@@ -17,7 +17,8 @@ pub fn build(package: &Package, copied: bool, library: Option<&Library>, verbose
     let command = || {
         let mut command = command(package, "rustc", &package.manifest_path());
         command.args(["--bin", &package.name]).arg("--").stdout(Stdio::null());
-        // At a fixed address nothing is relocated when a rank starts, and all ranks of a host share those 0.5 MiB of addresses.
+        // At an address known to the linker, 0.5 MiB of constants hold their pointers in the file: no rank writes them when it
+        // starts, and the ranks of a host share the pages.
         command.args(["-C", "relocation-model=static"]);
         if copied {
             // Cargo names the copy relative to the package's folder.

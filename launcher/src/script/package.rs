@@ -257,7 +257,7 @@ fn profiles(manifest: &str, packages: &BTreeSet<&str>) -> String {
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// The packages that the library needs, by a lock file, and itself.
+/// The packages that the library needs, by a lock file, and the library; none if the file does not have it.
 fn packages(lock: &str) -> BTreeSet<&str> {
     let mut needs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut package = "";
