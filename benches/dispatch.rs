@@ -1,14 +1,41 @@
-//! Cost of one warm call: local and global, views, boxings, with a gradient node.
+//! Cost of one warm call: local and global, views, boxings, with a gradient node; beside PyTorch's where there is one:
+//! `PYTHON=path/to/python cargo bench --bench dispatch`.
 //!
-//! `cargo bench --bench dispatch` prints µs per call (median of 15 samples; global calls on 2 simulated ranks). `-- --calls N ROW`
-//! only issues N calls of one row in a world of one: run it under `valgrind --tool=callgrind` with two values of N; the difference
-//! of the instruction counts divided by the difference of N is the instructions of one call.
+//! Printed is the median, over turns that alternate with PyTorch's (`benches/peers/dispatch_torch.py`), of the median processor
+//! time of a call. Global calls run on 2 simulated ranks, beside PyTorch's local call and beside its DTensor on a mesh of one rank.
+//! `-- --calls N ROW` only issues N calls of one row in a world of one: run it under `valgrind --tool=callgrind` with two values of
+//! N; the difference of the instruction counts divided by the difference of N is the instructions of one call.
+
+mod peers;
 
 use oflow::prelude::*;
-use std::time::Instant;
+use peers::{Peer, median};
+
+/// Turns of each side.
+const TURNS: usize = 5;
 
 /// A name, and the call that it stands for.
 type Row<'a> = (&'a str, &'a dyn Fn() -> Result<Tensor>);
+
+/// PyTorch's local row, and its row on DTensors, that a row is compared with.
+fn beside(row: &str) -> (Option<&'static str>, Option<&'static str>) {
+    match row {
+        "add" => (Some("add"), None),
+        "matmul" => (Some("matmul"), None),
+        "mul_number" => (Some("mul_number"), None),
+        "view" => (Some("view"), None),
+        "recorded_add" => (Some("recorded_add"), None),
+        "global_add" => (Some("add"), Some("dtensor_add")),
+        "global_matmul" => (Some("matmul"), Some("dtensor_matmul")),
+        "global_relu" => (Some("relu"), Some("dtensor_relu")),
+        _ => (None, None),
+    }
+}
+
+fn thread_seconds() -> f64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
+}
 
 fn median_us(f: &dyn Fn() -> Result<Tensor>) -> Result<f64> {
     const CALLS: u32 = 2000;
@@ -17,14 +44,45 @@ fn median_us(f: &dyn Fn() -> Result<Tensor>) -> Result<f64> {
     }
     let mut samples = vec![];
     for _ in 0..15 {
-        let t = Instant::now();
+        let start = thread_seconds();
         for _ in 0..CALLS {
             f()?;
         }
-        samples.push(t.elapsed().as_secs_f64() * 1e6 / CALLS as f64);
+        samples.push((thread_seconds() - start) * 1e6 / f64::from(CALLS));
     }
-    samples.sort_by(f64::total_cmp);
-    Ok(samples[7])
+    Ok(median(samples))
+}
+
+/// Times of each row in turns with the peer's, and prints them. `times` measures all rows once.
+fn table(peer: &mut Option<Peer>, times: &dyn Fn() -> Result<Vec<(String, f64)>>) -> Result<()> {
+    let mut rows: Vec<(String, [Vec<f64>; 3])> = vec![];
+    for turn in 0..TURNS {
+        for (i, (name, us)) in times()?.into_iter().enumerate() {
+            if turn == 0 {
+                rows.push((name.clone(), Default::default()));
+            }
+            let (local, dtensor) = beside(&name);
+            let mut ask = |row: Option<&str>| peer.as_mut().zip(row).map(|(p, row)| p.ask(row));
+            rows[i].1[0].push(us);
+            rows[i].1[1].extend(ask(local));
+            rows[i].1[2].extend(ask(dtensor));
+        }
+    }
+    for (name, [ours, local, dtensor]) in rows {
+        let ours = median(ours);
+        print!("{name:<16} {ours:>8.3}");
+        for theirs in [local, dtensor] {
+            match theirs.is_empty() {
+                true => print!(" {:>8} {:>6}", "", ""),
+                false => {
+                    let theirs = median(theirs);
+                    print!(" {theirs:>8.3} {:>6.2}", ours / theirs);
+                }
+            }
+        }
+        println!();
+    }
+    Ok(())
 }
 
 /// Calls on local tensors. The last one is recorded for backward.
@@ -72,19 +130,15 @@ fn main() -> Result<()> {
         local(|rows| issue(rows, name, n))?;
         return global(|rows| issue(rows, name, n));
     }
-    local(|rows| {
-        for (name, call) in rows {
-            println!("{name:<16} {:.3} us", median_us(*call)?);
-        }
-        Ok(())
-    })?;
-    let times = oflow::run_ranks(2, |_| {
-        global(|rows| {
-            rows.iter().map(|(name, call)| Ok((name.to_string(), median_us(*call)?))).collect::<Result<Vec<_>>>()
-        })
-    })?;
-    for ((name, us), (_, other)) in times[0].iter().zip(&times[1]) {
-        println!("{name:<16} {:.3} us on 2 ranks", us.max(*other));
-    }
-    Ok(())
+    let mut peer = Peer::start("dispatch_torch.py");
+    println!("{:<16} {:>8} {:>8} {:>6} {:>8} {:>6}", "µs a call", "oflow", "PyTorch", "ratio", "DTensor", "ratio");
+    let measured =
+        |rows: &[Row<'_>]| rows.iter().map(|(name, call)| Ok((name.to_string(), median_us(*call)?))).collect();
+    table(&mut peer, &|| local(measured))?;
+    table(&mut peer, &|| {
+        let mut ranks: Vec<Vec<(String, f64)>> = oflow::run_ranks(2, move |_| global(measured))?;
+        let other = ranks.pop().unwrap_or_default();
+        let slower = |((name, us), (_, other)): ((String, f64), (String, f64))| (name, us.max(other));
+        Ok(ranks.remove(0).into_iter().zip(other).map(slower).collect())
+    })
 }

@@ -5,10 +5,11 @@
 //! (`benches/peers/ops_torch.py`, a process of its own) are measured in turns. Printed is the median, over the turns, of
 //! the median processor time of a call, which includes dispatch and the memory of results.
 
+mod peers;
+
 use oflow::DType;
 use oflow::prelude::*;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use peers::{Peer, median};
 use std::time::{Duration, Instant};
 
 /// Turns of each side.
@@ -72,11 +73,6 @@ fn thread_seconds() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 * 1e-9
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
-}
-
 /// Median processor time of a call in µs.
 fn median_us(f: impl Fn() -> Result<()>) -> Result<f64> {
     f()?;
@@ -90,29 +86,9 @@ fn median_us(f: impl Fn() -> Result<()>) -> Result<f64> {
     Ok(median(times))
 }
 
-/// PyTorch in a process of its own.
-struct Peer(Child, BufReader<std::process::ChildStdout>);
-
-impl Peer {
-    fn start(python: &str) -> Peer {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers/ops_torch.py");
-        let mut child =
-            Command::new(python).arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("PYTHON runs");
-        let out = BufReader::new(child.stdout.take().expect("piped"));
-        Peer(child, out)
-    }
-
-    fn median_us(&mut self, case: &str, way: &str) -> f64 {
-        let mut line = String::new();
-        writeln!(self.0.stdin.as_mut().expect("piped"), "{case}\t{way}").expect("the peer reads");
-        self.1.read_line(&mut line).expect("the peer answers");
-        line.trim().parse().expect("the peer answers with a number")
-    }
-}
-
 fn main() -> Result<()> {
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-')).unwrap_or_default();
-    let mut peer = std::env::var("PYTHON").ok().map(|python| Peer::start(&python));
+    let mut peer = Peer::start("ops_torch.py");
     println!("{:<38} {:<8} {:>11} {:>11} {:>6}", "µs a call", "", "oflow", "PyTorch", "ratio");
     for case in cases()?.iter().filter(|c| c.name.contains(&filter)) {
         let inputs: Result<Vec<Tensor>> =
@@ -130,7 +106,7 @@ fn main() -> Result<()> {
                         (case.run)(&leaves)?.sum(())?.backward()
                     })?,
                 });
-                theirs.extend(peer.as_mut().map(|p| p.median_us(case.name, way)));
+                theirs.extend(peer.as_mut().map(|p| p.ask(&format!("{}\t{way}", case.name))));
             }
             let ours = median(ours);
             print!("{:<38} {way:<8} {ours:>11.1}", case.name);
