@@ -1,6 +1,8 @@
 //! What a program needs, in one `use`.
 
-pub use crate::context::{Policy, boxing_policy, enable_grad, manual_seed, no_grad, no_sync, pin_sbp, with_sbp};
+pub use crate::context::{
+    Policy, boxing_policy, enable_grad, manual_seed, no_grad, no_sync, pin_sbp, with_grad_sbp, with_sbp,
+};
 pub use crate::error::{Error, Result};
 pub use crate::functional::{
     IntoLayout, IntoTarget, arange, bernoulli, cat, distribute, from_vec, full, full_like, ones, ones_like, rand,

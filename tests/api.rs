@@ -64,12 +64,13 @@ fn every_function_called_by_name_names_itself_and_the_callers_line() {
 
 #[test]
 fn a_users_function_reports_the_callers_line_too() {
-    use oflow::functional::{FnBody, register_function};
+    use oflow::functional::{FnBody, FnDef, register_function};
     let body = |b: &oflow::functional::Bound| {
         let x = b.tensor(0).ok_or_else(|| Error::argument("no tensor"))?;
         Ok(vec![x.split(2, 0)?.remove(0).matmul(x)?, x.chunk(2, 7)?.remove(0)])
     };
-    register_function("halves(Tensor x) -> (Tensor a, Tensor b)", FnBody::Code(std::sync::Arc::new(body))).unwrap();
+    let def = FnDef::new("halves(Tensor x) -> (Tensor a, Tensor b)", FnBody::Code(std::sync::Arc::new(body)));
+    register_function(def.unwrap()).unwrap();
     for shape in [vec![4usize, 3], vec![4, 2]] {
         let x = zeros(&shape, Device::Cpu).unwrap();
         let (e, line) = (call("halves", &[(&x).into()], &[]).unwrap_err(), line!());

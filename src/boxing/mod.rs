@@ -27,7 +27,9 @@ mod search;
 mod step;
 
 pub use boxes::{BoxesPlan, HeldBox, Piece, collect_boxes};
-pub use choice::{Candidate, Choice, ChoiceInput, CostVector, Unproven, candidates, choose, price, signatures};
+pub use choice::{
+    Candidate, Choice, ChoiceInput, CostVector, Hint, Unproven, candidates, cheapest, choose, hint, price, signatures,
+};
 pub(crate) use cost::all_reduce_sent;
 pub use cost::{Algorithm, Link, LinkKind, Model, Rate};
 pub use hosts::Hosts;

@@ -9,6 +9,8 @@ use std::cell::{Cell, RefCell};
 struct Modes {
     grad: bool,
     no_sync: bool,
+    /// Calls look for NaN in what they make.
+    detect: bool,
     autocast: Autocast,
     /// What was asked before this number is not in force.
     asked_from: u64,
@@ -18,7 +20,7 @@ struct Modes {
 
 thread_local! {
     static MODES: Cell<Modes> =
-        const { Cell::new(Modes { grad: true, no_sync: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
+        const { Cell::new(Modes { grad: true, no_sync: false, detect: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
     /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
@@ -31,8 +33,10 @@ pub struct AskedSbp {
     number: u64,
     /// nd-SBP that output 0 is to have.
     pub sbp: NdSbp,
-    /// Of that op only ([`pin_sbp`]); else of every call ([`with_sbp`]).
+    /// Of that op only ([`pin_sbp`]); else of every call ([`with_sbp`], [`with_grad_sbp`]).
     pub op: Option<&'static Op>,
+    /// Of the gradient of output 0, not of the output itself.
+    of_grad: bool,
     /// Where it is asked.
     pub site: CallSite,
 }
@@ -101,6 +105,36 @@ pub fn is_no_sync() -> bool {
     MODES.get().no_sync
 }
 
+/// Searches for the first NaN until the guard is dropped: each call on this thread, forward and in backward, looks at what it has
+/// made, and the first one that has made a NaN returns an error that names op and line. In backward the line is that of the forward
+/// call whose gradient it is. Each rank looks at its own shards; the rank that finds one ends the job.
+///
+/// For debugging: every call waits for its result.
+///
+/// ```
+/// use oflow::prelude::*;
+/// let _searching = oflow::detect_anomaly();
+/// let x = from_vec(vec![0.0f32, 1.0], [2], Device::Cpu)?;
+/// assert!(x.mul(2.0).is_ok());
+/// let e = x.div(&x).unwrap_err();
+/// assert!(e.to_string().contains("1 of 2 elements of output 0 `y` are NaN; no input has any"), "{e}");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn detect_anomaly() -> ModeGuard {
+    change(|m| m.detect = true)
+}
+
+/// Without that search, until the guard is dropped.
+pub(crate) fn undetected() -> ModeGuard {
+    change(|m| m.detect = false)
+}
+
+/// Whether calls look for NaN.
+#[inline]
+pub(crate) fn detecting() -> bool {
+    MODES.get().detect
+}
+
 /// Returns the autocast mode of this thread.
 #[inline]
 pub fn autocast_mode() -> Autocast {
@@ -131,11 +165,11 @@ impl Drop for PinGuard {
     }
 }
 
-fn ask(sbp: NdSbp, op: Option<&'static Op>, site: CallSite) -> PinGuard {
+fn ask(sbp: NdSbp, op: Option<&'static Op>, of_grad: bool, site: CallSite) -> PinGuard {
     let number = COUNT.get().1;
     ASKED.with(|a| {
         let mut a = a.borrow_mut();
-        a.push(AskedSbp { number, sbp, op, site });
+        a.push(AskedSbp { number, sbp, op, of_grad, site });
         COUNT.set((a.len(), number + 1));
     });
     PinGuard { number, _not_send: std::marker::PhantomData }
@@ -166,7 +200,37 @@ fn ask(sbp: NdSbp, op: Option<&'static Op>, site: CallSite) -> PinGuard {
 /// ```
 #[track_caller]
 pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
-    let _asked = ask(sbp.into(), None, CallSite::here());
+    let _asked = ask(sbp.into(), None, false, CallSite::here());
+    f()
+}
+
+/// Sets the nd-SBP of the gradients of the results of the calls inside `f`: in backward the gradient of such a result is boxed to
+/// it before the call's own gradient is computed. The values stay as they are.
+///
+/// As [`with_sbp`] it applies to each function called on global tensors inside `f` that is recorded, and not to the ops that
+/// such a function calls; also not to calls that write in place. The boxing is one of `to_global` in receipts and reports. Without
+/// it a gradient stays as backward makes it, and is boxed where an op needs another layout.
+///
+/// A layout that the gradient cannot have is an error of the call.
+///
+/// ```
+/// use oflow::prelude::*;
+/// oflow::run_ranks(2, |_| {
+///     let mesh = Placement::all(Device::Cpu)?;
+///     let x = ones([4, 6], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
+///     let y = with_grad_sbp(sbp![B], || x.mul(2.0))?;
+///     assert_eq!(y.sbp()?, &sbp![S(0)]); // forward is as it was
+///     oflow::take_receipts();
+///     y.sum(())?.backward()?; // the gradient of y is gathered here, then that of x is cut out of it
+///     assert!(oflow::take_receipts().iter().any(|r| r.op == "to_global" && r.backward));
+///     assert_eq!(x.grad().map(|g| g.to_vec::<f32>()).transpose()?, Some(vec![2.0; 24]));
+///     Ok(())
+/// })?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn with_grad_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
+    let _asked = ask(sbp.into(), None, true, CallSite::here());
     f()
 }
 
@@ -194,7 +258,7 @@ pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
 pub fn pin_sbp(op: &str, sbp: impl Into<NdSbp>) -> Result<PinGuard> {
     let site = CallSite::here();
     let op = find(op).map_err(|e| e.at(site))?;
-    Ok(ask(sbp.into(), Some(op), site))
+    Ok(ask(sbp.into(), Some(op), false, site))
 }
 
 /// Nothing that was asked so far is in force until the guard is dropped, autocast included: for backward and lowerings,
@@ -214,12 +278,20 @@ pub(crate) fn inner_calls() -> ModeGuard {
 /// The layout that is asked of the result of an op on a mesh with that many axes.
 #[inline]
 pub(crate) fn asked_sbp(op: &'static Op, axes: usize) -> Option<AskedSbp> {
-    if COUNT.get().0 == 0 {
-        return None;
-    }
+    if COUNT.get().0 == 0 { None } else { innermost(op, axes, false) }
+}
+
+/// The layout that is asked of the gradient of the result of an op.
+#[inline]
+pub(crate) fn asked_grad_sbp(op: &'static Op, axes: usize) -> Option<AskedSbp> {
+    if COUNT.get().0 == 0 { None } else { innermost(op, axes, true) }
+}
+
+fn innermost(op: &'static Op, axes: usize, of_grad: bool) -> Option<AskedSbp> {
     let m = MODES.get();
     let applies = |s: &&AskedSbp| {
         s.number >= m.asked_from
+            && s.of_grad == of_grad
             && match s.op {
                 Some(pinned) => pinned.id() == op.id() && s.sbp.len() == axes,
                 None => s.number >= m.inner_from,

@@ -44,7 +44,28 @@ impl From<Target> for Arg {
 macro_rules! attr_args {
     ($($t:ty),*) => {$(impl From<$t> for Arg { fn from(x: $t) -> Arg { Arg::Attr(x.into()) } })*};
 }
-attr_args!(i64, i32, usize, f64, bool, &str, DType, Scalar, &[i64], &[usize], Vec<i64>, Device, Placement, NdSbp);
+attr_args!(
+    i64,
+    i32,
+    usize,
+    f64,
+    bool,
+    &str,
+    DType,
+    Scalar,
+    &[i64],
+    &[usize],
+    Vec<i64>,
+    Vec<f64>,
+    Vec<bool>,
+    Vec<&str>,
+    Vec<DType>,
+    Vec<Scalar>,
+    Vec<Vec<i64>>,
+    Device,
+    Placement,
+    NdSbp
+);
 
 impl From<Tensor> for Arg {
     fn from(t: Tensor) -> Arg {
@@ -82,18 +103,108 @@ pub struct Bound {
     pub site: CallSite,
 }
 
+/// A parameter of another type than the code of the function reads: a mistake of whoever wrote both.
+fn of_other_type(i: usize, what: &str) -> Error {
+    Error::argument(format!("argument {i} is read as {what}, which it is not declared to be, or it was left out"))
+}
+
 impl Bound {
-    /// The tensor of parameter `i`.
+    fn arg(&self, i: usize) -> Option<&Arg> {
+        self.args.get(i)?.as_ref()
+    }
+    /// The tensor of parameter `i`; none where it was left out.
     pub fn tensor(&self, i: usize) -> Option<&Tensor> {
-        match &self.args[i] {
+        match self.arg(i) {
             Some(Arg::Tensor(t)) => Some(t),
             _ => None,
         }
     }
-    /// The attribute value of parameter `i`.
+    /// The attribute value of parameter `i`; none where it was left out.
     pub fn attr(&self, i: usize) -> Option<&AttrValue> {
-        match &self.args[i] {
+        match self.arg(i) {
             Some(Arg::Attr(v)) => Some(v),
+            _ => None,
+        }
+    }
+    /// The tensor of parameter `i`.
+    ///
+    /// # Errors
+    /// It is not declared as a tensor, or was left out. The same holds for the methods below.
+    pub fn given(&self, i: usize) -> Result<&Tensor> {
+        self.tensor(i).ok_or_else(|| of_other_type(i, "a tensor"))
+    }
+    /// The tensors of parameter `i`.
+    pub fn tensors(&self, i: usize) -> Result<&[Tensor]> {
+        match self.arg(i) {
+            Some(Arg::Tensors(v)) => Ok(v),
+            _ => Err(of_other_type(i, "a list of tensors")),
+        }
+    }
+    /// Where the new tensor of parameter `i` lives.
+    pub fn target(&self, i: usize) -> Result<&Target> {
+        match self.arg(i) {
+            Some(Arg::Target(t)) => Ok(t),
+            _ => Err(of_other_type(i, "a target")),
+        }
+    }
+    /// The integer of parameter `i`.
+    pub fn int(&self, i: usize) -> Result<i64> {
+        match self.attr(i) {
+            Some(AttrValue::Int(n)) => Ok(*n),
+            _ => Err(of_other_type(i, "an integer")),
+        }
+    }
+    /// The float of parameter `i`.
+    pub fn float(&self, i: usize) -> Result<f64> {
+        match self.attr(i) {
+            Some(AttrValue::Float(x)) => Ok(*x),
+            _ => Err(of_other_type(i, "a float")),
+        }
+    }
+    /// The truth value of parameter `i`.
+    pub fn bool(&self, i: usize) -> Result<bool> {
+        match self.attr(i) {
+            Some(AttrValue::Bool(b)) => Ok(*b),
+            _ => Err(of_other_type(i, "a bool")),
+        }
+    }
+    /// The number of parameter `i`.
+    pub fn scalar(&self, i: usize) -> Result<Scalar> {
+        match self.attr(i) {
+            Some(AttrValue::Scalar(s)) => Ok(*s),
+            _ => Err(of_other_type(i, "a number")),
+        }
+    }
+    /// The integers of parameter `i`.
+    pub fn ints(&self, i: usize) -> Result<&[i64]> {
+        match self.attr(i) {
+            Some(AttrValue::Ints(v)) => Ok(v),
+            _ => Err(of_other_type(i, "a list of integers")),
+        }
+    }
+    /// The sizes of the shape of parameter `i`.
+    pub fn shape(&self, i: usize) -> Result<Vec<usize>> {
+        let sizes = self.ints(i)?.iter().map(|n| usize::try_from(*n).ok()).collect::<Option<_>>();
+        sizes.ok_or_else(|| of_other_type(i, "a shape"))
+    }
+    /// The element type of parameter `i`; none where it was left out.
+    pub fn dtype(&self, i: usize) -> Option<DType> {
+        match self.attr(i) {
+            Some(AttrValue::DType(d)) => Some(*d),
+            _ => None,
+        }
+    }
+    /// The nd-SBP of parameter `i`; none where it was left out.
+    pub fn sbp(&self, i: usize) -> Option<&NdSbp> {
+        match self.attr(i) {
+            Some(AttrValue::NdSbp(s)) => Some(s),
+            _ => None,
+        }
+    }
+    /// The placement of parameter `i`; none where it was left out.
+    pub fn placement(&self, i: usize) -> Option<&Placement> {
+        match self.attr(i) {
+            Some(AttrValue::Placement(p)) => Some(p),
             _ => None,
         }
     }
@@ -130,7 +241,7 @@ fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result
             | (Some(a @ Arg::Tensors(_)), ParamKind::TensorTuple)
             | (Some(a @ Arg::Target(_)), ParamKind::Target) => Some(a.clone()),
             (Some(Arg::Attr(v)), ParamKind::Attr(k)) => {
-                Some(Arg::Attr(k.accept(&p.name, v.clone()).map_err(|e| e.message().to_string())?))
+                Some(Arg::Attr(p.accept(k, v.clone()).map_err(|e| e.message().to_string())?))
             }
             (Some(a), k) => return Err(format!("'{}' must be {}, not {}", p.name, k.name(), a.describe())),
         };

@@ -6,6 +6,7 @@
 
 mod autograd;
 mod by_name;
+mod composed;
 mod create;
 mod data;
 mod inplace;
@@ -20,6 +21,7 @@ mod select;
 mod shape;
 mod sig;
 mod table;
+mod transforms;
 
 pub use autograd::{HookHandle, grad};
 pub use by_name::{Arg, Bound, call};
@@ -33,8 +35,9 @@ pub use methods::Operand;
 pub use nn::{AttentionOptions, CrossEntropyOptions};
 pub use operators::{Held, RightSide, Term};
 pub use shape::{cat, stack, where_};
-pub use sig::{FnParam, FnSig, ParamKind};
+pub use sig::{FnParam, FnReturn, FnSig, ParamKind};
 pub use table::{FnBody, FnCode, FnDef, functions, register_function};
+pub use transforms::{jacobian, jvp, vjp};
 
 use crate::error::{CallSite, Result};
 use crate::interpreter::{Call, Outputs, Target, first};

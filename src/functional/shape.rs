@@ -64,9 +64,11 @@ impl Tensor {
     /// Exchanges dims `a` and `b`.
     #[track_caller]
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
-        let site = CallSite::here();
+        self.transpose_at(a, b, "transpose", CallSite::here())
+    }
+    fn transpose_at(&self, a: i64, b: i64, method: &str, site: CallSite) -> Result<Tensor> {
         let mut dims: SmallVec<[i64; 6]> = (0..self.ndim() as i64).collect();
-        let dim = |d| normalize_dim(d, self.ndim()).map_err(in_method("transpose", self, site));
+        let dim = |d| normalize_dim(d, self.ndim()).map_err(in_method(method, self, site));
         let (a, b) = (dim(a)?, dim(b)?);
         if !dims.is_empty() {
             dims.swap(a, b);
@@ -76,7 +78,7 @@ impl Tensor {
     /// Exchanges the last two dims: the transpose of a matrix.
     #[track_caller]
     pub fn t(&self) -> Result<Tensor> {
-        self.transpose(-1, -2)
+        self.transpose_at(-1, -2, "t", CallSite::here())
     }
     /// Repeats dims of size 1 up to `shape`; -1 keeps the size of a dim.
     #[track_caller]

@@ -3,21 +3,26 @@
 //! What is done is decided in `plan/`, how it is done in `bind.rs`.
 
 use super::alias;
+use super::anomaly;
 use super::autocast;
 use super::bind::Run;
 use super::boxing::{check_world, plan_cx};
-use super::cache::{DispatchPlan, planned};
+use super::cache::{DispatchPlan, planned, state};
 use super::call::Call;
 use super::key::{key_of, with_runtime};
 use super::layout;
 use super::policy::{self, Cause};
+use super::receipts::{ReportHint, in_backward};
 use super::record::record;
-use crate::context::{AskedSbp, RankCtx, asked_sbp, grad_enabled, here, here_as_rank};
+use crate::context::{
+    AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, nothing_asked,
+};
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
+use crate::op;
 use crate::ops::GivenValues;
 use crate::placement::Placement;
-use crate::plan::{Asked, Plan, Request, Step, Target, Where, plan};
+use crate::plan::{Asked, Plan, Request, Step, Target, Where, hint_of, plan};
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::{DType, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -39,7 +44,7 @@ impl Call<'_> {
         }
         let mut all = self.inputs.iter().flatten().copied().chain(self.given);
         self.recording = grad_enabled() && all.any(|t| t.requires_grad());
-        let outs = match (check(&self), self.op.layout) {
+        let mut outs = match (check(&self), self.op.layout) {
             (Err(e), _) => Err(e),
             (_, Some(what)) => layout::run(&self, what, Cause::Asked(what.function())),
             (_, None) => match self.place() {
@@ -47,7 +52,37 @@ impl Call<'_> {
                 Err(e) => Err(e),
             },
         };
+        if let Ok(made) = &mut outs {
+            if detecting()
+                && let Err(e) = anomaly::look(&self, made)
+            {
+                outs = Err(e);
+            } else if self.recording {
+                self.ask_of_gradient(made)?;
+            }
+        }
         outs.map_err(|e| e.in_call(|| self.short()).at(self.site))
+    }
+
+    /// Where a layout is asked of the gradient of output 0, backward comes past a boxing to it.
+    #[inline]
+    fn ask_of_gradient(&self, outs: &mut Outputs) -> Result<()> {
+        let Some(g) = outs.first().and_then(|out| out.global()).filter(|_| self.given.is_none()) else { return Ok(()) };
+        let Some(asked) = asked_grad_sbp(self.op, g.placement.axes()) else { return Ok(()) };
+        if !outs[0].requires_grad() {
+            return Ok(());
+        }
+        let attrs = smallvec![g.placement.clone().into(), g.sbp.clone().into(), asked.sbp.clone().into()];
+        let _free = nothing_asked();
+        let boxed = Call::of(op!("to_global")?, &[Some(&outs[0])], attrs, smallvec![], self.site).run1();
+        outs[0] = boxed.map_err(|e| {
+            let (by, sbp, why) = (asked.site, &asked.sbp, e.message());
+            Error::sbp(format!("the gradient cannot be {sbp}, which `with_grad_sbp` at {by} asks for: {why}"))
+                .in_call(|| self.short())
+                .at(self.site)
+                .help("ask for a layout that a tensor of the result's shape and placement can have, around that call alone")
+        })?;
+        Ok(())
     }
 }
 
@@ -114,9 +149,27 @@ fn decide(ctx: &RankCtx, call: &Call<'_>, place: Where<'_>, asked: Option<&Asked
     tracing::trace!(op = call.op.name(), %plan, "plan");
     let text = match place {
         Where::Local(_) => OpText::default(),
-        Where::Global(p) => OpText::new(text_of(call, &plan, p)),
+        Where::Global(p) => {
+            note_hint(ctx, call, &plan, p)?;
+            OpText::new(text_of(call, &plan, p))
+        }
     };
     Ok(DispatchPlan { plan, text })
+}
+
+/// Keeps for the report that the call, which moves nothing, makes a P result that is dear to reduce. In backward nobody can ask
+/// for another.
+fn note_hint(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
+    let partial = plan.out_globals().next().is_some_and(|g| g.sbp.has_partial());
+    let moves = plan.steps.iter().any(|s| matches!(s, Step::Box(_)));
+    if in_backward() || moves || !partial {
+        return Ok(());
+    }
+    let hint = described(call, Where::Global(placement), None, |r| hint_of(r, placement))?;
+    if let Some(hint) = hint {
+        state(ctx).receipts.hint(ReportHint::new(call.site, call.short(), hint.to_string()));
+    }
+    Ok(())
 }
 
 /// Hands the call to `f` as its plan sees it.

@@ -3,6 +3,7 @@
 //! Knows ops, plans and devices; knows nothing of modules or optimizers. The way of one call starts at [`Call::run`].
 
 mod alias;
+mod anomaly;
 mod autocast;
 mod backward;
 mod bind;
@@ -32,4 +33,4 @@ pub use custom::apply_custom;
 pub use dispatch::Outputs;
 pub use layout::from_bytes;
 pub use read::{local_bytes, logical_bytes, logical_bytes_on};
-pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportLine, report, take_receipts};
+pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};

@@ -121,14 +121,24 @@ pub enum AttrKind {
     Placements,
     /// List of nd-SBPs; a member may be absent.
     NdSbps,
+    /// List of bools.
+    Bools,
+    /// List of texts.
+    Strs,
+    /// List of element types.
+    DTypes,
+    /// List of tensor shapes.
+    Shapes,
+    /// List of numbers of any kind.
+    Scalars,
 }
 
 impl AttrKind {
-    const ALL: [AttrKind; 16] = {
+    const ALL: [AttrKind; 21] = {
         use AttrKind::*;
         [
             Int, Float, Bool, Str, Ints, Floats, Shape, DType, Scalar, Bytes, Device, Placement, NdSbp, IntLists,
-            Placements, NdSbps,
+            Placements, NdSbps, Bools, Strs, DTypes, Shapes, Scalars,
         ]
     };
 
@@ -151,6 +161,11 @@ impl AttrKind {
             AttrKind::IntLists => "int_lists",
             AttrKind::Placements => "placements",
             AttrKind::NdSbps => "sbps",
+            AttrKind::Bools => "bools",
+            AttrKind::Strs => "strs",
+            AttrKind::DTypes => "dtypes",
+            AttrKind::Shapes => "shapes",
+            AttrKind::Scalars => "scalars",
         }
     }
 
@@ -212,15 +227,44 @@ impl AttrKind {
             (AttrKind::Scalar, AttrValue::Float(x)) => AttrValue::Scalar(Scalar::Float(x)),
             (AttrKind::Scalar, AttrValue::Bool(b)) => AttrValue::Scalar(Scalar::Bool(b)),
             (AttrKind::Ints, AttrValue::Int(i)) => AttrValue::Ints(SmallVec::from_slice(&[i])),
+            (AttrKind::Floats, AttrValue::Ints(v)) => AttrValue::Floats(v.iter().map(|i| *i as f64).collect()),
+            // A list of numbers may stand as one of ints or floats.
+            (AttrKind::Scalars, AttrValue::Ints(v)) => {
+                AttrValue::List(v.iter().map(|i| Scalar::Int(*i).into()).collect())
+            }
+            (AttrKind::Scalars, AttrValue::Floats(v)) => {
+                AttrValue::List(v.iter().map(|x| Scalar::Float(*x).into()).collect())
+            }
             (kind, AttrValue::List(v)) if kind.is_list_of(&v) => AttrValue::List(v),
+            (kind, AttrValue::Ints(v)) if v.is_empty() && kind.is_list() => AttrValue::List([].into()),
+            (kind, AttrValue::List(v)) if kind.member().is_some() => {
+                let of = kind.member().unwrap_or(kind);
+                AttrValue::List(v.iter().map(|m| of.accept(name, m.clone())).collect::<Result<_>>()?)
+            }
             (_, v) => return bad(&v),
         })
     }
 
+    /// The kind of the members of a list, where they are values of one kind.
+    fn member(self) -> Option<AttrKind> {
+        match self {
+            AttrKind::Bools => Some(AttrKind::Bool),
+            AttrKind::Strs => Some(AttrKind::Str),
+            AttrKind::DTypes => Some(AttrKind::DType),
+            AttrKind::Shapes => Some(AttrKind::Shape),
+            AttrKind::Scalars => Some(AttrKind::Scalar),
+            _ => None,
+        }
+    }
+
+    /// Whether values of this kind are lists of other values.
+    fn is_list(self) -> bool {
+        self.member().is_some() || matches!(self, AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps)
+    }
+
     /// Whether this is a kind of lists, and these may be its members.
     fn is_list_of(self, members: &[AttrValue]) -> bool {
-        matches!(self, AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps)
-            && members.iter().all(|member| self.has_member(member))
+        self.is_list() && members.iter().all(|member| self.has_member(member))
     }
 
     /// Whether a list of this kind may hold that.
@@ -230,7 +274,10 @@ impl AttrKind {
             (AttrKind::IntLists, AttrValue::Ints(_))
                 | (AttrKind::Placements, AttrValue::Placement(_))
                 | (AttrKind::NdSbps, AttrValue::NdSbp(_) | AttrValue::Absent)
-        )
+        ) || self.member().is_some_and(|kind| {
+            kind.holds(member)
+                && !matches!((kind, member), (AttrKind::Shape, AttrValue::Ints(v)) if v.iter().any(|n| *n < 0))
+        })
     }
 
     /// Reads a default or call-by-name value from text.
@@ -265,11 +312,35 @@ impl AttrKind {
             }
             AttrKind::Device => AttrValue::Device(t.parse()?),
             AttrKind::NdSbp => AttrValue::NdSbp(t.parse()?),
+            AttrKind::Bools | AttrKind::Strs | AttrKind::DTypes | AttrKind::Shapes | AttrKind::Scalars => {
+                let inner = t.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(bad)?;
+                let of = self.member().ok_or_else(bad)?;
+                AttrValue::List(list_parts(inner).into_iter().map(|p| of.parse_value(p)).collect::<Result<_>>()?)
+            }
             AttrKind::Bytes | AttrKind::Placement | AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps => {
                 return Err(Error::parse(format!("values of type {} have no text form", self.name())));
             }
         })
     }
+}
+
+/// Splits the text of a list at its commas, but not inside brackets or quotes.
+fn list_parts(s: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut start, mut parts) = (0, false, 0, vec![]);
+    for (i, c) in s.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '[' if !quoted => depth += 1,
+            ']' if !quoted => depth -= 1,
+            ',' if depth == 0 && !quoted => {
+                parts.push(&s[start..i]);
+                start = i + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&s[start..]);
+    parts.into_iter().map(str::trim).filter(|p| !p.is_empty()).collect()
 }
 
 impl AttrValue {
@@ -418,6 +489,12 @@ from! {
     &NdSbp => |x| AttrValue::NdSbp(x.clone());
     Option<NdSbp> => |x| x.map_or(AttrValue::Absent, AttrValue::NdSbp);
     Vec<AttrValue> => |x| AttrValue::List(x.into());
+    Vec<f64> => |x| AttrValue::Floats(x.into());
+    Vec<bool> => |x| x.into_iter().map(AttrValue::from).collect::<Vec<_>>().into();
+    Vec<&str> => |x| x.into_iter().map(AttrValue::from).collect::<Vec<_>>().into();
+    Vec<DType> => |x| x.into_iter().map(AttrValue::from).collect::<Vec<_>>().into();
+    Vec<Scalar> => |x| x.into_iter().map(AttrValue::from).collect::<Vec<_>>().into();
+    Vec<Vec<i64>> => |x| x.into_iter().map(AttrValue::from).collect::<Vec<_>>().into();
     &[usize] => |x| AttrValue::Ints(x.iter().map(|i| saturated(*i)).collect());
 }
 impl<const N: usize> From<[i64; N]> for AttrValue {
@@ -448,6 +525,23 @@ mod tests {
         let sbps = |v: &[AttrValue]| AttrKind::NdSbps.accept("sbps", AttrValue::List(v.into()));
         assert!(sbps(&[crate::sbp![S(0)].into(), AttrValue::Absent]).is_ok());
         assert!(sbps(&[1i64.into()]).is_err());
+        for (kind, text) in [
+            (AttrKind::Bools, "[true, false]"),
+            (AttrKind::Strs, r#"["a, b", "]"]"#),
+            (AttrKind::DTypes, "[f32, i64]"),
+            (AttrKind::Shapes, "[[1, 2], [], [3]]"),
+            (AttrKind::Scalars, "[1, 2.5, true]"),
+            (AttrKind::Bools, "[]"),
+        ] {
+            let value = kind.parse_value(text).unwrap();
+            assert_eq!(value.to_string(), text);
+            assert_eq!(kind.accept("x", value.clone()).unwrap(), value);
+            assert!(kind.holds(&value) && !AttrKind::Int.holds(&value));
+        }
+        assert!(AttrKind::Shapes.accept("x", vec![vec![1i64], vec![-2]].into()).is_err());
+        assert!(AttrKind::Bools.parse_value("[true, 1]").is_err());
+        let numbers = AttrKind::Scalars.accept("x", vec![1i64, 2].into()).unwrap();
+        assert_eq!(numbers, vec![Scalar::Int(1), Scalar::Int(2)].into());
         assert_eq!(AttrKind::NdSbp.parse_value("[S(0), P]").unwrap(), crate::sbp![S(0), P].into());
         assert!(AttrKind::ALL.iter().all(|k| AttrKind::parse(k.name()).unwrap() == *k));
     }

@@ -5,7 +5,7 @@ use super::kernel::{Logical, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
 use super::step::{BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
 use super::types::{GlobalRef, LocalRef, intern_global, intern_local};
-use crate::boxing::{Choice, ChoiceInput, Layout, choose};
+use crate::boxing::{Choice, ChoiceInput, Hint, Layout, choose, hint};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
 use crate::ops::{AttrValue, InferCtx, NdSignature, TensorType};
@@ -292,6 +292,17 @@ fn chosen(
     let Choice { sig, unproven } = choice(r, infer, outs, placement, request, choose)?;
     tracing::trace!(op = r.op.name(), inputs = ?sig.inputs, outputs = ?sig.outputs, ?unproven, "choice");
     Ok(sig)
+}
+
+/// The hint for a global call that was planned: a layout of its result that would cost far less.
+///
+/// # Errors
+/// What planning it refuses.
+pub fn hint_of(r: &Request<'_>, placement: &Placement) -> Result<Option<Hint>> {
+    if r.target.is_some() || r.asked.is_some() || r.given.is_some() || r.op.length.is_some() {
+        return Ok(None);
+    }
+    with_choice(r, placement, None, |c| hint(c, &choose(c)?.sig))
 }
 
 /// Asks something of the choice that a call is to make; `request` is the layout that its result is to have.

@@ -13,7 +13,7 @@ mod request;
 mod step;
 mod types;
 
-pub use build::{boxing_to, plan, with_choice};
+pub use build::{boxing_to, hint_of, plan, with_choice};
 pub use counted::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};

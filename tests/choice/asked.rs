@@ -119,8 +119,8 @@ fn a_pin_reaches_the_ops_inside_functions_but_not_their_lowerings() {
         assert_eq!(x.matmul(&v)?.sbp()?, &sbp![S(0)]);
         let _pin = pin_sbp("matmul", sbp![B])?;
         assert_eq!(x.matmul(&v)?.sbp()?, &sbp![B]);
-        // softmax of a split dim divides inside: a pin on `div` does not reach there.
-        let s = ones([4, 6], (&mesh, sbp![S(1)]))?;
+        // softmax of a long split dim divides inside: a pin on `div` does not reach there.
+        let s = ones([4, 32768], (&mesh, sbp![S(1)]))?;
         let want = s.softmax(1)?.to_vec::<f32>()?;
         oflow::take_receipts();
         s.softmax(1)?;

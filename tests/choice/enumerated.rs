@@ -8,15 +8,55 @@ use oflow::placement::Placement;
 use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature, dual};
 use oflow::{DType, Result};
 
-/// The rule of the design over candidates in declared order: the first that is least of (moves nothing or not, price, P
-/// outputs).
+/// The rule of the design over candidates in declared order: the first that is least of (price, P outputs) among those that
+/// move nothing. On axes where that one has a price, because a lowering communicates there or because it spreads P inputs over more
+/// elements, others are compared with it: in the first case all, in the second those that reduce the P inputs to B. Where every one
+/// moves something, the first that is least of all.
 fn best<'a>(q: &Question, all: &'a [Candidate]) -> Option<&'a Candidate> {
-    let moves = |c: &Candidate| {
-        let stays = c.sig.inputs.iter().zip(&q.sbps).all(|(want, have)| have.as_ref().is_none_or(|h| h == want));
-        !(stays && q.request.as_ref().is_none_or(|r| c.sig.outputs.first().is_none_or(|o| o == r)))
+    let still = |c: &Candidate, a: usize| {
+        c.sig.inputs.iter().zip(&q.sbps).all(|(want, have)| have.as_ref().is_none_or(|h| h[a] == want[a]))
+            && q.request.as_ref().is_none_or(|r| c.sig.outputs.first().is_none_or(|o| o[a] == r[a]))
     };
-    let free = all.iter().filter(|c| !moves(c)).min_by_key(|c| (c.cost.total(), c.partials));
-    free.or_else(|| all.iter().min_by_key(|c| (c.cost.total(), c.partials)))
+    let reduced = |c: &Candidate, a: usize| {
+        let b_or_not_p = |(want, have): (&NdSbp, &Option<NdSbp>)| match have {
+            Some(h) if matches!(h[a], Sbp::Partial(_)) => want[a] == Sbp::Broadcast,
+            _ => true,
+        };
+        c.sig.inputs.iter().zip(&q.sbps).all(b_or_not_p)
+    };
+    let price = |c: &&Candidate| (c.cost.total(), c.partials);
+    let axes = || 0..q.mesh.axes();
+    let Some(first) = all.iter().filter(|c| axes().all(|a| still(c, a))).min_by_key(price) else {
+        return all.iter().min_by_key(price);
+    };
+    let costs: Vec<[bool; 2]> = axes().map(|a| costs(q, &first.sig, a)).collect();
+    let compared = |c: &&Candidate| {
+        axes().all(|a| match costs[a] {
+            [true, _] => true,
+            [false, true] => still(c, a) || reduced(c, a),
+            [false, false] => still(c, a),
+        })
+    };
+    all.iter().filter(compared).min_by_key(price)
+}
+
+/// Whether an assignment that moves no input communicates in a lowering on an axis, and whether it spreads P inputs there.
+fn costs(q: &Question, sig: &NdSignature, axis: usize) -> [bool; 2] {
+    if q.mesh.dims()[axis] == 1 {
+        return [false, false];
+    }
+    let (types, outs) = (q.sample.types(), q.outs().unwrap());
+    let partial = |n: &NdSbp| matches!(n[axis], Sbp::Partial(_));
+    let here = types.iter().zip(&sig.inputs).filter(|(t, n)| t.is_some() && partial(n));
+    let largest = here.map(|(t, _)| t.as_ref().unwrap().len()).max();
+    let spread = outs.iter().zip(&sig.outputs).any(|(t, n)| partial(n) && largest.is_some_and(|l| t.len() > l));
+    let plain = |row: &Signature| {
+        row.lowering.is_none()
+            && row.inputs.iter().zip(&sig.inputs).all(|(s, n)| *s == n[axis])
+            && row.outputs.iter().zip(&sig.outputs).all(|(s, n)| *s == n[axis])
+    };
+    let rows = || q.ask(|c| if c.op.nd_infer.is_some() { Ok(vec![]) } else { c.op.signatures_1d(c.infer, c.outs) });
+    [sig.lowering.is_some() && !rows().unwrap().iter().any(plain), spread]
 }
 
 /// Every legal assignment, by plain recursion over the mesh axes.

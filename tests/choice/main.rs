@@ -6,4 +6,5 @@ mod common;
 mod declared;
 mod enumerated;
 mod question;
+mod spread;
 mod table;

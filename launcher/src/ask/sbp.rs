@@ -4,7 +4,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::sync::Arc;
 
 use oflow::boxing::{
-    BoxingPlan, Candidate, Choice, ChoiceInput, Layout, Planner, Unproven, candidates, choose, price, signatures,
+    BoxingPlan, Candidate, Choice, ChoiceInput, Hint, Layout, Planner, Unproven, candidates, choose, hint, price,
+    signatures,
 };
 use oflow::ops::{NdSignature, TensorType, find};
 use oflow::placement::Placement;
@@ -53,10 +54,11 @@ pub fn arguments(command: Command) -> Command {
 
 Each candidate has costs in microseconds under the cost model: boxing the inputs (forward), boxing their gradients back
 (adjoint), communication inside the op (inside), and the cheapest reduction of partial outputs (way out). A candidate that
-needs no boxing of inputs is chosen; otherwise the cheapest, then fewer partial outputs, then declared order. The search
-looks at a limited number of candidates; if it ends early, it prints a lower bound of the cheapest cost. These costs use
-fixed constants, the same on every machine. The plans that box the inputs of the chosen candidate use the constants of jobs
-on this host (`--model`).",
+needs no boxing of inputs is chosen, unless the op communicates inside or spreads a partial input over more elements. Otherwise
+the cheapest is chosen, then fewer partial outputs, then declared order. The search looks at a limited number of candidates; if
+it ends early, it prints a lower bound of the cheapest cost. A hint tells where another layout of the result costs far less.
+These costs use fixed constants, the same on every machine. The plans that box the inputs of the chosen candidate use the
+constants of jobs on this host (`--model`).",
         )
 }
 
@@ -66,6 +68,8 @@ struct Answer {
     chosen: NdSignature,
     /// What is known of the best price, where the choice is not proven to have it.
     unproven: Option<Unproven>,
+    /// A layout of the result that costs far less.
+    hint: Option<Hint>,
     /// The chosen one first, then by price.
     candidates: Vec<Candidate>,
     /// There are more candidates than these.
@@ -126,6 +130,7 @@ fn answer(
         request: None,
     };
     let Choice { sig: chosen, unproven } = choose(&choice).map_err(named)?;
+    let hint = hint(&choice, &chosen).map_err(named)?;
     let more = !all && signatures(&choice).map_err(named)?.nth(PRICED).is_some();
     let mut candidates = match more {
         true => vec![price(&choice, chosen.clone()).map_err(named)?],
@@ -140,7 +145,7 @@ fn answer(
             moves.push((i, planner.plan(&ty.shape, ty.dtype, &src, &dst).map_err(named)?));
         }
     }
-    Ok(Answer { outs: outs.to_vec(), chosen, unproven, candidates, more, moves, constants, call })
+    Ok(Answer { outs: outs.to_vec(), chosen, unproven, hint, candidates, more, moves, constants, call })
 }
 
 fn list(sbps: &[NdSbp]) -> String {
@@ -177,7 +182,8 @@ fn to_text(a: &Answer, all: bool) -> String {
     if a.more {
         text += &format!("  and more than {PRICED} others, which --all prices and shows\n");
     }
-    let free = a.candidates.first().is_some_and(|c| c.cost.forward == 0 && c.cost.adjoint == 0);
+    let free = |c: &Candidate| c.cost.forward == 0 && c.cost.adjoint == 0 && c.cost.lowering == 0;
+    let free = a.candidates.first().is_some_and(free);
     text += &match &a.unproven {
         Some(u) => format!(
             "* is taken: the cheapest found, not proven to be the cheapest. It costs {} us; none costs less than {} us\n",
@@ -187,6 +193,7 @@ fn to_text(a: &Answer, all: bool) -> String {
         None if free => "* is taken: no input has to move\n".to_string(),
         None => "* is taken: the cheapest\n".to_string(),
     };
+    text += &a.hint.as_ref().map_or(String::new(), |h| format!("  hint: {h}\n"));
     for (i, plan) in &a.moves {
         text +=
             &format!("\n  input {i}: {}{:?} {} -> {}\n", plan.dtype, plan.shape.as_slice(), plan.src.sbp, plan.dst.sbp);
@@ -228,6 +235,12 @@ fn to_json(a: &Answer) -> Value {
         "all_candidates": !a.more,
         "proven": a.unproven.is_none(),
         "least_ps": a.unproven.map(|u| u.least),
+        "hint": a.hint.as_ref().map(|h| json!({
+            "sbp": h.sbp.to_string(),
+            "moves": h.moves.iter().map(|(name, sbp)| json!({ "input": name, "to": sbp.to_string() })).collect::<Vec<_>>(),
+            "taken_ps": h.taken,
+            "asked_ps": h.asked,
+        })),
         "moves": a.moves.iter().map(|(i, p)| json!({ "input": i, "plan": plan_json(p) })).collect::<Vec<_>>(),
         "constants": a.constants,
     })

@@ -1,15 +1,18 @@
 //! Which SBP signature a call takes: the rule of the design in one place, for 1-d and n-d meshes alike.
 //!
-//! A candidate that needs no boxing wins; otherwise the least of forward boxing + its adjoint where a gradient is needed +
-//! collectives inside a lowering + the cheapest way out of P outputs, in integer picoseconds under the fixed default
-//! constants. Where the caller asks for a layout of output 0, the boxing of that output to it, with the work that a slice
+//! A candidate that needs no boxing wins, unless it has a price all the same on some mesh axis: a lowering communicates there, or
+//! a P input is spread over more elements. Then it is compared with what moves something on these axes. Where all need boxing, the
+//! least wins of forward boxing + its adjoint where a gradient is needed + collectives inside a lowering + the cheapest way out of P
+//! outputs, in integer picoseconds under the fixed default constants. Where the caller asks for a layout of output 0, the boxing of that output to it, with the work that a slice
 //! throws away, stands in place of its way out, and a candidate that gives another layout needs boxing. Ties: fewer P outputs, then declared order. A rank's own
 //! coordinate never enters (I5): the choice is a function of logical metadata alone, so every rank chooses alike.
 //!
 //! `space.rs` knows the candidates (the product of the 1-d signatures over the mesh axes, cut down by what may not move),
 //! `search.rs` finds the best without pricing them all, `prices.rs` has what the search knows of the prices.
-//! [`candidates`] prices every one: that is for people who ask, for tests and for searches over whole programs.
+//! [`candidates`] prices every one: that is for people who ask, for tests and for searches over whole programs. `hint.rs` tells where
+//! another layout of the result would cost far less.
 
+mod hint;
 mod prices;
 mod search;
 mod space;
@@ -22,9 +25,10 @@ use crate::error::{Error, Result};
 use crate::ops::{InferCtx, NdSignature, Op, TensorType};
 use crate::placement::Placement;
 use crate::sbp::{NdSbp, Sbp, check_layout, dual, dual_of};
+pub use hint::{Hint, hint};
 use search::Found;
-use smallvec::SmallVec;
-use space::Space;
+use smallvec::{SmallVec, smallvec};
+use space::{Moves, Space};
 
 /// What a choice is made from.
 pub struct ChoiceInput<'a> {
@@ -154,11 +158,17 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
     let space = Space::new(c)?;
     let chosen = |found: Found| Choice { sig: found.sig, unproven: found.unproven };
     // Without boxing there is nothing to price but what the candidates bring along.
-    if let Some(found) = search::best(c, &space.exact(c))? {
-        return Ok(chosen(found));
+    let nothing: SmallVec<[Moves; 4]> = smallvec![Moves::Nothing; c.placement.axes()];
+    if let Some(found) = search::best(c, &space.within(c, &nothing))? {
+        let moves = space.worth_moving(c, &found.sig);
+        if moves == nothing {
+            return Ok(chosen(found));
+        }
+        let better = space.within(c, &moves).without_renamed_partials(c).with_twins(c);
+        return Ok(chosen(search::best(c, &better)?.unwrap_or(found)));
     }
-    if let Some(found) = search::best(c, &space.without_renamed_partials(c).with_twins(c))? {
-        return Ok(chosen(found));
+    if let Some(choice) = cheapest_of(c, space)? {
+        return Ok(choice);
     }
     let legal: Vec<String> = c.op.signatures_1d(c.infer, c.outs)?.iter().map(|s| format!("    {s}")).collect();
     let fixed = (0..c.sbps.len()).find(|i| c.is_fixed(*i) && c.sbps[*i].is_some());
@@ -178,6 +188,19 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
         (None, None) => ("no legal signature for these inputs".to_string(), ""),
     };
     Err(Error::sbp(why).help(format!("{way_out}legal along one mesh axis:\n{}", legal.join("\n"))))
+}
+
+/// The cheapest assignment, whether it moves anything or not.
+///
+/// # Errors
+/// When the op cannot tell its signatures.
+pub fn cheapest(c: &ChoiceInput<'_>) -> Result<Option<Choice>> {
+    cheapest_of(c, Space::new(c)?)
+}
+
+fn cheapest_of(c: &ChoiceInput<'_>, space: Space) -> Result<Option<Choice>> {
+    let found = search::best(c, &space.without_renamed_partials(c).with_twins(c))?;
+    Ok(found.map(|f| Choice { sig: f.sig, unproven: f.unproven }))
 }
 
 /// Whether the layouts of a complete assignment are layouts of such tensors at all.

@@ -18,6 +18,16 @@ const LISTED: u16 = u16::MAX;
 /// Up to so many candidates are looked at sooner than their twins are found.
 const FEW: usize = 1024;
 
+/// What may move on a mesh axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moves {
+    /// Inputs stay as they are.
+    Nothing,
+    /// P inputs may become B, all of them; then other inputs may move too.
+    Partials,
+    Anything,
+}
+
 pub(super) struct Space {
     /// The legal 1-d signatures in declared order; empty where the list replaces them.
     pub(super) rows: Arc<[Signature]>,
@@ -85,28 +95,73 @@ impl Space {
         Ok(Space { rows: rows.into(), axes, listed, twins: Vec::new() })
     }
 
-    /// Those whose inputs are as they are, and whose output 0 is as it was asked for.
-    pub(super) fn exact(&self, c: &ChoiceInput<'_>) -> Space {
-        let stays = |a: usize, input: &dyn Fn(usize) -> Sbp, out: Option<Sbp>| {
-            (0..c.sbps.len()).all(|i| c.sbps[i].as_ref().is_none_or(|now| now[a] == input(i)))
+    /// Those in which on each axis moves what may: nothing is that all inputs are as they are, and output 0 as it was asked for.
+    pub(super) fn within(&self, c: &ChoiceInput<'_>, moves: &[Moves]) -> Space {
+        let now = |i: usize, a: usize| c.sbps[i].as_ref().map(|n| n[a]);
+        let is_still = |a: usize, input: &dyn Fn(usize) -> Sbp, out: Option<Sbp>| {
+            (0..c.sbps.len()).all(|i| now(i, a).is_none_or(|s| s == input(i)))
                 && c.request.is_none_or(|r| out.is_none_or(|o| o == r[a]))
+        };
+        let is_reduced = |a: usize, input: &dyn Fn(usize) -> Sbp| {
+            (0..c.sbps.len()).all(|i| now(i, a).is_none_or(|s| !s.is_partial() || input(i).is_broadcast()))
+        };
+        let ok = |a: usize, input: &dyn Fn(usize) -> Sbp, out: Option<Sbp>| match moves[a] {
+            Moves::Anything => true,
+            Moves::Partials => is_still(a, input, out) || is_reduced(a, input),
+            Moves::Nothing => is_still(a, input, out),
         };
         let of_axis = |(a, rows): (usize, &SmallVec<[u16; 16]>)| {
             let ok = |r: &&u16| {
                 let s = &self.rows[**r as usize];
-                stays(a, &|i| s.inputs[i], s.outputs.first().copied())
+                ok(a, &|i| s.inputs[i], s.outputs.first().copied())
             };
             rows.iter().filter(ok).copied().collect()
         };
-        let listed = self.listed.iter().filter(|s| {
-            (0..c.placement.axes()).all(|a| stays(a, &|i| s.inputs[i][a], s.outputs.first().map(|n| n[a])))
-        });
+        let listed = self
+            .listed
+            .iter()
+            .filter(|s| (0..c.placement.axes()).all(|a| ok(a, &|i| s.inputs[i][a], s.outputs.first().map(|n| n[a]))));
         Space {
             axes: self.axes.iter().enumerate().map(of_axis).collect(),
             listed: listed.cloned().collect(),
             rows: Arc::clone(&self.rows),
             twins: Vec::new(),
         }
+    }
+
+    /// What moving could save on each axis where an assignment costs something although its inputs stay as they are: a
+    /// lowering communicates there, or a P input is spread over more elements, so that more has to be reduced afterwards than there
+    /// is now.
+    ///
+    /// A spread input is reduced to B and nothing else. A reduce-scatter would be cheaper, but would leave the larger output split
+    /// along a dim that nobody asked for; from B it can be cut any way for nothing.
+    ///
+    /// A P output that the op itself makes there, of inputs that are not P, is the plan of whoever laid them out (row-parallel
+    /// products, split embeddings) and is no such cost.
+    pub(super) fn worth_moving(&self, c: &ChoiceInput<'_>, sig: &NdSignature) -> SmallVec<[Moves; 4]> {
+        let spreads = |a: usize| {
+            let elements = |i: usize| c.infer.inputs[i].as_ref().map_or(0, TensorType::len);
+            let partial = (0..sig.inputs.len()).filter(|i| c.sbps[*i].is_some() && sig.inputs[*i][a].is_partial());
+            let most = partial.map(elements).max();
+            let larger = |o: usize| most.is_some_and(|most| c.outs[o].len() > most);
+            (0..sig.outputs.len()).any(|o| sig.outputs[o][a].is_partial() && larger(o))
+        };
+        // Where the same entries stand in a row that needs no lowering, it is another axis that needs it.
+        let lowered = |a: usize| {
+            let alike = |row: &Signature| {
+                row.lowering.is_none()
+                    && (0..sig.inputs.len()).all(|i| row.inputs[i] == sig.inputs[i][a])
+                    && (0..sig.outputs.len()).all(|o| row.outputs[o] == sig.outputs[o][a])
+            };
+            sig.lowering.is_some() && !self.axes[a].iter().any(|r| alike(&self.rows[*r as usize]))
+        };
+        let of_axis = |a: usize| match c.placement.dims()[a] {
+            1 => Moves::Nothing,
+            _ if lowered(a) => Moves::Anything,
+            _ if spreads(a) => Moves::Partials,
+            _ => Moves::Nothing,
+        };
+        (0..c.placement.axes()).map(of_axis).collect()
     }
 
     /// Without the candidates that cannot be best because they differ from an earlier one in the kind of P only. Where no

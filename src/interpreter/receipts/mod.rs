@@ -9,7 +9,7 @@ mod ring;
 mod tally;
 mod together;
 
-pub use report::{Measured, Report, ReportLine};
+pub use report::{Measured, Report, ReportHint, ReportLine};
 pub use ring::RECEIPTS_LIMIT;
 pub(super) use ring::{BackwardScope, Ring, in_backward};
 pub(super) use together::Together;
@@ -174,5 +174,5 @@ pub fn report() -> Report {
     let (ctx, entries, dropped) = take();
     let mut tally = Tally::new(ctx.rank(), ctx.world());
     entries.iter().for_each(|e| tally.add(e));
-    tally.report(dropped)
+    tally.report(dropped, state(&ctx).receipts.hints())
 }

@@ -1,7 +1,7 @@
 //! Receipts added up by line of the program: for people as a table, for programs as JSON.
 
 use crate::boxing::{BoxingPlan, LinkKind};
-use crate::error::{Error, Result};
+use crate::error::{CallSite, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -53,6 +53,26 @@ pub struct Measured {
     pub total_ns: u64,
 }
 
+/// A call that leaves the layouts of its inputs as they are, and whose result would cost far less to reduce in another layout.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReportHint {
+    /// Source file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// The call in short form.
+    pub call: String,
+    /// What to ask for, and what it would cost.
+    pub advice: String,
+}
+
+impl ReportHint {
+    pub(in super::super) fn new(site: CallSite, call: String, advice: String) -> ReportHint {
+        ReportHint { file: site.file.to_string(), line: site.line, call, advice }
+    }
+}
+
 /// What ranks have communicated, by line of the program. Prints as a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -65,6 +85,8 @@ pub struct Report {
     pub lines: Vec<ReportLine>,
     /// Receipts that were dropped before the report was made: its sums are too small by so many.
     pub dropped: u64,
+    /// Calls of the whole run that another layout of the result would make far cheaper, in the order of the program's lines.
+    pub hints: Vec<ReportHint>,
 }
 
 /// File, line, op, backward.
@@ -136,7 +158,13 @@ impl ReportLine {
 }
 
 impl Report {
-    pub(super) fn new(world: usize, ranks: Vec<usize>, lines: Vec<ReportLine>, dropped: u64) -> Report {
+    pub(super) fn new(
+        world: usize,
+        ranks: Vec<usize>,
+        lines: Vec<ReportLine>,
+        dropped: u64,
+        mut hints: Vec<ReportHint>,
+    ) -> Report {
         let join = |mut same: Vec<ReportLine>| {
             // Plans that were made anew: the one that ran most stands for the median.
             same.sort_by_key(|l| std::cmp::Reverse(l.count));
@@ -157,18 +185,22 @@ impl Report {
             }
             sum
         };
-        Report { world, ranks, lines: grouped(lines, join), dropped }
+        hints.sort_unstable();
+        Report { world, ranks, lines: grouped(lines, join), dropped, hints }
     }
 
     /// One report of the reports of several ranks: bytes are of all ranks anyway, times become the median of the ranks.
     pub fn merge(reports: impl IntoIterator<Item = Report>) -> Report {
-        let mut all = Report { world: 0, ranks: vec![], lines: vec![], dropped: 0 };
+        let mut all = Report { world: 0, ranks: vec![], lines: vec![], dropped: 0, hints: vec![] };
         for r in reports {
             all.world = all.world.max(r.world);
             all.ranks.extend(r.ranks);
             all.lines.extend(r.lines);
             all.dropped = all.dropped.max(r.dropped);
+            all.hints.extend(r.hints);
         }
+        all.hints.sort_unstable();
+        all.hints.dedup();
         all.ranks.sort_unstable();
         let join = |mut same: Vec<ReportLine>| {
             let times: Vec<Measured> = same.iter().filter_map(|l| l.measured).collect();
@@ -328,10 +360,10 @@ impl fmt::Display for Report {
         if !links.is_empty() {
             write!(f, ": {}", links.join(", "))?;
         }
-        match self.ratio() {
-            Some(ratio) => write!(f, "; by the medians {ratio:.2} times the predicted"),
-            None => Ok(()),
+        if let Some(ratio) = self.ratio() {
+            write!(f, "; by the medians {ratio:.2} times the predicted")?;
         }
+        self.hints.iter().try_for_each(|h| write!(f, "\nhint: {}:{}: {}: {}", h.file, h.line, h.call, h.advice))
     }
 }
 

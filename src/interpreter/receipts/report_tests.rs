@@ -20,7 +20,7 @@ fn line(op: &str, count: u64, times: Option<(u64, u64)>) -> ReportLine {
 }
 
 fn of_rank(rank: usize, lines: Vec<ReportLine>) -> Report {
-    Report::new(3, vec![rank], lines, 0)
+    Report::new(3, vec![rank], lines, 0, vec![])
 }
 
 #[test]

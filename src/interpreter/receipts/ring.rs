@@ -5,6 +5,7 @@
 //! of a thread without a rank, takes none.
 
 use super::Shared;
+use super::report::{Report, ReportHint};
 use super::tally::Tally;
 use crate::boxing::BoxingPlan;
 use crate::comm::Tag;
@@ -17,6 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Receipts kept per rank; older ones are dropped.
 pub const RECEIPTS_LIMIT: usize = 4096;
+
+/// Hints kept per rank, a line and call each.
+const HINTS: usize = 64;
 
 /// What moved bytes.
 pub(super) enum What {
@@ -50,6 +54,8 @@ struct State {
     dropped: u64,
     /// Adds up all that leaves the ring, where the launcher wants a report of the whole run.
     job: Option<Tally>,
+    /// Calls whose results would cost far less in another layout, in the order in which they were planned.
+    hints: Vec<ReportHint>,
 }
 
 /// One rank's ring.
@@ -60,11 +66,12 @@ impl Ring {
     pub(in super::super) fn of_rank(ctx: &RankCtx) -> Arc<Ring> {
         let control = ctx.control().filter(|c| c.wants_report());
         let job = control.map(|_| Tally::new(ctx.rank(), ctx.world()));
-        let ring = Arc::new(Ring(Mutex::new(State { entries: VecDeque::new(), first: 0, dropped: 0, job })));
+        let (entries, hints) = (VecDeque::new(), Vec::new());
+        let ring = Arc::new(Ring(Mutex::new(State { entries, first: 0, dropped: 0, job, hints })));
         if let Some(control) = control {
             let ring = ring.clone();
             // Without waiting for boxings that are under way: a rank that ends because of a failure would wait in vain.
-            control.report_at_end(move || ring.end().map_or(String::new(), |job| job.report(0).to_json()));
+            control.report_at_end(move || ring.end().map_or(String::new(), |job| job.to_json()));
         }
         ring
     }
@@ -104,10 +111,24 @@ impl Ring {
         (entries, std::mem::take(&mut s.dropped))
     }
 
-    /// The tally of the whole run, if one is kept; the ring keeps none from here on.
-    fn end(&self) -> Option<Tally> {
+    /// Adds a hint; a loop plans a line once, or once for each shape.
+    pub(in super::super) fn hint(&self, hint: ReportHint) {
+        let hints = &mut self.lock().hints;
+        if hints.len() < HINTS && !hints.contains(&hint) {
+            hints.push(hint);
+        }
+    }
+
+    /// The hints so far.
+    pub(super) fn hints(&self) -> Vec<ReportHint> {
+        self.lock().hints.clone()
+    }
+
+    /// The report of the whole run, if the launcher wants one; the ring adds nothing up from here on.
+    fn end(&self) -> Option<Report> {
         self.take();
-        self.lock().job.take()
+        let job = self.lock().job.take()?;
+        Some(job.report(0, self.hints()))
     }
 }
 

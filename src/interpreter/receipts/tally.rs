@@ -1,6 +1,6 @@
 //! Adding receipts up: one row per place, op, direction and plan.
 
-use super::report::{Measured, Report, ReportLine, median};
+use super::report::{Measured, Report, ReportHint, ReportLine, median};
 use super::ring::{Entry, What};
 use super::{Shared, links};
 use crate::boxing::BoxingPlan;
@@ -76,7 +76,7 @@ impl Tally {
     }
 
     /// The sums in the order of the program's lines.
-    pub(super) fn report(&self, dropped: u64) -> Report {
+    pub(super) fn report(&self, dropped: u64, hints: Vec<ReportHint>) -> Report {
         let lines = self.rows.iter().map(|((op, site, backward, _, bytes), row)| {
             let measured = median(&mut row.times.clone()).map(|median_ns| Measured {
                 count: row.measured,
@@ -92,6 +92,6 @@ impl Tally {
                 None => ReportLine::of_collective(place, *bytes, row.count, measured),
             }
         });
-        Report::new(self.world, vec![self.rank], lines.collect(), dropped + self.beyond)
+        Report::new(self.world, vec![self.rank], lines.collect(), dropped + self.beyond, hints)
     }
 }
