@@ -24,7 +24,7 @@ fn the_page_lists_every_function() {
     for (name, defs) in &by_name {
         page += &format!("\n## {name}\n\n");
         for def in defs {
-            page += &format!("```text\n{}\n```\n\n{}\n\n", def.sig, def.doc);
+            page += &format!("```text\n{}\n```\n\n{}\n\n", def.sig, def.doc.replace('[', "\\["));
         }
         page.pop();
     }
