@@ -140,6 +140,7 @@ impl Asked<'_> {
             fixed_inputs: &[],
             given_out: None,
             request: self.request.as_ref(),
+            keep: false,
         };
         let start = cpu_us();
         let answer = f(&input)?;

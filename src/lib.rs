@@ -38,7 +38,7 @@
 //! | products | [`matmul`](Tensor::matmul), [`matmul_t`](Tensor::matmul_t), [`linear`](Tensor::linear), [`attention`](Tensor::attention) |
 //! | networks | [`softmax`](Tensor::softmax), [`layer_norm`](Tensor::layer_norm), [`embedding`](Tensor::embedding), [`cross_entropy`](Tensor::cross_entropy), [`dropout`](Tensor::dropout); modules in [`nn`] |
 //! | shapes | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`expand`](Tensor::expand), [`slice`](Tensor::slice), [`split`](Tensor::split), [`cat`](functional::cat), [`stack`](functional::stack) |
-//! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`] |
+//! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`detect_anomaly`] |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
@@ -70,8 +70,8 @@ pub mod vm;
 pub use checkpoint::{load_file, save_file};
 pub use context::{
     EnterGuard, Policy, RankCtx, World, boxing_policy, detect_anomaly, dry_run, dry_run_with, enable_grad, init,
-    is_dry_run, manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with, synchronize,
-    with_grad_sbp, with_sbp,
+    is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with,
+    synchronize, with_grad_sbp, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};

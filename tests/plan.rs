@@ -48,6 +48,7 @@ fn plan_of(op: &'static Op, s: &Sample, mesh: Option<&Placement>, sbps: &[NdSbp]
             place: mesh.map_or(Where::Local(Device::Cpu), Where::Global),
             target: whole.as_ref().filter(|_| inputs.is_empty()),
             given: None,
+            keep: false,
             asked: None,
         },
     )
@@ -142,6 +143,7 @@ fn a_lowering_is_steps_with_last_uses_for_4096_ranks_without_any() -> Result<()>
             place: Where::Global(&mesh),
             target: None,
             given: None,
+            keep: false,
             asked: None,
         },
     )?;

@@ -62,7 +62,7 @@ Outputs
   y, mean, rstd: depends on inputs and attributes
 
 Functions
-  layer_norm(Tensor x, Tensor? weight, Tensor? bias, Int axes=1, Float eps=1e-5) -> (Tensor y, Tensor mean, Tensor rstd)
+  layer_norm(Tensor x, Tensor? weight, Tensor? bias, *, Float eps=1e-5) -> Tensor
 
 Sharding
   rule: depends on shapes and attributes; and one lowering

@@ -67,6 +67,20 @@ fn a_skipped_op_is_named_although_it_is_noticed_later() {
 }
 
 #[test]
+fn ranks_that_declare_an_op_differently_after_their_start_are_told_apart() {
+    let folder = Folder::new();
+    let (output, took) = ranks(&folder, 2, &[], "declares-differently");
+    let text = own(&output);
+    assert_eq!(code(&output), 1, "{text}");
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let line = place("declares_differently", "call(\"scaled\"");
+    assert!(
+        text.contains("issued different ops") && text.contains("'test.scaled' #") && text.contains(&line),
+        "{text}"
+    );
+}
+
+#[test]
 fn ranks_that_never_talk_are_compared_by_their_heartbeats() {
     let folder = Folder::new();
     let (output, took) = ranks(&folder, 2, &["--timeout", "0.1"], "skip-alone");

@@ -35,6 +35,7 @@ impl Emit for DryEmit<'_> {
             fixed_inputs: &[],
             given_out: None,
             request: None,
+            keep: false,
         };
         let chosen = choose(&call)?.sig;
         let price = forward_price(&call, &chosen)?;

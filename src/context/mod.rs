@@ -17,11 +17,11 @@ mod recorded;
 pub use dry::{dry_run, dry_run_with};
 pub use init::{World, init, run_ranks, run_ranks_with};
 pub(crate) use modes::{
-    AskedSbp, asked_grad_sbp, asked_sbp, detecting, inner_calls, nothing_asked, set_autocast, undetected,
+    AskedSbp, asked_grad_sbp, asked_sbp, detecting, inner_calls, keeping, nothing_asked, set_autocast, undetected,
 };
 pub use modes::{
-    ModeGuard, PinGuard, autocast_mode, detect_anomaly, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync,
-    pin_sbp, set_grad_enabled, with_grad_sbp, with_sbp,
+    ModeGuard, PinGuard, autocast_mode, detect_anomaly, enable_grad, grad_enabled, is_no_sync, keep_layouts, no_grad,
+    no_sync, pin_sbp, set_grad_enabled, with_grad_sbp, with_sbp,
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub use random::{Generator, manual_seed};

@@ -11,6 +11,8 @@ struct Modes {
     no_sync: bool,
     /// Calls look for NaN in what they make.
     detect: bool,
+    /// Inputs stay as they are where a signature takes them so.
+    keep: bool,
     autocast: Autocast,
     /// What was asked before this number is not in force.
     asked_from: u64,
@@ -20,7 +22,7 @@ struct Modes {
 
 thread_local! {
     static MODES: Cell<Modes> =
-        const { Cell::new(Modes { grad: true, no_sync: false, detect: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
+        const { Cell::new(Modes { grad: true, no_sync: false, detect: false, keep: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
     /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
@@ -133,6 +135,31 @@ pub(crate) fn undetected() -> ModeGuard {
 #[inline]
 pub(crate) fn detecting() -> bool {
     MODES.get().detect
+}
+
+/// Until the guard is dropped an op that can run on the layouts of its inputs runs on them, forward and in backward, also where
+/// moving an input first would cost less (see [how an op chooses](crate::docs::boxing)). Lowerings choose by themselves.
+///
+/// ```
+/// use oflow::prelude::*;
+/// oflow::run_ranks(2, |_| {
+///     let mesh = Placement::all(Device::Cpu)?;
+///     let (x, s) = (ones([256, 256], (&mesh, sbp![B]))?, ones([1], (&mesh, sbp![P]))?);
+///     assert_eq!(x.mul(&s)?.sbp()?, &sbp![B]); // one number is reduced, and not the matrix
+///     let _kept = oflow::keep_layouts();
+///     assert_eq!(x.mul(&s)?.sbp()?, &sbp![P]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), oflow::Error>(())
+/// ```
+pub fn keep_layouts() -> ModeGuard {
+    change(|m| m.keep = true)
+}
+
+/// Whether ops run on the layouts of their inputs where they can.
+#[inline]
+pub(crate) fn keeping() -> bool {
+    MODES.get().keep
 }
 
 /// Returns the autocast mode of this thread.

@@ -15,7 +15,7 @@ use super::policy::{self, Cause};
 use super::receipts::{ReportHint, in_backward};
 use super::record::record;
 use crate::context::{
-    AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, nothing_asked,
+    AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, keeping, nothing_asked,
 };
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
@@ -191,6 +191,7 @@ pub(super) fn described<R>(
             _ => None,
         },
         given: call.given.and_then(|g| g.type_ref()),
+        keep: keeping(),
         asked: asked.map(|a| Asked {
             sbp: &a.sbp,
             by: if a.op.is_some() { "pin_sbp" } else { "with_sbp" },

@@ -1,7 +1,7 @@
 //! The key of a call: all that can change its plan, as words.
 
 use super::call::Call;
-use crate::context::AskedSbp;
+use crate::context::{AskedSbp, keeping};
 use crate::intern::FixedHasher;
 use crate::ops::{KeyWords, encode_sbp, generation};
 use crate::plan::Target;
@@ -19,8 +19,11 @@ pub(super) fn key_of(call: &Call<'_>, asked: Option<&AskedSbp>) -> KeyWords {
         Some(Target::Local(_)) => 1,
         Some(Target::Global(..)) => 2,
     };
-    let flags =
-        target << 3 | (asked.is_some() as u64) << 2 | (call.recording as u64) << 1 | call.given.is_some() as u64;
+    let flags = target << 4
+        | (keeping() as u64) << 3
+        | (asked.is_some() as u64) << 2
+        | (call.recording as u64) << 1
+        | call.given.is_some() as u64;
     for word in [call.op.id(), generation() << 8 | flags, call.inputs.len() as u64, call.attrs.len() as u64] {
         key.push(word);
     }

@@ -10,6 +10,7 @@ mod def;
 mod derive;
 mod families;
 mod grad;
+mod identity;
 mod infer;
 mod kernel;
 mod layout;

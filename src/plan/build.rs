@@ -344,6 +344,7 @@ fn choice<R>(
         fixed_inputs: &fixed,
         given_out: r.given.as_ref().and_then(|g| g.global()).map(|g| &g.sbp),
         request,
+        keep: r.keep,
     })
 }
 
@@ -356,6 +357,7 @@ fn stream_key(r: &Request<'_>, placement: &Placement, outs: &[TensorType], sig: 
         h.write_usize(text.len());
     };
     add(&r.op.full_name());
+    add(&r.op.identity().to_string());
     for a in r.attrs {
         match a {
             AttrValue::Bytes(bytes) => add(&format!("{bytes:?}")),

@@ -114,6 +114,7 @@ impl Emit for PlanEmit<'_, '_> {
             place: Where::Global(self.placement),
             target: None,
             given: None,
+            keep: false,
             asked: None,
         };
         let made = self.plan.global(&request, &ids, self.placement, Numbers::Each(numbers, attrs.clone()))?;

@@ -109,6 +109,8 @@ pub struct Request<'a> {
     pub target: Option<&'a NdSbp>,
     /// Type of the tensor that output 0 is written into.
     pub given: Option<TypeRef>,
+    /// Whether inputs stay as they are where a signature takes them so ([`keep_layouts`](crate::keep_layouts)).
+    pub keep: bool,
     /// The layout asked of output 0.
     pub asked: Option<Asked<'a>>,
 }

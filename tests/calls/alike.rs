@@ -96,7 +96,9 @@ impl Bad {
             args.push(Arg::Tensors(tensors.iter().skip(fixed).flatten().cloned().collect()));
         }
         let named: Vec<(&str, Arg)> = self.attrs().into_iter().map(|(n, v)| (n, Arg::Attr(v))).collect();
-        Some(call(self.op.name(), &args, &named).err().map(|e| (e.kind(), e.message().to_string())))
+        // By its full name: a function may have that of the op and take other arguments.
+        let name = format!("{}.{}", self.op.domain, self.op.sig.name);
+        Some(call(&name, &args, &named).err().map(|e| (e.kind(), e.message().to_string())))
     }
 
     fn text(&self) -> String {

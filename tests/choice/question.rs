@@ -100,6 +100,7 @@ impl Question {
             fixed_inputs: &fixed,
             given_out: self.in_place.and_then(|i| self.sbps[i].as_ref()),
             request: self.request.as_ref(),
+            keep: false,
         })
     }
 

@@ -128,6 +128,7 @@ fn answer(
         fixed_inputs: &fixed_inputs,
         given_out: None,
         request: None,
+        keep: false,
     };
     let Choice { sig: chosen, unproven } = choose(&choice).map_err(named)?;
     let hint = hint(&choice, &chosen).map_err(named)?;
@@ -191,7 +192,10 @@ fn to_text(a: &Answer, all: bool) -> String {
             microseconds(u.least)
         ),
         None if free => "* is taken: no input has to move\n".to_string(),
-        None => "* is taken: the cheapest\n".to_string(),
+        None if a.candidates.iter().skip(1).all(|c| c.cost.total() >= a.candidates[0].cost.total()) => {
+            "* is taken: the cheapest\n".to_string()
+        }
+        None => "* is taken: the cheapest of those that move no other input, or reduce partial ones to B\n".to_string(),
     };
     text += &a.hint.as_ref().map_or(String::new(), |h| format!("  hint: {h}\n"));
     for (i, plan) in &a.moves {

@@ -25,6 +25,7 @@ fn main() -> Result<()> {
         "mismatch" => mismatch(&world),
         "no-context" => no_context(),
         "diverge" => diverge(&world),
+        "declares-differently" => declares_differently(&world),
         "skip" => skip(&world),
         "skip-alone" => skip_alone(&world),
         "shape" => shape(&world),
@@ -244,6 +245,15 @@ fn diverge(world: &World) -> Result<()> {
     };
     println!("{}", y.item()?);
     Ok(())
+}
+
+/// After `init` rank 1 declares an op by another expression than the others.
+fn declares_differently(world: &World) -> Result<()> {
+    let expression = if world.rank() == 1 { "x * 3" } else { "x * 2" };
+    oflow::ops::register(oflow::ops::OpDef::elementwise("scaled(x: float) -> y", expression)?.domain("test"))?;
+    let x = ones([8], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+    let y = oflow::functional::call("scaled", &[(&x).into()], &[])?.remove(0);
+    y.sum(())?.item().map(drop)
 }
 
 /// Rank 1 leaves an op out that needs nobody else.

@@ -50,6 +50,8 @@ pub struct ChoiceInput<'a> {
     pub given_out: Option<&'a NdSbp>,
     /// nd-SBP that output 0 is to have in the end: what the signature gives is boxed to it.
     pub request: Option<&'a NdSbp>,
+    /// Whether inputs stay as they are where a signature takes them so, whatever that costs afterwards.
+    pub keep: bool,
 }
 
 impl ChoiceInput<'_> {
@@ -161,7 +163,7 @@ pub fn choose(c: &ChoiceInput<'_>) -> Result<Choice> {
     let nothing: SmallVec<[Moves; 4]> = smallvec![Moves::Nothing; c.placement.axes()];
     if let Some(found) = search::best(c, &space.within(c, &nothing))? {
         let moves = space.worth_moving(c, &found.sig);
-        if moves == nothing {
+        if c.keep || moves == nothing {
             return Ok(chosen(found));
         }
         let better = space.within(c, &moves).without_renamed_partials(c).with_twins(c);
