@@ -21,8 +21,8 @@ pub use modes::{
     ModeGuard, PinGuard, autocast_mode, enable_grad, grad_enabled, is_no_sync, no_grad, no_sync, pin_sbp,
     set_grad_enabled, with_sbp,
 };
-pub(crate) use policy::{calls_listed, calls_looked_at, list_calls};
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
+pub(crate) use policy::{calls_listed, calls_looked_at, list_calls};
 pub use random::{Generator, manual_seed};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
 pub(crate) use rank::{here, here_as_rank, origin_here};

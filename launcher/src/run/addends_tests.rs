@@ -6,8 +6,15 @@ use oflow::placement::Device;
 /// Numbers of a dtype that are hard to add up: ends of the range, subnormals, few and many digits.
 fn hard_floats(dtype: Builtin, random: &mut Random) -> Vec<f64> {
     let f = format_of(dtype);
-    let mut all = vec![0.0, -0.0, 1.0, -1.0, 0.1, -0.3, 1e-3, f.largest, -f.largest, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
-    all.extend([power(f.lowest), -3.0 * power(f.lowest), power(exponent(f.largest)), f.largest / 2.0, 2.0 - power(1 - f.digits)]);
+    let mut all =
+        vec![0.0, -0.0, 1.0, -1.0, 0.1, -0.3, 1e-3, f.largest, -f.largest, f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+    all.extend([
+        power(f.lowest),
+        -3.0 * power(f.lowest),
+        power(exponent(f.largest)),
+        f.largest / 2.0,
+        2.0 - power(1 - f.digits),
+    ]);
     for _ in 0..400 {
         let e = f.lowest + random.below((exponent(f.largest) - f.lowest) as u128) as i32;
         let digits = 1 + random.below(f.digits as u128) as i32;
@@ -15,7 +22,10 @@ fn hard_floats(dtype: Builtin, random: &mut Random) -> Vec<f64> {
         let x = times_power(m, (e - digits).max(f.lowest));
         all.push(if random.next() & 1 == 0 { x } else { -x });
     }
-    all.into_iter().map(|x| rounded(dtype, x).clamp(-f.largest, f.largest)).chain([f64::INFINITY, f64::NEG_INFINITY]).collect()
+    all.into_iter()
+        .map(|x| rounded(dtype, x).clamp(-f.largest, f.largest))
+        .chain([f64::INFINITY, f64::NEG_INFINITY])
+        .collect()
 }
 
 fn hard_ints(dtype: Builtin, random: &mut Random) -> Vec<i64> {
@@ -121,7 +131,9 @@ fn shards_are_the_boxes_of_members() {
             for (a, b) in (0..2).flat_map(|a| (0..3).map(move |b| (a, b))) {
                 let shard = shard_box(&shape, &mesh, &sbp, a * 3 + b);
                 assert_eq!(place(a, b).0, shard.size.to_vec());
-                let along = |axis: usize, at: usize| sbp[axis].partial_op().map_or(vec![at], |_| (0..mesh.dims()[axis]).collect());
+                let along = |axis: usize, at: usize| {
+                    sbp[axis].partial_op().map_or(vec![at], |_| (0..mesh.dims()[axis]).collect())
+                };
                 let outer_parts: Vec<Vec<u8>> = along(0, a)
                     .into_iter()
                     .map(|a| {

@@ -152,5 +152,6 @@ pub fn error(id: Option<&Json>, line: u64, error: &str, kind: &str) -> Vec<u8> {
 
 fn text(line: &Line<'_>) -> Vec<u8> {
     // Writing to memory fails for no value of these types; names are texts.
-    serde_json::to_vec(line).unwrap_or_else(|e| format!("{{\"line\":{},\"error\":\"{e}\",\"kind\":\"fault\"}}", line.line).into_bytes())
+    serde_json::to_vec(line)
+        .unwrap_or_else(|e| format!("{{\"line\":{},\"error\":\"{e}\",\"kind\":\"fault\"}}", line.line).into_bytes())
 }

@@ -158,7 +158,10 @@ fn target(v: &Json, common: &Common<'_>) -> Result<Target, String> {
                 None => Target::Local(Device::Cpu),
             })
         }
-        v => Err(format!("must be a device such as \"cpu\", or {{\"mesh\": [2], \"sbp\": [\"S(0)\"]}}, not {}", v.what())),
+        v => Err(format!(
+            "must be a device such as \"cpu\", or {{\"mesh\": [2], \"sbp\": [\"S(0)\"]}}, not {}",
+            v.what()
+        )),
     }
 }
 
@@ -197,7 +200,9 @@ fn value(v: &Json, kind: AttrKind) -> Result<AttrValue, String> {
             let bytes: Option<Vec<u8>> = v.iter().map(|b| u8::try_from(*b).ok()).collect();
             AttrValue::Bytes(bytes.ok_or_else(|| no("bytes from 0 to 255"))?.into())
         }
-        (AttrKind::IntLists, _) => list("a list of lists of integers", &|m| ints(m).ok_or_else(|| no("a list of lists of integers")))?,
+        (AttrKind::IntLists, _) => {
+            list("a list of lists of integers", &|m| ints(m).ok_or_else(|| no("a list of lists of integers")))?
+        }
         (AttrKind::Placements, _) => list("a list of meshes", &|m| Ok(AttrValue::Placement(placement(m)?)))?,
         (AttrKind::NdSbps, _) => list("a list of layouts", &|m| match m {
             Json::Null => Ok(AttrValue::Absent),

@@ -3,11 +3,11 @@
 use oflow::functional::{Arg, FnBody, call, ones};
 use oflow::interpreter::{Called, grad, list_called};
 use oflow::kernels::DType;
-use oflow::ops::find;
+use oflow::ops::{InputDef, find};
 use oflow::placement::{Device, Placement};
 use oflow::prelude::IntoTarget;
 use oflow::sbp::NdSbp;
-use oflow::{BackwardOptions, CallSite, Error, Result, Tensor, World, manual_seed, run_ranks};
+use oflow::{BackwardOptions, CallSite, Error, ErrorKind, Result, Tensor, World, manual_seed, run_ranks};
 
 use super::answer::{Answer, Output};
 use super::bind::{Arguments, Ready, layout_of};
@@ -56,7 +56,8 @@ impl Gradient {
 /// # Errors
 /// The error of the call; or the ranks have different values of what is the same on all.
 pub fn run(case: &Case, arguments: &Arguments, site: CallSite) -> Result<Answer, Failure> {
-    let mut ranks = run_ranks(case.ranks, |world| on_rank(world, case, arguments, site)).map_err(Failure::Error)?.into_iter();
+    let mut ranks =
+        run_ranks(case.ranks, |world| on_rank(world, case, arguments, site)).map_err(Failure::Error)?.into_iter();
     let Some(first) = ranks.next() else { return Err(Failure::Fault("no rank has run".into())) };
     for (seen, rank) in ranks.zip(1..) {
         agree(&first, &seen, rank)?;
@@ -169,7 +170,8 @@ fn gradients(
 ) -> Result<Vec<(String, Gradient)>> {
     let given = case.grad_outputs.as_deref().unwrap_or_default();
     if given.len() > outs.len() {
-        let message = format!("\"grad_outputs\" has {} gradients, {} has {} outputs", given.len(), case.call, outs.len());
+        let message =
+            format!("\"grad_outputs\" has {} gradients, {} has {} outputs", given.len(), case.call, outs.len());
         return Err(Error::argument(message));
     }
     let (mut from, mut start) = (vec![], vec![]);
@@ -189,9 +191,16 @@ fn gradients(
         }
     }
     let inputs: Vec<Tensor> = leaves.iter().flat_map(|(_, all, _)| all.iter().flatten().cloned()).collect();
-    let found = match from.is_empty() {
-        true => vec![None; inputs.len()],
-        false => grad(&from, &inputs, &start, &BackwardOptions::default(), site)?,
+    let backward = |n: usize| match n {
+        0 => Ok(vec![None; inputs.len()]),
+        n => {
+            grad(&from[..n], &inputs, &start[..n], &BackwardOptions { retain_graph: true, ..Default::default() }, site)
+        }
+    };
+    let found = match backward(from.len()) {
+        // Outputs that are kept for backward only (the statistics of a norm) have no gradient; they come after the first.
+        Err(e) if e.kind() == ErrorKind::Autograd && from.len() > 1 && case.grad_outputs.is_none() => backward(1)?,
+        found => found?,
     };
     let mut found = found.into_iter();
     let mut one = |leaf: &Option<Tensor>| -> Result<Option<Output>> {
@@ -239,18 +248,25 @@ fn changed(arguments: &Arguments, args: &[Arg], named: &[(&str, Arg)]) -> Vec<(S
     let all: Vec<(&str, &Arg)> = by_place.chain(named.iter().map(|(n, a)| (*n, a))).collect();
     let of = |name: &str| all.iter().find(|(n, _)| *n == name).map(|(_, a)| *a);
     let mutable = op.sig.inputs.iter().filter(|i| i.mutable);
-    let tensor = |name: &str| match of(name)? {
-        Arg::Tensor(t) => Some((name.to_string(), t.clone())),
-        _ => None,
+    // Inputs that repeat together are one argument, and all of its tensors may have changed.
+    let name_of =
+        |i: &InputDef| if i.variadic && of(&i.name).is_none() { "tensors".to_string() } else { i.name.to_string() };
+    let mut names: Vec<String> = mutable.map(name_of).collect();
+    names.dedup();
+    let tensors = |name: String| match of(&name) {
+        Some(Arg::Tensor(t)) => vec![(name, t.clone())],
+        Some(Arg::Tensors(all)) => all.iter().enumerate().map(|(i, t)| (format!("{name}[{i}]"), t.clone())).collect(),
+        _ => vec![],
     };
-    mutable.filter_map(|i| tensor(i.name.as_str())).collect()
+    names.into_iter().flat_map(tensors).collect()
 }
 
 /// Reads the logical value of a tensor, on every rank.
 fn read(t: &Tensor, case: &Case) -> Result<Output> {
     if t.numel() > MOST_ELEMENTS {
-        return Err(Error::memory(format!("the result {t:?} has {} elements", t.numel()))
-            .help(format!("`oflow run` prints tensors of up to {MOST_ELEMENTS} elements; reduce or slice it in a program")));
+        return Err(Error::memory(format!("the result {t:?} has {} elements", t.numel())).help(format!(
+            "`oflow run` prints tensors of up to {MOST_ELEMENTS} elements; reduce or slice it in a program"
+        )));
     }
     let layout: Option<(Placement, NdSbp)> = t.global().map(|g| (g.placement.clone(), g.sbp.clone()));
     let elsewhere = layout.as_ref().map(|(mesh, _)| mesh).filter(|mesh| case.mesh.as_ref() != Some(*mesh)).cloned();

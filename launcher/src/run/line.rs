@@ -9,6 +9,9 @@ use crate::ask;
 /// Most ranks that a line may ask for: each is a thread.
 pub const MOST_RANKS: usize = 64;
 
+/// Most bytes of a function's name: a name that no function has is compared with all that there are.
+const MOST_LETTERS: usize = 200;
+
 /// What a line asks.
 #[derive(Debug)]
 pub struct Case {
@@ -62,7 +65,10 @@ impl Case {
     /// What is wrong with it.
     pub fn read(line: Json) -> Result<Case, String> {
         let Json::Object(members) = line else {
-            return Err(format!("a line is an object such as {{\"call\": \"relu\", \"args\": {{…}}}}, not {}", line.what()));
+            return Err(format!(
+                "a line is an object such as {{\"call\": \"relu\", \"args\": {{…}}}}, not {}",
+                line.what()
+            ));
         };
         let mut case = Case {
             call: String::new(),
@@ -94,7 +100,7 @@ impl Case {
         match (name, value) {
             // As if it were left out.
             (n, Json::Null) if n != "call" && NAMES.contains(&n) => {}
-            ("call", Json::Text(t)) => self.call = t,
+            ("call", Json::Text(t)) if t.len() <= MOST_LETTERS => self.call = t,
             ("call", v) => return must("the name of a function", &v),
             ("args", Json::Object(named)) => self.add_named(named)?,
             ("args", v) => match v.members() {
@@ -154,7 +160,8 @@ pub fn placement(value: &Json) -> Result<Placement, String> {
         Json::Int(n) => placement(&Json::Ints(vec![*n])),
         Json::Ints(sizes) => {
             let bad = || format!("is no mesh of 1 to {MOST_RANKS} ranks: {}", value.what());
-            let sizes: Vec<usize> = sizes.iter().map(|n| usize::try_from(*n)).collect::<Result<_, _>>().map_err(|_| bad())?;
+            let sizes: Vec<usize> =
+                sizes.iter().map(|n| usize::try_from(*n)).collect::<Result<_, _>>().map_err(|_| bad())?;
             let ranks = sizes.iter().try_fold(1usize, |n, size| n.checked_mul(*size)).filter(|n| *n <= MOST_RANKS);
             let ranks: Vec<usize> = (0..ranks.ok_or_else(bad)?).collect();
             Placement::new(Device::Cpu, &ranks, &sizes).map_err(|e| format!("is no mesh: {}", e.message()))
@@ -167,7 +174,9 @@ pub fn placement(value: &Json) -> Result<Placement, String> {
             }
             let mut mesh = placement(of("mesh").ok_or("has no 'mesh'")?)?;
             if let Some(ranks) = of("ranks") {
-                let Json::Ints(ranks) = ranks else { return Err(format!("has 'ranks' {}, no list of ranks", ranks.what())) };
+                let Json::Ints(ranks) = ranks else {
+                    return Err(format!("has 'ranks' {}, no list of ranks", ranks.what()));
+                };
                 let ranks: Option<Vec<usize>> = ranks.iter().map(|r| usize::try_from(*r).ok()).collect();
                 let ranks = ranks.ok_or("has a negative rank")?;
                 let named: Option<Vec<(&str, usize)>> =
@@ -198,12 +207,14 @@ mod tests {
 
     #[test]
     fn lines_read() {
-        let case = read(r#"{"call":"add","args":[1],"kwargs":{"b":2},"mesh":[2,2],"grad":true,"seed":-1,"id":7}"#).unwrap();
+        let case =
+            read(r#"{"call":"add","args":[1],"kwargs":{"b":2},"mesh":[2,2],"grad":true,"seed":-1,"id":7}"#).unwrap();
         assert_eq!((case.call.as_str(), case.ranks, case.seed), ("add", 4, u64::MAX));
         assert_eq!((case.args.len(), case.named.len(), case.grad), (1, 1, Wanted::All));
         let case = read(r#"{"call":"f","args":{},"mesh":"dp=2@3","grad":["x"],"kwargs":null}"#).unwrap();
         assert_eq!((case.ranks, case.grad), (5, Wanted::Named(vec!["x".into()])));
-        let mesh = read(r#"{"call":"f","mesh":{"mesh":"a=2,b=1","ranks":[3,0],"device":"cpu"}}"#).unwrap().mesh.unwrap();
+        let mesh =
+            read(r#"{"call":"f","mesh":{"mesh":"a=2,b=1","ranks":[3,0],"device":"cpu"}}"#).unwrap().mesh.unwrap();
         assert_eq!(mesh.to_string(), "cpu[a=2, b=1] of ranks [3, 0]");
         assert!(read(r#"{"call":"f"}"#).unwrap().mesh.is_none());
     }

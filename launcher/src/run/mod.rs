@@ -19,7 +19,7 @@ mod worker;
 pub use bind::Functions;
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -108,9 +108,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
             Read::End => break,
             Read::Line(line) if is_skipped(&line) => continue,
             Read::Line(line) => worker.answer(number, line),
-            Read::TooLong(bytes) => {
-                worker::refused(number, &format!("the line has {bytes} bytes; there can be {MOST_BYTES}"), "argument")
-            }
+            Read::TooLong => worker::refused(number, &format!("the line has more than {MOST_BYTES} bytes"), "argument"),
         };
         errors |= answer.is_error;
         // Another program may wait for this answer before it writes the next line.
@@ -129,41 +127,22 @@ enum Read {
     /// Without its end.
     Line(Vec<u8>),
     /// One with more bytes than are kept.
-    TooLong(usize),
+    TooLong,
     End,
 }
 
 fn read_line(input: &mut dyn BufRead) -> io::Result<Read> {
-    let (mut line, mut len, mut any) = (Vec::new(), 0usize, false);
-    loop {
-        let seen = match input.fill_buf() {
-            Ok(seen) => seen,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(e),
-        };
-        if seen.is_empty() {
-            break;
-        }
-        any = true;
-        let end = seen.iter().position(|b| *b == b'\n');
-        let part = &seen[..end.unwrap_or(seen.len())];
-        len += part.len();
-        if len <= MOST_BYTES {
-            line.extend_from_slice(part);
-        } else {
-            line = Vec::new();
-        }
-        let used = part.len() + usize::from(end.is_some());
-        input.consume(used);
-        if end.is_some() {
-            break;
-        }
+    let mut line = Vec::new();
+    if input.take(MOST_BYTES as u64 + 1).read_until(b'\n', &mut line)? == 0 {
+        return Ok(Read::End);
     }
-    Ok(match any {
-        false => Read::End,
-        true if len > MOST_BYTES => Read::TooLong(len),
-        true => Read::Line(line),
-    })
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    } else if line.len() > MOST_BYTES {
+        input.skip_until(b'\n')?;
+        return Ok(Read::TooLong);
+    }
+    Ok(Read::Line(line))
 }
 
 /// Whether a line asks for nothing: it is empty, or a comment.

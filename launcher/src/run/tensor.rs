@@ -58,7 +58,10 @@ impl Given {
     /// What is wrong with it.
     pub fn read(value: &Json, name: &str, common: &Common<'_>) -> Result<Given, String> {
         let Json::Object(members) = value else {
-            return Err(format!("must be a tensor such as {{\"shape\": [2], \"dtype\": \"f32\", \"data\": [1, 2]}}, not {}", value.what()));
+            return Err(format!(
+                "must be a tensor such as {{\"shape\": [2], \"dtype\": \"f32\", \"data\": [1, 2]}}, not {}",
+                value.what()
+            ));
         };
         let of = |name: &str| members.iter().find(|(n, _)| n == name).map(|(_, v)| v);
         if let Some((other, _)) = members.iter().find(|(n, _)| !NAMES.contains(&n.as_str())) {
@@ -166,7 +169,8 @@ pub fn nd_sbp(value: &Json) -> Result<NdSbp, String> {
     match value {
         Json::Text(t) => t.parse().map_err(bad),
         v => {
-            let entries = texts(v).ok_or_else(|| format!("must be a list with one SBP for each mesh axis, not {}", v.what()))?;
+            let entries =
+                texts(v).ok_or_else(|| format!("must be a list with one SBP for each mesh axis, not {}", v.what()))?;
             entries.iter().map(|t| t.parse().map_err(bad)).collect()
         }
     }

@@ -103,7 +103,11 @@ impl Worker {
             Err(RecvTimeoutError::Timeout) => {
                 running.end();
                 let limit = self.limits.timeout.as_secs_f64();
-                failed(&line, &format!("the call had not ended after {limit} s, and was ended (--timeout sets the limit)"), "timeout")
+                failed(
+                    &line,
+                    &format!("the call had not ended after {limit} s, and was ended (--timeout sets the limit)"),
+                    "timeout",
+                )
             }
             Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
                 let (status, said) = running.end();
@@ -131,9 +135,10 @@ fn why(status: Option<ExitStatus>, said: &[String], memory: u64) -> (String, &'s
         () if said.contains("memory allocation of") => {
             (format!("{end}; it may take {memory} B (--memory sets the limit)"), "memory")
         }
-        () if said.is_empty() && status.contains("SIGKILL") => {
-            (format!("the process that ran the call was killed ({status}); the machine may have run out of memory"), "memory")
-        }
+        () if said.is_empty() && status.contains("SIGKILL") => (
+            format!("the process that ran the call was killed ({status}); the machine may have run out of memory"),
+            "memory",
+        ),
         () => (format!("{end}. This is a fault of oflow; please report the line"), "fault"),
     }
 }
@@ -236,7 +241,8 @@ pub fn serve(name: &str, memory: u64) -> Result<u8, Failed> {
     let file: &'static str = Box::leak(name.to_string().into_boxed_str());
     let (mut from, mut to) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
     while let Some((number, line)) = read_request(&mut from).map_err(|e| failed("cannot read a line", e))? {
-        let (what, text) = answer_to(&functions, CallSite { file, line: u32::try_from(number).unwrap_or(u32::MAX) }, number, &line);
+        let (what, text) =
+            answer_to(&functions, CallSite { file, line: u32::try_from(number).unwrap_or(u32::MAX) }, number, &line);
         let written = to
             .write_all(&[what])
             .and_then(|()| to.write_all(&(text.len() as u64).to_le_bytes()))
@@ -276,7 +282,9 @@ fn answer_to(functions: &Functions, site: CallSite, number: u64, line: &[u8]) ->
         match call::run(&case, &arguments, site) {
             Ok(answer) => Ok(answer::answer(id.as_ref(), number, &answer)),
             Err(Failure::Error(e)) => Err(error(ERROR, &e.to_string(), &kind_name(e.kind()))),
-            Err(Failure::Fault(why)) => Err(error(FAULT, &format!("{why}. This is a fault of oflow; please report the line"), "fault")),
+            Err(Failure::Fault(why)) => {
+                Err(error(FAULT, &format!("{why}. This is a fault of oflow; please report the line"), "fault"))
+            }
         }
     }));
     match ran {
