@@ -16,13 +16,16 @@ mod layouts;
 pub struct Random(u64);
 
 impl Random {
+    /// Those of a seed.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
+    /// From 0 to below n.
     pub fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((self.0 >> 33) as usize) % n.max(1)
     }
+    /// One of them.
     pub fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
@@ -34,11 +37,13 @@ impl Random {
 
 /// A running `oflow run`.
 pub struct Talk {
+    /// The command.
     pub process: Child,
     answers: BufReader<ChildStdout>,
 }
 
 impl Talk {
+    /// With these options.
     pub fn start(args: &[&str]) -> Talk {
         let mut process = Command::new(env!("CARGO_BIN_EXE_oflow"))
             .arg("run")
@@ -51,16 +56,19 @@ impl Talk {
         let answers = BufReader::new(process.stdout.take().unwrap());
         Talk { process, answers }
     }
+    /// Writes a line.
     pub fn say(&mut self, line: &str) {
         let stdin = self.process.stdin.as_mut().unwrap();
         stdin.write_all(line.as_bytes()).unwrap();
         stdin.write_all(b"\n").unwrap();
     }
+    /// Waits for an answer.
     pub fn hear(&mut self) -> Value {
         let mut line = String::new();
         self.answers.read_line(&mut line).unwrap();
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:.500}"))
     }
+    /// Writes a line and waits for its answer.
     pub fn ask(&mut self, line: &str) -> Value {
         self.say(line);
         self.hear()
@@ -95,6 +103,7 @@ pub fn outputs(cases: &[Value]) -> Vec<Value> {
     all
 }
 
+/// The number that JSON stands for.
 pub fn number(v: &Value) -> f64 {
     match v {
         Value::String(t) if t == "nan" => f64::NAN,
@@ -105,6 +114,7 @@ pub fn number(v: &Value) -> f64 {
     }
 }
 
+/// The numbers of a list.
 pub fn numbers(v: &Value) -> Vec<f64> {
     v.as_array().unwrap_or_else(|| panic!("{v} is no list")).iter().map(number).collect()
 }
@@ -126,6 +136,28 @@ fn an_answer_comes_before_the_next_line_is_written() {
         assert_eq!((&answer["id"], &answer["line"]), (&json!({"n": i}), &json!(i + 1)));
     }
     assert_eq!(talk.end(), 0);
+}
+
+/// `UPDATE_EXPECT=1` writes the answers of the page anew.
+#[test]
+fn the_answers_of_the_page_are_what_the_program_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cases.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (mut told, mut examples) = (page.clone(), 0);
+    for block in page.split("```jsonl\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        let (case, answer) = block.trim_end().split_once('\n').unwrap();
+        let output = Command::new("sh")
+            .args(["-c", "printf '%s\\n' \"$2\" | \"$1\" run", "sh", env!("CARGO_BIN_EXE_oflow"), case])
+            .output()
+            .unwrap();
+        told = told.replace(answer, String::from_utf8(output.stdout).unwrap().trim_end());
+        examples += 1;
+    }
+    if std::env::var("UPDATE_EXPECT").is_ok_and(|v| v == "1") {
+        std::fs::write(path, &told).unwrap();
+    }
+    assert!(examples >= 2 && told == page, "docs/cases.md should have:\n{told}");
 }
 
 #[test]

@@ -56,14 +56,27 @@ impl Gradient {
 /// # Errors
 /// The error of the call; or the ranks have different values of what is the same on all.
 pub fn run(case: &Case, arguments: &Arguments, site: CallSite) -> Result<Answer, Failure> {
-    let mut ranks =
-        run_ranks(case.ranks, |world| on_rank(world, case, arguments, site)).map_err(Failure::Error)?.into_iter();
+    let ranks = run_ranks(case.ranks, |world| Ok(on_rank(world, case, arguments, site))).map_err(Failure::Error)?;
+    let (seen, errors): (Vec<_>, Vec<_>) = ranks.into_iter().partition(Result::is_ok);
+    if let Some(cause) = errors.into_iter().filter_map(Result::err).min_by_key(consequence) {
+        return Err(Failure::Error(cause));
+    }
+    let mut ranks = seen.into_iter().flatten();
     let Some(first) = ranks.next() else { return Err(Failure::Fault("no rank has run".into())) };
     for (seen, rank) in ranks.zip(1..) {
         agree(&first, &seen, rank)?;
     }
     let Seen { outputs, changed, grads, signatures } = first;
     Ok(Answer { outputs, changed, grads: (case.grad != Wanted::None).then_some(grads), signatures })
+}
+
+/// How far an error of a rank is from the cause: a rank that fails is missed by those that wait for it.
+fn consequence(e: &Error) -> u8 {
+    match e.kind() {
+        kind if kind.is_logical() => 0,
+        ErrorKind::Peer | ErrorKind::Comm | ErrorKind::Link => 2,
+        _ => 1,
+    }
 }
 
 /// Compares global tensors of two ranks, which have read the logical values.
@@ -75,8 +88,9 @@ fn agree(first: &Seen, other: &Seen, rank: usize) -> Result<(), Failure> {
     let (mine, theirs) = (all(first), all(other));
     let differ = mine.len() != theirs.len()
         || mine.iter().zip(&theirs).any(|(a, b)| {
-            let alike = a.shape == b.shape && a.dtype == b.dtype && a.layout == b.layout;
-            !alike || (a.layout.is_some() && a.bytes != b.bytes)
+            // Each rank has a local tensor of its own.
+            let same = a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes;
+            a.layout != b.layout || (a.layout.is_some() && !same)
         })
         || first.signatures != other.signatures;
     match differ {
