@@ -40,8 +40,8 @@ impl Random {
         let start = name.bytes().fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
         Random(start)
     }
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -49,7 +49,7 @@ impl Random {
     }
     /// A number in `0..n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u128) -> u128 {
-        if n == 0 { 0 } else { (u128::from(self.next()) << 64 | u128::from(self.next())) % n }
+        if n == 0 { 0 } else { (u128::from(self.bits()) << 64 | u128::from(self.bits())) % n }
     }
     fn index(&mut self, n: usize) -> usize {
         self.below(n as u128) as usize
@@ -227,13 +227,13 @@ fn times_power(x: f64, e: i32) -> f64 {
 fn integer_addends(have: u128, spare: u128, how: Addends, n: usize, random: &mut Random) -> Vec<i128> {
     // Some of the elements are divided without a negative addend.
     let negative = match how {
-        Addends::Like if random.next() & 3 == 0 => 0,
+        Addends::Like if random.bits() & 3 == 0 => 0,
         Addends::Like => random.below(spare + 1),
         // In the upper half.
         Addends::Large => spare - random.below(spare / 2 + 1),
     };
     let negative = if have == 0 && negative == 0 { spare.min(1) } else { negative };
-    let mut signs: Vec<bool> = (0..n).map(|_| negative > 0 && random.next() & 1 == 0).collect();
+    let mut signs: Vec<bool> = (0..n).map(|_| negative > 0 && random.bits() & 1 == 0).collect();
     if negative > 0 {
         // One of each sign, at least.
         let first = random.index(n);

@@ -20,7 +20,7 @@ fn hard_floats(dtype: Builtin, random: &mut Random) -> Vec<f64> {
         let digits = 1 + random.below(f.digits as u128) as i32;
         let m = random.below(1 << digits) as f64;
         let x = times_power(m, (e - digits).max(f.lowest));
-        all.push(if random.next() & 1 == 0 { x } else { -x });
+        all.push(if random.bits() & 1 == 0 { x } else { -x });
     }
     all.into_iter()
         .map(|x| rounded(dtype, x).clamp(-f.largest, f.largest))
