@@ -43,6 +43,13 @@ fn every_hostile_line_is_answered_and_the_next_one_runs() {
         ),
         (call("permute", r#"{"x":{"data":[1]},"dims":[9223372036854775807]}"#), &["argument"]),
         (call("embedding", r#"{"weight":{"data":[[1.5]]},"ids":{"data":[7]}}"#), &["value"]),
+        // One rank finds it, and the other misses that one.
+        (
+            line(
+                r#"{"call":"embedding","args":{"weight":{"data":[[1.5],[2]]},"ids":{"data":[0,7],"sbp":["S(0)"]}},"mesh":[2]}"#,
+            ),
+            &["value"],
+        ),
         (call("cat", r#"{"xs":[],"dim":0}"#), &["argument", "shape"]),
         (call("add", r#"{"a":{"data":[1,2]},"b":{"data":[1,2,3]}}"#), &["shape"]),
         (call("relu", r#"{"x":{"data":[1.5],"mesh":[64],"sbp":["S(0)"]}}"#), &["placement", "argument"]),

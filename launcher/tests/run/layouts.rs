@@ -198,3 +198,51 @@ fn partial_tensors_have_the_bits_of_their_data() {
     }
     println!("{} tensors", cases.len() / 2);
 }
+
+/// `oflow sbp` asks the choice by itself, without running anything.
+#[test]
+fn signatures_are_those_that_oflow_sbp_chooses() {
+    let mut random = Random::new(21);
+    let ops: [(&str, usize, &[(&str, &str)]); 7] = [
+        ("relu", 1, &[]),
+        ("add", 2, &[]),
+        ("mul", 2, &[]),
+        ("matmul", 2, &[]),
+        ("softmax", 1, &[("dim", "1")]),
+        ("sum", 1, &[("dims", "[0]")]),
+        ("cumsum", 1, &[("dim", "0")]),
+    ];
+    let (mut cases, mut chosen) = (vec![], vec![]);
+    for _ in 0..70 {
+        let (op, inputs, attrs) = *random.of(&ops);
+        let mesh = *random.of(&[&[2][..], &[3], &[2, 2]]);
+        let mut args = vec![];
+        let mut question = vec!["sbp".to_string(), op.into(), "--json".into(), "--mesh".into()];
+        question.push(mesh.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(","));
+        for _ in 0..inputs {
+            let sbp = layout(&mut random, mesh.len(), 2, false);
+            let words: Vec<&str> = sbp.iter().map(String::as_str).collect();
+            args.push(tensor("f64", &[6, 6], &random.eighths(36), &words));
+            question.extend(["--in".into(), format!("f64[6,6] [{}]", words.join(", "))]);
+        }
+        let mut case = on(mesh, op, json!(args));
+        case["kwargs"] = json!({});
+        for (name, value) in attrs {
+            case["kwargs"][name] = serde_json::from_str(value).unwrap();
+            question.extend(["--attr".into(), format!("{name}={value}")]);
+        }
+        cases.push(case);
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_oflow")).args(&question).output().unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{question:?}: {e}"));
+        let first = &told["candidates"][0];
+        let list = |name: &str| {
+            let texts = first[name].as_array().unwrap().iter().map(|t| t.as_str().unwrap());
+            texts.collect::<Vec<_>>().join(", ")
+        };
+        let lowered = if first["lowered"] == true { " (lowered)" } else { "" };
+        chosen.push(format!("{} -> {}{lowered}", list("inputs"), list("outputs")));
+    }
+    for ((case, answer), want) in cases.iter().zip(outputs(&cases)).zip(&chosen) {
+        assert_eq!(answer["signature"], *want, "{case}");
+    }
+}
