@@ -44,7 +44,7 @@
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
-//! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`ops::register`], [`backend::add_kernel`] |
+//! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`backend::add_kernel`] |
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
@@ -97,7 +97,7 @@ pub mod docs {
         ($($name:ident $file:literal)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
         )*};
@@ -111,5 +111,6 @@ pub mod docs {
         boxing_receipts "boxing-receipts.md"
         checkpoints "checkpoints.md"
         cuda "cuda.md"
+        cases "cases.md"
     }
 }

@@ -258,3 +258,50 @@ fn log_tells_of_each_boxing_and_warn_once_of_large_ones() {
     })
     .unwrap();
 }
+
+/// The flag that a call reads is one for both: neither scope ends the other.
+#[test]
+fn lists_of_calls_and_policies_do_not_disturb_each_other() {
+    use oflow::interpreter::list_called;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = ones([4, 6], (&mesh, sbp![S(1)]))?;
+        let (w, moved) = (ones([6, 8], (&mesh, sbp![S(0)]))?, ones([6, 8], (&mesh, sbp![S(1)]))?);
+        let texts = |called: &[oflow::interpreter::Called]| -> Vec<String> {
+            called.iter().map(|c| format!("{} {} on {}", c.op.name(), c.signature, c.placement)).collect()
+        };
+        let product = "matmul [S(1)], [S(0)] -> [P(sum)] on cpu[2]";
+        // The second call of its kind has a plan already.
+        for _ in 0..2 {
+            let line = line!() + 1;
+            let (y, called) = list_called(|| x.matmul(&w));
+            assert_eq!((texts(&called), called[0].site.line), (vec![product.to_string()], line));
+            assert_eq!(y?.sbp()?, &sbp![P]);
+        }
+        // One scope in another; a lowering is one call; a local call and a change of layout are none.
+        let (inner, outer) = list_called(|| -> Result<usize> {
+            let (y, inner) = list_called(|| x.matmul(&w));
+            y?.to_global(sbp![B])?.softmax(1)?;
+            x.softmax(1)?;
+            ones([2], Device::Cpu)?.relu()?;
+            Ok(inner.len())
+        });
+        let softmax = ["softmax [B] -> [B] on cpu[2]", "softmax [S(1)] -> [S(1)] (lowered) on cpu[2]"];
+        assert_eq!((inner?, texts(&outer)), (1, vec![product.to_string(), softmax[0].into(), softmax[1].into()]));
+        // Denied is denied inside a list, listed is listed under a policy, and each ends by itself.
+        let guard = boxing_policy(Policy::Deny);
+        let (denied, called) = list_called(|| x.matmul(&moved));
+        assert_eq!((denied.unwrap_err().kind(), called.len()), (ErrorKind::Denied, 1));
+        assert!(x.matmul(&moved).is_err());
+        let ((), called) = list_called(|| drop(guard));
+        assert!(called.is_empty());
+        x.matmul(&moved)?;
+        // A panic ends its list.
+        assert!(catch_unwind(AssertUnwindSafe(|| list_called(|| panic!("boom")))).is_err());
+        let (_, called) = list_called(|| x.matmul(&w));
+        assert_eq!(called.len(), 1);
+        Ok(())
+    })
+    .unwrap();
+}

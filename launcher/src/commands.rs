@@ -3,7 +3,7 @@
 use clap::{ArgMatches, Command};
 use oflow::control::Token;
 
-use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem};
+use crate::{Failed, ask, calibrate, ckpt, doctor, postmortem, run};
 
 /// A subcommand.
 pub struct Subcommand {
@@ -36,6 +36,12 @@ pub const SUBCOMMANDS: &[Subcommand] = &[
         about: "Print the cheapest way from one layout to another, with bytes and time",
         arguments: ask::boxing::arguments,
         run: ask::boxing::run,
+    },
+    Subcommand {
+        name: "run",
+        about: "Run calls by name on simulated ranks: one JSON object a line in, one answer a line out",
+        arguments: run::arguments,
+        run: run::run,
     },
     Subcommand {
         name: "ckpt",
@@ -79,7 +85,7 @@ Examples:
   oflow sbp matmul --in \"f32[1024,512] [S(0),B]\" --in \"f32[512,256] [B,S(1)]\" --mesh dp=2,tp=4
   oflow box --shape 1024x4096 --dtype bf16 --from \"[S(0),P(sum)]\" --to \"[B,S(1)]\" --mesh dp=4,tp=8
 
-See `oflow COMMAND --help`. No command needs a running job, and only `doctor` uses devices. `oflaunch` runs jobs.";
+See `oflow COMMAND --help`. No command needs a running job, and only `doctor` and `run` use devices. `oflaunch` runs jobs.";
 
 /// Returns the whole command.
 pub fn command() -> Command {

@@ -28,6 +28,7 @@ pub mod program;
 pub mod rank;
 mod repeats;
 pub mod report;
+pub mod run;
 pub mod script;
 mod terminal;
 

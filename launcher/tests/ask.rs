@@ -295,7 +295,7 @@ fn hosts_and_constants_can_be_said() {
 #[test]
 fn the_help_texts_read_like_finished_ones() {
     let help = answer(&["--help"]);
-    for command in ["ops", "sbp", "box", "calibrate", "doctor"] {
+    for command in ["ops", "sbp", "box", "run", "calibrate", "doctor"] {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
         let own = answer(&[command, "--help"]);
         assert!(own.contains("Usage: oflow ") && own.lines().all(|l| l.len() <= 130), "{own}");

@@ -24,6 +24,7 @@ pub use modes::{
     no_sync, pin_sbp, set_grad_enabled, with_grad_sbp, with_sbp,
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
+pub(crate) use policy::{calls_listed, calls_looked_at, list_calls};
 pub use random::{Generator, manual_seed};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
 pub(crate) use rank::{here, here_as_rank, origin_here};

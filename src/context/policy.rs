@@ -1,4 +1,4 @@
-//! The boxing policy of the current thread: which communication ops may cause.
+//! The boxing policy of the current thread: which communication ops may cause. And whether somebody looks at its calls.
 
 use std::cell::Cell;
 
@@ -26,6 +26,16 @@ pub enum Policy {
 
 thread_local! {
     static POLICY: Cell<Policy> = const { Cell::new(Policy::Allow) };
+    /// Whether the calls of this thread are listed.
+    static LISTED: Cell<bool> = const { Cell::new(false) };
+    /// Whether a call is looked at before it runs: it is listed, or its boxings may be denied. The one flag that a call reads.
+    static LOOKED_AT: Cell<bool> = const { Cell::new(false) };
+}
+
+fn set(policy: Policy, listed: bool) {
+    POLICY.set(policy);
+    LISTED.set(listed);
+    LOOKED_AT.set(listed || matches!(policy, Policy::Deny | Policy::DenyAll));
 }
 
 /// Restores the thread's policy when dropped.
@@ -38,7 +48,7 @@ pub struct PolicyGuard {
 
 impl Drop for PolicyGuard {
     fn drop(&mut self) {
-        POLICY.set(self.saved);
+        set(self.saved, LISTED.get());
     }
 }
 
@@ -62,11 +72,31 @@ impl Drop for PolicyGuard {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn boxing_policy(policy: Policy) -> PolicyGuard {
-    PolicyGuard { saved: POLICY.replace(policy), _not_send: std::marker::PhantomData }
+    let saved = POLICY.get();
+    set(policy, LISTED.get());
+    PolicyGuard { saved, _not_send: std::marker::PhantomData }
 }
 
 /// Returns the [`boxing_policy`] in force.
 #[inline]
 pub fn policy() -> Policy {
     POLICY.get()
+}
+
+/// Whether a call of this thread is looked at before it runs.
+#[inline]
+pub(crate) fn calls_looked_at() -> bool {
+    LOOKED_AT.get()
+}
+
+/// Whether the calls of this thread are listed.
+pub(crate) fn calls_listed() -> bool {
+    LISTED.get()
+}
+
+/// Sets whether they are; returns whether they were.
+pub(crate) fn list_calls(on: bool) -> bool {
+    let before = LISTED.get();
+    set(POLICY.get(), on);
+    before
 }

@@ -7,11 +7,12 @@
 
 use super::cache::state;
 use super::call::Call;
+use super::called;
 use super::dispatch::described;
 use super::receipts::in_backward;
 use crate::boxing::{BoxingPlan, ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
 use crate::comm::Tag;
-use crate::context::{Policy, RankCtx, policy};
+use crate::context::{Policy, RankCtx, calls_looked_at, policy};
 use crate::error::{CallSite, Error, Result};
 use crate::placement::Placement;
 use crate::plan::{AgreeStep, For, Plan, Step, Where, with_choice};
@@ -51,6 +52,13 @@ impl Cause {
 /// remembers depends on what ran before.
 #[inline]
 pub(super) fn check_plan(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
+    if calls_looked_at() { look(call, plan, placement) } else { Ok(()) }
+}
+
+/// Lists the call where calls are listed, and refuses its boxings where they are denied.
+#[cold]
+fn look(call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
+    called::list(call, plan, placement);
     if Cause::Needed("").denied() { refuse_plan(call, plan, placement) } else { Ok(()) }
 }
 

@@ -227,6 +227,8 @@ impl AttrKind {
             (AttrKind::Scalar, AttrValue::Float(x)) => AttrValue::Scalar(Scalar::Float(x)),
             (AttrKind::Scalar, AttrValue::Bool(b)) => AttrValue::Scalar(Scalar::Bool(b)),
             (AttrKind::Ints, AttrValue::Int(i)) => AttrValue::Ints(SmallVec::from_slice(&[i])),
+            (AttrKind::Floats, AttrValue::Int(i)) => AttrValue::Floats(SmallVec::from_slice(&[i as f64])),
+            (AttrKind::Floats, AttrValue::Float(x)) => AttrValue::Floats(SmallVec::from_slice(&[x])),
             (AttrKind::Floats, AttrValue::Ints(v)) => AttrValue::Floats(v.iter().map(|i| *i as f64).collect()),
             // A list of numbers may stand as one of ints or floats.
             (AttrKind::Scalars, AttrValue::Ints(v)) => {
@@ -245,8 +247,8 @@ impl AttrKind {
         })
     }
 
-    /// The kind of the members of a list, where they are values of one kind.
-    fn member(self) -> Option<AttrKind> {
+    /// The kind of the members of a list of bools, texts, element types, shapes or numbers; none for other kinds.
+    pub fn member(self) -> Option<AttrKind> {
         match self {
             AttrKind::Bools => Some(AttrKind::Bool),
             AttrKind::Strs => Some(AttrKind::Str),

@@ -9,8 +9,9 @@ fn main() -> ExitCode {
         return oflaunch::guardian::run();
     }
     let matches = commands::command().get_matches();
-    // `oflow ops | head` ends like any other program. `calibrate` runs a job, which must not end by a closed pipe.
-    if matches.subcommand_name() != Some("calibrate") {
+    // `oflow ops | head` ends like any other program. `calibrate` and `run` talk to processes that may end before them, and must
+    // not end by a closed pipe.
+    if !matches!(matches.subcommand_name(), Some("calibrate" | "run")) {
         // SAFETY: before any thread exists; the default action needs no handler.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     }

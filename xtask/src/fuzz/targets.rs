@@ -1,5 +1,6 @@
 //! What is fuzzed: the table of decoders, each with valid inputs and a call that takes any.
 
+use oflaunch::run::{self, Functions};
 use oflow::Report;
 use oflow::comm::tcp;
 use oflow::control::{Failure, fuzz as control};
@@ -80,6 +81,12 @@ pub const TARGETS: &[Target] = &[
     Target { name: "control: messages of a member, over the network", kind: Kind::Rounds(service::member) },
     Target { name: "control: bytes of a stranger, over the network", kind: Kind::Rounds(service::stranger) },
     bytes("control: failures and reports as JSON", || of(documents, json_samples())),
+    // From whoever writes cases.
+    Target {
+        name: "run: lines of cases",
+        // A hundred numbers on 64 ranks are many bytes for one line.
+        kind: Kind::Bytes { start: cases, memory: 4 * MEMORY },
+    },
     // From the disk.
     Target {
         name: "disk: memory files of flight recorders",
@@ -98,6 +105,12 @@ pub const TARGETS: &[Target] = &[
     bytes("disk: indices of models in several files", || in_folder(disk::index, disk::indices)),
     bytes("disk: calibrated cost models", || in_folder(disk::model, disk::models)),
 ];
+
+/// Lines of `oflow run`, up to the point where ranks would be started.
+fn cases() -> Started {
+    let functions = Functions::here();
+    Ok((Box::new(move |input| run::fuzz::line(&functions, input)), run::fuzz::recorded()))
+}
 
 /// A failure or a report, as text. What is read can be written and read again.
 fn documents(input: &[u8]) -> Taken {

@@ -1,0 +1,157 @@
+//! The answer to a line, as JSON.
+
+use oflow::kernels::{DType, Scalar};
+use oflow::placement::{Device, Placement};
+use oflow::sbp::NdSbp;
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+
+use super::call::Gradient;
+use super::json::{Json, special_text};
+
+/// What a call has given.
+pub struct Answer {
+    /// Outputs.
+    pub outputs: Vec<Output>,
+    /// Arguments that were changed in place.
+    pub changed: Vec<(String, Output)>,
+    /// Gradients by argument, if they were asked for.
+    pub grads: Option<Vec<(String, Gradient)>>,
+    /// The signatures that were chosen.
+    pub signatures: Vec<String>,
+}
+
+/// A tensor that is printed.
+#[derive(Clone)]
+pub struct Output {
+    /// The logical value, row-major.
+    pub bytes: Vec<u8>,
+    /// The logical shape.
+    pub shape: Vec<usize>,
+    /// The dtype.
+    pub dtype: DType,
+    /// Where it lies; none of a local tensor.
+    pub layout: Option<(Placement, NdSbp)>,
+    /// Its mesh, if that is not the line's.
+    pub elsewhere: Option<Placement>,
+    /// Its device, if it is local and not on the CPU.
+    pub device: Option<Device>,
+}
+
+/// Elements from their bytes.
+struct Elements<'a>(&'a Output);
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let (storage, bytes) = (self.0.dtype.storage(), &self.0.bytes);
+        let mut seq = s.serialize_seq(Some(bytes.len() / storage.size()))?;
+        for one in bytes.chunks_exact(storage.size()) {
+            match storage.decode(one) {
+                Some(Scalar::Bool(b)) => seq.serialize_element(&b)?,
+                Some(Scalar::Int(i)) => seq.serialize_element(&i)?,
+                Some(Scalar::Float(x)) => match special_text(x) {
+                    Some(text) => seq.serialize_element(text)?,
+                    // The shortest text that reads back as this number of its dtype.
+                    None if storage.size() < 8 => seq.serialize_element(&(x as f32))?,
+                    None => seq.serialize_element(&x)?,
+                },
+                None => seq.serialize_element(&())?,
+            }
+        }
+        seq.end()
+    }
+}
+
+impl Serialize for Output {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        map.serialize_entry("data", &Elements(self))?;
+        map.serialize_entry("shape", &self.shape)?;
+        map.serialize_entry("dtype", self.dtype.name())?;
+        let sbp = self.layout.as_ref().map(|(_, sbp)| sbp.iter().map(|s| s.to_string()).collect::<Vec<_>>());
+        map.serialize_entry("sbp", &sbp)?;
+        if let Some(mesh) = &self.elsewhere {
+            map.serialize_entry("mesh", &mesh.to_string())?;
+        }
+        if let Some(device) = &self.device {
+            map.serialize_entry("device", device.name())?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Gradient {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Gradient::One(g) => g.serialize(s),
+            Gradient::Many(all) => all.serialize(s),
+        }
+    }
+}
+
+/// Members of an object, in order.
+struct Members<'a, T>(&'a [(String, T)]);
+
+impl<T: Serialize> Serialize for Members<'_, T> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+/// The line of an answer.
+struct Line<'a> {
+    id: Option<&'a Json>,
+    line: u64,
+    said: Said<'a>,
+}
+
+enum Said<'a> {
+    Answer(&'a Answer),
+    Error { error: &'a str, kind: &'a str },
+}
+
+impl Serialize for Line<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        if let Some(id) = self.id {
+            map.serialize_entry("id", id)?;
+        }
+        map.serialize_entry("line", &self.line)?;
+        match self.said {
+            Said::Answer(a) => {
+                map.serialize_entry("outputs", &a.outputs)?;
+                if !a.changed.is_empty() {
+                    map.serialize_entry("changed", &Members(&a.changed))?;
+                }
+                match a.signatures.as_slice() {
+                    [] => map.serialize_entry("signature", &())?,
+                    [one] => map.serialize_entry("signature", one)?,
+                    several => map.serialize_entry("signature", several)?,
+                }
+                if let Some(grads) = &a.grads {
+                    map.serialize_entry("grads", &Members(grads))?;
+                }
+            }
+            Said::Error { error, kind } => {
+                map.serialize_entry("error", error)?;
+                map.serialize_entry("kind", kind)?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// An answer as a line of JSON, without the end of the line.
+pub fn answer(id: Option<&Json>, line: u64, answer: &Answer) -> Vec<u8> {
+    text(&Line { id, line, said: Said::Answer(answer) })
+}
+
+/// An error as a line of JSON, without the end of the line.
+pub fn error(id: Option<&Json>, line: u64, error: &str, kind: &str) -> Vec<u8> {
+    text(&Line { id, line, said: Said::Error { error, kind } })
+}
+
+fn text(line: &Line<'_>) -> Vec<u8> {
+    // Writing to memory fails for no value of these types; names are texts.
+    serde_json::to_vec(line)
+        .unwrap_or_else(|e| format!("{{\"line\":{},\"error\":\"{e}\",\"kind\":\"fault\"}}", line.line).into_bytes())
+}

@@ -1,0 +1,345 @@
+//! From the JSON of arguments to the arguments of a function: which kind a value is to be follows from the signature.
+
+use std::collections::BTreeMap;
+
+use oflow::functional::{Arg, FnDef, FnSig, ParamKind, functions};
+use oflow::interpreter::Target;
+use oflow::kernels::Scalar;
+use oflow::ops::{AttrKind, AttrValue};
+use oflow::placement::{Device, Placement};
+use oflow::sbp::NdSbp;
+use oflow::{Result, Tensor, World};
+
+use super::json::{Json, special};
+use super::line::{Case, placement};
+use super::tensor::{Common, Given, nd_sbp, where_to};
+
+/// The functions by name, with their overloads in order.
+pub struct Functions(BTreeMap<String, Vec<FnDef>>);
+
+impl Functions {
+    /// Those of this process.
+    pub fn here() -> Functions {
+        let mut all: BTreeMap<String, Vec<FnDef>> = BTreeMap::new();
+        for f in functions() {
+            all.entry(f.sig.name.clone()).or_default().push(f);
+        }
+        Functions(all)
+    }
+    fn overloads(&self, name: &str) -> &[FnDef] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// An argument, ready to be made on each rank.
+pub enum Ready {
+    /// A tensor.
+    Tensor(Given),
+    /// A list of tensors.
+    Tensors(Vec<Given>),
+    /// Where a new tensor lies.
+    Target(Target),
+    /// A value.
+    Value(AttrValue),
+    /// `null`.
+    Nothing,
+}
+
+/// The arguments of a call, with the names of the parameters.
+pub struct Arguments {
+    /// The overload that takes them; none of a function that the table does not have, or if none takes them.
+    pub function: Option<FnDef>,
+    /// Arguments by place.
+    pub args: Vec<(String, Ready)>,
+    /// Arguments by name.
+    pub named: Vec<(String, Ready)>,
+}
+
+/// Reads the arguments of a case for the first overload that takes them.
+///
+/// # Errors
+/// No overload takes the value of an argument. What the overloads themselves refuse is left to the call, whose error lists them.
+pub fn arguments(case: &Case, functions: &Functions) -> Result<Arguments, String> {
+    let common = Common::of(case);
+    let overloads = functions.overloads(&case.call);
+    let mut reasons: Vec<String> = Vec::new();
+    for f in overloads {
+        match for_signature(case, &f.sig, &common) {
+            Ok((args, named)) => return Ok(Arguments { function: Some(f.clone()), args, named }),
+            Err(Refused::Value(why)) => reasons.push(why),
+            Err(Refused::Names) => {}
+        }
+    }
+    reasons.dedup();
+    if !reasons.is_empty() {
+        return Err(reasons.join("; "));
+    }
+    // No function of that name takes such arguments. The call says so better than we could.
+    let guess = |name: &str, v: &Json| Ok((name.to_string(), guessed(v, name, &common)?));
+    let args = case.args.iter().enumerate().map(|(i, v)| guess(&i.to_string(), v)).collect::<Result<_, String>>()?;
+    let named = case.named.iter().map(|(n, v)| guess(n, v)).collect::<Result<_, String>>()?;
+    Ok(Arguments { function: None, args, named })
+}
+
+/// Why an overload does not take the arguments.
+enum Refused {
+    /// It has no such parameters.
+    Names,
+    /// A value is not of the parameter's kind.
+    Value(String),
+}
+
+type List = Vec<(String, Ready)>;
+
+fn for_signature(case: &Case, sig: &FnSig, common: &Common<'_>) -> Result<(List, List), Refused> {
+    let read = |name: &str, kind: ParamKind, v: &Json| -> Result<(String, Ready), Refused> {
+        let ready = of_kind(v, kind, name, common).map_err(|why| Refused::Value(format!("'{name}' {why}")))?;
+        Ok((name.to_string(), ready))
+    };
+    let positional: Vec<_> = sig.params.iter().filter(|p| !p.keyword_only).collect();
+    if case.args.len() > positional.len() {
+        return Err(Refused::Names);
+    }
+    // All names first: a value is not read for an overload that cannot be meant.
+    let params: Vec<_> = case.named.iter().map(|(n, v)| (sig.params.iter().find(|p| p.name == *n), v)).collect();
+    let taken = |name: &str| {
+        let by_place = positional.iter().take(case.args.len()).any(|p| p.name == name);
+        by_place || case.named.iter().any(|(n, _)| n == name)
+    };
+    let missing =
+        sig.params.iter().any(|p| !p.optional && p.default.is_none() && p.kind != ParamKind::Target && !taken(&p.name));
+    if missing || params.iter().any(|(p, _)| p.is_none()) {
+        return Err(Refused::Names);
+    }
+    let args = positional.iter().zip(&case.args).map(|(p, v)| read(&p.name, p.kind, v)).collect::<Result<_, _>>()?;
+    let mut named: List = Vec::new();
+    for (p, v) in params {
+        if let Some(p) = p {
+            named.push(read(&p.name, p.kind, v)?);
+        }
+    }
+    // A factory without a target makes its tensor where the line's tensors are.
+    for p in sig.params.iter().filter(|p| p.kind == ParamKind::Target && !taken(&p.name)) {
+        named.push(read(&p.name, p.kind, &Json::Object(vec![]))?);
+    }
+    Ok((args, named))
+}
+
+/// Reads a value as that kind.
+fn of_kind(v: &Json, kind: ParamKind, name: &str, common: &Common<'_>) -> Result<Ready, String> {
+    if *v == Json::Null {
+        return Ok(Ready::Nothing);
+    }
+    Ok(match kind {
+        ParamKind::Tensor => Ready::Tensor(Given::read(v, name, common)?),
+        ParamKind::TensorTuple => {
+            let all = v.members().ok_or_else(|| format!("must be a list of tensors, not {}", v.what()))?;
+            let one = |(i, v): (usize, &Json)| {
+                Given::read(v, &format!("{name}[{i}]"), common).map_err(|why| format!("[{i}] {why}"))
+            };
+            Ready::Tensors(all.iter().enumerate().map(one).collect::<Result<_, _>>()?)
+        }
+        ParamKind::Target => Ready::Target(target(v, common)?),
+        ParamKind::Attr(kind) => Ready::Value(value(v, kind)?),
+    })
+}
+
+/// Reads where a new tensor lies: `"cpu"` for a local one, else `{"mesh": …, "sbp": …}`. What is left out is as for tensors.
+fn target(v: &Json, common: &Common<'_>) -> Result<Target, String> {
+    match v {
+        Json::Text(device) => Ok(Target::Local(device.parse().map_err(|e: oflow::Error| e.message().to_string())?)),
+        Json::Object(members) => {
+            let of = |name: &str| members.iter().find(|(n, _)| n == name).map(|(_, v)| v);
+            if let Some((other, _)) = members.iter().find(|(n, _)| !["mesh", "sbp"].contains(&n.as_str())) {
+                return Err(format!("has '{other}'; a target has mesh and sbp, or is the name of a device"));
+            }
+            Ok(match where_to(of("mesh"), of("sbp"), common.mesh)? {
+                Some((mesh, sbp)) => Target::Global(mesh, sbp),
+                None => Target::Local(Device::Cpu),
+            })
+        }
+        v => Err(format!(
+            "must be a device such as \"cpu\", or {{\"mesh\": [2], \"sbp\": [\"S(0)\"]}}, not {}",
+            v.what()
+        )),
+    }
+}
+
+/// Reads the value of an attribute of that kind.
+fn value(v: &Json, kind: AttrKind) -> Result<AttrValue, String> {
+    let text = |e: oflow::Error| e.message().to_string();
+    let no = |wanted: &str| format!("must be {wanted}, not {}", v.what());
+    let ints = |v: &Json| match v {
+        Json::Ints(v) => Some(AttrValue::from(v.as_slice())),
+        _ => None,
+    };
+    let list = |wanted: &str, one: &dyn Fn(&Json) -> Result<AttrValue, String>| -> Result<AttrValue, String> {
+        let members = v.members().ok_or_else(|| no(wanted))?;
+        Ok(AttrValue::from(members.iter().map(one).collect::<Result<Vec<_>, _>>()?))
+    };
+    Ok(match (kind, v) {
+        (AttrKind::Int, Json::Int(i)) => AttrValue::Int(*i),
+        (AttrKind::Float, Json::Int(_) | Json::Float(_) | Json::Text(_)) => {
+            AttrValue::Float(float(v).ok_or_else(|| no("a number"))?)
+        }
+        (AttrKind::Bool, Json::Bool(b)) => AttrValue::Bool(*b),
+        (AttrKind::Str, Json::Text(t)) => AttrValue::from(t.as_str()),
+        (AttrKind::Scalar, _) => AttrValue::Scalar(scalar(v).ok_or_else(|| no("a number"))?),
+        // One stands for a list of one, or of as many as the parameter says.
+        (AttrKind::Ints, Json::Int(i)) => AttrValue::Int(*i),
+        (AttrKind::Ints | AttrKind::Shape, _) => ints(v).ok_or_else(|| no("a list of integers"))?,
+        (AttrKind::Floats, Json::Int(_) | Json::Float(_)) => AttrValue::Float(float(v).ok_or_else(|| no("a number"))?),
+        (AttrKind::Floats, _) => {
+            let all = v.members().and_then(|all| all.iter().map(float).collect());
+            AttrValue::Floats(all.ok_or_else(|| no("a list of numbers"))?)
+        }
+        (AttrKind::DType, Json::Text(t)) => AttrValue::DType(ask_dtype(t)?),
+        (AttrKind::Device, Json::Text(t)) => AttrValue::Device(t.parse().map_err(text)?),
+        (AttrKind::Placement, v) => AttrValue::Placement(placement(v)?),
+        (AttrKind::NdSbp, v) => AttrValue::NdSbp(nd_sbp(v)?),
+        (AttrKind::Bytes, Json::Ints(v)) => {
+            let bytes: Option<Vec<u8>> = v.iter().map(|b| u8::try_from(*b).ok()).collect();
+            AttrValue::Bytes(bytes.ok_or_else(|| no("bytes from 0 to 255"))?.into())
+        }
+        (AttrKind::IntLists, _) => {
+            list("a list of lists of integers", &|m| ints(m).ok_or_else(|| no("a list of lists of integers")))?
+        }
+        (AttrKind::Placements, _) => list("a list of meshes", &|m| Ok(AttrValue::Placement(placement(m)?)))?,
+        (AttrKind::NdSbps, _) => list("a list of layouts", &|m| match m {
+            Json::Null => Ok(AttrValue::Absent),
+            m => Ok(AttrValue::NdSbp(nd_sbp(m)?)),
+        })?,
+        (kind, v) if kind.member().is_some() && v.members().is_some() => {
+            let member = kind.member().unwrap_or(kind);
+            list(&with_article(kind.name()), &|m| value(m, member))?
+        }
+        // Any other kind that oflow gets, and one value for all members of a list: as it looks.
+        (kind, v) => plain(v)
+            .filter(|v| kind.holds(v) || kind.member().is_some_and(|m| m.holds(v)))
+            .ok_or_else(|| no(&with_article(kind.name())))?,
+    })
+}
+
+fn with_article(noun: &str) -> String {
+    format!("{} {noun}", if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" })
+}
+
+fn ask_dtype(text: &str) -> Result<oflow::DType, String> {
+    crate::ask::dtype(text)
+}
+
+fn float(v: &Json) -> Option<f64> {
+    match v {
+        Json::Int(i) => Some(*i as f64),
+        Json::Float(x) => Some(*x),
+        Json::Text(t) => special(t),
+        _ => None,
+    }
+}
+
+fn scalar(v: &Json) -> Option<Scalar> {
+    match v {
+        Json::Bool(b) => Some(Scalar::Bool(*b)),
+        Json::Int(i) => Some(Scalar::Int(*i)),
+        v => float(v).map(Scalar::Float),
+    }
+}
+
+/// The value that JSON looks like.
+fn plain(v: &Json) -> Option<AttrValue> {
+    Some(match v {
+        Json::Bool(b) => AttrValue::Bool(*b),
+        Json::Int(i) => AttrValue::Int(*i),
+        Json::Float(x) => AttrValue::Float(*x),
+        Json::Text(t) => AttrValue::from(t.as_str()),
+        Json::Ints(v) => AttrValue::from(v.as_slice()),
+        Json::Floats(v) => AttrValue::Floats(v.as_slice().into()),
+        _ => return None,
+    })
+}
+
+/// An argument of a function without a signature that takes it.
+fn guessed(v: &Json, name: &str, common: &Common<'_>) -> Result<Ready, String> {
+    let tensor = |v: &Json| Given::read(v, name, common).map_err(|why| format!("'{name}' {why}"));
+    let has = |v: &Json, what: &str| matches!(v, Json::Object(m) if m.iter().any(|(n, _)| n == what));
+    Ok(match v {
+        Json::Null => Ready::Nothing,
+        Json::List(all) if all.iter().any(|v| has(v, "data")) => {
+            Ready::Tensors(all.iter().map(tensor).collect::<Result<_, _>>()?)
+        }
+        Json::List(all) if all.iter().all(|v| matches!(v, Json::Text(_))) => match nd_sbp(v) {
+            Ok(sbp) => Ready::Value(sbp.into()),
+            Err(why) => return Err(format!("'{name}' {why}")),
+        },
+        v if has(v, "sbp") && !has(v, "data") => {
+            Ready::Target(target(v, common).map_err(|why| format!("'{name}' {why}"))?)
+        }
+        v => match plain(v) {
+            Some(v) => Ready::Value(v),
+            None => Ready::Tensor(tensor(v)?),
+        },
+    })
+}
+
+impl Ready {
+    /// The argument on this rank.
+    ///
+    /// # Errors
+    /// What making a tensor refuses.
+    pub fn make(&self, world: &World) -> Result<Arg> {
+        Ok(match self {
+            Ready::Tensor(t) => Arg::Tensor(t.make(world)?),
+            Ready::Tensors(all) => Arg::Tensors(all.iter().map(|t| t.make(world)).collect::<Result<Vec<Tensor>>>()?),
+            Ready::Target(t) => Arg::Target(t.clone()),
+            Ready::Value(v) => Arg::Attr(v.clone()),
+            Ready::Nothing => Arg::None,
+        })
+    }
+}
+
+/// What a tensor of that placement would be on: for gradients that a line gives.
+pub fn layout_of(t: &Tensor) -> Option<(Placement, NdSbp)> {
+    let g = t.global()?;
+    Some((g.placement.clone(), g.sbp.map(|s| if s.is_partial() { oflow::sbp::Sbp::Broadcast } else { s })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Arguments, String> {
+        arguments(&Case::read(Json::parse(text.as_bytes()).unwrap()).unwrap(), &Functions::here())
+    }
+
+    #[test]
+    fn values_are_read_as_the_parameter_says() {
+        let x = r#"{"data":[1.5],"dtype":"f32"}"#;
+        let of = |text: &str| match read(text).unwrap().named.pop().unwrap().1 {
+            Ready::Value(v) => v.to_string(),
+            _ => "no value".into(),
+        };
+        assert_eq!(of(&format!(r#"{{"call":"leaky_relu","args":{{"x":{x},"alpha":1}}}}"#)), "1.0");
+        assert_eq!(of(&format!(r#"{{"call":"add","args":{{"x":{x},"s":1}}}}"#)), "1");
+        assert_eq!(of(&format!(r#"{{"call":"add","args":{{"x":{x},"s":"-inf"}}}}"#)), "-inf");
+        assert_eq!(of(&format!(r#"{{"call":"sum","args":{{"x":{x},"dims":0}}}}"#)), "[0]");
+        assert_eq!(of(&format!(r#"{{"call":"cast","args":{{"x":{x},"dtype":"i64"}}}}"#)), "i64");
+        let made = read(r#"{"call":"zeros","args":{"shape":[2]},"mesh":[2]}"#).unwrap();
+        assert!(matches!(&made.named[1].1, Ready::Target(Target::Global(_, sbp)) if sbp.is_broadcast()));
+        let made = read(r#"{"call":"zeros","args":[[2],"cpu"],"mesh":[2]}"#).unwrap();
+        assert!(matches!(&made.args[1].1, Ready::Target(Target::Local(Device::Cpu))));
+    }
+
+    #[test]
+    fn values_of_another_kind_are_refused() {
+        let x = r#"{"data":[1.5],"dtype":"f32"}"#;
+        for (call, args, why) in [
+            ("sum", r#""dims":[0.5]"#, "'dims' must be a list of integers, not [0.5]"),
+            ("sum", r#""keepdim":1"#, "'keepdim' must be a bool, not 1"),
+            ("cast", r#""dtype":"f31""#, "'f31' is not an element type"),
+            ("leaky_relu", r#""alpha":"much""#, "'alpha' must be a number, not \"much\""),
+        ] {
+            let e = read(&format!(r#"{{"call":"{call}","args":{{"x":{x},{args}}}}}"#)).err().unwrap();
+            assert!(e.contains(why), "{e}");
+        }
+    }
+}
