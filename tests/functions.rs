@@ -63,6 +63,11 @@ fn what_a_method_does_can_be_called_by_name() {
     same(&one("var", &[t(&x)], &[("dims", vec![0i64, 2].into())]).unwrap(), &x.var([0, 2]).unwrap());
     same(&one("var", &[t(&x), 1.into()], &[]).unwrap(), &x.var(1).unwrap());
     same(&one("matmul", &[t(&x), t(&v)], &[]).unwrap(), &x.matmul(&v).unwrap());
+    same(&one("matmul", &[t(&w), t(&w)], &[("transpose_b", true.into())]).unwrap(), &w.matmul_t(&w).unwrap());
+    same(
+        &one("layer_norm", &[t(&x)], &[("axes", 2.into())]).unwrap(),
+        &x.reshape([2, 12]).unwrap().layer_norm(None, None, 1e-5).unwrap().reshape([2, 3, 4]).unwrap(),
+    );
     same(&one("matmul_t", &[t(&w), t(&w)], &[]).unwrap(), &w.matmul_t(&w).unwrap());
     same(&one("layer_norm", &[t(&x), t(&v)], &[]).unwrap(), &x.layer_norm(Some(&v), None, 1e-5).unwrap());
     same(
@@ -119,7 +124,7 @@ fn layouts_change_by_name() {
         assert_eq!((b.sbp()?, b.to_vec::<i64>()?), (&sbp![B], vec![0, 1, 2, 3, 4, 5]));
         let local = one("to_local", &[(&g).into()], &[])?;
         assert_eq!((local.is_global(), local.numel()), (false, 3));
-        let again = one("to_global", &[local.into(), sbp![S(0)].into()], &[("placement", mesh.into())])?;
+        let again = one("to_global", &[local.into(), mesh.into(), sbp![S(0)].into()], &[])?;
         assert_eq!(again.to_vec::<i64>()?, x.to_vec::<i64>()?);
         Ok(())
     })

@@ -75,7 +75,9 @@ fn ranks_that_declare_an_op_differently_after_their_start_are_told_apart() {
     assert!(took < Duration::from_secs(8), "{took:?}");
     let line = place("declares_differently", "call(\"scaled\"");
     assert!(
-        text.contains("issued different ops") && text.contains("'test.scaled' #") && text.contains(&line),
+        text.contains("rank 0 issued test.scaled(")
+            && text.contains("the op is declared otherwise")
+            && text.contains(&line),
         "{text}"
     );
 }

@@ -6,10 +6,14 @@ use super::create::{IntoTarget, TargetSpec};
 use super::layout::{IntoLayout, LayoutSpec};
 use super::nn::{AttentionOptions, CrossEntropyOptions};
 use super::table::FnBody;
-use super::{Operand, create, shape};
-use crate::error::{Error, Result};
+use super::{Operand, create, invoke, shape};
+use crate::error::{CallSite, Error, Result};
 use crate::interpreter::Target;
+use crate::ops::find;
+use crate::placement::Placement;
+use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// What a function of the table does.
@@ -268,9 +272,12 @@ pub(super) const COMPOSED: &[(&str, &str, Does)] = &[
         One(|b| b.given(0)?.var(b.ints(1)?)),
     ),
     (
-        "matmul(Tensor a, Tensor b) -> Tensor",
-        "Matrix product; leading dims broadcast, a vector is a matrix of one row or column.",
-        One(|b| b.given(0)?.matmul(b.given(1)?)),
+        "matmul(Tensor a, Tensor b, *, Bool transpose_a=false, Bool transpose_b=false) -> Tensor",
+        "Matrix product; leading dims broadcast, a vector is a matrix of one row or column. Matrices may be transposed first.",
+        One(|b| {
+            let turned = |t: &Tensor, turn: bool| if turn && t.ndim() > 1 { t.t() } else { Ok(t.clone()) };
+            turned(b.given(0)?, b.bool(2)?)?.matmul(&turned(b.given(1)?, b.bool(3)?)?)
+        }),
     ),
     ("matmul_t(Tensor a, Tensor b) -> Tensor", "a times b transposed.", One(|b| b.given(0)?.matmul_t(b.given(1)?))),
     (
@@ -279,14 +286,20 @@ pub(super) const COMPOSED: &[(&str, &str, Does)] = &[
         One(|b| b.given(0)?.linear(b.given(1)?, b.tensor(2))),
     ),
     (
-        "layer_norm(Tensor x, Tensor? weight, Tensor? bias, *, Float eps=1e-5) -> Tensor",
-        "The last dims with mean 0 and variance 1, times the weight, plus the bias.",
-        One(|b| b.given(0)?.layer_norm(b.tensor(1), b.tensor(2), b.float(3)?)),
+        "layer_norm(Tensor x, Tensor? weight, Tensor? bias, *, Float eps=1e-5, Int? axes) -> Tensor",
+        "The last dims with mean 0 and variance 1, times the weight, plus the bias; as many dims as the weight has, or axes.",
+        One(|b| match b.int(4) {
+            Ok(axes) => normalised("layer_norm", &[Some(b.given(0)?), b.tensor(1), b.tensor(2)], axes, b.float(3)?),
+            Err(_) => b.given(0)?.layer_norm(b.tensor(1), b.tensor(2), b.float(3)?),
+        }),
     ),
     (
-        "rms_norm(Tensor x, Tensor? weight, *, Float eps=1e-6) -> Tensor",
-        "x divided by the root mean square over the last dims, times the weight.",
-        One(|b| b.given(0)?.rms_norm(b.tensor(1), b.float(2)?)),
+        "rms_norm(Tensor x, Tensor? weight, *, Float eps=1e-6, Int? axes) -> Tensor",
+        "x divided by the root mean square over the last dims, times the weight; as many dims as the weight has, or axes.",
+        One(|b| match b.int(3) {
+            Ok(axes) => normalised("rms_norm", &[Some(b.given(0)?), b.tensor(1)], axes, b.float(2)?),
+            Err(_) => b.given(0)?.rms_norm(b.tensor(1), b.float(2)?),
+        }),
     ),
     (
         "attention(Tensor q, Tensor k, Tensor v, *, Bool causal=false, Float? scale) -> Tensor",
@@ -316,9 +329,14 @@ pub(super) const COMPOSED: &[(&str, &str, Does)] = &[
     ),
     // Layouts.
     (
-        "to_global(Tensor x, Sbp sbp, *, Placement? placement, Sbp? grad_sbp) -> Tensor",
+        "to_global(Tensor x, Placement placement, Sbp sbp, *, Sbp? grad_sbp) -> Tensor",
         "The tensor in another layout; a local one becomes the rank's shard of a global one.",
-        One(|b| b.given(0)?.to_global(layout(b)?)),
+        One(|b| b.given(0)?.to_global(layout(b.placement(1), b.sbp(2), b.sbp(3))?)),
+    ),
+    (
+        "to_global(Tensor x, Sbp sbp, *, Sbp? grad_sbp) -> Tensor",
+        "A global tensor in another layout on its placement.",
+        One(|b| b.given(0)?.to_global(layout(None, b.sbp(1), b.sbp(2))?)),
     ),
     (
         "to_local(Tensor x, *, Sbp? grad_sbp) -> Tensor",
@@ -329,7 +347,7 @@ pub(super) const COMPOSED: &[(&str, &str, Does)] = &[
         }),
     ),
     (
-        "distribute(Tensor value, Placement placement, Sbp sbp) -> Tensor",
+        "distribute(Tensor x, Placement placement, Sbp sbp) -> Tensor",
         "A global tensor from its logical value, which every rank gives.",
         One(|b| {
             let (Some(placement), Some(sbp)) = (b.placement(1), b.sbp(2)) else {
@@ -359,16 +377,23 @@ fn target(b: &Bound, at: usize, dtype: usize) -> Result<TargetSpec> {
     Ok(b.dtype(dtype).map_or(target.clone(), |d| target.dtype(d)))
 }
 
-fn layout(b: &Bound) -> Result<LayoutSpec> {
-    let sbp = b.sbp(1).ok_or_else(|| Error::argument("to_global needs an sbp"))?;
-    let layout = match b.placement(2) {
+fn layout(placement: Option<&Placement>, sbp: Option<&NdSbp>, grad_sbp: Option<&NdSbp>) -> Result<LayoutSpec> {
+    let sbp = sbp.ok_or_else(|| Error::argument("to_global needs an sbp"))?;
+    let layout = match placement {
         Some(placement) => (placement, sbp).into_layout(),
         None => sbp.clone().into_layout(),
     };
-    Ok(match b.sbp(3) {
+    Ok(match grad_sbp {
         Some(grad_sbp) => layout.grad_sbp(grad_sbp),
         None => layout,
     })
+}
+
+/// A norm over so many last dims.
+fn normalised(op: &str, inputs: &[Option<&Tensor>], axes: i64, eps: f64) -> Result<Tensor> {
+    let site = CallSite::here();
+    let (attrs, runtime) = (smallvec![axes.into()], smallvec![eps.into()]);
+    Ok(invoke(find(op), inputs, attrs, runtime, site)?.swap_remove(0))
 }
 
 /// A number of things.

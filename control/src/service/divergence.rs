@@ -222,7 +222,7 @@ impl Streams {
             format!("ranks {x} and {y} issued different ops: rank {x} issued {}, rank {y} {}", text(a), text(b));
         if alike && a.call == b.call {
             message += "; the calls look alike and differ in an attribute or in a value: a number given to the op, or the \
-                        seed of its random numbers";
+                        seed of its random numbers; or the op is declared otherwise";
         }
         if let Some(after) = after {
             message +=

@@ -202,14 +202,13 @@ fn reductions_and_products(all: &mut Vec<(Value, Check)>) {
         let want = [rows(&X[..3]), rows(&X[3..])].concat();
         all.push((on(mesh, "softmax", json!({"x": x(), "dim": -1})), gives(vec![want], 1e-12)));
     }
-    // An optional tensor that is null; several outputs.
+    // An optional tensor that is null.
     let norm = |x: &[f64]| {
         let mean = x.iter().sum::<f64>() / 3.0;
         let var = x.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 3.0;
-        (x.iter().map(|v| (v - mean) / (var + 1e-5).sqrt()).collect::<Vec<_>>(), mean, 1.0 / (var + 1e-5).sqrt())
+        x.iter().map(|v| (v - mean) / (var + 1e-5).sqrt()).collect::<Vec<_>>()
     };
-    let (a, b) = (norm(&X[..3]), norm(&X[3..]));
-    let want = vec![[a.0, b.0].concat(), vec![a.1, b.1], vec![a.2, b.2]];
+    let want = vec![[norm(&X[..3]), norm(&X[3..])].concat()];
     let case = json!({"x": tensor("f64", &[2, 3], &X, &["S(0)"]), "weight": null, "bias": null});
     all.push((on(&[2], "layer_norm", case), gives(want, 1e-9)));
     let case = json!({"logits": tensor("f64", &[2, 2], &[0.0; 4], &["S(0)"]), "target": tensor("i64", &[2], &[0.0, 1.0], &[])});
@@ -217,7 +216,7 @@ fn reductions_and_products(all: &mut Vec<(Value, Check)>) {
     let case = json!({"x": tensor("f64", &[1, 2], &[1., 2.], &[]), "weight": tensor("f64", &[1, 2], &[3., 4.], &[]), "bias": tensor("f64", &[1], &[5.], &[])});
     all.push((on(&[2], "linear", case), gives(vec![vec![16.0]], 1e-12)));
     let case = json!({"q": tensor("f64", &[1, 1, 1, 2], &[1., 2.], &[]), "k": tensor("f64", &[1, 1, 1, 2], &[3., 4.], &[]), "v": tensor("f64", &[1, 1, 1, 2], &[5., 6.], &[]), "causal": true, "scale": 0.5});
-    all.push((on(&[], "attention", case), gives(vec![vec![5.0, 6.0], vec![5.5]], 1e-6)));
+    all.push((on(&[], "attention", case), gives(vec![vec![5.0, 6.0]], 1e-6)));
 }
 
 fn shapes_and_lists(all: &mut Vec<(Value, Check)>) {
@@ -311,7 +310,7 @@ fn factories(all: &mut Vec<(Value, Check)>) {
         all.push((case, Box::new(check)));
     }
     all.push((
-        on(&[2], "arange", json!({"len": 4, "start": 1, "step": 0.5, "dtype": "f32"})),
+        on(&[2], "arange", json!({"start": 1, "end": 3, "step": 0.5, "dtype": "f32"})),
         gives(vec![vec![1., 1.5, 2., 2.5]], 0.0),
     ));
     all.push((on(&[3], "randint", json!({"shape": [5], "lo": 3, "hi": 4})), gives(vec![vec![3.0; 5]], 0.0)));
@@ -552,7 +551,8 @@ fn the_signature_is_what_the_dispatcher_chose() {
     let x = |sbp: &[&str]| tensor("f32", &[2, 2], &[1., 2., 3., 4.], sbp);
     let cases = [
         on(&[2], "matmul", json!([x(&["S(1)"]), x(&["S(0)"])])),
-        on(&[2], "softmax", json!([x(&["S(1)"]), 1])),
+        // Long rows, so that moving them costs more than what the lowering sends.
+        on(&[2], "softmax", json!([tensor("f32", &[2, 32768], &[0.0; 65536], &["S(1)"]), 1])),
         on(&[2, 2], "add", json!([x(&["S(0)", "B"]), x(&["S(0)", "B"])])),
         on(&[2], "layer_norm", json!([x(&["S(0)"])])),
         on(&[2], "zeros", json!({"shape": [2], "target": {"sbp": ["S(0)"]}})),
