@@ -1,23 +1,21 @@
 //! Planted wrong rules: the signature harness must catch each of them, and let the right rule pass.
 
-mod common;
-
-use common::{Sample, local_outcome, run_cases, signature_cases, variants};
 use oflow::interpreter::Call;
 use oflow::kernels::{View, cpu};
 use oflow::ops::{AttrValue, DTypeRule, NdSignature, Op, OpDef, SbpRule, ShapeRule, register};
 use oflow::placement::{Device, Placement};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
+use oflow::testing::{Sample, reference, run_cases, signature_cases, variants};
 use std::sync::Arc;
 
 /// What the harness says about an op on its samples, in all sizes, on meshes of 2, 3 and 4 ranks.
 fn verdict(op: &'static Op) -> std::result::Result<usize, String> {
     let mut count = 0;
-    for sample in Sample::all(op) {
+    for sample in Sample::all(op).map_err(|e| e.to_string())? {
         for (word, v) in variants(op, &sample) {
             let what = format!("{} ({word})", op.name());
-            let Ok(plan) = local_outcome(op, &what, &v, true, false) else { continue };
+            let Ok(plan) = reference(op, &what, &v, true, false) else { continue };
             let plan = Arc::new(plan);
             for mesh in [&[2][..], &[3], &[4], &[2, 2]] {
                 let cases = signature_cases(&plan, &v, mesh, usize::MAX).map_err(|e| e.to_string())?;
