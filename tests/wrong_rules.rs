@@ -71,6 +71,8 @@ fn partial_sums_pass_only_what_is_linear() {
         &["P, B -> P", "B, P -> P", "S0, S0 -> S0"],
     );
     planted("sum_of_one", elementwise("(a, b) -> y", "a + b", xy), &["P, B -> P"], &["P, P -> P"]);
+    // Parts of whole numbers that are not whole.
+    planted("floor", elementwise("(x: float) -> y", "floor(x)", x), &["P -> P"], &["P(max) -> P(max)"]);
     let int = |name: &str| {
         let mut def = elementwise("(x; dtype: dtype = i64) -> y", "x", x)(name);
         def.dtype = DTypeRule::Attr;
@@ -83,6 +85,9 @@ fn partial_sums_pass_only_what_is_linear() {
 fn partial_extremes_swap_through_what_decreases() {
     let x = &["f32[3, 5]"][..];
     planted("negation", elementwise("(x) -> y", "-x", x), &["P(max) -> P(max)"], &["P(max) -> P(min)", "P -> P"]);
+    // The maxima of two inputs need not lie on one rank.
+    let sum = elementwise("(a, b) -> y", "a + b", &["f32[3, 5] f32[3, 5]"]);
+    planted("sum_of_maxima", sum, &["P(max), P(max) -> P(max)"], &["P(max), B -> P(max)"]);
     planted("square", elementwise("(x) -> y", "square(x)", x), &["P(max) -> P(max)"], &["S1 -> S1"]);
     // A part of a positive value may be negative: outside the domain there is no order to keep.
     planted(
