@@ -80,9 +80,9 @@ pub fn completeness(op: &'static Op) -> Result<Completeness> {
     Ok(found)
 }
 
-/// A call of one size, to try signatures on.
+/// A call in one size and with numbers of its own, to try signatures on.
 struct Size {
-    /// Its values are those of the sample, or others; its numbers too.
+    /// Values and runtime numbers differ from size to size.
     call: Reference,
     types: Vec<Option<TensorType>>,
     outs: Vec<TensorType>,
