@@ -23,7 +23,8 @@
 //!
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
-//! and [receipts, reports and policies](docs::boxing_receipts), [checkpoints](docs::checkpoints), [GPUs](docs::cuda).
+//! and [receipts, reports and policies](docs::boxing_receipts), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
+//! [ops of your own](docs::custom_ops).
 //!
 //! # Functions by subject
 //!
@@ -45,6 +46,7 @@
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
 //! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`backend::add_kernel`] |
+//! | tests of ops | [`testing::conformance`] |
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
@@ -65,6 +67,7 @@ pub mod prelude;
 pub mod sbp;
 pub mod state;
 pub mod tensor;
+pub mod testing;
 pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
@@ -97,7 +100,7 @@ pub mod docs {
         ($($name:ident $file:literal)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
         )*};
@@ -112,5 +115,6 @@ pub mod docs {
         checkpoints "checkpoints.md"
         cuda "cuda.md"
         cases "cases.md"
+        custom_ops "custom-ops.md"
     }
 }

@@ -2,12 +2,13 @@
 
 mod common;
 
-use common::{Sample, local_outcome, mixed_cases, run_cases, settle, signature_cases, variants};
+use common::settle;
 use oflow::functional::{call, grad};
 use oflow::interpreter::Call;
 use oflow::ops::{DTypeRule, KernelDef, OpDef, find, register};
 use oflow::prelude::*;
 use oflow::sbp::Signature;
+use oflow::testing::{Sample, differentiable, mixed_cases, reference, run_cases, signature_cases, variants};
 use oflow::vm::VmMode;
 use oflow::{BackwardOptions, Policy, boxing_policy};
 use std::sync::Arc;
@@ -25,17 +26,17 @@ fn every_signature_of_these_ops_on_every_mesh() {
     let (mut wrong, mut total) = (vec![], 0);
     for name in ["count_nonzero", "nonzero", "masked_select", "masked_spread", "unique"] {
         let op = find(name).unwrap();
-        for (i, sample) in Sample::all(op).iter().enumerate() {
+        for (i, sample) in Sample::all(op).unwrap().iter().enumerate() {
             for (word, s) in variants(op, sample) {
                 let what = format!("{name} sample {i} ({word})");
-                let Ok(plan) = local_outcome(op, &what, &s, true, common::check::differentiable(op)) else {
+                let Ok(plan) = reference(op, &what, &s, true, differentiable(op)) else {
                     assert_ne!(word, "as given", "{what}");
                     continue;
                 };
                 let plan = Arc::new(plan);
-                for mesh in common::MESHES.into_iter().chain(common::LARGE_MESHES) {
+                for mesh in oflow::testing::MESHES.into_iter().chain(common::LARGE_MESHES) {
                     let mut cases = signature_cases(&plan, &s, mesh, 16).unwrap();
-                    cases.extend(mixed_cases(&plan, mesh, 4));
+                    cases.extend(mixed_cases(&plan, mesh, 4).unwrap());
                     total += cases.len();
                     wrong.extend(run_cases(mesh, &cases).into_iter().filter_map(|r| r.err()));
                 }

@@ -1,13 +1,11 @@
 //! Every op against PyTorch's numbers (`tests/golden/*.json`, made by `tests/golden/make.py`): values, gradients, dtypes,
 //! numbers of another kind than the tensor, and extreme values.
 
-mod common;
-
-use common::layout::Value;
 use oflow::interpreter::{self, Call, Target};
 use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, Op, TensorType, find};
 use oflow::prelude::*;
+use oflow::testing::Value;
 use oflow::{BackwardOptions, CallSite};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;

@@ -1,8 +1,5 @@
 //! Plans are pure data: made without tensors, ranks or memory, for any rank of any world, and alike on all of them.
 
-mod common;
-
-use common::Sample;
 use oflow::boxing::Planner;
 use oflow::ops::{InferCtx, KernelDef, Op, find, resolve_attrs};
 use oflow::plan::{
@@ -10,6 +7,7 @@ use oflow::plan::{
 };
 use oflow::prelude::*;
 use oflow::sbp::{NdSbp, check_layout};
+use oflow::testing::Sample;
 
 struct Kernels;
 
@@ -79,11 +77,11 @@ fn check(what: &str, inputs: usize, p: &Plan) {
 
 #[test]
 fn every_plan_is_sound_and_the_same_on_all_ranks() -> Result<()> {
-    common::sample::derive_all();
+    oflow::testing::derive_all()?;
     let (mut plans, mut lowered) = (0, 0);
     let meshes = [vec![2], vec![3], vec![2, 2]];
-    for op in oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && common::computes(o)) {
-        for (i, s) in Sample::all(op).iter().enumerate() {
+    for op in oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && oflow::testing::computes(o)) {
+        for (i, s) in Sample::all(op)?.iter().enumerate() {
             let what = format!("{} sample {i}", op.name());
             let n = s.inputs.len();
             let local = plan_of(op, s, None, &[], 0).unwrap_or_else(|e| panic!("{what}: {e}"));

@@ -1,14 +1,12 @@
 //! Random numbers: the same for every placement and SBP; a rank makes only its shard. The balanced split as properties.
 
-mod common;
-
-use common::layout::{Value, assemble};
-use common::{MESHES, mix};
 use oflow::kernels::cpu::random;
 use oflow::kernels::{ShardBox, View};
 use oflow::placement::shard_range;
 use oflow::prelude::*;
 use oflow::sbp::shard_box;
+use oflow::testing::layout::{Value, assemble};
+use oflow::testing::{MESHES, mix};
 
 /// Every nd-SBP of S(0), S(1), B on that many axes.
 fn layouts(axes: usize) -> Vec<NdSbp> {

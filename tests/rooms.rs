@@ -24,6 +24,7 @@ const ROOMS: &[&str] = &[
     "optim",
     "checkpoint",
     "prelude",
+    "testing",
 ];
 
 /// Rooms that do no I/O, start no thread, read no clock and touch no device (I2).

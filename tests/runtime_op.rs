@@ -252,6 +252,63 @@ fn a_missing_gradient_rule_says_so() {
 }
 
 #[test]
+fn a_gradient_given_as_data_takes_several_outputs_of_one_call() {
+    use oflow::ops::GradArg::{Input, OutGrad, Output};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    let product = |name: &str, outputs: &str| OpDef::new(&format!("{name} -> {outputs}")).unwrap().domain("wired");
+    // y = a b; the gradients are dy b and dy a, by one op of two outputs.
+    let both = product("product_grad(dy: float, a: float, b: float)", "(da, db)")
+        .cpu(|cx| {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            for (i, other) in [(0, 2), (1, 1)] {
+                let (dy, x) = (cx.input(0)?.as_slice::<f64>()?, cx.input(other)?.as_slice::<f64>()?);
+                // SAFETY: the outputs of this call; nothing else uses them while the kernel runs.
+                let d = unsafe { cx.output(i).as_mut_slice::<f64>()? };
+                d.iter_mut().zip(dy.iter().zip(x)).for_each(|(d, (dy, x))| *d = dy * x);
+            }
+            Ok(())
+        })
+        .grad(Grad::None);
+    register(both).unwrap();
+    let text = "product(a: float, b: float; k: runtime float = 1.0)";
+    let kernel = |cx: &oflow::ops::KernelCx<'_>| {
+        let (a, b) = (cx.input(0)?.as_slice::<f64>()?, cx.input(1)?.as_slice::<f64>()?);
+        // SAFETY: as above.
+        let y = unsafe { cx.output(0).as_mut_slice::<f64>()? };
+        y.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (a, b))| *y = a * b);
+        Ok(())
+    };
+    let grad = Grad::wiring("wired.product_grad", &[OutGrad(0), Input(0), Input(1)], &[], &[0, 1]);
+    register(product(text, "y").cpu(kernel).grad(grad)).unwrap();
+    let x = |v: f64, on: bool| from_vec(vec![v, -v], [2], Device::Cpu).unwrap().requires_grad_(on).unwrap();
+    for (needs_a, needs_b) in [(true, true), (true, false), (false, true)] {
+        let (a, b, before) = (x(3.0, needs_a), x(5.0, needs_b), CALLS.load(Ordering::Relaxed));
+        let y = call("wired.product", &[(&a).into(), (&b).into()], &[]).unwrap().remove(0);
+        y.sum(()).unwrap().backward().unwrap();
+        let grad = |t: &Tensor| t.grad().map(|g| g.to_f64_vec().unwrap());
+        assert_eq!(grad(&a), needs_a.then(|| vec![5.0, -5.0]));
+        assert_eq!(grad(&b), needs_b.then(|| vec![3.0, -3.0]));
+        assert_eq!(CALLS.load(Ordering::Relaxed) - before, 1, "one call for both gradients");
+    }
+    // What leads nowhere is refused when the op is registered.
+    let wrong = |args: &[oflow::ops::GradArg], attrs: &[&str], inputs: &[usize]| {
+        let grad = Grad::wiring("wired.product_grad", args, attrs, inputs);
+        register(product("lost(a: float, b: float)", "y").grad(grad)).err().unwrap().message().to_string()
+    };
+    assert_eq!(wrong(&[], &[], &[2]), "op lost: its gradient is wired to input 2, which it does not have");
+    assert_eq!(wrong(&[Output(1)], &[], &[0]), "op lost: its gradient is wired to Output(1), which it does not have");
+    assert_eq!(wrong(&[], &["k"], &[0]), "op lost: its gradient is wired to the attribute 'k', which it does not have");
+    let grad = Grad::wiring("wired.product_grad", &[OutGrad(0), Input(0), Input(0)], &[], &[0, 1, 0]);
+    register(product("thrice(a: float, b: float)", "y").cpu(kernel).grad(grad)).unwrap();
+    let (a, b) = (x(3.0, true), x(5.0, true));
+    let y = call("wired.thrice", &[(&a).into(), (&b).into()], &[]).unwrap().remove(0);
+    let e = y.sum(()).unwrap().backward().unwrap_err();
+    let says = "the gradient of wired.thrice is wired to output 2 of wired.product_grad, which has 2";
+    assert_eq!(e.message(), says);
+}
+
+#[test]
 fn a_global_op_without_a_context_is_an_error() {
     let mesh = Placement::of_world(Device::Cpu, 1).unwrap();
     let e = zeros([2], (&mesh, sbp![B])).unwrap_err();

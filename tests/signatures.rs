@@ -2,12 +2,9 @@
 
 mod common;
 
-use common::check::differentiable;
-use common::{
-    Case, LARGE_MESHES, MESHES, Sample, local_outcome, mixed_cases, run_cases, settle, signature_cases, variants,
-};
+use common::{LARGE_MESHES, settle};
+use oflow::testing::{self, Case, MESHES, run_cases, trials};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[derive(Default)]
 struct Count {
@@ -19,54 +16,35 @@ struct Count {
 
 #[test]
 fn every_signature_of_every_op_gives_the_single_device_result() {
-    common::sample::derive_all();
-    let ops: Vec<_> = oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && common::computes(o)).collect();
+    testing::derive_all().unwrap();
+    let ops: Vec<_> = oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && testing::computes(o)).collect();
     let mut wrong: Vec<String> = vec![];
-    let mut plans = vec![];
+    let mut all = vec![];
     for op in &ops {
-        let samples = Sample::all(op);
-        if samples.is_empty() {
+        let found = trials(op, &mut wrong).unwrap();
+        if found.is_empty() {
             wrong.push(format!("{} has no samples", op.name()));
         }
-        for (i, s) in samples.iter().enumerate() {
-            for (word, v) in variants(op, s) {
-                let what = format!("{} sample {i} ({word})", op.name());
-                let backward = differentiable(op) && word != "small";
-                match local_outcome(op, &what, &v, true, backward) {
-                    Ok(p) => plans.push((Arc::new(p), v, word)),
-                    // Some sizes an op refuses (a range without elements); the sample as given never.
-                    Err(e) if word == "as given" => wrong.push(format!("{what}: {e}")),
-                    Err(_) => {}
-                }
-            }
-        }
+        all.extend(found);
     }
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
     for mesh in MESHES.into_iter().chain(LARGE_MESHES) {
         let large = LARGE_MESHES.contains(&mesh);
         let mut cases: Vec<Case> = vec![];
-        for (plan, sample, word) in plans.iter().filter(|(_, _, word)| !large || *word == "as given") {
-            let limit = match (mesh.len(), *word) {
-                (1, _) => usize::MAX,
-                (_, "as given") => 24,
-                _ => 6,
-            };
-            match signature_cases(plan, sample, mesh, limit) {
+        for trial in all.iter().filter(|t| !large || t.size == "as given") {
+            match trial.cases(mesh) {
                 Ok(c) => cases.extend(c),
-                Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
-            }
-            if mesh.iter().product::<usize>() > 1 {
-                cases.extend(mixed_cases(plan, mesh, if *word == "as given" { 4 } else { 1 }));
+                Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", trial.reference.what)),
             }
         }
         let start = std::time::Instant::now();
         for (case, result) in cases.iter().zip(run_cases(mesh, &cases)) {
-            let n = counts.entry(case.plan.op.name().to_string()).or_default();
+            let n = counts.entry(case.reference.op.name().to_string()).or_default();
             match case.expect {
                 Some(_) => n.signatures += 1,
                 None => n.mixed += 1,
             }
-            n.backward += usize::from(case.plan.backward);
+            n.backward += usize::from(case.reference.backward);
             match result {
                 Ok(reached) => n.unreached += usize::from(!reached),
                 Err(e) => wrong.push(e),

@@ -4,7 +4,8 @@ use super::backward::below_cast;
 use super::emit::EagerEmit;
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, RuntimeAttrs, Value, derived_args, derived_grad_op, get_attr,
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, RuntimeAttrs, Value, derived_args, derived_grad_op,
+    get_attr,
 };
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -21,6 +22,13 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
     if let Some(custom) = &node.custom {
         return (custom.backward)(grads).map_err(|e| e.in_call(|| custom.name.to_string()));
     }
+    if node.op.traits.statistics
+        && let Some(i) = (1..grads.len()).find(|i| grads[*i].is_some())
+    {
+        // Its rule does not ask for it, so it would be left out silently.
+        return Err(Error::autograd(format!("output {i} is a statistic kept for backward; it has no gradient"))
+            .help("`detach()` it"));
+    }
     let mut ctx = EagerGrad {
         node,
         emit: EagerEmit::new(node.op.name(), node.site),
@@ -34,31 +42,7 @@ pub(super) fn run_rule(node: &Arc<Node>, grads: &[Option<Tensor>]) -> Result<Vec
         }
         Grad::None => {}
         Grad::FromExpr => from_expr(&mut ctx)?,
-        Grad::Wiring(wires) => {
-            for w in wires {
-                if !ctx.needs(w.input) {
-                    continue;
-                }
-                let mut args: Vec<Value> = vec![];
-                for a in &w.args {
-                    args.push(match a {
-                        GradArg::Input(i) => ctx.input(*i)?,
-                        GradArg::Output(i) => ctx.output(*i)?,
-                        GradArg::OutGrad(i) => match ctx.grad(*i) {
-                            Some(g) => g,
-                            None => continue,
-                        },
-                    });
-                }
-                if args.len() < w.args.len() {
-                    continue;
-                }
-                let attrs: Vec<(&str, AttrValue)> =
-                    w.attrs.iter().map(|n| Ok((n.as_str(), ctx.attr(n)?))).collect::<Result<_>>()?;
-                let v = ctx.emit.call_one(&w.op, &args, &attrs)?;
-                ctx.set(w.input, v)?;
-            }
-        }
+        Grad::Wiring(wires) => wired(&mut ctx, wires)?,
         Grad::Rule { run, .. } => run(&mut ctx)?,
     }
     Ok(ctx.result)
@@ -68,6 +52,51 @@ impl EagerEmit {
     fn call_one(&mut self, op: &str, args: &[Value], attrs: &[(&str, AttrValue)]) -> Result<Value> {
         (self as &mut dyn Emit).call(op, args, attrs)
     }
+}
+
+/// Carries out a gradient that is given as data. Wires that are outputs of one call make it once.
+fn wired(ctx: &mut EagerGrad<'_>, wires: &[GradWire]) -> Result<()> {
+    for (k, w) in wires.iter().enumerate() {
+        if wires[..k].iter().any(|before| before.same_call(w)) {
+            continue;
+        }
+        let wanted: SmallVec<[&GradWire; 4]> =
+            wires[k..].iter().filter(|other| other.same_call(w) && ctx.needs(other.input)).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let Some(args) = wired_args(ctx, w)? else { continue };
+        let attrs: Vec<(&str, AttrValue)> =
+            w.attrs.iter().map(|n| Ok((n.as_str(), ctx.attr(n)?))).collect::<Result<_>>()?;
+        let outs = ctx.emit.emit(&w.op, &args, &attrs)?;
+        for wire in wanted {
+            let v = outs.get(wire.output).copied().ok_or_else(|| {
+                let (op, i, n) = (ctx.node.op.name(), wire.output, outs.len());
+                Error::autograd(format!("the gradient of {op} is wired to output {i} of {}, which has {n}", wire.op))
+                    .help("outputs count from 0: see `GradWire::output`")
+            })?;
+            ctx.set(wire.input, v)?;
+        }
+    }
+    Ok(())
+}
+
+/// The arguments of a wired call; none if nothing depends on an output whose gradient it takes.
+fn wired_args(ctx: &mut EagerGrad<'_>, w: &GradWire) -> Result<Option<Vec<Option<Value>>>> {
+    let mut args = Vec::with_capacity(w.args.len());
+    for a in &w.args {
+        args.push(match a {
+            // An optional input that the call left out is left out of the gradient's call too.
+            GradArg::Input(i) if !ctx.has(*i) => None,
+            GradArg::Input(i) => Some(ctx.input(*i)?),
+            GradArg::Output(i) => Some(ctx.output(*i)?),
+            GradArg::OutGrad(i) => match ctx.grad(*i) {
+                Some(g) => Some(g),
+                None => return Ok(None),
+            },
+        });
+    }
+    Ok(Some(args))
 }
 
 fn from_expr(ctx: &mut EagerGrad<'_>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use super::attr::Attrs;
 use super::def::{DTypeRule, OpDef, SbpRule, ShapeRule};
+use super::grad::{Grad, GradArg};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
@@ -271,6 +272,35 @@ impl OpDef {
             }
             SbpRule::AllB | SbpRule::Elementwise | SbpRule::Fn(_) => Ok(()),
         }
+    }
+
+    /// Checks that a gradient given as data names inputs, outputs and attributes that the op has: a wire that leads nowhere would
+    /// leave a gradient out silently.
+    pub(super) fn check_wires(&self, grad: &Grad) -> Result<()> {
+        let Grad::Wiring(wires) = grad else { return Ok(()) };
+        let bad = |why: String| Err(Error::registry(format!("op {}: its gradient is wired to {why}", self.sig.name)));
+        let input = |i: usize| self.sig.input_def(i).is_some();
+        for w in wires {
+            if !input(w.input) {
+                return bad(format!("input {}, which it does not have", w.input));
+            }
+            for a in &w.args {
+                // The number of outputs may depend on attributes.
+                let there = match a {
+                    GradArg::Input(i) => input(*i),
+                    GradArg::Output(i) | GradArg::OutGrad(i) => {
+                        *i < self.sig.outputs.len() || matches!(self.shape, ShapeRule::Fn(_))
+                    }
+                };
+                if !there {
+                    return bad(format!("{a:?}, which it does not have"));
+                }
+            }
+            if let Some(a) = w.attrs.iter().find(|a| self.sig.attr(a).is_none() && self.sig.runtime_attr(a).is_none()) {
+                return bad(format!("the attribute '{a}', which it does not have"));
+            }
+        }
+        Ok(())
     }
 
     /// Physical plan attributes for one rank's boxes.

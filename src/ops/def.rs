@@ -34,6 +34,9 @@ pub struct OpTraits {
     pub run_empty: bool,
     /// Not shown in lists (derived gradient ops).
     pub hidden: bool,
+    /// Outputs after the first are statistics that the gradient reads. They have no gradient of their own: asking for one is an
+    /// error.
+    pub statistics: bool,
 }
 
 /// Output shapes.

@@ -90,17 +90,27 @@ impl dyn GradCtx + '_ {
 /// A gradient rule in Rust.
 pub type GradFn = Arc<dyn Fn(&mut dyn GradCtx) -> Result<()> + Send + Sync>;
 
-/// One wire of a gradient given as data: `input`'s gradient is `op(args…)`.
+/// One wire of a gradient given as data: the gradient of `input` is output `output` of `op(args…)`. Wires with the same call (op,
+/// arguments, attributes) share it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GradWire {
     /// Index of the input.
     pub input: usize,
     /// Op to call.
     pub op: String,
+    /// Which of its outputs is the gradient.
+    pub output: usize,
     /// Its inputs.
     pub args: Vec<GradArg>,
     /// Plan and runtime attributes to copy from the forward call, by name.
     pub attrs: Vec<String>,
+}
+
+impl GradWire {
+    /// Whether two wires are outputs of one call.
+    pub(crate) fn same_call(&self, other: &GradWire) -> bool {
+        self.op == other.op && self.args == other.args && self.attrs == other.attrs
+    }
 }
 
 /// An argument of a gradient op.
@@ -124,7 +134,7 @@ pub enum Grad {
     None,
     /// Derived from the scalar expression.
     FromExpr,
-    /// Data: one op per input.
+    /// Data: outputs of calls of other ops. [`Grad::wiring`] is the usual way to say it.
     Wiring(Vec<GradWire>),
     /// Code. The flags say which inputs and outputs it reads, so that the others are not kept alive.
     Rule {
@@ -138,6 +148,25 @@ pub enum Grad {
 }
 
 impl Grad {
+    /// The gradients are the outputs of one call: output k of `op(args…)` is the gradient of input `inputs[k]`. The attributes
+    /// named are those of the forward call.
+    ///
+    /// ```
+    /// use oflow::ops::{Grad, GradArg::{Input, OutGrad}};
+    /// let grad = Grad::wiring("mine.scale_rows_grad", &[OutGrad(0), Input(0), Input(1)], &["eps"], &[0, 1]);
+    /// assert!(matches!(grad, Grad::Wiring(wires) if wires.len() == 2));
+    /// ```
+    pub fn wiring(op: &str, args: &[GradArg], attrs: &[&str], inputs: &[usize]) -> Grad {
+        let attrs: Vec<String> = attrs.iter().map(|a| a.to_string()).collect();
+        let wire = |(output, input): (usize, &usize)| GradWire {
+            input: *input,
+            op: op.to_string(),
+            output,
+            args: args.to_vec(),
+            attrs: attrs.clone(),
+        };
+        Grad::Wiring(inputs.iter().enumerate().map(wire).collect())
+    }
     /// A rule that reads every input and output.
     pub fn rule(run: impl Fn(&mut dyn GradCtx) -> Result<()> + Send + Sync + 'static) -> Grad {
         Grad::Rule { run: Arc::new(run), saves_inputs: u64::MAX, saves_outputs: u64::MAX }

@@ -104,6 +104,7 @@ impl Registry {
                 .help("a domain is letters, digits and '_'"));
         }
         def.check_rule()?;
+        def.check_wires(&def.grad)?;
         let derived = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
         let derived_args = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
         let builtin = def.domain == BUILTIN;
@@ -174,6 +175,7 @@ fn extend(name: &str, change: impl FnOnce(&mut OpDef) -> Result<()>) -> Result<(
 pub fn add_gradient(op: &str, grad: Grad) -> Result<()> {
     extend(op, |def| match def.grad {
         Grad::Missing => {
+            def.check_wires(&grad)?;
             def.grad = grad;
             Ok(())
         }

@@ -1,16 +1,17 @@
 //! The op harness, on the other crate's device.
 
-use super::common::check::{differentiable, run_cases_on};
-use super::common::{
-    Case, Sample, check_device, computes, local_outcome, mixed_cases, sample, settle, signature_cases, variants,
-};
+use super::common::settle;
 use super::{device, fenced};
 use oflow::ops::Op;
+use oflow::testing::{
+    Case, Sample, check_device, computes, derive_all, differentiable, mixed_cases, reference, run_cases_on,
+    signature_cases, variants,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 fn ops() -> Vec<&'static Op> {
-    sample::derive_all();
+    derive_all().unwrap();
     oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o)).collect()
 }
 
@@ -26,11 +27,11 @@ fn every_op_gives_the_cpus_result() {
     let (mut wrong, mut total) = (vec![], 0);
     let before = fenced::KERNELS.load(Ordering::Relaxed);
     for op in ops() {
-        for (i, s) in Sample::all(op).iter().enumerate() {
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate() {
             for (word, v) in variants(op, s) {
                 let what = format!("{} sample {i} ({word})", op.name());
                 // Sizes that the CPU refuses too are not tested.
-                let Ok(plan) = local_outcome(op, &what, &v, true, differentiable(op) && word != "small") else {
+                let Ok(plan) = reference(op, &what, &v, true, differentiable(op) && word != "small") else {
                     continue;
                 };
                 total += 1;
@@ -50,9 +51,9 @@ fn signatures_over_ranks_give_the_cpus_result() {
     let mut wrong: Vec<String> = vec![];
     let mut plans = vec![];
     for op in ops() {
-        for (i, s) in Sample::all(op).iter().enumerate() {
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate() {
             let what = format!("{} sample {i}", op.name());
-            match local_outcome(op, &what, s, true, differentiable(op)) {
+            match reference(op, &what, s, true, differentiable(op)) {
                 Ok(p) => plans.push((Arc::new(p), s.clone())),
                 Err(e) => wrong.push(format!("{what}: {e}")),
             }
@@ -67,7 +68,7 @@ fn signatures_over_ranks_give_the_cpus_result() {
                 Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
             }
             if mesh.iter().product::<usize>() > 1 {
-                cases.extend(mixed_cases(plan, mesh, 1));
+                cases.extend(mixed_cases(plan, mesh, 1).unwrap());
             }
         }
         total += cases.len();

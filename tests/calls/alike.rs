@@ -8,10 +8,9 @@ use oflow::interpreter::Target;
 use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, GivenValues, InferCtx, Op};
 use oflow::prelude::*;
+use oflow::testing::{Sample, derive_all, mix};
 use oflow::{Error, ErrorKind};
 
-use crate::common::mix;
-use crate::common::sample::{Sample, derive_all};
 use crate::made::{Random, attr, like};
 
 /// What a rank was told.
@@ -110,11 +109,11 @@ impl Bad {
 
 #[test]
 fn i18_all_ranks_refuse_a_bad_call_alike() {
-    derive_all();
+    derive_all().unwrap();
     // The function `masked_select` broadcasts what the op refuses.
     let all = oflow::ops::all().into_iter().filter(|o| o.name() != "masked_select");
     let ops: Vec<(&'static Op, Vec<Sample>)> =
-        all.map(|o| (o, Sample::all(o))).filter(|(_, s)| !s.is_empty()).collect();
+        all.map(|o| (o, Sample::all(o).unwrap())).filter(|(_, s)| !s.is_empty()).collect();
     let mut r = Random::new(mix(&[18]));
     let (mut refused, mut taken, mut by_values) = (0, 0, 0);
     let mut wrong: BTreeMap<String, String> = BTreeMap::new();

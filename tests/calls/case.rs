@@ -13,9 +13,8 @@ use oflow::interpreter::Target;
 use oflow::ops::resolve_attrs;
 use oflow::ops::{AttrValue, InferCtx, Op, find};
 use oflow::prelude::*;
+use oflow::testing::{Sample, derive_all, mix};
 
-use crate::common::mix;
-use crate::common::sample::{Sample, derive_all};
 use crate::made::{self, Random, any_tensor, like, size, sizes, tell};
 
 /// In the place of an op's name: any.
@@ -87,8 +86,8 @@ static FINDINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 fn run(job: &Job, now: &Path) {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| *PANIC.lock().unwrap_or_else(|e| e.into_inner()) = info.to_string()));
-    derive_all();
-    let ops = oflow::ops::all().into_iter().map(|o| (o, Sample::all(o))).collect();
+    derive_all().unwrap();
+    let ops = oflow::ops::all().into_iter().map(|o| (o, Sample::all(o).unwrap())).collect();
     let run = Run {
         calls: 0,
         values: 0,

@@ -6,9 +6,8 @@ use oflow::functional::Arg;
 use oflow::kernels::{DType, Scalar};
 use oflow::ops::{AttrKind, AttrValue};
 use oflow::prelude::*;
-
-use crate::common::mix;
-use crate::common::sample::{Spec, Values};
+use oflow::testing::mix;
+use oflow::testing::sample::{Spec, Values};
 
 /// Numbers that follow from a seed.
 pub struct Random(u64);

@@ -3,9 +3,6 @@
 //! `OFLOW_CALLS=1000000 cargo test -p oflow --release --test calls random -- --nocapture` makes that many calls;
 //! `OFLOW_CALLS_SEED` changes the seed. A finding names its case: `OFLOW_CALLS_CASE=n` runs that one alone.
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod alike;
 mod case;
 mod found;

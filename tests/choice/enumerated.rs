@@ -1,11 +1,11 @@
 //! The search finds what pricing every candidate finds: on random calls of every op, its samples under random layouts.
 
 use super::question::{Question, answer, mesh_of};
-use crate::common::{Sample, computes, mix, variants};
 use oflow::boxing::{Candidate, Layout, cost};
 use oflow::ops::{NdSignature, Op, TensorType};
 use oflow::placement::Placement;
 use oflow::sbp::{NdSbp, ReduceOp, Sbp, Signature, dual};
+use oflow::testing::{Sample, computes, mix, variants};
 use oflow::{DType, Result};
 
 /// The rule of the design over candidates in declared order: the first that is least of (price, P outputs) among those that
@@ -201,7 +201,7 @@ pub fn check(q: &Question) -> usize {
 fn sweep(ops: &[&'static Op], meshes: &[&[usize]], most: usize, rounds: u64) -> (usize, usize) {
     let (mut questions, mut priced) = (0, 0);
     for (k, op) in ops.iter().enumerate() {
-        for (j, sample) in Sample::all(op).iter().enumerate() {
+        for (j, sample) in Sample::all(op).unwrap().iter().enumerate() {
             for (word, sample) in variants(op, sample) {
                 let outs = sample.infer(op).unwrap();
                 // A product over three axes takes its time: the sizes as they are must do.
@@ -226,7 +226,7 @@ fn sweep(ops: &[&'static Op], meshes: &[&[usize]], most: usize, rounds: u64) -> 
 
 #[test]
 fn the_search_agrees_with_pricing_everything() {
-    crate::common::sample::derive_all();
+    oflow::testing::derive_all().unwrap();
     let ops: Vec<&'static Op> = oflow::ops::all()
         .into_iter()
         .filter(|o| !o.sig.inputs.is_empty() && o.domain == "oflow" && computes(o))

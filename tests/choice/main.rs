@@ -1,8 +1,6 @@
 //! The choice of SBP signatures: a table in text form, the search against plain enumeration, and what a program asks for.
 
 mod asked;
-#[path = "../common/mod.rs"]
-mod common;
 mod declared;
 mod enumerated;
 mod question;

@@ -1,11 +1,11 @@
 //! A question to the choice: an op with its inputs, their layouts, and what is asked of it. Reads and writes the rows of
 //! `tests/data/choice.txt`.
 
-use crate::common::Sample;
 use oflow::boxing::{Candidate, Choice, ChoiceInput, candidates, choose};
 use oflow::ops::{InferCtx, NdSignature, Op, TensorType, find};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::{NdSbp, check_layout};
+use oflow::testing::Sample;
 use oflow::{Error, Result};
 
 /// One call.
@@ -72,7 +72,8 @@ impl Question {
                 }
             }
         }
-        let sample = Sample::parse(op, &format!("{}; {attrs}", types.join(" ")));
+        let sample =
+            Sample::parse(op, &format!("{}; {attrs}", types.join(" "))).unwrap_or_else(|e| panic!("{text}: {e}"));
         Question { op, sample, mesh: mesh_of(&dims), sbps, needs_grad, in_place, request }
     }
 

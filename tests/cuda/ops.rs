@@ -1,18 +1,18 @@
 //! Every op on `Device::Cuda` against the CPU: alone, over ranks, and its gradients against finite differences.
 
-use super::common::check::{differentiable, run_cases_on};
-use super::common::differences::{Function, float_samples};
-use super::common::{
-    Case, Sample, check_device, local_outcome, mixed_cases, sample, settle, signature_cases, variants,
-};
+use super::common::settle;
 use oflow::backend::kernels_of;
 use oflow::ops::{Grad, Op};
 use oflow::prelude::*;
+use oflow::testing::{
+    Case, Function, Sample, check_device, computes, derive_all, differentiable, float_samples, mixed_cases, reference,
+    run_cases_on, signature_cases, variants,
+};
 use std::sync::Arc;
 
 fn all() -> impl Iterator<Item = &'static Op> {
-    sample::derive_all();
-    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && super::common::computes(o))
+    derive_all().unwrap();
+    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && computes(o))
 }
 
 /// Those that a GPU can run; `OFLOW_TEST_OPS=softmax,sum` tests only these.
@@ -44,13 +44,13 @@ fn every_op_gives_the_cpus_result() {
     }
     let (mut wrong, mut total) = (vec![], 0);
     for op in ops() {
-        for (i, s) in Sample::all(op).iter().enumerate() {
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate() {
             for (word, v) in variants(op, s) {
                 for exact in [true, false] {
                     let what = format!("{} sample {i} ({word})", op.name());
                     let backward = differentiable(op) && word != "small";
                     // Sizes that the CPU refuses too are not tested.
-                    let Ok(plan) = local_outcome(op, &what, &v, exact, backward) else { continue };
+                    let Ok(plan) = reference(op, &what, &v, exact, backward) else { continue };
                     total += 1;
                     let result = oflow::run_ranks(1, |_| Ok(check_device(Device::Cuda, &plan)));
                     wrong.extend(
@@ -73,7 +73,7 @@ fn every_gradient_equals_finite_differences() {
         if matches!(op.grad, Grad::None | Grad::Missing) || op.sig.inputs.iter().any(|i| i.mutable) {
             continue;
         }
-        for (k, s) in float_samples(op).iter().enumerate() {
+        for (k, s) in float_samples(op).unwrap().iter().enumerate() {
             let result = oflow::run_ranks(1, |_| Ok(Function::new(Device::Cuda, op, s, k).first()));
             match result.map_err(|e| e.to_string()).and_then(|mut r| r.remove(0)) {
                 Ok(n) => total += n,
@@ -92,10 +92,10 @@ fn signatures_over_ranks_give_the_cpus_result() {
     let mut wrong: Vec<String> = vec![];
     let mut plans = vec![];
     for op in ops() {
-        for (i, s) in Sample::all(op).iter().enumerate() {
+        for (i, s) in Sample::all(op).unwrap().iter().enumerate() {
             for (word, v) in variants(op, s) {
                 let what = format!("{} sample {i} ({word})", op.name());
-                if let Ok(p) = local_outcome(op, &what, &v, true, differentiable(op) && word != "small") {
+                if let Ok(p) = reference(op, &what, &v, true, differentiable(op) && word != "small") {
                     plans.push((Arc::new(p), v, word));
                 }
             }
@@ -116,7 +116,7 @@ fn signatures_over_ranks_give_the_cpus_result() {
                 Err(e) => wrong.push(format!("{} on {mesh:?}: {e}", plan.what)),
             }
             if mesh.iter().product::<usize>() > 1 {
-                cases.extend(mixed_cases(plan, mesh, usize::from(*word == "as given")));
+                cases.extend(mixed_cases(plan, mesh, usize::from(*word == "as given")).unwrap());
             }
         }
         total += cases.len();

@@ -1,7 +1,5 @@
 //! Dry runs: what comes out of one is what a real run tells, and it never touches the program that calls it.
 
-#[path = "../common/mod.rs"]
-mod common;
 #[path = "../../examples/common/model.rs"]
 #[allow(dead_code)]
 mod model;

@@ -1,14 +1,12 @@
 //! Every op of the registry, in layouts taken at random: outputs, gradients, receipts and memory.
 
-use super::common::check::{differentiable, differentiable_outputs};
-use super::common::sample::{derive_all, variants};
-use super::common::{Sample, mix, seed};
 use super::{same, told};
 use oflow::functional::IntoTarget;
 use oflow::interpreter::{self, Call, Target};
 use oflow::ops::{Op, TensorType};
 use oflow::prelude::*;
 use oflow::sbp::{Sbp, check_layout};
+use oflow::testing::{Sample, derive_all, differentiable, differentiable_outputs, mix, seed, variants};
 use oflow::{BackwardOptions, CallSite, Tensor};
 
 /// A layout that a tensor can have.
@@ -75,12 +73,12 @@ fn all(cases: &[(&'static Op, Sample, u64)]) -> Result<Vec<String>> {
 
 #[test]
 fn every_op_tells_what_it_tells_with_data() {
-    derive_all();
+    derive_all().unwrap();
     let mut cases = vec![];
     // Without values there is no length of the results of some ops, nor of the gradient of one: `tests/counted.rs`.
     let known = |op: &&'static Op| op.length.is_none() && op.name() != "masked_spread";
     for op in oflow::ops::all().into_iter().filter(known) {
-        for sample in Sample::all(op) {
+        for sample in Sample::all(op).unwrap() {
             for (word, s) in variants(op, &sample) {
                 let seed = seed(&format!("{} {word} {s:?}", op.name()));
                 cases.push((op, s, seed));

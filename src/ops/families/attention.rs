@@ -30,6 +30,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             .map(|o| {
                 o.doc("softmax(scale q kᵀ) v; causal: query i sees keys 0..=i.")
                     .strided()
+                    .traits(|t| t.statistics = true)
                     .check(|c| check(c, 0))
                     .shapes(|c| {
                         let (q, v) = (c.shape(0)?, c.shape(2)?);
@@ -55,7 +56,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     })
                     .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64)))
                     .grad(Grad::rule(|g| {
-                        super::norm::no_gradient_of_statistics(g, 1..2)?;
                         let Some(dout) = g.grad(0) else { return Ok(()) };
                         let (q, k, v) = (g.input(0)?, g.input(1)?, g.input(2)?);
                         let (out, lse) = (g.output(0)?, g.output(1)?);

@@ -4,7 +4,7 @@
 use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Emit, Grad, GradCtx, InferCtx, LowerCall, OpDef, Value};
+use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::{Dims, Scalar};
 use smallvec::{SmallVec, smallvec};
@@ -43,15 +43,6 @@ fn check_saved(c: &InferCtx<'_>, statistics_at: &[usize]) -> Result<()> {
         super::dtype_is(c, *i, statistics(x.dtype))?;
     }
     Ok(())
-}
-
-/// Outputs that are there for the backward pass only: a gradient through them would be left out silently.
-pub(super) fn no_gradient_of_statistics(g: &mut dyn GradCtx, outputs: std::ops::Range<usize>) -> Result<()> {
-    match outputs.into_iter().find(|i| g.grad(*i).is_some()) {
-        Some(i) => Err(Error::autograd(format!("output {i} is a statistic kept for backward; it has no gradient"))
-            .help("`detach()` it")),
-        None => Ok(()),
-    }
 }
 
 fn list(dims: std::ops::Range<usize>) -> AttrValue {
@@ -177,6 +168,7 @@ fn layer_norm() -> Result<OpDef> {
     )?
     .doc("Normalises the last `axes` dims to mean 0 and variance 1, then scales and shifts.")
     .strided()
+    .traits(|t| t.statistics = true)
     .check(|c| check_affine(c, 0, &[1, 2]))
     .shapes(|c| {
         let x = c.shape(0)?;
@@ -199,7 +191,6 @@ fn layer_norm() -> Result<OpDef> {
         |e, call| forward(e, call, true),
     )
     .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| {
-        no_gradient_of_statistics(g, 1..3)?;
         let Some(dy) = g.grad(0) else { return Ok(()) };
         let (x, mean, rstd) = (g.input(0)?, g.output(1)?, g.output(2)?);
         let (mean, rstd) = (g.detach(mean), g.detach(rstd));
@@ -262,6 +253,7 @@ fn rms_norm() -> Result<OpDef> {
     Ok(OpDef::new("rms_norm(x: float, weight?: float; axes: int = 1, eps: runtime float = 1e-6) -> (y, rstd)")?
         .doc("Divides by the root of the mean square of the last `axes` dims, then scales.")
         .strided()
+        .traits(|t| t.statistics = true)
         .check(|c| check_affine(c, 0, &[1]))
         .shapes(|c| {
             let x = c.shape(0)?;
@@ -281,7 +273,6 @@ fn rms_norm() -> Result<OpDef> {
             |e, call| forward(e, call, false),
         )
         .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
-            no_gradient_of_statistics(g, 1..2)?;
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let (x, rstd) = (g.input(0)?, g.output(1)?);
             let rstd = g.detach(rstd);

@@ -1,28 +1,37 @@
 //! Gradients of an op against finite differences, in f64 on one device.
 
-use super::check::STATISTICS;
 use super::layout::Value;
-use super::{Sample, mix, seed};
-use oflow::interpreter::{self, Call, Target};
-use oflow::ops::Op;
-use oflow::prelude::*;
-use oflow::{BackwardOptions, CallSite};
+use super::{Complaint, Sample, mix, seed};
+use crate::error::{CallSite, Error, Result};
+use crate::functional::{IntoTarget, from_vec, zeros};
+use crate::interpreter::{self, BackwardOptions, Call, Target};
+use crate::ops::Op;
+use crate::placement::Device;
+use crate::tensor::Tensor;
+use oflow_kernels::DType;
 
 /// A call whose float inputs are the variables of a function into one number: a fixed weighting of its float outputs.
 pub struct Function {
     device: Device,
     op: &'static Op,
+    /// The sample, in f64.
     pub sample: Sample,
+    /// The values at which it is differentiated.
     pub inputs: Vec<Option<Value>>,
 }
 
 impl Function {
+    /// The function of a sample; `k` seeds its values.
     pub fn new(device: Device, op: &'static Op, sample: &Sample, k: usize) -> Function {
         let sample = sample.with_float(DType::F64);
         let inputs = sample.values(seed(op.name()) ^ k as u64, false);
         Function { device, op, sample, inputs }
     }
 
+    /// Values as tensors of the device; with `grad` the floats are leaves that require a gradient.
+    ///
+    /// # Errors
+    /// What making a tensor reports.
     pub fn tensors(&self, inputs: &[Option<Value>], grad: bool) -> Result<Vec<Option<Tensor>>> {
         let each = |v: &Option<Value>| {
             let t = v.as_ref().map(|v| v.local(self.device)).transpose()?;
@@ -39,7 +48,7 @@ impl Function {
         let outs =
             Call::new(self.op, &refs).attrs(attrs).runtime(runtime).target(refs.is_empty().then_some(&target)).run()?;
         let mut sum = zeros([], self.device.dtype(DType::F64))?;
-        let n = if STATISTICS.contains(&self.op.name()) { 1 } else { outs.len() };
+        let n = if self.op.traits.statistics { 1 } else { outs.len() };
         for (k, t) in outs[..n].iter().filter(|t| t.dtype().is_float()).enumerate() {
             sum = sum.add(&t.mul(&weights(t, k)?)?.sum(())?)?;
         }
@@ -68,7 +77,7 @@ impl Function {
         have: &[Option<Tensor>],
         f: impl Fn(&[Option<Value>]) -> Result<f64>,
         order: &str,
-    ) -> std::result::Result<usize, String> {
+    ) -> Result<usize, Complaint> {
         let err = |e: Error| e.to_string();
         let mut count = 0;
         for (i, v) in self.inputs.iter().enumerate() {
@@ -81,7 +90,7 @@ impl Function {
                 // Central differences with Richardson's step: error h^4.
                 let at = |h: f64| {
                     let mut moved = self.inputs.clone();
-                    moved[i].as_mut().expect("input").data[k] += h;
+                    moved[i].iter_mut().for_each(|v| v.data[k] += h);
                     f(&moved)
                 };
                 let h = 1e-3 * v.data[k].abs().clamp(0.02, 1.0);
@@ -91,8 +100,7 @@ impl Function {
                 if !near {
                     let name = self.op.name();
                     return Err(format!(
-                        "{name}: {order} of input {i}, element {k} is {}, differences give {want}",
-                        have
+                        "{name}: {order} of input {i}, element {k} is {have}, differences give {want}"
                     ));
                 }
                 count += 1;
@@ -101,16 +109,22 @@ impl Function {
         Ok(count)
     }
 
-    /// First derivatives; how many were compared.
-    pub fn first(&self) -> std::result::Result<usize, String> {
+    /// Compares the first derivatives; returns how many there are.
+    ///
+    /// # Errors
+    /// The first that differs, or why there is none.
+    pub fn first(&self) -> Result<usize, Complaint> {
         let err = |e: Error| e.to_string();
         let ins = self.tensors(&self.inputs, true).map_err(err)?;
         let g = self.gradients(&ins, false).map_err(err)?;
         self.compare(&g, |v| self.value(&self.tensors(v, false)?)?.item(), "the gradient")
     }
 
-    /// A fixed weighting of all gradients, differentiated again.
-    pub fn second(&self) -> std::result::Result<usize, String> {
+    /// Compares the derivatives of a fixed weighting of all gradients; returns how many there are.
+    ///
+    /// # Errors
+    /// The first that differs, or why there is none.
+    pub fn second(&self) -> Result<usize, Complaint> {
         let weigh = |gs: &[Option<Tensor>]| -> Result<Option<Tensor>> {
             let mut sum: Option<Tensor> = None;
             for (k, g) in gs.iter().enumerate() {
@@ -154,6 +168,10 @@ fn weights(t: &Tensor, k: usize) -> Result<Tensor> {
 }
 
 /// The samples of an op that have a float input.
-pub fn float_samples(op: &'static Op) -> Vec<Sample> {
-    Sample::all(op).into_iter().filter(|s| s.inputs.iter().flatten().any(|s| s.dtype.is_float())).collect()
+///
+/// # Errors
+/// As [`Sample::all`].
+pub fn float_samples(op: &'static Op) -> Result<Vec<Sample>> {
+    let all = Sample::all(op)?.into_iter();
+    Ok(all.filter(|s| s.inputs.iter().flatten().any(|s| s.dtype.is_float())).collect())
 }

@@ -1,27 +1,36 @@
-//! Dealing a logical value out to the positions of a mesh, and putting shards together again. This is the definition of
-//! SBP written a second time, in the slowest and plainest way, so that it can judge the library's.
+//! Values dealt out to the positions of a mesh, and put together again. This is the definition of SBP written a second time, in
+//! the slowest and plainest way, so that it can judge the library's.
 
 use super::mix;
-use oflow::kernels::{ReduceOp, ShardBox};
-use oflow::ops::TensorType;
-use oflow::placement::{Device, Placement};
-use oflow::prelude::{IntoTarget, from_vec};
-use oflow::sbp::{NdSbp, Sbp, shard_box};
-use oflow::{DType, Result, Tensor};
+use crate::error::Result;
+use crate::functional::{IntoTarget, from_vec};
+use crate::ops::TensorType;
+use crate::placement::{Device, Placement};
+use crate::sbp::{NdSbp, Sbp, shard_box};
+use crate::tensor::Tensor;
+use oflow_kernels::{DType, ReduceOp, ShardBox};
 
-/// A logical value; numbers of every dtype as f64.
+/// The value of a tensor; numbers of every dtype are f64.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
+    /// Shape and dtype.
     pub ty: TensorType,
+    /// Elements, row-major.
     pub data: Vec<f64>,
 }
 
 impl Value {
-    /// As a local tensor.
+    /// The value as a local tensor.
+    ///
+    /// # Errors
+    /// The device is not there, or cannot hold the dtype.
     pub fn local(&self, device: Device) -> Result<Tensor> {
         from_vec(self.data.clone(), self.ty.shape.as_slice(), Device::Cpu.dtype(self.ty.dtype))?.to_device(device)
     }
-    /// From a local tensor.
+    /// The value of a local tensor.
+    ///
+    /// # Errors
+    /// What reading it reports.
     pub fn of(t: &Tensor) -> Result<Value> {
         Ok(Value { ty: t.ty().clone(), data: t.to_f64_vec()? })
     }
@@ -44,12 +53,19 @@ fn indices(b: &ShardBox) -> Vec<usize> {
 }
 
 /// What coordinate `c` of `k` contributes to a value that is partial along one axis. No part is the value and none is a
-/// neutral element: a rule that treats one part as the whole is seen.
-fn part(v: &[f64], dtype: DType, op: ReduceOp, axis: usize, c: usize, k: usize) -> Vec<f64> {
-    let noise = |i: usize, c: usize| (mix(&[i as u64, axis as u64, c as u64, 17]) % 5) as f64 - 2.0;
+/// neutral element: a rule that treats one part as the whole is seen. Parts of two inputs have nothing in common (`salt`):
+/// else the maxima of both would lie on one rank, and max(a) + max(b) would pass for max(a + b).
+fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: usize, k: usize) -> Vec<f64> {
+    let axis = mix(&[axis as u64, salt]);
+    // Quarters where sums of them are exact: parts of a whole number need not be whole.
+    let step = if matches!(dtype, DType::F32 | DType::F64) { 4.0 } else { 1.0 };
+    let noise = |i: usize, c: usize| {
+        let r = mix(&[i as u64, axis, c as u64, 17]);
+        (r % 5) as f64 - 2.0 + if step > 1.0 { (r >> 32 & 3) as f64 / step } else { 0.0 }
+    };
     let one = |(i, x): (usize, &f64)| {
-        let wins = mix(&[i as u64, axis as u64, 5]) % k as u64 == c as u64;
-        let less = (mix(&[i as u64, c as u64, 23]) % 4) as f64;
+        let wins = mix(&[i as u64, axis, 5]) % k as u64 == c as u64;
+        let less = (mix(&[i as u64, axis, c as u64, 23]) % 4) as f64;
         match op {
             ReduceOp::Sum if c + 1 < k => noise(i, c),
             ReduceOp::Sum => x - (0..k - 1).map(|c| noise(i, c)).sum::<f64>(),
@@ -80,10 +96,11 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, axis: usize, c: usize, k: usize) 
 pub fn deal(v: &Value, mesh: &Placement, sbp: &NdSbp, p: usize) -> Value {
     let coord = mesh.coord(p);
     let mut whole = v.data.clone();
+    let salt = mix(&v.data.iter().map(|x| x.to_bits()).collect::<Vec<_>>());
     for (axis, s) in sbp.iter().enumerate() {
         // The outer axis is reduced last, so it is taken apart first.
         if let Sbp::Partial(op) = s {
-            whole = part(&whole, v.ty.dtype, *op, axis, coord[axis], mesh.dims()[axis]);
+            whole = part(&whole, v.ty.dtype, *op, (axis, salt), coord[axis], mesh.dims()[axis]);
         }
     }
     let b = shard_box(&v.ty.shape, mesh, sbp, p);

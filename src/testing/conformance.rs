@@ -1,0 +1,191 @@
+//! All checks of one op, by one call.
+
+use super::arguments::bad_arguments;
+use super::report::{MeshReport, Report};
+use super::sample::derived_ops;
+use super::{
+    Case, Complaint, Function, MESHES, Reference, Sample, completeness, computes, differentiable, float_samples,
+    guarded, mixed_cases, panicked, reference, run_cases, said, signature_cases, variants,
+};
+use crate::error::{Error, Result};
+use crate::ops::{Grad, Op};
+use crate::placement::Device;
+use std::sync::Arc;
+
+/// How many complaints an error quotes.
+const QUOTED: usize = 8;
+
+/// Checks an op on its samples, with public behaviour only:
+///
+/// - **signatures**: each declared one on simulated ranks of each mesh in [`MESHES`], with sizes as given, uneven, smaller than the
+///   mesh and empty, forward and backward, against the same call on one device;
+/// - **layouts**: random ones, for which the inputs must be boxed;
+/// - **gradients**: first and second derivatives against finite differences in f64;
+/// - **arguments**: too few inputs, wrong dtypes, ranks, sizes and attributes give an error that names the op, and no panic;
+/// - **completeness**: which signatures give the right result but are not declared. The report lists them; they are no error.
+///
+/// Gradient ops that are derived from an expression are checked with the op. A gradient op that the author writes has samples of
+/// its own and is checked by a call of its own. A random op must draw the same numbers in every layout: its samples state `seed`
+/// and `ordinal`.
+///
+/// # Errors
+/// One error that lists what is wrong: op, sample, layouts, mesh, the value and the one that was wanted. It has the kind
+/// [`Registry`](crate::ErrorKind::Registry).
+pub fn conformance(op: &'static Op) -> Result<Report> {
+    let mut wrong = vec![];
+    let report = checked(op, &mut wrong)?;
+    match wrong.len() {
+        0 => Ok(report),
+        n => {
+            let mut text = format!("{} does not conform: {n} checks failed", op.name());
+            wrong.iter().take(QUOTED).for_each(|w| text += &format!("\n  {w}"));
+            if n > QUOTED {
+                text += &format!("\n  and {} more", n - QUOTED);
+            }
+            Err(Error::registry(text)
+                .help("correct the declaration or the kernel: the call on one device is taken for right"))
+        }
+    }
+}
+
+/// All checks; what is wrong is added to `wrong`.
+fn checked(op: &'static Op, wrong: &mut Vec<Complaint>) -> Result<Report> {
+    if !computes(op) {
+        return Err(Error::registry(format!("{} computes nothing: it has no kernel to check", op.name()))
+            .help("an op that changes layouts is checked by tests of its own"));
+    }
+    let samples = Sample::all(op)?;
+    if samples.is_empty() && !op.traits.hidden {
+        return Err(Error::registry(format!("{} has no samples", op.name()))
+            .help("give it some: `OpDef::samples(&[\"f32[4, 6] f32[6]; dim=1\"])`"));
+    }
+    let mut report = Report { op: op.name().to_string(), samples: samples.len(), ..Report::default() };
+    let trials = trials(op, wrong)?;
+    for mesh in MESHES {
+        report.meshes.push(on_mesh(mesh, &trials, wrong));
+    }
+    gradients(op, &mut report, wrong)?;
+    report.bad_arguments = bad_arguments(op, wrong)?;
+    report.completeness = completeness(op)?;
+    for derived in derived_ops(op)? {
+        report.derived.push(checked(derived, wrong)?);
+    }
+    Ok(report)
+}
+
+/// A sample in one size, run on the CPU.
+#[derive(Clone)]
+pub struct Trial {
+    /// The call with its result.
+    pub reference: Arc<Reference>,
+    /// The sample in that size.
+    pub sample: Sample,
+    /// Which size: see [`variants`].
+    pub size: &'static str,
+}
+
+/// The samples of an op in all sizes that it accepts. A sample that it refuses as it is given is added to `wrong`.
+///
+/// # Errors
+/// A sample cannot be read.
+pub fn trials(op: &'static Op, wrong: &mut Vec<Complaint>) -> Result<Vec<Trial>> {
+    let mut found = vec![];
+    for (i, sample) in Sample::all(op)?.iter().enumerate() {
+        for (size, sample) in variants(op, sample) {
+            let what = format!("{} sample {i} ({size})", op.name());
+            let backward = differentiable(op) && size != "small";
+            match guarded(|| reference(op, &what, &sample, true, backward)) {
+                Ok(r) => found.push(Trial { reference: Arc::new(r), sample, size }),
+                // Some sizes an op refuses (a range without elements); the sample as given never.
+                Err(e) if size == "as given" || panicked(&e) => wrong.push(format!("{what}: {}", said(&e))),
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Trial {
+    /// The cases on one mesh: all signatures (on a mesh of several axes 24 products of them, 6 in other sizes than the given one)
+    /// and random layouts.
+    ///
+    /// # Errors
+    /// As [`nd_signatures`](super::nd_signatures).
+    pub fn cases(&self, mesh: &[usize]) -> Result<Vec<Case>> {
+        let given = self.size == "as given";
+        let limit = if mesh.len() == 1 {
+            usize::MAX
+        } else if given {
+            24
+        } else {
+            6
+        };
+        let mut cases = guarded(|| signature_cases(&self.reference, &self.sample, mesh, limit))?;
+        if mesh.iter().product::<usize>() > 1 {
+            cases.extend(mixed_cases(&self.reference, mesh, if given { 4 } else { 1 })?);
+        }
+        Ok(cases)
+    }
+}
+
+fn on_mesh(mesh: &'static [usize], trials: &[Trial], wrong: &mut Vec<Complaint>) -> MeshReport {
+    let mut report = MeshReport { mesh, ..MeshReport::default() };
+    let mut all = vec![];
+    for trial in trials {
+        match trial.cases(mesh) {
+            Ok(c) => all.extend(c),
+            Err(e) => wrong.push(format!("{} on {mesh:?}: {}", trial.reference.what, said(&e))),
+        }
+    }
+    for (case, verdict) in all.iter().zip(run_cases(mesh, &all)) {
+        match case.expect {
+            Some(_) => report.signatures += 1,
+            None => report.mixed += 1,
+        }
+        report.backward += usize::from(case.reference.backward);
+        match verdict {
+            Ok(reached) => report.not_chosen += usize::from(!reached),
+            Err(e) => wrong.push(e),
+        }
+    }
+    report
+}
+
+fn gradients(op: &'static Op, report: &mut Report, wrong: &mut Vec<Complaint>) -> Result<()> {
+    let why = match op.grad {
+        Grad::Missing => Some("it has no gradient rule: asking for a gradient is an error"),
+        Grad::None => Some("it declares that it has no gradient"),
+        _ if op.writes_inputs() => Some("it writes an input"),
+        _ => None,
+    };
+    if let Some(why) = why {
+        report.notes.push(format!("derivatives not compared: {why}"));
+        return Ok(());
+    }
+    for (k, sample) in float_samples(op)?.iter().enumerate() {
+        let f = Function::new(Device::Cpu, op, sample, k);
+        let run = |order: fn(&Function) -> Result<usize, Complaint>| {
+            // The text of a panic says neither op nor sample.
+            guarded(|| Ok(order(&f))).unwrap_or_else(|e| Err(format!("{}: {}", op.name(), e.message())))
+        };
+        match run(Function::first) {
+            Ok(n) => report.first += n,
+            Err(e) => {
+                wrong.push(format!("{e} (float sample {k})"));
+                continue;
+            }
+        }
+        match run(Function::second) {
+            Ok(n) => report.second += n,
+            // An op that is called in the rule has none: a choice of the author's, which users meet as an error.
+            Err(e) if e.contains("has no gradient rule") => {
+                let note = format!("no second derivative: {}", e.lines().next().unwrap_or_default());
+                if !report.notes.contains(&note) {
+                    report.notes.push(note);
+                }
+            }
+            Err(e) => wrong.push(format!("{e} (float sample {k})")),
+        }
+    }
+    Ok(())
+}

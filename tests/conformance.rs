@@ -1,0 +1,185 @@
+//! `oflow::testing`: what its one call checks, what it says about ops that are wrong, and what the checks that the other test
+//! binaries do not make say about all built-in ops.
+
+use oflow::ErrorKind;
+use oflow::ops::{Grad, KernelDef, Op, OpDef, Priority, register};
+use oflow::prelude::*;
+use oflow::testing::{self, bad_arguments, completeness, conformance};
+
+/// Built-in ops, derived gradients included.
+fn all() -> Vec<&'static Op> {
+    testing::derive_all().unwrap();
+    oflow::ops::all().into_iter().filter(|o| o.domain == "oflow" && testing::computes(o)).collect()
+}
+
+fn planted(def: OpDef) -> &'static Op {
+    register(def.domain("planted")).unwrap()
+}
+
+/// `row_sum(x) -> y`, by a kernel of its own.
+fn row_sum(name: &str) -> OpDef {
+    OpDef::new(&format!("{name}(x: float) -> y"))
+        .unwrap()
+        .shape1(|c| match c.shape(0)? {
+            [rows, _] => Ok([*rows].into_iter().collect()),
+            other => Err(Error::shape(format!("needs a matrix, not {other:?}"))),
+        })
+        .cpu(|cx| Ok(oflow::kernels::cpu::reduce::reduce(cx.input(0)?, &column(cx), SUM, &[1])?))
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let shape = g.input_shape(0);
+            let dy = g.call("reshape", &[dy], &[("shape", [shape[0], 1].as_slice().into())])?;
+            let dx = g.call("expand", &[dy], &[("shape", shape.as_slice().into())])?;
+            g.set(0, dx)
+        }))
+        .samples(&["f32[4, 6]", "f64[5, 3]"])
+}
+
+const SUM: oflow::kernels::cpu::reduce::Reduce = oflow::kernels::cpu::reduce::Reduce::Sum;
+
+fn column(cx: &oflow::ops::KernelCx<'_>) -> oflow::kernels::View {
+    oflow::ops::KernelCx::keepdim_view(cx.output(0), 2, &[1])
+}
+
+const RIGHT: [&str; 3] = ["S0 -> S0", "S1 -> P", "P -> P"];
+
+#[test]
+fn the_report_counts_what_was_checked() {
+    let report = conformance(planted(row_sum("row_sum").signatures(&RIGHT))).unwrap();
+    println!("{report}");
+    let meshes: Vec<(&[usize], usize)> = report.meshes.iter().map(|m| (m.mesh, m.signatures)).collect();
+    // Two samples; four sizes of each, the third with another dim empty.
+    assert_eq!(meshes.iter().map(|m| m.0).collect::<Vec<_>>(), testing::MESHES);
+    assert!(meshes.iter().all(|m| m.1 > 20), "{meshes:?}");
+    assert!(report.meshes[1..].iter().all(|m| m.mixed > 0 && m.backward > 0), "{report}");
+    assert_eq!((report.samples, report.first), (2, 24 + 15));
+    assert_eq!(report.second, 24 + 15);
+    assert!(report.bad_arguments > 20, "{report}");
+    assert!(report.completeness.undeclared.is_empty() && report.notes.is_empty(), "{report}");
+    let text = report.to_string();
+    for part in
+        ["planted.row_sum: conforms on 2 samples\n", "  mesh [2, 3] ", "  39 first and ", " calls with bad arguments\n"]
+    {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    // The gradient op of an expression is checked with it.
+    let bent =
+        OpDef::elementwise("bent(x: float; alpha: runtime float = 0.5) -> y", "select(x >= 0, x * x, alpha * x)");
+    let report = conformance(planted(bent.unwrap().samples(&["f32[4, 3]; alpha=0.25"]))).unwrap();
+    println!("{report}");
+    assert_eq!(report.derived.iter().map(|d| d.op.as_str()).collect::<Vec<_>>(), ["planted.bent.grad.x"]);
+    assert!(report.derived[0].meshes.iter().all(|m| m.signatures > 0) && report.derived[0].first > 0);
+}
+
+fn complaint(def: OpDef) -> String {
+    let e = conformance(planted(def)).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Registry);
+    println!("{e}\n");
+    e.to_string()
+}
+
+#[test]
+fn what_is_wrong_is_named_with_sample_layout_mesh_and_values() {
+    let text = complaint(row_sum("summed_dim_stays").signatures(&["S0 -> S0", "S1 -> B"]));
+    assert!(text.starts_with("planted.summed_dim_stays does not conform: "), "{text}");
+    assert!(text.contains("planted.summed_dim_stays sample 0 (as given) with [S(1)] -> [[B]] on [2]"), "{text}");
+    assert!(text.contains("result 0 [B]: B copies differ at element 0: "), "{text}");
+    assert!(text.contains("\n  and ") && text.contains("help: correct the declaration or the kernel"), "{text}");
+    let text = complaint(row_sum("rule_of_code").get_sbp(|_| Ok(vec!["P(max) -> P(max)".parse()?])));
+    assert!(text.contains("with [P(max)] -> [[P(max)]] on [2]") && text.contains(" instead of "), "{text}");
+    let text = complaint(row_sum("no_such_dim").signatures(&["S2 -> S0"]));
+    assert!(text.contains("declares the signature S(2) -> S(0), but input 'x' is f32[4, 6]"), "{text}");
+}
+
+#[test]
+fn a_wrong_gradient_is_found() {
+    let half = Grad::rule_saving(&[], &[], |g| {
+        let Some(dy) = g.grad(0) else { return Ok(()) };
+        let shape = g.input_shape(0);
+        let dy = g.call("reshape", &[dy], &[("shape", [shape[0], 1].as_slice().into())])?;
+        let dy = g.call("mul_scalar", &[dy], &[("s", 0.5.into())])?;
+        let dx = g.call("expand", &[dy], &[("shape", shape.as_slice().into())])?;
+        g.set(0, dx)
+    });
+    let text = complaint(row_sum("half_a_gradient").grad(half));
+    assert!(
+        text.contains("planted.half_a_gradient: the gradient of input 0, element 0 is ")
+            && text.contains(", differences give ")
+    );
+    assert!(text.contains("(float sample 1)"), "{text}");
+}
+
+#[test]
+fn a_panic_is_a_finding_and_not_the_end() {
+    let text = complaint(row_sum("careless_shape").shape1(|c| Ok([c.shape(0)?[..2][0]].into_iter().collect())));
+    assert!(text.contains("planted.careless_shape sample 0 where input 0 has one dim less: panicked: "), "{text}");
+    let text = complaint(row_sum("careless_rule").get_sbp(|c| {
+        let rows = c.shape(0)?[0];
+        assert!(rows != 9, "nine rows");
+        Ok(vec![])
+    }));
+    assert!(text.contains("planted.careless_rule sample 0 (uneven) on [1]: panicked: nine rows"), "{text}");
+    let careless = KernelDef::cpu("careless", |cx| {
+        assert!(cx.input_box(0)?.is_whole(), "a part");
+        Ok(oflow::kernels::cpu::reduce::reduce(cx.input(0)?, &column(cx), SUM, &[1])?)
+    });
+    let text = complaint(row_sum("careless_kernel").signatures(&RIGHT).kernel(careless.priority(Priority::Optimized)));
+    let found =
+        "planted.careless_kernel sample 0 (as given) with [S(0)] -> [[S(0)]] on [2] with gradients: panicked: rank ";
+    assert!(text.contains(found) && text.contains(" panicked: a part\n"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_checked_is_an_error_that_says_so() {
+    let says = |def: OpDef| conformance(planted(def)).unwrap_err();
+    let mut def = row_sum("untested");
+    def.samples.clear();
+    let e = says(def);
+    assert_eq!(e.message(), "planted.untested has no samples");
+    assert!(e.help_text().unwrap().contains("OpDef::samples"), "{e}");
+    let e = says(row_sum("unreadable").samples(&["f32[4"]));
+    assert_eq!(e.message(), "planted.unreadable: the sample \"f32[4\": 'f32[4' has no ']'");
+    let e = says(row_sum("refused").samples(&["f32[4]"]));
+    assert!(
+        e.message().contains("planted.refused sample 2 (as given): planted.refused(f32[4]): needs a matrix, not [4]"),
+        "{e}"
+    );
+    let e = conformance(oflow::ops::find("to_global").unwrap()).unwrap_err();
+    assert!(e.message().starts_with("to_global computes nothing"), "{e}");
+}
+
+#[test]
+fn right_signatures_that_are_not_declared_are_listed() {
+    let found = completeness(planted(row_sum("silent"))).unwrap();
+    let listed: Vec<String> = found.undeclared.iter().map(|f| format!("{}: {}", f.sample, f.signature)).collect();
+    let one = ["S(0) -> S(0)", "S(1) -> P(sum)", "P(sum) -> P(sum)"];
+    let want: Vec<String> = (0..2).flat_map(|i| one.map(|s| format!("{i}: {s}"))).collect();
+    assert_eq!(listed, want);
+    let found = completeness(planted(row_sum("told").signatures(&RIGHT))).unwrap();
+    assert!(found.undeclared.is_empty(), "{found}");
+}
+
+#[test]
+fn no_bad_argument_of_a_built_in_op_panics() {
+    let (mut wrong, mut total) = (vec![], 0);
+    for op in all() {
+        total += bad_arguments(op, &mut wrong).unwrap();
+    }
+    println!("{total} calls, {} wrong", wrong.len());
+    assert!(total > 2000 && wrong.is_empty(), "{} of {total}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_built_in_ops_do_not_declare() {
+    let (mut tried, mut declared, mut ops, mut rows) = (0, 0, 0, 0);
+    for op in all() {
+        let c = completeness(op).unwrap();
+        (tried, declared) = (tried + c.tried, declared + c.declared);
+        if !c.undeclared.is_empty() {
+            (ops, rows) = (ops + 1, rows + c.undeclared.len());
+            println!("{}\n{c}", op.name());
+        }
+    }
+    println!("{tried} layouts tried, {declared} signatures declared; {rows} right ones of {ops} ops are not");
+    assert!(tried > 5000 && declared > 1000, "{tried} {declared}");
+}
