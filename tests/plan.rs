@@ -141,7 +141,7 @@ fn a_lowering_is_steps_with_last_uses_for_4096_ranks_without_any() -> Result<()>
             place: Where::Global(&mesh),
             target: None,
             given: None,
-            keep: false,
+            keep: true,
             asked: None,
         },
     )?;

@@ -47,21 +47,21 @@ fn products_with_the_jacobian_from_both_sides_agree_with_it() {
 fn inputs_without_influence_give_zeros_and_wrong_ones_are_named() {
     let x = f64s(&[1.0, 2.0], &[2]);
     let v = f64s(&[1.0], &[]);
-    let (_, g) = vjp(|x| Ok(vec![x[0].sum(())?]), &[x.clone(), x.clone()], &[v.clone()]).unwrap();
+    let (_, g) = vjp(|x| Ok(vec![x[0].sum(())?]), &[x.clone(), x.clone()], std::slice::from_ref(&v)).unwrap();
     close(&g[0], &[1.0, 1.0]);
     close(&g[1], &[0.0, 0.0]);
-    let (_, g) = vjp(|_| Ok(vec![f64s(&[3.0], &[])]), &[x.clone()], &[v.clone()]).unwrap();
+    let (_, g) = vjp(|_| Ok(vec![f64s(&[3.0], &[])]), std::slice::from_ref(&x), std::slice::from_ref(&v)).unwrap();
     close(&g[0], &[0.0, 0.0]);
-    let (_, d) = jvp(|_| Ok(vec![f64s(&[3.0], &[])]), &[x.clone()], &[x.clone()]).unwrap();
+    let (_, d) = jvp(|_| Ok(vec![f64s(&[3.0], &[])]), std::slice::from_ref(&x), std::slice::from_ref(&x)).unwrap();
     close(&d[0], &[0.0]);
     assert_eq!(jacobian(|x| x.slice(0, 0, 0, 1), &x).unwrap().shape(), [0, 2]);
     close(&jacobian(|x| x.sum(()), &x).unwrap(), &[1.0, 1.0]);
-    let e = vjp(|x| Ok(vec![x[0].square()?]), &[x.clone()], &[v.clone()]).unwrap_err();
+    let e = vjp(|x| Ok(vec![x[0].square()?]), std::slice::from_ref(&x), std::slice::from_ref(&v)).unwrap_err();
     assert!(e.to_string().contains("the cotangents are") && e.site().is_some_and(|s| s.file == file!()), "{e}");
-    let e = jvp(|x| Ok(vec![x[0].square()?]), &[x.clone()], &[v]).unwrap_err();
+    let e = jvp(|x| Ok(vec![x[0].square()?]), std::slice::from_ref(&x), &[v]).unwrap_err();
     assert!(e.to_string().contains("the tangents are"), "{e}");
     let ints = arange(3, Device::Cpu).unwrap();
-    assert!(vjp(|x| Ok(vec![x[0].clone()]), &[ints.clone()], &[ints.clone()]).is_err());
+    assert!(vjp(|x| Ok(vec![x[0].clone()]), std::slice::from_ref(&ints), std::slice::from_ref(&ints)).is_err());
     assert!(jacobian(|x| x.gt(0.0), &x).is_err());
     // Recorded also inside `no_grad`.
     let _off = no_grad();
@@ -78,8 +78,9 @@ fn derivatives_of_global_tensors_have_the_single_device_values() {
             for s in [sbp![S(0)], sbp![S(1)], sbp![B]] {
                 let x = from_vec(value.clone(), [3, 2], (&mesh, s))?;
                 let j = jacobian(|x| x.softmax(1)?.matmul(&x.t()?), &x)?;
-                let (_, d) = jvp(|x| Ok(vec![x[0].exp()?.sum(0)?]), &[x.clone()], &[x.clone()])?;
-                let (_, g) = vjp(|x| Ok(vec![x[0].exp()?]), &[x.clone()], &[x.clone()])?;
+                let (_, d) =
+                    jvp(|x| Ok(vec![x[0].exp()?.sum(0)?]), std::slice::from_ref(&x), std::slice::from_ref(&x))?;
+                let (_, g) = vjp(|x| Ok(vec![x[0].exp()?]), std::slice::from_ref(&x), std::slice::from_ref(&x))?;
                 all.push((j.to_vec::<f64>()?, d[0].to_vec::<f64>()?, g[0].to_vec::<f64>()?));
             }
             Ok(all)

@@ -142,8 +142,10 @@ fn the_layout_of_a_gradient_can_be_asked_for_by_scope() {
         // Second derivatives come past the same boxings.
         let y = with_grad_sbp(sbp![B, B], || x.mul(&x))?;
         let again = BackwardOptions { create_graph: true, ..Default::default() };
-        let g = oflow::functional::grad(&[y.sum(())?], &[x.clone()], &again)?.remove(0).expect("a gradient");
-        let gg = oflow::functional::grad(&[g.sum(())?], &[x.clone()], &again)?.remove(0).expect("a gradient");
+        let g =
+            oflow::functional::grad(&[y.sum(())?], std::slice::from_ref(&x), &again)?.remove(0).expect("a gradient");
+        let gg =
+            oflow::functional::grad(&[g.sum(())?], std::slice::from_ref(&x), &again)?.remove(0).expect("a gradient");
         assert_eq!(gg.to_vec::<f32>()?, [2.0; 24]);
         // A layout that the gradient cannot have is an error of the call that names who asks.
         let e = with_grad_sbp(sbp![S(5), B], || x.mul(2.0)).unwrap_err();

@@ -200,10 +200,13 @@ fn partial_tensors_have_the_bits_of_their_data() {
 }
 
 /// `oflow sbp` asks the choice by itself, without running anything.
+/// An op, how many inputs it has, and its attributes.
+type Row = (&'static str, usize, &'static [(&'static str, &'static str)]);
+
 #[test]
 fn signatures_are_those_that_oflow_sbp_chooses() {
     let mut random = Random::new(21);
-    let ops: [(&str, usize, &[(&str, &str)]); 7] = [
+    let ops: [Row; 7] = [
         ("relu", 1, &[]),
         ("add", 2, &[]),
         ("mul", 2, &[]),
