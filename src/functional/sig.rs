@@ -9,7 +9,7 @@
 //! as many equal ones. A function returns a tensor, named tensors, a `TensorTuple` of any number, or `Void`.
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrKind, AttrValue};
+use crate::ops::{AttrKind, AttrValue, split_outside};
 use std::fmt;
 
 /// The type of a parameter.
@@ -197,7 +197,7 @@ impl FnSig {
         }
         let mut params: Vec<FnParam> = vec![];
         let mut keyword_only = false;
-        for p in split_top(body) {
+        for p in split_outside(body, ',') {
             if p == "*" {
                 if std::mem::replace(&mut keyword_only, true) {
                     return Err(bad("'*' stands twice".into()));
@@ -249,25 +249,6 @@ impl FnSig {
 
 fn is_name(s: &str) -> bool {
     !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c))
-}
-
-/// Splits at commas that stand outside brackets and quotes.
-fn split_top(s: &str) -> Vec<&str> {
-    let (mut depth, mut quoted, mut start, mut parts) = (0, false, 0, vec![]);
-    for (i, c) in s.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            '[' if !quoted => depth += 1,
-            ']' if !quoted => depth -= 1,
-            ',' if depth == 0 && !quoted => {
-                parts.push(&s[start..i]);
-                start = i + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&s[start..]);
-    parts.into_iter().map(str::trim).filter(|p| !p.is_empty()).collect()
 }
 
 /// Reads `IntList[2]? name=default`.
@@ -335,8 +316,7 @@ fn returned(text: &str) -> Option<FnReturn> {
         _ => {}
     }
     let inner = text.strip_prefix('(').and_then(|r| r.strip_suffix(')')).unwrap_or(text);
-    let names: Option<Vec<String>> = split_top(inner)
-        .into_iter()
+    let names: Option<Vec<String>> = split_outside(inner, ',')
         .map(|r| r.strip_prefix("Tensor ").map(str::trim).filter(|n| is_name(n)).map(str::to_string))
         .collect();
     names.filter(|n| !n.is_empty()).map(FnReturn::Named)

@@ -1,5 +1,6 @@
 //! Typed attributes of an op: values, kinds, and the words they contribute to a dispatch key.
 
+use super::signature::split_outside;
 use crate::error::{Error, Result};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
@@ -317,32 +318,13 @@ impl AttrKind {
             AttrKind::Bools | AttrKind::Strs | AttrKind::DTypes | AttrKind::Shapes | AttrKind::Scalars => {
                 let inner = t.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(bad)?;
                 let of = self.member().ok_or_else(bad)?;
-                AttrValue::List(list_parts(inner).into_iter().map(|p| of.parse_value(p)).collect::<Result<_>>()?)
+                AttrValue::List(split_outside(inner, ',').map(|p| of.parse_value(p)).collect::<Result<_>>()?)
             }
             AttrKind::Bytes | AttrKind::Placement | AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps => {
                 return Err(Error::parse(format!("values of type {} have no text form", self.name())));
             }
         })
     }
-}
-
-/// Splits the text of a list at its commas, but not inside brackets or quotes.
-fn list_parts(s: &str) -> Vec<&str> {
-    let (mut depth, mut quoted, mut start, mut parts) = (0, false, 0, vec![]);
-    for (i, c) in s.char_indices() {
-        match c {
-            '"' => quoted = !quoted,
-            '[' if !quoted => depth += 1,
-            ']' if !quoted => depth -= 1,
-            ',' if depth == 0 && !quoted => {
-                parts.push(&s[start..i]);
-                start = i + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&s[start..]);
-    parts.into_iter().map(str::trim).filter(|p| !p.is_empty()).collect()
 }
 
 impl AttrValue {

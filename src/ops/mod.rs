@@ -35,4 +35,5 @@ pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generatio
 pub(crate) use registry::{changed, lookup, nearest, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
+pub(crate) use signature::split_outside;
 pub use signature::{AttrDef, DTypeClass, InputDef, OpSignature};

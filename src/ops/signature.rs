@@ -139,9 +139,9 @@ impl OpSignature {
         let (ins, ats) = body.split_once(';').unwrap_or((body, ""));
         let mut sig = OpSignature { name, inputs: vec![], attrs: vec![], runtime: vec![], outputs: vec![] };
         let group = |p: &'_ str| p.strip_prefix('(').and_then(|p| p.strip_suffix(")...")).map(str::to_string);
-        let parts: Vec<(String, bool)> = split_top(ins)
+        let parts: Vec<(String, bool)> = split_outside(ins, ',')
             .flat_map(|p| match group(p) {
-                Some(inner) => split_top(&inner).map(|p| (p.to_string(), true)).collect::<Vec<_>>(),
+                Some(inner) => split_outside(&inner, ',').map(|p| (p.to_string(), true)).collect::<Vec<_>>(),
                 None => vec![(p.to_string(), false)],
             })
             .collect();
@@ -172,7 +172,7 @@ impl OpSignature {
             sig.inputs.reserve_exact(1);
             sig.inputs.push(InputDef { name: n.into(), dtypes, optional, variadic, mutable });
         }
-        for part in split_top(ats) {
+        for part in split_outside(ats, ',') {
             let (n, rest) = part.split_once(':').ok_or_else(|| bad(&format!("attribute '{part}' has no type")))?;
             let (kind, default) = rest.split_once('=').map_or((rest, None), |(k, d)| (k, Some(d)));
             let kind = kind.trim();
@@ -230,14 +230,15 @@ impl OpSignature {
     }
 }
 
-/// Splits at commas that stand outside brackets.
-fn split_top(s: &str) -> impl Iterator<Item = &str> {
-    let (mut depth, mut start, mut parts) = (0, 0, vec![]);
+/// Splits at separators that stand outside brackets and quotes; parts that are empty are left out.
+pub(crate) fn split_outside(s: &str, at: char) -> impl Iterator<Item = &str> {
+    let (mut depth, mut quoted, mut start, mut parts) = (0, false, 0, vec![]);
     for (i, c) in s.char_indices() {
         match c {
-            '[' | '(' => depth += 1,
-            ']' | ')' => depth -= 1,
-            ',' if depth == 0 => {
+            '"' => quoted = !quoted,
+            '[' | '(' if !quoted => depth += 1,
+            ']' | ')' if !quoted => depth -= 1,
+            c if c == at && depth == 0 && !quoted => {
                 parts.push(&s[start..i]);
                 start = i + 1;
             }

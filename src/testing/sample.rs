@@ -12,7 +12,7 @@ use super::mix;
 use crate::error::{Error, Result};
 use crate::ops::{
     AttrDef, AttrValue, Attrs, Grad, InferCtx, Op, RuntimeAttrs, TensorType, derived_args, derived_grad_op,
-    resolve_attrs,
+    resolve_attrs, split_outside,
 };
 use oflow_kernels::DType;
 
@@ -47,24 +47,6 @@ pub struct Sample {
     pub attrs: Vec<(String, AttrValue)>,
 }
 
-/// Splits at separators that stand outside brackets.
-fn split(s: &str, at: char) -> Vec<&str> {
-    let (mut depth, mut start, mut parts) = (0, 0, vec![]);
-    for (i, c) in s.char_indices() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            c if c == at && depth == 0 => {
-                parts.push(&s[start..i]);
-                start = i + 1;
-            }
-            _ => {}
-        }
-    }
-    parts.push(&s[start..]);
-    parts.into_iter().map(str::trim).filter(|p| !p.is_empty()).collect()
-}
-
 impl Spec {
     /// Reads `f32[4, 6]+`.
     fn parse(text: &str) -> Result<Spec> {
@@ -81,7 +63,7 @@ impl Spec {
             },
         };
         let size = |d: &str| d.parse().map_err(|_| bad(&format!("has the size '{d}'")));
-        let shape: Vec<usize> = split(dims, ',').into_iter().map(size).collect::<Result<_>>()?;
+        let shape: Vec<usize> = split_outside(dims, ',').map(size).collect::<Result<_>>()?;
         let dtype = dtype.trim().parse().map_err(|_| bad("has no known dtype"))?;
         TensorType::checked(&shape, dtype)?;
         Ok(Spec { dtype, shape, values })
@@ -147,7 +129,7 @@ impl Sample {
         let read = || -> Result<Sample> {
             let (ins, attrs) = text.split_once(';').unwrap_or((text, ""));
             let input = |t: &str| if t == "-" { Ok(None) } else { Spec::parse(t).map(Some) };
-            let inputs = split(ins, ' ').into_iter().map(input).collect::<Result<_>>()?;
+            let inputs = split_outside(ins, ' ').map(input).collect::<Result<_>>()?;
             let attr = |a: &str| {
                 let (name, value) =
                     a.split_once('=').ok_or_else(|| Error::parse(format!("'{a}' is no attribute with its value")))?;
@@ -157,7 +139,7 @@ impl Sample {
                 let def = def.ok_or_else(|| Error::parse(format!("there is no attribute '{name}'")))?;
                 Ok((name.to_string(), def.kind.parse_value(value)?))
             };
-            let attrs = split(attrs, ',').into_iter().map(attr).collect::<Result<_>>()?;
+            let attrs = split_outside(attrs, ',').map(attr).collect::<Result<_>>()?;
             Ok(Sample { inputs, attrs })
         };
         read().map_err(|e| {
