@@ -361,3 +361,23 @@ fn the_same_dtype_or_device_gives_the_tensor_itself() -> Result<()> {
     assert!(drop.forward(&x)?.same(&x));
     Ok(())
 }
+
+#[test]
+fn the_error_of_ranks_is_that_of_the_rank_that_failed() {
+    for failing in [0, 1] {
+        let e = run_ranks(2, |world| {
+            let ids = from_vec(vec![if world.rank() == failing { 9i64 } else { 0 }], [1], Device::Cpu)?;
+            ones([4, 2], Device::Cpu)?.embedding(&ids)?;
+            let mesh = Placement::all(Device::Cpu)?;
+            ones([2], (&mesh, sbp![P]))?.to_global(sbp![B])
+        })
+        .unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::Value, "{e}");
+    }
+}
+
+#[test]
+fn a_very_long_name_is_refused_at_once() {
+    let e = call(&"relu".repeat(300_000), &[], &[]).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::Registry);
+}

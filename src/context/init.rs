@@ -6,7 +6,7 @@ use crate::comm::Communicator;
 use crate::comm::shm::{ShmArena, ShmOptions};
 use crate::comm::sim::SimWorld;
 use crate::control::{ControlClient, Failure, FailureKind, Found, Hello, LaunchEnv, Local, TRANSPORT_VARIABLE};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::intern::FixedHasher;
 use crate::ops;
 use crate::vm::VmMode;
@@ -275,7 +275,8 @@ fn init_tracing() -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// The error of the lowest rank that failed.
+/// When ranks fail, the error of one of them that says why: rather that of the rank that failed first than that of a rank that only
+/// tells of another's end.
 pub fn run_ranks<R: Send>(n: usize, f: impl Fn(&World) -> Result<R> + Sync) -> Result<Vec<R>> {
     run_ranks_with(n, VmMode::Inline, f)
 }
@@ -289,7 +290,7 @@ pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Res
         world.ctx.quiesce()?;
         out
     });
-    // When one rank fails the others fail with it; the error that tells most is a logical one, else the first.
+    // When one rank fails the others fail with it. A logical error tells most, then one that tells of no other rank's end.
     let (mut values, mut errors) = (vec![], vec![]);
     for r in results {
         match r {
@@ -297,7 +298,8 @@ pub fn run_ranks_with<R: Send>(n: usize, mode: VmMode, f: impl Fn(&World) -> Res
             Err(e) => errors.push(e),
         }
     }
-    match errors.iter().position(|e| e.is_logical()).or((!errors.is_empty()).then_some(0)) {
+    let told = |e: &Error| (!e.is_logical(), matches!(e.kind(), ErrorKind::Peer | ErrorKind::Comm | ErrorKind::Link));
+    match (0..errors.len()).min_by_key(|i| told(&errors[*i])) {
         Some(i) => Err(errors.swap_remove(i)),
         None => Ok(values),
     }

@@ -310,6 +310,9 @@ macro_rules! op {
     }};
 }
 
+/// Longer names are not compared with those that there are.
+const LONGEST_NAME: usize = 128;
+
 /// The candidate that a misspelt `name` most likely means: one that differs in case, underscores or domain only, else the one
 /// with the fewest typing errors (a letter too many, missing, wrong, or exchanged with its neighbour): at most one for three to
 /// six letters, two up to ten.
@@ -319,6 +322,10 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
         bare.chars().filter(|c| c.is_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
     };
     let wanted = plain(name);
+    // No name is as long: what takes time that grows with its square is not a slip of the finger.
+    if wanted.len() > LONGEST_NAME {
+        return None;
+    }
     let errors = |c: &str| strsim::osa_distance(&wanted, &plain(c));
     candidates.map(|c| (errors(c), c)).min().filter(|(n, _)| n * 4 <= wanted.len() + 1).map(|(_, c)| c)
 }
