@@ -245,10 +245,10 @@ pub fn with_sbp<T>(sbp: impl Into<NdSbp>, f: impl FnOnce() -> T) -> T {
 /// oflow::run_ranks(2, |_| {
 ///     let mesh = Placement::all(Device::Cpu)?;
 ///     let x = ones([4, 6], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
-///     let y = with_grad_sbp(sbp![B], || x.mul(2.0))?;
+///     let y = with_grad_sbp(sbp![S(1)], || x.mul(2.0))?;
 ///     assert_eq!(y.sbp()?, &sbp![S(0)]); // forward is as it was
 ///     oflow::take_receipts();
-///     y.sum(())?.backward()?; // the gradient of y is gathered here, then that of x is cut out of it
+///     y.sum(())?.backward()?; // the gradient of y is cut into columns, then that of x is boxed to x's rows
 ///     assert!(oflow::take_receipts().iter().any(|r| r.op == "to_global" && r.backward));
 ///     assert_eq!(x.grad().map(|g| g.to_vec::<f32>()).transpose()?, Some(vec![2.0; 24]));
 ///     Ok(())
