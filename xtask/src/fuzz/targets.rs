@@ -133,7 +133,7 @@ fn json_samples() -> Vec<Vec<u8>> {
     let mut all = vec![
         br#"{"rank":1,"kind":"diverged","message":"m","places":[{"rank":1,"op":"relu","ordinal":3,"file":"t.rs","line":10}]}"#
             .to_vec(),
-        br#"{"world":2,"ranks":[0],"dropped":1,"lines":[{"file":"t.rs","line":3,"op":"matmul","backward":false,"tensor":"f32[8, 4]","on":"cpu[2]","from":"[S(0)]","to":"[B]","steps":["all-gather along d0"],"count":2,"bytes":64,"links":{"same_host":64},"predicted_ps":5000,"measured":{"count":2,"median_ns":7,"total_ns":15}}]}"#
+        br#"{"world":2,"ranks":[0],"dropped":1,"lines":[{"file":"t.rs","line":3,"op":"matmul","backward":false,"tensor":"f32[8, 4]","on":"cpu[2]","from":"[S(0)]","to":"[B]","steps":["all-gather along d0"],"count":2,"bytes":64,"links":{"same_host":64},"predicted_ps":5000,"measured":{"count":2,"median_ns":7,"total_ns":15}}],"hints":[{"file":"t.rs","line":3,"call":"matmul(f32[8, 4] [S(1)])","advice":"ask"}]}"#
             .to_vec(),
     ];
     let mut random = Random::new(1);
