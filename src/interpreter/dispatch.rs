@@ -150,7 +150,7 @@ fn decide(ctx: &RankCtx, call: &Call<'_>, place: Where<'_>, asked: Option<&Asked
     let text = match place {
         Where::Local(_) => OpText::default(),
         Where::Global(p) => {
-            note_hint(ctx, call, &plan, p)?;
+            note_hint(ctx, call, &plan, p);
             OpText::new(text_of(call, &plan, p))
         }
     };
@@ -158,18 +158,16 @@ fn decide(ctx: &RankCtx, call: &Call<'_>, place: Where<'_>, asked: Option<&Asked
 }
 
 /// Keeps for the report that the call, which moves nothing, makes a P result that is dear to reduce. In backward nobody can ask
-/// for another.
-fn note_hint(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, placement: &Placement) -> Result<()> {
+/// for another. Advice never fails a call: where candidates that the call does not take cannot be priced there is none.
+fn note_hint(ctx: &RankCtx, call: &Call<'_>, plan: &Plan, placement: &Placement) {
     let partial = plan.out_globals().next().is_some_and(|g| g.sbp.has_partial());
     let moves = plan.steps.iter().any(|s| matches!(s, Step::Box(_)));
     if in_backward() || moves || !partial {
-        return Ok(());
+        return;
     }
-    let hint = described(call, Where::Global(placement), None, |r| hint_of(r, placement))?;
-    if let Some(hint) = hint {
+    if let Ok(Some(hint)) = described(call, Where::Global(placement), None, |r| hint_of(r, placement)) {
         state(ctx).receipts.hint(ReportHint::new(call.site, call.short(), hint.to_string()));
     }
-    Ok(())
 }
 
 /// Hands the call to `f` as its plan sees it.

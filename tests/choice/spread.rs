@@ -177,3 +177,18 @@ fn reports_have_the_hints_of_a_run() {
         assert_eq!(oflow::Report::from_json(&report.to_json()).unwrap(), report);
     }
 }
+
+#[test]
+fn a_call_does_not_fail_where_its_hint_cannot_be_made() {
+    use oflow::ops::{OpDef, register};
+    let refuse = |_: &mut dyn oflow::ops::Emit, _: &oflow::ops::LowerCall<'_>| Err(Error::argument("refused"));
+    let op = OpDef::new("without_hint(x: float) -> y").unwrap().domain("test").signatures(&["S(0) -> P"]);
+    register(op.cpu(|_| Ok(())).lowering(|_| Ok(vec!["S(1) -> S(1)".parse()?]), refuse)).unwrap();
+    run_ranks(2, |_| {
+        let x = ones([512, 512], (&Placement::all(Device::Cpu)?, sbp![S(0)]))?;
+        let y = oflow::functional::call("without_hint", &[(&x).into()], &[])?.remove(0);
+        assert_eq!(y.sbp()?, &sbp![P]);
+        Ok(())
+    })
+    .unwrap();
+}
