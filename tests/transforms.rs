@@ -69,6 +69,29 @@ fn inputs_without_influence_give_zeros_and_wrong_ones_are_named() {
 }
 
 #[test]
+fn functions_that_hand_on_their_inputs_have_derivatives() {
+    let (x, u) = (f64s(&[1.0, 2.0], &[2]), f64s(&[3.0, 5.0], &[2]));
+    // The same tensor as input and output, and twice as output.
+    let twice = |x: &[Tensor]| Ok(vec![x[0].clone(), x[0].clone()]);
+    let (_, g) = vjp(twice, std::slice::from_ref(&x), &[u.clone(), u.clone()]).unwrap();
+    close(&g[0], &[6.0, 10.0]);
+    let (_, d) = jvp(twice, std::slice::from_ref(&x), std::slice::from_ref(&u)).unwrap();
+    close(&d[0], &[3.0, 5.0]);
+    close(&d[1], &[3.0, 5.0]);
+    close(&jacobian(|x| Ok(x.clone()), &x).unwrap(), &[1.0, 0.0, 0.0, 1.0]);
+    // A view of an input. Results are of no graph, as the documentation says: what is made of them has no derivative.
+    close(&jacobian(|x| x.unsqueeze(0)?.t(), &x).unwrap(), &[1.0, 0.0, 0.0, 1.0]);
+    let hessian = jacobian(
+        |x| {
+            vjp(|x| Ok(vec![x[0].pow(3.0)?.sum(())?]), std::slice::from_ref(x), &[f64s(&[1.0], &[])])
+                .map(|r| r.1[0].clone())
+        },
+        &x,
+    );
+    close(&hessian.unwrap(), &[0.0; 4]);
+}
+
+#[test]
 fn derivatives_of_global_tensors_have_the_single_device_values() {
     let run = |ranks: usize| {
         run_ranks(ranks, |_| {

@@ -8,7 +8,6 @@ use super::nn::{AttentionOptions, CrossEntropyOptions};
 use super::table::FnBody;
 use super::{Operand, create, invoke, shape};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::Target;
 use crate::ops::find;
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
@@ -370,10 +369,7 @@ fn in_place(b: &Bound, f: fn(&Tensor, Operand<'_>) -> Result<()>) -> Result<Tens
 
 /// Where a new tensor lives, of the dtype that another parameter gives.
 fn target(b: &Bound, at: usize, dtype: usize) -> Result<TargetSpec> {
-    let target = match b.target(at)? {
-        Target::Local(device) => device.into_target(),
-        Target::Global(placement, sbp) => (placement, sbp).into_target(),
-    };
+    let target = b.target(at)?.into_target();
     Ok(b.dtype(dtype).map_or(target.clone(), |d| target.dtype(d)))
 }
 

@@ -62,6 +62,11 @@ impl<T: IntoTarget + Clone> IntoTarget for &T {
         self.clone().into_target()
     }
 }
+impl IntoTarget for Target {
+    fn into_target(self) -> TargetSpec {
+        TargetSpec { target: self, dtype: None }
+    }
+}
 impl IntoTarget for Device {
     fn into_target(self) -> TargetSpec {
         TargetSpec { target: Target::Local(self), dtype: None }

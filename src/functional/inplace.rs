@@ -70,7 +70,8 @@ impl Tensor {
         )?;
         self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![false.into()], site)
     }
-    fn whole_target(&self) -> crate::interpreter::Target {
+    /// Where the tensor lies, with the whole of it on each rank.
+    pub(super) fn whole_target(&self) -> crate::interpreter::Target {
         match self.global() {
             Some(g) => crate::interpreter::Target::Global(
                 g.placement.clone(),

@@ -1,10 +1,12 @@
 //! Derivatives of functions: products with the Jacobian matrix from either side, and the matrix itself.
+//!
+//! Results are of no graph, so they cannot be differentiated again. For higher derivatives use [`grad`](super::grad) with
+//! `create_graph`.
 
-use super::create::{IntoTarget, TargetSpec, from_vec, full, zeros_like};
+use super::create::{IntoTarget, from_vec, full, zeros_like};
 use super::shape::stack;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
-use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
 
 /// The inputs as leaves of a graph of their own, and what the function makes of them.
@@ -48,7 +50,8 @@ fn gradients(
 }
 
 /// Returns `f(inputs)` and the vector-Jacobian product: for each input the gradient of the sum of the outputs times their
-/// `cotangents`. Zeros where an input has no influence. Touches no `grad()`.
+/// `cotangents`. Zeros where an input has no influence. Touches no `grad()`. The results are of no graph: they cannot be
+/// differentiated again ([`grad`](super::grad()) with `create_graph` can).
 ///
 /// ```
 /// use oflow::{functional::vjp, prelude::*};
@@ -77,7 +80,7 @@ pub fn vjp(
 /// Returns `f(inputs)` and the Jacobian-vector product: the derivative of the outputs in the direction of `tangents`.
 ///
 /// It is the derivative of [`vjp`] with respect to its cotangents, in which it is linear, so every op that `f` calls needs a second
-/// derivative.
+/// derivative. The results are of no graph.
 ///
 /// ```
 /// use oflow::{functional::jvp, prelude::*};
@@ -114,20 +117,12 @@ pub fn jvp(
     Ok((outs.iter().map(Tensor::detach).collect(), found))
 }
 
-/// Where a tensor lies, every rank with the whole of it.
-fn whole(like: &Tensor) -> TargetSpec {
-    match like.global() {
-        Some(g) => (&g.placement, NdSbp::broadcast(g.placement.axes())).into_target(),
-        None => like.device().into_target(),
-    }
-}
-
 fn retained() -> BackwardOptions {
     BackwardOptions { retain_graph: true, ..BackwardOptions::default() }
 }
 
 /// Returns the Jacobian matrix of `f` at `input`, of the output's shape followed by the input's: one backward pass for each element
-/// of the output.
+/// of the output. The result is of no graph.
 ///
 /// ```
 /// use oflow::{functional::jacobian, prelude::*};
@@ -153,11 +148,11 @@ pub fn jacobian(f: impl Fn(&Tensor) -> Result<Tensor>, input: &Tensor) -> Result
     for i in 0..n {
         let mut one = vec![0.0f64; n];
         one[i] = 1.0;
-        let one = from_vec(one, out.shape(), whole(out))?.cast_at(out.dtype(), site)?;
+        let one = from_vec(one, out.shape(), out.whole_target())?.cast_at(out.dtype(), site)?;
         rows.push(gradients(&outs, &leaves, &[one], &retained(), site)?.remove(0));
     }
     match rows.is_empty() {
-        true => full(&shape, 0.0, whole(input).dtype(input.dtype())),
+        true => full(&shape, 0.0, input.whole_target().dtype(input.dtype())),
         false => stack(&rows, 0)?.reshape_at(&shape, site),
     }
 }

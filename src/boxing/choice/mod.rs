@@ -3,9 +3,10 @@
 //! A candidate that needs no boxing wins, unless it has a price all the same on some mesh axis: a lowering communicates there, or
 //! a P input is spread over more elements. Then it is compared with what moves something on these axes. Where all need boxing, the
 //! least wins of forward boxing + its adjoint where a gradient is needed + collectives inside a lowering + the cheapest way out of P
-//! outputs, in integer picoseconds under the fixed default constants. Where the caller asks for a layout of output 0, the boxing of that output to it, with the work that a slice
-//! throws away, stands in place of its way out, and a candidate that gives another layout needs boxing. Ties: fewer P outputs, then declared order. A rank's own
-//! coordinate never enters (I5): the choice is a function of logical metadata alone, so every rank chooses alike.
+//! outputs, in integer picoseconds under the fixed default constants. Where the caller asks for a layout of output 0, the boxing of
+//! that output to it, with the work that a slice throws away, stands in place of its way out, and a candidate that gives another
+//! layout needs boxing. Ties: fewer P outputs, then declared order. A rank's own coordinate never enters (I5): the choice is a
+//! function of logical metadata alone, so every rank chooses alike.
 //!
 //! `space.rs` knows the candidates (the product of the 1-d signatures over the mesh axes, cut down by what may not move),
 //! `search.rs` finds the best without pricing them all, `prices.rs` has what the search knows of the prices.
