@@ -32,14 +32,11 @@
 //! |---|---|
 //! | the world | [`init`], [`World`]; for tests [`run_ranks`] |
 //! | where tensors live | [`Placement`](placement::Placement), [`Device`](placement::Device), [`sbp!`], [`NdSbp`](sbp::NdSbp) |
-//! | make tensors | [`zeros`](functional::zeros), [`ones`](functional::ones), [`full`](functional::full), [`arange`](functional::arange), [`from_vec`](functional::from_vec) |
-//! | random tensors | [`rand`](functional::rand), [`randn`](functional::randn), [`randint`](functional::randint), [`bernoulli`](functional::bernoulli), [`manual_seed`] |
-//! | elementwise | [`add`](Tensor::add), [`mul`](Tensor::mul), [`exp`](Tensor::exp), [`relu`](Tensor::relu), [`gelu`](Tensor::gelu), [`cast`](Tensor::cast), [`where_`](functional::where_); the operators `+ - * /` |
-//! | reductions | [`sum`](Tensor::sum), [`mean`](Tensor::mean), [`amax`](Tensor::amax), [`var`](Tensor::var), [`argmax`](Tensor::argmax), [`cumsum`](Tensor::cumsum) |
-//! | products | [`matmul`](Tensor::matmul), [`matmul_t`](Tensor::matmul_t), [`linear`](Tensor::linear), [`attention`](Tensor::attention) |
-//! | networks | [`softmax`](Tensor::softmax), [`layer_norm`](Tensor::layer_norm), [`embedding`](Tensor::embedding), [`cross_entropy`](Tensor::cross_entropy), [`dropout`](Tensor::dropout); modules in [`nn`] |
-//! | shapes | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`expand`](Tensor::expand), [`slice`](Tensor::slice), [`split`](Tensor::split), [`cat`](functional::cat), [`stack`](functional::stack) |
-//! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
+//! | tensors from values | [`from_vec`](functional::from_vec), [`from_bytes`](functional::from_bytes), [`scalar_tensor`](functional::scalar_tensor); the seed of random ones [`manual_seed`] |
+#![doc = include_str!("functional/generated/subjects.md")]
+//! | operators | `+ - * /` on tensors and numbers, [`eval!`] for expressions |
+//! | modules | [`nn`] |
+//! | between layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`detect_anomaly`] |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |

@@ -1,39 +1,13 @@
-//! The table of functions: the page that lists it, what by name can be called as by method, and overloads that cannot be.
+//! The table of functions: what by name can be called as by method, forms in place, functions that ops of other crates declare, and
+//! overloads that no call reaches.
 
-use expect_test::expect_file;
-use oflow::functional::{Arg, FnBody, FnDef, call, functions, register_function};
+use oflow::functional::{
+    Arg, AttentionOptions, CumsumOptions, FnBody, FnDef, MatmulOptions, OneHotOptions, ParamKind, RandOptions,
+    SoftplusOptions, call, functions, register_function,
+};
+use oflow::ops::{OpDef, register};
 use oflow::prelude::*;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// `docs/ops.md`, from the table. `UPDATE_EXPECT=1 cargo test --test functions` writes it anew.
-#[test]
-fn the_page_lists_every_function() {
-    let mut by_name: BTreeMap<String, Vec<FnDef>> = BTreeMap::new();
-    for def in functions().into_iter().filter(|d| !d.sig.name.contains("test")) {
-        by_name.entry(def.sig.name.clone()).or_default().push(def);
-    }
-    let overloads: usize = by_name.values().map(Vec::len).sum();
-    let mut page = format!(
-        "# Functions\n\nThe {} functions that `oflow::functional::call` and `oflow run` call by name, {overloads} with their overloads, as text. \
-         Most are methods of\n`Tensor` or functions of the prelude under the same name, with the same order of arguments. Parameters after `*` are given by name\n\
-         only; a type with `?` may be left out. Overloads are tried in order. `oflow ops NAME` tells of an op its element types,\n\
-         signatures, gradient and kernels.\n\nThis page is made from the table by a test; do not edit it.\n",
-        by_name.len()
-    );
-    for (name, defs) in &by_name {
-        page += &format!("\n## {name}\n\n");
-        for def in defs {
-            page += &format!("```text\n{}\n```\n\n{}\n\n", def.sig, def.doc.replace('[', "\\["));
-        }
-        page.pop();
-    }
-    expect_file!["../docs/ops.md"].assert_eq(&page);
-    assert!(by_name.len() > 150, "{}", by_name.len());
-    let silent: Vec<&String> =
-        by_name.iter().filter(|(_, d)| d.iter().any(|d| d.doc.is_empty())).map(|(n, _)| n).collect();
-    assert!(silent.is_empty(), "without a sentence: {silent:?}");
-}
 
 fn one(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Tensor> {
     Ok(call(name, args, named)?.remove(0))
@@ -154,13 +128,134 @@ fn the_texts_of_wrong_calls() {
     let refused = |args: &[Arg], named: &[(&str, Arg)]| call("leaky_relu", args, named).unwrap_err().to_string();
     for (args, named, text) in [
         (vec![], vec![], "'x' is missing"),
-        (vec![Arg::from(&x), 0.5.into()], vec![], "takes 1 positional arguments, 2 given"),
+        (vec![Arg::from(&x), 0.5.into(), 0.5.into()], vec![], "takes 2 positional arguments, 3 given"),
         (vec![Arg::from(&x)], vec![("beta", Arg::from(0.5))], "has no parameter 'beta'"),
         (vec![Arg::from(&x)], vec![("x", Arg::from(&x))], "'x' is given twice: by its place and by its name"),
         (vec![Arg::from(&x)], vec![("alpha", Arg::from(0.5)), ("alpha", Arg::from(0.5))], "'alpha' is given twice"),
         (vec![Arg::from(&x)], vec![("alpha", Arg::from("a"))], "attribute 'alpha' must be float, not \"a\""),
     ] {
         let e = refused(&args, &named);
-        assert!(e.contains(text) && e.contains("leaky_relu(Tensor x, *, Float alpha=0.01) -> Tensor"), "{text}:\n{e}");
+        assert!(e.contains(text) && e.contains("leaky_relu(Tensor x, Float alpha=0.01) -> Tensor"), "{text}:\n{e}");
     }
+}
+
+/// Two tensors for a function in place, and the other arguments.
+fn arguments(def: &FnDef) -> (Tensor, Vec<Arg>) {
+    let x = arange(15, Device::Cpu).unwrap().cast(DType::F64).unwrap().div(7.0).unwrap().add(0.3).unwrap();
+    let row = x.narrow(0, 2, 5).unwrap();
+    let mask = row.gt(0.8).unwrap();
+    let rest = def.sig.params[1..].iter().map(|p| match (p.kind, p.name.as_str()) {
+        (ParamKind::Tensor, "mask") => Arg::from(&mask),
+        (ParamKind::Tensor, _) => Arg::from(&row),
+        (_, "hi") => Arg::from(1.5),
+        _ => Arg::from(0.5),
+    });
+    (x.reshape([3, 5]).unwrap(), rest.collect())
+}
+
+#[test]
+fn in_place_is_the_same_function_with_the_same_gradient() {
+    let mut seen = 0;
+    for def in functions() {
+        let FnBody::InPlace(_) = def.body else { continue };
+        let (x, rest) = arguments(&def);
+        let keywords: Vec<(&str, Arg)> =
+            def.sig.params[1..].iter().zip(&rest).map(|(p, a)| (p.name.as_str(), a.clone())).collect();
+        let name = def.sig.name.clone();
+        let gradient = |in_place: bool| {
+            let leaf = x.copy().unwrap().requires_grad_(true).unwrap();
+            let start = leaf.mul(1.0).unwrap();
+            let called = if in_place { name.as_str() } else { name.trim_end_matches('_') };
+            let y = one(called, &[Arg::from(&start)], &keywords).unwrap_or_else(|e| panic!("{e}"));
+            if in_place {
+                same(&y, &start);
+            }
+            y.mul(&y).unwrap().sum(()).unwrap().backward().unwrap();
+            (y.to_f64_vec().unwrap(), leaf.grad().unwrap().to_f64_vec().unwrap())
+        };
+        assert_eq!(gradient(true), gradient(false), "{}", def.sig);
+        seen += 1;
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn in_place_writes_no_other_shape_and_no_other_dtype() {
+    let x = zeros([3, 5], Device::Cpu).unwrap();
+    let e = ones([5], Device::Cpu).unwrap().add_(&x).unwrap_err().to_string();
+    assert!(e.contains("add(") && e.contains("tests/functions.rs"), "{e}");
+    let ids = arange(3, Device::Cpu).unwrap();
+    let e = ids.exp_().unwrap_err().to_string();
+    assert!(e.contains("exp(") && e.contains("i64"), "{e}");
+    assert_eq!(ids.to_vec::<i64>().unwrap(), [0, 1, 2]);
+}
+
+#[test]
+fn keyword_only_parameters_are_options() {
+    let x = arange(6, Device::Cpu).unwrap().cast(DType::F32).unwrap().reshape([2, 3]).unwrap();
+    let half = SoftplusOptions { beta: 0.5, ..Default::default() };
+    same(&x.softplus_with(&half).unwrap(), &one("softplus", &[(&x).into()], &[("beta", 0.5.into())]).unwrap());
+    same(&x.softplus_with(&SoftplusOptions::default()).unwrap(), &x.softplus().unwrap());
+    let y = x.copy().unwrap();
+    y.softplus_with_(&half).unwrap();
+    same(&y, &x.softplus_with(&half).unwrap());
+    let turned = MatmulOptions { transpose_a: true, ..Default::default() };
+    same(&x.matmul_with(&x, &turned).unwrap(), &x.t().unwrap().matmul(&x).unwrap());
+    let v = x.select(0, 1).unwrap();
+    same(&v.matmul_with(&x, &MatmulOptions { transpose_b: true, ..turned }).unwrap(), &x.matmul(&v).unwrap());
+    same(&x.cumsum_with(1, &CumsumOptions { reverse: false }).unwrap(), &x.cumsum(1).unwrap());
+    let classes = OneHotOptions { dtype: DType::F32 };
+    assert_eq!(arange(2, Device::Cpu).unwrap().one_hot_with(3, &classes).unwrap().dtype(), DType::F32);
+    let q = x.reshape([1, 1, 2, 3]).unwrap();
+    let scaled = q.attention_with(&q, &q, true, &AttentionOptions { scale: Some(0.1) }).unwrap();
+    same(
+        &scaled,
+        &one("attention", &[(&q).into(), (&q).into(), (&q).into(), true.into()], &[("scale", 0.1.into())]).unwrap(),
+    );
+    let r =
+        oflow::functional::rand_with([50], Device::Cpu.dtype(DType::F64), &RandOptions { lo: 2.0, hi: 3.0 }).unwrap();
+    assert!(r.dtype() == DType::F64 && r.to_vec::<f64>().unwrap().iter().all(|x| (2.0..3.0).contains(x)));
+    assert_eq!(x.var_keepdim(0).unwrap().shape(), [1, 3]);
+    assert_eq!((x.softmax(1usize).unwrap().shape(), x.argmax_keepdim(-1).unwrap().shape()), (&[2, 3][..], &[2, 1][..]));
+}
+
+#[test]
+fn an_op_of_another_crate_declares_its_functions() {
+    let scaled = |name: &str, by: f64| {
+        OpDef::elementwise(
+            &format!("{name}(x: float; by: runtime float = {by:?}, more: runtime float = 0.0) -> y"),
+            "x * by + more",
+        )
+        .unwrap()
+        .domain("declared")
+    };
+    let text = "scaled(Tensor x, *, Float by=2.0) -> Tensor";
+    register(scaled("scaled_op", 2.0).function(text).function("times(Tensor x, Float by) -> Tensor")).unwrap();
+    let x = ones([2], Device::Cpu).unwrap();
+    for name in ["declared.scaled", "declared::scaled", "scaled"] {
+        let y = one(name, &[(&x).into()], &[("by", 3.0.into())]).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [3.0, 3.0], "{name}");
+    }
+    assert_eq!(one("times", &[(&x).into(), 4.0.into()], &[]).unwrap().to_vec::<f32>().unwrap(), [4.0, 4.0]);
+    // The op itself is there by its own name, with all that it takes, and so is the form in place.
+    let own = one("declared.scaled_op", &[(&x).into()], &[("more", 1.0.into())]).unwrap();
+    assert_eq!(own.to_vec::<f32>().unwrap(), [3.0, 3.0]);
+    one("declared.scaled_", &[(&x).into()], &[]).unwrap();
+    assert_eq!(x.to_vec::<f32>().unwrap(), [2.0, 2.0]);
+    assert!(functions().iter().any(|d| d.sig.to_string() == format!("declared.{text}")));
+
+    for (op, text, why) in [
+        ("a", "f(Tensor y) -> Tensor", "'Tensor y' is no input or attribute"),
+        ("b", "f(Tensor x, Int by) -> Tensor", "'Int by' is no input or attribute"),
+        ("c", "f(*, Float by) -> Tensor", "the input 'x' is missing"),
+        ("d", "f(Tensr x) -> Tensor", "unknown type 'Tensr'"),
+        ("e", "scaled(Tensor x) -> Tensor", "no call would reach the overload declared.scaled(Tensor x) -> Tensor"),
+    ] {
+        let e = register(scaled(op, 1.0).function(text)).map(|op| op.name()).unwrap_err();
+        assert!(e.message().contains(why), "{e}");
+        assert!(oflow::ops::find(&format!("declared.{op}")).is_err(), "a refused op is registered");
+    }
+    let needs = OpDef::elementwise("needs(x: float; by: runtime float) -> y", "x * by").unwrap().domain("declared");
+    let e = register(needs.function("needs(Tensor x) -> Tensor")).map(|op| op.name()).unwrap_err();
+    assert!(e.message().contains("the attribute 'by' is missing and has no default"), "{e}");
 }

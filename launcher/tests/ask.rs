@@ -62,7 +62,7 @@ Outputs
   y, mean, rstd: depends on inputs and attributes
 
 Functions
-  layer_norm(Tensor x, Tensor? weight, Tensor? bias, *, Float eps=1e-5, Int? axes) -> Tensor
+  layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor
 
 Sharding
   rule: depends on shapes and attributes; and one lowering

@@ -1,11 +1,12 @@
 //! Call by name: arguments are matched against the overloads of a function in order; the first that fits runs.
 
-use super::sig::{FnSig, ParamKind};
+use super::create::{IntoTarget, TargetSpec};
 use super::table::{FnBody, overloads};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
 use crate::ops::resolve_attrs;
 use crate::ops::{AttrKind, AttrValue, find};
+use crate::ops::{FnReturn, FnSig, ParamKind};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
@@ -147,6 +148,21 @@ impl Bound {
             _ => Err(of_other_type(i, "a target")),
         }
     }
+    /// Where the new tensor of parameter `i` lives, of the dtype of parameter `dtype`.
+    pub(super) fn target_of(&self, i: usize, dtype: Option<usize>) -> Result<TargetSpec> {
+        let target = self.target(i)?.into_target();
+        Ok(match dtype.and_then(|d| self.dtype(d)) {
+            Some(dtype) => target.dtype(dtype),
+            None => target,
+        })
+    }
+    /// The device of parameter `i`.
+    pub fn device(&self, i: usize) -> Result<Device> {
+        match self.attr(i) {
+            Some(AttrValue::Device(d)) => Ok(*d),
+            _ => Err(of_other_type(i, "a device")),
+        }
+    }
     /// The integer of parameter `i`.
     pub fn int(&self, i: usize) -> Result<i64> {
         match self.attr(i) {
@@ -193,6 +209,10 @@ impl Bound {
             Some(AttrValue::DType(d)) => Some(*d),
             _ => None,
         }
+    }
+    /// The element type of parameter `i`.
+    pub fn given_dtype(&self, i: usize) -> Result<DType> {
+        self.dtype(i).ok_or_else(|| of_other_type(i, "an element type"))
     }
     /// The nd-SBP of parameter `i`; none where it was left out.
     pub fn sbp(&self, i: usize) -> Option<&NdSbp> {
@@ -278,7 +298,8 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
             Ok(bound) => {
                 let bound = Bound { args: bound, site };
                 let outs = match &def.body {
-                    FnBody::Op(op) => call_op(op, &def.sig, bound),
+                    FnBody::Op(op) => call_op(op, &def.sig, bound, false),
+                    FnBody::InPlace(op) => call_op(op, &def.sig, bound, true),
                     FnBody::Code(f) => f(&bound),
                 };
                 return outs.map_err(|e| e.in_call(given).at(site));
@@ -292,8 +313,8 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
         .help(format!("there are:\n{}", reasons.join("\n"))))
 }
 
-/// Parameters become the op's inputs and attributes of the same names.
-fn call_op(name: &str, sig: &FnSig, bound: Bound) -> Result<Vec<Tensor>> {
+/// Parameters become the op's inputs and attributes of the same names. In place the first tensor gets the result, and is returned.
+fn call_op(name: &str, sig: &FnSig, bound: Bound, in_place: bool) -> Result<Vec<Tensor>> {
     let op = find(name)?;
     let mut tensors: Vec<Option<Tensor>> = vec![];
     let mut attrs: Vec<(&str, AttrValue)> = vec![];
@@ -310,8 +331,17 @@ fn call_op(name: &str, sig: &FnSig, bound: Bound) -> Result<Vec<Tensor>> {
     }
     let (attrs, runtime) = resolve_attrs(op, &attrs)?;
     let inputs: Vec<Option<&Tensor>> = tensors.iter().map(|t| t.as_ref()).collect();
+    let written = inputs.first().copied().flatten().filter(|_| in_place);
     let call = Call::new(op, &inputs).attrs(attrs).runtime(runtime).target(target.as_ref()).at(bound.site);
-    Ok(call.run()?.into_vec())
+    let mut outs = call.given(written).run()?.into_vec();
+    if let Some(x) = written {
+        return Ok(vec![x.clone()]);
+    }
+    // A function may return less than its op.
+    if sig.returns == FnReturn::Tensor && op.sig.outputs.len() > 1 {
+        outs.truncate(1);
+    }
+    Ok(outs)
 }
 
 fn to_kind(v: AttrValue, k: AttrKind) -> AttrValue {

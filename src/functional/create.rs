@@ -88,63 +88,59 @@ impl From<&NdSbp> for NdSbp {
     }
 }
 
-fn shape_attr(shape: &[usize]) -> AttrValue {
-    AttrValue::from(shape)
+functions! {
+    FUNCTIONS, "Creation";
+    /// Every element is `value`; the dtype is that of the number's kind unless the target says otherwise.
+    "full(Shape shape, Scalar value, Target target, *, DataType? dtype) -> Tensor" = full as fn full;
+    /// Zeros; f32 unless the target says otherwise.
+    "zeros(Shape shape, Target target, *, DataType dtype=f32) -> Tensor" = zeros as fn zeros;
+    /// Ones; f32 unless the target says otherwise.
+    "ones(Shape shape, Target target, *, DataType dtype=f32) -> Tensor" = ones as fn ones;
+    /// Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage.
+    "empty(Shape shape, Target target, *, DataType dtype=f32) -> Tensor" = zeros as fn empty;
+    /// 0, 1, … below `end`; i64 unless the target says otherwise.
+    "arange(Int end, Target target, *, DataType dtype=i64) -> Tensor" = arange as fn arange;
+    /// start, start + step, … below `end`: of integers i64, else f32, unless the target says otherwise.
+    ///
+    /// # Errors
+    /// On a step of zero or one that leads away from `end`.
+    "arange(Scalar start, Scalar end, Scalar step, Target target, *, DataType? dtype) -> Tensor" = range as fn range;
+    /// A tensor without dims.
+    "scalar_tensor(Scalar value, Target target, *, DataType? dtype) -> Tensor" = scalar_tensor as fn scalar_tensor;
 }
 
-/// Every element is `value`; the dtype is that of the number's kind unless the target says otherwise.
-#[track_caller]
-pub fn full(shape: impl AsRef<[usize]>, value: impl Into<Scalar>, target: impl IntoTarget) -> Result<Tensor> {
-    let (t, v, site) = (target.into_target(), value.into(), CallSite::here());
-    let dtype = t.dtype_or(match v {
+functions! {
+    LIKE, "Creation";
+    /// Zeros of the same shape, dtype and layout.
+    "zeros_like(Tensor x) -> Tensor" = zeros_like as fn zeros_like;
+    /// Ones of the same shape, dtype and layout.
+    "ones_like(Tensor x) -> Tensor" = ones_like as fn ones_like;
+    /// `value` everywhere, with the same shape, dtype and layout.
+    "full_like(Tensor x, Scalar value) -> Tensor" = full_like as fn full_like;
+}
+
+pub(super) fn full(shape: &[usize], value: Scalar, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    let dtype = target.dtype_or(match value {
         Scalar::Bool(_) => DType::Bool,
         Scalar::Int(_) => DType::I64,
         Scalar::Float(_) => DType::F32,
     });
-    create(op!("full"), smallvec![shape_attr(shape.as_ref()), dtype.into()], smallvec![v], &t.target, site)
+    create(op!("full"), smallvec![AttrValue::from(shape), dtype.into()], smallvec![value], &target.target, site)
 }
 
-/// Zeros; f32 unless the target says otherwise.
-#[track_caller]
-pub fn zeros(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let t = target.into_target();
-    let dtype = t.dtype_or(DType::F32);
-    full(shape, 0.0, t.dtype(dtype))
+pub(super) fn zeros(shape: &[usize], target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    full(shape, Scalar::Float(0.0), target, site)
 }
 
-/// Ones; f32 unless the target says otherwise.
-#[track_caller]
-pub fn ones(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let t = target.into_target();
-    let dtype = t.dtype_or(DType::F32);
-    full(shape, 1.0, t.dtype(dtype))
+pub(super) fn ones(shape: &[usize], target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    full(shape, Scalar::Float(1.0), target, site)
 }
 
-/// Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage.
-#[track_caller]
-pub fn empty(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    zeros(shape, target)
+pub(super) fn arange(end: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    range(Scalar::Int(0), Scalar::Int(end), Scalar::Int(1), target, site)
 }
 
-/// 0, 1, … below `end`; i64 unless the target says otherwise.
-#[track_caller]
-pub fn arange(end: i64, target: impl IntoTarget) -> Result<Tensor> {
-    range(0i64, end, 1i64, target)
-}
-
-/// start, start + step, … below end.
-///
-/// # Errors
-/// On a step of zero or one that leads away from `end`.
-#[track_caller]
-pub fn range(
-    start: impl Into<Scalar>,
-    end: impl Into<Scalar>,
-    step: impl Into<Scalar>,
-    target: impl IntoTarget,
-) -> Result<Tensor> {
-    let (t, site) = (target.into_target(), CallSite::here());
-    let (start, end, step) = (start.into(), end.into(), step.into());
+pub(super) fn range(start: Scalar, end: Scalar, step: Scalar, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
     let span = end.to_f64() - start.to_f64();
     let refused = |e: Error| e.in_call(|| format!("range({start}, {end}, {step})")).at(site);
     let ints = matches!((start, end, step), (Scalar::Int(_), Scalar::Int(_), Scalar::Int(_)));
@@ -162,43 +158,24 @@ pub fn range(
     };
     let len = len.ok_or_else(|| refused(Error::argument("no range leads there in such steps")))?;
     let len = i64::try_from(len).map_err(|_| refused(Error::shape(format!("{len} elements cannot be addressed"))))?;
-    let dtype = t.dtype_or(if ints { DType::I64 } else { DType::F32 });
-    create(op!("arange"), smallvec![len.into(), dtype.into()], smallvec![start, step], &t.target, site)
+    let dtype = target.dtype_or(if ints { DType::I64 } else { DType::F32 });
+    create(op!("arange"), smallvec![len.into(), dtype.into()], smallvec![start, step], &target.target, site)
 }
 
-/// Uniform in [0, 1).
-#[track_caller]
-pub fn rand(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let (t, site) = (target.into_target(), CallSite::here());
-    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::F32).into()];
-    let runtime = smallvec![0.0.into(), 1.0.into(), 0i64.into(), (-1i64).into()];
-    create(op!("rand"), attrs, runtime, &t.target, site)
+pub(super) fn scalar_tensor(value: Scalar, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    full(&[], value, target, site)
 }
 
-/// Normal with mean 0 and standard deviation 1. The numbers do not depend on placement or SBP.
-#[track_caller]
-pub fn randn(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let (t, site) = (target.into_target(), CallSite::here());
-    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::F32).into()];
-    let runtime = smallvec![0.0.into(), 1.0.into(), 0i64.into(), (-1i64).into()];
-    create(op!("randn"), attrs, runtime, &t.target, site)
+pub(super) fn zeros_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    zeros(x.shape(), &x.target(), site)
 }
 
-/// 1 with probability p, else 0.
-#[track_caller]
-pub fn bernoulli(shape: impl AsRef<[usize]>, p: f64, target: impl IntoTarget) -> Result<Tensor> {
-    let (t, site) = (target.into_target(), CallSite::here());
-    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::F32).into()];
-    create(op!("bernoulli"), attrs, smallvec![p.into(), 0i64.into(), (-1i64).into()], &t.target, site)
+pub(super) fn ones_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    ones(x.shape(), &x.target(), site)
 }
 
-/// Integers in [lo, hi).
-#[track_caller]
-pub fn randint(lo: i64, hi: i64, shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
-    let (t, site) = (target.into_target(), CallSite::here());
-    let attrs = smallvec![shape_attr(shape.as_ref()), t.dtype_or(DType::I64).into()];
-    let runtime = smallvec![lo.into(), hi.into(), 0i64.into(), (-1i64).into()];
-    create(op!("randint"), attrs, runtime, &t.target, site)
+pub(super) fn full_like(x: &Tensor, value: Scalar, site: CallSite) -> Result<Tensor> {
+    full(x.shape(), value, &x.target(), site)
 }
 
 /// A tensor from values, row-major. With a global target every rank gives the same (logical) values.
@@ -273,12 +250,6 @@ fn placed(local: Tensor, target: &Target, site: CallSite) -> Result<Tensor> {
     }
 }
 
-/// A tensor without dims.
-#[track_caller]
-pub fn scalar_tensor(value: impl Into<Scalar>, target: impl IntoTarget) -> Result<Tensor> {
-    full([], value, target)
-}
-
 impl Tensor {
     /// The target that makes tensors like this one: same device or placement and SBP, same dtype.
     pub fn target(&self) -> TargetSpec {
@@ -288,22 +259,4 @@ impl Tensor {
         };
         TargetSpec { target, dtype: Some(self.dtype()) }
     }
-}
-
-/// Zeros of the same shape, dtype and layout.
-#[track_caller]
-pub fn zeros_like(x: &Tensor) -> Result<Tensor> {
-    zeros(x.shape(), x.target())
-}
-
-/// Ones of the same shape, dtype and layout.
-#[track_caller]
-pub fn ones_like(x: &Tensor) -> Result<Tensor> {
-    ones(x.shape(), x.target())
-}
-
-/// `value` everywhere, with the same shape, dtype and layout.
-#[track_caller]
-pub fn full_like(x: &Tensor, value: impl Into<Scalar>) -> Result<Tensor> {
-    full(x.shape(), value, x.target())
 }

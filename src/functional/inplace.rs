@@ -1,97 +1,59 @@
-//! In-place methods. On a local tensor they write through to its base and to all views of that, gradients included. On a
+//! Functions in place. On a local tensor they write through to its base and to all views of that, gradients included. On a
 //! global one the handle gets the new value and views keep theirs; views of it are values and are not written. A leaf that
 //! requires a gradient, and a view of one, can be changed under `no_grad` only.
 
 use super::layout::layout_attrs;
-use super::{Operand, invoke1, op};
+use super::{create, invoke1, op};
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::Call;
-use crate::ops::{Attrs, Op, RuntimeAttrs};
+use crate::interpreter::{Call, Target};
+use crate::ops::{AttrValue, Attrs, Op, RuntimeAttrs};
+use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use oflow_kernels::DType;
+use smallvec::smallvec;
 
-impl Tensor {
-    fn inplace(
-        &self,
-        op: Result<&'static Op>,
-        others: &[&Tensor],
-        attrs: Attrs,
-        runtime: RuntimeAttrs,
-        site: CallSite,
-    ) -> Result<&Tensor> {
-        let mut inputs: SmallVec<[_; 4]> = smallvec![Some(self)];
-        inputs.extend(others.iter().map(|t| Some(*t)));
-        Call::new(op?, &inputs).attrs(attrs).runtime(runtime).given(self).at(site).run()?;
-        Ok(self)
-    }
-
-    /// x += other.
-    #[track_caller]
-    pub fn add_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        self.binary_(op!("add"), op!("add_scalar"), other.into(), CallSite::here())
-    }
-    /// x -= other.
-    #[track_caller]
-    pub fn sub_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        self.binary_(op!("sub"), op!("sub_scalar"), other.into(), CallSite::here())
-    }
-    /// x *= other.
-    #[track_caller]
-    pub fn mul_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        self.binary_(op!("mul"), op!("mul_scalar"), other.into(), CallSite::here())
-    }
-    /// x /= other.
-    #[track_caller]
-    pub fn div_<'a>(&self, other: impl Into<Operand<'a>>) -> Result<&Tensor> {
-        self.binary_(op!("div"), op!("div_scalar"), other.into(), CallSite::here())
-    }
-    fn binary_(
-        &self,
-        t: Result<&'static Op>,
-        s: Result<&'static Op>,
-        other: Operand<'_>,
-        site: CallSite,
-    ) -> Result<&Tensor> {
-        match other {
-            Operand::Tensor(o) => self.inplace(t, &[o], smallvec![], smallvec![], site),
-            Operand::Scalar(v) => self.inplace(s, &[], smallvec![], smallvec![v], site),
-        }
-    }
-    /// x becomes zero everywhere.
-    #[track_caller]
-    pub fn zero_(&self) -> Result<&Tensor> {
-        let site = CallSite::here();
-        let all = super::create(
-            op!("full"),
-            smallvec![crate::ops::AttrValue::from(&[] as &[usize]), oflow_kernels::DType::Bool.into()],
-            smallvec![true.into()],
-            &self.whole_target(),
-            site,
-        )?;
-        self.inplace(op!("masked_fill"), &[&all], smallvec![], smallvec![false.into()], site)
-    }
-    /// Where the tensor lies, with the whole of it on each rank.
-    pub(super) fn whole_target(&self) -> crate::interpreter::Target {
-        match self.global() {
-            Some(g) => crate::interpreter::Target::Global(
-                g.placement.clone(),
-                crate::sbp::NdSbp::broadcast(g.placement.axes()),
-            ),
-            None => crate::interpreter::Target::Local(self.device()),
-        }
-    }
-    /// x becomes a copy of `other`, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
+functions! {
+    FUNCTIONS, "In place";
+    /// x becomes zero everywhere, in place.
+    "zero_(Tensor x) -> Tensor" = zero_;
+    /// x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
     /// `other`, what x was before gets none.
     ///
     /// # Errors
     /// When shapes differ, or x is a leaf that requires a gradient outside `no_grad`.
-    #[track_caller]
-    pub fn copy_(&self, other: &Tensor) -> Result<&Tensor> {
-        self.assign_at(other, CallSite::here())
-    }
-    fn assign_at(&self, other: &Tensor, site: CallSite) -> Result<&Tensor> {
-        Call::new(op!("assign")?, &[Some(self), Some(other)]).at(site).run()?;
-        Ok(self)
+    "copy_(Tensor x, Tensor other) -> Tensor" = copy_;
+}
+
+/// Writes the result of an op over its first input.
+pub(super) fn write_over(
+    op: Result<&'static Op>,
+    inputs: &[Option<&Tensor>],
+    attrs: Attrs,
+    runtime: RuntimeAttrs,
+    site: CallSite,
+) -> Result<()> {
+    let given = inputs.first().copied().flatten();
+    Call::of(op?, inputs, attrs, runtime, site).given(given).run().map(drop)
+}
+
+pub(super) fn zero_(x: &Tensor, site: CallSite) -> Result<()> {
+    let shape = AttrValue::from(&[] as &[usize]);
+    let target = x.whole_target();
+    let all = create(op!("full"), smallvec![shape, DType::Bool.into()], smallvec![true.into()], &target, site)?;
+    write_over(op!("masked_fill"), &[Some(x), Some(&all)], smallvec![], smallvec![false.into()], site)
+}
+
+pub(super) fn copy_(x: &Tensor, other: &Tensor, site: CallSite) -> Result<()> {
+    Call::new(op!("assign")?, &[Some(x), Some(other)]).at(site).run().map(drop)
+}
+
+impl Tensor {
+    /// Where the tensor lies, with the whole of it on each rank.
+    pub(super) fn whole_target(&self) -> Target {
+        match self.global() {
+            Some(g) => Target::Global(g.placement.clone(), NdSbp::broadcast(g.placement.axes())),
+            None => Target::Local(self.device()),
+        }
     }
     /// Writes the shards of a global tensor: each rank of the placement gives its own as a local tensor of the shard's shape
     /// and dtype, and B shards are made equal as by [`Tensor::to_global`]. A collective: all ranks issue it, those outside
@@ -124,6 +86,7 @@ impl Tensor {
                 .in_call(call)
                 .at(site));
         }
-        self.assign_at(&given, site)
+        copy_(self, &given, site)?;
+        Ok(self)
     }
 }

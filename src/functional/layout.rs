@@ -7,6 +7,7 @@ use crate::ops::{AttrValue, Attrs};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::{LocalTensor, Tensor};
+use oflow_kernels::DType;
 use smallvec::smallvec;
 
 /// A layout: placement (none: the tensor's own) and nd-SBP, with an optional SBP for the gradient.
@@ -50,6 +51,54 @@ impl<S: Into<NdSbp>> IntoLayout for (&Placement, S) {
     fn into_layout(self) -> LayoutSpec {
         LayoutSpec { placement: Some(self.0.clone()), sbp: self.1.into(), grad_sbp: None }
     }
+}
+
+functions! {
+    FUNCTIONS, "Layouts";
+    /// The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the
+    /// dtype of the input.
+    "cast(Tensor x, DataType dtype) -> Tensor" = cast;
+    /// A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global
+    /// tensors move with `to_global((&placement, sbp))`.
+    "to_device(Tensor x, Device device) -> Tensor" = to_device;
+}
+
+by_name! {
+    BY_NAME, "Layouts";
+    /// The tensor in another layout; a local one becomes the rank's shard of a global one.
+    "to_global(Tensor x, Placement placement, Sbp sbp, *, Sbp? grad_sbp) -> Tensor" = |b| {
+        Ok(vec![b.given(0)?.to_global(stated(b.placement(1), b.sbp(2), b.sbp(3))?)?])
+    };
+    /// A global tensor in another layout on its placement.
+    "to_global(Tensor x, Sbp sbp, *, Sbp? grad_sbp) -> Tensor" = |b| {
+        Ok(vec![b.given(0)?.to_global(stated(None, b.sbp(1), b.sbp(2))?)?])
+    };
+    /// The rank's shard as a local tensor.
+    "to_local(Tensor x, *, Sbp? grad_sbp) -> Tensor" = |b| Ok(vec![match b.sbp(1) {
+        Some(grad_sbp) => b.given(0)?.to_local_with(grad_sbp)?,
+        None => b.given(0)?.to_local()?,
+    }]);
+    /// A global tensor from its logical value, which every rank gives.
+    "distribute(Tensor x, Placement placement, Sbp sbp) -> Tensor" = |b| {
+        Ok(vec![distribute(b.given(0)?, stated(b.placement(1), b.sbp(2), None)?)?])
+    };
+}
+
+/// A layout from the parameters of a function.
+fn stated(placement: Option<&Placement>, sbp: Option<&NdSbp>, grad_sbp: Option<&NdSbp>) -> Result<LayoutSpec> {
+    let sbp = sbp.ok_or_else(|| Error::argument("an sbp is missing"))?;
+    Ok(LayoutSpec { placement: placement.cloned(), sbp: sbp.clone(), grad_sbp: grad_sbp.cloned() })
+}
+
+pub(super) fn cast(x: &Tensor, dtype: DType, site: CallSite) -> Result<Tensor> {
+    x.cast_at(dtype, site)
+}
+
+pub(super) fn to_device(x: &Tensor, device: Device, site: CallSite) -> Result<Tensor> {
+    if !x.is_global() && x.device() == device {
+        return Ok(x.clone());
+    }
+    invoke1(op!("to_device"), &[Some(x)], smallvec![device.into()], smallvec![], site)
 }
 
 /// A layout as attributes; what is not stated is left out, so that the common call fits into its place.
@@ -213,14 +262,11 @@ impl Tensor {
         invoke1(op!("to_local"), &[Some(self)], grad_sbp.map(AttrValue::NdSbp).into_iter().collect(), smallvec![], site)
     }
 
-    /// A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's
-    /// `to`). (Global tensors move with `to_global((&placement, sbp))`.)
-    #[track_caller]
-    pub fn to_device(&self, device: Device) -> Result<Tensor> {
-        if !self.is_global() && self.device() == device {
+    pub(crate) fn cast_at(&self, dtype: DType, site: CallSite) -> Result<Tensor> {
+        if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        invoke1(op!("to_device"), &[Some(self)], smallvec![device.into()], smallvec![], CallSite::here())
+        invoke1(op!("cast"), &[Some(self)], smallvec![dtype.into()], smallvec![], site)
     }
 
     /// This rank's shard as data, for code that looks inside (checkpoints, tests). None outside the placement.

@@ -4,39 +4,38 @@
 //! table, [`register_function`] adds to it. A function calls one or several ops: it chooses among them by its arguments, fills in
 //! defaults and reshapes.
 
+#[macro_use]
+mod rows;
+
 mod autograd;
 mod by_name;
-mod composed;
 mod create;
 mod data;
+#[rustfmt::skip]
+mod generated;
 mod inplace;
 mod ints;
 mod layout;
-mod methods;
 mod nn;
+mod operand;
 mod operators;
 mod pytorch;
 mod reduce;
 mod select;
 mod shape;
-mod sig;
 mod table;
 mod transforms;
 
+pub use crate::ops::{FnParam, FnReturn, FnSig, ParamKind};
 pub use autograd::{HookHandle, grad};
 pub use by_name::{Arg, Bound, call};
-pub use create::{
-    IntoTarget, TargetSpec, arange, bernoulli, empty, from_bytes, from_vec, full, full_like, ones, ones_like, rand,
-    randint, randn, range, scalar_tensor, zeros, zeros_like,
-};
+pub use create::{IntoTarget, TargetSpec, from_bytes, from_vec};
+pub use generated::functions::*;
 pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
-pub use methods::Operand;
-pub use nn::{AttentionOptions, CrossEntropyOptions};
+pub use operand::Operand;
 pub use operators::{Held, RightSide, Term};
-pub use shape::{cat, stack, where_};
-pub use sig::{FnParam, FnReturn, FnSig, ParamKind};
-pub use table::{FnBody, FnCode, FnDef, functions, register_function};
+pub use table::{FnBody, FnCode, FnDef, RustForm, functions, register_function};
 pub use transforms::{jacobian, jvp, vjp};
 
 use crate::error::{CallSite, Result};

@@ -1,40 +1,18 @@
-//! Products and the functions of neural nets.
+//! Products and the functions of neural nets that are several ops.
 
 use super::{invoke, invoke1, op};
 use crate::context::inner_calls;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, first};
+use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
 
-/// Options of [`Tensor::attention_with`].
-#[derive(Clone, Debug, Default)]
-pub struct AttentionOptions {
-    /// Whether query i attends to keys 0..=i only.
-    pub causal: bool,
-    /// Factor of the scores; `None` is 1 / √D for a head size of D.
-    pub scale: Option<f64>,
-}
-
-/// Options of [`Tensor::cross_entropy_with`].
-#[derive(Clone, Debug, Default)]
-pub struct CrossEntropyOptions {
-    /// Rows whose target has this value are ignored: their loss is 0, and the mean is over the other rows.
-    pub ignore_index: Option<i64>,
-    /// Whether to return the loss of each row instead of their mean.
-    pub per_row: bool,
-}
-
-/// The product of two tensors of at least 2 dims.
-fn product(a: &Tensor, b: &Tensor, transpose_b: bool, site: CallSite) -> Result<Tensor> {
-    let op = op!("matmul")?;
-    first(Call::new(op, &[Some(a), Some(b)]).attrs([false, transpose_b]).at(site).run()?, op, site)
-}
-
-impl Tensor {
-    /// Returns the matrix product of `[…, m, k]` and `[…, k, n]`, of shape `[…, m, n]`. Leading dims broadcast; a vector is a matrix
-    /// of one row or one column, as in PyTorch.
+functions! {
+    PRODUCTS, "Products";
+    /// The matrix product of `[..., m, k]` and `[..., k, n]`, of shape `[..., m, n]`. Leading dims broadcast; a vector is a matrix of one row
+    /// or one column, as in PyTorch. Matrices may be transposed first.
     ///
     /// ```
     /// use oflow::prelude::*;
@@ -43,184 +21,163 @@ impl Tensor {
     /// assert_eq!(a.matmul(&v)?.to_vec::<f32>()?, [3.0, 7.0]);
     /// # Ok::<(), oflow::Error>(())
     /// ```
-    #[track_caller]
-    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
-        let site = CallSite::here();
-        if self.ndim() >= 2 && other.ndim() >= 2 {
-            product(self, other, false, site)
-        } else {
-            self.with_vector(other, false, site)
-        }
-    }
+    "matmul(Tensor a, Tensor b, *, Bool transpose_a=false, Bool transpose_b=false) -> Tensor" = matmul;
+    /// a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`.
+    "matmul_t(Tensor a, Tensor b) -> Tensor" = matmul_t;
+    /// x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three.
+    "linear(Tensor x, Tensor weight, Tensor? bias) -> Tensor" = linear;
+}
 
-    /// Returns `self otherᵀ` for `[…, m, k]` and `[…, n, k]`, of shape `[…, m, n]`.
-    #[track_caller]
-    pub fn matmul_t(&self, other: &Tensor) -> Result<Tensor> {
-        let site = CallSite::here();
-        if self.ndim() >= 2 && other.ndim() >= 2 {
-            product(self, other, true, site)
-        } else {
-            self.with_vector(other, true, site)
-        }
-    }
+functions! {
+    NETWORKS, "Networks";
+    /// The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one,
+    /// unless `axes` says otherwise. `eps` is added to the variance.
+    "layer_norm(Tensor x, Tensor? weight, Tensor? bias, Float eps=1e-5, *, Int? axes) -> Tensor" = layer_norm;
+    /// x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one,
+    /// unless `axes` says otherwise. `eps` is added to the mean square.
+    "rms_norm(Tensor x, Tensor? weight, Float eps=1e-6, *, Int? axes) -> Tensor" = rms_norm;
+    /// softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only.
+    /// `scale` is 1 / √D unless given.
+    "attention(Tensor q, Tensor k, Tensor v, Bool causal=false, *, Float? scale) -> Tensor" = attention;
+    /// The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row.
+    /// Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows.
+    "cross_entropy(Tensor logits, Tensor target, *, Int? ignore_index, Bool per_row=false) -> Tensor" = cross_entropy;
+}
 
-    /// A product in which one of the two is a vector: as a matrix of one row or one column, which the result does not have.
-    fn with_vector(&self, other: &Tensor, transpose_b: bool, site: CallSite) -> Result<Tensor> {
-        if self.ndim() == 0 || other.ndim() == 0 {
-            return Err(Error::shape("a matrix product needs at least 1 dim")
-                .in_call(|| format!("matmul({}, {})", self.short(), other.short()))
-                .at(site));
-        }
+/// The product of two tensors of at least 2 dims.
+fn product(a: &Tensor, b: &Tensor, turned: [bool; 2], site: CallSite) -> Result<Tensor> {
+    let op = op!("matmul")?;
+    first(Call::new(op, &[Some(a), Some(b)]).attrs(turned).at(site).run()?, op, site)
+}
+
+pub(super) fn matmul(a: &Tensor, b: &Tensor, transpose_a: bool, transpose_b: bool, site: CallSite) -> Result<Tensor> {
+    if a.ndim() >= 2 && b.ndim() >= 2 {
+        product(a, b, [transpose_a, transpose_b], site)
+    } else {
+        with_vector(a, b, [transpose_a, transpose_b], site)
+    }
+}
+
+pub(super) fn matmul_t(a: &Tensor, b: &Tensor, site: CallSite) -> Result<Tensor> {
+    matmul(a, b, false, true, site)
+}
+
+/// A product in which one of the two is a vector: as a matrix of one row or one column, which the result does not have. A vector
+/// has no transpose.
+fn with_vector(a: &Tensor, b: &Tensor, turned: [bool; 2], site: CallSite) -> Result<Tensor> {
+    if a.ndim() == 0 || b.ndim() == 0 {
+        return Err(Error::shape("a matrix product needs at least 1 dim")
+            .in_call(|| format!("matmul({}, {})", a.short(), b.short()))
+            .at(site));
+    }
+    let inner = inner_calls();
+    let mut shape: Vec<usize> = vec![];
+    let left = match a.ndim() {
+        1 => a.reshape_at(&[1, a.shape()[0]], site)?,
+        _ => a.clone(),
+    };
+    let right = match b.ndim() {
+        1 if turned[1] => b.reshape_at(&[1, b.shape()[0]], site)?,
+        1 => b.reshape_at(&[b.shape()[0], 1], site)?,
+        _ => b.clone(),
+    };
+    let y = product(&left, &right, [turned[0] && a.ndim() > 1, turned[1]], site)?;
+    shape.extend(y.shape());
+    if b.ndim() == 1 {
+        shape.pop();
+    }
+    if a.ndim() == 1 {
+        let row = shape.len() - if b.ndim() == 1 { 1 } else { 2 };
+        shape.remove(row);
+    }
+    drop(inner);
+    Ok(y.reshape_at(&shape, site)?.into_result())
+}
+
+pub(super) fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, site: CallSite) -> Result<Tensor> {
+    let Some(bias) = bias else { return matmul_t(x, weight, site) };
+    // A vector is a matrix of one row; bias and weight are vectors and matrices, whatever x is.
+    if x.ndim() == 1 {
         let inner = inner_calls();
-        let mut shape: Vec<usize> = vec![];
-        let a = match self.ndim() {
-            1 => self.reshape_at(&[1, self.shape()[0]], site)?,
-            _ => self.clone(),
-        };
-        let b = match other.ndim() {
-            1 if transpose_b => other.reshape_at(&[1, other.shape()[0]], site)?,
-            1 => other.reshape_at(&[other.shape()[0], 1], site)?,
-            _ => other.clone(),
-        };
-        let y = product(&a, &b, transpose_b, site)?;
-        shape.extend(y.shape());
-        if other.ndim() == 1 {
-            shape.pop();
-        }
-        if self.ndim() == 1 {
-            let row = shape.len() - if other.ndim() == 1 { 1 } else { 2 };
-            shape.remove(row);
-        }
+        let row = x.reshape_at(&[1, x.shape()[0]], site)?;
+        let y = invoke1(op!("linear"), &[Some(&row), Some(weight), Some(bias)], smallvec![], smallvec![], site)?;
         drop(inner);
-        Ok(y.reshape_at(&shape, site)?.into_result())
+        let n = y.numel();
+        return Ok(y.reshape_at(&[n], site)?.into_result());
     }
+    invoke1(op!("linear"), &[Some(x), Some(weight), Some(bias)], smallvec![], smallvec![], site)
+}
 
-    /// Returns `self weightᵀ + bias` for an input `[…, in]`, a weight `[out, in]` and a bias `[out]`, of shape `[…, out]`. Autocast
-    /// casts all three.
-    #[track_caller]
-    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-        let site = CallSite::here();
-        let Some(bias) = bias else { return self.matmul_t(weight) };
-        // A vector is a matrix of one row; bias and weight are vectors and matrices, whatever x is.
-        if self.ndim() == 1 {
-            let inner = inner_calls();
-            let row = self.reshape_at(&[1, self.shape()[0]], site)?;
-            let y = invoke1(op!("linear"), &[Some(&row), Some(weight), Some(bias)], smallvec![], smallvec![], site)?;
+/// How many dims are normalised.
+fn axes_of(like: Option<&Tensor>, axes: Option<i64>) -> i64 {
+    axes.unwrap_or_else(|| like.map_or(1, |w| w.ndim().max(1) as i64))
+}
+
+pub(super) fn layer_norm(
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+    axes: Option<i64>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let attrs = smallvec![axes_of(weight.or(bias), axes).into()];
+    Ok(invoke(op!("layer_norm"), &[Some(x), weight, bias], attrs, smallvec![eps.into()], site)?.swap_remove(0))
+}
+
+pub(super) fn rms_norm(
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    eps: f64,
+    axes: Option<i64>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let attrs = smallvec![axes_of(weight, axes).into()];
+    Ok(invoke(op!("rms_norm"), &[Some(x), weight], attrs, smallvec![eps.into()], site)?.swap_remove(0))
+}
+
+pub(super) fn attention(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    causal: bool,
+    scale: Option<f64>,
+    site: CallSite,
+) -> Result<Tensor> {
+    let d = q.shape().last().copied().unwrap_or(1).max(1);
+    let scale = scale.unwrap_or(1.0 / (d as f64).sqrt());
+    let (attrs, runtime) = (smallvec![causal.into()], smallvec![scale.into()]);
+    Ok(invoke(op!("attention"), &[Some(q), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
+}
+
+pub(super) fn cross_entropy(
+    logits: &Tensor,
+    target: &Tensor,
+    ignore_index: Option<i64>,
+    per_row: bool,
+    site: CallSite,
+) -> Result<Tensor> {
+    let ignore = ignore_index.unwrap_or(i64::MIN);
+    let inner = (!per_row).then(inner_calls);
+    let attrs = smallvec![ignore.into()];
+    let loss = invoke(op!("cross_entropy"), &[Some(logits), Some(target)], attrs, smallvec![], site)?.swap_remove(0);
+    if per_row {
+        return Ok(loss);
+    }
+    let all = || smallvec![AttrValue::Ints(smallvec![]), false.into()];
+    let total = invoke1(op!("sum"), &[Some(&loss)], all(), smallvec![], site)?;
+    match ignore_index {
+        // The count is known without looking: P(sum) stays P(sum).
+        None => {
+            let s = Scalar::Float(1.0 / loss.numel() as f64);
             drop(inner);
-            let n = y.numel();
-            return Ok(y.reshape_at(&[n], site)?.into_result());
+            invoke1(op!("mul_scalar"), &[Some(&total)], smallvec![], smallvec![s], site)
         }
-        invoke1(op!("linear"), &[Some(self), Some(weight), Some(bias)], smallvec![], smallvec![], site)
-    }
-
-    /// Returns the softmax along `dim`: exp(x) divided by its sum over the dim.
-    #[track_caller]
-    pub fn softmax(&self, dim: i64) -> Result<Tensor> {
-        invoke1(op!("softmax"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
-    }
-    /// Returns the logarithm of the softmax along `dim`.
-    #[track_caller]
-    pub fn log_softmax(&self, dim: i64) -> Result<Tensor> {
-        invoke1(op!("log_softmax"), &[Some(self)], smallvec![dim.into()], smallvec![], CallSite::here())
-    }
-    /// Normalises the last dims to mean 0 and variance 1, then multiplies by `weight` and adds `bias`. The number of dims is that of
-    /// `weight`, 1 without one. `eps` is added to the variance.
-    #[track_caller]
-    pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64) -> Result<Tensor> {
-        let site = CallSite::here();
-        let axes = weight.or(bias).map_or(1, |w| w.ndim().max(1));
-        let ins = [Some(self), weight, bias];
-        Ok(invoke(op!("layer_norm"), &ins, smallvec![axes.into()], smallvec![eps.into()], site)?.swap_remove(0))
-    }
-    /// Divides by the root mean square over the last dims, then multiplies by `weight`. The number of dims is that of `weight`, 1
-    /// without one. `eps` is added to the mean square.
-    #[track_caller]
-    pub fn rms_norm(&self, weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
-        let site = CallSite::here();
-        let axes = weight.map_or(1, |w| w.ndim().max(1));
-        let ins = [Some(self), weight];
-        Ok(invoke(op!("rms_norm"), &ins, smallvec![axes.into()], smallvec![eps.into()], site)?.swap_remove(0))
-    }
-    /// Returns rows of this table `[rows, width]` by index: integer `ids` of any shape give `[ids…, width]`.
-    ///
-    /// # Errors
-    /// If an index is outside of the table. The kernel finds it, so only ranks that hold the index return the error; it ends the job.
-    #[track_caller]
-    pub fn embedding(&self, ids: &Tensor) -> Result<Tensor> {
-        invoke1(op!("embedding"), &[Some(self), Some(ids)], smallvec![], smallvec![], CallSite::here())
-    }
-    /// Returns, for integer indices of any shape, a new last dim of size `classes`: 1 at the index, 0 elsewhere.
-    #[track_caller]
-    pub fn one_hot(&self, classes: usize) -> Result<Tensor> {
-        let attrs = smallvec![classes.into(), oflow_kernels::DType::I64.into()];
-        invoke1(op!("one_hot"), &[Some(self)], attrs, smallvec![], CallSite::here())
-    }
-    /// Returns the mean cross entropy, a scalar, of logits `[…, classes]` and integer targets `[…]`.
-    #[track_caller]
-    pub fn cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
-        self.cross_entropy_impl(target, &CrossEntropyOptions::default(), CallSite::here())
-    }
-    /// Returns the cross entropy of logits `[…, classes]` and integer targets `[…]`: a scalar, or `[…]` with `per_row`.
-    #[track_caller]
-    pub fn cross_entropy_with(&self, target: &Tensor, options: &CrossEntropyOptions) -> Result<Tensor> {
-        self.cross_entropy_impl(target, options, CallSite::here())
-    }
-    fn cross_entropy_impl(&self, target: &Tensor, o: &CrossEntropyOptions, site: CallSite) -> Result<Tensor> {
-        let ignore = o.ignore_index.unwrap_or(i64::MIN);
-        let inner = (!o.per_row).then(inner_calls);
-        let loss =
-            invoke(op!("cross_entropy"), &[Some(self), Some(target)], smallvec![ignore.into()], smallvec![], site)?
-                .swap_remove(0);
-        if o.per_row {
-            return Ok(loss);
+        Some(i) => {
+            let taken = invoke1(op!("ne_scalar"), &[Some(target)], smallvec![], smallvec![i.into()], site)?;
+            let count = invoke1(op!("sum"), &[Some(&taken)], all(), smallvec![], site)?;
+            drop(inner);
+            invoke1(op!("div"), &[Some(&total), Some(&count)], smallvec![], smallvec![], site)
         }
-        let all = || smallvec![crate::ops::AttrValue::Ints(smallvec![]), false.into()];
-        let total = invoke1(op!("sum"), &[Some(&loss)], all(), smallvec![], site)?;
-        match o.ignore_index {
-            // The count is known without looking: P(sum) stays P(sum).
-            None => {
-                let s = Scalar::Float(1.0 / loss.numel() as f64);
-                drop(inner);
-                invoke1(op!("mul_scalar"), &[Some(&total)], smallvec![], smallvec![s], site)
-            }
-            Some(i) => {
-                let taken = invoke1(op!("ne_scalar"), &[Some(target)], smallvec![], smallvec![i.into()], site)?;
-                let count = invoke1(op!("sum"), &[Some(&taken)], all(), smallvec![], site)?;
-                drop(inner);
-                invoke1(op!("div"), &[Some(&total), Some(&count)], smallvec![], smallvec![], site)
-            }
-        }
-    }
-    /// Returns softmax(q kᵀ / √D) v for queries `self`, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to
-    /// keys 0..=i.
-    #[track_caller]
-    pub fn attention(&self, k: &Tensor, v: &Tensor, causal: bool) -> Result<Tensor> {
-        self.attention_impl(k, v, &AttentionOptions { causal, scale: None }, CallSite::here())
-    }
-    /// [`Tensor::attention`] with options.
-    #[track_caller]
-    pub fn attention_with(&self, k: &Tensor, v: &Tensor, options: &AttentionOptions) -> Result<Tensor> {
-        self.attention_impl(k, v, options, CallSite::here())
-    }
-    fn attention_impl(&self, k: &Tensor, v: &Tensor, o: &AttentionOptions, site: CallSite) -> Result<Tensor> {
-        let d = self.shape().last().copied().unwrap_or(1).max(1);
-        let scale = o.scale.unwrap_or(1.0 / (d as f64).sqrt());
-        let (attrs, runtime) = (smallvec![o.causal.into()], smallvec![scale.into()]);
-        Ok(invoke(op!("attention"), &[Some(self), Some(k), Some(v)], attrs, runtime, site)?.swap_remove(0))
-    }
-    /// Sets elements to zero with probability `p` and multiplies the others by 1 / (1 - p). The mask depends on the seed and the
-    /// logical position, not on placement or SBP. The result is always a new tensor; with p = 0
-    /// [`nn::Dropout`](crate::nn::Dropout) returns its input instead.
-    ///
-    /// # Errors
-    /// If `p` is not within 0 and 1.
-    #[track_caller]
-    pub fn dropout(&self, p: f64) -> Result<Tensor> {
-        let site = CallSite::here();
-        if !(0.0..=1.0).contains(&p) {
-            return Err(Error::argument(format!("{p} is not a probability")).at(site));
-        }
-        let runtime = smallvec![p.into(), 0i64.into(), (-1i64).into()];
-        invoke1(op!("dropout"), &[Some(self)], smallvec![], runtime, site)
     }
 }

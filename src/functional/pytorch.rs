@@ -268,16 +268,13 @@ mod tests {
 
     #[test]
     fn compositions_call_functions_that_exist() {
-        let sources = [
+        let written = [
             include_str!("autograd.rs"),
             include_str!("create.rs"),
             include_str!("layout.rs"),
-            include_str!("methods.rs"),
-            include_str!("nn.rs"),
-            include_str!("reduce.rs"),
-            include_str!("shape.rs"),
             include_str!("../tensor/handle.rs"),
         ];
+        let generated: Vec<String> = functions().into_iter().filter_map(|f| Some(f.rust?.name)).collect();
         for (name, code) in HERE {
             let mut calls = 0;
             for (i, _) in code.match_indices('(') {
@@ -288,9 +285,9 @@ mod tests {
                 }
                 calls += 1;
                 let plain = f.strip_suffix("_keepdim").unwrap_or(f);
-                let forms =
-                    [format!("fn {f}("), format!("fn {f}<"), format!(" {f};"), format!(" {plain} {plain}_keepdim;")];
-                let there = sources.iter().any(|s| forms.iter().any(|f| s.contains(f)));
+                let forms = [format!("pub fn {f}("), format!("pub fn {f}<")];
+                let there =
+                    generated.iter().any(|g| g == plain) || written.iter().any(|s| forms.iter().any(|f| s.contains(f)));
                 assert!(there, "{name}: there is no '{f}' in {code}");
             }
             assert!(calls > 0 || code.contains("where_"), "{name}");

@@ -1,15 +1,15 @@
-//! The table of functions: signature text, overloads in order, and what runs. Docs, call by name and later Python read it.
+//! The table of functions: signature text, overloads in order, and what runs. Docs, call by name, the generated code and later
+//! Python read it.
 //!
-//! A function is here under its own text where it calls several ops, where it has overloads, or where its order of arguments is not
-//! that of an op (`composed.rs`). Every other op is a function by its own declaration.
+//! A function that is one op stands in the declaration of that op; one that calls several is a row of `functions!` beside its code.
 
 use super::by_name::Bound;
-use super::composed::COMPOSED;
-use super::pytorch;
-use super::sig::{FnParam, FnReturn, FnSig, ParamKind};
+use super::rows::{Does, Row};
+use super::{create, generated, inplace, layout, nn, pytorch, reduce, select, shape};
 use crate::error::{Error, Result};
-use crate::ops::{self, AttrValue, Op};
+use crate::ops::{self, FnReturn, FnSig, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, RwLock};
 
 /// A function in Rust over bound arguments.
@@ -20,8 +20,21 @@ pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
 pub enum FnBody {
     /// Calls the op of that name; parameters become inputs and attributes of the same names.
     Op(String),
+    /// The same, and the result is written over the first argument.
+    InPlace(String),
     /// Code.
     Code(FnCode),
+}
+
+/// What `cargo xtask codegen` makes for users of Rust.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RustForm {
+    /// Name.
+    pub name: String,
+    /// A method of `Tensor`, or a function of [`functional`](crate::functional).
+    pub method: bool,
+    /// Path of the code that it calls; none: the op.
+    pub code: Option<&'static str>,
 }
 
 /// A function.
@@ -29,10 +42,14 @@ pub enum FnBody {
 pub struct FnDef {
     /// Signature.
     pub sig: FnSig,
-    /// One sentence.
+    /// One sentence; more paragraphs of Markdown may follow.
     pub doc: String,
+    /// Heading under which lists show it.
+    pub subject: Cow<'static, str>,
     /// What it does.
     pub body: FnBody,
+    /// Its generated form in Rust, if it has one.
+    pub rust: Option<RustForm>,
     /// Not shown in lists: a function that other functions call.
     pub hidden: bool,
 }
@@ -43,9 +60,12 @@ impl FnDef {
     /// # Errors
     /// The text is no signature.
     pub fn new(text: &str, body: FnBody) -> Result<FnDef> {
-        Ok(FnDef { sig: FnSig::parse(text)?, doc: String::new(), body, hidden: false })
+        Ok(FnDef::of(FnSig::parse(text)?, body))
     }
-    /// Sets the one-sentence description.
+    fn of(sig: FnSig, body: FnBody) -> FnDef {
+        FnDef { sig, doc: String::new(), subject: Cow::Borrowed("Other"), body, rust: None, hidden: false }
+    }
+    /// Sets the description: one sentence; more paragraphs of Markdown may follow.
     #[must_use]
     pub fn doc(mut self, doc: &str) -> FnDef {
         self.doc = doc.to_string();
@@ -56,6 +76,30 @@ impl FnDef {
     pub fn hidden(mut self) -> FnDef {
         self.hidden = true;
         self
+    }
+    /// The first paragraph of the description.
+    pub fn summary(&self) -> &str {
+        self.doc.split("\n\n").next().unwrap_or_default()
+    }
+
+    /// A function of the table. Code that reads the arguments of a call by name is generated.
+    fn of_row(row: &Row) -> Result<FnDef> {
+        let sig = FnSig::parse(row.text)?;
+        let (rust, body) = match row.does {
+            Does::ByName(code) => (None, FnBody::Code(Arc::new(code))),
+            Does::Body { path, function } => {
+                let method = function.is_empty() && sig.params.first().is_some_and(|p| p.kind == ParamKind::Tensor);
+                let name = if function.is_empty() { sig.name.clone() } else { function.to_string() };
+                let read = generated::BY_NAME.iter().flat_map(|all| all.iter()).find(|(text, _)| *text == row.text);
+                let code: FnCode = match read {
+                    Some((_, code)) => Arc::new(code),
+                    None => Arc::new(|_| Err(Error::registry("its code is not made yet: run `cargo xtask codegen`"))),
+                };
+                (Some(RustForm { name, method, code: Some(path) }), FnBody::Code(code))
+            }
+        };
+        let doc = row.doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n");
+        Ok(FnDef { rust, subject: Cow::Borrowed(row.subject), ..FnDef::of(sig, body).doc(&doc) })
     }
 }
 
@@ -68,68 +112,94 @@ impl Table {
     fn add(&mut self, def: FnDef) -> Result<()> {
         let same = self.defs.iter().filter(|d| d.sig.name == def.sig.name);
         if let Some(first) = same.into_iter().find(|d| d.sig.hides(&def.sig)) {
-            return Err(Error::registry(format!(
-                "no call would reach the overload {}: {} takes all its calls",
-                def.sig, first.sig
-            ))
-            .help("register the overload with the narrower types first, or give it a name of its own"));
+            return Err(hidden_overload(&def.sig, &first.sig));
         }
         self.defs.push(def);
         Ok(())
     }
 }
 
+/// Functions that are not one op, by subject.
+const ROWS: &[&[Row]] = &[
+    create::FUNCTIONS,
+    create::LIKE,
+    shape::FUNCTIONS,
+    reduce::FUNCTIONS,
+    select::FUNCTIONS,
+    nn::PRODUCTS,
+    nn::NETWORKS,
+    inplace::FUNCTIONS,
+    layout::FUNCTIONS,
+    layout::BY_NAME,
+];
+
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     let mut table = Table { defs: vec![] };
-    for (text, doc, body) in COMPOSED {
-        // The built-in table is checked by the first test that runs.
-        if let Err(e) = FnDef::new(text, body.into()).and_then(|def| table.add(def.doc(doc))) {
-            unreachable!("function table: {e}");
+    let rows: Result<Vec<FnDef>> = ROWS.iter().flat_map(|rows| rows.iter()).map(FnDef::of_row).collect();
+    let filled = rows.and_then(|rows| {
+        // A row stands for the op of its name, which gives its own function only where no row does.
+        let has_row = |op: &Op| op.functions.is_empty() && rows.iter().any(|row| row.sig.name == op.name());
+        for op in ops::shown().into_iter().filter(|op| op.is_builtin() && !has_row(op)) {
+            of_op(op)?.into_iter().try_for_each(|def| table.add(def))?;
         }
+        rows.into_iter().try_for_each(|def| table.add(def))
+    });
+    // The built-in table is checked by the first test that runs.
+    if let Err(e) = filled {
+        unreachable!("function table: {e}");
     }
     RwLock::new(table)
 });
 
-/// An op called by its own name: inputs first, then attributes by name.
-fn from_op(op: &Op) -> FnDef {
-    // Inputs that repeat together are one list, in the order that the op takes them.
-    let together = op.sig.repeating().saturating_sub(1);
-    let mut params: Vec<FnParam> = op.sig.inputs[..op.sig.inputs.len() - together]
-        .iter()
-        .map(|i| {
-            let name = if i.variadic && together > 0 { "tensors" } else { i.name.as_str() };
-            let kind = if i.variadic { ParamKind::TensorTuple } else { ParamKind::Tensor };
-            FnParam { optional: i.optional, ..FnParam::new(name, kind) }
-        })
-        .collect();
-    if op.sig.inputs.is_empty() {
-        params.push(FnParam::new("target", ParamKind::Target));
+/// The functions that are an op, and their forms in place.
+fn of_op(op: &Op) -> Result<Vec<FnDef>> {
+    let mut defs = vec![];
+    for sig in op.function_signatures()? {
+        let on_tensor = sig.params.first().is_some_and(|p| p.kind == ParamKind::Tensor);
+        // A number stands first where operators of Rust serve.
+        let has_form = op.is_builtin() && !op.traits.by_name_only && (on_tensor || !takes_tensor(&sig));
+        let rust = |name: &str| match name {
+            _ if !has_form => None,
+            // A word of Rust's own.
+            "where" => Some(RustForm { name: "where_".into(), method: false, code: None }),
+            name => Some(RustForm { name: name.into(), method: on_tensor, code: None }),
+        };
+        if op.has_in_place_form() && on_tensor {
+            let sig = FnSig { name: format!("{}_", sig.name), returns: FnReturn::Tensor, ..sig.clone() };
+            let doc = format!(
+                "`{}` in place: the result is written over the first argument.",
+                sig.name.trim_end_matches('_')
+            );
+            let form = rust(&sig.name);
+            let def = FnDef::of(sig, FnBody::InPlace(op.name().to_string())).doc(&doc);
+            defs.push(FnDef { subject: Cow::Borrowed("In place"), rust: form, ..def });
+        }
+        let form = rust(&sig.name);
+        let def = FnDef::of(sig, FnBody::Op(op.name().to_string())).doc(&op.doc);
+        defs.push(FnDef { subject: op.subject.clone(), rust: form, ..def });
     }
-    params.extend(op.sig.attrs.iter().chain(&op.sig.runtime).map(|a| FnParam {
-        // One that may be left out is absent then.
-        optional: a.default == Some(AttrValue::Absent),
-        default: a.default.clone().filter(|d| *d != AttrValue::Absent),
-        ..FnParam::new(&a.name, ParamKind::Attr(a.kind))
-    }));
-    let returns = match op.sig.outputs.as_slice() {
-        [] => FnReturn::Void,
-        [_] => FnReturn::Tensor,
-        many => FnReturn::Named(many.iter().map(|o| o.to_string()).collect()),
-    };
-    let sig = FnSig { name: op.name().to_string(), params, returns };
-    FnDef { sig, doc: op.doc.clone(), body: FnBody::Op(op.name().to_string()), hidden: false }
+    Ok(defs)
 }
 
-/// The overloads of a name, in order: those of the table, else the op of that name. An op of another crate is called by the
-/// names that [`find`](ops::find) takes.
+/// Whether a parameter is a tensor; a list of them does not count.
+fn takes_tensor(sig: &FnSig) -> bool {
+    sig.params.iter().any(|p| p.kind == ParamKind::Tensor)
+}
+
+/// The overloads of a name, in order: those of the table, else the op of that name, else a function that an op of another crate
+/// declares. Those are called by the names that [`find`](ops::find) takes.
 pub(super) fn overloads(name: &str) -> Result<Vec<FnDef>> {
     let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
     let found: Vec<FnDef> = t.defs.iter().filter(|d| d.sig.name == name).cloned().collect();
     if !found.is_empty() {
         return Ok(found);
     }
+    let found = declared_elsewhere(name)?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
     if let Some(op) = ops::lookup(name)? {
-        return Ok(vec![from_op(op)]);
+        return Ok(vec![FnDef::of(op.own_function(), FnBody::Op(op.name().to_string())).doc(&op.doc)]);
     }
     let ops = ops::shown();
     let names = t.defs.iter().map(|d| d.sig.name.as_str()).chain(ops.iter().map(|o| o.name()));
@@ -143,15 +213,38 @@ pub(super) fn overloads(name: &str) -> Result<Vec<FnDef>> {
     })
 }
 
-/// All functions, the ops that have none of their own included.
+/// The functions of that name that ops of other crates declare: by `domain.name`, or by the bare name where one domain has it.
+fn declared_elsewhere(name: &str) -> Result<Vec<FnDef>> {
+    let name = name.replace("::", ".");
+    let (domain, bare) = name.rsplit_once('.').map_or((None, name.as_str()), |(domain, bare)| (Some(domain), bare));
+    // A form in place has the name of the function and `_`.
+    let base = bare.strip_suffix('_').unwrap_or(bare);
+    let declares = |op: &&Op| {
+        let names = |n: &str| n == bare || (n == base && op.has_in_place_form());
+        let text = |text: &Cow<'static, str>| names(text.split('(').next().unwrap_or_default().trim());
+        let own = op.functions.is_empty() && bare != base && op.sig.name == base && op.has_in_place_form();
+        !op.is_builtin() && domain.is_none_or(|d| d == op.domain) && (op.functions.iter().any(text) || own)
+    };
+    let ops: Vec<&Op> = ops::shown().into_iter().filter(declares).collect();
+    if let Some(other) = ops.iter().find(|op| op.domain != ops[0].domain) {
+        return Err(Error::registry(format!("'{bare}' is the name of functions of several domains"))
+            .help(format!("write the domain too: '{}.{bare}' or '{}.{bare}'", ops[0].domain, other.domain)));
+    }
+    let mut found = vec![];
+    for op in ops {
+        found.extend(of_op(op)?.into_iter().filter(|def| def.sig.name == format!("{}.{bare}", op.domain)));
+    }
+    Ok(found)
+}
+
+/// All functions, those of ops that other crates have registered included.
 pub fn functions() -> Vec<FnDef> {
     let shown = |d: &&FnDef| !d.hidden;
     let mut all: Vec<FnDef> =
         TABLE.read().unwrap_or_else(|e| e.into_inner()).defs.iter().filter(shown).cloned().collect();
-    for op in ops::shown() {
-        if !all.iter().any(|d| d.sig.name == op.name()) {
-            all.push(from_op(op));
-        }
+    for op in ops::shown().into_iter().filter(|op| !op.is_builtin()) {
+        // The texts of an op were read when it was registered.
+        all.extend(of_op(op).unwrap_or_default());
     }
     all
 }

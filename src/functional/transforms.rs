@@ -3,8 +3,7 @@
 //! Results are of no graph, so they cannot be differentiated again. For higher derivatives use [`grad`](super::grad) with
 //! `create_graph`.
 
-use super::create::{IntoTarget, from_vec, full, zeros_like};
-use super::shape::stack;
+use super::{IntoTarget, from_vec, full, stack, zeros_like};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, BackwardOptions};
 use crate::tensor::Tensor;

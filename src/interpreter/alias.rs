@@ -6,7 +6,8 @@
 
 use super::bind::contiguous;
 use super::call::Call;
-use crate::context::{RankCtx, grad_enabled};
+use super::record::saves;
+use crate::context::{RankCtx, grad_enabled, inner_calls};
 use crate::error::{Error, Result};
 use crate::ops::{Grad, Op};
 use crate::tensor::{Body, LocalTensor, Made, Refusal, Tensor};
@@ -59,6 +60,29 @@ pub(super) fn check(call: &Call<'_>) -> Result<()> {
         }
     }
     check_disjoint(call)
+}
+
+/// Of a call that writes its result over an input: that input as a copy, where the gradient reads what it was. (PyTorch keeps such
+/// copies for its in-place forms too.) None where nothing must be kept.
+pub(super) fn kept_inputs(call: &Call<'_>) -> Result<Option<SmallVec<[Option<Tensor>; 4]>>> {
+    let Some(given) = call.given else { return Ok(None) };
+    let needs = |i: usize| call.inputs[i].is_some_and(|t| t.requires_grad());
+    let (read, _) = saves(call.op, needs, call.inputs.len())?;
+    let lost = |i: usize, t: &Tensor| read >> i.min(63) & 1 == 1 && t.memory_id() == given.memory_id();
+    let lost_at = |i: usize| call.inputs[i].is_some_and(|t| lost(i, t));
+    if !(0..call.inputs.len()).any(lost_at) {
+        return Ok(None);
+    }
+    let _inner = inner_calls();
+    let keep = |(i, t): (usize, &Option<&Tensor>)| match *t {
+        Some(t) if lost(i, t) => {
+            Call::of(crate::op!("copy")?, &[Some(t)], Default::default(), Default::default(), call.site)
+                .run1()
+                .map(Some)
+        }
+        t => Ok(t.cloned()),
+    };
+    call.inputs.iter().enumerate().map(keep).collect::<Result<_>>().map(Some)
 }
 
 fn refused(t: &Tensor, why: Refusal) -> Error {

@@ -44,7 +44,16 @@ impl Call<'_> {
         }
         let mut all = self.inputs.iter().flatten().copied().chain(self.given);
         self.recording = grad_enabled() && all.any(|t| t.requires_grad());
-        let mut outs = match (check(&self), self.op.layout) {
+        let checked = check(&self);
+        if self.recording
+            && self.given.is_some()
+            && checked.is_ok()
+            && let Some(kept) = alias::kept_inputs(&self).map_err(|e| e.in_call(|| self.short()).at(self.site))?
+        {
+            let inputs: SmallVec<[Option<&Tensor>; 4]> = kept.iter().map(Option::as_ref).collect();
+            return Call { inputs: &inputs, ..self }.run();
+        }
+        let mut outs = match (checked, self.op.layout) {
             (Err(e), _) => Err(e),
             (_, Some(what)) => layout::run(&self, what, Cause::Asked(what.function())),
             (_, None) => match self.place() {

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
 /// Which inputs and outputs the gradient rule reads, given which inputs want a gradient.
-fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<(u64, u64)> {
+pub(super) fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<(u64, u64)> {
     let (mut ins, mut outs) = (0u64, 0u64);
     match &op.grad {
         Grad::Missing | Grad::None => {}

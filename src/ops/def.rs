@@ -37,6 +37,8 @@ pub struct OpTraits {
     /// Outputs after the first are statistics that the gradient reads. They have no gradient of their own: asking for one is an
     /// error.
     pub statistics: bool,
+    /// Rust programs have no method for it: gradients, optimizers or functions of several ops call it.
+    pub by_name_only: bool,
 }
 
 /// Output shapes.
@@ -175,8 +177,12 @@ pub struct OpDef {
     pub domain: SmolStr,
     /// Version of this declaration.
     pub version: u32,
-    /// One sentence.
+    /// One sentence; more paragraphs of Markdown may follow.
     pub doc: String,
+    /// Heading under which lists show it.
+    pub subject: Cow<'static, str>,
+    /// Functions that are this op, as text ([`FnSig`](super::FnSig)). Without one the op is a function under its own name.
+    pub functions: Vec<Cow<'static, str>>,
     /// Inputs, attributes, outputs.
     pub sig: OpSignature,
     /// What else is known.
@@ -232,6 +238,8 @@ impl OpDef {
             domain: SmolStr::new_static(BUILTIN),
             version: 1,
             doc: String::new(),
+            subject: Cow::Borrowed("Other"),
+            functions: vec![],
             sig: OpSignature::parse(text)?,
             traits: OpTraits::default(),
             shape: ShapeRule::default(),
@@ -286,11 +294,37 @@ impl OpDef {
         self.expr = Some(expr);
     }
 
-    /// Sets the one-sentence description.
+    /// Sets the description: one sentence; more paragraphs of Markdown may follow.
     #[must_use]
     pub fn doc(mut self, doc: &str) -> OpDef {
         self.doc = doc.to_string();
         self
+    }
+    /// Adds a function that is this op, in the grammar of [`FnSig`](super::FnSig). Its parameters are inputs and attributes of the
+    /// same names; attributes that it lacks have their defaults. A function of an op of another domain is called as `domain.name`.
+    /// Several ops may give functions of one name: these are overloads, tried in the order of the ops.
+    ///
+    /// ```
+    /// use oflow::ops::{OpDef, register};
+    /// let op = OpDef::elementwise("scaled(x: float; by: runtime float = 2.0) -> y", "x * by")?;
+    /// register(op.domain("mine").function("scaled(Tensor x, *, Float by=2.0) -> Tensor"))?;
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[must_use]
+    pub fn function(mut self, text: &str) -> OpDef {
+        self.functions.push(Cow::Owned(text.to_string()));
+        self
+    }
+    /// Sets the heading under which lists show it.
+    #[must_use]
+    pub fn subject(mut self, subject: &'static str) -> OpDef {
+        self.subject = Cow::Borrowed(subject);
+        self
+    }
+    /// Leaves it without a method in Rust.
+    #[must_use]
+    pub fn by_name_only(self) -> OpDef {
+        self.traits(|t| t.by_name_only = true)
     }
     /// Sets the domain of the name; `oflow` unless set.
     #[must_use]
@@ -456,6 +490,11 @@ impl OpDef {
     pub fn samples(mut self, s: &[&'static str]) -> OpDef {
         self.samples.extend(s.iter().map(|s| Cow::Borrowed(*s)));
         self
+    }
+
+    /// The first paragraph of the description.
+    pub fn summary(&self) -> &str {
+        self.doc.split("\n\n").next().unwrap_or_default()
     }
 
     /// Returns how many functions [`add_signatures`](super::add_signatures) has given the op.

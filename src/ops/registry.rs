@@ -105,6 +105,7 @@ impl Registry {
         }
         def.check_rule()?;
         def.check_wires(&def.grad)?;
+        self.check_functions(&def)?;
         let derived = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
         let derived_args = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();
         let builtin = def.domain == BUILTIN;
@@ -120,6 +121,27 @@ impl Registry {
             self.bare.entry(bare).or_default().push(op);
         }
         Ok(op)
+    }
+
+    /// Functions that others of the domain leave reachable.
+    fn check_functions(&self, def: &OpDef) -> Result<()> {
+        // The table of functions checks those of built-in ops when it is made.
+        if def.functions.is_empty() || def.domain == BUILTIN {
+            return Ok(());
+        }
+        let added = def.function_signatures()?;
+        let others = self.ops.values().filter(|op| op.domain == def.domain && !op.functions.is_empty());
+        let mut known = vec![];
+        for op in others {
+            known.extend(op.function_signatures()?);
+        }
+        for sig in added {
+            if let Some(first) = known.iter().find(|k| k.name == sig.name && k.hides(&sig)) {
+                return Err(super::function::hidden_overload(&sig, first));
+            }
+            known.push(sig);
+        }
+        Ok(())
     }
 
     /// The op that a name means; none where there is no such op.

@@ -1,24 +1,23 @@
-//! Project chores. `cargo xtask codegen` remakes the committed protobuf code from the `.proto` files;
+//! Project chores. `cargo xtask codegen` remakes the committed code that is generated: from `.proto` files and from the texts of
+//! functions;
 //! `cargo xtask cuda-kernels` compiles every CUDA program with the real compiler; `cargo xtask faults` plants faults in real
 //! jobs; `cargo xtask fuzz` sends nonsense to decoders; `cargo xtask bench` runs the benches and writes down what they print.
 
 mod bench;
+mod codegen;
 mod cuda_kernels;
 mod fuzz;
 
 use std::error::Error;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-
-/// The `.proto` files, each with the file its package is generated into. Paths are relative to `proto/`.
-const PROTOS: &[(&str, &str)] = &[("control.proto", "oflow.control.v1.rs")];
 
 /// So that the fuzzer knows what an input costs.
 #[global_allocator]
 static ALLOCATOR: fuzz::Counting = fuzz::Counting;
 
-const USAGE: &str = "usage: cargo xtask codegen                   remake proto/src/gen from proto/*.proto
+const USAGE: &str = "usage: cargo xtask codegen                   remake generated code: proto/src/gen, src/functional/generated,
+                                             docs/ops.md
        cargo xtask bench [FILTER] [--loaded] [--list]
                                              run the benches with FILTER in their names on a quiet machine, and write
                                              docs/performance/latest.md; --loaded: on any machine, without a conclusion;
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
-        ["codegen"] => codegen(),
+        ["codegen"] => codegen::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["cuda-kernels"] => cuda_kernels::run(false),
         ["cuda-kernels", "--write"] => cuda_kernels::run(true),
@@ -84,51 +83,4 @@ fn faults(args: &[&str]) -> Result<(), Box<dyn Error>> {
     }
     oflow_faults::told::forget(&mut cargo);
     if cargo.arg("--").args(args).status()?.success() { Ok(()) } else { Err("the fault matrix has failed".into()) }
-}
-
-fn proto_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../proto")
-}
-
-fn codegen() -> Result<(), Box<dyn Error>> {
-    for (file, text) in generate()? {
-        let path = proto_dir().join("src/gen").join(file);
-        fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
-        println!("wrote proto/src/gen/{file}");
-    }
-    Ok(())
-}
-
-/// The generated files as (name, text), without touching the committed ones.
-fn generate() -> Result<Vec<(&'static str, String)>, Box<dyn Error>> {
-    // The generator only writes to a directory; a temporary one keeps this function free of side effects.
-    let out = tempfile::tempdir()?;
-    let descriptors = protox::compile(PROTOS.iter().map(|(proto, _)| proto), [proto_dir()])?;
-    tonic_prost_build::configure().out_dir(out.path()).compile_fds(descriptors)?;
-    PROTOS.iter().map(|&(_, file)| Ok((file, fs::read_to_string(out.path().join(file))?))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn committed_code_is_what_the_protos_say() {
-        for (file, fresh) in generate().expect("the .proto files compile") {
-            let committed = fs::read_to_string(proto_dir().join("src/gen").join(file)).unwrap_or_default();
-            assert!(committed == fresh, "proto/src/gen/{file} has drifted: run `cargo xtask codegen`");
-        }
-    }
-
-    #[test]
-    fn every_proto_file_is_generated() {
-        let mut found: Vec<String> = fs::read_dir(proto_dir())
-            .expect("proto/ exists")
-            .filter_map(|e| e.ok()?.file_name().into_string().ok())
-            .filter(|name| name.ends_with(".proto"))
-            .collect();
-        found.sort();
-        let listed: Vec<&str> = PROTOS.iter().map(|(proto, _)| *proto).collect();
-        assert_eq!(found, listed);
-    }
 }

@@ -69,7 +69,7 @@ fn in_short(op: &'static Op) -> String {
 }
 
 fn in_full(op: &'static Op) -> String {
-    let mut text = format!("{}\n{}\n\n  {}\n", op.sig, op.full_name(), op.doc);
+    let mut text = format!("{}\n{}\n\n  {}\n", op.sig, op.full_name(), op.summary());
     let mut section = |title: &str, rows: Vec<String>| {
         if !rows.is_empty() {
             text += &format!("\n{title}\n");
@@ -115,7 +115,9 @@ fn in_full(op: &'static Op) -> String {
 fn signatures(op: &Op) -> Vec<String> {
     functions()
         .into_iter()
-        .filter(|f| matches!(&f.body, FnBody::Op(name) if name == op.name()) || f.sig.name == op.name())
+        .filter(|f| {
+            matches!(&f.body, FnBody::Op(name) | FnBody::InPlace(name) if name == op.name()) || f.sig.name == op.name()
+        })
         .map(|f| f.sig.to_string())
         .collect()
 }

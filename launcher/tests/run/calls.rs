@@ -180,7 +180,7 @@ fn reductions_and_products(all: &mut Vec<(Value, Check)>) {
         ));
         all.push((on(mesh, "amax", json!({"x": x(), "dims": 0})), gives(vec![vec![-0.5, 1.0, 3.0]], 0.0)));
         all.push((
-            on(mesh, "cumsum", json!([x(), 0, true])),
+            on(mesh, "cumsum", json!({"x": x(), "dim": 0, "reverse": true})),
             gives(vec![vec![-2.0, 1.25, 5.0, -0.5, 1.0, 3.0]], 1e-12),
         ));
         all.push((on(mesh, "argmax", json!({"x": x(), "dim": 1})), gives(vec![vec![2.0, 2.0]], 0.0)));

@@ -7,14 +7,25 @@ use crate::ops::OpDef;
 const GELU_TANH: &str = "0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))";
 const GELU: &str = "0.5 * x * (1 + erf(x * 0.7071067811865476))";
 
+const SOFTPLUS: &str = "softplus(x: float; beta: runtime float = 1.0, threshold: runtime float = 20.0) -> y";
+
+const RELU: &str = "max(x, 0).
+
+```
+use oflow::prelude::*;
+let x = from_vec(vec![-1.0f32, 2.0], [2], Device::Cpu)?;
+assert_eq!(x.relu()?.to_vec::<f32>()?, [0.0, 2.0]);
+# Ok::<(), oflow::Error>(())
+```";
+
 /// `(declaration, expression, derivative or "", doc)`.
 const TABLE: &[(&str, &str, &str, &str)] = &[
-    ("relu(x) -> y", "relu(x)", "select(out <= 0, 0, 1)", "max(x, 0)."),
-    ("sigmoid(x: float) -> y", "sigmoid(x)", "out * (1 - out)", "1 / (1 + e⁻ˣ)."),
-    ("tanh(x: float) -> y", "tanh(x)", "1 - out * out", "Hyperbolic tangent."),
-    ("gelu(x: float) -> y", GELU, "", "x Φ(x), exactly (by erf)."),
-    ("gelu_tanh(x: float) -> y", GELU_TANH, "", "GELU by the tanh approximation."),
-    ("quick_gelu(x: float) -> y", "x * sigmoid(1.702 * x)", "", "GELU by a sigmoid."),
+    ("relu(x) -> y", "relu(x)", "select(out <= 0, 0, 1)", RELU),
+    ("sigmoid(x: float) -> y", "sigmoid(x)", "out * (1 - out)", "The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."),
+    ("tanh(x: float) -> y", "tanh(x)", "1 - out * out", "The hyperbolic tangent."),
+    ("gelu(x: float) -> y", GELU, "", "x Φ(x), with the exact normal distribution function Φ (by erf)."),
+    ("gelu_tanh(x: float) -> y", GELU_TANH, "", "GELU by its tanh approximation."),
+    ("quick_gelu(x: float) -> y", "x * sigmoid(1.702 * x)", "", "x σ(1.702 x), the sigmoid approximation of GELU."),
     ("silu(x: float) -> y", "x * sigmoid(x)", "", "x σ(x)."),
     ("mish(x: float) -> y", "x * tanh(select(x > 20, x, log1p(exp(x))))", "", "x tanh(softplus(x))."),
     (
@@ -30,10 +41,10 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "x, or alpha (eˣ - 1) where x is negative.",
     ),
     (
-        "softplus(x: float; beta: runtime float = 1.0, threshold: runtime float = 20.0) -> y",
+        SOFTPLUS,
         "select(x * beta > threshold, x, log1p(exp(x * beta)) / beta)",
         "select(x * beta > threshold, 1, sigmoid(x * beta))",
-        "log(1 + eˣ), linear above the threshold.",
+        "log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold.",
     ),
     ("log_sigmoid(x: float) -> y", "min(x, 0) - log1p(exp(-abs(x)))", "sigmoid(-x)", "log σ(x)."),
     ("softsign(x: float) -> y", "x / (1 + abs(x))", "1 / square(1 + abs(x))", "x / (1 + |x|)."),
@@ -41,19 +52,19 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "selu(x: float) -> y",
         "1.0507009873554805 * select(x > 0, x, 1.6732632423543772 * expm1(x))",
         "1.0507009873554805 * select(x <= 0, 1.6732632423543772 * exp(x), 1)",
-        "Self-normalising ELU.",
+        "SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1.",
     ),
     (
         "hardtanh(x: float; lo: runtime float = -1.0, hi: runtime float = 1.0) -> y",
         "min(max(x, lo), hi)",
         "select(or(x <= lo, x >= hi), 0, 1)",
-        "x within bounds.",
+        "x, but not below lo and not above hi.",
     ),
     (
         "hardsigmoid(x: float) -> y",
         "min(max(x / 6 + 0.5, 0), 1)",
         "select(and(x > -3, x < 3), 0.16666666666666666, 0)",
-        "Piecewise linear sigmoid.",
+        "The piecewise linear sigmoid: x / 6 + 1/2, clamped to 0 and 1.",
     ),
     (
         "hardswish(x: float) -> y",
@@ -68,6 +79,10 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         .iter()
         .map(|(text, expr, derivative, doc)| {
             let op = OpDef::elementwise(text, expr)?.doc(doc).samples(&["f32[3, 5]", "f64[4, 2]", "bf16[2, 3]"]);
+            let op = match *text {
+                SOFTPLUS => op.function("softplus(Tensor x, *, Float beta=1.0, Float threshold=20.0) -> Tensor"),
+                _ => op,
+            };
             if derivative.is_empty() { Ok(op) } else { op.derivative(0, derivative) }
         })
         .collect()

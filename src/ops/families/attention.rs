@@ -80,6 +80,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         )
         .map(|o| {
             o.doc("Gradients of attention, from its inputs and results.")
+                .by_name_only()
                 .strided()
                 .check(|c| {
                     check(c, 1)?;

@@ -7,6 +7,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         OpDef::new("full(; shape: shape, dtype: dtype = f32, value: runtime scalar = 0) -> y").map(|o| {
             o.doc("Every element is `value`.")
+                .by_name_only()
                 .check(super::builtin_attr)
                 .shape_rule(ShapeRule::Attr)
                 .dtype(DTypeRule::Attr)
@@ -20,6 +21,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::new("arange(; len: int, dtype: dtype = i64, start: runtime scalar = 0, step: runtime scalar = 1) -> y")
             .map(|o| {
                 o.doc("start, start + step, …: `len` elements.")
+                    .by_name_only()
                     .check(super::builtin_attr)
                     .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
                     .dtype(DTypeRule::Attr)

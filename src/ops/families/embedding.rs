@@ -9,11 +9,16 @@ fn split_ids(c: &InferCtx<'_>, ids: usize, row: impl Fn(Sbp) -> Signature) -> Re
     Ok((0..c.shape(ids)?.len()).map(|d| row(Sbp::Split(d))).collect())
 }
 
+const EMBEDDING: &str = "Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`.
+
+# Errors
+If an index is outside of the table. The kernel finds it, so only ranks that hold the index return the error; it ends the job.";
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     vec![
         OpDef::new("embedding(weight: float, ids: int) -> y").map(|o| {
-            o.doc("Rows of a table: y[…] = weight[ids[…]].")
+            o.doc(EMBEDDING)
                 .check(|c| match c.shape(0)?.len() {
                     2 => super::index_dtype(c, 1),
                     _ => Err(Error::shape(format!("the table must have 2 dims, not {:?}", c.shape(0)?))),
@@ -46,6 +51,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("embedding_grad(dy: float, ids: int; rows: int) -> dweight").map(|o| {
             o.doc("Gradient of embedding: dy's rows added up by index, in order.")
+                .by_name_only()
                 .check(|c| {
                     super::index_dtype(c, 1)?;
                     match c.shape(0)? {
@@ -78,7 +84,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["f32[3, 2, 4] i64[3, 2]<6; rows=6", "f64[4, 3] i64[4]<5; rows=5"])
         }),
         OpDef::new("one_hot(ids: int; classes: int, dtype: dtype = i64) -> y").map(|o| {
-            o.doc("1 at the index, 0 elsewhere, along a new last dim.")
+            o.doc("For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere.")
+                .function("one_hot(Tensor ids, Int classes, *, DataType dtype=i64) -> Tensor")
                 .check(|c| super::index_dtype(c, 0).and_then(|()| super::builtin_attr(c)))
                 .shape1(|c| {
                     let mut s: Dims = c.shape(0)?.into();

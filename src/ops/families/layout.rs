@@ -149,7 +149,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
 }
 
 fn op(text: &str, layout: LayoutOp, doc: &str) -> Result<OpDef> {
-    OpDef::new(text).map(|o| o.doc(doc).strided().dtype(crate::ops::DTypeRule::Input(0)).layout(layout))
+    OpDef::new(text).map(|o| o.doc(doc).by_name_only().strided().dtype(crate::ops::DTypeRule::Input(0)).layout(layout))
 }
 
 /// A rule that reads layouts and no values.

@@ -169,6 +169,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("nll_pick(logits: float, target: int; ignore_index: int = -100) -> y").map(|o| {
             o.doc("Per row the logit of the target, 0 where it is ignored.")
+                .by_name_only()
                 .strided()
                 .check(check)
                 .shape1(|c| Ok(c.shape(1)?.into()))
@@ -187,6 +188,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         )
         .map(|o| {
             o.doc("Gradient of cross_entropy: (softmax - onehot) dloss.")
+                .by_name_only()
                 .strided()
                 .check(|c| {
                     check(c)?;

@@ -59,6 +59,7 @@ fn gradient(g: &mut dyn crate::ops::GradCtx) -> Result<()> {
 fn matmul_rows() -> Result<OpDef> {
     Ok(OpDef::new("matmul_rows(a: num, b: num) -> y")?
         .doc("aᵀ b summed over all leading dims: the gradient of a weight.")
+        .by_name_only()
         .strided()
         .check(|c| super::one_dtype(c, &[0, 1]))
         .shape1(|c| match (c.shape(0)?, c.shape(1)?) {

@@ -30,30 +30,31 @@ use oflow_kernels::DType;
 /// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in memory at
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
-    let families: [fn() -> Vec<Result<OpDef>>; 21] = [
-        create::ops,
-        random::ops,
-        unary::ops,
-        activation::ops,
-        binary::ops,
-        scalar::ops,
-        reduce::ops,
-        matmul::ops,
-        linear::ops,
-        softmax::ops,
-        norm::ops,
-        embedding::ops,
-        select::ops,
-        loss::ops,
-        attention::ops,
-        reshape::ops,
-        shape::ops,
-        strided::ops,
-        layout::ops,
-        custom::ops,
-        optim::ops,
+    type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
+    let families: [Family; 21] = [
+        ("Creation", create::ops),
+        ("Random numbers", random::ops),
+        ("Elementwise", unary::ops),
+        ("Activations", activation::ops),
+        ("Elementwise", binary::ops),
+        ("Elementwise", scalar::ops),
+        ("Reductions", reduce::ops),
+        ("Products", matmul::ops),
+        ("Products", linear::ops),
+        ("Networks", softmax::ops),
+        ("Networks", norm::ops),
+        ("Networks", embedding::ops),
+        ("Choice", select::ops),
+        ("Networks", loss::ops),
+        ("Networks", attention::ops),
+        ("Shapes", reshape::ops),
+        ("Shapes", shape::ops),
+        ("Shapes", strided::ops),
+        ("Layouts", layout::ops),
+        ("Layouts", custom::ops),
+        ("Optimizer steps", optim::ops),
     ];
-    families.into_iter().flat_map(|family| family())
+    families.into_iter().flat_map(|(subject, family)| family().into_iter().map(move |op| Ok(op?.subject(subject))))
 }
 
 /// The dtype that statistics over many elements are computed and kept in: f32 for halves.

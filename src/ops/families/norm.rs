@@ -216,6 +216,7 @@ fn layer_norm_grad() -> Result<OpDef> {
         "layer_norm_grad(dy: float, x: float, mean: float, rstd: float, weight?: float; axes: int = 1) -> (dx, dweight, dbias)",
     )?
     .doc("Gradients of layer_norm.")
+    .by_name_only()
     .strided()
     .check(|c| {
         check_affine(c, 1, &[4])?;
@@ -292,6 +293,7 @@ fn rms_norm() -> Result<OpDef> {
 fn rms_norm_grad() -> Result<OpDef> {
     Ok(OpDef::new("rms_norm_grad(dy: float, x: float, rstd: float, weight?: float; axes: int = 1) -> (dx, dweight)")?
         .doc("Gradients of rms_norm.")
+        .by_name_only()
         .strided()
         .check(|c| {
             check_affine(c, 1, &[3])?;

@@ -42,6 +42,7 @@ const SGD: &str = "lr: runtime float, decay: runtime float = 0.0, dampening: run
 fn scale_many() -> Result<OpDef> {
     Ok(OpDef::new("scale_many(s: float, xs!...: float) -> ()")?
         .doc("Multiplies many tensors in place by a number that is a tensor.")
+        .by_name_only()
         .traits(|t| {
             t.side_effect = true;
             t.strided = true;
@@ -68,6 +69,7 @@ fn scale_many() -> Result<OpDef> {
 fn sum_of_squares() -> Result<OpDef> {
     Ok(OpDef::new("sum_of_squares(xs...: float) -> y")?
         .doc("The sum of squares of all elements of all inputs, in f32, or f64 where one is.")
+        .by_name_only()
         .strided()
         .shape1(|_| Ok(Dims::new()))
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
@@ -99,6 +101,7 @@ fn sum_of_squares() -> Result<OpDef> {
 fn step(text: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::new(text)?
         .doc(doc)
+        .by_name_only()
         .traits(|t| {
             t.side_effect = true;
             t.strided = true;

@@ -6,7 +6,7 @@ use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, OpDef, Value};
 use oflow_kernels::{DType, DTypeKind};
 
 pub(super) fn prod() -> Result<OpDef> {
-    Ok(base("prod", "Product over dims (none given: all). Integers and bools multiply to i64.")?
+    Ok(base("prod", "The product over dims (none given: all). Integers and bools multiply to i64.")?
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
             Ok([if d.kind() == DTypeKind::Float { d } else { DType::I64 }].into_iter().collect())

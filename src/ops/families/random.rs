@@ -22,6 +22,16 @@ fn is_probability(given: &GivenValues<'_>) -> Result<()> {
     }
 }
 
+const NORMAL: &str = "Normal numbers with that mean and standard deviation. They do not depend on placement or SBP.";
+
+const DROPOUT: &str =
+    "Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical \
+    position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its \
+    input instead.
+
+# Errors
+If p is not within 0 and 1.";
+
 fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(; shape: shape, dtype: dtype = {dtype}, {extra}, {DRAWN}) -> y"))?
         .doc(doc)
@@ -34,20 +44,35 @@ fn source(name: &str, extra: &str, dtype: &str, doc: &str) -> Result<OpDef> {
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
-        source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform in [lo, hi).").map(|o| {
-            o.check(super::float_attr)
+        source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform numbers in [lo, hi).").map(
+            |o| {
+                o.function(
+                    "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32) -> Tensor",
+                )
+                .check(super::float_attr)
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
+            },
+        ),
+        source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", NORMAL).map(|o| {
+            o.function(
+                "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32) -> Tensor",
+            )
+            .check(super::float_attr)
+            .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
-        source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", "Normal.").map(|o| {
-            o.check(super::float_attr)
-                .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
+        source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
+            o.function("bernoulli(Shape shape, Float p, Target target, *, DataType dtype=f32) -> Tensor")
+                .values(is_probability)
+                .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
         }),
-        source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.")
-            .map(|o| o.values(is_probability).samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])),
-        source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).")
-            .map(|o| o.values(some_integer).samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])),
+        source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
+            o.function("randint(Int lo, Int hi, Shape shape, Target target, *, DataType dtype=i64) -> Tensor")
+                .values(some_integer)
+                .samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])
+        }),
         OpDef::new(&format!("dropout(x: float; p: runtime float = 0.5, {DRAWN}) -> y")).map(|o| {
-            o.doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
+            o.doc(DROPOUT)
+                .function("dropout(Tensor x, Float p=0.5) -> Tensor")
                 .values(is_probability)
                 .traits(|t| {
                     t.random = true;

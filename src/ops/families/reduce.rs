@@ -80,7 +80,8 @@ const SAMPLES: &[&str] = &[
 ];
 
 fn sum() -> Result<OpDef> {
-    Ok(base("sum", "Sum over dims (none given: all). Integers and bools sum to i64.")?
+    Ok(base("sum", "The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when \
+         a later op needs it.")?
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::I64 }].into_iter().collect())
@@ -103,7 +104,7 @@ fn sum() -> Result<OpDef> {
 }
 
 fn mean() -> Result<OpDef> {
-    Ok(base("mean", "Mean over dims (none given: all); of no elements NaN. Integers and bools give f32.")?
+    Ok(base("mean", "The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum).")?
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;
             Ok([if d.is_float() { d } else { DType::F32 }].into_iter().collect())
@@ -130,7 +131,10 @@ fn mean() -> Result<OpDef> {
 fn extreme(name: &str, p: ReduceOp) -> Result<OpDef> {
     Ok(base(
         name,
-        &format!("The {} over dims (none given: all).", if p == ReduceOp::Max { "largest" } else { "smallest" }),
+        match p {
+            ReduceOp::Max => "The largest element over dims (none given: all). Over a split dim the result is P(max).",
+            _ => "The smallest element over dims (none given: all). Over a split dim the result is P(min).",
+        },
     )?
     .check(|c| {
         let shape = c.shape(0)?;
@@ -171,7 +175,7 @@ fn quantor(name: &str, p: ReduceOp, doc: &str) -> Result<OpDef> {
 fn arg(name: &str, max: bool) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(x; dim: int, keepdim: bool = false) -> index"))?
         .doc(&format!(
-            "Index of the {} element along a dim; among equals the first; NaN wins.",
+            "The i64 index of the {} element along a dim; among equals the first; NaN wins.",
             if max { "largest" } else { "smallest" }
         ))
         .strided()
@@ -216,6 +220,7 @@ fn arg(name: &str, max: bool) -> Result<OpDef> {
 fn match_index() -> Result<OpDef> {
     Ok(OpDef::new("match_index(x, m; dim: int) -> index")?
         .doc("The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64.")
+        .by_name_only()
         .check(|c| {
             super::dim_exists(c)?;
             super::one_dtype(c, &[0, 1])?;
@@ -238,7 +243,8 @@ fn match_index() -> Result<OpDef> {
 
 fn cumsum() -> Result<OpDef> {
     Ok(OpDef::new("cumsum(x; dim: int, reverse: bool = false) -> y")?
-        .doc("Running sum along a dim, with `reverse` from its end.")
+        .doc("The running sum along a dim, with `reverse` from its end.")
+        .function("cumsum(Tensor x, Int dim, *, Bool reverse=false) -> Tensor")
         .check(super::dim_exists)
         .dtype(DTypeRule::Fn(std::sync::Arc::new(|c| {
             let d = c.input(0)?.dtype;

@@ -4,14 +4,17 @@ use crate::error::{Error, Result};
 use crate::ops::{DTypeRule, Grad, OpDef};
 use oflow_kernels::{DType, Scalar};
 
+/// An overload of the function of two tensors.
 fn op(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
-    Ok(OpDef::elementwise(&format!("{name}(x; s: runtime scalar) -> y"), expr)?.doc(doc).samples(&[
-        "f32[3, 5]+; s=2.0",
-        "i32[4]; s=3",
-        "i32[2, 2]+; s=1.5",
-        "i8[4]+; s=257",
-        "bf16[3]+; s=2.0",
-    ]))
+    Ok(OpDef::elementwise(&format!("{name}_scalar(x; s: runtime scalar) -> y"), expr)?
+        .doc(doc)
+        .function(&format!("{name}(Tensor x, Scalar s) -> Tensor"))
+        .samples(&["f32[3, 5]+; s=2.0", "i32[4]; s=3", "i32[2, 2]+; s=1.5", "i8[4]+; s=257", "bf16[3]+; s=2.0"]))
+}
+
+/// With the number on the left: a function of its own, and an overload of the other where no method can stand.
+fn reversed(name: &str, of: &str, expr: &str, doc: &str) -> Result<OpDef> {
+    Ok(op(name, expr, doc)?.function(&format!("{of}(Scalar s, Tensor x) -> Tensor")))
 }
 
 fn compare(name: &str, sign: &str) -> Result<OpDef> {
@@ -19,6 +22,7 @@ fn compare(name: &str, sign: &str) -> Result<OpDef> {
         .dtype(DTypeRule::Fixed(vec![DType::Bool]))
         .grad(Grad::None)
         .doc(&format!("True where x {sign} s."))
+        .function(&format!("{name}(Tensor x, Scalar s) -> Tensor"))
         .samples(&[
             "f32[3, 5]; s=0.5",
             "i64[4]<5; s=2",
@@ -43,21 +47,21 @@ pub(super) fn fits(s: Scalar, dtype: DType) -> Result<()> {
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let float = |o: Result<OpDef>| o.map(|o| o.dtype(DTypeRule::PromoteFloat));
     vec![
-        op("add_scalar", "x + s", "x + s."),
-        op("sub_scalar", "x - s", "x - s."),
-        op("rsub_scalar", "s - x", "s - x."),
-        op("mul_scalar", "x * s", "x s."),
-        float(op("div_scalar", "x / s", "x / s.")),
-        float(op("rdiv_scalar", "s / x", "s / x.")),
-        op("pow_scalar", "pow(x, s)", "x to the power s.")
+        op("add", "x + s", "x + s."),
+        op("sub", "x - s", "x - s."),
+        reversed("rsub", "sub", "s - x", "s - x."),
+        op("mul", "x * s", "x s."),
+        float(op("div", "x / s", "x / s.")),
+        float(reversed("rdiv", "div", "s / x", "s / x.")),
+        op("pow", "pow(x, s)", "x to the power s.")
             .and_then(|o| o.derivative(0, "select(s == 0, 0, s * pow(x, s - 1))")),
-        op("rpow_scalar", "pow(s, x)", "s to the power x.")
+        reversed("rpow", "pow", "pow(s, x)", "s to the power x.")
             .and_then(|o| o.derivative(0, "select(and(s == 0, x >= 0), 0, out * log(s))")),
-        op("maximum_scalar", "max(x, s)", "The larger of x and s."),
-        op("minimum_scalar", "min(x, s)", "The smaller of x and s."),
-        op("fmod_scalar", "fmod(x, s)", "Remainder with the sign of x."),
-        op("remainder_scalar", "remainder(x, s)", "Remainder with the sign of s."),
-        op("floor_divide_scalar", "floordiv(x, s)", "Quotient rounded down."),
+        op("maximum", "max(x, s)", "The larger of x and s."),
+        op("minimum", "min(x, s)", "The smaller of x and s."),
+        op("fmod", "fmod(x, s)", "The remainder of x / s with the sign of x."),
+        op("remainder", "remainder(x, s)", "The remainder of x / s with the sign of s."),
+        op("floor_divide", "floordiv(x, s)", "x / s rounded down."),
         compare("eq", "=="),
         compare("ne", "!="),
         compare("lt", "<"),
@@ -67,7 +71,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         OpDef::elementwise("clamp(x; lo: runtime scalar, hi: runtime scalar) -> y", "min(max(x, lo), hi)")
             .and_then(|o| o.derivative(0, "and(x > lo, x < hi)"))
             .map(|o| {
-                o.doc("x within bounds.").samples(&[
+                o.doc("x, but not below lo and not above hi.").samples(&[
                     "f32[3, 5]; lo=-0.5, hi=0.5",
                     "i32[4]; lo=-1, hi=2",
                     "i8[4]; lo=-1, hi=300",
@@ -75,7 +79,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 ])
             }),
         OpDef::elementwise("masked_fill(x, mask; s: runtime scalar) -> y", "select(mask, s, x)").map(|o| {
-            o.doc("s where the mask is true, else x.")
+            o.doc("s where the mask is true, else x. Shapes broadcast.")
                 .dtype(DTypeRule::Input(0))
                 .values(|v| fits(v.runtime[0], v.dtype(0)?))
                 .samples(&["f32[3, 5] bool[3, 5]; s=-1.0", "f32[2, 3, 3] bool[3, 3]; s=0.0", "i32[4] bool[4]; s=2.5"])

@@ -7,6 +7,25 @@ use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{ReduceOp, Sbp, Signature};
 use oflow_kernels::{DType, Dims};
 
+const NONZERO: &str = "The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor \
+    split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result.
+
+```
+use oflow::prelude::*;
+let x = from_vec(vec![0.0f32, 3.0, 4.0, 0.0], [2, 2], Device::Cpu)?;
+assert_eq!(x.nonzero()?.to_vec::<i64>()?, [0, 1, 1, 0]);
+# Ok::<(), oflow::Error>(())
+```
+
+# Errors
+In a dry run, whose tensors have no values.";
+
+const UNIQUE: &str = "The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. \
+    There is no gradient, and no kernel for GPUs.
+
+# Errors
+On a GPU; in a dry run.";
+
 fn count_nonzero() -> Result<OpDef> {
     Ok(base(
         "count_nonzero",
@@ -40,7 +59,7 @@ fn same_dims(c: &InferCtx<'_>) -> Result<()> {
 
 fn nonzero() -> Result<OpDef> {
     Ok(OpDef::new("nonzero(x) -> indices")?
-        .doc("The indices of the elements that are not zero, [count, rank], in row-major order; NaN is not zero.")
+        .doc(NONZERO)
         .length_by("count_nonzero", 0)
         .shape1(|c| Ok([elements(c, 0)?, c.shape(0)?.len()].into_iter().collect()))
         .dtype(DTypeRule::Fixed(vec![DType::I64]))
@@ -73,6 +92,7 @@ fn masked_spread() -> Result<OpDef> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     Ok(OpDef::new("masked_spread(values: any, mask: bool) -> y")?
         .doc("Gradient of masked_select: the values, one after the other, where the mask is true, zeros elsewhere.")
+        .by_name_only()
         .check(|c| match c.shape(0)? {
             [_] => Ok(()),
             values => Err(Error::shape(format!("the values must have one dim, not {values:?}"))),
@@ -103,7 +123,7 @@ fn masked_spread() -> Result<OpDef> {
 
 fn unique() -> Result<OpDef> {
     Ok(OpDef::new("unique(x) -> y")?
-        .doc("The distinct values, smallest first.")
+        .doc(UNIQUE)
         .traits(|t| t.cpu_only = true)
         .length_by_kernel()
         .shape1(|c| Ok([elements(c, 0)?].into_iter().collect()))

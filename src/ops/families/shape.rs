@@ -35,7 +35,7 @@ fn permute() -> Result<OpDef> {
         }
     };
     Ok(OpDef::new("permute(x: any; dims: ints) -> y")?
-        .doc("Dims in another order.")
+        .doc("The dims in the order `dims`.")
         .strided()
         .shape1(|c| {
             let x = c.shape(0)?;
@@ -205,6 +205,7 @@ fn slice() -> Result<OpDef> {
 fn slice_grad() -> Result<OpDef> {
     Ok(OpDef::new("slice_grad(dy; dim: int, start: int, step: int, size: int) -> dx")?
         .doc("Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice.")
+        .by_name_only()
         .strided()
         .shape1(|c| {
             let mut s: Dims = c.shape(0)?.into();
@@ -253,7 +254,8 @@ fn slice_grad() -> Result<OpDef> {
 
 fn concat() -> Result<OpDef> {
     Ok(OpDef::new("concat(xs...: any; dim: int = 0) -> y")?
-        .doc("Tensors one after another along a dim.")
+        .doc(CAT)
+        .function("cat(TensorTuple xs, Int dim=0) -> Tensor")
         .strided()
         .shape1(|c| {
             let first = c.shape(0)?;
@@ -311,12 +313,22 @@ fn concat() -> Result<OpDef> {
         .samples(&["f32[2, 3] f32[4, 3]; dim=0", "f32[2, 3] f32[2, 1] f32[2, 2]; dim=1", "i64[3] i64[2]; dim=-1"]))
 }
 
+const CAT: &str = "The tensors one after another along a dim. Their other sizes must be equal.
+
+```
+use oflow::prelude::*;
+let parts = arange(6, Device::Cpu)?.split(4, 0)?;
+assert_eq!(cat(&parts, 0)?.shape(), [6]);
+assert_eq!(cat([&parts[1], &parts[0]], 0)?.to_vec::<i64>()?, [4, 5, 0, 1, 2, 3]);
+# Ok::<(), oflow::Error>(())
+```";
+
 fn triangle(name: &str, lower: bool) -> Result<OpDef> {
     Ok(OpDef::new(&format!("{name}(x; diagonal: int = 0) -> y"))?
         .doc(if lower {
-            "Zeroes what is above a diagonal of the last two dims."
+            "Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."
         } else {
-            "Zeroes what is below a diagonal of the last two dims."
+            "Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."
         })
         .check(|c| match c.shape(0)?.len() {
             0 | 1 => Err(Error::shape("needs at least 2 dims")),

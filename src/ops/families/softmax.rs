@@ -87,7 +87,7 @@ const SAMPLES: &[&str] =
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     vec![
         OpDef::new("softmax(x: float; dim: int = -1) -> y").map(|o| {
-            o.doc("exp(x) divided by its sum along a dim.")
+            o.doc("The softmax along a dim: exp(x) divided by its sum.")
                 .strided()
                 .check(super::dim_exists)
                 .get_sbp(|c| direct(c, 1, false))
@@ -111,6 +111,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
             o.doc("Gradient of softmax: y (dy - sum(dy y)).")
+                .by_name_only()
                 .strided()
                 .check(pair)
                 .get_sbp(|c| direct(c, 2, true))
@@ -152,7 +153,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 .samples(&["f32[3, 5] f32[3, 5]; dim=1", "f64[4, 3] f64[4, 3]; dim=0"])
         }),
         OpDef::new("log_softmax(x: float; dim: int = -1) -> y").map(|o| {
-            o.doc("x minus the logarithm of the sum of exp(x) along a dim.")
+            o.doc("The logarithm of the softmax along a dim.")
                 .strided()
                 .check(super::dim_exists)
                 .get_sbp(|c| direct(c, 1, false))
@@ -177,6 +178,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         }),
         OpDef::new("log_softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
             o.doc("Gradient of log-softmax: dy - exp(y) sum(dy).")
+                .by_name_only()
                 .strided()
                 .check(pair)
                 .get_sbp(|c| direct(c, 2, true))

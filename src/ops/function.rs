@@ -8,8 +8,12 @@
 //! Parameters after `*` are given by name only. A type with `?` may be left out. Where a list has a length, one value may stand for
 //! as many equal ones. A function returns a tensor, named tensors, a `TensorTuple` of any number, or `Void`.
 
+use super::attr::{AttrKind, AttrValue};
+use super::def::{DTypeRule, OpDef};
+use super::registry::BUILTIN;
+use super::signature::split_outside;
 use crate::error::{Error, Result};
-use crate::ops::{AttrKind, AttrValue, split_outside};
+use oflow_kernels::expr::Expr;
 use std::fmt;
 
 /// The type of a parameter.
@@ -119,7 +123,7 @@ impl FnParam {
     ///
     /// # Errors
     /// It has another type, or another number of members.
-    pub(super) fn accept(&self, kind: AttrKind, value: AttrValue) -> Result<AttrValue> {
+    pub(crate) fn accept(&self, kind: AttrKind, value: AttrValue) -> Result<AttrValue> {
         let wide = self.len.and_then(|n| repeated(kind, &value, n)).unwrap_or(value);
         let value = kind.accept(&self.name, wide)?;
         match (self.len, members(&value)) {
@@ -226,7 +230,7 @@ impl FnSig {
 
     /// Whether this overload, tried before `later`, leaves no call by position to it: whatever may be given to `later` by
     /// position, with its keyword-only parameters by name, fits this one too.
-    pub(super) fn hides(&self, later: &FnSig) -> bool {
+    pub(crate) fn hides(&self, later: &FnSig) -> bool {
         let positional = |sig: &FnSig| sig.params.iter().filter(|p| !p.keyword_only).count();
         let required = |sig: &FnSig| sig.params.iter().filter(|p| !p.keyword_only && p.is_required()).count();
         let fits = |mine: &FnParam, theirs: &FnParam| {
@@ -245,6 +249,12 @@ impl FnSig {
             && keywords.into_iter().all(by_name)
             && (required(later)..=positional(later)).all(by_position)
     }
+}
+
+/// An overload that no call reaches.
+pub(crate) fn hidden_overload(hidden: &FnSig, by: &FnSig) -> Error {
+    let why = format!("no call would reach the overload {hidden}: {by} takes all its calls");
+    Error::registry(why).help("register the overload with the narrower types first, or give it a name of its own")
 }
 
 fn is_name(s: &str) -> bool {
@@ -352,6 +362,97 @@ impl fmt::Display for FnSig {
                 write!(f, ") -> ({})", names.iter().map(|r| format!("Tensor {r}")).collect::<Vec<_>>().join(", "))
             }
         }
+    }
+}
+
+impl OpDef {
+    /// The functions that are this op: those of its texts, else one under its own name, which takes the inputs in order and then
+    /// the attributes.
+    ///
+    /// # Errors
+    /// A text is no signature, or not one of this op.
+    pub fn function_signatures(&self) -> Result<Vec<FnSig>> {
+        if self.functions.is_empty() {
+            return Ok(vec![self.own_function()]);
+        }
+        self.functions.iter().map(|text| self.function_of(text)).collect()
+    }
+
+    /// Whether its functions have a form that writes the result over the first argument: elementwise ops do whose result may have
+    /// the dtype of that.
+    pub fn has_in_place_form(&self) -> bool {
+        let same = matches!(self.dtype, DTypeRule::Promote | DTypeRule::PromoteFloat | DTypeRule::Input(0));
+        self.expr.as_ref().is_some_and(|e| **e != Expr::Input(0)) && same && !self.traits.by_name_only
+    }
+
+    /// Whether it is one of oflow's own.
+    pub(crate) fn is_builtin(&self) -> bool {
+        self.domain == BUILTIN
+    }
+
+    /// A name as callers write it.
+    fn called(&self, name: &str) -> String {
+        if self.is_builtin() { name.to_string() } else { format!("{}.{name}", self.domain) }
+    }
+
+    fn function_of(&self, text: &str) -> Result<FnSig> {
+        let mut sig = FnSig::parse(text)?;
+        let bad = |why: String| Err(Error::registry(format!("function '{text}' of the op {}: {why}", self.sig.name)));
+        let mut inputs = self.sig.inputs.iter();
+        for p in &sig.params {
+            let fits = match p.kind {
+                ParamKind::Tensor | ParamKind::TensorTuple => inputs.next().is_some_and(|i| {
+                    i.name == p.name && i.optional == p.optional && i.variadic == (p.kind == ParamKind::TensorTuple)
+                }),
+                ParamKind::Attr(kind) => {
+                    let attr = self.sig.attrs.iter().chain(&self.sig.runtime).find(|a| a.name == p.name);
+                    attr.is_some_and(|a| a.kind == kind)
+                }
+                ParamKind::Target => self.sig.inputs.is_empty(),
+            };
+            if !fits {
+                return bad(format!("'{p}' is no input or attribute of {}", self.sig));
+            }
+        }
+        if let Some(i) = inputs.next() {
+            return bad(format!("the input '{}' is missing", i.name));
+        }
+        let given = |name: &str| sig.params.iter().any(|p| p.name == name);
+        let mut attrs = self.sig.attrs.iter().chain(&self.sig.runtime);
+        if let Some(a) = attrs.find(|a| a.default.is_none() && !given(&a.name)) {
+            return bad(format!("the attribute '{}' is missing and has no default", a.name));
+        }
+        sig.name = self.called(&sig.name);
+        Ok(sig)
+    }
+
+    /// Inputs, then attributes, under the op's own name.
+    pub(crate) fn own_function(&self) -> FnSig {
+        // Inputs that repeat together are one list, in the order that the op takes them.
+        let together = self.sig.repeating().saturating_sub(1);
+        let mut params: Vec<FnParam> = self.sig.inputs[..self.sig.inputs.len() - together]
+            .iter()
+            .map(|i| {
+                let name = if i.variadic && together > 0 { "tensors" } else { i.name.as_str() };
+                let kind = if i.variadic { ParamKind::TensorTuple } else { ParamKind::Tensor };
+                FnParam { optional: i.optional, ..FnParam::new(name, kind) }
+            })
+            .collect();
+        if self.sig.inputs.is_empty() {
+            params.push(FnParam::new("target", ParamKind::Target));
+        }
+        params.extend(self.sig.attrs.iter().chain(&self.sig.runtime).map(|a| FnParam {
+            // One that may be left out is absent then.
+            optional: a.default == Some(AttrValue::Absent),
+            default: a.default.clone().filter(|d| *d != AttrValue::Absent),
+            ..FnParam::new(&a.name, ParamKind::Attr(a.kind))
+        }));
+        let returns = match self.sig.outputs.as_slice() {
+            [] => FnReturn::Void,
+            [_] => FnReturn::Tensor,
+            many => FnReturn::Named(many.iter().map(|o| o.to_string()).collect()),
+        };
+        FnSig { name: self.called(&self.sig.name), params, returns }
     }
 }
 

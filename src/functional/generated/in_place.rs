@@ -1,0 +1,791 @@
+//! In place: made by `cargo xtask codegen` from the texts of the functions; do not edit.
+
+use crate::error::{CallSite, Result};
+use crate::functional::{Operand, op};
+use crate::functional::inplace::write_over;
+use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+use smallvec::smallvec;
+
+impl Tensor {
+    /// `neg` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// neg_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn neg_(&self) -> Result<&Tensor> {
+        write_over(op!("neg"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `abs` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// abs_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn abs_(&self) -> Result<&Tensor> {
+        write_over(op!("abs"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `sign` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sign_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn sign_(&self) -> Result<&Tensor> {
+        write_over(op!("sign"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `square` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// square_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn square_(&self) -> Result<&Tensor> {
+        write_over(op!("square"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `floor` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// floor_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn floor_(&self) -> Result<&Tensor> {
+        write_over(op!("floor"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `ceil` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// ceil_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn ceil_(&self) -> Result<&Tensor> {
+        write_over(op!("ceil"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `round` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// round_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn round_(&self) -> Result<&Tensor> {
+        write_over(op!("round"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `exp` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// exp_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn exp_(&self) -> Result<&Tensor> {
+        write_over(op!("exp"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `expm1` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// expm1_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn expm1_(&self) -> Result<&Tensor> {
+        write_over(op!("expm1"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `log` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// log_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn log_(&self) -> Result<&Tensor> {
+        write_over(op!("log"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `log1p` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// log1p_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn log1p_(&self) -> Result<&Tensor> {
+        write_over(op!("log1p"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `sqrt` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sqrt_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn sqrt_(&self) -> Result<&Tensor> {
+        write_over(op!("sqrt"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `rsqrt` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// rsqrt_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn rsqrt_(&self) -> Result<&Tensor> {
+        write_over(op!("rsqrt"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `reciprocal` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// reciprocal_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn reciprocal_(&self) -> Result<&Tensor> {
+        write_over(op!("reciprocal"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `sin` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sin_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn sin_(&self) -> Result<&Tensor> {
+        write_over(op!("sin"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `cos` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// cos_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn cos_(&self) -> Result<&Tensor> {
+        write_over(op!("cos"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `erf` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// erf_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn erf_(&self) -> Result<&Tensor> {
+        write_over(op!("erf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `relu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// relu_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn relu_(&self) -> Result<&Tensor> {
+        write_over(op!("relu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `sigmoid` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sigmoid_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn sigmoid_(&self) -> Result<&Tensor> {
+        write_over(op!("sigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `tanh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// tanh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn tanh_(&self) -> Result<&Tensor> {
+        write_over(op!("tanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `gelu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// gelu_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn gelu_(&self) -> Result<&Tensor> {
+        write_over(op!("gelu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `gelu_tanh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// gelu_tanh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn gelu_tanh_(&self) -> Result<&Tensor> {
+        write_over(op!("gelu_tanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `quick_gelu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// quick_gelu_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn quick_gelu_(&self) -> Result<&Tensor> {
+        write_over(op!("quick_gelu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `silu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// silu_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn silu_(&self) -> Result<&Tensor> {
+        write_over(op!("silu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `mish` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// mish_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn mish_(&self) -> Result<&Tensor> {
+        write_over(op!("mish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `leaky_relu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// leaky_relu_(Tensor x, Float alpha=0.01) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn leaky_relu_(&self, alpha: f64) -> Result<&Tensor> {
+        write_over(op!("leaky_relu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `elu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// elu_(Tensor x, Float alpha=1.0) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn elu_(&self, alpha: f64) -> Result<&Tensor> {
+        write_over(op!("elu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `softplus` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// softplus_(Tensor x, *, Float beta=1.0, Float threshold=20.0) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn softplus_(&self) -> Result<&Tensor> {
+        write_over(op!("softplus"), &[Some(self)], smallvec![], smallvec![(1.0).into(), (20.0).into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// [`Tensor::softplus_`](crate::Tensor::softplus_) with its options.
+    #[track_caller]
+    pub fn softplus_with_(&self, options: &crate::functional::SoftplusOptions) -> Result<&Tensor> {
+        write_over(op!("softplus"), &[Some(self)], smallvec![], smallvec![options.beta.into(), options.threshold.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `log_sigmoid` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// log_sigmoid_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn log_sigmoid_(&self) -> Result<&Tensor> {
+        write_over(op!("log_sigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `softsign` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// softsign_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn softsign_(&self) -> Result<&Tensor> {
+        write_over(op!("softsign"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `selu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// selu_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn selu_(&self) -> Result<&Tensor> {
+        write_over(op!("selu"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `hardtanh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hardtanh_(Tensor x, Float lo=-1.0, Float hi=1.0) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hardtanh_(&self, lo: f64, hi: f64) -> Result<&Tensor> {
+        write_over(op!("hardtanh"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `hardsigmoid` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hardsigmoid_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hardsigmoid_(&self) -> Result<&Tensor> {
+        write_over(op!("hardsigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `hardswish` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hardswish_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hardswish_(&self) -> Result<&Tensor> {
+        write_over(op!("hardswish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `add` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// add_(Tensor a, Tensor b) -> Tensor
+    /// add_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn add_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("add"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("add_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `sub` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sub_(Tensor a, Tensor b) -> Tensor
+    /// sub_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn sub_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("sub"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("sub_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `mul` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// mul_(Tensor a, Tensor b) -> Tensor
+    /// mul_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn mul_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("mul"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("mul_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `div` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// div_(Tensor a, Tensor b) -> Tensor
+    /// div_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn div_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("div"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("div_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `pow` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// pow_(Tensor a, Tensor b) -> Tensor
+    /// pow_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn pow_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("pow"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("pow_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `maximum` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// maximum_(Tensor a, Tensor b) -> Tensor
+    /// maximum_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn maximum_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("maximum"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("maximum_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `minimum` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// minimum_(Tensor a, Tensor b) -> Tensor
+    /// minimum_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn minimum_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("minimum"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("minimum_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `fmod` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// fmod_(Tensor a, Tensor b) -> Tensor
+    /// fmod_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn fmod_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("fmod"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("fmod_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `remainder` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// remainder_(Tensor a, Tensor b) -> Tensor
+    /// remainder_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn remainder_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("remainder"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("remainder_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `floor_divide` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// floor_divide_(Tensor a, Tensor b) -> Tensor
+    /// floor_divide_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn floor_divide_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("floor_divide"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("floor_divide_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `rsub` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// rsub_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn rsub_(&self, s: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("rsub_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `rdiv` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// rdiv_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn rdiv_(&self, s: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("rdiv_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `rpow` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// rpow_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn rpow_(&self, s: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("rpow_scalar"), &[Some(self)], smallvec![], smallvec![s.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `clamp` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// clamp_(Tensor x, Scalar lo, Scalar hi) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn clamp_(&self, lo: impl Into<Scalar>, hi: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("clamp"), &[Some(self)], smallvec![], smallvec![lo.into(), hi.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `masked_fill` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// masked_fill_(Tensor x, Tensor mask, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn masked_fill_(&self, mask: &Tensor, s: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("masked_fill"), &[Some(self), Some(mask)], smallvec![], smallvec![s.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes zero everywhere, in place.
+    ///
+    /// ```text
+    /// zero_(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn zero_(&self) -> Result<&Tensor> {
+        super::super::inplace::zero_(self, CallSite::here())?;
+        Ok(self)
+    }
+
+    /// x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to
+    /// `other`, what x was before gets none.
+    ///
+    /// ```text
+    /// copy_(Tensor x, Tensor other) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// When shapes differ, or x is a leaf that requires a gradient outside `no_grad`.
+    #[track_caller]
+    pub fn copy_(&self, other: &Tensor) -> Result<&Tensor> {
+        super::super::inplace::copy_(self, other, CallSite::here())?;
+        Ok(self)
+    }
+}
+
+/// By name.
+pub(super) const BY_NAME: &[super::ByName] = &[
+    ("zero_(Tensor x) -> Tensor", |b| {
+        super::super::inplace::zero_(b.given(0)?, b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+    ("copy_(Tensor x, Tensor other) -> Tensor", |b| {
+        super::super::inplace::copy_(b.given(0)?, b.given(1)?, b.site)?;
+        Ok(vec![b.given(0)?.clone()])
+    }),
+];

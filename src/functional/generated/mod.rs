@@ -1,0 +1,40 @@
+//! Methods and functions by subject: made by `cargo xtask codegen` from the texts of the functions; do not edit.
+
+mod random_numbers;
+mod elementwise;
+mod in_place;
+mod activations;
+mod reductions;
+mod networks;
+mod choice;
+mod shapes;
+mod creation;
+mod products;
+mod layouts;
+
+/// What is no method.
+pub mod functions {
+    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint};
+    pub use super::elementwise::where_;
+    pub use super::activations::SoftplusOptions;
+    pub use super::reductions::CumsumOptions;
+    pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, CrossEntropyOptions};
+    pub use super::shapes::{cat, stack};
+    pub use super::creation::{full, zeros, ones, empty, arange, range, scalar_tensor, zeros_like, ones_like, full_like};
+    pub use super::products::MatmulOptions;
+}
+
+/// Of each function of several ops its text, and what reads its arguments from a call by name.
+pub(super) const BY_NAME: &[&[ByName]] = &[
+    in_place::BY_NAME,
+    reductions::BY_NAME,
+    networks::BY_NAME,
+    choice::BY_NAME,
+    shapes::BY_NAME,
+    creation::BY_NAME,
+    products::BY_NAME,
+    layouts::BY_NAME,
+];
+
+/// A text and its code.
+pub(super) type ByName = (&'static str, fn(&crate::functional::Bound) -> crate::Result<Vec<crate::Tensor>>);

@@ -1,0 +1,130 @@
+//! Random numbers: made by `cargo xtask codegen` from the texts of the functions; do not edit.
+
+use crate::error::{CallSite, Result};
+use crate::functional::{IntLike, IntoTarget, invoke1, op};
+use crate::ops::AttrValue;
+use crate::tensor::Tensor;
+use oflow_kernels::DType;
+use smallvec::smallvec;
+
+/// Options of [`functional::rand_with`](crate::functional::rand_with).
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandOptions {
+    /// `Float lo=0.0`. `0.0` by default.
+    pub lo: f64,
+    /// `Float hi=1.0`. `1.0` by default.
+    pub hi: f64,
+}
+
+impl Default for RandOptions {
+    fn default() -> RandOptions {
+        RandOptions {
+            lo: 0.0,
+            hi: 1.0,
+        }
+    }
+}
+
+/// Options of [`functional::randn_with`](crate::functional::randn_with).
+#[derive(Clone, Debug, PartialEq)]
+pub struct RandnOptions {
+    /// `Float mean=0.0`. `0.0` by default.
+    pub mean: f64,
+    /// `Float std=1.0`. `1.0` by default.
+    pub std: f64,
+}
+
+impl Default for RandnOptions {
+    fn default() -> RandnOptions {
+        RandnOptions {
+            mean: 0.0,
+            std: 1.0,
+        }
+    }
+}
+
+/// Uniform numbers in [lo, hi).
+///
+/// ```text
+/// rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn rand(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+}
+
+/// [`functional::rand`](crate::functional::rand) with its options.
+#[track_caller]
+pub fn rand_with(
+    shape: impl AsRef<[usize]>,
+    target: impl IntoTarget,
+    options: &crate::functional::RandOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.lo.into(), options.hi.into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+}
+
+/// Normal numbers with that mean and standard deviation. They do not depend on placement or SBP.
+///
+/// ```text
+/// randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn randn(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+}
+
+/// [`functional::randn`](crate::functional::randn) with its options.
+#[track_caller]
+pub fn randn_with(
+    shape: impl AsRef<[usize]>,
+    target: impl IntoTarget,
+    options: &crate::functional::RandnOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.mean.into(), options.std.into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+}
+
+/// 1 with probability p, else 0.
+///
+/// ```text
+/// bernoulli(Shape shape, Float p, Target target, *, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn bernoulli(shape: impl AsRef<[usize]>, p: f64, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create(op!("bernoulli"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![p.into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+}
+
+/// Integers in [lo, hi).
+///
+/// ```text
+/// randint(Int lo, Int hi, Shape shape, Target target, *, DataType dtype=i64) -> Tensor
+/// ```
+#[track_caller]
+pub fn randint(
+    lo: impl IntLike,
+    hi: impl IntLike,
+    shape: impl AsRef<[usize]>,
+    target: impl IntoTarget,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create(op!("randint"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::I64).into()], smallvec![lo.int().into(), hi.int().into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+}
+
+impl Tensor {
+    /// Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead.
+    ///
+    /// ```text
+    /// dropout(Tensor x, Float p=0.5) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If p is not within 0 and 1.
+    #[track_caller]
+    pub fn dropout(&self, p: f64) -> Result<Tensor> {
+        invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), 0i64.into(), (-1i64).into()], CallSite::here())
+    }
+}
