@@ -84,6 +84,7 @@ ANY = {
     "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "silu": F.silu, "mish": F.mish, "leaky_relu": F.leaky_relu, "elu": F.elu,
     "softplus": F.softplus, "log_sigmoid": F.logsigmoid, "softsign": F.softsign, "selu": F.selu, "hardtanh": F.hardtanh,
     "hardsigmoid": lambda x: (x / 6 + 0.5).clamp(0, 1), "hardswish": F.hardswish,
+    "hardshrink": F.hardshrink, "softshrink": F.softshrink, "tanhshrink": F.tanhshrink,
 }
 POSITIVE = {"log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}
 for op, f in {**ANY, **POSITIVE}.items():

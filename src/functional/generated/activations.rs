@@ -242,6 +242,45 @@ impl Tensor {
         invoke1(op!("hardsigmoid"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
+    /// x, or 0 where |x| is not above lambd.
+    ///
+    /// ```text
+    /// hardshrink(Tensor x, Float lambd=0.5) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn hardshrink(&self, lambd: f64) -> Result<Tensor> {
+        invoke1(op!("hardshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())
+    }
+
+    /// x moved towards zero by lambd, or 0 where |x| is not above lambd.
+    ///
+    /// ```text
+    /// softshrink(Tensor x, Float lambd=0.5) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn softshrink(&self, lambd: f64) -> Result<Tensor> {
+        invoke1(op!("softshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())
+    }
+
+    /// x - tanh(x).
+    ///
+    /// ```text
+    /// tanhshrink(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn tanhshrink(&self) -> Result<Tensor> {
+        invoke1(op!("tanhshrink"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
     /// x hardsigmoid(x).
     ///
     /// ```text

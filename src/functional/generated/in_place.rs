@@ -477,6 +477,48 @@ impl Tensor {
         Ok(self)
     }
 
+    /// `hardshrink` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hardshrink_(Tensor x, Float lambd=0.5) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hardshrink_(&self, lambd: f64) -> Result<&Tensor> {
+        write_over(op!("hardshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `softshrink` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// softshrink_(Tensor x, Float lambd=0.5) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn softshrink_(&self, lambd: f64) -> Result<&Tensor> {
+        write_over(op!("softshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `tanhshrink` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// tanhshrink_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn tanhshrink_(&self) -> Result<&Tensor> {
+        write_over(op!("tanhshrink"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
     /// `hardswish` in place: the result is written over the first argument.
     ///
     /// ```text

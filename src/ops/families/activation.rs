@@ -67,6 +67,19 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "The piecewise linear sigmoid: x / 6 + 1/2, clamped to 0 and 1.",
     ),
     (
+        "hardshrink(x: float; lambd: runtime float = 0.5) -> y",
+        "select(abs(x) > lambd, x, select(isnan(x), x, 0))",
+        "select(abs(x) <= lambd, 0, 1)",
+        "x, or 0 where |x| is not above lambd.",
+    ),
+    (
+        "softshrink(x: float; lambd: runtime float = 0.5) -> y",
+        "select(x > lambd, x - lambd, select(x < -lambd, x + lambd, x * 0))",
+        "select(abs(x) <= lambd, 0, 1)",
+        "x moved towards zero by lambd, or 0 where |x| is not above lambd.",
+    ),
+    ("tanhshrink(x: float) -> y", "x - tanh(x)", "square(tanh(x))", "x - tanh(x)."),
+    (
         "hardswish(x: float) -> y",
         "x * min(max(x / 6 + 0.5, 0), 1)",
         "select(x <= -3, 0, select(x < 3, x / 3 + 0.5, 1))",
