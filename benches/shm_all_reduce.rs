@@ -24,7 +24,14 @@ fn run(comm: &impl Communicator) -> Result<(), Box<dyn Error>> {
             let start = Instant::now();
             for _ in 0..times {
                 ordinal += 1;
-                let tag = Tag { ordinal, hash: ordinal, op: "bench", file: file!(), line: line!() };
+                let tag = Tag {
+                    ordinal,
+                    hash: ordinal,
+                    op: "bench",
+                    file: file!(),
+                    line: line!(),
+                    scope: Default::default(),
+                };
                 match bytes {
                     0 => comm.barrier(&group, &tag)?,
                     _ => comm.all_reduce(&group, &tag, &from, &mut to, DType::F32, ReduceOp::Sum)?,

@@ -62,7 +62,8 @@ fn oflow(comm: &impl Communicator) -> Outcome<Vec<f64>> {
         let start = Instant::now();
         for _ in 0..n {
             ordinal += 1;
-            let tag = Tag { ordinal, hash: ordinal, op: "bench", file: file!(), line: line!() };
+            let tag =
+                Tag { ordinal, hash: ordinal, op: "bench", file: file!(), line: line!(), scope: Default::default() };
             comm.all_reduce(&group, &tag, &buf.clone(), &mut buf, DType::F32, ReduceOp::Sum)?;
         }
         Ok(start.elapsed())

@@ -43,6 +43,7 @@
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
 //! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`backend::add_kernel`] |
+//! | find your way in reports | [`name_scope`], [`report`], [`interpreter::list_called`] |
 //! | tests of ops | [`testing::conformance`] |
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
@@ -73,7 +74,7 @@ pub use context::{
     is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with,
     synchronize, with_grad_sbp, with_sbp,
 };
-pub use error::{CallSite, Error, ErrorKind, Result};
+pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{
     AutocastGuard, BackwardOptions, Receipt, Report, ReportHint, ReportLine, apply_custom, autocast, report,

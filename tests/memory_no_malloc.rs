@@ -92,7 +92,8 @@ fn warm_boxings(comm: &dyn Communicator) -> usize {
     let memory = Allocator::cpu(AllocatorOptions::default());
     let round = || {
         for (plan, src, dst) in &jobs {
-            let tag = Tag { ordinal: 1, hash: 1, op: "to_global", file: "no_malloc.rs", line: 1 };
+            let tag =
+                Tag { ordinal: 1, hash: 1, op: "to_global", file: "no_malloc.rs", line: 1, scope: Default::default() };
             execute(plan, (comm, &memory), &tag, Some(src), Some(dst)).unwrap();
         }
     };

@@ -305,7 +305,14 @@ fn a_late_peer_is_not_communication() {
 fn waiting_is_known_to_ranks_that_hear_of_the_late_one() {
     // Rank 1 hears from rank 0 only, which is on time, in the first call; from rank 2, which is late, in the second.
     let waits = run_with(SimWorld::new(3), |rank, comm| {
-        let tag = |ordinal| oflow::comm::Tag { ordinal, hash: 0, op: "test", file: file!(), line: 1 };
+        let tag = |ordinal| oflow::comm::Tag {
+            ordinal,
+            hash: 0,
+            op: "test",
+            file: file!(),
+            line: 1,
+            scope: Default::default(),
+        };
         if rank == 2 {
             compute(LATE);
         }
@@ -321,4 +328,32 @@ fn waiting_is_known_to_ranks_that_hear_of_the_late_one() {
     });
     assert!(waits[1][0] < LATE / 2 && waits[1][1] > LATE / 2, "{waits:?}");
     assert!(waits[0][1] > LATE / 2 && waits[2][1].is_zero(), "{waits:?}");
+}
+
+#[test]
+fn receipts_errors_and_lists_name_the_scope() {
+    let reports = oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let w = ones([6, 8], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
+        let x = ones([4, 6], (&mesh, sbp![S(1)]))?;
+        oflow::take_receipts();
+        let y = {
+            let _outer = oflow::name_scope("encoder");
+            let _inner = oflow::name_scope("proj");
+            let (y, called) = oflow::interpreter::list_called(|| x.matmul(&w));
+            assert_eq!(called[0].site.scope.path(), "encoder.proj");
+            let e = x.matmul(&ones([5, 5], (&mesh, sbp![B]))?).unwrap_err().to_string();
+            assert!(e.contains("receipts.rs:") && e.contains(" in encoder.proj\n"), "{e}");
+            y?.relu()?
+        };
+        y.to_global(sbp![B])?.sum(())?.backward()?;
+        Ok(oflow::report())
+    })
+    .unwrap();
+    for r in reports {
+        let of = |op: &str| r.lines.iter().filter(|l| l.op == op).map(|l| l.scope.clone()).collect::<Vec<_>>();
+        assert_eq!(of("relu"), ["encoder.proj"], "{r}");
+        assert!(r.to_string().contains(" in encoder.proj\n"), "{r}");
+        assert!(of("to_global").iter().all(String::is_empty), "{r}");
+    }
 }

@@ -1,75 +1,11 @@
 //! The error type of oflow: a message with the op, its inputs, the line of the user's program, and help.
 
+pub use crate::site::{CallSite, NameGuard, NameScope, SiteGuard, name_scope};
 use serde::{Deserialize, Serialize};
-use std::cell::Cell;
 use std::fmt;
-use std::marker::PhantomData;
-use std::panic::Location;
 
 /// The result type of oflow.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// A line of the user's program. It is a value, and not only a `#[track_caller]` location, because calls by name, from plug-ins
-/// or from other languages pass their own.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct CallSite {
-    /// Source file.
-    pub file: &'static str,
-    /// Line, from 1.
-    pub line: u32,
-}
-
-impl CallSite {
-    /// Returns the line that called the current function, which must be `#[track_caller]`. Inside a [`CallSite::scope`] of this
-    /// thread it is the line of the scope.
-    #[track_caller]
-    #[inline]
-    pub fn here() -> CallSite {
-        match SCOPE.get() {
-            Some(site) => site,
-            None => {
-                let l = Location::caller();
-                CallSite { file: l.file(), line: l.line() }
-            }
-        }
-    }
-
-    /// Makes [`CallSite::here`] return this line on this thread until the guard is dropped. A function that calls other functions
-    /// for its caller opens a scope, so that errors name the caller's line and none inside.
-    pub fn scope(self) -> SiteGuard {
-        SiteGuard { saved: SCOPE.replace(Some(self)), _not_send: PhantomData }
-    }
-}
-
-thread_local! {
-    static SCOPE: Cell<Option<CallSite>> = const { Cell::new(None) };
-}
-
-/// Ends a [`CallSite::scope`] when dropped.
-#[must_use = "the scope ends when the guard is dropped"]
-pub struct SiteGuard {
-    saved: Option<CallSite>,
-    // Scopes are per thread: the guard must be dropped where it was made.
-    _not_send: PhantomData<*const ()>,
-}
-
-impl Drop for SiteGuard {
-    fn drop(&mut self) {
-        SCOPE.set(self.saved);
-    }
-}
-
-impl fmt::Display for CallSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
-    }
-}
-
-impl fmt::Debug for CallSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// What a rank was doing when a failure occurred: a global op of its dispatch stream, and the line of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -354,7 +290,7 @@ mod tests {
     fn reads_as_a_sentence() {
         let e = Error::shape("inner dims differ: 256 and 128")
             .in_call(|| "matmul(f32[2048, 256] [S(0)], f32[128, 64] [B]) on cpu[dp=4]".into())
-            .at(CallSite { file: "train.rs", line: 7 })
+            .at(CallSite::at("train.rs", 7))
             .help("transpose the second operand");
         assert_eq!(
             e.to_string(),

@@ -12,6 +12,7 @@
 
 pub mod error;
 pub mod intern;
+mod site;
 pub mod split;
 pub mod spread;
 pub mod tree;

@@ -29,7 +29,7 @@ use super::{Collective, Communicator, DType, Group, Pulse, ReduceOp, Tag, Traffi
 use oflow_base::spread::one_phase_bytes;
 use oflow_base::spread::{Kind, Width};
 use oflow_base::tree::Tree;
-use oflow_base::{CallSite, Error, Result};
+use oflow_base::{Error, Result};
 use oflow_kernels::cpu::accumulate::reduce_slices;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -93,7 +93,7 @@ impl<T: Transport> Collectives<T> {
     ) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State { link, scratch, failed } = &mut *state;
-        let site = CallSite { file: tag.file, line: tag.line };
+        let site = tag.site();
         if let Some(first) = failed {
             return Err(Error::comm(format!("this rank's communicator failed before: {first}")).at(site));
         }

@@ -31,7 +31,8 @@ pub use nccl::{LinkEnd, Pulse};
 pub use oflow_kernels::{DType, ReduceOp};
 pub use team::run_team;
 
-use oflow_base::Result;
+use oflow_base::error::NameScope;
+use oflow_base::{CallSite, Result};
 use std::sync::Arc;
 
 /// The ranks that take part in a collective, in the same order on all of them.
@@ -57,6 +58,15 @@ pub struct Tag {
     pub file: &'static str,
     /// Line of the call, for the error.
     pub line: u32,
+    /// Name scope of the call; peers are not told.
+    pub scope: NameScope,
+}
+
+impl Tag {
+    /// Where the call stands.
+    pub fn site(&self) -> CallSite {
+        CallSite { file: self.file, line: self.line, scope: self.scope }
+    }
 }
 
 /// The calls of a [`Communicator`].

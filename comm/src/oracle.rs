@@ -18,7 +18,14 @@ impl Lcg {
 }
 
 pub(super) fn tag(ordinal: u64, op: &'static str) -> Tag {
-    Tag { ordinal, hash: ordinal.wrapping_mul(0x9e37_79b9), op, file: "oracle.rs", line: ordinal as u32 + 1 }
+    Tag {
+        ordinal,
+        hash: ordinal.wrapping_mul(0x9e37_79b9),
+        op,
+        file: "oracle.rs",
+        line: ordinal as u32 + 1,
+        scope: Default::default(),
+    }
 }
 
 /// Element `i` of rank `r`'s data: small integers, so that only the order of f16 additions matters.

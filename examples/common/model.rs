@@ -71,7 +71,9 @@ impl Gpt {
         let place = ids.placement()?;
         let positions = arange(ids.shape()[1] as i64, (place, NdSbp::broadcast(place.axes())))?;
         let mut x = self.wte.forward(ids)?.add(&self.wpe.forward(&positions)?)?;
-        for block in &self.h {
+        for (i, block) in self.h.iter().enumerate() {
+            // Reports show the parts of the block as `h.3.attn.q`, which are the names of their parameters.
+            let _scope = oflow::name_scope(&format!("h.{i}"));
             x = block.forward(&x)?;
         }
         self.head.forward(&self.lnf.forward(&x)?)

@@ -152,7 +152,7 @@ impl Recorder {
         h.write_u32(site.line);
         s.hash = h.finish();
         s.marks.note(s.ordinal, s.hash);
-        let tag = Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line };
+        let tag = Tag { ordinal: s.ordinal, hash: s.hash, op, file: site.file, line: site.line, scope: site.scope };
         if let Some(ring) = &s.ring {
             let call = match (call, text) {
                 (Some(c), _) => {
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     fn site(line: u32) -> CallSite {
-        CallSite { file: "train.rs", line }
+        CallSite::at("train.rs", line)
     }
 
     #[test]
@@ -439,7 +439,7 @@ mod tests {
             });
             drop(s);
             r.next("add", 1, site(1), None);
-            r.next(op, key, CallSite { file, line }, None).hash
+            r.next(op, key, CallSite::at(file, line), None).hash
         };
         let same = hash(&[], "relu", 5, "a.rs", 3);
         // Another address, the same content.

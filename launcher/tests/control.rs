@@ -290,7 +290,7 @@ fn heartbeats_keep_a_rank_from_being_silent() {
     let comm: Arc<dyn Communicator> = Arc::new(SimWorld::new(1).pop().unwrap());
     client.watch(recorder.clone(), &comm);
     for line in 1..=42 {
-        recorder.next("relu", 0, CallSite { file: "train.rs", line }, None);
+        recorder.next("relu", 0, CallSite::at("train.rs", line), None);
     }
     // Progress arrives with a heartbeat; silence with a limit of zero shows every joined rank.
     wait_for("a heartbeat", LONG, || {

@@ -66,7 +66,7 @@ fn main() -> oflow::Result<()> {
     client.barrier("start", env.world, long)?;
     match env.rank {
         0 => {
-            let tag = Tag { ordinal: 1, hash: 1, op: "add", file: "peers.rs", line: 1 };
+            let tag = Tag { ordinal: 1, hash: 1, op: "add", file: "peers.rs", line: 1, scope: Default::default() };
             let group = Group { ranks: vec![0, 1, 2], me: 0 };
             eprintln!("shm: {}", comm.barrier(&group, &tag).unwrap_err());
         }

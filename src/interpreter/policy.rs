@@ -13,7 +13,7 @@ use super::receipts::in_backward;
 use crate::boxing::{BoxingPlan, ChoiceInput, Layout, candidates, choose, plan as boxing_plan};
 use crate::comm::Tag;
 use crate::context::{Policy, RankCtx, calls_looked_at, policy};
-use crate::error::{CallSite, Error, Result};
+use crate::error::{Error, Result};
 use crate::placement::Placement;
 use crate::plan::{AgreeStep, For, Plan, Step, Where, with_choice};
 use crate::sbp::NdSbp;
@@ -225,7 +225,7 @@ pub(super) fn tell(ctx: &RankCtx, plan: &BoxingPlan, tag: &Tag) {
         return;
     }
     let direction = if in_backward() { "backward" } else { "forward" };
-    let site = CallSite { file: tag.file, line: tag.line };
+    let site = tag.site();
     if policy == Policy::Log {
         tracing::info!("boxing at {site}, {direction} of {}: {plan}", tag.op);
         return;

@@ -1,6 +1,7 @@
 //! Self-attention with several heads.
 
 use super::Linear;
+use super::module::part;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
@@ -39,11 +40,11 @@ impl SelfAttention {
     /// Maps `[B, T, width]` to `[B, T, width]`. Each position attends to itself and earlier positions.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let heads = |l: &Linear| l.forward(x)?.reshape(self.apart(x)?)?.permute([0, 2, 1, 3]);
-        let (q, k, v) = (heads(&self.q)?, heads(&self.k)?, heads(&self.v)?);
+        let heads = |name, l: &Linear| part(name, || l.forward(x)?.reshape(self.apart(x)?)?.permute([0, 2, 1, 3]));
+        let (q, k, v) = (heads("q", &self.q)?, heads("k", &self.k)?, heads("v", &self.v)?);
         let [b, t, ..] = self.apart(x)?;
         let y = q.attention(&k, &v, true)?.permute([0, 2, 1, 3])?.reshape([b, t, -1])?;
-        self.o.forward(&y)
+        part("o", || self.o.forward(&y))
     }
     /// `[B, T, H, D]`.
     fn apart(&self, x: &Tensor) -> Result<[i64; 4]> {

@@ -1,5 +1,6 @@
 //! A transformer block.
 
+use super::module::part;
 use super::{Dropout, LayerNorm, Mlp, SelfAttention};
 use crate::error::Result;
 use crate::functional::{IntoLayout, IntoTarget};
@@ -58,10 +59,12 @@ impl Block {
             Some(g) => x.to_global(g.sbp.map(|s| if s.is_partial() { Sbp::Broadcast } else { s }))?,
             None => x.clone(),
         };
-        let h = branch(&self.ln1.forward(&x)?)?;
-        let x = x.add(&self.drop.forward(&laid(&self.attn.forward(&h)?, &x)?)?)?;
-        let h = branch(&self.ln2.forward(&x)?)?;
-        x.add(&self.drop.forward(&laid(&self.mlp.forward(&h)?, &x)?)?)
+        let h = part("ln1", || branch(&self.ln1.forward(&x)?))?;
+        let y = part("attn", || laid(&self.attn.forward(&h)?, &x))?;
+        let x = x.add(&self.drop.forward(&y)?)?;
+        let h = part("ln2", || branch(&self.ln2.forward(&x)?))?;
+        let y = part("mlp", || laid(&self.mlp.forward(&h)?, &x))?;
+        x.add(&self.drop.forward(&y)?)
     }
 }
 

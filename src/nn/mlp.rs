@@ -1,6 +1,7 @@
 //! The two-layer perceptron of a transformer block.
 
 use super::Linear;
+use super::module::part;
 use crate::error::Result;
 use crate::functional::IntoTarget;
 use crate::tensor::Tensor;
@@ -25,6 +26,7 @@ impl Mlp {
     /// Maps `[…, width]` to `[…, width]`.
     #[track_caller]
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.pr.forward(&self.fc.forward(x)?.gelu_tanh()?)
+        let h = part("fc", || self.fc.forward(x))?.gelu_tanh()?;
+        part("pr", || self.pr.forward(&h))
     }
 }

@@ -237,3 +237,9 @@ mod tests {
         .unwrap();
     }
 }
+
+/// Runs a part of a module in a name scope: reports and errors then show its path, as parameters do.
+pub(super) fn part<T>(name: &str, f: impl FnOnce() -> T) -> T {
+    let _scope = crate::name_scope(name);
+    f()
+}

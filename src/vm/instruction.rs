@@ -224,7 +224,7 @@ impl Instruction {
 
     /// The op and the user's line.
     pub(crate) fn origin(&self) -> (&'static str, CallSite) {
-        let tagged = |t: &Tag| (t.op, CallSite { file: t.file, line: t.line });
+        let tagged = |t: &Tag| (t.op, t.site());
         match &self.work {
             Work::Kernel(k) => (k.plan.op.name(), k.site),
             Work::Boxing(b) => tagged(&b.tag),

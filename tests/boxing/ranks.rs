@@ -53,7 +53,7 @@ pub fn room(memory: &mut Memory, dtype: DType, size: &[usize]) -> View {
 }
 
 pub fn tag(ordinal: usize) -> Tag {
-    Tag { ordinal: ordinal as u64, hash: 1, op: "to_global", file: "boxing.rs", line: 1 }
+    Tag { ordinal: ordinal as u64, hash: 1, op: "to_global", file: "boxing.rs", line: 1, scope: Default::default() }
 }
 
 /// A small generator (splitmix64), the same on every rank.

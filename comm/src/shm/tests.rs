@@ -223,7 +223,7 @@ fn long_names_are_cut_and_not_confused() {
     let op: &'static str = "o".repeat(300).leak();
     let file: &'static str = format!("{}/train.rs", "d".repeat(300)).leak();
     let errors = run_with(world(2, 4096).1, |rank, comm| {
-        let t = crate::Tag { ordinal: rank as u64, hash: 0, op, file, line: 7 };
+        let t = crate::Tag { ordinal: rank as u64, hash: 0, op, file, line: 7, scope: Default::default() };
         comm.barrier(&all(&comm), &t).unwrap_err()
     });
     assert!(

@@ -229,7 +229,14 @@ fn comm_of(rank: usize, stream: TcpStream) -> Result<(HostsComm, std::sync::Arc<
 /// Collectives of two ranks, short and long.
 fn talk(comm: &HostsComm) -> Result<(), Error> {
     let group = Group { ranks: vec![0, 1], me: comm.rank() };
-    let tag = |n: u64, op: &'static str| Tag { ordinal: n, hash: n * 31, op, file: "fuzz.rs", line: n as u32 };
+    let tag = |n: u64, op: &'static str| Tag {
+        ordinal: n,
+        hash: n * 31,
+        op,
+        file: "fuzz.rs",
+        line: n as u32,
+        scope: Default::default(),
+    };
     comm.barrier(&group, &tag(1, "start"))?;
     let mut bytes = vec![comm.rank() as u8; 20_000];
     comm.broadcast(&group, &tag(2, "weights"), 1, &mut bytes[..300])?;
@@ -284,14 +291,21 @@ pub fn recorded_frames() -> Result<Vec<Vec<u8>>, String> {
     let arrived = Cell::new(0);
     let bytes: Vec<u8> = (0..MOST).map(|i| i as u8).collect();
     for (n, len) in [0, 1, 50, 5000, MOST, 7].into_iter().enumerate() {
-        let tag = Tag { ordinal: n as u64, hash: HASH, op: ["add", "matmul"][n / 4], file: "fuzz.rs", line: 3 };
+        let tag = Tag {
+            ordinal: n as u64,
+            hash: HASH,
+            op: ["add", "matmul"][n / 4],
+            file: "fuzz.rs",
+            line: 3,
+            scope: Default::default(),
+        };
         let call = CollectiveCall { tag: &tag, kind: Collective::Exchange, arrived: &arrived };
         // SAFETY: the bytes live until the link is dropped.
         unsafe { sender.post(&call, TOTAL, (bytes.as_ptr(), len), 0) };
         sender.tell(super::frame::Kind::Alive, None);
         sender.write(|_| ());
     }
-    let tag = Tag { ordinal: 9, hash: 5, op: "other", file: "fuzz.rs", line: 4 };
+    let tag = Tag { ordinal: 9, hash: 5, op: "other", file: "fuzz.rs", line: 4, scope: Default::default() };
     sender.tell(
         super::frame::Kind::Reject,
         Some(&CollectiveCall { tag: &tag, kind: Collective::Barrier, arrived: &arrived }),

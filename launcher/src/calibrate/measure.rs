@@ -243,7 +243,14 @@ impl Clock<'_> {
 
     fn tag(&mut self) -> Tag {
         self.ordinal += 1;
-        Tag { ordinal: self.ordinal, hash: self.ordinal, op: "calibrate", file: file!(), line: line!() }
+        Tag {
+            ordinal: self.ordinal,
+            hash: self.ordinal,
+            op: "calibrate",
+            file: file!(),
+            line: line!(),
+            scope: Default::default(),
+        }
     }
 
     /// The median time of a plan in picoseconds.

@@ -242,7 +242,7 @@ pub fn serve(name: &str, memory: u64) -> Result<u8, Failed> {
     let (mut from, mut to) = (io::stdin().lock(), BufWriter::new(io::stdout().lock()));
     while let Some((number, line)) = read_request(&mut from).map_err(|e| failed("cannot read a line", e))? {
         let (what, text) =
-            answer_to(&functions, CallSite { file, line: u32::try_from(number).unwrap_or(u32::MAX) }, number, &line);
+            answer_to(&functions, CallSite::at(file, u32::try_from(number).unwrap_or(u32::MAX)), number, &line);
         let written = to
             .write_all(&[what])
             .and_then(|()| to.write_all(&(text.len() as u64).to_le_bytes()))

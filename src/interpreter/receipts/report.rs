@@ -15,6 +15,9 @@ pub struct ReportLine {
     pub file: String,
     /// Line, from 1. In backward that of the forward call; for the gradient of a leaf, of the call of backward.
     pub line: u32,
+    /// The [`name_scope`](crate::name_scope) of the call, as `blocks.3.attn`; empty outside of all.
+    #[serde(default)]
+    pub scope: String,
     /// The op that needed it; `gradient` for the complete gradient of a leaf, `to_global` or `to_vec` where the program
     /// asked for it.
     pub op: String,
@@ -89,8 +92,8 @@ pub struct Report {
     pub hints: Vec<ReportHint>,
 }
 
-/// File, line, op, backward.
-type LineKey = (String, u32, String, bool);
+/// Line, op, backward.
+type LineKey = (CallSite, &'static str, bool);
 
 impl ReportLine {
     pub(super) fn of_boxing(
@@ -100,14 +103,15 @@ impl ReportLine {
         (count, predicted_ps): (u64, u64),
         measured: Option<Measured>,
     ) -> ReportLine {
-        let (file, line, op, backward) = place;
+        let (site, op, backward) = place;
         // A step prints as `what: before -> after`.
         let what = |s: String| s.rsplit_once(": ").map_or(s.clone(), |(what, _)| what.to_string());
         let moves = plan.src.placement != plan.dst.placement;
         ReportLine {
-            file,
-            line,
-            op,
+            file: site.file.to_string(),
+            line: site.line,
+            scope: site.scope.path().to_string(),
+            op: op.to_string(),
             backward,
             tensor: format!("{}{:?}", plan.dtype, plan.shape.as_slice()),
             on: plan.src.placement.to_string(),
@@ -123,12 +127,13 @@ impl ReportLine {
     }
 
     pub(super) fn of_collective(place: LineKey, bytes: u64, count: u64, measured: Option<Measured>) -> ReportLine {
-        let (file, line, op, backward) = place;
+        let (site, op, backward) = place;
         let none = String::new;
         ReportLine {
-            file,
-            line,
-            op,
+            file: site.file.to_string(),
+            line: site.line,
+            scope: site.scope.path().to_string(),
+            op: op.to_string(),
             backward,
             tensor: none(),
             on: none(),
@@ -146,7 +151,7 @@ impl ReportLine {
     /// Lines with equal keys tell of equal boxings.
     fn key(&self) -> impl Ord + use<> {
         let l = self.clone();
-        ((l.file, l.line, l.backward), (l.op, l.tensor, l.on, l.from, l.to, l.steps), l.predicted_ps.is_none())
+        ((l.file, l.line, l.scope, l.backward), (l.op, l.tensor, l.on, l.from, l.to, l.steps), l.predicted_ps.is_none())
     }
 
     /// Predicted and measured time of what was measured, in the same unit. Each counts with the median: one that was
@@ -328,12 +333,13 @@ impl fmt::Display for Report {
         let meshes: BTreeSet<&str> = self.lines.iter().map(|l| l.on.as_str()).filter(|on| !on.is_empty()).collect();
         let several_links = self.bytes_by_link().len() > 1;
         writeln!(f, "{:>7} {:>13} {:>12} {:>12} {:>10}", "count", "bytes", "predicted us", "measured us", "median us")?;
-        for place in self.lines.chunk_by(|a, b| (&a.file, a.line) == (&b.file, b.line)) {
+        for place in self.lines.chunk_by(|a, b| (&a.file, a.line, &a.scope) == (&b.file, b.line, &b.scope)) {
             let predicted = sum(place.iter().map(|l| l.predicted_ps));
             let measured = sum(place.iter().map(|l| l.measured.map(|m| m.total_ns)));
             let count = sum(place.iter().map(|l| Some(l.count))).unwrap_or(0);
             let bytes = sum(place.iter().map(|l| Some(l.bytes))).unwrap_or(0);
-            writeln!(f, "{}  {}:{}", Row(count, bytes, predicted, measured, None), place[0].file, place[0].line)?;
+            write!(f, "{}  {}:{}", Row(count, bytes, predicted, measured, None), place[0].file, place[0].line)?;
+            writeln!(f, "{}{}", if place[0].scope.is_empty() { "" } else { " in " }, place[0].scope)?;
             for l in place {
                 let (total, median) = (l.measured.map(|m| m.total_ns), l.measured.map(|m| m.median_ns));
                 write!(f, "{}    ", Row(l.count, l.bytes, l.predicted_ps, total, median))?;

@@ -4,6 +4,7 @@ fn line(op: &str, count: u64, times: Option<(u64, u64)>) -> ReportLine {
     ReportLine {
         file: "train.rs".into(),
         line: 7,
+        scope: String::new(),
         op: op.into(),
         backward: false,
         tensor: "f32[4]".into(),

@@ -41,7 +41,7 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(tag: &Tag, what: What) -> Entry {
-        let site = CallSite { file: tag.file, line: tag.line };
+        let site = tag.site();
         Entry { op: tag.op, site, backward: BACKWARD.get(), what, measured_ns: None }
     }
 }

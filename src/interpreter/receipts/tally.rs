@@ -83,7 +83,7 @@ impl Tally {
                 median_ns,
                 total_ns: row.total_ns,
             });
-            let place = (site.file.to_string(), site.line, op.to_string(), *backward);
+            let place = (*site, *op, *backward);
             match &row.plan {
                 Some(plan) => {
                     let links = links(plan, &row.together);
