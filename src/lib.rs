@@ -39,6 +39,7 @@
 //! | products | [`matmul`](Tensor::matmul), [`matmul_t`](Tensor::matmul_t), [`linear`](Tensor::linear), [`attention`](Tensor::attention) |
 //! | networks | [`softmax`](Tensor::softmax), [`layer_norm`](Tensor::layer_norm), [`embedding`](Tensor::embedding), [`cross_entropy`](Tensor::cross_entropy), [`dropout`](Tensor::dropout); modules in [`nn`] |
 //! | shapes | [`reshape`](Tensor::reshape), [`permute`](Tensor::permute), [`transpose`](Tensor::transpose), [`expand`](Tensor::expand), [`slice`](Tensor::slice), [`split`](Tensor::split), [`cat`](functional::cat), [`stack`](functional::stack) |
+//! | elements | [`index`](Tensor::index), [`index_put`](Tensor::index_put), [`index_select`](Tensor::index_select), [`masked_select`](Tensor::masked_select), [`nonzero`](Tensor::nonzero), [`flip`](Tensor::flip) |
 //! | layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
 //! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`detect_anomaly`] |

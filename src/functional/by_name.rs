@@ -1,5 +1,6 @@
 //! Call by name: arguments are matched against the overloads of a function in order; the first that fits runs.
 
+use super::index::{TensorIndex, text_of};
 use super::sig::{FnSig, ParamKind};
 use super::table::{FnBody, overloads};
 use crate::error::{CallSite, Error, Result};
@@ -20,6 +21,8 @@ pub enum Arg {
     Tensors(Vec<Tensor>),
     /// Where a new tensor lives.
     Target(Target),
+    /// An index into a tensor.
+    Index(Vec<TensorIndex>),
     /// Anything an op's attribute can be.
     Attr(AttrValue),
     /// Nothing, in the place of an optional parameter.
@@ -34,6 +37,16 @@ impl From<&Tensor> for Arg {
 impl From<Vec<Tensor>> for Arg {
     fn from(t: Vec<Tensor>) -> Arg {
         Arg::Tensors(t)
+    }
+}
+impl From<Vec<TensorIndex>> for Arg {
+    fn from(indices: Vec<TensorIndex>) -> Arg {
+        Arg::Index(indices)
+    }
+}
+impl From<TensorIndex> for Arg {
+    fn from(index: TensorIndex) -> Arg {
+        Arg::Index(vec![index])
     }
 }
 impl From<Target> for Arg {
@@ -89,6 +102,7 @@ impl Arg {
             Arg::Tensor(t) => t.short(),
             Arg::Tensors(v) => format!("{} tensors", v.len()),
             Arg::Target(_) => "target".into(),
+            Arg::Index(i) => text_of(i),
             Arg::Attr(v) => v.to_string(),
             Arg::None => "none".into(),
         }
@@ -145,6 +159,13 @@ impl Bound {
         match self.arg(i) {
             Some(Arg::Target(t)) => Ok(t),
             _ => Err(of_other_type(i, "a target")),
+        }
+    }
+    /// The index of parameter `i`.
+    pub fn index(&self, i: usize) -> Result<&[TensorIndex]> {
+        match self.arg(i) {
+            Some(Arg::Index(v)) => Ok(v),
+            _ => Err(of_other_type(i, "an index")),
         }
     }
     /// The integer of parameter `i`.
@@ -210,6 +231,15 @@ impl Bound {
     }
 }
 
+/// A whole index of one member: a number, or a tensor.
+fn one_index(a: &Arg) -> Option<TensorIndex> {
+    match a {
+        Arg::Tensor(t) => Some(t.into()),
+        Arg::Attr(AttrValue::Int(i)) => Some((*i).into()),
+        _ => None,
+    }
+}
+
 /// Matches arguments to parameters, or says why they do not fit.
 fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result<Vec<Option<Arg>>, String> {
     let positional = sig.params.iter().filter(|p| !p.keyword_only).count();
@@ -239,7 +269,9 @@ fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result
             },
             (Some(a @ Arg::Tensor(_)), ParamKind::Tensor)
             | (Some(a @ Arg::Tensors(_)), ParamKind::TensorTuple)
-            | (Some(a @ Arg::Target(_)), ParamKind::Target) => Some(a.clone()),
+            | (Some(a @ Arg::Target(_)), ParamKind::Target)
+            | (Some(a @ Arg::Index(_)), ParamKind::TensorIndex) => Some(a.clone()),
+            (Some(a), ParamKind::TensorIndex) if one_index(a).is_some() => one_index(a).map(Arg::from),
             (Some(Arg::Attr(v)), ParamKind::Attr(k)) => {
                 Some(Arg::Attr(p.accept(k, v.clone()).map_err(|e| e.message().to_string())?))
             }

@@ -6,7 +6,7 @@ use super::create::{IntoTarget, TargetSpec};
 use super::layout::{IntoLayout, LayoutSpec};
 use super::nn::{AttentionOptions, CrossEntropyOptions};
 use super::table::FnBody;
-use super::{Operand, create, invoke, shape};
+use super::{Operand, create, index, invoke, shape};
 use crate::error::{CallSite, Error, Result};
 use crate::ops::find;
 use crate::placement::Placement;
@@ -355,15 +355,55 @@ pub(super) const COMPOSED: &[(&str, &str, Does)] = &[
             super::layout::distribute(b.given(0)?, (placement, sbp))
         }),
     ),
+    // Elements by index.
+    (
+        "index(Tensor x, TensorIndex index) -> Tensor",
+        "The elements that an index of integers, slices, masks and index tensors names.",
+        One(|b| index::index(b.given(0)?, b.index(1)?, b.site)),
+    ),
+    (
+        "index_put(Tensor x, TensorIndex index, Tensor value) -> Tensor",
+        "A copy with the value, which broadcasts, at what an index names.",
+        One(|b| index::index_put(b.given(0)?, b.index(1)?, &operand(b, 2)?, b.site)),
+    ),
+    (
+        "index_put(Tensor x, TensorIndex index, Scalar value) -> Tensor",
+        "A copy with the value at what an index names.",
+        One(|b| index::index_put(b.given(0)?, b.index(1)?, &operand(b, 2)?, b.site)),
+    ),
+    (
+        "index_put_(Tensor x, TensorIndex index, Tensor value) -> Tensor",
+        "The value, which broadcasts, is written to what an index names.",
+        One(|b| index::index_put_(b.given(0)?, b.index(1)?, &operand(b, 2)?, b.site).and(b.given(0).cloned())),
+    ),
+    (
+        "index_put_(Tensor x, TensorIndex index, Scalar value) -> Tensor",
+        "The value is written to what an index names.",
+        One(|b| index::index_put_(b.given(0)?, b.index(1)?, &operand(b, 2)?, b.site).and(b.given(0).cloned())),
+    ),
+    (
+        "index_select(Tensor x, Int dim, Tensor ids) -> Tensor",
+        "Elements of a dim by index; the dims of the indices take its place.",
+        One(|b| index::index_select(b.given(0)?, b.int(1)?, b.given(2)?, b.site)),
+    ),
+    (
+        "flip(Tensor x, IntList dims) -> Tensor",
+        "The elements of each of the dims in reverse order.",
+        One(|b| index::flip(b.given(0)?, b.ints(1)?, b.site)),
+    ),
 ];
+
+/// A tensor or a number.
+fn operand(b: &Bound, i: usize) -> Result<Operand<'_>> {
+    Ok(match b.tensor(i) {
+        Some(t) => Operand::Tensor(t),
+        None => Operand::Scalar(b.scalar(i)?),
+    })
+}
 
 /// An in-place function on parameter 0 with a tensor or a number.
 fn in_place(b: &Bound, f: fn(&Tensor, Operand<'_>) -> Result<()>) -> Result<Tensor> {
-    let other = match b.tensor(1) {
-        Some(t) => Operand::Tensor(t),
-        None => Operand::Scalar(b.scalar(1)?),
-    };
-    f(b.given(0)?, other)?;
+    f(b.given(0)?, operand(b, 1)?)?;
     b.given(0).cloned()
 }
 

@@ -9,6 +9,7 @@ mod by_name;
 mod composed;
 mod create;
 mod data;
+mod index;
 mod inplace;
 mod ints;
 mod layout;
@@ -29,6 +30,7 @@ pub use create::{
     IntoTarget, TargetSpec, arange, bernoulli, empty, from_bytes, from_vec, full, full_like, ones, ones_like, rand,
     randint, randn, range, scalar_tensor, zeros, zeros_like,
 };
+pub use index::{IndexRange, IntoIndices, TensorIndex};
 pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use methods::Operand;

@@ -21,6 +21,8 @@ pub enum ParamKind {
     TensorTuple,
     /// Where a new tensor lives: a device or (placement, sbp).
     Target,
+    /// An index into a tensor: integers, slices, tensors and the like.
+    TensorIndex,
     /// Anything an op's attribute can be.
     Attr(AttrKind),
 }
@@ -29,6 +31,7 @@ const NAMES: &[(&str, ParamKind)] = &[
     ("Tensor", ParamKind::Tensor),
     ("TensorTuple", ParamKind::TensorTuple),
     ("Target", ParamKind::Target),
+    ("TensorIndex", ParamKind::TensorIndex),
     ("Int", ParamKind::Attr(AttrKind::Int)),
     ("Float", ParamKind::Attr(AttrKind::Float)),
     ("Bool", ParamKind::Attr(AttrKind::Bool)),

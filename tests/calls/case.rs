@@ -386,6 +386,10 @@ impl Run {
                         Arg::Tensors((0..n).map(|_| any_tensor(r, device)).collect::<Result<_>>().ok()?)
                     }
                     ParamKind::Target => target(r).into(),
+                    ParamKind::TensorIndex => {
+                        let n = r.below(4);
+                        Arg::Index((0..n).map(|_| made::index(r, pool, device)).collect::<Result<_>>().ok()?)
+                    }
                     ParamKind::Attr(k) => Arg::Attr(made::attr(r, k)),
                 };
                 if matches!((&a, p.kind), (Arg::None, ParamKind::Attr(_))) {

@@ -6,6 +6,7 @@ mod binary;
 mod create;
 mod custom;
 mod embedding;
+mod index;
 mod layout;
 mod linear;
 mod loss;
@@ -30,7 +31,7 @@ use oflow_kernels::DType;
 /// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in memory at
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
-    let families: [fn() -> Vec<Result<OpDef>>; 21] = [
+    let families: [fn() -> Vec<Result<OpDef>>; 22] = [
         create::ops,
         random::ops,
         unary::ops,
@@ -44,6 +45,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         norm::ops,
         embedding::ops,
         select::ops,
+        index::ops,
         loss::ops,
         attention::ops,
         reshape::ops,
