@@ -2,7 +2,7 @@
 
 use super::index::{TensorIndex, text_of};
 use super::sig::{FnSig, ParamKind};
-use super::table::{FnBody, overloads};
+use super::table::{FnBody, FnDef, overloads};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
 use crate::ops::resolve_attrs;
@@ -241,7 +241,7 @@ fn one_index(a: &Arg) -> Option<TensorIndex> {
 }
 
 /// Matches arguments to parameters, or says why they do not fit.
-fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result<Vec<Option<Arg>>, String> {
+pub(super) fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result<Vec<Option<Arg>>, String> {
     let positional = sig.params.iter().filter(|p| !p.keyword_only).count();
     if args.len() > positional {
         return Err(format!("takes {positional} positional arguments, {} given", args.len()));
@@ -309,11 +309,7 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
         match bind(&def.sig, args, named) {
             Ok(bound) => {
                 let bound = Bound { args: bound, site };
-                let outs = match &def.body {
-                    FnBody::Op(op) => call_op(op, &def.sig, bound),
-                    FnBody::Code(f) => f(&bound),
-                };
-                return outs.map_err(|e| e.in_call(given).at(site));
+                return run(def, bound).map_err(|e| e.in_call(given).at(site));
             }
             Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
         }
@@ -322,6 +318,14 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
         .in_call(given)
         .at(site)
         .help(format!("there are:\n{}", reasons.join("\n"))))
+}
+
+/// Runs the body of a function.
+pub(super) fn run(def: &FnDef, bound: Bound) -> Result<Vec<Tensor>> {
+    match &def.body {
+        FnBody::Op(op) => call_op(op, &def.sig, bound),
+        FnBody::Code(f) => f(&bound),
+    }
 }
 
 /// Parameters become the op's inputs and attributes of the same names.

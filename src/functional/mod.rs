@@ -18,6 +18,7 @@ mod nn;
 mod operators;
 mod pytorch;
 mod reduce;
+mod rules;
 mod select;
 mod shape;
 mod sig;
@@ -40,6 +41,8 @@ pub use shape::{cat, stack, where_};
 pub use sig::{FnParam, FnReturn, FnSig, ParamKind};
 pub use table::{FnBody, FnCode, FnDef, functions, register_function};
 pub use transforms::{jacobian, jvp, vjp};
+
+pub(crate) use rules::offer_functions;
 
 use crate::error::{CallSite, Result};
 use crate::interpreter::{Call, Outputs, Target, first};

@@ -26,6 +26,7 @@ pub(crate) use def::ViewFn;
 pub use def::{DTypeRule, GivenValues, LengthBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
+pub(crate) use grad::op_in_lowering;
 pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};
 pub(crate) use infer::get_attr;
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};
