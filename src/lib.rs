@@ -33,7 +33,7 @@
 //! | the world | [`init`], [`World`]; for tests [`run_ranks`] |
 //! | where tensors live | [`Placement`](placement::Placement), [`Device`](placement::Device), [`sbp!`], [`NdSbp`](sbp::NdSbp) |
 //! | make tensors | [`zeros`](functional::zeros), [`ones`](functional::ones), [`full`](functional::full), [`arange`](functional::arange), [`from_vec`](functional::from_vec) |
-//! | random tensors | [`rand`](functional::rand), [`randn`](functional::randn), [`randint`](functional::randint), [`bernoulli`](functional::bernoulli), [`manual_seed`] |
+//! | random tensors | [`rand`](functional::rand), [`randn`](functional::randn), [`randint`](functional::randint), [`bernoulli`](functional::bernoulli), [`manual_seed`], [`Generator`] |
 //! | elementwise | [`add`](Tensor::add), [`mul`](Tensor::mul), [`exp`](Tensor::exp), [`relu`](Tensor::relu), [`gelu`](Tensor::gelu), [`cast`](Tensor::cast), [`where_`](functional::where_); the operators `+ - * /` |
 //! | reductions | [`sum`](Tensor::sum), [`mean`](Tensor::mean), [`amax`](Tensor::amax), [`var`](Tensor::var), [`argmax`](Tensor::argmax), [`cumsum`](Tensor::cumsum) |
 //! | products | [`matmul`](Tensor::matmul), [`matmul_t`](Tensor::matmul_t), [`linear`](Tensor::linear), [`attention`](Tensor::attention) |
@@ -73,9 +73,9 @@ pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{
-    EnterGuard, Policy, RankCtx, World, boxing_policy, detect_anomaly, dry_run, dry_run_with, enable_grad, init,
-    is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with,
-    synchronize, with_grad_sbp, with_sbp,
+    EnterGuard, Generator, GeneratorState, Policy, RankCtx, World, boxing_policy, detect_anomaly, dry_run,
+    dry_run_with, enable_grad, init, is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp,
+    run_ranks, run_ranks_with, synchronize, with_grad_sbp, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, Result};
 pub use functional::{box_many, call, distribute, from_boxes};

@@ -1,8 +1,10 @@
 //! Call by name: arguments are matched against the overloads of a function in order; the first that fits runs.
 
 use super::index::{TensorIndex, text_of};
+use super::random::drawn;
 use super::sig::{FnSig, ParamKind};
 use super::table::{FnBody, FnDef, overloads};
+use crate::context::Generator;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
 use crate::ops::resolve_attrs;
@@ -23,6 +25,8 @@ pub enum Arg {
     Target(Target),
     /// An index into a tensor.
     Index(Vec<TensorIndex>),
+    /// Where random numbers come from.
+    Generator(Generator),
     /// Anything an op's attribute can be.
     Attr(AttrValue),
     /// Nothing, in the place of an optional parameter.
@@ -47,6 +51,11 @@ impl From<Vec<TensorIndex>> for Arg {
 impl From<TensorIndex> for Arg {
     fn from(index: TensorIndex) -> Arg {
         Arg::Index(vec![index])
+    }
+}
+impl From<&Generator> for Arg {
+    fn from(g: &Generator) -> Arg {
+        Arg::Generator(g.clone())
     }
 }
 impl From<Target> for Arg {
@@ -103,6 +112,7 @@ impl Arg {
             Arg::Tensors(v) => format!("{} tensors", v.len()),
             Arg::Target(_) => "target".into(),
             Arg::Index(i) => text_of(i),
+            Arg::Generator(g) => format!("{g:?}"),
             Arg::Attr(v) => v.to_string(),
             Arg::None => "none".into(),
         }
@@ -166,6 +176,13 @@ impl Bound {
         match self.arg(i) {
             Some(Arg::Index(v)) => Ok(v),
             _ => Err(of_other_type(i, "an index")),
+        }
+    }
+    /// The generator of parameter `i`; none where it was left out.
+    pub fn generator(&self, i: usize) -> Option<&Generator> {
+        match self.arg(i) {
+            Some(Arg::Generator(g)) => Some(g),
+            _ => None,
         }
     }
     /// The integer of parameter `i`.
@@ -270,6 +287,7 @@ pub(super) fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::res
             (Some(a @ Arg::Tensor(_)), ParamKind::Tensor)
             | (Some(a @ Arg::Tensors(_)), ParamKind::TensorTuple)
             | (Some(a @ Arg::Target(_)), ParamKind::Target)
+            | (Some(a @ Arg::Generator(_)), ParamKind::Generator)
             | (Some(a @ Arg::Index(_)), ParamKind::TensorIndex) => Some(a.clone()),
             (Some(a), ParamKind::TensorIndex) if one_index(a).is_some() => one_index(a).map(Arg::from),
             (Some(Arg::Attr(v)), ParamKind::Attr(k)) => {
@@ -340,6 +358,11 @@ fn call_op(name: &str, sig: &FnSig, bound: Bound) -> Result<Vec<Tensor>> {
             (Some(Arg::Tensors(v)), _) => tensors.extend(v.into_iter().map(Some)),
             (None, ParamKind::Tensor) => tensors.push(None),
             (Some(Arg::Target(t)), _) => target = Some(t),
+            // A generator stands for the two numbers that a random op is given.
+            (Some(Arg::Generator(g)), _) => {
+                let [seed, ordinal] = drawn(Some(&g))?;
+                attrs.extend([("seed", seed.into()), ("ordinal", ordinal.into())]);
+            }
             (Some(Arg::Attr(v)), ParamKind::Attr(k)) => attrs.push((p.name.as_str(), to_kind(v, k))),
             _ => {}
         }

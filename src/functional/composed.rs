@@ -181,27 +181,27 @@ pub(super) const COMPOSED: &[(&str, &str, Does)] = &[
         One(|b| create::full_like(b.given(0)?, b.scalar(1)?)),
     ),
     (
-        "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32) -> Tensor",
+        "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
         "Uniform in [lo, hi).",
         Op("rand"),
     ),
     (
-        "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32) -> Tensor",
+        "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
         "Normal.",
         Op("randn"),
     ),
     (
-        "bernoulli(Shape shape, Target target, *, Float p=0.5, DataType dtype=f32) -> Tensor",
+        "bernoulli(Shape shape, Target target, *, Float p=0.5, DataType dtype=f32, Generator? generator) -> Tensor",
         "1 with probability p, else 0.",
         Op("bernoulli"),
     ),
     (
-        "randint(Shape shape, Int lo, Int hi, Target target, *, DataType dtype=i64) -> Tensor",
+        "randint(Shape shape, Int lo, Int hi, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor",
         "Integers in [lo, hi).",
         Op("randint"),
     ),
     (
-        "dropout(Tensor x, *, Float p=0.5) -> Tensor",
+        "dropout(Tensor x, *, Float p=0.5, Generator? generator) -> Tensor",
         "Zeros with probability p, other elements times 1 / (1 - p).",
         Op("dropout"),
     ),

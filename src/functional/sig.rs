@@ -23,6 +23,8 @@ pub enum ParamKind {
     Target,
     /// An index into a tensor: integers, slices, tensors and the like.
     TensorIndex,
+    /// Where random numbers come from.
+    Generator,
     /// Anything an op's attribute can be.
     Attr(AttrKind),
 }
@@ -32,6 +34,7 @@ const NAMES: &[(&str, ParamKind)] = &[
     ("TensorTuple", ParamKind::TensorTuple),
     ("Target", ParamKind::Target),
     ("TensorIndex", ParamKind::TensorIndex),
+    ("Generator", ParamKind::Generator),
     ("Int", ParamKind::Attr(AttrKind::Int)),
     ("Float", ParamKind::Attr(AttrKind::Float)),
     ("Bool", ParamKind::Attr(AttrKind::Bool)),

@@ -202,6 +202,7 @@ pub fn tell(a: &Arg) -> String {
         Arg::Tensor(t) => format!("{t:?}"),
         Arg::Tensors(v) => format!("{v:?}"),
         Arg::Target(t) => format!("{t:?}"),
+        Arg::Generator(g) => format!("{g:?}"),
         Arg::Index(v) => v.iter().map(|i| i.to_string()).collect::<Vec<_>>().join(", "),
         Arg::Attr(v) => v.to_string(),
         Arg::None => "none".into(),

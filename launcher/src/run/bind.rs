@@ -8,7 +8,7 @@ use oflow::kernels::Scalar;
 use oflow::ops::{AttrKind, AttrValue};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
-use oflow::{Result, Tensor, World};
+use oflow::{Generator, Result, Tensor, World};
 
 use super::json::{Json, special};
 use super::line::{Case, placement};
@@ -41,6 +41,8 @@ pub enum Ready {
     Target(Target),
     /// An index into a tensor.
     Index(Vec<Member>),
+    /// The seed of a generator.
+    Seed(u64),
     /// A value.
     Value(AttrValue),
     /// `null`.
@@ -150,6 +152,10 @@ fn of_kind(v: &Json, kind: ParamKind, name: &str, common: &Common<'_>) -> Result
             Ready::Tensors(all.iter().enumerate().map(one).collect::<Result<_, _>>()?)
         }
         ParamKind::Target => Ready::Target(target(v, common)?),
+        ParamKind::Generator => match v {
+            Json::Int(seed) if *seed >= 0 => Ready::Seed(*seed as u64),
+            v => return Err(format!("must be the seed of a generator, an integer of at least 0, not {}", v.what())),
+        },
         ParamKind::TensorIndex => Ready::Index(index(v, name, common)?),
         ParamKind::Attr(kind) => Ready::Value(value(v, kind)?),
     })
@@ -323,6 +329,7 @@ impl Ready {
             Ready::Tensor(t) => Arg::Tensor(t.make(world)?),
             Ready::Tensors(all) => Arg::Tensors(all.iter().map(|t| t.make(world)).collect::<Result<Vec<Tensor>>>()?),
             Ready::Target(t) => Arg::Target(t.clone()),
+            Ready::Seed(seed) => Arg::Generator(Generator::new(*seed)),
             Ready::Index(members) => {
                 let one = |m: &Member| match m {
                     Member::Tensor(t) => Ok(TensorIndex::Tensor(t.make(world)?)),
