@@ -1,7 +1,8 @@
 //! Indexing and assignment by index against a brute-force oracle: random shapes, random indices, values and gradients, on local
 //! tensors and on global ones in random layouts; and the errors.
 
-use oflow::functional::{Arg, call};
+use oflow::BackwardOptions;
+use oflow::functional::{Arg, call, grad};
 use oflow::prelude::*;
 use oflow::testing::mix;
 
@@ -260,7 +261,7 @@ fn numbers(rng: &mut Rng, n: usize) -> Vec<f64> {
 }
 
 /// The gradient of a leaf; zeros where nothing depends on it, because all of it was overwritten.
-fn grad(x: &Tensor) -> Result<Tensor> {
+fn gradient(x: &Tensor) -> Result<Tensor> {
     x.grad().map_or_else(|| zeros_like(x), Ok)
 }
 
@@ -291,7 +292,7 @@ fn program(rng: &mut Rng, place: &Where) -> Result<usize> {
     y.mul(&w)?.sum(())?.backward()?;
     let mut dx = vec![0.0; n];
     source.iter().zip(&weights).for_each(|(s, w)| dx[*s] += w);
-    check(&format!("gradient of {what}"), &grad(&x)?, &shape, &dx)?;
+    check(&format!("gradient of {what}"), &gradient(&x)?, &shape, &dx)?;
 
     // Assignment of a value that broadcasts.
     let from = rng.below(out.len() + 1);
@@ -317,8 +318,8 @@ fn program(rng: &mut Rng, place: &Where) -> Result<usize> {
             dv[*k] += w
         }
     });
-    check(&format!("gradient of the tensor, put {value_shape:?} into {what}"), &grad(&x)?, &shape, &dx)?;
-    check(&format!("gradient of the value {value_shape:?}, put into {what}"), &grad(&v)?, &value_shape, &dv)?;
+    check(&format!("gradient of the tensor, put {value_shape:?} into {what}"), &gradient(&x)?, &shape, &dx)?;
+    check(&format!("gradient of the value {value_shape:?}, put into {what}"), &gradient(&v)?, &value_shape, &dv)?;
 
     // The same in place, and a number.
     let (x, v) = (leaf(rng, &data, &shape)?, leaf(rng, &value_data, &value_shape)?);
@@ -326,8 +327,8 @@ fn program(rng: &mut Rng, place: &Where) -> Result<usize> {
     z.index_put_(&index, &v)?;
     check(&format!("put_ {value_shape:?} into {what}"), &z, &shape, &want)?;
     z.mul(&place.put(rng, weights.clone(), &shape, false)?)?.sum(())?.backward()?;
-    check(&format!("gradient of the tensor, put_ {value_shape:?} into {what}"), &grad(&x)?, &shape, &dx)?;
-    check(&format!("gradient of the value {value_shape:?}, put_ into {what}"), &grad(&v)?, &value_shape, &dv)?;
+    check(&format!("gradient of the tensor, put_ {value_shape:?} into {what}"), &gradient(&x)?, &shape, &dx)?;
+    check(&format!("gradient of the value {value_shape:?}, put_ into {what}"), &gradient(&v)?, &value_shape, &dv)?;
     let z = place.put(rng, data.clone(), &shape, false)?.copy()?;
     let want: Vec<f64> = (0..n).map(|i| if winner[i].is_some() { 2.5 } else { data[i] }).collect();
     check(&format!("a number into {what}"), &z.index_put(&index, 2.5)?, &shape, &want)?;
@@ -440,7 +441,7 @@ fn ranges_and_lists_convert() {
     assert_eq!(x.to_vec::<i64>().unwrap()[..4], [0, 0, 0, 3]);
     // A part of the tensor into another part of it.
     let y = arange(6, Device::Cpu).unwrap();
-    y.index_put_(1.., &y.index(..-1).unwrap().copy().unwrap()).unwrap();
+    y.index_put_(1.., &y.index(..-1).unwrap()).unwrap();
     assert_eq!(y.to_vec::<i64>().unwrap(), [0, 0, 1, 2, 3, 4]);
 }
 
@@ -464,6 +465,38 @@ fn the_layout_that_is_asked_is_that_of_the_result() {
         Ok(())
     })
     .unwrap();
+}
+
+#[test]
+fn a_dry_run_gives_the_shapes() {
+    oflow::dry_run(4, 1, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = zeros([8, 6], (&mesh, sbp![S(0)]))?;
+        let ids = zeros([3], (&mesh, sbp![B]).dtype(DType::I64))?;
+        assert_eq!(x.index((TensorIndex::NewAxis, &ids, (..).by(-2)))?.shape(), [1, 3, 3]);
+        assert_eq!(x.index_put((&ids, 2), 1.0)?.shape(), [8, 6]);
+        assert_eq!(x.index_put((&ids, 2..5), &zeros([3], (&mesh, sbp![B]))?)?.shape(), [8, 6]);
+        let mask = zeros([8], (&mesh, sbp![S(0)]).dtype(DType::Bool))?;
+        assert!(x.index(&mask).unwrap_err().to_string().contains("a dry run cannot"));
+        // One value for all places needs no count.
+        x.index_put(&mask, 0.0).map(drop)
+    })
+    .unwrap();
+}
+
+#[test]
+fn gradients_of_gradients() {
+    let x = from_vec(vec![1.0f64, 2.0, 3.0], [3], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let ids = from_vec(vec![2i64, 0, 2], [3], Device::Cpu).unwrap();
+    let again = BackwardOptions { create_graph: true, ..Default::default() };
+    // The cubes of 3, 1 and 3, and of 2 twice.
+    let y = x.index(&ids).unwrap();
+    let z = x.index_put((..).by(-2), &x.index(1).unwrap()).unwrap();
+    let total = y.pow(3.0).unwrap().sum(()).unwrap().add(&z.pow(3.0).unwrap().sum(()).unwrap()).unwrap();
+    let d = grad([&total], [&x], &again).unwrap().remove(0).unwrap();
+    assert_eq!(d.to_vec::<f64>().unwrap(), [3.0, 36.0, 54.0]);
+    let dd = grad([d.sum(()).unwrap()], [&x], &BackwardOptions::default()).unwrap().remove(0).unwrap();
+    assert_eq!(dd.to_vec::<f64>().unwrap(), [6.0, 36.0, 36.0]);
 }
 
 #[test]
