@@ -32,9 +32,10 @@
 //! |---|---|
 //! | the world | [`init`], [`World`]; for tests [`run_ranks`] |
 //! | where tensors live | [`Placement`](placement::Placement), [`Device`](placement::Device), [`sbp!`], [`NdSbp`](sbp::NdSbp) |
-//! | tensors from values | [`from_vec`](functional::from_vec), [`from_bytes`](functional::from_bytes), [`scalar_tensor`](functional::scalar_tensor); the seed of random ones [`manual_seed`] |
+//! | tensors from values | [`from_vec`](functional::from_vec), [`from_bytes`](functional::from_bytes), [`scalar_tensor`](functional::scalar_tensor); the seed of random ones [`manual_seed`], [`Generator`] |
 #![doc = include_str!("functional/generated/subjects.md")]
 //! | operators | `+ - * /` on tensors and numbers, [`eval!`] for expressions |
+//! | elements | [`index`](Tensor::index), [`index_put`](Tensor::index_put), [`index_put_`](Tensor::index_put_) by [`TensorIndex`](functional::TensorIndex) |
 //! | modules | [`nn`] |
 //! | between layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
@@ -70,9 +71,9 @@ pub mod vm;
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{
-    EnterGuard, Policy, RankCtx, World, boxing_policy, detect_anomaly, dry_run, dry_run_with, enable_grad, init,
-    is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp, run_ranks, run_ranks_with,
-    synchronize, with_grad_sbp, with_sbp,
+    EnterGuard, Generator, GeneratorState, Policy, RankCtx, World, boxing_policy, detect_anomaly, dry_run,
+    dry_run_with, enable_grad, init, is_dry_run, keep_layouts, manual_seed, memory_stats, no_grad, no_sync, pin_sbp,
+    run_ranks, run_ranks_with, synchronize, with_grad_sbp, with_sbp,
 };
 pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};

@@ -5,8 +5,8 @@ pub use crate::context::{
 };
 pub use crate::error::{Error, Result};
 pub use crate::functional::{
-    IntoLayout, IntoTarget, arange, bernoulli, cat, distribute, from_vec, full, full_like, ones, ones_like, rand,
-    randint, randn, range, scalar_tensor, stack, where_, zeros, zeros_like,
+    IndexRange as _, IntoLayout, IntoTarget, TensorIndex, arange, bernoulli, cat, distribute, from_vec, full,
+    full_like, ones, ones_like, rand, randint, randn, range, scalar_tensor, stack, where_, zeros, zeros_like,
 };
 pub use crate::interpreter::autocast;
 pub use crate::ops::Autocast;

@@ -3,6 +3,7 @@
 //! Modules, optimizers and data streams implement [`Stateful`]; a program may implement it for its own types.
 //! [`crate::checkpoint`] saves and loads them.
 
+use crate::context::{Generator, GeneratorState};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use serde::Serialize;
@@ -168,6 +169,20 @@ impl Stateful for Value {
             *self = value;
         }
         Ok(())
+    }
+}
+
+/// Saves and loads the state of the stream. Every rank must have the same.
+impl Stateful for Generator {
+    fn save_state(&self, to: &mut SaveState) -> Result<()> {
+        let GeneratorState { seed, ordinal } = self.state();
+        to.value("generator", [seed, ordinal])
+    }
+    fn load_state(&mut self, from: &mut LoadState<'_>) -> Result<()> {
+        match from.value::<[u64; 2]>("generator")? {
+            Some([seed, ordinal]) => self.set_state(GeneratorState { seed, ordinal }),
+            None => Ok(()),
+        }
     }
 }
 

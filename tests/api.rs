@@ -23,6 +23,8 @@ fn argument(name: &str, kind: ParamKind, round: usize, position: usize) -> Resul
         ParamKind::Tensor => Arg::Tensor(tensors(position)?),
         ParamKind::TensorTuple => Arg::Tensors(vec![tensors(0)?, tensors(1)?]),
         ParamKind::Target => Arg::from(Device::Cpu.into_target().target().clone()),
+        ParamKind::Generator => Arg::from(&oflow::Generator::new(7)),
+        ParamKind::TensorIndex => Arg::from(vec![TensorIndex::Int(round as i64), (..).into()]),
         ParamKind::Attr(k) => Arg::Attr(match k {
             AttrKind::Int => AttrValue::Int(if name == "dim" && round % 2 == 1 { -9 } else { 9 }),
             AttrKind::Float => AttrValue::Float(7.5),

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 mod calls;
 #[path = "run/hostile.rs"]
 mod hostile;
+#[path = "run/indices.rs"]
+mod indices;
 #[path = "run/layouts.rs"]
 mod layouts;
 

@@ -3,7 +3,9 @@
 use super::choice::{ChoiceInput, choose, forward_price};
 use super::{Layout, cost};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Emit, InferCtx, LowerCall, NdSignature, TensorType, Value, find, resolve_symbolic};
+use crate::ops::{
+    AttrValue, Emit, InferCtx, LowerCall, NdSignature, TensorType, Value, op_in_lowering, resolve_symbolic,
+};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, DTypeKind, Dims};
@@ -17,7 +19,7 @@ struct DryEmit<'a> {
 
 impl Emit for DryEmit<'_> {
     fn emit(&mut self, name: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>> {
-        let op = find(name)?;
+        let op = op_in_lowering(name)?;
         let (attrs, runtime) = resolve_symbolic(op, attrs)?;
         let types: Vec<Option<TensorType>> =
             inputs.iter().map(|v| v.map(|v| self.values[v.0 as usize].0.clone())).collect();

@@ -10,7 +10,7 @@ use super::saved::{Checkpoint, LoadOptions, check_sections};
 use super::shared;
 use super::sums::{Written, side_len, side_name};
 use super::write::{Live, RankShare, Snapshot, Source, file_name};
-use crate::context::{Generator, RankCtx, current, no_grad};
+use crate::context::{GeneratorState, RankCtx, current, no_grad};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
@@ -101,7 +101,7 @@ struct Job {
 struct Lead {
     specs: Vec<TensorSpec>,
     values: BTreeMap<String, Value>,
-    generator: Generator,
+    generator: GeneratorState,
     world: usize,
 }
 
@@ -345,7 +345,7 @@ fn go_on_from(
         ctx.set_generator(g.into());
         // A rank that was not there then begins a stream of its own.
         let mine = m.local_generators.get(ctx.rank()).copied();
-        ctx.set_local_generator(mine.map_or_else(|| ctx.local_generator_of(g.seed), Generator::from));
+        ctx.set_local_generator(mine.map_or_else(|| ctx.local_generator_of(g.seed), GeneratorState::from));
     }
     Ok(c.step())
 }

@@ -4,7 +4,7 @@ use super::access;
 use super::cover::covers;
 use super::file::{LONGEST_HEADER, dtype_of};
 use super::sums::hex;
-use crate::context::Generator;
+use crate::context::GeneratorState;
 use crate::error::{Error, Result};
 use oflow_kernels::DType;
 use serde::{Deserialize, Serialize};
@@ -91,15 +91,15 @@ pub struct SavedGenerator {
     pub ordinal: u64,
 }
 
-impl From<Generator> for SavedGenerator {
-    fn from(g: Generator) -> SavedGenerator {
+impl From<GeneratorState> for SavedGenerator {
+    fn from(g: GeneratorState) -> SavedGenerator {
         SavedGenerator { seed: g.seed, ordinal: g.ordinal }
     }
 }
 
-impl From<SavedGenerator> for Generator {
-    fn from(g: SavedGenerator) -> Generator {
-        Generator { seed: g.seed, ordinal: g.ordinal }
+impl From<SavedGenerator> for GeneratorState {
+    fn from(g: SavedGenerator) -> GeneratorState {
+        GeneratorState { seed: g.seed, ordinal: g.ordinal }
     }
 }
 

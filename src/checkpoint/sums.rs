@@ -8,7 +8,7 @@
 //! damage of a block with a probability of 2⁻³². It is no protection against somebody who wants to change the values.
 
 use super::manifest::{SavedFile, SavedSums};
-use crate::context::Generator;
+use crate::context::GeneratorState;
 use crate::error::{Error, Result};
 use crc32fast::Hasher;
 
@@ -102,7 +102,7 @@ impl Written {
     }
 
     /// Returns it with the rank's generator as the text of a message.
-    pub fn to_message(&self, generator: Generator) -> String {
+    pub fn to_message(&self, generator: GeneratorState) -> String {
         let Written { len, header, header_crc, blocks_crc } = self;
         format!("{len} {header} {header_crc} {blocks_crc} {} {}", generator.seed, generator.ordinal)
     }
@@ -111,13 +111,13 @@ impl Written {
     ///
     /// # Errors
     /// If it is no such message.
-    pub fn from_message(rank: usize, text: &str) -> Result<(Written, Generator)> {
+    pub fn from_message(rank: usize, text: &str) -> Result<(Written, GeneratorState)> {
         let numbers: Vec<u64> = text.split(' ').map_while(|n| n.parse().ok()).collect();
         let crc = |n: u64| u32::try_from(n).ok();
         let read = || match numbers[..] {
             [len, header, header_crc, blocks_crc, seed, ordinal] => {
                 let written = Written { len, header, header_crc: crc(header_crc)?, blocks_crc: crc(blocks_crc)? };
-                Some((written, Generator { seed, ordinal }))
+                Some((written, GeneratorState { seed, ordinal }))
             }
             _ => None,
         };
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn reports_of_ranks_are_read_back_or_refused() {
         let written = Written::new(b"header", 100, &[1, 2]);
-        let generator = Generator { seed: u64::MAX, ordinal: 7 };
+        let generator = GeneratorState { seed: u64::MAX, ordinal: 7 };
         let text = written.to_message(generator);
         let (read, g) = Written::from_message(3, &text).unwrap();
         assert_eq!((read, g.seed, g.ordinal), (written, u64::MAX, 7));

@@ -5,7 +5,7 @@ use super::file::header;
 use super::folder::{io_error, write_new};
 use super::plan::{TensorSpec, boxes_of_run, shares, volume};
 use super::sums::{BlockSums, Written, side_name};
-use crate::context::{Generator, RankCtx};
+use crate::context::{GeneratorState, RankCtx};
 use crate::control::moved;
 use crate::error::{Error, Result};
 use crate::interpreter::local_bytes;
@@ -47,7 +47,7 @@ struct Run {
 /// What this rank writes, in the order of its file.
 pub struct RankShare {
     pieces: Vec<Piece>,
-    generator: Generator,
+    generator: GeneratorState,
 }
 
 impl RankShare {
@@ -55,7 +55,7 @@ impl RankShare {
     ///
     /// # Errors
     /// If a layout is partial.
-    pub fn new(specs: &[TensorSpec], rank: usize, generator: Generator) -> Result<RankShare> {
+    pub fn new(specs: &[TensorSpec], rank: usize, generator: GeneratorState) -> Result<RankShare> {
         let mut pieces = vec![];
         for share in shares(specs, rank)? {
             let spec = &specs[share.tensor];

@@ -25,6 +25,6 @@ pub use modes::{
 };
 pub use policy::{Policy, PolicyGuard, boxing_policy, policy};
 pub(crate) use policy::{calls_listed, calls_looked_at, list_calls};
-pub use random::{Generator, manual_seed};
+pub use random::{Generator, GeneratorState, manual_seed};
 pub use rank::{EnterGuard, RankCtx, current, current_rank, is_dry_run, memory_stats, synchronize};
 pub(crate) use rank::{here, here_as_rank, origin_here};

@@ -2,26 +2,113 @@
 //! and logical index, so placement and SBP do not change them (I10).
 
 use super::rank::current;
+use crate::error::{Error, Result};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// State of a random generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Generator {
+pub struct GeneratorState {
     /// Philox key.
     pub seed: u64,
     /// Ordinal of the next random op.
     pub ordinal: u64,
 }
 
-impl Generator {
-    /// Makes a generator at its start.
-    pub fn new(seed: u64) -> Generator {
-        Generator { seed, ordinal: 0 }
+impl GeneratorState {
+    /// Makes the state of a generator at its start.
+    pub fn new(seed: u64) -> GeneratorState {
+        GeneratorState { seed, ordinal: 0 }
     }
     /// Draws the ordinal of one op.
     pub(crate) fn draw(&mut self) -> (u64, u64) {
         let o = self.ordinal;
         self.ordinal += 1;
         (self.seed, o)
+    }
+}
+
+/// A stream of random numbers of its own, as PyTorch's `torch.Generator`.
+///
+/// The numbers of an op follow from the seed, from how many ops have drawn before, and from the logical index of each element. So
+/// they do not depend on placement or SBP, and on a local tensor they are the same on every rank. A clone is the same stream.
+///
+/// The state is part of the program: each rank makes its own generator with the same seed, and all ranks draw for the same global
+/// ops. Ranks whose states differ are reported as diverged at the next collective. A dry run draws without advancing.
+///
+/// ```
+/// use oflow::{Generator, prelude::*};
+/// let g = Generator::new(7);
+/// let x = rand([3], Device::Cpu.generator(&g))?;
+/// g.manual_seed(7);
+/// assert_eq!(rand([3], Device::Cpu.generator(&g))?.to_vec::<f32>()?, x.to_vec::<f32>()?);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Generator(Arc<Mutex<Stream>>);
+
+struct Stream {
+    state: GeneratorState,
+    /// The rank that has drawn from it.
+    rank: Option<usize>,
+}
+
+impl Generator {
+    /// Makes a generator at its start.
+    pub fn new(seed: u64) -> Generator {
+        Generator(Arc::new(Mutex::new(Stream { state: GeneratorState::new(seed), rank: None })))
+    }
+    fn stream(&self) -> MutexGuard<'_, Stream> {
+        self.0.lock().unwrap_or_else(|e| e.into_inner())
+    }
+    /// Starts again with this seed.
+    pub fn manual_seed(&self, seed: u64) -> &Generator {
+        self.stream().state = GeneratorState::new(seed);
+        self
+    }
+    /// Returns the seed.
+    pub fn seed(&self) -> u64 {
+        self.state().seed
+    }
+    /// Returns the state, from which [`Generator::set_state`] goes on.
+    pub fn state(&self) -> GeneratorState {
+        self.stream().state
+    }
+    /// Goes on from this state.
+    ///
+    /// # Errors
+    /// If the ordinal is not below 2^63.
+    pub fn set_state(&self, state: GeneratorState) -> Result<()> {
+        if i64::try_from(state.ordinal).is_err() {
+            return Err(Error::argument(format!("{} is no ordinal of a random op", state.ordinal)));
+        }
+        self.stream().state = state;
+        Ok(())
+    }
+    /// Draws (seed, ordinal) for one random op.
+    ///
+    /// # Errors
+    /// If another rank of this process has drawn from it: then the ranks would not draw the same.
+    pub(crate) fn draw(&self) -> Result<(u64, u64)> {
+        let (ctx, mut stream) = (current(), self.stream());
+        if ctx.is_dry() {
+            return Ok((stream.state.seed, stream.state.ordinal));
+        }
+        match (ctx.is_rank().then(|| ctx.rank()), stream.rank) {
+            (Some(me), Some(other)) if me != other => {
+                return Err(Error::context(format!("rank {me} draws from the generator of rank {other}"))
+                    .help("each rank makes its own generator, with the same seed, inside its closure"));
+            }
+            (me, before) => stream.rank = me.or(before),
+        }
+        Ok(stream.state.draw())
+    }
+}
+
+impl fmt::Debug for Generator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = self.state();
+        write!(f, "generator(seed={}, ordinal={})", s.seed, s.ordinal)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The context of a rank, and entering it on a thread.
 
-use super::random::Generator;
+use super::random::GeneratorState;
 use super::recorded::Recorded;
 use crate::backend::{self, BoxingPlace, DeviceRt, Opening};
 use crate::boxing::Planner;
@@ -49,8 +49,8 @@ pub struct RankCtx {
     checks_data: bool,
     /// The stream of global ops this rank has issued, the same on every rank of a correct program, and its traces.
     recorder: Arc<Recorder>,
-    global_rng: Mutex<Generator>,
-    local_rng: Mutex<Generator>,
+    global_rng: Mutex<GeneratorState>,
+    local_rng: Mutex<GeneratorState>,
     /// What the interpreter keeps per rank (its dispatch cache); a lower room cannot name its type.
     interpreter: OnceLock<Box<dyn Any + Send + Sync>>,
 }
@@ -112,8 +112,8 @@ impl RankCtx {
             local_rank,
             checks_data: std::env::var(CHECK_VARIABLE).is_ok_and(|v| v == "1"),
             recorder,
-            global_rng: Mutex::new(Generator::new(0)),
-            local_rng: Mutex::new(Generator::new(local_seed(0, rank))),
+            global_rng: Mutex::new(GeneratorState::new(0)),
+            local_rng: Mutex::new(GeneratorState::new(local_seed(0, rank))),
             interpreter: OnceLock::new(),
         })
     }
@@ -269,8 +269,8 @@ impl RankCtx {
     }
 
     pub(crate) fn seed(&self, seed: u64) {
-        *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = Generator::new(seed);
-        *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = Generator::new(local_seed(seed, self.rank));
+        *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = GeneratorState::new(seed);
+        *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = GeneratorState::new(local_seed(seed, self.rank));
     }
 
     /// Draws (seed, ordinal) for one random op.
@@ -280,25 +280,25 @@ impl RankCtx {
     }
 
     /// Returns the state of the generator of global tensors.
-    pub fn generator(&self) -> Generator {
+    pub fn generator(&self) -> GeneratorState {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner())
     }
     /// Sets the state of the generator of global tensors.
-    pub fn set_generator(&self, g: Generator) {
+    pub fn set_generator(&self, g: GeneratorState) {
         *self.global_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
 
     /// Returns the state of the generator of local tensors, which differs between ranks.
-    pub fn local_generator(&self) -> Generator {
+    pub fn local_generator(&self) -> GeneratorState {
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner())
     }
     /// Sets the state of the generator of local tensors.
-    pub fn set_local_generator(&self, g: Generator) {
+    pub fn set_local_generator(&self, g: GeneratorState) {
         *self.local_rng.lock().unwrap_or_else(|e| e.into_inner()) = g;
     }
     /// Returns the initial generator of local tensors of this rank for a seed.
-    pub fn local_generator_of(&self, seed: u64) -> Generator {
-        Generator::new(local_seed(seed, self.rank))
+    pub fn local_generator_of(&self, seed: u64) -> GeneratorState {
+        GeneratorState::new(local_seed(seed, self.rank))
     }
 
     pub(crate) fn interpreter_slot(&self) -> &OnceLock<Box<dyn Any + Send + Sync>> {

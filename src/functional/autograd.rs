@@ -43,6 +43,7 @@ impl Tensor {
         self.backward_at(options, CallSite::here())
     }
     fn backward_at(&self, options: &BackwardOptions, site: CallSite) -> Result<()> {
+        super::offer_functions();
         interpreter::backward(self, options, site).map_err(in_method("backward", self, site))
     }
     fn slot(&self) -> Option<Arc<LeafSlot>> {
@@ -123,5 +124,6 @@ pub fn grad<O: Borrow<Tensor>, I: Borrow<Tensor>>(
 ) -> Result<Vec<Option<Tensor>>> {
     let outputs: Vec<Tensor> = outputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
     let inputs: Vec<Tensor> = inputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
+    super::offer_functions();
     interpreter::grad(&outputs, &inputs, std::slice::from_ref(&options.gradient), options, CallSite::here())
 }

@@ -1,7 +1,10 @@
 //! Call by name: arguments are matched against the overloads of a function in order; the first that fits runs.
 
 use super::create::{IntoTarget, TargetSpec};
-use super::table::{FnBody, overloads};
+use super::index::{TensorIndex, text_of};
+use super::random::drawn;
+use super::table::{FnBody, FnDef, overloads};
+use crate::context::Generator;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{Call, Target};
 use crate::ops::resolve_attrs;
@@ -21,6 +24,10 @@ pub enum Arg {
     Tensors(Vec<Tensor>),
     /// Where a new tensor lives.
     Target(Target),
+    /// An index into a tensor.
+    Index(Vec<TensorIndex>),
+    /// Where random numbers come from.
+    Generator(Generator),
     /// Anything an op's attribute can be.
     Attr(AttrValue),
     /// Nothing, in the place of an optional parameter.
@@ -35,6 +42,21 @@ impl From<&Tensor> for Arg {
 impl From<Vec<Tensor>> for Arg {
     fn from(t: Vec<Tensor>) -> Arg {
         Arg::Tensors(t)
+    }
+}
+impl From<Vec<TensorIndex>> for Arg {
+    fn from(indices: Vec<TensorIndex>) -> Arg {
+        Arg::Index(indices)
+    }
+}
+impl From<TensorIndex> for Arg {
+    fn from(index: TensorIndex) -> Arg {
+        Arg::Index(vec![index])
+    }
+}
+impl From<&Generator> for Arg {
+    fn from(g: &Generator) -> Arg {
+        Arg::Generator(g.clone())
     }
 }
 impl From<Target> for Arg {
@@ -90,6 +112,8 @@ impl Arg {
             Arg::Tensor(t) => t.short(),
             Arg::Tensors(v) => format!("{} tensors", v.len()),
             Arg::Target(_) => "target".into(),
+            Arg::Index(i) => text_of(i),
+            Arg::Generator(g) => format!("{g:?}"),
             Arg::Attr(v) => v.to_string(),
             Arg::None => "none".into(),
         }
@@ -163,6 +187,20 @@ impl Bound {
             _ => Err(of_other_type(i, "a device")),
         }
     }
+    /// The index of parameter `i`.
+    pub fn index(&self, i: usize) -> Result<&[TensorIndex]> {
+        match self.arg(i) {
+            Some(Arg::Index(v)) => Ok(v),
+            _ => Err(of_other_type(i, "an index")),
+        }
+    }
+    /// The generator of parameter `i`; none where it was left out.
+    pub fn generator(&self, i: usize) -> Option<&Generator> {
+        match self.arg(i) {
+            Some(Arg::Generator(g)) => Some(g),
+            _ => None,
+        }
+    }
     /// The integer of parameter `i`.
     pub fn int(&self, i: usize) -> Result<i64> {
         match self.attr(i) {
@@ -230,8 +268,17 @@ impl Bound {
     }
 }
 
+/// A whole index of one member: a number, or a tensor.
+fn one_index(a: &Arg) -> Option<TensorIndex> {
+    match a {
+        Arg::Tensor(t) => Some(t.into()),
+        Arg::Attr(AttrValue::Int(i)) => Some((*i).into()),
+        _ => None,
+    }
+}
+
 /// Matches arguments to parameters, or says why they do not fit.
-fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result<Vec<Option<Arg>>, String> {
+pub(super) fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result<Vec<Option<Arg>>, String> {
     let positional = sig.params.iter().filter(|p| !p.keyword_only).count();
     if args.len() > positional {
         return Err(format!("takes {positional} positional arguments, {} given", args.len()));
@@ -259,7 +306,10 @@ fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::result::Result
             },
             (Some(a @ Arg::Tensor(_)), ParamKind::Tensor)
             | (Some(a @ Arg::Tensors(_)), ParamKind::TensorTuple)
-            | (Some(a @ Arg::Target(_)), ParamKind::Target) => Some(a.clone()),
+            | (Some(a @ Arg::Target(_)), ParamKind::Target)
+            | (Some(a @ Arg::Generator(_)), ParamKind::Generator)
+            | (Some(a @ Arg::Index(_)), ParamKind::TensorIndex) => Some(a.clone()),
+            (Some(a), ParamKind::TensorIndex) if one_index(a).is_some() => one_index(a).map(Arg::from),
             (Some(Arg::Attr(v)), ParamKind::Attr(k)) => {
                 Some(Arg::Attr(p.accept(k, v.clone()).map_err(|e| e.message().to_string())?))
             }
@@ -297,12 +347,7 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
         match bind(&def.sig, args, named) {
             Ok(bound) => {
                 let bound = Bound { args: bound, site };
-                let outs = match &def.body {
-                    FnBody::Op(op) => call_op(op, &def.sig, bound, false),
-                    FnBody::InPlace(op) => call_op(op, &def.sig, bound, true),
-                    FnBody::Code(f) => f(&bound),
-                };
-                return outs.map_err(|e| e.in_call(given).at(site));
+                return run(def, bound).map_err(|e| e.in_call(given).at(site));
             }
             Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
         }
@@ -311,6 +356,15 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
         .in_call(given)
         .at(site)
         .help(format!("there are:\n{}", reasons.join("\n"))))
+}
+
+/// Runs the body of a function.
+pub(super) fn run(def: &FnDef, bound: Bound) -> Result<Vec<Tensor>> {
+    match &def.body {
+        FnBody::Op(op) => call_op(op, &def.sig, bound, false),
+        FnBody::InPlace(op) => call_op(op, &def.sig, bound, true),
+        FnBody::Code(f) => f(&bound),
+    }
 }
 
 /// Parameters become the op's inputs and attributes of the same names. In place the first tensor gets the result, and is returned.
@@ -325,6 +379,11 @@ fn call_op(name: &str, sig: &FnSig, bound: Bound, in_place: bool) -> Result<Vec<
             (Some(Arg::Tensors(v)), _) => tensors.extend(v.into_iter().map(Some)),
             (None, ParamKind::Tensor) => tensors.push(None),
             (Some(Arg::Target(t)), _) => target = Some(t),
+            // A generator stands for the two numbers that a random op is given.
+            (Some(Arg::Generator(g)), _) => {
+                let [seed, ordinal] = drawn(Some(&g))?;
+                attrs.extend([("seed", seed.into()), ("ordinal", ordinal.into())]);
+            }
             (Some(Arg::Attr(v)), ParamKind::Attr(k)) => attrs.push((p.name.as_str(), to_kind(v, k))),
             _ => {}
         }

@@ -1,7 +1,8 @@
 //! Factories. Each takes a target: a device for a local tensor, `(&placement, sbp)` for a global one.
 
+use super::random::drawn;
 use super::{create, invoke1, op};
-use crate::context::current;
+use crate::context::{Generator, current};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, Target};
 use crate::ops::{AttrValue, TensorType};
@@ -16,9 +17,13 @@ use smallvec::smallvec;
 pub struct TargetSpec {
     target: Target,
     dtype: Option<DType>,
+    generator: Option<Generator>,
 }
 
 impl TargetSpec {
+    fn of(target: Target) -> TargetSpec {
+        TargetSpec { target, dtype: None, generator: None }
+    }
     /// Of that dtype (instead of the factory's default).
     ///
     /// ```
@@ -31,6 +36,16 @@ impl TargetSpec {
     pub fn dtype(mut self, dtype: DType) -> TargetSpec {
         self.dtype = Some(dtype);
         self
+    }
+    /// With numbers of that generator. Factories that draw no numbers take no notice of it.
+    #[must_use]
+    pub fn generator(mut self, generator: &Generator) -> TargetSpec {
+        self.generator = Some(generator.clone());
+        self
+    }
+    /// The runtime attributes `seed` and `ordinal` of one random op: of its own generator, or those that stand for the rank's.
+    pub(crate) fn drawn(&self) -> Result<[Scalar; 2]> {
+        drawn(self.generator.as_ref())
     }
     /// Where.
     pub fn target(&self) -> &Target {
@@ -50,6 +65,10 @@ pub trait IntoTarget: Sized {
     fn dtype(self, dtype: DType) -> TargetSpec {
         self.into_target().dtype(dtype)
     }
+    /// The target with numbers of that generator, for factories of random tensors.
+    fn generator(self, generator: &Generator) -> TargetSpec {
+        self.into_target().generator(generator)
+    }
 }
 
 impl IntoTarget for TargetSpec {
@@ -64,17 +83,17 @@ impl<T: IntoTarget + Clone> IntoTarget for &T {
 }
 impl IntoTarget for Target {
     fn into_target(self) -> TargetSpec {
-        TargetSpec { target: self, dtype: None }
+        TargetSpec::of(self)
     }
 }
 impl IntoTarget for Device {
     fn into_target(self) -> TargetSpec {
-        TargetSpec { target: Target::Local(self), dtype: None }
+        TargetSpec::of(Target::Local(self))
     }
 }
 impl<S: Into<NdSbp>> IntoTarget for (&Placement, S) {
     fn into_target(self) -> TargetSpec {
-        TargetSpec { target: Target::Global(self.0.clone(), self.1.into()), dtype: None }
+        TargetSpec::of(Target::Global(self.0.clone(), self.1.into()))
     }
 }
 impl<S: Into<NdSbp>> IntoTarget for (Placement, S) {
@@ -257,6 +276,6 @@ impl Tensor {
             Some(g) => Target::Global(g.placement.clone(), g.sbp.clone()),
             None => Target::Local(self.device()),
         };
-        TargetSpec { target, dtype: Some(self.dtype()) }
+        TargetSpec::of(target).dtype(self.dtype())
     }
 }

@@ -13,6 +13,7 @@ mod create;
 mod data;
 #[rustfmt::skip]
 mod generated;
+mod index;
 mod inplace;
 mod ints;
 mod layout;
@@ -20,7 +21,9 @@ mod nn;
 mod operand;
 mod operators;
 mod pytorch;
+mod random;
 mod reduce;
+mod rules;
 mod select;
 mod shape;
 mod table;
@@ -31,12 +34,15 @@ pub use autograd::{HookHandle, grad};
 pub use by_name::{Arg, Bound, call};
 pub use create::{IntoTarget, TargetSpec, from_bytes, from_vec};
 pub use generated::functions::*;
+pub use index::{IndexRange, IntoIndices, TensorIndex};
 pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use operand::Operand;
 pub use operators::{Held, RightSide, Term};
 pub use table::{FnBody, FnCode, FnDef, RustForm, functions, register_function};
 pub use transforms::{jacobian, jvp, vjp};
+
+pub(crate) use rules::offer_functions;
 
 use crate::error::{CallSite, Result};
 use crate::interpreter::{Call, Outputs, Target, first};

@@ -5,7 +5,7 @@
 
 use super::by_name::Bound;
 use super::rows::{Does, Row};
-use super::{create, generated, inplace, layout, nn, pytorch, reduce, select, shape};
+use super::{create, generated, index, inplace, layout, nn, pytorch, reduce, select, shape};
 use crate::error::{Error, Result};
 use crate::ops::{self, FnReturn, FnSig, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
@@ -126,6 +126,7 @@ const ROWS: &[&[Row]] = &[
     shape::FUNCTIONS,
     reduce::FUNCTIONS,
     select::FUNCTIONS,
+    index::BY_NAME,
     nn::PRODUCTS,
     nn::NETWORKS,
     inplace::FUNCTIONS,

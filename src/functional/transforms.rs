@@ -41,6 +41,7 @@ fn gradients(
         .filter(|(out, _)| out.requires_grad())
         .map(|(out, c)| (out.clone(), Some(c.clone())))
         .unzip();
+    super::offer_functions();
     let found = match outs.is_empty() {
         true => vec![None; inputs.len()],
         false => interpreter::grad(&outs, inputs, &cotangents, options, site)?,

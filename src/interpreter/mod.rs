@@ -33,6 +33,7 @@ pub use call::{Call, IntoValues};
 pub use called::{Called, list_called};
 pub use custom::apply_custom;
 pub use dispatch::Outputs;
+pub(crate) use emit::serve_functions;
 pub use layout::from_bytes;
 pub use read::{local_bytes, logical_bytes, logical_bytes_on};
 pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};

@@ -18,7 +18,8 @@ fn drawn(
 ) -> Result<Tensor> {
     let t = target.into_target();
     let attrs = smallvec![AttrValue::from(shape), t.dtype_or(DType::F32).into()];
-    let runtime = smallvec![Scalar::Float(a), Scalar::Float(b), 0i64.into(), (-1i64).into()];
+    let [seed, ordinal] = t.drawn().map_err(|e| e.at(site))?;
+    let runtime = smallvec![Scalar::Float(a), Scalar::Float(b), seed, ordinal];
     create(op, attrs, runtime, t.target(), site)?.requires_grad_(true)
 }
 

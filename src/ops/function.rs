@@ -25,6 +25,10 @@ pub enum ParamKind {
     TensorTuple,
     /// Where a new tensor lives: a device or (placement, sbp).
     Target,
+    /// An index into a tensor: integers, slices, tensors and the like.
+    TensorIndex,
+    /// Where random numbers come from.
+    Generator,
     /// Anything an op's attribute can be.
     Attr(AttrKind),
 }
@@ -33,6 +37,8 @@ const NAMES: &[(&str, ParamKind)] = &[
     ("Tensor", ParamKind::Tensor),
     ("TensorTuple", ParamKind::TensorTuple),
     ("Target", ParamKind::Target),
+    ("TensorIndex", ParamKind::TensorIndex),
+    ("Generator", ParamKind::Generator),
     ("Int", ParamKind::Attr(AttrKind::Int)),
     ("Float", ParamKind::Attr(AttrKind::Float)),
     ("Bool", ParamKind::Attr(AttrKind::Bool)),
@@ -409,6 +415,8 @@ impl OpDef {
                     attr.is_some_and(|a| a.kind == kind)
                 }
                 ParamKind::Target => self.sig.inputs.is_empty(),
+                ParamKind::Generator => self.traits.random,
+                ParamKind::TensorIndex => false,
             };
             if !fits {
                 return bad(format!("'{p}' is no input or attribute of {}", self.sig));

@@ -1,6 +1,7 @@
 //! Gradients and lowerings as programs over opaque values: one rule serves eager, lowered, dry and (later) graph runs.
 
 use super::attr::{AttrValue, Attrs, GivenNumber, RuntimeAttrs};
+use super::registry::{Op, lookup};
 use crate::error::{Error, Result};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp};
@@ -15,6 +16,10 @@ pub struct Value(pub u32);
 /// Emits calls of ops. Implementations: eager (runs them), dry run (prices them).
 pub trait Emit {
     /// Calls an op with all its inputs in order (absent optional ones `None`) and attributes by name.
+    ///
+    /// A gradient rule may also name a function of the [table](crate::functional::functions): its tensors in order, its other
+    /// arguments by name. An op goes before the function of its name, if it takes so many inputs and these attributes. A lowering
+    /// calls ops only.
     fn emit(&mut self, op: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>>;
     /// Logical shape.
     fn shape(&self, v: Value) -> Dims;
@@ -217,6 +222,17 @@ impl LowerCall<'_> {
         let kind = kind.ok_or_else(|| Error::argument(format!("runtime attribute {index} is missing")))?;
         Ok(AttrValue::Given(GivenNumber { index, kind }))
     }
+}
+
+/// The op that the program of a lowering calls.
+///
+/// # Errors
+/// There is no op of that name. It may be a function: those run on tensors, which a program that is only planned does not have.
+pub(crate) fn op_in_lowering(name: &str) -> Result<&'static Op> {
+    lookup(name)?.ok_or_else(|| {
+        Error::registry(format!("there is no op named '{name}' for a lowering to call"))
+            .help("functions are for gradient rules: call the ops that the function calls; `oflow ops` lists them")
+    })
 }
 
 /// A lowering's program: (op on the shard → boxing → op …). Returns the op's outputs.

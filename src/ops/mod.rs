@@ -29,6 +29,7 @@ pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
 pub(crate) use function::hidden_overload;
 pub use function::{FnParam, FnReturn, FnSig, ParamKind};
+pub(crate) use grad::op_in_lowering;
 pub use grad::{Emit, Grad, GradArg, GradCtx, GradFn, GradWire, LowerCall, LowerFn, Value};
 pub(crate) use infer::get_attr;
 pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_dim};

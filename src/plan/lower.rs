@@ -4,7 +4,7 @@ use super::build::Builder;
 use super::request::{Input, Request, TypeRef, Where};
 use super::step::{BufferId, For, Numbers, Step};
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, Emit, LowerCall, NdSignature, RuntimeArg, Value, find, resolve_symbolic};
+use crate::ops::{AttrValue, Emit, LowerCall, NdSignature, RuntimeArg, Value, op_in_lowering, resolve_symbolic};
 use crate::placement::Placement;
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, DTypeKind, Dims};
@@ -66,7 +66,7 @@ impl PlanEmit<'_, '_> {
 
 impl Emit for PlanEmit<'_, '_> {
     fn emit(&mut self, name: &str, inputs: &[Option<Value>], attrs: &[(&str, AttrValue)]) -> Result<Vec<Value>> {
-        let op = find(name)?;
+        let op = op_in_lowering(name)?;
         let refuse = |why: &str| Err(Error::unsupported(format!("a lowering cannot call {name}: {why}")));
         if op.layout.is_some() {
             return refuse("it changes layouts; `box_to` does that");

@@ -1,10 +1,11 @@
 //! Gradients of an op against finite differences, in f64 on one device.
 
+use super::grad_of;
 use super::layout::Value;
 use super::{Complaint, Sample, mix, seed};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{IntoTarget, from_vec, zeros};
-use crate::interpreter::{self, BackwardOptions, Call, Target};
+use crate::interpreter::{BackwardOptions, Call, Target};
 use crate::ops::Op;
 use crate::placement::Device;
 use crate::tensor::Tensor;
@@ -64,7 +65,7 @@ impl Function {
         }
         let leaves: Vec<Tensor> = inputs.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         let options = BackwardOptions { create_graph, ..Default::default() };
-        let mut found = interpreter::grad(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
+        let mut found = grad_of(&[y], &leaves, &[None], &options, CallSite::here())?.into_iter();
         Ok(inputs
             .iter()
             .map(|t| t.as_ref().filter(|t| t.requires_grad()).and_then(|_| found.next().flatten()))
@@ -144,9 +145,7 @@ impl Function {
         let leaves: Vec<Tensor> = ins.iter().flatten().filter(|t| t.requires_grad()).cloned().collect();
         // A gradient that does not depend on the inputs (that of a sum) has none itself.
         let mut found = match y.requires_grad() {
-            true => {
-                interpreter::grad(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?
-            }
+            true => grad_of(&[y], &leaves, &[None], &BackwardOptions::default(), CallSite::here()).map_err(err)?,
             false => vec![None; leaves.len()],
         }
         .into_iter();

@@ -261,7 +261,8 @@ impl Run {
             wrong("a path of oflow's");
         }
         // What a kernel finds out depends on values: indices only. On a stream a later call may be told of it: it names the op.
-        let by_values = ["embedding", "one_hot", "cross_entropy", "nll_pick", "masked_spread"];
+        let by_values =
+            ["embedding", "one_hot", "cross_entropy", "nll_pick", "masked_spread", "index_select", "wrap_index"];
         let told = |n: &&str| name.contains(*n) || text.contains(&format!("{n}: "));
         if e.kind() == ErrorKind::Value && !by_values.iter().any(told) {
             wrong("refused by the kernel");
@@ -386,6 +387,11 @@ impl Run {
                         Arg::Tensors((0..n).map(|_| any_tensor(r, device)).collect::<Result<_>>().ok()?)
                     }
                     ParamKind::Target => target(r).into(),
+                    ParamKind::Generator => Arg::from(&oflow::Generator::new(r.below(9) as u64)),
+                    ParamKind::TensorIndex => {
+                        let n = r.below(4);
+                        Arg::Index((0..n).map(|_| made::index(r, pool, device)).collect::<Result<_>>().ok()?)
+                    }
                     ParamKind::Attr(k) => Arg::Attr(made::attr(r, k)),
                 };
                 if matches!((&a, p.kind), (Arg::None, ParamKind::Attr(_))) {

@@ -182,12 +182,28 @@ pub fn like(r: &mut Random, spec: &Spec, device: Device) -> Result<Tensor> {
     tensor(r, &shape, dtype, values, device)
 }
 
+/// A member of an index.
+pub fn index(r: &mut Random, tensors: &[Tensor], device: Device) -> Result<TensorIndex> {
+    let number = |r: &mut Random| *r.of(&[0, 1, -1, 2, 3, -2, 7, i64::MAX, i64::MIN, 1 << 40]);
+    let bound = |r: &mut Random| (!r.percent(40)).then(|| number(r));
+    Ok(match r.below(6) {
+        0 => TensorIndex::Int(number(r)),
+        1 => TensorIndex::Slice { start: bound(r), end: bound(r), step: number(r) },
+        2 => TensorIndex::Ellipsis,
+        3 => TensorIndex::NewAxis,
+        4 if !tensors.is_empty() => r.of(tensors).clone().into(),
+        _ => any_tensor(r, device)?.into(),
+    })
+}
+
 /// What an argument looks like in a report.
 pub fn tell(a: &Arg) -> String {
     match a {
         Arg::Tensor(t) => format!("{t:?}"),
         Arg::Tensors(v) => format!("{v:?}"),
         Arg::Target(t) => format!("{t:?}"),
+        Arg::Generator(g) => format!("{g:?}"),
+        Arg::Index(v) => v.iter().map(|i| i.to_string()).collect::<Vec<_>>().join(", "),
         Arg::Attr(v) => v.to_string(),
         Arg::None => "none".into(),
     }

@@ -458,6 +458,15 @@ case("unique", torch.unique, torch.tensor([2.5, nan, -1.0, 2.5, inf, nan, -inf, 
 for d in ("f32", "f64", "bf16", "i64"):
     case("masked_select", torch.masked_select, values((3, 4), d), values((3, 4), "bool"))
     case("masked_spread", lambda v, m: torch.zeros(m.shape, dtype=v.dtype).masked_scatter(m, v), values((4,), d), values((3, 4), "bool"))
+for d in ("f32", "f64", "bf16", "i64"):
+    ids = values((2, 3), "i64", below=4)
+    case("index_select", lambda x, i: x[i], values((4, 3), d), ids, attrs={"dim": 0})
+    case("index_select", lambda x, i: x[:, i], values((2, 4, 2), d), ids.int(), attrs={"dim": 1})
+    case("flip", lambda x: x.flip(0, -1), values((3, 2, 4), d), attrs={"dims": [0, -1]})
+for d in ("f32", "f64", "bf16"):
+    case("index_sum", lambda v, i: torch.zeros(4, 2, dtype=v.dtype).index_put((i,), v, accumulate=True), values((2, 3, 2), d), values((2, 3), "i64", below=3), attrs={"rows": 4})
+case("wrap_index", lambda i: torch.where(i < 0, i + 5, i), values((7,), "i64", below=10) - 5, attrs={"size": 5}, backward=False)
+case("last_index", lambda i: torch.tensor([max([k for k in range(7) if i[k] == r], default=-1) for r in range(6)]), values((7,), "i64", below=5), attrs={"size": 6}, backward=False)
 case("count_nonzero", torch.count_nonzero, holes, backward=False)
 case("count_nonzero", lambda x: torch.count_nonzero(x, 1), holes, attrs={"dims": [1]}, backward=False)
 case("count_nonzero", lambda x: torch.count_nonzero(x, (0, 2)), values((3, 2, 2), "i32", below=2), attrs={"dims": [0, 2]}, backward=False)

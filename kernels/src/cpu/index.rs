@@ -141,13 +141,13 @@ pub(crate) fn index_dtype(ids: &View) -> Result<()> {
 
 /// # Safety
 /// `p` addresses an element of an index tensor of this dtype.
-unsafe fn load_index(p: *const u8, dtype: DType) -> i64 {
+pub(super) unsafe fn load_index(p: *const u8, dtype: DType) -> i64 {
     // SAFETY: by the contract of this function.
     unsafe { if dtype == DType::I32 { p.cast::<i32>().read() as i64 } else { p.cast::<i64>().read() } }
 }
 
 /// The row of a table with `rows` rows from `first` on that an index names.
-fn row_of(id: i64, first: i64, rows: usize) -> Option<usize> {
+pub(super) fn row_of(id: i64, first: i64, rows: usize) -> Option<usize> {
     let row = id.checked_sub(first)?;
     usize::try_from(row).ok().filter(|r| *r < rows)
 }

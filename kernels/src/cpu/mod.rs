@@ -25,6 +25,7 @@ pub(crate) mod samples;
 pub mod select;
 pub mod softmax;
 pub mod strided;
+pub mod take;
 #[cfg(test)]
 pub(crate) mod testing;
 mod turn;

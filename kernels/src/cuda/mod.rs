@@ -37,6 +37,7 @@ pub mod scan;
 pub mod select;
 pub mod softmax;
 mod stream;
+pub mod take;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -108,6 +108,7 @@ static LISTED: &[Listed] = listed! {
         "T=bf16 LOG={0,1} VEC=8 ROW={32,256} PER=2",
         "T=f64 LOG={0,1} VEC=2 ROW={32,256} PER={0,4}",
     ],
+    "take": ["M={u8,f16,i32,i64} I=i64", "M=i32 I=i32"],
     "transpose": ["OF_BYTES={1,2,4,8}"],
     "triangle": ["OF_BYTES=2 OF_V={1,8} LOWER={0,1}", "OF_BYTES=4 OF_V=4 LOWER=1"],
 };

@@ -23,7 +23,7 @@ pub fn workspace(n: usize) -> usize {
 }
 
 /// A type of that size for moving elements.
-fn moved(dtype: DType) -> Result<Define> {
+pub(super) fn moved(dtype: DType) -> Result<Define> {
     let name = match dtype.size() {
         1 => DType::U8,
         2 => DType::F16,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use oflow::functional::{Arg, FnDef, FnSig, ParamKind, functions};
+use oflow::functional::{Arg, FnDef, FnSig, ParamKind, TensorIndex, functions};
 use oflow::interpreter::Target;
 use oflow::kernels::Scalar;
 use oflow::ops::{AttrKind, AttrValue};
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
-use oflow::{Result, Tensor, World};
+use oflow::{Generator, Result, Tensor, World};
 
 use super::json::{Json, special};
 use super::line::{Case, placement};
@@ -39,10 +39,22 @@ pub enum Ready {
     Tensors(Vec<Given>),
     /// Where a new tensor lies.
     Target(Target),
+    /// An index into a tensor.
+    Index(Vec<Member>),
+    /// The seed of a generator.
+    Seed(u64),
     /// A value.
     Value(AttrValue),
     /// `null`.
     Nothing,
+}
+
+/// A member of an index.
+pub enum Member {
+    /// A mask or an index tensor.
+    Tensor(Given),
+    /// Any other.
+    Plain(TensorIndex),
 }
 
 /// The arguments of a call, with the names of the parameters.
@@ -140,8 +152,34 @@ fn of_kind(v: &Json, kind: ParamKind, name: &str, common: &Common<'_>) -> Result
             Ready::Tensors(all.iter().enumerate().map(one).collect::<Result<_, _>>()?)
         }
         ParamKind::Target => Ready::Target(target(v, common)?),
+        ParamKind::Generator => match v {
+            Json::Int(seed) if *seed >= 0 => Ready::Seed(*seed as u64),
+            v => return Err(format!("must be the seed of a generator, an integer of at least 0, not {}", v.what())),
+        },
+        ParamKind::TensorIndex => Ready::Index(index(v, name, common)?),
         ParamKind::Attr(kind) => Ready::Value(value(v, kind)?),
     })
+}
+
+/// Reads an index: a list of integers, texts such as `"1:5:-1"`, `"..."` and `"newaxis"`, and tensors; or one of these.
+fn index(v: &Json, name: &str, common: &Common<'_>) -> Result<Vec<Member>, String> {
+    let one = |(i, v): (usize, &Json)| {
+        Ok(match v {
+            Json::Int(i) => Member::Plain(TensorIndex::Int(*i)),
+            Json::Text(t) => Member::Plain(t.parse().map_err(|e: oflow::Error| e.message().to_string())?),
+            Json::Object(_) => Member::Tensor(Given::read(v, &format!("{name}[{i}]"), common)?),
+            v => {
+                return Err(format!(
+                    "[{i}] must be an integer, a text such as \"1:5:-1\", \"...\" or \"newaxis\", or a tensor, not {}",
+                    v.what()
+                ));
+            }
+        })
+    };
+    match v.members() {
+        Some(all) => all.iter().enumerate().map(one).collect(),
+        None => one((0, v)).map(|m| vec![m]),
+    }
 }
 
 /// Reads where a new tensor lies: `"cpu"` for a local one, else `{"mesh": …, "sbp": …}`. What is left out is as for tensors.
@@ -291,6 +329,14 @@ impl Ready {
             Ready::Tensor(t) => Arg::Tensor(t.make(world)?),
             Ready::Tensors(all) => Arg::Tensors(all.iter().map(|t| t.make(world)).collect::<Result<Vec<Tensor>>>()?),
             Ready::Target(t) => Arg::Target(t.clone()),
+            Ready::Seed(seed) => Arg::Generator(Generator::new(*seed)),
+            Ready::Index(members) => {
+                let one = |m: &Member| match m {
+                    Member::Tensor(t) => Ok(TensorIndex::Tensor(t.make(world)?)),
+                    Member::Plain(i) => Ok(i.clone()),
+                };
+                Arg::Index(members.iter().map(one).collect::<Result<_>>()?)
+            }
             Ready::Value(v) => Arg::Attr(v.clone()),
             Ready::Nothing => Arg::None,
         })
@@ -337,6 +383,8 @@ mod tests {
             ("sum", r#""dims":[0.5]"#, "'dims' must be a list of integers, not [0.5]"),
             ("sum", r#""keepdim":1"#, "'keepdim' must be a bool, not 1"),
             ("cast", r#""dtype":"f31""#, "'f31' is not an element type"),
+            ("index", r#""index":[0,"1:b"]"#, "'index' '1:b' is no member of an index"),
+            ("index", r#""index":[0.5]"#, "'index' [0] must be an integer, a text such as"),
             ("leaky_relu", r#""alpha":"much""#, "'alpha' must be a number, not \"much\""),
         ] {
             let e = read(&format!(r#"{{"call":"{call}","args":{{"x":{x},{args}}}}}"#)).err().unwrap();

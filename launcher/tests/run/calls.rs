@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::indices::indices_and_generators;
 use super::{answers, close, number, numbers};
 
 /// What an answer must be.
@@ -46,7 +47,7 @@ pub fn on(mesh: &[usize], call: &str, args: Value) -> Value {
 }
 
 /// The data of the outputs, in order.
-fn gives(all: Vec<Vec<f64>>, part: f64) -> Check {
+pub fn gives(all: Vec<Vec<f64>>, part: f64) -> Check {
     Box::new(move |answer| {
         let outs = answer["outputs"].as_array().unwrap_or_else(|| panic!("{answer}"));
         assert_eq!(outs.len(), all.len(), "{answer}");
@@ -56,12 +57,12 @@ fn gives(all: Vec<Vec<f64>>, part: f64) -> Check {
     })
 }
 
-fn is(answer: &Value, at: &str, want: Value) {
+pub fn is(answer: &Value, at: &str, want: Value) {
     let got = answer.pointer(at).unwrap_or_else(|| panic!("no {at} in {answer}"));
     assert_eq!(*got, want, "{at} of {answer}");
 }
 
-const X: [f64; 6] = [-1.5, 0.25, 2.0, -0.5, 1.0, 3.0];
+pub const X: [f64; 6] = [-1.5, 0.25, 2.0, -0.5, 1.0, 3.0];
 const Y: [f64; 6] = [0.5, 2.0, -1.0, 4.0, 1.0, -2.0];
 
 /// Every case with its check.
@@ -73,6 +74,7 @@ pub fn cases() -> Vec<(Value, Check)> {
     factories(&mut all);
     layouts(&mut all);
     changes_and_gradients(&mut all);
+    indices_and_generators(&mut all);
     all
 }
 

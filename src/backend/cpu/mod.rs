@@ -7,6 +7,7 @@ pub(super) mod attention;
 mod create;
 mod elementwise;
 mod embedding;
+pub(super) mod index;
 pub(super) mod loss;
 pub(super) mod matmul;
 pub(super) mod norm;
@@ -33,6 +34,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         attention::kernels,
         create::kernels,
         embedding::kernels,
+        index::kernels,
         loss::kernels,
         matmul::kernels,
         norm::kernels,

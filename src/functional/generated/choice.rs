@@ -82,3 +82,7 @@ impl Tensor {
 pub(super) const BY_NAME: &[super::ByName] = &[
     ("masked_select(Tensor x, Tensor mask) -> Tensor", |b| Ok(vec![super::super::select::masked_select(b.given(0)?, b.given(1)?, b.site)?])),
 ];
+impl Tensor { 
+ pub fn index_select(&self, dim: i64, ids: &Tensor) -> Result<Tensor> { invoke1(op!("index_select"), &[Some(self), Some(ids)], smallvec![dim.into()], smallvec![], CallSite::here()) }
+ pub fn flip(&self, dims: impl crate::functional::IntList) -> Result<Tensor> { invoke1(op!("flip"), &[Some(self)], smallvec![crate::ops::AttrValue::Ints(dims.ints())], smallvec![], CallSite::here()) }
+}

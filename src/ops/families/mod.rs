@@ -6,6 +6,7 @@ mod binary;
 mod create;
 mod custom;
 mod embedding;
+mod index;
 mod layout;
 mod linear;
 mod loss;
@@ -31,7 +32,7 @@ use oflow_kernels::DType;
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 21] = [
+    let families: [Family; 22] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -45,6 +46,7 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Networks", norm::ops),
         ("Networks", embedding::ops),
         ("Choice", select::ops),
+        ("Choice", index::ops),
         ("Networks", loss::ops),
         ("Networks", attention::ops),
         ("Shapes", reshape::ops),

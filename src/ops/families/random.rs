@@ -47,7 +47,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         source("rand", "lo: runtime float = 0.0, hi: runtime float = 1.0", "f32", "Uniform numbers in [lo, hi).").map(
             |o| {
                 o.function(
-                    "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32) -> Tensor",
+                    "rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
                 )
                 .check(super::float_attr)
                 .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[9], dtype=f64, seed=7, ordinal=4"])
@@ -55,24 +55,24 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         ),
         source("randn", "mean: runtime float = 0.0, std: runtime float = 1.0", "f32", NORMAL).map(|o| {
             o.function(
-                "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32) -> Tensor",
+                "randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor",
             )
             .check(super::float_attr)
             .samples(&["; shape=[3, 5], seed=7, ordinal=3", "; shape=[2, 3, 3], dtype=bf16, seed=1, ordinal=0"])
         }),
         source("bernoulli", "p: runtime float = 0.5", "f32", "1 with probability p, else 0.").map(|o| {
-            o.function("bernoulli(Shape shape, Float p, Target target, *, DataType dtype=f32) -> Tensor")
+            o.function("bernoulli(Shape shape, Float p, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor")
                 .values(is_probability)
                 .samples(&["; shape=[3, 5], p=0.3, seed=7, ordinal=3"])
         }),
         source("randint", "lo: runtime int = 0, hi: runtime int", "i64", "Integers in [lo, hi).").map(|o| {
-            o.function("randint(Int lo, Int hi, Shape shape, Target target, *, DataType dtype=i64) -> Tensor")
+            o.function("randint(Int lo, Int hi, Shape shape, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor")
                 .values(some_integer)
                 .samples(&["; shape=[3, 5], lo=-2, hi=9, seed=7, ordinal=3"])
         }),
         OpDef::new(&format!("dropout(x: float; p: runtime float = 0.5, {DRAWN}) -> y")).map(|o| {
             o.doc(DROPOUT)
-                .function("dropout(Tensor x, Float p=0.5) -> Tensor")
+                .function("dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor")
                 .values(is_probability)
                 .traits(|t| {
                     t.random = true;

@@ -104,6 +104,7 @@ fn rust_file(subject: &str, forms: &[&Form], rows: &[String]) -> Result<String, 
 
 /// What generated code may name.
 const IMPORTS: &[(&str, &[&str])] = &[
+    ("crate::context::", &["Generator"]),
     ("crate::error::", &["CallSite", "Result"]),
     ("crate::functional::", &["IntLike", "IntList", "IntoTarget", "Operand", "invoke", "invoke1", "op"]),
     ("crate::functional::inplace::", &["write_over"]),

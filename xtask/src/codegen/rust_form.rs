@@ -95,12 +95,14 @@ impl<'a> Form<'a> {
     }
     /// The dtype that the target states.
     fn dtype_of_target(&self) -> Option<usize> {
-        self.target()?;
-        self.params().iter().position(|p| p.keyword_only && p.name == "dtype")
+        self.params().iter().position(|p| self.of_target(p) && p.name == "dtype")
+    }
+    /// Whether the target of a new tensor carries a parameter: its dtype, the generator of its numbers.
+    fn of_target(&self, p: &FnParam) -> bool {
+        self.target().is_some() && p.keyword_only && (p.name == "dtype" || p.kind == ParamKind::Generator)
     }
     fn options_of(&self) -> impl Iterator<Item = &'a FnParam> {
-        let dtype = self.dtype_of_target();
-        self.params().iter().enumerate().filter(move |(i, p)| p.keyword_only && Some(*i) != dtype).map(|(_, p)| p)
+        self.params().iter().filter(|p| p.keyword_only && !self.of_target(p))
     }
     /// Whether it declares options of its own.
     fn has_options(&self) -> bool {
@@ -169,7 +171,7 @@ impl<'a> Form<'a> {
             ),
         };
         format!(
-            "/// Options of [`{with}`](crate::{with}).\n#[derive(Clone, Debug, PartialEq{derived})]\npub struct {name} {{\n\
+            "/// Options of [`{with}`](crate::{with}).\n#[derive(Clone, Debug{derived})]\npub struct {name} {{\n\
              {fields}}}\n\n{written}"
         )
     }
@@ -290,6 +292,15 @@ impl<'a> Form<'a> {
                 _ => {}
             }
         }
+        if let Some(p) = self.params().iter().find(|p| p.kind == ParamKind::Generator) {
+            lines.push("let site = CallSite::here();".into());
+            let numbers = match (self.target(), variant) {
+                (Some(at), _) => format!("{}.drawn()", self.params()[at].name),
+                (None, Variant::WithOptions) => format!("super::super::random::drawn(options.{}.as_ref())", p.name),
+                _ => "super::super::random::drawn(None)".into(),
+            };
+            lines.push(format!("let [seed, ordinal] = {numbers}.map_err(|e| e.at(site))?;"));
+        }
         let ok = if self.in_place() { "?;\nOk(self)" } else { "" };
         match (self.operand, self.code) {
             (Some(at), _) => {
@@ -310,7 +321,9 @@ impl<'a> Form<'a> {
                 lines.push(format!("super::super::{path}({}){ok}", args.join(", ")));
             }
             (None, None) => {
-                lines.push(format!("{}{ok}", self.call_op(self.defs[0], variant, false, "CallSite::here()")));
+                let random = self.params().iter().any(|p| p.kind == ParamKind::Generator);
+                let site = if random { "site" } else { "CallSite::here()" };
+                lines.push(format!("{}{ok}", self.call_op(self.defs[0], variant, false, site)));
             }
         }
         lines.join("\n").lines().map(|l| format!("    {l}\n")).collect()
@@ -319,7 +332,7 @@ impl<'a> Form<'a> {
     /// A parameter as the code of a function takes it; none for what another parameter carries.
     fn plain_value(&self, i: usize, variant: Variant) -> Option<String> {
         let p = &self.params()[i];
-        if self.dtype_of_target() == Some(i) {
+        if self.of_target(p) {
             return None;
         }
         let name = &p.name;
@@ -359,6 +372,10 @@ impl<'a> Form<'a> {
         }
         let inputs = list.unwrap_or_else(|| format!("&[{}]", inputs.join(", ")));
         let value = |name: &str, default: &Option<AttrValue>, runtime: bool| -> String {
+            let random = def.sig.params.iter().any(|p| p.kind == ParamKind::Generator);
+            if random && (name == "seed" || name == "ordinal") {
+                return name.to_string();
+            }
             let Some((i, p)) = def.sig.params.iter().enumerate().find(|(_, p)| p.name == name) else {
                 return constant(default.as_ref().unwrap_or(&AttrValue::Absent));
             };
@@ -474,6 +491,7 @@ fn rust_type(p: &FnParam) -> Option<&'static str> {
 fn option_type(p: &FnParam) -> Option<&'static str> {
     use AttrKind as A;
     Some(match (p.kind, p.optional) {
+        (ParamKind::Generator, true) => "Option<Generator>",
         (ParamKind::Attr(A::Int), false) => "i64",
         (ParamKind::Attr(A::Int), true) => "Option<i64>",
         (ParamKind::Attr(A::Float), false) => "f64",

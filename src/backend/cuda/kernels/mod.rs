@@ -4,6 +4,7 @@ mod attention;
 mod create;
 mod elementwise;
 mod embedding;
+mod index;
 mod loss;
 mod matmul;
 mod norm;
@@ -29,6 +30,7 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         attention::kernels,
         create::kernels,
         embedding::kernels,
+        index::kernels,
         loss::kernels,
         matmul::kernels,
         norm::kernels,

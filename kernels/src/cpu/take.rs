@@ -1,0 +1,162 @@
+//! Elements chosen by index along a dim of any number. All tensors are contiguous.
+
+use super::copy::fill;
+use super::index::{check_indices, index_dtype, load_index, row_of};
+use crate::parallel::{GRAIN, parallel_for};
+use crate::{DType, KernelError, Result, Scalar, View};
+
+/// Sizes of the dims before and after `dim`, multiplied.
+pub(crate) fn around(dims: &[usize], dim: usize) -> (usize, usize) {
+    (dims[..dim].iter().product(), dims[dim + 1..].iter().product())
+}
+
+pub(crate) fn check_take(x: &View, ids: &View, out: &View, dim: usize) -> Result<()> {
+    index_dtype(ids)?;
+    let k = ids.rank();
+    let fits = dim < x.rank()
+        && out.rank() == x.rank() - 1 + k
+        && out.dims()[..dim] == x.dims()[..dim]
+        && out.dims()[dim..dim + k] == *ids.dims()
+        && out.dims()[dim + k..] == x.dims()[dim + 1..]
+        && out.dtype() == x.dtype();
+    match fits && [x, ids, out].iter().all(|v| v.is_contiguous()) {
+        true => Ok(()),
+        false => Err(KernelError::new(format!(
+            "{} {:?} by indices {:?} along {dim} into {} {:?}: they do not fit or are not contiguous",
+            x.dtype(),
+            x.dims(),
+            ids.dims(),
+            out.dtype(),
+            out.dims()
+        ))),
+    }
+}
+
+/// `out[a.., j.., b..] = x[a.., ids[j..] - first, b..]` with the dims of `ids` in the place of `dim`; zeros where that is outside x.
+///
+/// # Errors
+/// If dims or dtypes do not fit, or a tensor is not contiguous.
+pub fn index_select(x: &View, ids: &View, out: &View, dim: usize, first: i64) -> Result<()> {
+    check_take(x, ids, out, dim)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let (_, inner) = around(x.dims(), dim);
+    let (rows, count) = (x.dims()[dim], ids.len());
+    let bytes = inner * x.dtype().size();
+    let id_size = ids.dtype().size();
+    parallel_for(out.len() / inner, (GRAIN / inner).max(1), &|range| {
+        for line in range {
+            let (outer, j) = (line / count, line % count);
+            // SAFETY: element j of the indices; a run of `inner` elements of the output, and one of x whose row is checked.
+            unsafe {
+                let id = load_index(ids.ptr().wrapping_add(j * id_size), ids.dtype());
+                let to = out.ptr().wrapping_add(line * bytes);
+                match row_of(id, first, rows) {
+                    Some(row) => {
+                        let from = x.ptr().wrapping_add((outer * rows + row) * bytes);
+                        std::ptr::copy_nonoverlapping(from, to, bytes);
+                    }
+                    None => std::ptr::write_bytes(to, 0, bytes),
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// Indices of a dim of `size` elements as i64 that count from the front: negative ones count from the end.
+///
+/// # Errors
+/// If an index is outside `-size..size`, or dims or dtypes do not fit.
+pub fn wrap_index(ids: &View, out: &View, size: usize) -> Result<()> {
+    check_ids(ids, out)?;
+    let size = size as i64;
+    check_indices(ids, -size, size)?;
+    let step = ids.dtype().size();
+    for i in 0..ids.len() {
+        // SAFETY: element i of both.
+        unsafe {
+            let id = load_index(ids.ptr().wrapping_add(i * step), ids.dtype());
+            out.ptr().cast::<i64>().wrapping_add(i).write(if id < 0 { id + size } else { id });
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_ids(ids: &View, out: &View) -> Result<()> {
+    index_dtype(ids)?;
+    let fits = out.dims() == ids.dims() && out.dtype() == DType::I64;
+    match fits && ids.is_contiguous() && out.is_contiguous() {
+        true => Ok(()),
+        false => Err(KernelError::new(format!("indices {:?} into {} {:?}", ids.dims(), out.dtype(), out.dims()))),
+    }
+}
+
+/// For each row `first + r` the last position, counted from `base`, at which it stands in the list `ids`; -1 where it does not.
+///
+/// # Errors
+/// If one of the two is not a list, or of another dtype.
+pub fn last_index(ids: &View, out: &View, first: i64, base: i64) -> Result<()> {
+    check_last(ids, out)?;
+    fill(out, Scalar::Int(-1))?;
+    let step = ids.dtype().size();
+    for j in 0..ids.len() {
+        // SAFETY: element j of the indices; the row is checked.
+        unsafe {
+            let id = load_index(ids.ptr().wrapping_add(j * step), ids.dtype());
+            if let Some(row) = row_of(id, first, out.len()) {
+                out.ptr().cast::<i64>().wrapping_add(row).write(base + j as i64);
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn check_last(ids: &View, out: &View) -> Result<()> {
+    index_dtype(ids)?;
+    let fits = ids.rank() == 1 && out.rank() == 1 && out.dtype() == DType::I64;
+    match fits && ids.is_contiguous() && out.is_contiguous() {
+        true => Ok(()),
+        false => {
+            Err(KernelError::new(format!("last positions of {:?} into {} {:?}", ids.dims(), out.dtype(), out.dims())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{Owned, read};
+
+    #[test]
+    fn rows_of_a_middle_dim_and_of_a_part_of_it() {
+        let x = Owned::from_f64(DType::F32, &[2, 3, 2], &(0..12).map(f64::from).collect::<Vec<_>>());
+        let ids = Owned::from_f64(DType::I64, &[2], &[2.0, 0.0]);
+        let out = Owned::zeros(DType::F32, &[2, 2, 2]);
+        index_select(&x.view(), &ids.view(), &out.view(), 1, 0).unwrap();
+        assert_eq!(read(&out.view()), [4., 5., 0., 1., 10., 11., 6., 7.]);
+        // The rows from 1 on are here: index 2 is the second of them, index 0 is elsewhere.
+        index_select(&x.view(), &ids.view(), &out.view(), 1, 1).unwrap();
+        assert_eq!(read(&out.view()), [2., 3., 0., 0., 8., 9., 0., 0.]);
+        assert!(index_select(&x.view(), &ids.view(), &out.view(), 0, 0).is_err());
+    }
+
+    #[test]
+    fn indices_from_the_end() {
+        let ids = Owned::from_f64(DType::I32, &[2, 2], &[-1.0, 0.0, 3.0, -4.0]);
+        let out = Owned::zeros(DType::I64, &[2, 2]);
+        wrap_index(&ids.view(), &out.view(), 4).unwrap();
+        assert_eq!(read(&out.view()), [3., 0., 3., 0.]);
+        let e = wrap_index(&ids.view(), &out.view(), 3).unwrap_err().to_string();
+        assert!(e.contains("index 3 at position 2 is outside -3..3"), "{e}");
+    }
+
+    #[test]
+    fn the_last_position_counts() {
+        let ids = Owned::from_f64(DType::I64, &[4], &[2.0, 0.0, 2.0, 5.0]);
+        let out = Owned::zeros(DType::I64, &[3]);
+        last_index(&ids.view(), &out.view(), 0, 10).unwrap();
+        assert_eq!(read(&out.view()), [11., -1., 12.]);
+    }
+}

@@ -1,0 +1,62 @@
+//! Kernels of indexing. Each rank adds the elements that it has.
+
+use super::{OpKernel, kernel};
+use crate::error::{Error, Result};
+use crate::ops::KernelCx;
+use oflow_kernels::cpu::{copy, index, take};
+use oflow_kernels::{Dims, Strides, View};
+
+/// The input of `flip`, read backwards along the dims.
+pub(in crate::backend) fn turned(cx: &KernelCx<'_>) -> Result<View> {
+    let x = cx.input(0)?;
+    let dims = if cx.ints("dims")?.is_empty() { Default::default() } else { cx.dims("dims", 0)? };
+    let (mut strides, mut offset): (Strides, isize) = (x.strides().into(), 0);
+    for d in dims {
+        // A tensor without elements has no last one.
+        offset += x.dims()[d].saturating_sub(1) as isize * strides[d];
+        strides[d] = -strides[d];
+    }
+    let offset = if x.is_empty() { 0 } else { offset };
+    // SAFETY: the same elements in another order.
+    Ok(unsafe { x.restride(offset, x.dims().into(), strides) })
+}
+
+/// The inputs and the output of `index_sum` as rows: a table, and rows by the dims of the indices.
+pub(in crate::backend) fn as_rows(cx: &KernelCx<'_>) -> Result<(View, View)> {
+    let (values, ids, out) = (cx.input(0)?, cx.input(1)?, cx.output(0));
+    let width: usize = out.dims()[1..].iter().product();
+    let rows = |v: &View, lead: &[usize]| {
+        let dims: Dims = lead.iter().copied().chain([width]).collect();
+        let strides = oflow_kernels::view::contiguous_strides(&dims);
+        // SAFETY: as many elements in the same contiguous memory.
+        unsafe { v.restride(0, dims, strides) }
+    };
+    Ok((rows(values, ids.dims()), rows(out, &out.dims()[..1])))
+}
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    vec![
+        kernel("index_select", |cx| {
+            let (x, dim) = (cx.input_box(0)?, cx.dim("dim", 0)?);
+            index::check_indices(cx.input(1)?, 0, x.logical[dim] as i64)?;
+            Ok(take::index_select(cx.input(0)?, cx.input(1)?, cx.output(0), dim, x.offset[dim] as i64)?)
+        }),
+        kernel("index_sum", |cx| {
+            let ((values, out), first) = (as_rows(cx)?, cx.output_box(0).offset[0] as i64);
+            Ok(index::embedding_grad(&values, cx.input(1)?, &out, first)?)
+        }),
+        kernel("wrap_index", |cx| {
+            let size = cx.int("size")? as usize;
+            let outside = |e| {
+                let dim = cx.int("dim").unwrap_or_default();
+                Error::from(e).help(format!("dim {dim} of the tensor that is indexed has size {size}"))
+            };
+            take::wrap_index(cx.input(0)?, cx.output(0), size).map_err(outside)
+        }),
+        kernel("last_index", |cx| {
+            let (first, base) = (cx.output_box(0).offset[0] as i64, cx.input_box(0)?.offset[0] as i64);
+            Ok(take::last_index(cx.input(0)?, cx.output(0), first, base)?)
+        }),
+        kernel("flip", |cx| Ok(copy::copy(&turned(cx)?, cx.output(0))?)),
+    ]
+}

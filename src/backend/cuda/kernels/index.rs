@@ -1,0 +1,26 @@
+//! Kernels of indexing.
+
+use super::{OpKernel, kernel, with_scratch};
+use crate::backend::cpu::index::{as_rows, turned};
+use oflow_kernels::cuda::{copy, embedding, take};
+
+pub(super) fn kernels() -> Vec<OpKernel> {
+    let sum = kernel("index_sum", |q, cx| {
+        let ((values, out), first) = (as_rows(cx)?, cx.output_box(0).offset[0] as i64);
+        Ok(embedding::embedding_grad(q, &values, cx.input(1)?, &out, first, cx.workspace())?)
+    });
+    vec![
+        kernel("index_select", |q, cx| {
+            let (x, dim) = (cx.input_box(0)?, cx.dim("dim", 0)?);
+            let (first, size) = (x.offset[dim] as i64, x.logical[dim]);
+            Ok(take::index_select(q, cx.input(0)?, cx.input(1)?, cx.output(0), dim, first, size)?)
+        }),
+        with_scratch(sum, |c, outs| Ok(embedding::embedding_grad_workspace(outs[0].shape[0], c.input(1)?.len()))),
+        kernel("wrap_index", |q, cx| Ok(take::wrap_index(q, cx.input(0)?, cx.output(0), cx.int("size")? as usize)?)),
+        kernel("last_index", |q, cx| {
+            let (first, base) = (cx.output_box(0).offset[0] as i64, cx.input_box(0)?.offset[0] as i64);
+            Ok(take::last_index(q, cx.input(0)?, cx.output(0), first, base)?)
+        }),
+        kernel("flip", |q, cx| Ok(copy::copy(q, &turned(cx)?, cx.output(0))?)),
+    ]
+}

@@ -1,0 +1,74 @@
+//! Functions by name in gradient rules: what an emitter of ops finds no op for, it asks the table for.
+
+use super::by_name::{Arg, Bound, bind, run};
+use super::table::overloads;
+use crate::error::{CallSite, Error, Result};
+use crate::interpreter::serve_functions;
+use crate::ops::{AttrValue, FnSig, ParamKind};
+use crate::tensor::Tensor;
+
+/// Makes the table known to the interpreter, which stands below it: whatever runs gradient rules calls this first.
+pub(crate) fn offer_functions() {
+    serve_functions(call_in_rule);
+}
+
+/// Tensors by place and attributes by name, as rules have them, by the names of a function's parameters. None if they do not fit.
+fn by_parameter<'a>(
+    sig: &'a FnSig,
+    inputs: &[Option<&Tensor>],
+    attrs: &[(&'a str, AttrValue)],
+) -> Option<Vec<(&'a str, Arg)>> {
+    let mut inputs = inputs.iter();
+    let mut named: Vec<(&str, Arg)> = vec![];
+    for p in &sig.params {
+        match p.kind {
+            ParamKind::Tensor => {
+                if let Some(t) = inputs.next() {
+                    named.push((&p.name, t.map_or(Arg::None, Arg::from)));
+                }
+            }
+            ParamKind::TensorTuple => {
+                let rest: Option<Vec<Tensor>> = inputs.by_ref().map(|t| t.cloned()).collect();
+                named.push((&p.name, Arg::Tensors(rest?)));
+            }
+            _ => {}
+        }
+    }
+    named.extend(attrs.iter().map(|(n, v)| (*n, Arg::Attr(v.clone()))));
+    inputs.next().is_none().then_some(named)
+}
+
+/// Calls a function for a gradient rule. The first overload whose tensors and attributes are those given runs.
+fn call_in_rule(
+    name: &str,
+    inputs: &[Option<&Tensor>],
+    attrs: &[(&str, AttrValue)],
+    site: CallSite,
+) -> Result<Vec<Tensor>> {
+    let _scope = site.scope();
+    let given = || {
+        let tensors = inputs.iter().map(|t| t.map_or("none".to_string(), |t| t.short()));
+        let attrs = attrs.iter().map(|(n, v)| format!("{n}={v}"));
+        format!("{name}({})", tensors.chain(attrs).collect::<Vec<_>>().join(", "))
+    };
+    if name.ends_with('_') {
+        return Err(Error::autograd("a gradient rule cannot call a function that writes in place")
+            .in_call(given)
+            .help("call the function that returns a new tensor"));
+    }
+    let defs = overloads(name)?;
+    let mut reasons = vec![];
+    for def in &defs {
+        let fits = match by_parameter(&def.sig, inputs, attrs) {
+            Some(named) => bind(&def.sig, &[], &named),
+            None => Err(format!("takes fewer tensors than {}", inputs.len())),
+        };
+        match fits {
+            Ok(args) => return run(def, Bound { args, site }).map_err(|e| e.in_call(given)),
+            Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
+        }
+    }
+    Err(Error::argument("no overload takes these tensors and attributes")
+        .in_call(given)
+        .help(format!("there are:\n{}", reasons.join("\n"))))
+}
