@@ -4,15 +4,18 @@ use super::alias;
 use super::boxing::{boxed, run_boxing};
 use super::call::Call;
 use super::counted::{Length, with_length};
+use super::read::local_bytes;
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Op, RuntimeAttrs, ViewFn};
-use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, LocalRef, Numbers, Plan};
+use crate::placement::Device;
+use crate::plan::{Apart, BoxStep, BufferId, For, KernelPlan, KernelStep, LocalRef, Numbers, Plan};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::Instruction;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A plan being carried out on a call's tensors.
 pub(super) struct Run<'a> {
@@ -120,11 +123,16 @@ impl<'a> Run<'a> {
         // Bound where it stands: it is too large to be moved from part to part.
         let mut i = Instruction::of_kernel(kernel.clone(), runtime, self.call.site);
         let mut memory = alias::Memory::default();
+        let mut lent = None;
         if in_place {
             memory = self.bind_written(n, step, &mut i)?;
         } else {
+            if let Some(apart) = &step.apart {
+                return self.kernel_apart(n, step, kernel, apart, i);
+            }
             for (k, id) in step.inputs.iter().enumerate() {
                 match id {
+                    Some(id) if step.reuse.is_some_and(|r| r.0 == k) => lent = self.lend(n, *id, &mut i)?,
                     Some(id) => self.bind_input(n, step.op, (k, *id), &mut i)?,
                     None => i.absent(),
                 }
@@ -133,7 +141,7 @@ impl<'a> Run<'a> {
         // Not held any longer: who holds a storage is counted.
         match memory.given.take() {
             Some(given) => i.output(given.view(), &given.storage),
-            None => self.allocate(step, |out| i.output(out.view(), &out.storage))?,
+            None => self.allocate(step, lent, |out| i.output(out.view(), &out.storage))?,
         }
         let rt = self.ctx.device(self.plan.device)?;
         if kernel.workspace > 0 {
@@ -146,18 +154,89 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Allocates what a step makes, and shows each to `f`.
+    /// Allocates what a step makes, and shows each to `f`. What is lent becomes the output that the step names.
     #[inline]
-    fn allocate(&mut self, step: &KernelStep, mut f: impl FnMut(&LocalTensor)) -> Result<()> {
-        for id in &step.makes {
+    fn allocate(
+        &mut self,
+        step: &KernelStep,
+        mut lent: Option<LocalTensor>,
+        mut f: impl FnMut(&LocalTensor),
+    ) -> Result<()> {
+        for (o, id) in step.makes.iter().enumerate() {
             let buffer = &self.plan.buffers[id.index()];
             let Some(ty) = &buffer.local else { continue };
-            let out = match buffer.length.and_then(|n| self.length(n)) {
-                Some(n) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
-                None => LocalTensor::alloc(self.ctx, ty)?,
+            let reused = lent.take_if(|_| step.reuse.is_some_and(|r| r.1 == o));
+            let out = match (reused, buffer.length.and_then(|n| self.length(n))) {
+                (Some(lent), _) => lent,
+                (None, Some(n)) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
+                (None, None) => LocalTensor::alloc(self.ctx, ty)?,
             };
             f(&out);
             self.make(*id, Some(out));
+        }
+        Ok(())
+    }
+
+    /// Binds a value of the plan that ends with this kernel. Returns it where its memory may become an output's: where nobody else
+    /// holds it.
+    fn lend(&mut self, n: usize, id: BufferId, i: &mut Instruction) -> Result<Option<LocalTensor>> {
+        let Some(l) = self.read(n, id)? else {
+            i.absent();
+            return Ok(None);
+        };
+        let whole = l.is_contiguous() && l.offset == 0 && l.storage.is_unique();
+        let l = if l.is_contiguous() { l } else { contiguous(self.ctx, &l)? };
+        i.input(l.view(), &l.storage, false);
+        Ok(Some(l).filter(|_| whole))
+    }
+
+    /// A kernel some of whose inputs or outputs are on other devices, or read in host memory: these are copied.
+    #[cold]
+    fn kernel_apart(
+        &mut self,
+        n: usize,
+        step: &KernelStep,
+        kernel: &Arc<KernelPlan>,
+        apart: &Apart,
+        mut i: Instruction,
+    ) -> Result<()> {
+        let device = self.plan.device;
+        for (k, id) in step.inputs.iter().enumerate() {
+            let l = match id {
+                Some(id) => self.read(n, *id)?,
+                None => None,
+            };
+            let Some(l) = l else {
+                i.absent();
+                continue;
+            };
+            let l = match apart.inputs[k] {
+                to if to != device => {
+                    let own = copied_to(self.ctx, &l, to)?;
+                    i.host_input(own.view(), own.storage.clone());
+                    continue;
+                }
+                to if l.ty.device != to => copied_to(self.ctx, &l, to)?,
+                _ if !step.op.traits.strided && !l.is_contiguous() => contiguous(self.ctx, &l)?,
+                _ => l,
+            };
+            i.input(l.view(), &l.storage, false);
+        }
+        let mut made: SmallVec<[(BufferId, LocalTensor, Device); 2]> = SmallVec::new();
+        for id in &step.makes {
+            let Some(ty) = &self.plan.buffers[id.index()].local else { continue };
+            let out = LocalTensor::alloc_like(self.ctx, &ty.ty.shape, ty.ty.dtype, device)?;
+            i.output(out.view(), &out.storage);
+            made.push((*id, out, ty.device));
+        }
+        let rt = self.ctx.device(device)?;
+        if kernel.workspace > 0 {
+            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+        }
+        rt.vm.submit(i)?;
+        for (id, out, to) in made {
+            let out = if to == device { out } else { copied_to(self.ctx, &out, to)? };
+            self.make(id, Some(out));
         }
         Ok(())
     }
@@ -170,7 +249,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         }
-        self.allocate(step, |_| {})
+        self.allocate(step, None, |_| {})
     }
 
     /// What a step reads.
@@ -263,6 +342,15 @@ impl<'a> Run<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// A contiguous copy in memory of its own, on any device; it passes through host memory.
+fn copied_to(ctx: &RankCtx, l: &LocalTensor, device: Device) -> Result<LocalTensor> {
+    let out = LocalTensor::alloc_like(ctx, l.dims(), l.dtype(), device)?;
+    if !ctx.is_dry() {
+        ctx.device(device)?.vm.write(&out.storage, 0, &local_bytes(ctx, l)?)?;
+    }
+    Ok(out)
 }
 
 /// A contiguous copy on the same device; counted.

@@ -4,7 +4,7 @@ use super::backward::below_cast;
 use super::emit::EagerEmit;
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, RuntimeAttrs, Value, derived_args, derived_grad_op,
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, Op, RuntimeAttrs, Value, derived_args, derived_grad_op,
     get_attr,
 };
 use crate::placement::{Device, Placement};
@@ -177,6 +177,9 @@ impl Emit for EagerGrad<'_> {
 }
 
 impl GradCtx for EagerGrad<'_> {
+    fn op(&self) -> &'static Op {
+        self.node.op
+    }
     fn attrs(&self) -> &Attrs {
         &self.node.attrs
     }
@@ -260,12 +263,9 @@ impl GradCtx for EagerGrad<'_> {
     }
     fn attr(&self, name: &str) -> Result<AttrValue> {
         let op = self.node.op;
-        if op.sig.attr(name).is_some() {
-            return get_attr(op, &self.node.attrs, name).cloned();
-        }
-        match op.sig.runtime_attr(name) {
-            Some(i) => Ok(AttrValue::Scalar(self.node.runtime[i])),
-            None => Err(Error::argument(format!("{} has no attribute '{name}'", op.name()))),
+        match op.sig.runtime_attr(name).and_then(|i| self.node.runtime.get(i)) {
+            Some(s) => Ok(AttrValue::Scalar(*s)),
+            None => get_attr(op, &self.node.attrs, name).cloned(),
         }
     }
     fn emitter(&mut self) -> &mut dyn Emit {

@@ -3,7 +3,7 @@
 use super::alias;
 use super::call::Call;
 use crate::error::{CallSite, Result};
-use crate::ops::{Grad, GradArg, Op, derived_args};
+use crate::ops::{Grad, GradArg, Op, Withheld, derived_args};
 use crate::placement::Device;
 use crate::plan::TypeRef;
 use crate::tensor::{Custom, Edge, Node, Saved, Tensor, share_memory};
@@ -38,17 +38,17 @@ fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<(u64, u64)>
     Ok((ins, outs))
 }
 
-/// Gives the outputs their place in the graph. `inputs` are as they were boxed for the kernel. A call that writes in place
+/// Gives the outputs their place in the graph, but those `withheld`. `inputs` are as they were boxed for the kernel. A call that writes in place
 /// gives the tensors written their new edge; without a gradient that is none.
-pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor]) -> Result<()> {
+pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor], withheld: Withheld) -> Result<()> {
     let mut written: SmallVec<[&Tensor; 2]> = SmallVec::new();
     if alias::writes(call) {
         written.extend(alias::written(call));
     }
     let in_place = !written.is_empty();
     let mut edges: SmallVec<[Edge; 4]> = SmallVec::new();
-    for t in inputs {
-        edges.push(t.map_or(Edge::None, |t| t.edge()));
+    for (i, t) in inputs.iter().enumerate() {
+        edges.push(t.filter(|_| !withheld.input(i)).map_or(Edge::None, |t| t.edge()));
     }
     if matches!(call.op.grad, Grad::None) || !edges.iter().any(Edge::is_some) {
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));
@@ -88,7 +88,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
     node.n_outputs = outs.len();
     let node = Arc::new(node);
     for (i, t) in outs.iter().enumerate() {
-        match (t.dtype().is_float(), in_place) {
+        match (t.dtype().is_float() && !withheld.output(i), in_place) {
             (false, _) => {}
             (true, false) => t.set_edge(Edge::Node(node.clone(), i)),
             (true, true) => t.rebase(Edge::Node(node.clone(), i), call.site),

@@ -3,9 +3,11 @@
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
 use super::grad::{Grad, LowerFn};
+use super::hooks::Hooks;
 use super::infer::{InferCtx, LocalizeCtx};
 use super::kernel::KernelDef;
 use super::layout::LayoutOp;
+use super::named::{AttrsOf, Which, attrs_by_name};
 use super::registry::BUILTIN;
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
@@ -60,6 +62,8 @@ pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
 
 /// The numbers of one call, which no plan knows, with what is known of the call besides.
 pub struct GivenValues<'a> {
+    /// The op.
+    pub op: &'a OpDef,
     /// dtypes of the inputs.
     pub dtypes: &'a [Option<DType>],
     /// Plan attributes in declared order.
@@ -68,9 +72,18 @@ pub struct GivenValues<'a> {
     pub runtime: &'a RuntimeAttrs,
 }
 
-impl GivenValues<'_> {
-    /// dtype of input `i`, which must be there.
-    pub fn dtype(&self, i: usize) -> Result<DType> {
+impl<'a> GivenValues<'a> {
+    fn named(&self) -> AttrsOf<'a> {
+        AttrsOf { op: self.op, attrs: self.attrs, runtime: Some(self.runtime) }
+    }
+    attrs_by_name!(self, self.named(), 'a);
+
+    /// dtype of input `i`, by position or name, which must be there.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn dtype(&self, i: impl Which) -> Result<DType> {
+        let i = i.input_of(self.op)?;
         let found = self.dtypes.get(i).copied().flatten();
         found.ok_or_else(|| Error::argument(format!("input {i} is missing")))
     }
@@ -213,6 +226,8 @@ pub struct OpDef {
     pub view: Option<ViewFn>,
     /// Gradient.
     pub grad: Grad,
+    /// What few ops decide about their calls.
+    pub hooks: Hooks,
     /// What decides the outputs' length, where that depends on values.
     pub length: Option<LengthBy>,
     /// What autocast does with the float inputs; none: what the table of built-in ops says, else nothing.
@@ -250,6 +265,7 @@ impl OpDef {
             flops: None,
             view: None,
             grad: Grad::default(),
+            hooks: Hooks::default(),
             length: None,
             cast: None,
             layout: None,

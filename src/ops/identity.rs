@@ -63,7 +63,7 @@ impl OpDef {
             Grad::Wiring(w) => format!("{w:?}"),
             other => format!("{other:?}"),
         });
-        add(&format!("{:?} {:?} {:?}", self.length, self.cast, self.layout));
+        add(&format!("{:?} {:?} {:?} {:?}", self.length, self.cast, self.layout, self.hooks.present()));
         h.finish()
     }
 }

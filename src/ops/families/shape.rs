@@ -312,15 +312,11 @@ fn concat() -> Result<OpDef> {
 }
 
 fn triangle(name: &str, lower: bool) -> Result<OpDef> {
-    Ok(OpDef::new(&format!("{name}(x; diagonal: int = 0) -> y"))?
+    Ok(OpDef::new(&format!("{name}(x: [2..]; diagonal: int = 0) -> y"))?
         .doc(if lower {
             "Zeroes what is above a diagonal of the last two dims."
         } else {
             "Zeroes what is below a diagonal of the last two dims."
-        })
-        .check(|c| match c.shape(0)?.len() {
-            0 | 1 => Err(Error::shape("needs at least 2 dims")),
-            _ => Ok(()),
         })
         .get_sbp(|c| {
             let mut s: Vec<Signature> =
