@@ -2,6 +2,7 @@
 //! for elementwise ops the one that the backend makes from the expression. Asked when a plan is built, never per call.
 
 use super::table::{built_in, entries, entry};
+use crate::control::EXPERIMENTAL_VARIABLE;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
 use crate::ops::{self, InferCtx, KernelCx, KernelDef, KernelState, Op, Priority, StreamKind, TensorType};
@@ -86,7 +87,7 @@ impl Experimental {
 
 /// Those of the process. At first what the environment says.
 static EXPERIMENTAL: LazyLock<RwLock<Experimental>> = LazyLock::new(|| {
-    RwLock::new(std::env::var("OFLOW_EXPERIMENTAL").map_or(Experimental::None, |v| Experimental::parse(&v)))
+    RwLock::new(std::env::var(EXPERIMENTAL_VARIABLE).map_or(Experimental::None, |v| Experimental::parse(&v)))
 });
 
 /// Lets calls of this process choose experimental kernels ([`Priority::Experimental`]), in place of what `OFLOW_EXPERIMENTAL` says.

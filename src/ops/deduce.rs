@@ -10,6 +10,7 @@ use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::{Class, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
+use smol_str::SmolStr;
 
 /// More outputs than an attribute may ask for.
 const MOST_OUTPUTS: i64 = 4096;
@@ -203,7 +204,7 @@ impl OpDef {
             SbpRule::Factors(text) => {
                 let ins: Vec<&[usize]> = ctx.present().map(|t| t.shape.as_slice()).collect();
                 let os: Vec<&[usize]> = outs.iter().map(|t| t.shape.as_slice()).collect();
-                let rule = FactorRule::parse(text)?;
+                let rule = self.factor_rule(text)?;
                 self.check_factors(&rule, text, ctx, outs)?;
                 rule.signatures(&ins, &os)
             }
@@ -267,6 +268,26 @@ impl OpDef {
         }
     }
 
+    /// The rule of a factor text, with the inputs in which the op is linear.
+    fn factor_rule(&self, text: &str) -> Result<FactorRule> {
+        let mut rule = FactorRule::parse(text)?;
+        for (input, outputs) in &self.linear {
+            let known = |names: &[SmolStr]| names.join(", ");
+            let inputs: Vec<SmolStr> = self.sig.inputs.iter().map(|i| i.name.clone()).collect();
+            let no = |what: &str, name: &str, has: String| {
+                Error::registry(format!("it is linear in {what} '{name}', but it has {has}"))
+            };
+            let i = self.sig.input(input).ok_or_else(|| no("input", input, known(&inputs)))?;
+            let place = |o: &SmolStr| {
+                let at = self.sig.outputs.iter().position(|n| n == o);
+                at.ok_or_else(|| no("output", o, known(&self.sig.outputs)))
+            };
+            let outputs = outputs.as_ref().map(|all| all.iter().map(place).collect::<Result<Vec<_>>>()).transpose()?;
+            rule = rule.linear_in(i, outputs.as_deref());
+        }
+        Ok(rule)
+    }
+
     fn check_factors(&self, rule: &FactorRule, text: &str, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<()> {
         let present = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?)));
         let ins = present.zip(rule.input_factors());
@@ -319,13 +340,20 @@ impl OpDef {
                 counts(format!("the signature {s}"), (s.inputs.len(), s.outputs.len()))
             }),
             SbpRule::Factors(text) => {
-                let rule = FactorRule::parse(text).map_err(read)?;
+                let rule = self.factor_rule(text).map_err(read)?;
                 let given = (rule.input_factors().count(), rule.output_factors().count());
                 let optional = self.sig.inputs.iter().any(|d| d.optional);
                 if optional { Ok(()) } else { counts(format!("the factors {text}"), given) }
             }
             SbpRule::AllB | SbpRule::Elementwise | SbpRule::Fn(_) => Ok(()),
+        }?;
+        if !self.linear.is_empty() && !matches!(self.sbp, SbpRule::Factors(_)) {
+            return Err(Error::registry(format!(
+                "op {}: `linear_in` goes with `factors`; a list of signatures says itself where P(sum) is taken",
+                self.sig.name
+            )));
         }
+        Ok(())
     }
 
     /// Checks that a gradient given as data names inputs, outputs and attributes that the op has: a wire that leads nowhere would

@@ -204,6 +204,8 @@ pub struct OpDef {
     pub derivatives: Vec<(usize, Expr)>,
     /// 1-d signatures (all-B is always added, last).
     pub sbp: SbpRule,
+    /// Inputs in which the op is linear while the others are whole, by name, each with the outputs that are (none: all).
+    pub linear: Vec<(SmolStr, Option<Vec<SmolStr>>)>,
     /// Signatures that were added to the registered op.
     pub(super) sbp_added: Vec<SbpFn>,
     /// More nd-signatures than the product of 1-d ones.
@@ -254,6 +256,7 @@ impl OpDef {
             expr: None,
             derivatives: vec![],
             sbp: SbpRule::default(),
+            linear: vec![],
             sbp_added: vec![],
             nd_extra: None,
             nd_infer: None,
@@ -356,10 +359,23 @@ impl OpDef {
         self.derivatives.push((input, e));
         Ok(self)
     }
-    /// Signatures by factor text.
+    /// Signatures by factor text. It says which dims may be split; see [`OpDef::linear_in`] for partial sums.
     #[must_use]
     pub fn factors(mut self, text: &str) -> OpDef {
         self.sbp = SbpRule::Factors(text.to_string());
+        self
+    }
+    /// Says for a factor rule that every output is linear in each of these inputs alone, while the other inputs are whole: then that
+    /// input may be `P(sum)`, and the outputs are too.
+    #[must_use]
+    pub fn linear_in(mut self, inputs: &[&str]) -> OpDef {
+        self.linear.extend(inputs.iter().map(|i| (SmolStr::new(i), None)));
+        self
+    }
+    /// As [`OpDef::linear_in`] for an input of which only these outputs depend; the others are whole.
+    #[must_use]
+    pub fn linear_for(mut self, input: &str, outputs: &[&str]) -> OpDef {
+        self.linear.push((input.into(), Some(outputs.iter().map(SmolStr::new).collect())));
         self
     }
     /// Fixed signatures.

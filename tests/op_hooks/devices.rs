@@ -29,11 +29,13 @@ impl SyncDevice for Board {
     }
     unsafe fn copy_out(&self, from: *const u8, to: &mut [u8]) -> Result<()> {
         // SAFETY: by the contract of this function.
-        Ok(unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) })
+        unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
+        Ok(())
     }
     unsafe fn copy_in(&self, from: &[u8], to: *mut u8) -> Result<()> {
         // SAFETY: by the contract of this function.
-        Ok(unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) })
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        Ok(())
     }
     fn run(&self, _memory: &[Storage], kernel: &mut dyn FnMut(Option<&dyn Any>) -> Result<()>) -> Result<()> {
         kernel(None)

@@ -6,6 +6,7 @@ mod gradients;
 mod kernels;
 mod names;
 mod outputs;
+mod sharding;
 mod sources;
 
 use oflow::interpreter::Call;

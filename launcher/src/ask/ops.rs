@@ -183,7 +183,11 @@ fn rule(op: &Op) -> String {
             Some(expr) => format!("from the expression {expr}"),
             None => "from the expression".into(),
         },
-        SbpRule::Factors(factors) => format!("factors \"{factors}\""),
+        SbpRule::Factors(factors) if op.linear.is_empty() => format!("factors \"{factors}\""),
+        SbpRule::Factors(factors) => {
+            let linear: Vec<&str> = op.linear.iter().map(|(i, _)| i.as_str()).collect();
+            format!("factors \"{factors}\", linear in {}", linear.join(", "))
+        }
         SbpRule::Signatures(rows) => format!("{} fixed rows", rows.len()),
         SbpRule::Fn(_) => "depends on shapes and attributes".into(),
     };

@@ -1,7 +1,7 @@
 //! Moving elements: permute, expand, slice, concat. Local results are views where strides suffice.
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, OpDef, ShapeRule};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradArg, InferCtx, OpDef, ShapeRule};
 use crate::sbp::{ReduceOp, Sbp, Signature, broadcast_dim};
 use oflow_kernels::{DType, Dims, Strides};
 use smallvec::{SmallVec, smallvec};
@@ -325,11 +325,7 @@ fn triangle(name: &str, lower: bool) -> Result<OpDef> {
             s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
             Ok(s)
         })
-        .grad(Grad::rule_saving(&[], &[], move |g| {
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let dx = g.call(if lower { "tril" } else { "triu" }, &[dy], &[("diagonal", g.attr("diagonal")?)])?;
-            g.set(0, dx)
-        }))
+        .grad(Grad::wiring(name, &[GradArg::OutGrad(0)], &["diagonal"], &[0]))
         .samples(&["f32[4, 5]", "f64[2, 3, 3]; diagonal=-1", "i32[3, 4]; diagonal=1"]))
 }
 
