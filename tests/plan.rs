@@ -1,7 +1,7 @@
 //! Plans are pure data: made without tensors, ranks or memory, for any rank of any world, and alike on all of them.
 
 use oflow::boxing::Planner;
-use oflow::ops::{InferCtx, KernelDef, Op, find, resolve_attrs, TensorType};
+use oflow::ops::{InferCtx, KernelDef, Op, TensorType, find, resolve_attrs};
 use oflow::plan::{
     Input, KernelTable, Numbers, Plan, PlanCx, Request, Step, TypeRef, Where, intern_global, intern_local, plan,
 };

@@ -123,16 +123,14 @@ impl<'a> Run<'a> {
         // Bound where it stands: it is too large to be moved from part to part.
         let mut i = Instruction::of_kernel(kernel.clone(), runtime, self.call.site);
         let mut memory = alias::Memory::default();
-        let mut lent = None;
         if in_place {
             memory = self.bind_written(n, step, &mut i)?;
         } else {
-            if let Some(apart) = &step.apart {
-                return self.kernel_apart(n, step, kernel, apart, i);
+            if step.apart.is_some() || step.reuse.is_some() {
+                return self.kernel_otherwise(n, step, kernel, i);
             }
             for (k, id) in step.inputs.iter().enumerate() {
                 match id {
-                    Some(id) if step.reuse.is_some_and(|r| r.0 == k) => lent = self.lend(n, *id, &mut i)?,
                     Some(id) => self.bind_input(n, step.op, (k, *id), &mut i)?,
                     None => i.absent(),
                 }
@@ -141,7 +139,7 @@ impl<'a> Run<'a> {
         // Not held any longer: who holds a storage is counted.
         match memory.given.take() {
             Some(given) => i.output(given.view(), &given.storage),
-            None => self.allocate(step, lent, |out| i.output(out.view(), &out.storage))?,
+            None => self.allocate(step, |out| i.output(out.view(), &out.storage))?,
         }
         let rt = self.ctx.device(self.plan.device)?;
         if kernel.workspace > 0 {
@@ -154,27 +152,57 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Allocates what a step makes, and shows each to `f`. What is lent becomes the output that the step names.
+    /// Allocates what a step makes, and shows each to `f`.
     #[inline]
-    fn allocate(
-        &mut self,
-        step: &KernelStep,
-        mut lent: Option<LocalTensor>,
-        mut f: impl FnMut(&LocalTensor),
-    ) -> Result<()> {
-        for (o, id) in step.makes.iter().enumerate() {
+    fn allocate(&mut self, step: &KernelStep, mut f: impl FnMut(&LocalTensor)) -> Result<()> {
+        for id in &step.makes {
             let buffer = &self.plan.buffers[id.index()];
             let Some(ty) = &buffer.local else { continue };
-            let reused = lent.take_if(|_| step.reuse.is_some_and(|r| r.1 == o));
-            let out = match (reused, buffer.length.and_then(|n| self.length(n))) {
-                (Some(lent), _) => lent,
-                (None, Some(n)) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
-                (None, None) => LocalTensor::alloc(self.ctx, ty)?,
+            let out = match buffer.length.and_then(|n| self.length(n)) {
+                Some(n) => LocalTensor::alloc(self.ctx, &with_length(ty, n.here))?,
+                None => LocalTensor::alloc(self.ctx, ty)?,
             };
             f(&out);
             self.make(*id, Some(out));
         }
         Ok(())
+    }
+
+    /// A kernel that the usual way does not serve: some of its tensors are elsewhere, or an output takes the memory of an input. Apart
+    /// from the usual way, so that this stays short.
+    #[cold]
+    fn kernel_otherwise(
+        &mut self,
+        n: usize,
+        step: &KernelStep,
+        kernel: &Arc<KernelPlan>,
+        mut i: Instruction,
+    ) -> Result<()> {
+        if let Some(apart) = &step.apart {
+            return self.kernel_apart(n, step, kernel, apart, i);
+        }
+        let mut lent = None;
+        for (k, id) in step.inputs.iter().enumerate() {
+            match id {
+                Some(id) if step.reuse.is_some_and(|r| r.0 == k) => lent = self.lend(n, *id, &mut i)?,
+                Some(id) => self.bind_input(n, step.op, (k, *id), &mut i)?,
+                None => i.absent(),
+            }
+        }
+        for (o, id) in step.makes.iter().enumerate() {
+            let Some(ty) = &self.plan.buffers[id.index()].local else { continue };
+            let out = match lent.take_if(|_| step.reuse.is_some_and(|r| r.1 == o)) {
+                Some(lent) => lent,
+                None => LocalTensor::alloc(self.ctx, ty)?,
+            };
+            i.output(out.view(), &out.storage);
+            self.make(*id, Some(out));
+        }
+        let rt = self.ctx.device(self.plan.device)?;
+        if kernel.workspace > 0 {
+            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+        }
+        rt.vm.submit(i)
     }
 
     /// Binds a value of the plan that ends with this kernel. Returns it where its memory may become an output's: where nobody else
@@ -191,7 +219,6 @@ impl<'a> Run<'a> {
     }
 
     /// A kernel some of whose inputs or outputs are on other devices, or read in host memory: these are copied.
-    #[cold]
     fn kernel_apart(
         &mut self,
         n: usize,
@@ -249,7 +276,7 @@ impl<'a> Run<'a> {
                 return Ok(());
             }
         }
-        self.allocate(step, None, |_| {})
+        self.allocate(step, |_| {})
     }
 
     /// What a step reads.

@@ -2,6 +2,7 @@
 
 use super::backward::below_cast;
 use super::emit::EagerEmit;
+use super::saved::restore;
 use crate::error::{Error, Result};
 use crate::ops::{
     AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, Op, RuntimeAttrs, Value, derived_args, derived_grad_op,
@@ -89,6 +90,11 @@ fn wired_args(ctx: &mut EagerGrad<'_>, w: &GradWire) -> Result<Option<Vec<Option
             // An optional input that the call left out is left out of the gradient's call too.
             GradArg::Input(i) if !ctx.has(*i) => None,
             GradArg::Input(i) => Some(ctx.input(*i)?),
+            // A statistic has no gradient of its own: its value is a constant of the gradient op.
+            GradArg::Output(i) if *i > 0 && ctx.node.op.traits.statistics => {
+                let value = ctx.output(*i)?;
+                Some(ctx.detach(value))
+            }
             GradArg::Output(i) => Some(ctx.output(*i)?),
             GradArg::OutGrad(i) => match ctx.grad(*i) {
                 Some(g) => Some(g),
@@ -209,10 +215,7 @@ impl GradCtx for EagerGrad<'_> {
                 self.node.op.name()
             ))
         })?;
-        if s.tensor.version() != s.version {
-            return Err(self.changed("an input"));
-        }
-        let t = s.tensor.clone();
+        let t = restore(s)?.ok_or_else(|| self.changed("an input"))?;
         drop(saved);
         Ok(self.emit.put(t))
     }
@@ -236,10 +239,7 @@ impl GradCtx for EagerGrad<'_> {
                 .at(self.node.site)
                 .help("if this is a second backward, keep the graph with `retain_graph`")
         })?;
-        if s.tensor.version() != s.version {
-            return Err(self.changed("the output"));
-        }
-        let t = s.tensor.value();
+        let t = restore(s)?.ok_or_else(|| self.changed("the output"))?.value();
         drop(outs);
         // Second derivatives go through the output to this very node.
         t.set_edge(Edge::Node(self.node.clone(), i));

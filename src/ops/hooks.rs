@@ -194,8 +194,13 @@ impl OpDef {
         })
     }
 
-    /// Checks the physical shapes that the op says against the shapes of the shards.
-    pub(crate) fn check_physical(&self, physical: &InferCtx<'_>, shards: &[TensorType]) -> Result<()> {
+    /// Checks the physical shapes that the op says against the shapes of the shards: those of `rank`, or of a local call.
+    pub(crate) fn check_physical(
+        &self,
+        physical: &InferCtx<'_>,
+        shards: &[TensorType],
+        rank: Option<usize>,
+    ) -> Result<()> {
         let Some(f) = &self.hooks.physical else { return Ok(()) };
         let said = f(physical)?;
         if said.len() != shards.len() {
@@ -212,8 +217,9 @@ impl OpDef {
                 let ins: Vec<String> =
                     physical.inputs.iter().map(|t| t.as_ref().map_or("none".into(), |t| t.to_string())).collect();
                 Err(Error::registry(format!(
-                    "{}: the shard of output {name} is {:?}, but from input shards {} the op makes {:?}",
+                    "{}: {}the shard of output {name} is {:?}, but from input shards {} the op makes {:?}",
                     self.sig.name,
+                    rank.map_or(String::new(), |r| format!("on rank {r} ")),
                     shards[o].shape.as_slice(),
                     ins.join(", "),
                     said[o].as_slice()

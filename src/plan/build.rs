@@ -1,7 +1,7 @@
 //! Building a plan: inference → candidate signatures → the choice → boxings → physical shapes → kernel.
 
 use super::counted::Spread;
-use super::kernel::{Logical, kernel_plan};
+use super::kernel::{Logical, check_shards, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
 use super::step::{Apart, BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
 use super::types::{GlobalRef, LocalRef, intern_global, intern_local};
@@ -105,6 +105,9 @@ impl Builder<'_> {
             ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
         let boxes_out: Vec<ShardBox> = outs.iter().map(|t| ShardBox::whole(&t.shape)).collect();
         let logical = Logical { infer: &infer, op: r.op, outs: &outs };
+        if r.op.hooks.physical.is_some() {
+            check_shards(&logical, &boxes_in, &boxes_out, None)?;
+        }
         let kernel = kernel_plan(self.cx.kernels, &logical, (device, at.stream), &boxes_in, &boxes_out)?;
         let each = outs.iter().zip(&at.outputs);
         let made: SmallVec<[BufferId; 2]> =
@@ -244,6 +247,14 @@ impl Builder<'_> {
         let shard = |t: &TensorType, s: &NdSbp, pos| shard_box(&t.shape, placement, s, pos);
         let boxes_out: Option<Vec<ShardBox>> =
             position.map(|pos| outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect());
+        // For every rank, so that all refuse alike.
+        let ranks = placement.ranks().iter().enumerate().filter(|_| r.op.hooks.physical.is_some());
+        for (pos, rank) in ranks {
+            let both = infer.inputs.iter().zip(&sig.inputs);
+            let ins: Vec<Option<ShardBox>> = both.map(|(t, s)| t.as_ref().map(|t| shard(t, s, pos))).collect();
+            let boxes: Vec<ShardBox> = outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect();
+            check_shards(&Logical { infer, op: r.op, outs }, &ins, &boxes, Some(*rank))?;
+        }
         let kernel = match (position, &boxes_out) {
             (Some(pos), Some(boxes_out)) => {
                 let both = infer.inputs.iter().zip(&sig.inputs);

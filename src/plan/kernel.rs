@@ -59,6 +59,24 @@ pub(super) struct Logical<'a> {
     pub outs: &'a [TensorType],
 }
 
+/// Checks the shapes that an op says for its output shards ([`OpDef::physical_shapes`](crate::ops::OpDef::physical_shapes)), for the
+/// boxes of one rank.
+pub(super) fn check_shards(
+    call: &Logical<'_>,
+    ins: &[Option<ShardBox>],
+    outs: &[ShardBox],
+    rank: Option<usize>,
+) -> Result<()> {
+    let (op, logical) = (call.op, call.infer);
+    let attrs = op.localized(logical, ins, outs)?;
+    let sized = |t: &TensorType, b: &ShardBox| TensorType::new(&b.size, t.dtype);
+    let physical: Vec<Option<TensorType>> =
+        logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
+    let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
+    let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
+    op.check_physical(&infer, &phys_out, rank)
+}
+
 /// Physical inference and the kernel; none where there is nothing to compute.
 pub(super) fn kernel_plan(
     table: &dyn KernelTable,
@@ -77,7 +95,6 @@ pub(super) fn kernel_plan(
         logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
     let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
     let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
-    op.check_physical(&infer, &phys_out)?;
     let k = table.select(op, device, &infer, &phys_out)?;
     let state = k.state.as_ref().map(|f| f(&infer, &phys_out)).transpose()?;
     let workspace = k.workspace.as_ref().map_or(Ok(0), |f| f(&infer, &phys_out))?;

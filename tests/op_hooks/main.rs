@@ -2,6 +2,7 @@
 
 mod constraints;
 mod devices;
+mod extras;
 mod gradients;
 mod kernels;
 mod names;
