@@ -2,16 +2,19 @@
 
 use crate::context::no_grad;
 use crate::error::{Error, Result};
-use crate::tensor::{Kept, Packed, Saved, Tensor};
+use crate::tensor::{Kept, Packed, Saved, Tensor, Unpack};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// What a scope does with the tensors that calls save.
 struct Hooks {
-    pack: Box<dyn Fn(&Tensor) -> Result<Box<dyn Any + Send + Sync>>>,
-    unpack: Arc<dyn Fn(&dyn Any) -> Result<Tensor> + Send + Sync>,
+    pack: Pack,
+    unpack: Unpack,
 }
+
+/// Makes what is kept of a tensor.
+type Pack = Box<dyn Fn(&Tensor) -> Result<Box<dyn Any + Send + Sync>>>;
 
 thread_local! {
     static HOOKS: RefCell<Vec<std::rc::Rc<Hooks>>> = const { RefCell::new(Vec::new()) };
