@@ -5,8 +5,8 @@ use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
 use oflow::ops::{
-    AttrDef, DTypeClass, DTypeRule, Grad, InputDef, KernelPred, Op, OutputCount, OutputDef, Priority, SbpRule,
-    TensorType, all, find,
+    AttrDef, DTypeClass, DTypeRule, Grad, GradArg, GradWire, InputDef, KernelPred, Op, OutputCount, OutputDef,
+    Priority, SbpRule, TensorType, all, find,
 };
 use serde_json::{Value, json};
 
@@ -271,9 +271,7 @@ fn gradient(op: &Op) -> String {
         Grad::Missing => "not declared: asking for one is an error".into(),
         Grad::None => "none".into(),
         Grad::FromExpr => "derived from the expression".into(),
-        Grad::Wiring(wires) => {
-            wires.iter().map(|w| format!("input {}: {}", w.input, w.op)).collect::<Vec<_>>().join("; ")
-        }
+        Grad::Wiring(wires) => wiring(op, wires),
         Grad::Rule { saves_inputs, saves_outputs, .. } => {
             let inputs = op.sig.inputs.iter().map(|i| i.name.as_str());
             let outputs = op.sig.outputs.iter().map(|name| name.as_str());
@@ -287,6 +285,30 @@ fn gradient(op: &Op) -> String {
             }
         }
     }
+}
+
+/// `x, w: layer_norm_grad(grad of y, x, w)`: the inputs whose gradients one call gives, then the call.
+fn wiring(op: &Op, wires: &[GradWire]) -> String {
+    let input = |i: usize| op.sig.input_def(i).map_or_else(|| format!("input {i}"), |d| d.name.to_string());
+    let output = |i: usize| op.sig.outputs.get(i).map_or_else(|| format!("output {i}"), |n| n.to_string());
+    let arg = |a: &GradArg| match a {
+        GradArg::OutGrad(i) => format!("grad of {}", output(*i)),
+        GradArg::Input(i) => input(*i),
+        GradArg::Output(i) => output(*i),
+    };
+    let mut calls: Vec<(Vec<String>, &GradWire)> = Vec::new();
+    for w in wires {
+        let same = |c: &GradWire| c.op == w.op && c.args == w.args && c.attrs == w.attrs;
+        match calls.iter_mut().find(|(_, c)| same(c)) {
+            Some((inputs, _)) => inputs.push(input(w.input)),
+            None => calls.push((vec![input(w.input)], w)),
+        }
+    }
+    let text = |(inputs, w): &(Vec<String>, &GradWire)| {
+        let args: Vec<String> = w.args.iter().map(arg).collect();
+        format!("{}: {}({})", inputs.join(", "), w.op, args.join(", "))
+    };
+    calls.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn priority(p: Priority) -> &'static str {
