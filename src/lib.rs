@@ -39,7 +39,7 @@
 //! | modules | [`nn`] |
 //! | between layouts | [`to_global`](Tensor::to_global), [`to_local`](Tensor::to_local), [`distribute`], [`box_many`], [`with_sbp`], [`with_grad_sbp`], [`pin_sbp`], [`keep_layouts`] |
 //! | read values | [`item`](Tensor::item), [`to_vec`](Tensor::to_vec), [`to_vec_on`](Tensor::to_vec_on) |
-//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`detect_anomaly`] |
+//! | gradients | [`backward`](Tensor::backward), [`grad`](Tensor::grad), [`functional::grad`], [`vjp`](functional::vjp), [`jvp`](functional::jvp), [`jacobian`](functional::jacobian), [`no_grad`], [`no_sync`], [`apply_custom`], [`saved_tensors_hooks`], [`detect_anomaly`], [`gradcheck`](testing::gradcheck) |
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
@@ -79,7 +79,7 @@ pub use error::{CallSite, Error, ErrorKind, NameGuard, Result, name_scope};
 pub use functional::{box_many, call, distribute, from_boxes};
 pub use interpreter::{
     AutocastGuard, BackwardOptions, Receipt, Report, ReportHint, ReportLine, apply_custom, autocast, report,
-    take_receipts,
+    saved_tensors_hooks, take_receipts,
 };
 pub use memory::MemoryStats;
 pub use oflow_base::{error, intern, spread};

@@ -260,9 +260,10 @@ fn every_sound_signature_of_oneflow_is_offered() {
         let mut ins: Vec<Option<TensorType>> = vec![];
         for (k, i) in m.inputs.iter().enumerate() {
             let def = &op.sig.inputs[k.min(op.sig.inputs.len() - 1)];
-            let dtype = match (&*def.name, def.dtypes.name()) {
+            let dtype = match (&*def.name, def.dtypes.to_string().as_str()) {
                 ("cond" | "mask", _) | (_, "bool") => DType::Bool,
-                (_, "int") | ("target", _) => DType::I64,
+                ("target", _) => DType::I64,
+                _ if !def.dtypes.contains(DType::F32) => DType::I64,
                 _ if ["any", "all", "logical_and", "logical_not"].contains(&m.ours) => DType::Bool,
                 _ => DType::F32,
             };

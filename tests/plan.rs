@@ -1,7 +1,7 @@
 //! Plans are pure data: made without tensors, ranks or memory, for any rank of any world, and alike on all of them.
 
 use oflow::boxing::Planner;
-use oflow::ops::{InferCtx, KernelDef, Op, find, resolve_attrs};
+use oflow::ops::{InferCtx, KernelDef, Op, TensorType, find, resolve_attrs};
 use oflow::plan::{
     Input, KernelTable, Numbers, Plan, PlanCx, Request, Step, TypeRef, Where, intern_global, intern_local, plan,
 };
@@ -12,8 +12,14 @@ use oflow::testing::Sample;
 struct Kernels;
 
 impl KernelTable for Kernels {
-    fn select(&self, op: &'static Op, device: Device, physical: &InferCtx<'_>) -> Result<KernelDef> {
-        oflow::backend::select(op, device, physical)
+    fn select(
+        &self,
+        op: &'static Op,
+        device: Device,
+        physical: &InferCtx<'_>,
+        outs: &[TensorType],
+    ) -> Result<KernelDef> {
+        oflow::backend::select(op, device, physical, outs)
     }
 }
 

@@ -69,6 +69,9 @@ pub const CHECK_VARIABLE: &str = "OFLOW_CHECK";
 /// File with the measured constants of the cost model; read by the launcher.
 pub const MODEL_VARIABLE: &str = "OFLOW_MODEL";
 
+/// Experimental kernels that may be chosen: `1`, or names with commas between them.
+pub const EXPERIMENTAL_VARIABLE: &str = "OFLOW_EXPERIMENTAL";
+
 /// Mark of the job: ranks and the processes that they start have it in their environment.
 pub const JOB_VARIABLE: &str = "OFLOW_JOB";
 
@@ -136,6 +139,11 @@ pub const VARIABLES: &[Variable] = &[
     Variable {
         name: MODEL_VARIABLE,
         meaning: "cost model that oflaunch gives to the ranks: a file of `oflow calibrate`, or `default` for the fixed constants [default: the file of the last `oflow calibrate`, if there is one]",
+        set_by: SetBy::User,
+    },
+    Variable {
+        name: EXPERIMENTAL_VARIABLE,
+        meaning: "experimental kernels that ops may use: 1 (all), or names with commas between them [default: none]",
         set_by: SetBy::User,
     },
     Variable {

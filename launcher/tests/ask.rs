@@ -73,7 +73,7 @@ Sharding
     S(2), S(0), S(0) -> S(2), B, B (lowered)
 
 Gradient
-  a rule that keeps x, weight, mean, rstd
+  x, weight, bias: layer_norm_grad(grad of y, x, mean, rstd, weight)
 
 Kernels
   layer_norm_cpu on cpu, default, always

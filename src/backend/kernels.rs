@@ -2,16 +2,17 @@
 //! for elementwise ops the one that the backend makes from the expression. Asked when a plan is built, never per call.
 
 use super::table::{built_in, entries, entry};
+use crate::control::EXPERIMENTAL_VARIABLE;
 use crate::error::{Error, Result};
 use crate::intern::FixedMap;
-use crate::ops::{self, InferCtx, KernelCx, KernelDef, KernelState, Op, Priority};
+use crate::ops::{self, InferCtx, KernelCx, KernelDef, KernelState, Op, Priority, StreamKind, TensorType};
 use crate::placement::Device;
 use crate::plan::KernelPlan;
 use oflow_kernels::DType;
 use oflow_kernels::expr::Expr;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 /// A kernel and the name of its op.
 pub type OpKernel = (&'static str, KernelDef);
@@ -54,16 +55,61 @@ fn on_device<R>(
     tell(&mut made.iter().chain(op.kernels.iter().chain(registered).filter(|k| k.device == device)))
 }
 
-/// Picks the kernel for physical inputs on a device: the applicable one of highest priority, `Experimental` excepted;
-/// among equals the first declared. Where the device has none, one of the device whose kernels it runs.
+/// Which experimental kernels may be chosen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Experimental {
+    /// None.
+    #[default]
+    None,
+    /// All.
+    All,
+    /// Those of these names.
+    Named(Vec<String>),
+}
+
+impl Experimental {
+    /// Reads `0`, `1` or names with commas between them, as `OFLOW_EXPERIMENTAL` has them.
+    fn parse(text: &str) -> Experimental {
+        match text.trim() {
+            "" | "0" => Experimental::None,
+            "1" => Experimental::All,
+            names => Experimental::Named(names.split(',').map(|n| n.trim().to_string()).collect()),
+        }
+    }
+    fn has(&self, kernel: &str) -> bool {
+        match self {
+            Experimental::None => false,
+            Experimental::All => true,
+            Experimental::Named(names) => names.iter().any(|n| n == kernel),
+        }
+    }
+}
+
+/// Those of the process. At first what the environment says.
+static EXPERIMENTAL: LazyLock<RwLock<Experimental>> = LazyLock::new(|| {
+    RwLock::new(std::env::var(EXPERIMENTAL_VARIABLE).map_or(Experimental::None, |v| Experimental::parse(&v)))
+});
+
+/// Lets calls of this process choose experimental kernels ([`Priority::Experimental`]), in place of what `OFLOW_EXPERIMENTAL` says.
+/// Plans that were made before are made anew.
+pub fn use_experimental(which: Experimental) {
+    *EXPERIMENTAL.write().unwrap_or_else(PoisonError::into_inner) = which;
+    ops::changed();
+}
+
+/// Picks the kernel for physical inputs, attributes and outputs on a device: the applicable one of highest priority; among equals the
+/// first declared. `Experimental` ones take part where [`use_experimental`] asks for them. Where the device has none, one of the
+/// device whose kernels it runs.
 ///
 /// # Errors
 /// No kernel applies.
-pub fn select(op: &Op, device: Device, ctx: &InferCtx<'_>) -> Result<KernelDef> {
+pub fn select(op: &Op, device: Device, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<KernelDef> {
+    let experimental = EXPERIMENTAL.read().unwrap_or_else(PoisonError::into_inner).clone();
     let table = TABLE.read().unwrap_or_else(PoisonError::into_inner);
     for d in [Some(device), entry(device).backend.kernels_of()].into_iter().flatten() {
         let best = on_device(&table, op, d, |kernels| {
-            let fitting = kernels.filter(|k| k.priority < Priority::Experimental && k.pred.holds(ctx));
+            let able = |k: &KernelDef| k.priority < Priority::Experimental || experimental.has(&k.name);
+            let fitting = kernels.filter(|k| able(k) && k.pred.holds(ctx, outs));
             fitting.reduce(|best, k| if k.priority > best.priority { k } else { best }).cloned()
         });
         if let Some(kernel) = best {
@@ -147,6 +193,9 @@ pub(crate) fn copy_plan(device: Device) -> Result<Arc<KernelPlan>> {
         input_boxes: SmallVec::new(),
         output_boxes: SmallVec::new(),
         workspace: 0,
+        stream: StreamKind::Compute,
+        cache: OnceLock::new(),
+        inplace: SmallVec::new(),
     });
     Ok(known.get_or_init(|| plan).clone())
 }

@@ -19,7 +19,7 @@ mod table;
 
 pub(crate) use dry::{no_values, open as open_dry};
 pub(crate) use kernels::copy_plan;
-pub use kernels::{OpKernel, add_kernel, kernels_of, select};
+pub use kernels::{Experimental, OpKernel, add_kernel, kernels_of, select, use_experimental};
 pub use staged::{SyncDevice, staged};
 pub(crate) use table::of;
 pub use table::register;

@@ -91,6 +91,7 @@ pub(super) fn price_lowering(c: &ChoiceInput<'_>, sig: &NdSignature, l: u8) -> R
         }));
     }
     let call = LowerCall {
+        op: c.op,
         inputs: &inputs,
         attrs: c.infer.attrs,
         runtime_kinds: c.infer.runtime_kinds,

@@ -4,15 +4,18 @@ use super::alias;
 use super::boxing::{boxed, run_boxing};
 use super::call::Call;
 use super::counted::{Length, with_length};
+use super::read::local_bytes;
 use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{CallSite, Error, Result};
 use crate::ops::{Op, RuntimeAttrs, ViewFn};
-use crate::plan::{BoxStep, BufferId, For, KernelPlan, KernelStep, LocalRef, Numbers, Plan};
+use crate::placement::Device;
+use crate::plan::{Apart, BoxStep, BufferId, For, KernelPlan, KernelStep, LocalRef, Numbers, Plan};
 use crate::tensor::{LocalTensor, Tensor};
 use crate::vm::Instruction;
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// A plan being carried out on a call's tensors.
 pub(super) struct Run<'a> {
@@ -123,6 +126,9 @@ impl<'a> Run<'a> {
         if in_place {
             memory = self.bind_written(n, step, &mut i)?;
         } else {
+            if step.apart.is_some() || step.reuse.is_some() {
+                return self.kernel_otherwise(n, step, kernel, i);
+            }
             for (k, id) in step.inputs.iter().enumerate() {
                 match id {
                     Some(id) => self.bind_input(n, step.op, (k, *id), &mut i)?,
@@ -158,6 +164,106 @@ impl<'a> Run<'a> {
             };
             f(&out);
             self.make(*id, Some(out));
+        }
+        Ok(())
+    }
+
+    /// A kernel that the usual way does not serve: some of its tensors are elsewhere, or an output takes the memory of an input. Apart
+    /// from the usual way, so that this stays short.
+    #[cold]
+    fn kernel_otherwise(
+        &mut self,
+        n: usize,
+        step: &KernelStep,
+        kernel: &Arc<KernelPlan>,
+        mut i: Instruction,
+    ) -> Result<()> {
+        if let Some(apart) = &step.apart {
+            return self.kernel_apart(n, step, kernel, apart, i);
+        }
+        let mut lent = None;
+        for (k, id) in step.inputs.iter().enumerate() {
+            match id {
+                Some(id) if step.reuse.is_some_and(|r| r.0 == k) => lent = self.lend(n, *id, &mut i)?,
+                Some(id) => self.bind_input(n, step.op, (k, *id), &mut i)?,
+                None => i.absent(),
+            }
+        }
+        for (o, id) in step.makes.iter().enumerate() {
+            let Some(ty) = &self.plan.buffers[id.index()].local else { continue };
+            let out = match lent.take_if(|_| step.reuse.is_some_and(|r| r.1 == o)) {
+                Some(lent) => lent,
+                None => LocalTensor::alloc(self.ctx, ty)?,
+            };
+            i.output(out.view(), &out.storage);
+            self.make(*id, Some(out));
+        }
+        let rt = self.ctx.device(self.plan.device)?;
+        if kernel.workspace > 0 {
+            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+        }
+        rt.vm.submit(i)
+    }
+
+    /// Binds a value of the plan that ends with this kernel. Returns it where its memory may become an output's: where nobody else
+    /// holds it.
+    fn lend(&mut self, n: usize, id: BufferId, i: &mut Instruction) -> Result<Option<LocalTensor>> {
+        let Some(l) = self.read(n, id)? else {
+            i.absent();
+            return Ok(None);
+        };
+        let whole = l.is_contiguous() && l.offset == 0 && l.storage.is_unique();
+        let l = if l.is_contiguous() { l } else { contiguous(self.ctx, &l)? };
+        i.input(l.view(), &l.storage, false);
+        Ok(Some(l).filter(|_| whole))
+    }
+
+    /// A kernel some of whose inputs or outputs are on other devices, or read in host memory: these are copied.
+    fn kernel_apart(
+        &mut self,
+        n: usize,
+        step: &KernelStep,
+        kernel: &Arc<KernelPlan>,
+        apart: &Apart,
+        mut i: Instruction,
+    ) -> Result<()> {
+        let device = self.plan.device;
+        for (k, id) in step.inputs.iter().enumerate() {
+            let l = match id {
+                Some(id) => self.read(n, *id)?,
+                None => None,
+            };
+            let Some(l) = l else {
+                i.absent();
+                continue;
+            };
+            let l = match apart.inputs[k] {
+                to if to != device => {
+                    let own = copied_to(self.ctx, &l, to)?;
+                    i.host_input(own.view(), own.storage.clone());
+                    continue;
+                }
+                to if l.ty.device != to => copied_to(self.ctx, &l, to)?,
+                _ if !step.op.traits.strided && !l.is_contiguous() => contiguous(self.ctx, &l)?,
+                _ => l,
+            };
+            i.input(l.view(), &l.storage, false);
+        }
+        let mut made: SmallVec<[(BufferId, LocalTensor, Device); 2]> = SmallVec::new();
+        for id in &step.makes {
+            let Some(ty) = &self.plan.buffers[id.index()].local else { continue };
+            let out = LocalTensor::alloc_like(self.ctx, &ty.ty.shape, ty.ty.dtype, device)?;
+            i.output(out.view(), &out.storage);
+            made.push((*id, out, ty.device));
+        }
+        let rt = self.ctx.device(device)?;
+        if kernel.workspace > 0 {
+            i.workspace(rt.alloc.alloc(kernel.workspace)?);
+        }
+        rt.vm.submit(i)?;
+        for (id, out, to) in made {
+            let out = if to == device { out } else { copied_to(self.ctx, &out, to)? };
+            self.make(id, Some(out));
         }
         Ok(())
     }
@@ -263,6 +369,15 @@ impl<'a> Run<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// A contiguous copy in memory of its own, on any device; it passes through host memory.
+fn copied_to(ctx: &RankCtx, l: &LocalTensor, device: Device) -> Result<LocalTensor> {
+    let out = LocalTensor::alloc_like(ctx, l.dims(), l.dtype(), device)?;
+    if !ctx.is_dry() {
+        ctx.device(device)?.vm.write(&out.storage, 0, &local_bytes(ctx, l)?)?;
+    }
+    Ok(out)
 }
 
 /// A contiguous copy on the same device; counted.

@@ -5,7 +5,7 @@ use crate::backend;
 use crate::comm::Tag;
 use crate::context::RankCtx;
 use crate::error::{Error, Result};
-use crate::ops::{InferCtx, KernelDef, Op};
+use crate::ops::{InferCtx, KernelDef, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::plan::{self, GlobalRef, KernelTable, PlanCx, PlannedBoxing};
 use crate::sbp::NdSbp;
@@ -16,8 +16,14 @@ use crate::vm::{BoxWork, Instruction, StreamKind, Work};
 struct Registered;
 
 impl KernelTable for Registered {
-    fn select(&self, op: &'static Op, device: Device, physical: &InferCtx<'_>) -> Result<KernelDef> {
-        backend::select(op, device, physical)
+    fn select(
+        &self,
+        op: &'static Op,
+        device: Device,
+        physical: &InferCtx<'_>,
+        outs: &[TensorType],
+    ) -> Result<KernelDef> {
+        backend::select(op, device, physical, outs)
     }
 }
 

@@ -3,8 +3,9 @@
 use super::dispatch::Outputs;
 use crate::context::origin_here;
 use crate::error::{CallSite, Error, Result};
+use crate::memory::Origin;
 use crate::ops::{AttrValue, Attrs, LayoutOp, Op, RuntimeAttrs, get_attr};
-use crate::placement::Placement;
+use crate::placement::{Device, Placement};
 use crate::plan::{Input, Target, Where};
 use crate::sbp::NdSbp;
 use crate::tensor::{Body, Tensor};
@@ -151,6 +152,9 @@ impl<'a> Call<'a> {
                 (None, _) => first = Some((this, t)),
                 (Some((Where::Local(a), _)), Where::Local(b)) if a == b => {}
                 (Some((Where::Global(a), _)), Where::Global(b)) if a == b => {}
+                (Some(_), _) if self.op.hooks.devices.is_some() || self.op.sig.inputs.iter().any(|i| i.host) => {
+                    return self.place_apart(here);
+                }
                 (Some((_, first)), _) => return Err(apart(first, t)),
             }
         }
@@ -160,6 +164,27 @@ impl<'a> Call<'a> {
             (None, Some(Target::Global(p, _))) => Ok(Where::Global(p)),
             (None, None) => Err(Error::argument("a source op needs a device or a placement with an SBP")),
         }
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Where a call runs whose local inputs may be on several devices: those that its kernel reads in host memory, and any where the
+    /// op decides itself where it runs.
+    #[cold]
+    fn place_apart(&self, here: Origin) -> Result<Where<'a>> {
+        let host = |i: usize| self.op.sig.input_def(i).is_some_and(|d| d.host);
+        let all = || self.inputs.iter().enumerate().filter_map(|(i, t)| Some((i, (*t)?)));
+        let (_, first) =
+            all().find(|(i, _)| !host(*i)).or_else(|| all().next()).ok_or_else(|| Error::argument("no input"))?;
+        for (i, t) in all() {
+            t.check_origin_is(here)?;
+            let anywhere = self.op.hooks.devices.is_some() || (host(i) && t.device() == Device::Cpu);
+            let fits = t.global().is_none() && (anywhere || t.device() == first.device());
+            if !fits || first.global().is_some() {
+                return Err(apart(first, t));
+            }
+        }
+        Ok(Where::Local(first.device()))
     }
 }
 

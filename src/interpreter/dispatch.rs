@@ -104,7 +104,7 @@ fn check(call: &Call<'_>) -> Result<()> {
         && call.runtime.len() == call.op.sig.runtime.len()
     {
         let dtypes: SmallVec<[Option<DType>; 4]> = call.inputs.iter().map(|t| t.map(|t| t.dtype())).collect();
-        check(&GivenValues { dtypes: &dtypes, attrs: &call.attrs, runtime: &call.runtime })?;
+        check(&GivenValues { op: call.op, dtypes: &dtypes, attrs: &call.attrs, runtime: &call.runtime })?;
     }
     if alias::writes(call) { alias::check(call) } else { Ok(()) }
 }
@@ -275,7 +275,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
                 && let Some(view) = local_view(call, plan)?
             {
                 if call.recording {
-                    record(call, call.inputs, std::slice::from_ref(&view))?;
+                    record(call, call.inputs, std::slice::from_ref(&view), plan.withheld)?;
                 }
                 return Ok(smallvec![view]);
             }
@@ -301,7 +301,7 @@ fn execute(call: &mut Call<'_>, place: Where<'_>) -> Result<Outputs> {
         for (input, boxed) in inputs.iter_mut().zip(&run.boxed) {
             *input = boxed.as_ref().or(*input);
         }
-        record(call, &inputs, &outs)?;
+        record(call, &inputs, &outs, plan.withheld)?;
     }
     Ok(outs)
 }

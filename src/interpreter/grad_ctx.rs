@@ -2,9 +2,10 @@
 
 use super::backward::below_cast;
 use super::emit::EagerEmit;
+use super::saved::restore;
 use crate::error::{Error, Result};
 use crate::ops::{
-    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, RuntimeAttrs, Value, derived_args, derived_grad_op,
+    AttrValue, Attrs, Emit, Grad, GradArg, GradCtx, GradWire, Op, RuntimeAttrs, Value, derived_args, derived_grad_op,
     get_attr,
 };
 use crate::placement::{Device, Placement};
@@ -89,6 +90,11 @@ fn wired_args(ctx: &mut EagerGrad<'_>, w: &GradWire) -> Result<Option<Vec<Option
             // An optional input that the call left out is left out of the gradient's call too.
             GradArg::Input(i) if !ctx.has(*i) => None,
             GradArg::Input(i) => Some(ctx.input(*i)?),
+            // A statistic has no gradient of its own: its value is a constant of the gradient op.
+            GradArg::Output(i) if *i > 0 && ctx.node.op.traits.statistics => {
+                let value = ctx.output(*i)?;
+                Some(ctx.detach(value))
+            }
             GradArg::Output(i) => Some(ctx.output(*i)?),
             GradArg::OutGrad(i) => match ctx.grad(*i) {
                 Some(g) => Some(g),
@@ -177,6 +183,9 @@ impl Emit for EagerGrad<'_> {
 }
 
 impl GradCtx for EagerGrad<'_> {
+    fn op(&self) -> &'static Op {
+        self.node.op
+    }
     fn attrs(&self) -> &Attrs {
         &self.node.attrs
     }
@@ -206,10 +215,7 @@ impl GradCtx for EagerGrad<'_> {
                 self.node.op.name()
             ))
         })?;
-        if s.tensor.version() != s.version {
-            return Err(self.changed("an input"));
-        }
-        let t = s.tensor.clone();
+        let t = restore(s)?.ok_or_else(|| self.changed("an input"))?;
         drop(saved);
         Ok(self.emit.put(t))
     }
@@ -233,10 +239,7 @@ impl GradCtx for EagerGrad<'_> {
                 .at(self.node.site)
                 .help("if this is a second backward, keep the graph with `retain_graph`")
         })?;
-        if s.tensor.version() != s.version {
-            return Err(self.changed("the output"));
-        }
-        let t = s.tensor.value();
+        let t = restore(s)?.ok_or_else(|| self.changed("the output"))?.value();
         drop(outs);
         // Second derivatives go through the output to this very node.
         t.set_edge(Edge::Node(self.node.clone(), i));
@@ -260,12 +263,9 @@ impl GradCtx for EagerGrad<'_> {
     }
     fn attr(&self, name: &str) -> Result<AttrValue> {
         let op = self.node.op;
-        if op.sig.attr(name).is_some() {
-            return get_attr(op, &self.node.attrs, name).cloned();
-        }
-        match op.sig.runtime_attr(name) {
-            Some(i) => Ok(AttrValue::Scalar(self.node.runtime[i])),
-            None => Err(Error::argument(format!("{} has no attribute '{name}'", op.name()))),
+        match op.sig.runtime_attr(name).and_then(|i| self.node.runtime.get(i)) {
+            Some(s) => Ok(AttrValue::Scalar(*s)),
+            None => get_attr(op, &self.node.attrs, name).cloned(),
         }
     }
     fn emitter(&mut self) -> &mut dyn Emit {

@@ -2,11 +2,12 @@
 
 use super::alias;
 use super::call::Call;
+use super::saved::save;
 use crate::error::{CallSite, Result};
-use crate::ops::{Grad, GradArg, Op, derived_args};
+use crate::ops::{Grad, GradArg, Op, Withheld, derived_args};
 use crate::placement::Device;
 use crate::plan::TypeRef;
-use crate::tensor::{Custom, Edge, Node, Saved, Tensor, share_memory};
+use crate::tensor::{Custom, Edge, Kept, Node, Saved, Tensor, share_memory};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
@@ -38,17 +39,17 @@ pub(super) fn saves(op: &Op, needs: impl Fn(usize) -> bool, n: usize) -> Result<
     Ok((ins, outs))
 }
 
-/// Gives the outputs their place in the graph. `inputs` are as they were boxed for the kernel. A call that writes in place
+/// Gives the outputs their place in the graph, but those `withheld`. `inputs` are as they were boxed for the kernel. A call that writes in place
 /// gives the tensors written their new edge; without a gradient that is none.
-pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor]) -> Result<()> {
+pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor], withheld: Withheld) -> Result<()> {
     let mut written: SmallVec<[&Tensor; 2]> = SmallVec::new();
     if alias::writes(call) {
         written.extend(alias::written(call));
     }
     let in_place = !written.is_empty();
     let mut edges: SmallVec<[Edge; 4]> = SmallVec::new();
-    for t in inputs {
-        edges.push(t.map_or(Edge::None, |t| t.edge()));
+    for (i, t) in inputs.iter().enumerate() {
+        edges.push(t.filter(|_| !withheld.input(i)).map_or(Edge::None, |t| t.edge()));
     }
     if matches!(call.op.grad, Grad::None) || !edges.iter().any(Edge::is_some) {
         written.iter().for_each(|t| t.rebase(Edge::None, call.site));
@@ -62,10 +63,10 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
         let overwritten = || call.inputs[i].is_some_and(|t| written.iter().any(|w| share_memory(w, t)));
         saved.push(match t.filter(|_| bit(keep_in, i)) {
             None => None,
-            Some(t) if overwritten() => Some(Saved { tensor: t.overwritten(), version: u64::MAX }),
+            Some(t) if overwritten() => Some(Saved { kept: Kept::Tensor(t.overwritten()), version: u64::MAX }),
             // A view is kept without its base, whose edge may lead to this node.
-            Some(t) if t.base().is_some() => Some(Saved { tensor: t.shadow(), version: t.version() }),
-            Some(t) => Some(Saved { tensor: t.clone(), version: t.version() }),
+            Some(t) if t.base().is_some() => Some(save(t.shadow(), t.version())?),
+            Some(t) => Some(save(t.clone(), t.version())?),
         });
     }
     let mut types: SmallVec<[Option<TypeRef>; 4]> = SmallVec::new();
@@ -88,7 +89,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
     node.n_outputs = outs.len();
     let node = Arc::new(node);
     for (i, t) in outs.iter().enumerate() {
-        match (t.dtype().is_float(), in_place) {
+        match (t.dtype().is_float() && !withheld.output(i), in_place) {
             (false, _) => {}
             (true, false) => t.set_edge(Edge::Node(node.clone(), i)),
             (true, true) => t.rebase(Edge::Node(node.clone(), i), call.site),
@@ -98,7 +99,7 @@ pub(super) fn record(call: &Call<'_>, inputs: &[Option<&Tensor>], outs: &[Tensor
     if keep_out != 0 {
         let mut kept = SmallVec::new();
         for (i, t) in outs.iter().enumerate() {
-            kept.push(bit(keep_out, i).then(|| Saved { tensor: t.value(), version: t.version() }));
+            kept.push(if bit(keep_out, i) { Some(save(t.value(), t.version())?) } else { None });
         }
         *node.outputs.lock().unwrap_or_else(|e| e.into_inner()) = kept;
     }

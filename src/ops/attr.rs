@@ -261,7 +261,7 @@ impl AttrKind {
     }
 
     /// Whether values of this kind are lists of other values.
-    fn is_list(self) -> bool {
+    pub(super) fn is_list(self) -> bool {
         self.member().is_some() || matches!(self, AttrKind::IntLists | AttrKind::Placements | AttrKind::NdSbps)
     }
 

@@ -1,15 +1,19 @@
 //! What follows from a declaration and the types of a call's inputs: logical outputs, 1-d signatures, physical attributes.
 
-use super::attr::Attrs;
+use super::attr::{AttrValue, Attrs};
 use super::def::{DTypeRule, OpDef, SbpRule, ShapeRule};
 use super::grad::{Grad, GradArg};
 use super::infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes};
-use super::signature::OpSignature;
+use super::signature::{OpSignature, OutputCount};
 use crate::error::{Error, Result};
 use crate::sbp::{FactorRule, Sbp, Signature, elementwise_signatures};
 use oflow_kernels::expr::{Class, common_dtype};
 use oflow_kernels::{DType, DTypeKind, Dims, KernelError, ShardBox};
 use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+/// More outputs than an attribute may ask for.
+const MOST_OUTPUTS: i64 = 4096;
 
 impl OpDef {
     /// Checks inputs against the grammar, then infers the logical outputs.
@@ -22,9 +26,15 @@ impl OpDef {
         if let Some(check) = &self.check {
             check(ctx)?;
         }
-        let n = self.sig.outputs.len();
+        let made = match self.sig.outputs_vary() {
+            true => self.outputs_made(ctx)?,
+            false => None,
+        };
+        let n = made.as_ref().map_or(self.sig.outputs.len(), |m| m.len());
         let shapes: SmallVec<[Dims; 2]> = match &self.shape {
-            ShapeRule::SameAsInput => SmallVec::from_elem(ctx.input(0)?.shape.clone(), n),
+            ShapeRule::SameAsInput => {
+                (0..n).map(|o| self.like(ctx, made.as_deref(), 0, o).map(|t| t.shape.clone())).collect::<Result<_>>()?
+            }
             ShapeRule::Broadcast => {
                 SmallVec::from_elem(broadcast_shapes(ctx.present().map(|t| t.shape.as_slice()).collect::<Vec<_>>())?, n)
             }
@@ -32,6 +42,10 @@ impl OpDef {
             ShapeRule::Fn(f) => f(ctx)?,
         };
         // An op that works on any number of outputs (split) says so by its shape rule.
+        if made.is_some() && shapes.len() != n {
+            let (rule, says) = (shapes.len(), &self.sig);
+            return Err(Error::registry(format!("the shape rule gives {rule} outputs, the call of {says} makes {n}")));
+        }
         let n = shapes.len();
         let dtypes: SmallVec<[DType; 2]> = match &self.dtype {
             DTypeRule::Promote => SmallVec::from_elem(promote(ctx)?, n),
@@ -39,9 +53,14 @@ impl OpDef {
                 let d = promote(ctx)?;
                 SmallVec::from_elem(if d.is_float() { d } else { DType::F32 }, n)
             }
-            DTypeRule::Input(i) => SmallVec::from_elem(ctx.input(*i)?.dtype, n),
+            DTypeRule::Input(i) => {
+                (0..n).map(|o| self.like(ctx, made.as_deref(), *i, o).map(|t| t.dtype)).collect::<Result<_>>()?
+            }
             DTypeRule::Attr => SmallVec::from_elem(ctx.dtype_attr("dtype")?, n),
-            DTypeRule::Fixed(v) => v.iter().copied().collect(),
+            DTypeRule::Fixed(v) => match &made {
+                Some(made) => made.iter().filter_map(|o| v.get(*o).copied()).collect(),
+                None => v.iter().copied().collect(),
+            },
             DTypeRule::Fn(f) => f(ctx)?,
         };
         if let Some(expr) = &self.expr {
@@ -55,6 +74,42 @@ impl OpDef {
             expr.check_class(class, ctx.inputs.len()).map_err(refused)?;
         }
         shapes.into_iter().zip(dtypes).map(|(shape, dtype)| TensorType::checked(&shape, dtype)).collect()
+    }
+
+    /// The outputs that a call makes, by their places in the declaration, where the declaration says it.
+    ///
+    /// # Errors
+    /// An attribute asks for a number of outputs that no call can have.
+    pub(crate) fn outputs_made(&self, ctx: &InferCtx<'_>) -> Result<Option<SmallVec<[usize; 2]>>> {
+        for d in &self.sig.output_defs {
+            if let OutputCount::Each(s) = &d.count
+                && let Some(AttrValue::Int(n)) = self.sig.attr(s).and_then(|i| ctx.attrs.get(i))
+                && !(0..=MOST_OUTPUTS).contains(n)
+            {
+                return Err(Error::argument(format!(
+                    "attribute '{s}' asks for {n} outputs, 0 to {MOST_OUTPUTS} are possible"
+                )));
+            }
+        }
+        let given: SmallVec<[bool; 8]> = ctx.inputs.iter().map(|t| t.is_some()).collect();
+        Ok(self.sig.outputs_made(ctx.attrs, &given))
+    }
+
+    /// The input that output `o` of a call is like by a rule that names input `i`: where both the input and the output stand for
+    /// several tensors, as many, it is the one with the same place.
+    fn like<'a>(&self, ctx: &InferCtx<'a>, made: Option<&[usize]>, i: usize, o: usize) -> Result<&'a TensorType> {
+        let def = made.and_then(|m| m.get(o));
+        let each = def.and_then(|d| match &self.sig.output_defs[*d].count {
+            OutputCount::Each(s) => self.sig.input(s),
+            _ => None,
+        });
+        match (each, def) {
+            (Some(xs), Some(def)) => {
+                let first = made.and_then(|m| m.iter().position(|d| d == def)).unwrap_or(0);
+                ctx.input(xs + (o - first) * self.sig.repeating())
+            }
+            _ => ctx.input(i),
+        }
     }
 
     /// Checks that the attributes are those of the declaration.
@@ -117,13 +172,13 @@ impl OpDef {
                         true => "convert it with `.cast(dtype)`",
                         false => "a registered dtype is moved, not computed with: convert it by an op of your own",
                     };
-                    return Err(Error::dtype(format!(
-                        "input '{}' must be {}, not {}",
-                        d.name,
-                        d.dtypes.name(),
-                        t.dtype
-                    ))
-                    .help(help));
+                    return Err(
+                        Error::dtype(format!("input '{}' must be {}, not {}", d.name, d.dtypes, t.dtype)).help(help)
+                    );
+                }
+                Some(t) if !d.ranks.contains(t.shape.len()) => {
+                    return Err(Error::shape(format!("input '{}' must have {}, not {t}", d.name, d.ranks.words()))
+                        .help(format!("it has {} dims; `reshape` gives it others", t.shape.len())));
                 }
                 _ => {}
             }
@@ -149,7 +204,7 @@ impl OpDef {
             SbpRule::Factors(text) => {
                 let ins: Vec<&[usize]> = ctx.present().map(|t| t.shape.as_slice()).collect();
                 let os: Vec<&[usize]> = outs.iter().map(|t| t.shape.as_slice()).collect();
-                let rule = FactorRule::parse(text)?;
+                let rule = self.factor_rule(text)?;
                 self.check_factors(&rule, text, ctx, outs)?;
                 rule.signatures(&ins, &os)
             }
@@ -213,6 +268,26 @@ impl OpDef {
         }
     }
 
+    /// The rule of a factor text, with the inputs in which the op is linear.
+    fn factor_rule(&self, text: &str) -> Result<FactorRule> {
+        let mut rule = FactorRule::parse(text)?;
+        for (input, outputs) in &self.linear {
+            let known = |names: &[SmolStr]| names.join(", ");
+            let inputs: Vec<SmolStr> = self.sig.inputs.iter().map(|i| i.name.clone()).collect();
+            let no = |what: &str, name: &str, has: String| {
+                Error::registry(format!("it is linear in {what} '{name}', but it has {has}"))
+            };
+            let i = self.sig.input(input).ok_or_else(|| no("input", input, known(&inputs)))?;
+            let place = |o: &SmolStr| {
+                let at = self.sig.outputs.iter().position(|n| n == o);
+                at.ok_or_else(|| no("output", o, known(&self.sig.outputs)))
+            };
+            let outputs = outputs.as_ref().map(|all| all.iter().map(place).collect::<Result<Vec<_>>>()).transpose()?;
+            rule = rule.linear_in(i, outputs.as_deref());
+        }
+        Ok(rule)
+    }
+
     fn check_factors(&self, rule: &FactorRule, text: &str, ctx: &InferCtx<'_>, outs: &[TensorType]) -> Result<()> {
         let present = ctx.inputs.iter().enumerate().filter_map(|(i, t)| Some((true, i, t.as_ref()?)));
         let ins = present.zip(rule.input_factors());
@@ -250,7 +325,7 @@ impl OpDef {
         let read = |e: Error| Error::registry(format!("op {}: {}", self.sig.name, e.message()));
         let (ins, outs) = (self.sig.inputs.len(), self.sig.outputs.len());
         // A list of any length is known by the call; outputs may depend on attributes.
-        let any = (self.sig.repeating() > 0, matches!(self.shape, ShapeRule::Fn(_)));
+        let any = (self.sig.repeating() > 0, self.sig.outputs_vary() || matches!(self.shape, ShapeRule::Fn(_)));
         let counts = |what: String, given: (usize, usize)| {
             if (any.0 || given.0 == ins) && (any.1 || given.1 == outs) {
                 return Ok(());
@@ -265,13 +340,20 @@ impl OpDef {
                 counts(format!("the signature {s}"), (s.inputs.len(), s.outputs.len()))
             }),
             SbpRule::Factors(text) => {
-                let rule = FactorRule::parse(text).map_err(read)?;
+                let rule = self.factor_rule(text).map_err(read)?;
                 let given = (rule.input_factors().count(), rule.output_factors().count());
                 let optional = self.sig.inputs.iter().any(|d| d.optional);
                 if optional { Ok(()) } else { counts(format!("the factors {text}"), given) }
             }
             SbpRule::AllB | SbpRule::Elementwise | SbpRule::Fn(_) => Ok(()),
+        }?;
+        if !self.linear.is_empty() && !matches!(self.sbp, SbpRule::Factors(_)) {
+            return Err(Error::registry(format!(
+                "op {}: `linear_in` goes with `factors`; a list of signatures says itself where P(sum) is taken",
+                self.sig.name
+            )));
         }
+        Ok(())
     }
 
     /// Checks that a gradient given as data names inputs, outputs and attributes that the op has: a wire that leads nowhere would

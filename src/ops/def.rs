@@ -3,9 +3,11 @@
 use super::attr::{Attrs, RuntimeAttrs};
 use super::autocast::CastPolicy;
 use super::grad::{Grad, LowerFn};
+use super::hooks::Hooks;
 use super::infer::{InferCtx, LocalizeCtx};
 use super::kernel::KernelDef;
 use super::layout::LayoutOp;
+use super::named::{AttrsOf, Which, attrs_by_name};
 use super::registry::BUILTIN;
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
@@ -62,6 +64,8 @@ pub type FlopsFn = Arc<dyn Fn(&InferCtx<'_>) -> Result<u64> + Send + Sync>;
 
 /// The numbers of one call, which no plan knows, with what is known of the call besides.
 pub struct GivenValues<'a> {
+    /// The op.
+    pub op: &'a OpDef,
     /// dtypes of the inputs.
     pub dtypes: &'a [Option<DType>],
     /// Plan attributes in declared order.
@@ -70,9 +74,18 @@ pub struct GivenValues<'a> {
     pub runtime: &'a RuntimeAttrs,
 }
 
-impl GivenValues<'_> {
-    /// dtype of input `i`, which must be there.
-    pub fn dtype(&self, i: usize) -> Result<DType> {
+impl<'a> GivenValues<'a> {
+    fn named(&self) -> AttrsOf<'a> {
+        AttrsOf { op: self.op, attrs: self.attrs, runtime: Some(self.runtime) }
+    }
+    attrs_by_name!(self, self.named(), 'a);
+
+    /// dtype of input `i`, by position or name, which must be there.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn dtype(&self, i: impl Which) -> Result<DType> {
+        let i = i.input_of(self.op)?;
         let found = self.dtypes.get(i).copied().flatten();
         found.ok_or_else(|| Error::argument(format!("input {i} is missing")))
     }
@@ -197,6 +210,8 @@ pub struct OpDef {
     pub derivatives: Vec<(usize, Expr)>,
     /// 1-d signatures (all-B is always added, last).
     pub sbp: SbpRule,
+    /// Inputs in which the op is linear while the others are whole, by name, each with the outputs that are (none: all).
+    pub linear: Vec<(SmolStr, Option<Vec<SmolStr>>)>,
     /// Signatures that were added to the registered op.
     pub(super) sbp_added: Vec<SbpFn>,
     /// More nd-signatures than the product of 1-d ones.
@@ -219,6 +234,8 @@ pub struct OpDef {
     pub view: Option<ViewFn>,
     /// Gradient.
     pub grad: Grad,
+    /// What few ops decide about their calls.
+    pub hooks: Hooks,
     /// What decides the outputs' length, where that depends on values.
     pub length: Option<LengthBy>,
     /// What autocast does with the float inputs; none: what the table of built-in ops says, else nothing.
@@ -247,6 +264,7 @@ impl OpDef {
             expr: None,
             derivatives: vec![],
             sbp: SbpRule::default(),
+            linear: vec![],
             sbp_added: vec![],
             nd_extra: None,
             nd_infer: None,
@@ -258,6 +276,7 @@ impl OpDef {
             flops: None,
             view: None,
             grad: Grad::default(),
+            hooks: Hooks::default(),
             length: None,
             cast: None,
             layout: None,
@@ -374,10 +393,23 @@ impl OpDef {
         self.derivatives.push((input, e));
         Ok(self)
     }
-    /// Signatures by factor text.
+    /// Signatures by factor text. It says which dims may be split; see [`OpDef::linear_in`] for partial sums.
     #[must_use]
     pub fn factors(mut self, text: &str) -> OpDef {
         self.sbp = SbpRule::Factors(text.to_string());
+        self
+    }
+    /// Says for a factor rule that every output is linear in each of these inputs alone, while the other inputs are whole: then that
+    /// input may be `P(sum)`, and the outputs are too.
+    #[must_use]
+    pub fn linear_in(mut self, inputs: &[&str]) -> OpDef {
+        self.linear.extend(inputs.iter().map(|i| (SmolStr::new(i), None)));
+        self
+    }
+    /// As [`OpDef::linear_in`] for an input of which only these outputs depend; the others are whole.
+    #[must_use]
+    pub fn linear_for(mut self, input: &str, outputs: &[&str]) -> OpDef {
+        self.linear.push((input.into(), Some(outputs.iter().map(SmolStr::new).collect())));
         self
     }
     /// Fixed signatures.

@@ -1,6 +1,8 @@
 //! Gradients and lowerings as programs over opaque values: one rule serves eager, lowered, dry and (later) graph runs.
 
 use super::attr::{AttrValue, Attrs, GivenNumber, RuntimeAttrs};
+use super::def::OpDef;
+use super::named::{AttrsOf, Which, attrs_by_name, output_of};
 use super::registry::{Op, lookup};
 use crate::error::{Error, Result};
 use crate::placement::{Device, Placement};
@@ -53,6 +55,8 @@ impl dyn Emit + '_ {
 
 /// What a gradient rule is given.
 pub trait GradCtx: Emit {
+    /// The op of the forward call.
+    fn op(&self) -> &'static Op;
     /// Plan attributes of the forward call.
     fn attrs(&self) -> &Attrs;
     /// Runtime attributes of the forward call (drawn seeds and ordinals included).
@@ -86,6 +90,48 @@ pub trait GradCtx: Emit {
 }
 
 impl dyn GradCtx + '_ {
+    fn named(&self) -> AttrsOf<'_> {
+        AttrsOf { op: self.op(), attrs: self.attrs(), runtime: Some(self.runtime()) }
+    }
+    attrs_by_name!(self, self.named(), '_, but attr);
+
+    fn output_at(&self, name: &str) -> Result<Option<usize>> {
+        output_of(self.op(), name, self.attrs(), (0..self.inputs()).map(|i| self.has(i)))
+    }
+
+    /// The input of that name, as it was boxed for the kernel.
+    ///
+    /// # Errors
+    /// The op has no such input, or it was not saved.
+    pub fn input_named(&mut self, name: &str) -> Result<Value> {
+        let i = name.input_of(self.op())?;
+        self.input(i)
+    }
+    /// The output of that name.
+    ///
+    /// # Errors
+    /// The op has no such output, or it was not saved.
+    pub fn output_named(&mut self, name: &str) -> Result<Value> {
+        let made = self.output_at(name)?;
+        let missing = || Error::autograd(format!("{}: output '{name}' is not made by this call", self.op().name()));
+        let i = made.ok_or_else(missing)?;
+        self.output(i)
+    }
+    /// Gradient of the output of that name, if the call makes it and anything depends on it.
+    ///
+    /// # Errors
+    /// The op has no such output.
+    pub fn grad_of(&mut self, name: &str) -> Result<Option<Value>> {
+        Ok(self.output_at(name)?.and_then(|i| self.grad(i)))
+    }
+    /// Says the gradient of the input of that name.
+    ///
+    /// # Errors
+    /// The op has no such input.
+    pub fn set_named(&mut self, name: &str, v: Value) -> Result<()> {
+        let i = name.input_of(self.op())?;
+        self.set(i, v)
+    }
     /// Calls an op of one output whose inputs are all given.
     pub fn call(&mut self, op: &str, inputs: &[Value], attrs: &[(&str, AttrValue)]) -> Result<Value> {
         self.emitter().call(op, inputs, attrs)
@@ -201,6 +247,8 @@ impl fmt::Debug for Grad {
 
 /// What a lowering is given besides an emitter.
 pub struct LowerCall<'a> {
+    /// The op.
+    pub op: &'a OpDef,
     /// Inputs (absent optional ones `None`), boxed to the chosen signature.
     pub inputs: &'a [Option<Value>],
     /// Plan attributes.
@@ -211,13 +259,29 @@ pub struct LowerCall<'a> {
     pub outputs: &'a [NdSbp],
 }
 
-impl LowerCall<'_> {
-    /// Runtime attribute `index`, to be passed on as a runtime attribute of an op of the program. A lowering is planned once
-    /// for all values, so it has no value here.
+impl<'a> LowerCall<'a> {
+    fn named(&self) -> AttrsOf<'a> {
+        AttrsOf { op: self.op, attrs: self.attrs, runtime: None }
+    }
+    attrs_by_name!(self, self.named(), 'a);
+
+    /// Input `i`, by position or name.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn input(&self, i: impl Which) -> Result<Value> {
+        let i = i.input_of(self.op)?;
+        let missing = || Error::argument(format!("{}: input {i} is missing", self.op.sig.name));
+        self.inputs.get(i).copied().flatten().ok_or_else(missing)
+    }
+
+    /// Runtime attribute `index`, by position or name, to be passed on as a runtime attribute of an op of the program. A lowering is
+    /// planned once for all values, so it has no value here.
     ///
     /// # Errors
     /// The op has no such attribute.
-    pub fn runtime(&self, index: usize) -> Result<AttrValue> {
+    pub fn runtime(&self, index: impl Which) -> Result<AttrValue> {
+        let index = index.runtime_of(self.op)?;
         let kind = self.runtime_kinds.get(index).copied();
         let kind = kind.ok_or_else(|| Error::argument(format!("runtime attribute {index} is missing")))?;
         Ok(AttrValue::Given(GivenNumber { index, kind }))

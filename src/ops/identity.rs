@@ -44,7 +44,7 @@ impl OpDef {
         match &self.sbp {
             SbpRule::AllB => add("all B"),
             SbpRule::Elementwise => add("elementwise"),
-            SbpRule::Factors(text) => add(text),
+            SbpRule::Factors(text) => add(&format!("{text} {:?}", self.linear)),
             SbpRule::Signatures(rows) => rows.iter().for_each(|row| add(row)),
             SbpRule::Fn(_) => add("code"),
         }
@@ -63,7 +63,7 @@ impl OpDef {
             Grad::Wiring(w) => format!("{w:?}"),
             other => format!("{other:?}"),
         });
-        add(&format!("{:?} {:?} {:?}", self.length, self.cast, self.layout));
+        add(&format!("{:?} {:?} {:?} {:?}", self.length, self.cast, self.layout, self.hooks.present()));
         h.finish()
     }
 }
@@ -95,6 +95,8 @@ mod tests {
             product(),
             product().map(|o| o.factors("ik, kj -> ij")),
             product().map(|o| o.factors("ik, jk -> ij")),
+            product().map(|o| o.factors("ik, jk -> ij").linear_in(&["a"])),
+            product().map(|o| o.factors("ik, jk -> ij").linear_in(&["b"])),
             product().map(|o| o.signatures(&["S(0), B -> S(0)"])),
             product().map(|o| o.signatures(&["S(0), B -> S(0)", "B, S(1) -> S(1)"])),
             product().map(|o| o.shape_rule(ShapeRule::Broadcast)),

@@ -3,8 +3,9 @@
 
 use super::attr::{AttrValue, Attrs};
 use super::def::OpDef;
+use super::named::{AttrsOf, Which, attrs_by_name, inputs_of};
 use crate::error::{Error, Result};
-use oflow_kernels::{DType, DTypeKind, Dims, Scalar, ShardBox};
+use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
 use smallvec::SmallVec;
 
 /// Shape and dtype of a tensor.
@@ -67,61 +68,44 @@ pub struct InferCtx<'a> {
 }
 
 impl<'a> InferCtx<'a> {
-    /// Input `i`, which the op's grammar says is there.
-    pub fn input(&self, i: usize) -> Result<&'a TensorType> {
+    /// Input `i`, by position or name, which the op's grammar says is there.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn input(&self, i: impl Which) -> Result<&'a TensorType> {
+        let i = i.input_of(self.op)?;
         self.inputs
             .get(i)
             .and_then(|t| t.as_ref())
             .ok_or_else(|| Error::argument(format!("{}: input {i} is missing", self.op.sig.name)))
     }
-    /// Shape of input `i`.
-    pub fn shape(&self, i: usize) -> Result<&'a [usize]> {
+    /// Shape of input `i`, by position or name.
+    ///
+    /// # Errors
+    /// As [`InferCtx::input`].
+    pub fn shape(&self, i: impl Which) -> Result<&'a [usize]> {
         Ok(&self.input(i)?.shape)
     }
-    /// Whether optional input `i` was given.
-    pub fn has(&self, i: usize) -> bool {
-        self.inputs.get(i).is_some_and(|t| t.is_some())
+    /// Whether optional input `i`, by position or name, was given.
+    pub fn has(&self, i: impl Which) -> bool {
+        i.input_of(self.op).is_ok_and(|i| self.inputs.get(i).is_some_and(|t| t.is_some()))
+    }
+    /// The tensors that an input stands for: one, or those of a variadic input.
+    ///
+    /// # Errors
+    /// The op has no input of that name.
+    pub fn inputs_of(&self, name: &str) -> Result<impl Iterator<Item = &'a TensorType> + use<'a>> {
+        let inputs = self.inputs;
+        Ok(inputs_of(self.op, name, inputs.len())?.filter_map(move |i| inputs[i].as_ref()))
     }
     /// The inputs that are there.
     pub fn present(&self) -> impl Iterator<Item = &'a TensorType> + use<'a> {
         self.inputs.iter().flatten()
     }
-    fn attr(&self, name: &str) -> Result<&'a AttrValue> {
-        get_attr(self.op, self.attrs, name)
+    fn named(&self) -> AttrsOf<'a> {
+        AttrsOf { op: self.op, attrs: self.attrs, runtime: None }
     }
-    /// Integer attribute.
-    pub fn int(&self, name: &str) -> Result<i64> {
-        as_int(name, self.attr(name)?)
-    }
-    /// Integer attribute that is a size.
-    ///
-    /// # Errors
-    /// When it is negative.
-    pub fn size(&self, name: &str) -> Result<usize> {
-        as_size(self.int(name)?)
-    }
-    /// List attribute whose members are sizes.
-    ///
-    /// # Errors
-    /// When one is negative.
-    pub fn sizes(&self, name: &str) -> Result<Dims> {
-        self.ints(name)?.iter().map(|n| as_size(*n)).collect()
-    }
-    /// Bool attribute.
-    pub fn bool(&self, name: &str) -> Result<bool> {
-        as_bool(name, self.attr(name)?)
-    }
-    /// List attribute.
-    pub fn ints(&self, name: &str) -> Result<&'a [i64]> {
-        as_ints(name, self.attr(name)?)
-    }
-    /// Element type attribute.
-    pub fn dtype_attr(&self, name: &str) -> Result<DType> {
-        match self.attr(name)? {
-            AttrValue::DType(d) => Ok(*d),
-            v => Err(wrong(name, v)),
-        }
-    }
+    attrs_by_name!(self, self.named(), 'a);
     /// A dim attribute that may count from the end, for a tensor of `rank` dims.
     pub fn dim(&self, name: &str, rank: usize) -> Result<usize> {
         normalize_dim(self.int(name)?, rank)
@@ -143,11 +127,6 @@ impl<'a> InferCtx<'a> {
     }
 }
 
-/// The one way from an attribute to a size.
-fn as_size(n: i64) -> Result<usize> {
-    usize::try_from(n).map_err(|_| Error::shape(format!("a size cannot be {n}")).help("sizes are 0 or more"))
-}
-
 /// `-1` is the last dim. For rank 0, `0` and `-1` are accepted as in PyTorch.
 pub fn normalize_dim(dim: i64, rank: usize) -> Result<usize> {
     let r = rank.max(1) as i64;
@@ -162,39 +141,8 @@ pub fn normalize_dim(dim: i64, rank: usize) -> Result<usize> {
 }
 
 /// The plan attribute of that name. Optional ones at the end may be left out of a call.
-pub(crate) fn get_attr<'a>(op: &OpDef, attrs: &'a Attrs, name: &str) -> Result<&'a AttrValue> {
-    const ABSENT: &AttrValue = &AttrValue::Absent;
-    let optional = |i: usize| (op.sig.attrs[i].default == Some(AttrValue::Absent)).then_some(ABSENT);
-    op.sig
-        .attr(name)
-        .and_then(|i| attrs.get(i).or_else(|| optional(i)))
-        .ok_or_else(|| Error::argument(format!("{} has no plan attribute '{name}'", op.sig.name)))
-}
-
-fn wrong(name: &str, v: &AttrValue) -> Error {
-    Error::argument(format!("attribute '{name}' has the wrong type: {v}"))
-}
-
-pub(crate) fn as_int(name: &str, v: &AttrValue) -> Result<i64> {
-    match v {
-        AttrValue::Int(i) => Ok(*i),
-        AttrValue::Scalar(Scalar::Int(i)) => Ok(*i),
-        v => Err(wrong(name, v)),
-    }
-}
-
-pub(crate) fn as_bool(name: &str, v: &AttrValue) -> Result<bool> {
-    match v {
-        AttrValue::Bool(b) => Ok(*b),
-        v => Err(wrong(name, v)),
-    }
-}
-
-pub(crate) fn as_ints<'a>(name: &str, v: &'a AttrValue) -> Result<&'a [i64]> {
-    match v {
-        AttrValue::Ints(v) => Ok(v),
-        v => Err(wrong(name, v)),
-    }
+pub(crate) fn get_attr<'a>(op: &'a OpDef, attrs: &'a Attrs, name: &str) -> Result<&'a AttrValue> {
+    AttrsOf { op, attrs, runtime: None }.attr(name)
 }
 
 /// PyTorch's broadcast of two or more shapes, aligned at the right.
@@ -230,4 +178,27 @@ pub struct LocalizeCtx<'a> {
     pub inputs: &'a [Option<ShardBox>],
     /// Boxes of the outputs.
     pub outputs: &'a [ShardBox],
+}
+
+impl<'a> LocalizeCtx<'a> {
+    attrs_by_name!(self, self.logical.named(), 'a);
+
+    /// The plan attributes with one of them changed.
+    ///
+    /// # Errors
+    /// The op has no such attribute, or the value has another type.
+    pub fn with(&self, name: &str, value: impl Into<AttrValue>) -> Result<Attrs> {
+        self.attr(name)?;
+        let sig = &self.logical.op.sig;
+        let mut attrs = self.logical.attrs.clone();
+        if let Some(at) = sig.attr(name) {
+            let value = sig.attrs[at].accept(value.into())?;
+            // Optional attributes at the end may have been left out.
+            while attrs.len() <= at {
+                attrs.push(AttrValue::Absent);
+            }
+            attrs[at] = value;
+        }
+        Ok(attrs)
+    }
 }

@@ -2,15 +2,46 @@
 
 use super::attr::{Attrs, RuntimeAttrs};
 use super::def::OpDef;
-use super::infer::{InferCtx, TensorType, as_bool, as_int, as_ints, get_attr};
+use super::infer::{InferCtx, TensorType};
+use super::named::{AttrsOf, Which, attrs_by_name, inputs_of, output_of};
 use crate::error::{Error, Result};
 use crate::placement::Device;
-use oflow_kernels::{DType, Dims, Scalar, ShardBox, View};
+use oflow_kernels::{DType, Dims, ShardBox, View};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
+
+/// A predicate in code: see [`KernelPred::when`].
+#[derive(Clone)]
+pub struct KernelTest {
+    words: SmolStr,
+    test: TestFn,
+}
+
+/// Whether a kernel applies to physical inputs, attributes and outputs.
+type TestFn = Arc<dyn Fn(&InferCtx<'_>, &[TensorType]) -> bool + Send + Sync>;
+
+impl KernelTest {
+    /// The words that say when it holds.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+}
+
+impl fmt::Debug for KernelTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+/// Two are the same predicate where they are the same code.
+impl PartialEq for KernelTest {
+    fn eq(&self, other: &KernelTest) -> bool {
+        Arc::ptr_eq(&self.test, &other.test)
+    }
+}
 
 /// When a kernel applies: data, so that docs can print it and a choice can be explained.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,8 +53,14 @@ pub enum KernelPred {
     InputDType(usize, DType),
     /// Every float input has one of these dtypes.
     FloatInputs(Vec<DType>),
+    /// Output `0` has that dtype.
+    OutputDType(usize, DType),
     /// A bool plan attribute has that value.
     AttrIs(String, bool),
+    /// An integer plan attribute lies in that range, both ends included.
+    IntIn(String, i64, i64),
+    /// A text plan attribute is one of these.
+    StrIn(String, Vec<String>),
     /// Input has at least that many elements.
     MinElements(usize, usize),
     /// All hold.
@@ -32,20 +69,35 @@ pub enum KernelPred {
     AnyOf(Vec<KernelPred>),
     /// Does not hold.
     Not(Box<KernelPred>),
+    /// Code, with words that say when it holds.
+    When(KernelTest),
 }
 
 impl KernelPred {
-    /// Whether it holds for physical inputs and attributes.
-    pub fn holds(&self, ctx: &InferCtx<'_>) -> bool {
+    /// A predicate in code, of physical inputs, attributes and outputs. `words` say when it holds, for `oflow ops`: `k is a multiple
+    /// of 8`.
+    pub fn when(
+        words: &str,
+        test: impl Fn(&InferCtx<'_>, &[TensorType]) -> bool + Send + Sync + 'static,
+    ) -> KernelPred {
+        KernelPred::When(KernelTest { words: words.into(), test: Arc::new(test) })
+    }
+
+    /// Whether it holds for physical inputs, attributes and outputs.
+    pub fn holds(&self, ctx: &InferCtx<'_>, outs: &[TensorType]) -> bool {
         match self {
             KernelPred::Any => true,
             KernelPred::InputDType(i, d) => ctx.input(*i).is_ok_and(|t| t.dtype == *d),
             KernelPred::FloatInputs(ds) => ctx.present().all(|t| !t.dtype.is_float() || ds.contains(&t.dtype)),
+            KernelPred::OutputDType(o, d) => outs.get(*o).is_some_and(|t| t.dtype == *d),
+            KernelPred::IntIn(n, least, most) => ctx.int(n).is_ok_and(|i| (*least..=*most).contains(&i)),
+            KernelPred::StrIn(n, all) => ctx.str(n).is_ok_and(|s| all.iter().any(|a| a == s)),
+            KernelPred::When(t) => (t.test)(ctx, outs),
             KernelPred::AttrIs(n, v) => ctx.bool(n).is_ok_and(|b| b == *v),
             KernelPred::MinElements(i, n) => ctx.input(*i).is_ok_and(|t| t.len() >= *n),
-            KernelPred::All(ps) => ps.iter().all(|p| p.holds(ctx)),
-            KernelPred::AnyOf(ps) => ps.iter().any(|p| p.holds(ctx)),
-            KernelPred::Not(p) => !p.holds(ctx),
+            KernelPred::All(ps) => ps.iter().all(|p| p.holds(ctx, outs)),
+            KernelPred::AnyOf(ps) => ps.iter().any(|p| p.holds(ctx, outs)),
+            KernelPred::Not(p) => !p.holds(ctx, outs),
         }
     }
 }
@@ -59,7 +111,8 @@ pub enum Priority {
     Default,
     /// Faster where it applies.
     Optimized,
-    /// Chosen only on request.
+    /// Chosen only on request, and then before all others: `backend::use_experimental`, or the environment variable
+    /// `OFLOW_EXPERIMENTAL`.
     Experimental,
 }
 
@@ -89,8 +142,8 @@ pub struct KernelDef {
     pub state: Option<StateFn>,
     /// Scratch bytes.
     pub workspace: Option<WorkspaceFn>,
-    /// `(input, output)`: the output may take the input's memory when nobody else holds it. Eagerly the caller always holds
-    /// its inputs; `oflow ops` shows it, and a memory plan of a whole program can use it.
+    /// `(input, output)`: the output may take the memory of the input, which has its type, when nobody else holds it. The caller holds
+    /// the inputs of its call; values inside a lowering end with the last op that reads them, and their memory is used so.
     pub inplace: Vec<(usize, usize)>,
 }
 
@@ -182,6 +235,8 @@ pub struct KernelCx<'a> {
     pub output_boxes: &'a [ShardBox],
     /// State made when the plan was.
     pub state: Option<&'a KernelState>,
+    /// What [`KernelCx::cached`] keeps.
+    pub cache: &'a OnceLock<KernelState>,
     /// Scratch memory of the size the kernel asked for, as bytes.
     pub workspace: Option<&'a View>,
     /// The stream to put the work on, where the device has one: what its backend makes of it
@@ -199,49 +254,82 @@ impl<'a> KernelCx<'a> {
         });
         self.workspace.unwrap_or(&NONE)
     }
-    /// Input `i`.
-    pub fn input(&self, i: usize) -> Result<&View> {
-        self.opt_input(i).ok_or_else(|| Error::argument(format!("{}: input {i} is missing", self.op.sig.name)))
+    /// What the kernel has prepared at the first run of this plan on this device: a table that lies in device memory, a handle of a
+    /// library. Made by `make` at the first call, and kept as long as the plan (OneFlow's `OpKernelCache`). What needs no device
+    /// is made when the call is planned: [`KernelDef::with_state`]. A kernel keeps one value.
+    ///
+    /// # Errors
+    /// Those of `make`; the next run tries again. Also if an earlier run kept a value of another type.
+    pub fn cached<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> Result<T>) -> Result<&'a T> {
+        let found = match self.cache.get() {
+            Some(found) => found,
+            None => {
+                let made: KernelState = Arc::new(make()?);
+                self.cache.get_or_init(|| made)
+            }
+        };
+        let other = || Error::argument(format!("the kernel of {} keeps a value of another type", self.op.sig.name));
+        found.downcast_ref::<T>().ok_or_else(other)
     }
-    /// Input `i`, if given.
-    pub fn opt_input(&self, i: usize) -> Option<&View> {
-        self.inputs.get(i).and_then(|v| v.as_ref())
+    /// The state that the kernel made when the call was planned.
+    ///
+    /// # Errors
+    /// It made none, or one of another type.
+    pub fn state<T: 'static>(&self) -> Result<&'a T> {
+        let missing = || Error::argument(format!("the kernel of {} has no state of that type", self.op.sig.name));
+        self.state.and_then(|s| s.downcast_ref::<T>()).ok_or_else(missing)
+    }
+    fn missing(&self, i: usize) -> Error {
+        Error::argument(format!("{}: input {i} is missing", self.op.sig.name))
+    }
+    /// Input `i`, by position or name.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn input(&self, i: impl Which) -> Result<&View> {
+        let i = i.input_of(self.op)?;
+        self.inputs.get(i).and_then(|v| v.as_ref()).ok_or_else(|| self.missing(i))
+    }
+    /// Input `i`, by position or name; none if it was left out.
+    pub fn opt_input(&self, i: impl Which) -> Option<&View> {
+        self.inputs.get(i.input_of(self.op).ok()?).and_then(|v| v.as_ref())
+    }
+    /// The tensors that an input stands for: one, or those of a variadic input.
+    ///
+    /// # Errors
+    /// The op has no input of that name.
+    pub fn inputs_of(&self, name: &str) -> Result<impl Iterator<Item = &View>> {
+        Ok(inputs_of(self.op, name, self.inputs.len())?.filter_map(|i| self.inputs[i].as_ref()))
     }
     /// Output `i`.
     pub fn output(&self, i: usize) -> &View {
         &self.outputs[i]
     }
+    /// Output by name; the first, where the name stands for several.
+    ///
+    /// # Errors
+    /// The op has no such output, or this call does not make it.
+    pub fn output_named(&self, name: &str) -> Result<&View> {
+        let i = output_of(self.op, name, self.attrs, self.inputs.iter().map(|i| i.is_some()))?;
+        let missing = || Error::argument(format!("{}: output '{name}' is not made by this call", self.op.sig.name));
+        i.and_then(|i| self.outputs.get(i)).ok_or_else(missing)
+    }
     /// Box of output `i`.
     pub fn output_box(&self, i: usize) -> &ShardBox {
         &self.output_boxes[i]
     }
-    /// Box of input `i`.
-    pub fn input_box(&self, i: usize) -> Result<&ShardBox> {
-        self.input_boxes
-            .get(i)
-            .and_then(|b| b.as_ref())
-            .ok_or_else(|| Error::argument(format!("{}: input {i} is missing", self.op.sig.name)))
+    /// Box of input `i`, by position or name.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn input_box(&self, i: impl Which) -> Result<&ShardBox> {
+        let i = i.input_of(self.op)?;
+        self.input_boxes.get(i).and_then(|b| b.as_ref()).ok_or_else(|| self.missing(i))
     }
-    /// Runtime attribute by name.
-    pub fn scalar(&self, name: &str) -> Result<Scalar> {
-        self.op
-            .sig
-            .runtime_attr(name)
-            .and_then(|i| self.runtime.get(i).copied())
-            .ok_or_else(|| Error::argument(format!("{} has no runtime attribute '{name}'", self.op.sig.name)))
+    fn named(&self) -> AttrsOf<'_> {
+        AttrsOf { op: self.op, attrs: self.attrs, runtime: Some(self.runtime) }
     }
-    /// Integer plan attribute.
-    pub fn int(&self, name: &str) -> Result<i64> {
-        as_int(name, get_attr(self.op, self.attrs, name)?)
-    }
-    /// Bool plan attribute.
-    pub fn bool(&self, name: &str) -> Result<bool> {
-        as_bool(name, get_attr(self.op, self.attrs, name)?)
-    }
-    /// List plan attribute.
-    pub fn ints(&self, name: &str) -> Result<&[i64]> {
-        as_ints(name, get_attr(self.op, self.attrs, name)?)
-    }
+    attrs_by_name!(self, self.named(), '_);
     /// A dim attribute that may count from the end, for input `i`.
     pub fn dim(&self, name: &str, i: usize) -> Result<usize> {
         super::infer::normalize_dim(self.int(name)?, self.input(i)?.rank())

@@ -104,6 +104,7 @@ impl Registry {
                 .help("a domain is letters, digits and '_'"));
         }
         def.check_rule()?;
+        def.check_hooks()?;
         def.check_wires(&def.grad)?;
         self.check_functions(&def)?;
         let derived = def.sig.inputs.iter().map(|_| OnceLock::new()).collect();

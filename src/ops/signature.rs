@@ -4,64 +4,27 @@
 //! layer_norm(x: float, weight?: float, bias?: float; axes: int = 1, eps: runtime float = 1e-5) -> (y, mean, rstd)
 //! concat(xs...; dim: int = 0) -> y
 //! sgd_many((param!: float, grad: float)...; lr: runtime float) -> ()
+//! rows(x: f32|f64[2], index: no_grad int[1]; counts: bool = false) -> (y, n?(counts): no_grad)
+//! pieces(x: any[1..]; n: int) -> parts...(n)
 //! ```
 //! Inputs before the semicolon (`?` optional, `...` variadic and last, `?...` any number or none, `!` mutated in place;
-//! inputs in brackets with `...` repeat together). After the colon stands the class of dtypes that the input accepts: `float`,
-//! `int`, `num` (integers and floats), `bool`; without one every built-in dtype; `any` those that programs register too. A
-//! registered dtype is in no other class, whatever it is stored as, because no kernel of these classes computes with it.
+//! inputs in brackets with `...` repeat together). After the colon stand the dtypes that the input accepts, and in brackets its
+//! number of dims ([`constraint`](super::constraint) has the grammar). The classes are `float`, `int`, `num` (integers and floats),
+//! `bool`; without one every built-in dtype; `any` those that programs register too. A registered dtype is in no other class,
+//! whatever it is stored as, because no kernel of these classes computes with it. Before the dtypes may stand `no_grad`: the input
+//! never gets a gradient, as an index; and `host`: the kernel reads its elements in host memory, on whatever device it runs.
 //! Attributes stand after the semicolon (`?` optional, `runtime` marks those that do not
 //! take part in the plan).
+//! An output may be one that not every call makes: `y?(flag)` is made where the bool attribute is true, the optional attribute given
+//! or the optional input given; `ys...(n)` stands for as many as the integer attribute says, as the list attribute has members
+//! or as the variadic input has tensors; `ys...` for as many as the shape rule gives. `: no_grad` marks an output that has no gradient.
 
-use super::attr::{AttrKind, AttrValue};
+use super::attr::{AttrKind, AttrValue, Attrs};
+use super::constraint::{DTypeClass, DTypeSet, RankSet};
 use crate::error::{Error, Result};
-use oflow_kernels::{DType, DTypeKind};
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 use std::fmt;
-
-/// Which dtypes an input accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DTypeClass {
-    /// Every built-in dtype: what an input accepts that names no class.
-    Builtin,
-    /// Every dtype, registered ones too: for ops that move elements and look at none, and for ops of registered dtypes.
-    Any,
-    /// f16, bf16, f32, f64.
-    Float,
-    /// Integers (not bool).
-    Int,
-    /// Integers and floats.
-    Num,
-    /// bool.
-    Bool,
-}
-
-impl DTypeClass {
-    const ALL: [DTypeClass; 6] =
-        [DTypeClass::Builtin, DTypeClass::Any, DTypeClass::Float, DTypeClass::Int, DTypeClass::Num, DTypeClass::Bool];
-
-    /// Whether the class has that dtype.
-    pub fn contains(self, d: DType) -> bool {
-        match self {
-            DTypeClass::Builtin => d.is_builtin(),
-            DTypeClass::Any => true,
-            DTypeClass::Float => d.is_float(),
-            DTypeClass::Int => d.kind() == DTypeKind::Int,
-            DTypeClass::Num => matches!(d.kind(), DTypeKind::Int | DTypeKind::Float),
-            DTypeClass::Bool => d == DType::Bool,
-        }
-    }
-    /// The word used in declarations.
-    pub fn name(self) -> &'static str {
-        match self {
-            DTypeClass::Builtin => "built-in",
-            DTypeClass::Any => "any",
-            DTypeClass::Float => "float",
-            DTypeClass::Int => "int",
-            DTypeClass::Num => "num",
-            DTypeClass::Bool => "bool",
-        }
-    }
-}
 
 /// One input.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,13 +32,42 @@ pub struct InputDef {
     /// Name, for messages and call by keyword.
     pub name: SmolStr,
     /// Accepted dtypes.
-    pub dtypes: DTypeClass,
+    pub dtypes: DTypeSet,
+    /// Accepted numbers of dims.
+    pub ranks: RankSet,
     /// May be absent.
     pub optional: bool,
     /// Stands for any number of tensors; last, alone or with others that repeat together.
     pub variadic: bool,
     /// Is changed in place; never boxed.
     pub mutable: bool,
+    /// Never gets a gradient.
+    pub no_grad: bool,
+    /// The kernel reads it in host memory, on whatever device it runs.
+    pub host: bool,
+}
+
+/// When an output is made, and how often.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OutputCount {
+    /// Always, once.
+    #[default]
+    One,
+    /// Where that bool attribute is true, that optional attribute or that optional input is given.
+    If(SmolStr),
+    /// As many as that integer attribute says, as that list attribute or that variadic input has members.
+    Each(SmolStr),
+    /// As many as the shape rule gives.
+    ByShapes,
+}
+
+/// What is known of an output besides its name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutputDef {
+    /// When it is made.
+    pub count: OutputCount,
+    /// Has no gradient.
+    pub no_grad: bool,
 }
 
 /// One attribute.
@@ -122,6 +114,8 @@ pub struct OpSignature {
     pub runtime: Vec<AttrDef>,
     /// Output names.
     pub outputs: Vec<SmolStr>,
+    /// What is known of the outputs, in the order of their names.
+    pub output_defs: Vec<OutputDef>,
 }
 
 impl OpSignature {
@@ -137,7 +131,8 @@ impl OpSignature {
         }
         let body = &text[open + 1..close];
         let (ins, ats) = body.split_once(';').unwrap_or((body, ""));
-        let mut sig = OpSignature { name, inputs: vec![], attrs: vec![], runtime: vec![], outputs: vec![] };
+        let (inputs, attrs, runtime, outputs, output_defs) = (vec![], vec![], vec![], vec![], vec![]);
+        let mut sig = OpSignature { name, inputs, attrs, runtime, outputs, output_defs };
         let group = |p: &'_ str| p.strip_prefix('(').and_then(|p| p.strip_suffix(")...")).map(str::to_string);
         let parts: Vec<(String, bool)> = split_outside(ins, ',')
             .flat_map(|p| match group(p) {
@@ -146,8 +141,7 @@ impl OpSignature {
             })
             .collect();
         for (part, grouped) in &parts {
-            let (n, class) =
-                part.split_once(':').map_or((part.as_str(), DTypeClass::Builtin.name()), |(n, c)| (n.trim(), c.trim()));
+            let (n, accepts) = part.split_once(':').map_or((part.as_str(), ""), |(n, c)| (n.trim(), c.trim()));
             let mut n = n.trim();
             let (mut optional, mut variadic, mut mutable) = (false, *grouped, false);
             loop {
@@ -161,16 +155,18 @@ impl OpSignature {
                     break;
                 }
             }
-            let dtypes = DTypeClass::ALL
-                .into_iter()
-                .find(|c| c.name() == class)
-                .ok_or_else(|| bad(&format!("unknown dtype class '{class}'")))?;
+            let (marks, accepts) = words(accepts, &["no_grad", "host"]);
+            let (dtypes, ranks) = accepted(accepts).map_err(|e| bad(e.message()))?;
             if sig.inputs.last().is_some_and(|i| i.variadic && !grouped) {
                 return Err(bad("a variadic input must be the last"));
             }
             // Ops live as long as the process, and most have one input or two.
             sig.inputs.reserve_exact(1);
-            sig.inputs.push(InputDef { name: n.into(), dtypes, optional, variadic, mutable });
+            let [no_grad, host] = marks;
+            if host && mutable {
+                return Err(bad(&format!("input '{n}' is written in place, so it cannot be read in host memory")));
+            }
+            sig.inputs.push(InputDef { name: n.into(), dtypes, ranks, optional, variadic, mutable, no_grad, host });
         }
         for part in split_outside(ats, ',') {
             let (n, rest) = part.split_once(':').ok_or_else(|| bad(&format!("attribute '{part}' has no type")))?;
@@ -195,9 +191,102 @@ impl OpSignature {
         }
         let outs = text[arrow + 2..].trim();
         let outs = outs.strip_prefix('(').and_then(|o| o.strip_suffix(')')).unwrap_or(outs);
-        sig.outputs = outs.split(',').map(str::trim).filter(|o| !o.is_empty()).map(SmolStr::new).collect();
-        sig.outputs.shrink_to_fit();
+        for part in split_outside(outs, ',') {
+            let (name, def) = sig.output(part).map_err(|e| bad(e.message()))?;
+            sig.outputs.reserve_exact(1);
+            sig.outputs.push(name);
+            sig.output_defs.push(def);
+        }
+        sig.check_outputs().map_err(|e| bad(e.message()))?;
         Ok(sig)
+    }
+
+    /// Reads one output: `y`, `mask: no_grad`, `n?(counts)`, `ys...(xs)`.
+    fn output(&self, text: &str) -> Result<(SmolStr, OutputDef)> {
+        let bad = |why: &str| Error::parse(format!("output '{text}' {why}"));
+        let (name, marks) = text.split_once(':').map_or((text, ""), |(n, m)| (n.trim(), m.trim()));
+        let ([no_grad], rest) = words(marks, &["no_grad"]);
+        if !rest.is_empty() {
+            return Err(bad("may be marked `no_grad` and nothing else"));
+        }
+        let (name, source) = match name.strip_suffix(')').and_then(|n| n.split_once('(')) {
+            Some((name, source)) => (name.trim(), Some(source.trim())),
+            None => (name, None),
+        };
+        let (name, count) = match (name.strip_suffix("..."), name.strip_suffix('?'), source) {
+            (Some(n), _, Some(s)) => (n, OutputCount::Each(s.into())),
+            (Some(n), _, None) => (n, OutputCount::ByShapes),
+            (None, Some(n), Some(s)) => (n, OutputCount::If(s.into())),
+            (None, Some(_), None) => {
+                return Err(bad("does not say when it is made: name an attribute or input, as in y?(flag)"));
+            }
+            (None, None, None) => (name, OutputCount::One),
+            (None, None, Some(_)) => return Err(bad("is neither optional (`?`) nor several (`...`)")),
+        };
+        let attr = |s: &str| self.attr(s).map(|i| &self.attrs[i]);
+        let optional = |a: &AttrDef| a.kind == AttrKind::Bool || a.default == Some(AttrValue::Absent);
+        let input = |s: &str| self.input(s).map(|i| &self.inputs[i]);
+        let counts =
+            |a: &AttrDef| matches!(a.kind, AttrKind::Int | AttrKind::Ints | AttrKind::Floats) || a.kind.is_list();
+        match &count {
+            OutputCount::If(s) if !attr(s).is_some_and(optional) && !input(s).is_some_and(|i| i.optional) => Err(bad(
+                &format!("is made where '{s}' says, which is no bool or optional attribute and no optional input"),
+            )),
+            OutputCount::Each(s) if !attr(s).is_some_and(counts) && !input(s).is_some_and(|i| i.variadic) => Err(bad(
+                &format!("is made as often as '{s}' says, which is no integer or list attribute and no variadic input"),
+            )),
+            _ => Ok((SmolStr::new(name.trim()), OutputDef { count, no_grad })),
+        }
+    }
+
+    /// Outputs that are always made come first, and what stands for several comes last, so that positions tell them apart.
+    fn check_outputs(&self) -> Result<()> {
+        let kind = |d: &OutputDef| match d.count {
+            OutputCount::One => 0,
+            OutputCount::If(_) => 1,
+            OutputCount::Each(_) | OutputCount::ByShapes => 2,
+        };
+        let several = self.output_defs.iter().filter(|d| kind(d) == 2).count();
+        if self.output_defs.is_sorted_by_key(kind) && several <= 1 {
+            return Ok(());
+        }
+        Err(Error::parse(
+            "outputs that are always made come first, then optional ones (`?`), then one that stands for several (`...`)",
+        ))
+    }
+
+    /// Whether the number of outputs depends on the call.
+    pub fn outputs_vary(&self) -> bool {
+        self.output_defs.iter().any(|d| d.count != OutputCount::One)
+    }
+
+    /// The outputs that a call makes, each by its place in the declaration; `given`: whether the i-th tensor of the call is there.
+    /// None where the shape rule alone knows.
+    pub fn outputs_made(&self, attrs: &Attrs, given: &[bool]) -> Option<SmallVec<[usize; 2]>> {
+        let mut made = SmallVec::new();
+        let attr = |s: &str| self.attr(s).and_then(|i| attrs.get(i));
+        for (o, d) in self.output_defs.iter().enumerate() {
+            let count = match &d.count {
+                OutputCount::One => 1,
+                OutputCount::ByShapes => return None,
+                OutputCount::If(s) => usize::from(match (attr(s), self.input(s)) {
+                    (Some(AttrValue::Bool(b)), _) => *b,
+                    (Some(v), _) => *v != AttrValue::Absent,
+                    (None, Some(i)) => given.get(i).copied().unwrap_or(false),
+                    (None, None) => false,
+                }),
+                OutputCount::Each(s) => match (attr(s), self.input(s)) {
+                    (Some(AttrValue::Int(n)), _) => usize::try_from(*n).unwrap_or(0),
+                    (Some(AttrValue::Ints(v)), _) => v.len(),
+                    (Some(AttrValue::Floats(v)), _) => v.len(),
+                    (Some(AttrValue::List(v)), _) => v.len(),
+                    (None, Some(i)) => given.len().saturating_sub(i).div_ceil(self.repeating().max(1)),
+                    _ => 0,
+                },
+            };
+            made.extend(std::iter::repeat_n(o, count));
+        }
+        Some(made)
     }
 
     /// How many of the last inputs repeat together: one for `xs...`, more for a bracket, none else.
@@ -228,6 +317,34 @@ impl OpSignature {
     pub fn input(&self, name: &str) -> Option<usize> {
         self.inputs.iter().position(|i| i.name == name)
     }
+}
+
+/// Takes marking words off the front of a text; tells which there were.
+fn words<'a, const N: usize>(text: &'a str, known: &[&str; N]) -> ([bool; N], &'a str) {
+    let (mut found, mut rest) = ([false; N], text.trim());
+    loop {
+        let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        match known.iter().position(|k| *k == word) {
+            Some(i) => (found[i], rest) = (true, after.trim_start()),
+            None => return (found, rest),
+        }
+    }
+}
+
+/// Reads `f32|f64[1..=3]`: dtypes, then numbers of dims. Either may be left out.
+fn accepted(text: &str) -> Result<(DTypeSet, RankSet)> {
+    let (dtypes, ranks) = match text.split_once('[') {
+        Some((d, r)) => {
+            let inner = r
+                .trim_end()
+                .strip_suffix(']')
+                .ok_or_else(|| Error::parse(format!("'{text}' has no ']' at its end")))?;
+            (d.trim(), RankSet::parse(inner)?)
+        }
+        None => (text.trim(), RankSet::default()),
+    };
+    let dtypes = if dtypes.is_empty() { DTypeClass::Builtin.into() } else { DTypeSet::parse(dtypes)? };
+    Ok((dtypes, ranks))
 }
 
 /// Splits at separators that stand outside brackets and quotes; parts that are empty are left out.
@@ -262,8 +379,13 @@ impl fmt::Display for OpSignature {
                 if x.variadic && group == 1 { "..." } else { "" },
             );
             write!(f, "{sep}{open}{}{m}{o}{v}", x.name)?;
-            if x.dtypes != DTypeClass::Builtin {
-                write!(f, ": {}", x.dtypes.name())?;
+            let plain = x.dtypes.class() == Some(DTypeClass::Builtin);
+            let dtypes = if plain { String::new() } else { x.dtypes.to_string() };
+            let marks = [if x.no_grad { "no_grad" } else { "" }, if x.host { "host" } else { "" }];
+            let all = [marks[0], marks[1], &format!("{dtypes}{}", x.ranks)];
+            let all: Vec<&str> = all.into_iter().filter(|t| !t.is_empty()).collect();
+            if !all.is_empty() {
+                write!(f, ": {}", all.join(" "))?;
             }
         }
         if group > 1 {
@@ -278,7 +400,17 @@ impl fmt::Display for OpSignature {
                 write!(f, " = {d}")?;
             }
         }
-        match self.outputs.as_slice() {
+        let output = |(name, d): (&SmolStr, &OutputDef)| {
+            let count = match &d.count {
+                OutputCount::One => String::new(),
+                OutputCount::If(s) => format!("?({s})"),
+                OutputCount::Each(s) => format!("...({s})"),
+                OutputCount::ByShapes => "...".to_string(),
+            };
+            format!("{name}{count}{}", if d.no_grad { ": no_grad" } else { "" })
+        };
+        let outputs: Vec<String> = self.outputs.iter().zip(&self.output_defs).map(output).collect();
+        match outputs.as_slice() {
             [one] => write!(f, ") -> {one}"),
             many => write!(f, ") -> ({})", many.join(", ")),
         }
@@ -298,6 +430,10 @@ mod tests {
             "assign(x!, y) -> ()",
             "scale_many(s: float, xs!...: float) -> ()",
             "step((param!: float, grad: float, m!)...; lr: runtime float) -> ()",
+            "rows(x: f32|f64[2], index: no_grad int[1]; counts: bool = false) -> (y, n?(counts): no_grad)",
+            "pieces(x: any[1..]; n: int) -> parts...(n)",
+            "each(xs...: float[0|2]) -> (total, ys...(xs))",
+            "some(x: [1..=3], shape: no_grad host i64[1]) -> ys...",
             "box(xs?...; to: placement, sbp: sbp = [S(0), B], grad_sbp?: sbp) -> ys",
         ] {
             assert_eq!(OpSignature::parse(t).unwrap().to_string(), t);
@@ -317,6 +453,15 @@ mod tests {
             "f(x; a) -> y",
             "f(x; s: runtime ints) -> y",
             "f(x; s?: int = 1) -> y",
+            "f(x: float[1..2]) -> y",
+            "f(x: float[2) -> y",
+            "f(x: f32|complex) -> y",
+            "f(x!: host float) -> y",
+            "f(x) -> y?",
+            "f(x) -> y?(x)",
+            "f(x; n: str) -> y...(n)",
+            "f(x; b: bool) -> (y?(b), z)",
+            "f(x) -> y: float",
         ] {
             assert!(OpSignature::parse(bad).is_err(), "{bad}");
         }

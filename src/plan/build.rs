@@ -1,14 +1,14 @@
 //! Building a plan: inference → candidate signatures → the choice → boxings → physical shapes → kernel.
 
 use super::counted::Spread;
-use super::kernel::{Logical, kernel_plan};
+use super::kernel::{Logical, check_shards, kernel_plan};
 use super::request::{Asked, Input, PlanCx, Request, TypeRef, Where};
-use super::step::{BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
+use super::step::{Apart, BoxStep, Buffer, BufferId, For, KernelStep, Numbers, Plan, PlannedBoxing, Step};
 use super::types::{GlobalRef, LocalRef, intern_global, intern_local};
 use crate::boxing::{Choice, ChoiceInput, Hint, Layout, choose, hint};
 use crate::error::{Error, Result};
 use crate::intern::FixedHasher;
-use crate::ops::{AttrValue, InferCtx, NdSignature, TensorType};
+use crate::ops::{AttrValue, DeviceCtx, Devices, InferCtx, NdSignature, Op, SbpRule, TensorType, Withheld};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, check_layout, check_size, shard_box};
 use oflow_kernels::ShardBox;
@@ -29,7 +29,9 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
             (placement.device(), takes_part, builder.global(r, &inputs, placement, Numbers::OfCall)?)
         }
     };
+    let device = made.device.unwrap_or(device);
     let mut plan = Plan {
+        withheld: made.withheld,
         buffers: builder.buffers,
         steps: builder.steps,
         outputs: made.outputs,
@@ -40,6 +42,7 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
         stream_key: made.stream_key,
     };
     plan.look_through();
+    plan.reuse(r.inputs.len());
     Ok(plan)
 }
 
@@ -47,6 +50,10 @@ pub fn plan(cx: &PlanCx<'_>, r: &Request<'_>) -> Result<Plan> {
 pub(super) struct MadeBy {
     pub(super) outputs: SmallVec<[BufferId; 2]>,
     stream_key: u64,
+    /// What has no gradient.
+    withheld: Withheld,
+    /// Where it runs, if not where its inputs are.
+    device: Option<Device>,
 }
 
 /// A plan being built.
@@ -86,18 +93,27 @@ impl Builder<'_> {
         let ins = r.types();
         let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
         let mut outs = r.op.infer(&infer)?;
+        let withheld = r.op.withheld(&infer, &outs)?;
         if let Some(by) = &r.op.length {
             let outputs = self.counted(r, (by, device), (&infer, &outs), inputs, None)?;
-            return Ok(MadeBy { outputs, stream_key: 0 });
+            return Ok(MadeBy { outputs, stream_key: 0, withheld, device: None });
         }
+        let at = self.devices(r, &infer, device, outs.len())?;
+        let device = at.run_on;
         check_given(r, &mut outs)?;
         let boxes_in: Vec<Option<ShardBox>> =
             ins.iter().map(|t| t.as_ref().map(|t| ShardBox::whole(&t.shape))).collect();
         let boxes_out: Vec<ShardBox> = outs.iter().map(|t| ShardBox::whole(&t.shape)).collect();
         let logical = Logical { infer: &infer, op: r.op, outs: &outs };
-        let kernel = kernel_plan(self.cx.kernels, &logical, device, &boxes_in, &boxes_out)?;
+        if r.op.hooks.physical.is_some() {
+            check_shards(&logical, &boxes_in, &boxes_out, None)?;
+        }
+        let kernel = kernel_plan(self.cx.kernels, &logical, (device, at.stream), &boxes_in, &boxes_out)?;
+        let each = outs.iter().zip(&at.outputs);
         let made: SmallVec<[BufferId; 2]> =
-            outs.iter().map(|t| self.buffer(None, Some(intern_local(&t.shape, t.dtype, device)))).collect();
+            each.map(|(t, d)| self.buffer(None, Some(intern_local(&t.shape, t.dtype, *d)))).collect();
+        let on = |i: &Option<BufferId>| Some(self.buffers[i.as_ref()?.index()].local.as_ref()?.device);
+        let apart = apart(r.op, device, &inputs.iter().map(on).collect::<Vec<_>>(), &at.outputs);
         self.steps.push(Step::Kernel(KernelStep {
             op: r.op,
             inputs: inputs.iter().copied().collect(),
@@ -105,8 +121,40 @@ impl Builder<'_> {
             kernel,
             numbers: Numbers::OfCall,
             view: false,
+            apart,
+            reuse: None,
         }));
-        Ok(MadeBy { outputs: made, stream_key: 0 })
+        Ok(MadeBy { outputs: made, stream_key: 0, withheld, device: Some(device) })
+    }
+
+    /// Where a kernel runs and its outputs are.
+    fn devices(&self, r: &Request<'_>, infer: &InferCtx<'_>, device: Device, outputs: usize) -> Result<Devices> {
+        if r.op.hooks.devices.is_none() {
+            return Ok(Devices::all(device, outputs));
+        }
+        if r.given.is_some() {
+            return Err(Error::unsupported(format!(
+                "{} decides where its result is, so it is not written in place",
+                r.op.name()
+            ))
+            .help("use the call that returns a new tensor"));
+        }
+        let of = |i: &Option<Input>| match &i.as_ref()?.ty {
+            TypeRef::Local(l) => Some(l.device),
+            TypeRef::Global(_) => Some(device),
+        };
+        let inputs: SmallVec<[Option<Device>; 4]> = r.inputs.iter().map(of).collect();
+        let asked = DeviceCtx { call: infer, inputs: &inputs, default: device };
+        let found = r.op.where_it_runs(&asked, outputs)?.unwrap_or_else(|| Devices::all(device, outputs));
+        let elsewhere = found.run_on != device || found.outputs.iter().any(|d| *d != device);
+        match r.place {
+            Where::Global(_) if elsewhere => Err(Error::placement(format!(
+                "{} would leave {device}, but a global tensor is on the device of its placement",
+                r.op.name()
+            ))
+            .help("move the tensor with `to_global((&placement, sbp))`, to a placement of the other device")),
+            _ => Ok(found),
+        }
     }
 
     pub(super) fn global(
@@ -120,11 +168,12 @@ impl Builder<'_> {
         let infer = InferCtx { op: r.op, inputs: &ins, attrs: r.attrs, runtime_kinds: r.runtime_kinds };
         let mut outs = r.op.infer(&infer)?;
         outs.iter().try_for_each(|t| check_size(&t.shape, t.dtype, placement))?;
+        let withheld = r.op.withheld(&infer, &outs)?;
         if r.op.length.is_none() {
             check_given(r, &mut outs)?;
         }
         let (sig, after) = match r.target {
-            Some(want) => made_as(placement, &outs, want)?,
+            Some(want) => made_as(&infer, placement, &outs, want)?,
             None => {
                 let request = r.asked.map(|a| requested(a, &outs, placement)).transpose()?.flatten();
                 let sig = chosen(r, &infer, &outs, placement, request)?;
@@ -142,7 +191,8 @@ impl Builder<'_> {
         if let Some(by) = &r.op.length {
             let spread = Spread { placement, sig: &sig, after };
             let outputs = self.counted(r, (by, placement.device()), (&infer, &outs), &used, Some(&spread))?;
-            return Ok(MadeBy { outputs, stream_key: stream_key(r, placement, &outs, &sig) });
+            let stream_key = stream_key(r, placement, &outs, &sig);
+            return Ok(MadeBy { outputs, stream_key, withheld, device: None });
         }
         let made: SmallVec<[BufferId; 2]> = match sig.lowering {
             Some(l) => self.lower(r, l, &sig, &used, placement, &numbers)?,
@@ -155,7 +205,7 @@ impl Builder<'_> {
             *first = self.boxed(*first, placement, want, For::Result)?;
         }
         let stream_key = if inside { 0 } else { stream_key(r, placement, &outs, &sig) };
-        Ok(MadeBy { outputs, stream_key })
+        Ok(MadeBy { outputs, stream_key, withheld, device: None })
     }
 
     /// The buffer in that layout: itself, one that was boxed before, or a new step.
@@ -190,16 +240,27 @@ impl Builder<'_> {
         numbers: Numbers,
     ) -> Result<SmallVec<[BufferId; 2]>> {
         let device = placement.device();
+        let at = self.devices(r, infer, device, outs.len())?;
+        let ins: SmallVec<[Option<Device>; 4]> = r.inputs.iter().map(|i| i.as_ref().map(|_| device)).collect();
+        let apart = apart(r.op, device, &ins, &at.outputs);
         let position = placement.position(self.cx.rank);
         let shard = |t: &TensorType, s: &NdSbp, pos| shard_box(&t.shape, placement, s, pos);
         let boxes_out: Option<Vec<ShardBox>> =
             position.map(|pos| outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect());
+        // For every rank, so that all refuse alike.
+        let ranks = placement.ranks().iter().enumerate().filter(|_| r.op.hooks.physical.is_some());
+        for (pos, rank) in ranks {
+            let both = infer.inputs.iter().zip(&sig.inputs);
+            let ins: Vec<Option<ShardBox>> = both.map(|(t, s)| t.as_ref().map(|t| shard(t, s, pos))).collect();
+            let boxes: Vec<ShardBox> = outs.iter().zip(&sig.outputs).map(|(t, s)| shard(t, s, pos)).collect();
+            check_shards(&Logical { infer, op: r.op, outs }, &ins, &boxes, Some(*rank))?;
+        }
         let kernel = match (position, &boxes_out) {
             (Some(pos), Some(boxes_out)) => {
                 let both = infer.inputs.iter().zip(&sig.inputs);
                 let boxes_in: Vec<Option<ShardBox>> = both.map(|(t, s)| t.as_ref().map(|t| shard(t, s, pos))).collect();
                 let logical = Logical { infer, op: r.op, outs };
-                kernel_plan(self.cx.kernels, &logical, device, &boxes_in, boxes_out)?
+                kernel_plan(self.cx.kernels, &logical, (device, at.stream), &boxes_in, boxes_out)?
             }
             _ => None,
         };
@@ -215,6 +276,8 @@ impl Builder<'_> {
             kernel,
             numbers,
             view: r.op.view.is_some() && r.given.is_none(),
+            apart,
+            reuse: None,
         }));
         Ok(makes)
     }
@@ -256,18 +319,40 @@ pub fn boxing_to(cx: &PlanCx<'_>, from: &GlobalRef, placement: &Placement, to: &
     Ok(PlannedBoxing { to, local, plan })
 }
 
-/// A source op makes S and B layouts itself (each rank only its shard); P is boxed from B afterwards.
+/// Which inputs and outputs of a kernel are not on the device that it runs on; none where all are.
+fn apart(op: &Op, device: Device, inputs: &[Option<Device>], outputs: &[Device]) -> Option<Box<Apart>> {
+    let host = |i: usize| op.sig.input_def(i).is_some_and(|d| d.host) && device != Device::Cpu;
+    let moved = |i: usize| inputs[i].is_some_and(|d| d != device);
+    if outputs.iter().all(|d| *d == device) && !(0..inputs.len()).any(|i| host(i) || moved(i)) {
+        return None;
+    }
+    let wanted = (0..inputs.len()).map(|i| if host(i) { Device::Cpu } else { device }).collect();
+    Some(Box::new(Apart { inputs: wanted, outputs: outputs.iter().any(|d| *d != device) }))
+}
+
+/// A source op makes S and B layouts itself (each rank only its shard); P is boxed from B afterwards. One that says how it may be
+/// sharded makes what it says, and the rest is boxed from there.
 fn made_as<'a>(
+    infer: &InferCtx<'_>,
     placement: &Placement,
     outs: &[TensorType],
     want: &'a NdSbp,
 ) -> Result<(NdSignature, Option<&'a NdSbp>)> {
-    let made = want.map(|s| if s.is_partial() { Sbp::Broadcast } else { s });
+    let op = infer.op;
+    let rows = match op.sbp {
+        SbpRule::AllB => None,
+        _ => Some(op.signatures_1d(infer, outs)?),
+    };
+    // Along each mesh axis the row that gives output 0 the layout asked for, else all of it on every rank.
+    let row = |s: Sbp| rows.iter().flatten().find(|row| row.outputs.first() == Some(&s) && row.lowering.is_none());
+    let able = |s: Sbp| !s.is_partial() && (rows.is_none() || row(s).is_some());
+    let made = want.map(|s| if able(s) { s } else { Sbp::Broadcast });
     for t in outs {
         check_layout(&t.shape, t.dtype, placement, want)?;
     }
-    let outputs = outs.iter().map(|_| made.clone()).collect();
-    let after = want.has_partial().then_some(want);
+    let other = |o: usize| made.map(|s| row(s).and_then(|row| row.outputs.get(o).copied()).unwrap_or(s));
+    let outputs = (0..outs.len()).map(other).collect();
+    let after = (made != *want).then_some(want);
     Ok((NdSignature { inputs: SmallVec::new(), outputs, lowering: None }, after))
 }
 
@@ -330,7 +415,9 @@ fn choice<R>(
     ask: impl FnOnce(&ChoiceInput<'_>) -> Result<R>,
 ) -> Result<R> {
     let sbps: Vec<Option<NdSbp>> = r.inputs.iter().map(|i| Some(i.as_ref()?.ty.global()?.sbp.clone())).collect();
-    let needs: Vec<bool> = r.inputs.iter().map(|i| i.as_ref().is_some_and(|i| i.needs_grad)).collect();
+    let withheld = r.op.withheld(infer, outs)?;
+    let needs = |(n, i): (usize, &Option<Input>)| i.as_ref().is_some_and(|i| i.needs_grad) && !withheld.input(n);
+    let needs: Vec<bool> = r.inputs.iter().enumerate().map(needs).collect();
     // A mutable input, and an input that is also the given output, stay where they are.
     let stays = |(n, i): (usize, &Option<Input>)| r.op.sig.mutates(n) || i.as_ref().is_some_and(|i| i.given);
     let fixed: Vec<bool> = r.inputs.iter().enumerate().map(stays).collect();

@@ -10,7 +10,7 @@ use super::request::Request;
 use super::step::{AgreeStep, BufferId, KernelStep, LengthId, Numbers, SettleStep, Step};
 use super::types::{intern_global, intern_local};
 use crate::error::{Error, Result};
-use crate::ops::{Attrs, InferCtx, LengthBy, NdSignature, Op, TensorType, find, resolve_symbolic};
+use crate::ops::{Attrs, InferCtx, LengthBy, NdSignature, Op, StreamKind, TensorType, find, resolve_symbolic};
 use crate::placement::{Device, Placement};
 use crate::sbp::{NdSbp, Sbp, shard_box};
 use oflow_kernels::{DType, DTypeKind, Dims, ShardBox};
@@ -70,7 +70,7 @@ impl Builder<'_> {
                 let parts = r.op.infer(&here)?;
                 let whole: Vec<ShardBox> = parts.iter().map(|t| ShardBox::whole(&t.shape)).collect();
                 let logical = Logical { infer, op: r.op, outs: &parts };
-                (kernel_plan(self.cx.kernels, &logical, device, boxes, &whole)?, Some(parts))
+                (kernel_plan(self.cx.kernels, &logical, (device, StreamKind::Compute), boxes, &whole)?, Some(parts))
             }
         };
         let mut made: SmallVec<[BufferId; 2]> = SmallVec::new();
@@ -90,6 +90,8 @@ impl Builder<'_> {
             kernel,
             numbers: Numbers::OfCall,
             view: false,
+            apart: None,
+            reuse: None,
         }));
         if let Some(count) = by_kernel {
             self.steps.push(agree(count));
@@ -143,7 +145,13 @@ impl Builder<'_> {
             Some(shard) => {
                 let whole = ShardBox::whole(&outs[0].shape);
                 let logical = Logical { infer: &here, op, outs: &outs };
-                kernel_plan(self.cx.kernels, &logical, device, &[Some(ShardBox::whole(&shard.size))], &[whole])?
+                kernel_plan(
+                    self.cx.kernels,
+                    &logical,
+                    (device, StreamKind::Compute),
+                    &[Some(ShardBox::whole(&shard.size))],
+                    &[whole],
+                )?
             }
         };
         let count = self.scalar(shard.is_some(), &outs[0].shape, device);
@@ -154,6 +162,8 @@ impl Builder<'_> {
             kernel,
             numbers: Numbers::Each(numbers, attrs),
             view: false,
+            apart: None,
+            reuse: None,
         }));
         Ok(count)
     }

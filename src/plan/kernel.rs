@@ -1,20 +1,26 @@
 //! The kernel of a step: chosen for physical types, with all that is prepared once.
 
 use crate::error::Result;
-use crate::ops::{Attrs, InferCtx, KernelDef, KernelFn, KernelState, Op, TensorType};
+use crate::ops::{Attrs, InferCtx, KernelDef, KernelFn, KernelState, Op, StreamKind, TensorType};
 use crate::placement::Device;
 use oflow_kernels::ShardBox;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Chooses kernels. Which there are is known by the backends, above this room.
 pub trait KernelTable {
-    /// The kernel of an op for physical inputs and attributes on a device.
+    /// The kernel of an op for physical inputs, attributes and outputs on a device.
     ///
     /// # Errors
     /// There is none.
-    fn select(&self, op: &'static Op, device: Device, physical: &InferCtx<'_>) -> Result<KernelDef>;
+    fn select(
+        &self,
+        op: &'static Op,
+        device: Device,
+        physical: &InferCtx<'_>,
+        outs: &[TensorType],
+    ) -> Result<KernelDef>;
 }
 
 /// All that is decided about a kernel once per plan.
@@ -35,6 +41,12 @@ pub struct KernelPlan {
     pub output_boxes: SmallVec<[ShardBox; 2]>,
     /// Scratch bytes.
     pub workspace: usize,
+    /// The stream that it runs on.
+    pub stream: StreamKind,
+    /// What the kernel has prepared at its first run.
+    pub cache: OnceLock<KernelState>,
+    /// `(input, output)`: the output may take the memory of the input.
+    pub inplace: SmallVec<[(usize, usize); 2]>,
 }
 
 /// The logical side of a kernel's call.
@@ -47,11 +59,29 @@ pub(super) struct Logical<'a> {
     pub outs: &'a [TensorType],
 }
 
+/// Checks the shapes that an op says for its output shards ([`OpDef::physical_shapes`](crate::ops::OpDef::physical_shapes)), for the
+/// boxes of one rank.
+pub(super) fn check_shards(
+    call: &Logical<'_>,
+    ins: &[Option<ShardBox>],
+    outs: &[ShardBox],
+    rank: Option<usize>,
+) -> Result<()> {
+    let (op, logical) = (call.op, call.infer);
+    let attrs = op.localized(logical, ins, outs)?;
+    let sized = |t: &TensorType, b: &ShardBox| TensorType::new(&b.size, t.dtype);
+    let physical: Vec<Option<TensorType>> =
+        logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
+    let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
+    let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
+    op.check_physical(&infer, &phys_out, rank)
+}
+
 /// Physical inference and the kernel; none where there is nothing to compute.
 pub(super) fn kernel_plan(
     table: &dyn KernelTable,
     call: &Logical<'_>,
-    device: Device,
+    (device, stream): (Device, StreamKind),
     ins: &[Option<ShardBox>],
     outs: &[ShardBox],
 ) -> Result<Option<Arc<KernelPlan>>> {
@@ -65,7 +95,7 @@ pub(super) fn kernel_plan(
         logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
     let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
     let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
-    let k = table.select(op, device, &infer)?;
+    let k = table.select(op, device, &infer, &phys_out)?;
     let state = k.state.as_ref().map(|f| f(&infer, &phys_out)).transpose()?;
     let workspace = k.workspace.as_ref().map_or(Ok(0), |f| f(&infer, &phys_out))?;
     Ok(Some(Arc::new(KernelPlan {
@@ -77,5 +107,8 @@ pub(super) fn kernel_plan(
         input_boxes: ins.iter().cloned().collect(),
         output_boxes: outs.iter().cloned().collect(),
         workspace,
+        stream,
+        cache: OnceLock::new(),
+        inplace: k.inplace.into_iter().collect(),
     })))
 }

@@ -32,7 +32,13 @@ impl Builder<'_> {
         let lowering = r.op.lowerings.get(usize::from(l));
         let lowering = lowering.ok_or_else(|| Error::registry(format!("{} has no lowering {l}", r.op.name())))?;
         let values: SmallVec<[Option<Value>; 4]> = inputs.iter().map(|b| b.map(|b| Value(b.0))).collect();
-        let call = LowerCall { inputs: &values, attrs: r.attrs, runtime_kinds: r.runtime_kinds, outputs: &sig.outputs };
+        let call = LowerCall {
+            op: r.op,
+            inputs: &values,
+            attrs: r.attrs,
+            runtime_kinds: r.runtime_kinds,
+            outputs: &sig.outputs,
+        };
         let mut emit = PlanEmit { plan: self, placement, numbers };
         let outs = (lowering.run)(&mut emit, &call)?;
         let mut made: SmallVec<[BufferId; 2]> = SmallVec::new();

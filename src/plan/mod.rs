@@ -18,7 +18,7 @@ pub use counted::parts_of;
 pub use kernel::{KernelPlan, KernelTable};
 pub use request::{Asked, Input, PlanCx, Request, Target, TypeRef, Where};
 pub use step::{
-    AgreeStep, BoxStep, Buffer, BufferId, For, KernelStep, LengthId, Numbers, Plan, PlanSignature, PlannedBoxing,
-    SettleStep, Step,
+    AgreeStep, Apart, BoxStep, Buffer, BufferId, For, KernelStep, LengthId, Numbers, Plan, PlanSignature,
+    PlannedBoxing, SettleStep, Step,
 };
 pub use types::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};

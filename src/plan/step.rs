@@ -4,7 +4,7 @@ use super::kernel::KernelPlan;
 use super::types::{GlobalRef, LocalRef};
 use crate::boxing::BoxingPlan;
 use crate::error::Result;
-use crate::ops::{Attrs, GivenValues, Op, RuntimeArg, RuntimeAttrs};
+use crate::ops::{Attrs, GivenValues, Op, RuntimeArg, RuntimeAttrs, Withheld};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use oflow_kernels::{DType, Scalar};
@@ -79,6 +79,8 @@ pub struct Plan {
     pub hands_on_numbers: bool,
     /// Hash of what is the same on every rank, for the dispatch stream. 0 of a local call.
     pub stream_key: u64,
+    /// Inputs and outputs that have no gradient.
+    pub withheld: Withheld,
 }
 
 /// One step.
@@ -178,6 +180,18 @@ pub struct KernelStep {
     pub numbers: Numbers,
     /// Whether output 0 is another window onto input 0 where its strides allow.
     pub view: bool,
+    /// What is not on the device that the kernel runs on; none where all of it is.
+    pub apart: Option<Box<Apart>>,
+    /// `(input, output)`: the output takes the memory of the input, which nothing reads afterwards, where nobody else holds it.
+    pub reuse: Option<(usize, usize)>,
+}
+
+/// Tensors of a kernel that are not on the device that it runs on.
+pub struct Apart {
+    /// Where the kernel reads each input.
+    pub inputs: SmallVec<[Device; 4]>,
+    /// Whether outputs are copied to another device.
+    pub outputs: bool,
 }
 
 impl KernelStep {
@@ -236,7 +250,9 @@ impl Plan {
         let (buffers, steps) = (vec![source, result], vec![step]);
         let outputs = SmallVec::from_elem(makes, 1);
         let hands_on_numbers = false;
-        let mut plan = Plan { buffers, steps, outputs, device, takes_part, lengths: 0, hands_on_numbers, stream_key };
+        let withheld = Withheld::default();
+        let mut plan =
+            Plan { buffers, steps, outputs, device, takes_part, lengths: 0, hands_on_numbers, stream_key, withheld };
         plan.look_through();
         plan
     }
@@ -251,6 +267,27 @@ impl Plan {
         }
         for b in &self.outputs {
             self.buffers[b.index()].last_use = None;
+        }
+    }
+
+    /// Lets outputs of kernels take the memory of values that end with them, where a kernel proposes it. The first `inputs` buffers
+    /// are the caller's.
+    pub(super) fn reuse(&mut self, inputs: usize) {
+        for n in 0..self.steps.len() {
+            let Step::Kernel(k) = &self.steps[n] else { continue };
+            let Some(kernel) = k.kernel.as_ref().filter(|_| k.apart.is_none()) else { continue };
+            let fits = |&&(i, o): &&(usize, usize)| {
+                let (Some(Some(from)), Some(to)) = (k.inputs.get(i), k.makes.get(o)) else { return false };
+                let (a, b) = (&self.buffers[from.index()], &self.buffers[to.index()]);
+                let once = k.inputs.iter().flatten().filter(|b| *b == from).count() == 1;
+                let alike = a.local.as_ref().zip(b.local.as_ref()).is_some_and(|(a, b)| a.id() == b.id());
+                let plain = a.length.is_none() && b.length.is_none() && !k.op.sig.mutates(i);
+                from.index() >= inputs && a.last_use == Some(n) && once && alike && plain
+            };
+            let found = kernel.inplace.iter().find(fits).copied();
+            if let Step::Kernel(k) = &mut self.steps[n] {
+                k.reuse = found;
+            }
         }
     }
 
@@ -296,7 +333,7 @@ impl Plan {
             {
                 let dtype = |b: &Option<BufferId>| Some(self.buffers[b.as_ref()?.index()].global.as_ref()?.ty.dtype);
                 let dtypes: SmallVec<[Option<DType>; 4]> = k.inputs.iter().map(dtype).collect();
-                check(&GivenValues { dtypes: &dtypes, attrs, runtime: &k.runtime(runtime)? })?;
+                check(&GivenValues { op: k.op, dtypes: &dtypes, attrs, runtime: &k.runtime(runtime)? })?;
             }
         }
         Ok(())

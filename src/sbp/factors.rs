@@ -1,9 +1,10 @@
 //! Sharding rules of contractions as factor text: `"bmk, bkn -> bmn"` gives every S, B and P signature.
 //!
 //! A letter is a factor: a loop of the op. Splitting a factor over a mesh axis splits every tensor that carries it and
-//! leaves the others whole; a factor that the output lacks is summed over, so the output becomes P(sum). A product is
-//! linear in each operand alone, so one operand may be P(sum) while the others are B. `...` stands for broadcast batch
-//! dims, aligned at the right.
+//! leaves the others whole; a factor that the output lacks is summed over, so the output becomes P(sum). The letters do not say
+//! whether the op is linear: that one input may be P(sum) while the others are B is said for each such input
+//! ([`FactorRule::linear_in`]). A product is linear in each operand alone ([`FactorRule::product`]). `...` stands for broadcast
+//! batch dims, aligned at the right.
 
 use super::{Sbp, Signature};
 use crate::error::{Error, Result};
@@ -13,6 +14,15 @@ use crate::error::{Error, Result};
 pub struct FactorRule {
     inputs: Vec<Term>,
     outputs: Vec<Term>,
+    linear: Vec<Linear>,
+}
+
+/// An input in which the op is linear while the other inputs are whole.
+#[derive(Clone, Debug, PartialEq)]
+struct Linear {
+    input: usize,
+    /// The outputs that are linear in it; the others do not depend on it. None: all.
+    outputs: Option<Vec<usize>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +48,23 @@ impl FactorRule {
             let rest = t.strip_prefix("...");
             Term { batch: rest.is_some(), factors: rest.unwrap_or(t).chars().collect() }
         };
-        Ok(FactorRule { inputs: i.split(',').map(term).collect(), outputs: o.split(',').map(term).collect() })
+        let (inputs, outputs) = (i.split(',').map(term).collect(), o.split(',').map(term).collect());
+        Ok(FactorRule { inputs, outputs, linear: vec![] })
+    }
+
+    /// Reads the rule of a product: its one output is linear in each input alone.
+    pub fn product(text: &str) -> Result<FactorRule> {
+        let rule = FactorRule::parse(text)?;
+        let n = rule.inputs.len();
+        Ok((0..n).fold(rule, |rule, i| rule.linear_in(i, None)))
+    }
+
+    /// Says that these outputs (none: all) are linear in an input while the others are whole. Outputs that are not named do not
+    /// depend on the input.
+    #[must_use]
+    pub fn linear_in(mut self, input: usize, outputs: Option<&[usize]>) -> FactorRule {
+        self.linear.push(Linear { input, outputs: outputs.map(<[usize]>::to_vec) });
+        self
     }
 
     /// How many dims each input has at least.
@@ -53,7 +79,7 @@ impl FactorRule {
 
     /// All signatures along one mesh axis for inputs and outputs of these shapes, which have as many dims as their factors at
     /// least, in order: batch dims, factors in order
-    /// of first appearance, P rows. (All-B is added by the caller, last.)
+    /// of first appearance, a P row for each input in which the op is linear. (All-B is added by the caller, last.)
     pub fn signatures(&self, inputs: &[&[usize]], outputs: &[&[usize]]) -> Vec<Signature> {
         let mut found = Vec::new();
         // Batch dims, named by the first output that carries them.
@@ -89,10 +115,14 @@ impl FactorRule {
                 lowering: None,
             });
         }
-        for i in 0..self.inputs.len() {
+        for l in self.linear.iter().filter(|l| l.input < self.inputs.len()) {
             let mut s = Signature::broadcast(self.inputs.len(), self.outputs.len());
-            s.inputs[i] = Sbp::PARTIAL_SUM;
-            s.outputs.iter_mut().for_each(|o| *o = Sbp::PARTIAL_SUM);
+            s.inputs[l.input] = Sbp::PARTIAL_SUM;
+            for (o, out) in s.outputs.iter_mut().enumerate() {
+                if l.outputs.as_ref().is_none_or(|all| all.contains(&o)) {
+                    *out = Sbp::PARTIAL_SUM;
+                }
+            }
             found.push(s);
         }
         found
@@ -104,7 +134,7 @@ mod tests {
     use super::*;
 
     fn text(rule: &str, ins: &[&[usize]], outs: &[&[usize]]) -> Vec<String> {
-        FactorRule::parse(rule).unwrap().signatures(ins, outs).iter().map(|s| s.to_string()).collect()
+        FactorRule::product(rule).unwrap().signatures(ins, outs).iter().map(|s| s.to_string()).collect()
     }
 
     #[test]
@@ -119,6 +149,16 @@ mod tests {
                 "B, P(sum) -> P(sum)"
             ]
         );
+    }
+
+    #[test]
+    fn what_is_not_said_to_be_linear_takes_no_partial_sum() {
+        let (ins, outs): (&[&[usize]], &[&[usize]]) = (&[&[4], &[4]], &[&[4], &[]]);
+        let rule = FactorRule::parse("m, m -> m,").unwrap();
+        let text = |rule: FactorRule| rule.signatures(ins, outs).iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        assert_eq!(text(rule.clone()), ["S(0), S(0) -> S(0), P(sum)"]);
+        let linear = rule.linear_in(0, None).linear_in(1, Some(&[1]));
+        assert_eq!(text(linear)[1..], ["P(sum), B -> P(sum), P(sum)", "B, P(sum) -> B, P(sum)"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
 use crate::placement::Device;
 use crate::plan::{GlobalRef, TypeRef};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,11 +62,34 @@ pub struct LeafSlot {
 
 /// A tensor kept for backward.
 pub struct Saved {
-    /// The tensor (for an output: without its edge, which would be a cycle).
-    pub tensor: Tensor,
-    /// The tensor's version when it was saved.
+    /// What is kept of it.
+    pub kept: Kept,
+    /// The tensor's version when it was saved; of no meaning for a packed one.
     pub version: u64,
 }
+
+/// What is kept of a saved tensor.
+pub enum Kept {
+    /// The tensor (for an output: without its edge, which would be a cycle).
+    Tensor(Tensor),
+    /// What a program's hook made of it.
+    Packed(Box<Packed>),
+}
+
+/// A saved tensor that a hook has packed.
+pub struct Packed {
+    /// What the hook made.
+    pub value: Box<dyn Any + Send + Sync>,
+    /// Makes the tensor again.
+    pub unpack: Unpack,
+    /// Type of the tensor.
+    pub ty: Option<TypeRef>,
+    /// Where its gradient goes.
+    pub edge: Edge,
+}
+
+/// Makes a packed tensor again.
+pub type Unpack = Arc<dyn Fn(&dyn Any) -> Result<Tensor> + Send + Sync>;
 
 /// One recorded call.
 pub struct Node {
@@ -142,7 +166,7 @@ impl Node {
 /// What falls with a node and may hold further nodes.
 enum Fallen {
     Edge(Edge),
-    Saved(Tensor),
+    Saved(Kept),
     Custom(Custom),
     Watched(Arc<LeafSlot>),
 }
@@ -167,10 +191,10 @@ impl Node {
         let inputs = self.inputs.get_mut().unwrap_or_else(|e| e.into_inner()).take();
         let outputs = std::mem::take(self.outputs.get_mut().unwrap_or_else(|e| e.into_inner()));
         for saved in inputs.into_iter().flatten().flatten() {
-            queue.push(Fallen::Saved(saved.tensor));
+            queue.push(Fallen::Saved(saved.kept));
         }
         for saved in outputs.into_iter().flatten() {
-            queue.push(Fallen::Saved(saved.tensor));
+            queue.push(Fallen::Saved(saved.kept));
         }
         if let Some(custom) = self.custom.take() {
             queue.push(Fallen::Custom(custom));

@@ -11,7 +11,7 @@ mod print;
 
 pub use crate::plan::{GlobalRef, GlobalType, LocalRef, LocalType, intern_global, intern_local};
 pub(crate) use alias::{Made, Refusal, share_memory};
-pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, LeafSlot, Node, Saved};
+pub use edge::{Custom, CustomBackward, Edge, Hook, HookFn, Kept, LeafSlot, Node, Packed, Saved, Unpack};
 pub(crate) use forms::FormOf;
 pub use handle::{Body, Tensor};
 pub use local::LocalTensor;

@@ -106,14 +106,17 @@ fn other_input(op: &Op, good: &Bad, i: usize, all: &mut Vec<Bad>) {
         all.push(Bad { change: format!("input {i} {change}"), must_fail, ..bad });
     };
     let accepts = |d: &DType| op.sig.input_def(i).is_none_or(|def| def.dtypes.contains(*d));
-    for dtype in [DType::Bool, DType::I64, DType::F32].into_iter().filter(|d| !accepts(d)) {
+    for dtype in [DType::Bool, DType::I64, DType::F32, DType::F64, DType::BF16].into_iter().filter(|d| !accepts(d)) {
         add(format!("is {dtype}"), Spec { dtype, ..spec.clone() }, true);
     }
     let shaped = |shape: Vec<usize>| Spec { shape, ..spec.clone() };
-    add("has one dim more".into(), shaped([&[2], spec.shape.as_slice()].concat()), false);
-    if !spec.shape.is_empty() {
-        add("has one dim less".into(), shaped(spec.shape[1..].to_vec()), false);
-        add("has no dims".into(), shaped(vec![]), false);
+    // A number of dims that the grammar excludes must be refused.
+    let excluded = |rank: usize| op.sig.input_def(i).is_some_and(|def| !def.ranks.contains(rank));
+    let rank = spec.shape.len();
+    add("has one dim more".into(), shaped([&[2], spec.shape.as_slice()].concat()), excluded(rank + 1));
+    if rank > 0 {
+        add("has one dim less".into(), shaped(spec.shape[1..].to_vec()), excluded(rank - 1));
+        add("has no dims".into(), shaped(vec![]), excluded(0));
     }
     for d in 0..spec.shape.len() {
         let mut shape = spec.shape.clone();

@@ -16,6 +16,7 @@ use crate::sbp::{NdSbp, ReduceOp, Sbp, Signature, shard_box};
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, Scalar, ShardBox, View};
 use std::fmt;
+use std::sync::OnceLock;
 
 /// Assignments of one sample beyond which nothing is tried: calls of many inputs of many dims.
 const MOST: usize = 200_000;
@@ -271,7 +272,7 @@ fn on_position(
     let results: Vec<Tensor> =
         made.iter().map(|t| zeros(t.shape.as_slice(), Device::Cpu.dtype(t.dtype))).collect::<Result<_>>()?;
     if made.is_empty() || made.iter().any(|t| !t.is_empty()) || op.traits.run_empty {
-        let kernel = backend::select(op, Device::Cpu, &infer)?;
+        let kernel = backend::select(op, Device::Cpu, &infer, &made)?;
         let state = kernel.state.as_ref().map(|f| f(&infer, &made)).transpose()?;
         let scratch = kernel.workspace.as_ref().map_or(Ok(0), |f| f(&infer, &made))?;
         let workspace = zeros([scratch], Device::Cpu.dtype(DType::U8))?;
@@ -287,6 +288,7 @@ fn on_position(
             input_boxes: &boxes_in,
             output_boxes: &boxes_out,
             state: state.as_ref(),
+            cache: &OnceLock::new(),
             workspace: view(&workspace)?.filter(|_| scratch > 0).as_ref(),
             stream: None,
         })?;

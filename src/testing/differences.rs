@@ -6,10 +6,10 @@ use super::{Complaint, Sample, mix, seed};
 use crate::error::{CallSite, Error, Result};
 use crate::functional::{IntoTarget, from_vec, zeros};
 use crate::interpreter::{BackwardOptions, Call, Target};
-use crate::ops::Op;
+use crate::ops::{InferCtx, Op, TensorType, Withheld};
 use crate::placement::Device;
 use crate::tensor::Tensor;
-use oflow_kernels::DType;
+use oflow_kernels::{DType, DTypeKind};
 
 /// A call whose float inputs are the variables of a function into one number: a fixed weighting of its float outputs.
 pub struct Function {
@@ -50,10 +50,21 @@ impl Function {
             Call::new(self.op, &refs).attrs(attrs).runtime(runtime).target(refs.is_empty().then_some(&target)).run()?;
         let mut sum = zeros([], self.device.dtype(DType::F64))?;
         let n = if self.op.traits.statistics { 1 } else { outs.len() };
-        for (k, t) in outs[..n].iter().filter(|t| t.dtype().is_float()).enumerate() {
+        let withheld = self.withheld()?;
+        let counts = |(o, t): &(usize, &Tensor)| t.dtype().is_float() && !withheld.output(*o);
+        for (k, (_, t)) in outs[..n].iter().enumerate().filter(counts).enumerate() {
             sum = sum.add(&t.mul(&weights(t, k)?)?.sum(())?)?;
         }
         Ok(sum)
+    }
+
+    /// What the declaration says has no gradient.
+    fn withheld(&self) -> Result<Withheld> {
+        let (attrs, runtime) = self.sample.attributes(self.op)?;
+        let kinds: Vec<DTypeKind> = runtime.iter().map(|s| s.kind()).collect();
+        let types: Vec<Option<TensorType>> = self.inputs.iter().map(|v| v.as_ref().map(|v| v.ty.clone())).collect();
+        let infer = InferCtx { op: self.op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
+        self.op.withheld(&infer, &self.op.infer(&infer)?)
     }
 
     /// Gradients of the weighted sum; none for inputs that get none.
@@ -80,9 +91,10 @@ impl Function {
         order: &str,
     ) -> Result<usize, Complaint> {
         let err = |e: Error| e.to_string();
+        let withheld = self.withheld().map_err(err)?;
         let mut count = 0;
         for (i, v) in self.inputs.iter().enumerate() {
-            let Some(v) = v.as_ref().filter(|v| v.ty.dtype.is_float()) else { continue };
+            let Some(v) = v.as_ref().filter(|v| v.ty.dtype.is_float() && !withheld.input(i)) else { continue };
             let grad = match &have[i] {
                 Some(g) => g.to_f64_vec().map_err(err)?,
                 None => vec![0.0; v.data.len()],

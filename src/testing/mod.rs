@@ -22,6 +22,7 @@ mod complete;
 mod conformance;
 mod differences;
 mod exact;
+mod gradcheck;
 pub mod layout;
 mod ranks;
 mod report;
@@ -33,6 +34,7 @@ pub use case::{Case, Outcome, Reference, check_device, differentiable, different
 pub use complete::{Completeness, Found, completeness};
 pub use conformance::{Trial, conformance, trials};
 pub use differences::{Function, float_samples};
+pub use gradcheck::{GradCheck, gradcheck, gradcheck_with};
 pub use layout::Value;
 pub use ranks::{run_cases, run_cases_on};
 pub use report::{MeshReport, Report};

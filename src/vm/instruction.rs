@@ -7,22 +7,13 @@ use crate::boxing::{BoxesPlan, BoxingPlan, HeldBox};
 use crate::comm::{Communicator, Tag, now_ns};
 use crate::error::{CallSite, Error, ErrorKind, Result};
 use crate::memory::{Allocator, Storage, Writing};
-use crate::ops::{KernelCx, RuntimeAttrs};
+use crate::ops::{KernelCx, RuntimeAttrs, StreamKind};
 use crate::plan::KernelPlan;
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{DType, View};
 use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::sync::Arc;
-
-/// Which stream an instruction belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamKind {
-    /// Kernels.
-    Compute,
-    /// Boxing: one total order of collectives per rank.
-    Comm,
-}
 
 /// A kernel with its views.
 pub struct KernelWork {
@@ -36,6 +27,8 @@ pub struct KernelWork {
     pub runtime: RuntimeAttrs,
     /// Scratch memory.
     pub workspace: Option<View>,
+    /// Host memory of inputs that the kernel reads there; nobody else has it.
+    pub held: Vec<Storage>,
     /// The user's line, for errors that depend on values.
     pub site: CallSite,
 }
@@ -56,6 +49,7 @@ impl KernelWork {
             input_boxes: &self.plan.input_boxes,
             output_boxes: &self.plan.output_boxes,
             state: self.plan.state.as_ref(),
+            cache: &self.plan.cache,
             workspace: self.workspace.as_ref(),
             stream,
         };
@@ -153,12 +147,14 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// A kernel, on the stream of kernels; what it reads and writes is added.
+    /// A kernel, on the stream that its plan names; what it reads and writes is added.
     #[inline]
     pub(crate) fn of_kernel(plan: Arc<KernelPlan>, runtime: RuntimeAttrs, site: CallSite) -> Instruction {
         let (inputs, outputs) = (SmallVec::new(), SmallVec::new());
-        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace: None, site });
-        Instruction { work, stream: StreamKind::Compute, reads: SmallVec::new(), writes: SmallVec::new() }
+        let stream = plan.stream;
+        let held = Vec::new();
+        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace: None, held, site });
+        Instruction { work, stream, reads: SmallVec::new(), writes: SmallVec::new() }
     }
 
     #[inline]
@@ -178,6 +174,13 @@ impl Instruction {
             true => self.writes.push(storage.clone()),
             false => self.reads.push(storage.clone()),
         }
+    }
+
+    /// Adds an input that the kernel reads in host memory, which nobody else uses.
+    pub(crate) fn host_input(&mut self, view: View, storage: Storage) {
+        let kernel = self.kernel();
+        kernel.inputs.push(Some(view));
+        kernel.held.push(storage);
     }
 
     /// Adds an optional input that was left out.

@@ -12,8 +12,9 @@ pub(crate) mod place;
 mod place_host;
 mod replay;
 
+pub use crate::ops::StreamKind;
 pub(crate) use instruction::communicator;
-pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, StreamKind, Work};
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, Work};
 pub use replay::replay;
 
 use crate::error::{Error, Result};

@@ -64,7 +64,7 @@ impl Bad {
         let kinds: Vec<_> = runtime.iter().map(|s| s.kind()).collect();
         let infer = InferCtx { op: self.op, inputs: &types, attrs: &attrs, runtime_kinds: &kinds };
         let dtypes: Vec<_> = types.iter().map(|t| t.as_ref().map(|t| t.dtype)).collect();
-        let values = GivenValues { dtypes: &dtypes, attrs: &attrs, runtime: &runtime };
+        let values = GivenValues { op: self.op, dtypes: &dtypes, attrs: &attrs, runtime: &runtime };
         let checked = self.op.values.as_ref().map_or(Ok(()), |check| check(&values));
         let refused = |e: Error| (e.kind(), e.message().to_string());
         match checked.and_then(|()| self.op.infer(&infer)) {

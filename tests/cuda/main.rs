@@ -6,6 +6,7 @@ mod autocast;
 mod common;
 #[path = "../common/gpus.rs"]
 mod gpus;
+mod hooks;
 mod ops;
 mod training;
 mod waits;

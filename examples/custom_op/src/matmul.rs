@@ -17,6 +17,7 @@ pub fn matmul_scale_op() -> Result<OpDef> {
         .dtype(DTypeRule::Input(0))
         // Rows of x and columns of w are independent; a split of the summed dim leaves partial sums.
         .factors("mk, kn -> mn")
+        .linear_in(&["x", "w"])
         .flops(|c| Ok(2 * (c.shape(0)?[0] * c.input(1)?.len()) as u64))
         .kernel(KernelDef::cpu("matmul_scale_cpu", |cx| with_dtype(cx, forward::<f32>, forward::<f64>)).when(floats()))
         .kernel(KernelDef::cuda("matmul_scale_cuda", cuda::forward).when(floats()))
@@ -39,7 +40,7 @@ pub fn matmul_scale_grad_op() -> Result<OpDef> {
         })
         .shapes(|c| Ok([c.shape(1)?.into(), c.shape(2)?.into()].into_iter().collect()))
         .dtype(DTypeRule::Input(0))
-        // Not by factors: with x alone P, a factor rule makes both outputs P, but dx does not depend on x and stays B.
+        // Listed, because x and w may be P(sum) together: dx depends on w alone, dw on x alone.
         .signatures(&[
             "S0, S0, B -> S0, P",
             "S1, B, S1 -> P, S1",

@@ -5,7 +5,8 @@ use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
 use oflow::ops::{
-    AttrDef, DTypeClass, DTypeRule, Grad, InputDef, KernelPred, Op, Priority, SbpRule, TensorType, all, find,
+    AttrDef, DTypeClass, DTypeRule, Grad, GradArg, GradWire, InputDef, KernelPred, Op, OutputCount, OutputDef,
+    Priority, SbpRule, TensorType, all, find,
 };
 use serde_json::{Value, json};
 
@@ -55,7 +56,7 @@ fn in_short(op: &'static Op) -> String {
         true => format!("{}\n", op.sig),
         false => format!("{}: {}\n", op.name(), op.sig),
     };
-    let inputs: Vec<String> = op.sig.inputs.iter().map(|i| format!("{} {}", i.name, i.dtypes.name())).collect();
+    let inputs: Vec<String> = op.sig.inputs.iter().map(|i| format!("{} {}{}", i.name, i.dtypes, i.ranks)).collect();
     if !inputs.is_empty() {
         text += &format!("    dtypes  {}; result {}\n", inputs.join(", "), result_dtype(op));
     } else {
@@ -85,7 +86,7 @@ fn in_full(op: &'static Op) -> String {
     let outputs = if op.sig.outputs.is_empty() {
         "none".to_string()
     } else {
-        format!("{}: {}", op.sig.outputs.join(", "), result_dtype(op))
+        format!("{}: {}", outputs(op).join(", "), result_dtype(op))
     };
     section("Outputs", vec![outputs]);
     section("Functions", signatures(op));
@@ -124,19 +125,39 @@ fn signatures(op: &Op) -> Vec<String> {
 
 fn describe_input(input: &InputDef) -> String {
     let members: Vec<&str> = DType::BUILTIN.iter().filter(|d| input.dtypes.contains(**d)).map(|d| d.name()).collect();
-    let mut text = match input.dtypes {
-        DTypeClass::Builtin => "any built-in element type".to_string(),
-        DTypeClass::Any => "any element type, registered ones too".to_string(),
-        class => format!("{}: {}", class.name(), members.join(", ")),
+    let mut text = match input.dtypes.class() {
+        Some(DTypeClass::Builtin) => "any built-in element type".to_string(),
+        Some(DTypeClass::Any) => "any element type, registered ones too".to_string(),
+        Some(class) => format!("{}: {}", class.name(), members.join(", ")),
+        None => input.dtypes.to_string().replace('|', ", "),
     };
+    if !input.ranks.is_all() {
+        text += &format!("; {}", input.ranks.words());
+    }
     for (is, what) in [
         (input.optional, "; may be absent"),
         (input.variadic, "; any number of tensors"),
         (input.mutable, "; changed in place"),
+        (input.no_grad, "; never gets a gradient"),
+        (input.host, "; read in host memory"),
     ] {
         text += if is { what } else { "" };
     }
     text
+}
+
+/// The outputs, with when each is made.
+fn outputs(op: &Op) -> Vec<String> {
+    let text = |(name, d): (&_, &OutputDef)| {
+        let when = match &d.count {
+            OutputCount::One => String::new(),
+            OutputCount::If(s) => format!(" (where {s} is given)"),
+            OutputCount::Each(s) => format!(" (as many as {s} says)"),
+            OutputCount::ByShapes => " (any number)".to_string(),
+        };
+        format!("{name}{when}{}", if d.no_grad { " (no gradient)" } else { "" })
+    };
+    op.sig.outputs.iter().zip(&op.sig.output_defs).map(text).collect()
 }
 
 fn describe_attr(attr: &AttrDef) -> String {
@@ -164,7 +185,11 @@ fn rule(op: &Op) -> String {
             Some(expr) => format!("from the expression {expr}"),
             None => "from the expression".into(),
         },
-        SbpRule::Factors(factors) => format!("factors \"{factors}\""),
+        SbpRule::Factors(factors) if op.linear.is_empty() => format!("factors \"{factors}\""),
+        SbpRule::Factors(factors) => {
+            let linear: Vec<&str> = op.linear.iter().map(|(i, _)| i.as_str()).collect();
+            format!("factors \"{factors}\", linear in {}", linear.join(", "))
+        }
         SbpRule::Signatures(rows) => format!("{} fixed rows", rows.len()),
         SbpRule::Fn(_) => "depends on shapes and attributes".into(),
     };
@@ -248,9 +273,7 @@ fn gradient(op: &Op) -> String {
         Grad::Missing => "not declared: asking for one is an error".into(),
         Grad::None => "none".into(),
         Grad::FromExpr => "derived from the expression".into(),
-        Grad::Wiring(wires) => {
-            wires.iter().map(|w| format!("input {}: {}", w.input, w.op)).collect::<Vec<_>>().join("; ")
-        }
+        Grad::Wiring(wires) => wiring(op, wires),
         Grad::Rule { saves_inputs, saves_outputs, .. } => {
             let inputs = op.sig.inputs.iter().map(|i| i.name.as_str());
             let outputs = op.sig.outputs.iter().map(|name| name.as_str());
@@ -264,6 +287,30 @@ fn gradient(op: &Op) -> String {
             }
         }
     }
+}
+
+/// `x, w: layer_norm_grad(grad of y, x, w)`: the inputs whose gradients one call gives, then the call.
+fn wiring(op: &Op, wires: &[GradWire]) -> String {
+    let input = |i: usize| op.sig.input_def(i).map_or_else(|| format!("input {i}"), |d| d.name.to_string());
+    let output = |i: usize| op.sig.outputs.get(i).map_or_else(|| format!("output {i}"), |n| n.to_string());
+    let arg = |a: &GradArg| match a {
+        GradArg::OutGrad(i) => format!("grad of {}", output(*i)),
+        GradArg::Input(i) => input(*i),
+        GradArg::Output(i) => output(*i),
+    };
+    let mut calls: Vec<(Vec<String>, &GradWire)> = Vec::new();
+    for w in wires {
+        let same = |c: &GradWire| c.op == w.op && c.args == w.args && c.attrs == w.attrs;
+        match calls.iter_mut().find(|(_, c)| same(c)) {
+            Some((inputs, _)) => inputs.push(input(w.input)),
+            None => calls.push((vec![input(w.input)], w)),
+        }
+    }
+    let text = |(inputs, w): &(Vec<String>, &GradWire)| {
+        let args: Vec<String> = w.args.iter().map(arg).collect();
+        format!("{}: {}({})", inputs.join(", "), w.op, args.join(", "))
+    };
+    calls.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn priority(p: Priority) -> &'static str {
@@ -283,6 +330,11 @@ fn predicate(p: &KernelPred) -> String {
         KernelPred::FloatInputs(all) => {
             format!("float inputs are {}", all.iter().map(|d| d.name()).collect::<Vec<_>>().join(" or "))
         }
+        KernelPred::OutputDType(o, d) => format!("output {o} is {d}"),
+        KernelPred::IntIn(name, a, b) if a == b => format!("{name} is {a}"),
+        KernelPred::IntIn(name, a, b) => format!("{name} is {a} to {b}"),
+        KernelPred::StrIn(name, all) => format!("{name} is {}", all.join(" or ")),
+        KernelPred::When(test) => test.words().to_string(),
         KernelPred::AttrIs(name, value) => format!("{name} is {value}"),
         KernelPred::MinElements(i, n) => format!("input {i} has at least {n} elements"),
         KernelPred::All(all) => join(all, " and "),
@@ -322,10 +374,13 @@ fn to_json(op: &'static Op) -> Value {
         json!({
             "name": i.name,
             "dtypes": dtypes,
-            "registered": i.dtypes == DTypeClass::Any,
+            "registered": i.dtypes.class() == Some(DTypeClass::Any),
+            "dims": if i.ranks.is_all() { Value::Null } else { i.ranks.to_string().into() },
             "optional": i.optional,
             "variadic": i.variadic,
             "mutable": i.mutable,
+            "no_grad": i.no_grad,
+            "host": i.host,
         })
     };
     let kernels: Vec<Value> = kernels_of(op)

@@ -387,6 +387,7 @@ impl Streams for CudaStreams {
         let stream = match i.stream {
             StreamKind::Compute => COMPUTE,
             StreamKind::Comm => COMM,
+            StreamKind::Copy => COPY,
         };
         let (name, site) = i.origin();
         self.locked(|state| self.put(state, &i, stream, name, site))

@@ -51,7 +51,7 @@ impl Streams for HostStreams {
     fn submit(&self, i: Instruction) -> Result<()> {
         let thread = match (self.mode, i.stream) {
             (VmMode::Inline, _) => None,
-            (VmMode::CommThread, StreamKind::Compute) => None,
+            (VmMode::CommThread, StreamKind::Compute | StreamKind::Copy) => None,
             (VmMode::CommThread, StreamKind::Comm) if i.boxed_bytes() <= INLINE_BYTES => {
                 self.threads[0].drain();
                 self.failed()?;
@@ -59,7 +59,7 @@ impl Streams for HostStreams {
             }
             (VmMode::CommThread, StreamKind::Comm) => Some(0),
             (VmMode::Async { .. }, StreamKind::Comm) => Some(0),
-            (VmMode::Async { .. }, StreamKind::Compute) => Some(1),
+            (VmMode::Async { .. }, StreamKind::Compute | StreamKind::Copy) => Some(1),
         };
         match thread {
             None => {

@@ -21,7 +21,7 @@ use super::dispatch::Outputs;
 use super::policy::Cause;
 use super::record::record;
 use crate::error::{Error, Result};
-use crate::ops::LayoutOp;
+use crate::ops::{LayoutOp, Withheld};
 use crate::placement::Placement;
 use crate::tensor::{LocalTensor, Tensor};
 use oflow_kernels::DType;
@@ -48,7 +48,7 @@ pub(super) fn run(call: &Call<'_>, what: LayoutOp, cause: Cause) -> Result<Outpu
         LayoutOp::ToDevice => one(value::to_device(call)?),
     };
     if call.recording {
-        record(call, call.inputs, &outs)?;
+        record(call, call.inputs, &outs, Withheld::default())?;
     }
     Ok(outs)
 }

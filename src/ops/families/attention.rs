@@ -2,6 +2,7 @@
 
 use super::statistics;
 use crate::error::{Error, Result};
+use crate::ops::GradArg::{Input, OutGrad, Output};
 use crate::ops::{DTypeRule, Grad, InferCtx, OpDef};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::Dims;
@@ -55,21 +56,12 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(s)
                     })
                     .flops(|c| Ok((c.input(0)?.len() as u64).saturating_mul(4 * c.shape(1)?[2] as u64)))
-                    .grad(Grad::rule(|g| {
-                        let Some(dout) = g.grad(0) else { return Ok(()) };
-                        let (q, k, v) = (g.input(0)?, g.input(1)?, g.input(2)?);
-                        let (out, lse) = (g.output(0)?, g.output(1)?);
-                        let (out, lse) = (g.detach(out), g.detach(lse));
-                        let attrs = [("causal", g.attr("causal")?), ("scale", g.attr("scale")?)];
-                        let all = [dout, q, k, v, out, lse].map(Some);
-                        let d = g.emitter().emit("attention_grad", &all, &attrs)?;
-                        for (i, v) in d.into_iter().enumerate() {
-                            if g.needs(i) {
-                                g.set(i, v)?;
-                            }
-                        }
-                        Ok(())
-                    }))
+                    .grad(Grad::wiring(
+                        "attention_grad",
+                        &[OutGrad(0), Input(0), Input(1), Input(2), Output(0), Output(1)],
+                        &["causal", "scale"],
+                        &[0, 1, 2],
+                    ))
                     .samples(&[
                         "f32[2, 3, 5, 4] f32[2, 3, 5, 4] f32[2, 3, 5, 4]; causal=true, scale=0.5",
                         "f64[2, 2, 3, 4] f64[2, 2, 5, 4] f64[2, 2, 5, 6]; scale=0.5",

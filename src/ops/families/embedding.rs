@@ -17,12 +17,8 @@ If an index is outside of the table. The kernel finds it, so only ranks that hol
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let (b, p) = (Sbp::Broadcast, Sbp::PARTIAL_SUM);
     vec![
-        OpDef::new("embedding(weight: float, ids: int) -> y").map(|o| {
+        OpDef::new("embedding(weight: float[2], ids: no_grad i32|i64) -> y").map(|o| {
             o.doc(EMBEDDING)
-                .check(|c| match c.shape(0)?.len() {
-                    2 => super::index_dtype(c, 1),
-                    _ => Err(Error::shape(format!("the table must have 2 dims, not {:?}", c.shape(0)?))),
-                })
                 .shape1(|c| {
                     let mut s: Dims = c.shape(1)?.into();
                     s.push(c.shape(0)?[1]);
@@ -49,18 +45,15 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                 }))
                 .samples(&["f32[6, 4] i64[3, 2]<6", "f64[5, 3] i32[4]<5", "bf16[3, 2] i64[4]<3"])
         }),
-        OpDef::new("embedding_grad(dy: float, ids: int; rows: int) -> dweight").map(|o| {
+        OpDef::new("embedding_grad(dy: float[1..], ids: no_grad i32|i64; rows: int) -> dweight").map(|o| {
             o.doc("Gradient of embedding: dy's rows added up by index, in order.")
                 .by_name_only()
-                .check(|c| {
-                    super::index_dtype(c, 1)?;
-                    match c.shape(0)? {
-                        [lead @ .., _] if lead == c.shape(1)? => Ok(()),
-                        dy => Err(Error::shape(format!(
-                            "dy has shape {dy:?}; that of the ids, {:?}, and one dim more is needed",
-                            c.shape(1)?
-                        ))),
-                    }
+                .check(|c| match c.shape(0)? {
+                    [lead @ .., _] if lead == c.shape(1)? => Ok(()),
+                    dy => Err(Error::shape(format!(
+                        "dy has shape {dy:?}; that of the ids, {:?}, and one dim more is needed",
+                        c.shape(1)?
+                    ))),
                 })
                 .shape1(|c| Ok([c.size("rows")?, *c.shape(0)?.last().unwrap_or(&0)].into_iter().collect()))
                 .dtype(DTypeRule::Input(0))

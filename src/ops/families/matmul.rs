@@ -107,7 +107,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     let a = if c.bool("transpose_a")? { "...km" } else { "...mk" };
                     let b = if c.bool("transpose_b")? { "...nk" } else { "...kn" };
                     let out = shape(c)?;
-                    Ok(FactorRule::parse(&format!("{a}, {b} -> ...mn"))?
+                    Ok(FactorRule::product(&format!("{a}, {b} -> ...mn"))?
                         .signatures(&[c.shape(0)?, c.shape(1)?], &[&out]))
                 })
                 .flops(|c| {

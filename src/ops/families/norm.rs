@@ -4,6 +4,7 @@
 use super::softmax::{cast_to, need, widened};
 use super::statistics;
 use crate::error::{Error, Result};
+use crate::ops::GradArg::{Input, OutGrad, Output};
 use crate::ops::{AttrValue, DTypeRule, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::{Dims, Scalar};
@@ -190,24 +191,12 @@ fn layer_norm() -> Result<OpDef> {
         },
         |e, call| forward(e, call, true),
     )
-    .grad(Grad::rule_saving(&[0, 1], &[1, 2], |g| {
-        let Some(dy) = g.grad(0) else { return Ok(()) };
-        let (x, mean, rstd) = (g.input(0)?, g.output(1)?, g.output(2)?);
-        let (mean, rstd) = (g.detach(mean), g.detach(rstd));
-        let w = if g.has(1) { Some(g.input(1)?) } else { None };
-        let axes = g.attr("axes")?;
-        let d = g.emitter().emit(
-            "layer_norm_grad",
-            &[Some(dy), Some(x), Some(mean), Some(rstd), w],
-            &[("axes", axes)],
-        )?;
-        for (i, v) in d.into_iter().enumerate() {
-            if g.needs(i) {
-                g.set(i, v)?;
-            }
-        }
-        Ok(())
-    }))
+    .grad(Grad::wiring(
+        "layer_norm_grad",
+        &[OutGrad(0), Input(0), Output(1), Output(2), Input(1)],
+        &["axes"],
+        &[0, 1, 2],
+    ))
     .samples(&["f32[4, 3, 6] f32[6] f32[6]", "f64[4, 6] f64[6] -", "f32[3, 2, 4] - -; axes=2", "f32[5, 6] f32[6] f32[6]"]))
 }
 
@@ -273,20 +262,7 @@ fn rms_norm() -> Result<OpDef> {
             |c| trailing(c, 0, |_, s, w| Signature::new(&[s, w], &[s, Sbp::Broadcast])),
             |e, call| forward(e, call, false),
         )
-        .grad(Grad::rule_saving(&[0, 1], &[1], |g| {
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let (x, rstd) = (g.input(0)?, g.output(1)?);
-            let rstd = g.detach(rstd);
-            let w = if g.has(1) { Some(g.input(1)?) } else { None };
-            let axes = g.attr("axes")?;
-            let d = g.emitter().emit("rms_norm_grad", &[Some(dy), Some(x), Some(rstd), w], &[("axes", axes)])?;
-            for (i, v) in d.into_iter().enumerate() {
-                if g.needs(i) {
-                    g.set(i, v)?;
-                }
-            }
-            Ok(())
-        }))
+        .grad(Grad::wiring("rms_norm_grad", &[OutGrad(0), Input(0), Output(1), Input(1)], &["axes"], &[0, 1]))
         .samples(&["f32[4, 3, 6] f32[6]", "f64[4, 6] -", "f32[3, 2, 4] f32[2, 4]; axes=2"]))
 }
 

@@ -2,7 +2,7 @@
 //! or SBP; a rank makes only its shard (I10).
 
 use crate::error::{Error, Result};
-use crate::ops::{DTypeRule, GivenValues, Grad, OpDef, ShapeRule};
+use crate::ops::{DTypeRule, GivenValues, Grad, GradArg, OpDef, ShapeRule};
 use crate::sbp::Sbp;
 use crate::sbp::Signature;
 
@@ -86,12 +86,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
                     Ok(s)
                 })
-                .grad(Grad::rule_saving(&[], &[], |g| {
-                    let Some(dy) = g.grad(0) else { return Ok(()) };
-                    let attrs = [("p", g.attr("p")?), ("seed", g.attr("seed")?), ("ordinal", g.attr("ordinal")?)];
-                    let dx = g.call("dropout", &[dy], &attrs)?;
-                    g.set(0, dx)
-                }))
+                .grad(Grad::wiring("dropout", &[GradArg::OutGrad(0)], &["p", "seed", "ordinal"], &[0]))
                 .samples(&["f32[3, 5]; p=0.4, seed=7, ordinal=3", "f64[4, 2]; p=0.0, seed=7, ordinal=3"])
         }),
     ]

@@ -1,7 +1,7 @@
 //! Moving elements: permute, expand, slice, concat. Local results are views where strides suffice.
 
 use crate::error::{Error, Result};
-use crate::ops::{AttrValue, DTypeRule, Grad, InferCtx, OpDef, ShapeRule};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradArg, InferCtx, OpDef, ShapeRule};
 use crate::sbp::{ReduceOp, Sbp, Signature, broadcast_dim};
 use oflow_kernels::{DType, Dims, Strides};
 use smallvec::{SmallVec, smallvec};
@@ -324,15 +324,11 @@ assert_eq!(cat([&parts[1], &parts[0]], 0)?.to_vec::<i64>()?, [4, 5, 0, 1, 2, 3])
 ```";
 
 fn triangle(name: &str, lower: bool) -> Result<OpDef> {
-    Ok(OpDef::new(&format!("{name}(x; diagonal: int = 0) -> y"))?
+    Ok(OpDef::new(&format!("{name}(x: [2..]; diagonal: int = 0) -> y"))?
         .doc(if lower {
             "Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."
         } else {
             "Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."
-        })
-        .check(|c| match c.shape(0)?.len() {
-            0 | 1 => Err(Error::shape("needs at least 2 dims")),
-            _ => Ok(()),
         })
         .get_sbp(|c| {
             let mut s: Vec<Signature> =
@@ -341,11 +337,7 @@ fn triangle(name: &str, lower: bool) -> Result<OpDef> {
             s.push(Signature::new(&[Sbp::PARTIAL_SUM], &[Sbp::PARTIAL_SUM]));
             Ok(s)
         })
-        .grad(Grad::rule_saving(&[], &[], move |g| {
-            let Some(dy) = g.grad(0) else { return Ok(()) };
-            let dx = g.call(if lower { "tril" } else { "triu" }, &[dy], &[("diagonal", g.attr("diagonal")?)])?;
-            g.set(0, dx)
-        }))
+        .grad(Grad::wiring(name, &[GradArg::OutGrad(0)], &["diagonal"], &[0]))
         .samples(&["f32[4, 5]", "f64[2, 3, 3]; diagonal=-1", "i32[3, 4]; diagonal=1"]))
 }
 

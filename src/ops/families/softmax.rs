@@ -2,6 +2,7 @@
 
 use super::{as_dims, statistics};
 use crate::error::{Error, Result};
+use crate::ops::GradArg::{OutGrad, Output};
 use crate::ops::{AttrValue, Emit, Grad, InferCtx, LowerCall, OpDef, Value};
 use crate::sbp::{Sbp, Signature};
 use oflow_kernels::DType;
@@ -101,12 +102,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
-                .grad(Grad::rule_saving(&[], &[0], |g| {
-                    let Some(dy) = g.grad(0) else { return Ok(()) };
-                    let y = g.output(0)?;
-                    let dx = g.call("softmax_grad", &[dy, y], &[("dim", g.attr("dim")?)])?;
-                    g.set(0, dx)
-                }))
+                .grad(Grad::wiring("softmax_grad", &[OutGrad(0), Output(0)], &["dim"], &[0]))
                 .samples(SAMPLES)
         }),
         OpDef::new("softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {
@@ -168,12 +164,7 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                         Ok(vec![cast_to(e, y, dtype)?])
                     },
                 )
-                .grad(Grad::rule_saving(&[], &[0], |g| {
-                    let Some(dy) = g.grad(0) else { return Ok(()) };
-                    let y = g.output(0)?;
-                    let dx = g.call("log_softmax_grad", &[dy, y], &[("dim", g.attr("dim")?)])?;
-                    g.set(0, dx)
-                }))
+                .grad(Grad::wiring("log_softmax_grad", &[OutGrad(0), Output(0)], &["dim"], &[0]))
                 .samples(SAMPLES)
         }),
         OpDef::new("log_softmax_grad(dy: float, y: float; dim: int) -> dx").map(|o| {

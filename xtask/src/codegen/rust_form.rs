@@ -214,12 +214,13 @@ impl<'a> Form<'a> {
         let Some(op) = op_of(self.defs[0]) else { return vec![] };
         let mut all = vec![];
         for input in &op.sig.inputs {
-            let wanted = match input.dtypes {
-                DTypeClass::Float => "float",
-                DTypeClass::Int => "integer",
-                DTypeClass::Bool => "bool",
-                DTypeClass::Num => "number",
-                DTypeClass::Builtin | DTypeClass::Any => continue,
+            let wanted = match input.dtypes.class() {
+                Some(DTypeClass::Builtin | DTypeClass::Any) => continue,
+                Some(DTypeClass::Float) => "float".to_string(),
+                Some(DTypeClass::Int) => "integer".to_string(),
+                Some(DTypeClass::Bool) => "bool".to_string(),
+                Some(DTypeClass::Num) => "number".to_string(),
+                None => input.dtypes.to_string().replace('|', " or "),
             };
             all.push(format!("`{}` is no {wanted} tensor", input.name));
         }

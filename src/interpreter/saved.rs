@@ -1,0 +1,128 @@
+//! What is kept of tensors for backward, as a program says: pack when a call is recorded, unpack when its gradient is asked for.
+
+use crate::context::no_grad;
+use crate::error::{Error, Result};
+use crate::tensor::{Kept, Packed, Saved, Tensor, Unpack};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// What a scope does with the tensors that calls save.
+struct Hooks {
+    pack: Pack,
+    unpack: Unpack,
+}
+
+/// Makes what is kept of a tensor.
+type Pack = Box<dyn Fn(&Tensor) -> Result<Box<dyn Any + Send + Sync>>>;
+
+thread_local! {
+    static HOOKS: RefCell<Vec<std::rc::Rc<Hooks>>> = const { RefCell::new(Vec::new()) };
+    /// Whether there are any: all that a call asks.
+    static ANY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Calls `f`. A tensor that a call in it saves for backward is given to `pack`, and what that returns is kept in its place. When the
+/// gradient is computed `unpack` makes the tensor again, of the same type and with the same values. So activations can lie on
+/// another device, in fewer bits or in a file. Scopes nest: the inner one is asked. What `pack` and `unpack` compute is not recorded.
+/// A value that `pack` has copied may be changed in place afterwards.
+///
+/// ```
+/// use oflow::{prelude::*, saved_tensors_hooks};
+/// let x = from_vec(vec![1.0f32, 2.0], [2], Device::Cpu)?.requires_grad_(true)?;
+/// // Activations are kept in half the bytes.
+/// let y = saved_tensors_hooks(|t| t.cast(DType::BF16), |t: &Tensor| t.cast(DType::F32), || x.square())?;
+/// y.sum(())?.backward()?;
+/// assert_eq!(x.grad().unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// A call in `f` fails where `pack` does; backward fails where `unpack` does or makes a tensor of another type.
+pub fn saved_tensors_hooks<P: Send + Sync + 'static, R>(
+    pack: impl Fn(&Tensor) -> Result<P> + 'static,
+    unpack: impl Fn(&P) -> Result<Tensor> + Send + Sync + 'static,
+    f: impl FnOnce() -> R,
+) -> R {
+    let hooks = Hooks {
+        pack: Box::new(move |t| Ok(Box::new(pack(t)?) as Box<dyn Any + Send + Sync>)),
+        unpack: Arc::new(move |p| {
+            let packed = p.downcast_ref::<P>().ok_or_else(|| Error::autograd("a packed tensor of another scope"))?;
+            unpack(packed)
+        }),
+    };
+    let _scope = Scope::enter(Some(hooks));
+    f()
+}
+
+/// The hooks in force until it is dropped: one more, or none.
+struct Scope {
+    before: Vec<std::rc::Rc<Hooks>>,
+}
+
+impl Scope {
+    fn enter(hooks: Option<Hooks>) -> Scope {
+        let before = HOOKS.with(|h| h.borrow().clone());
+        match hooks {
+            Some(new) => HOOKS.with(|h| h.borrow_mut().push(std::rc::Rc::new(new))),
+            None => HOOKS.with(|h| h.borrow_mut().clear()),
+        }
+        ANY.set(HOOKS.with(|h| !h.borrow().is_empty()));
+        Scope { before }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        ANY.set(!self.before.is_empty());
+        HOOKS.with(|h| *h.borrow_mut() = std::mem::take(&mut self.before));
+    }
+}
+
+/// What is saved of a tensor in that version: itself, or what the scope's hook makes of it.
+#[inline]
+pub(super) fn save(tensor: Tensor, version: u64) -> Result<Saved> {
+    if !ANY.get() {
+        return Ok(Saved { kept: Kept::Tensor(tensor), version });
+    }
+    packed(&tensor)
+}
+
+#[cold]
+fn packed(tensor: &Tensor) -> Result<Saved> {
+    let Some(hooks) = HOOKS.with(|h| h.borrow().last().cloned()) else {
+        return Ok(Saved { kept: Kept::Tensor(tensor.clone()), version: tensor.version() });
+    };
+    let (_plain, _unrecorded) = (Scope::enter(None), no_grad());
+    let value = (hooks.pack)(&tensor.detach()).map_err(|e| e.in_call(|| "saved_tensors_hooks (pack)".to_string()))?;
+    let packed = Packed { value, unpack: hooks.unpack.clone(), ty: tensor.type_ref(), edge: tensor.edge() };
+    Ok(Saved { kept: Kept::Packed(Box::new(packed)), version: 0 })
+}
+
+/// The saved tensor; none where it was changed in place since.
+///
+/// # Errors
+/// What the scope's hook reports, and if it makes a tensor of another type.
+pub(super) fn restore(saved: &Saved) -> Result<Option<Tensor>> {
+    match &saved.kept {
+        Kept::Tensor(t) => Ok((t.version() == saved.version).then(|| t.clone())),
+        Kept::Packed(p) => unpacked(p).map(Some),
+    }
+}
+
+#[cold]
+fn unpacked(p: &Packed) -> Result<Tensor> {
+    let named = |e: Error| e.in_call(|| "saved_tensors_hooks (unpack)".to_string());
+    let t = {
+        let (_plain, _unrecorded) = (Scope::enter(None), no_grad());
+        (p.unpack)(&*p.value).map_err(named)?
+    };
+    let text = |t: &Option<crate::plan::TypeRef>| t.as_ref().map_or("none".to_string(), |t| t.short());
+    let (want, have) = (text(&p.ty), text(&t.type_ref()));
+    if want != have {
+        return Err(named(Error::autograd(format!("gives {have}, but {want} was saved"))));
+    }
+    let t = t.value();
+    t.set_edge(p.edge.clone());
+    Ok(t)
+}

@@ -1,0 +1,124 @@
+//! Calls and gradients around ops: an op with base attributes, gradients of closures against differences, hooks of saved tensors.
+
+use oflow::ErrorKind;
+use oflow::interpreter::OpCall;
+use oflow::prelude::*;
+use oflow::testing::{GradCheck, gradcheck, gradcheck_with};
+use oflow::{apply_custom, op, saved_tensors_hooks};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+#[test]
+fn an_op_with_base_attributes_is_called_many_times() {
+    let x = from_vec(vec![1.0f64, -2.0, 3.0, -4.0], [2, 2], Device::Cpu).unwrap();
+    let sum = OpCall::new(op!("sum").unwrap(), &[("dims", [1i64].into())]).unwrap();
+    let of = |t: &Tensor| t.to_vec::<f64>().unwrap();
+    for _ in 0..3 {
+        assert_eq!(of(&sum.run(&[Some(&x)]).unwrap()[0]), [-1.0, -1.0]);
+    }
+    assert_eq!(of(&sum.run_with(&[Some(&x)], &[("dims", [0i64].into())]).unwrap()[0]), [4.0, -6.0]);
+    let kept = sum.with(&[("keepdim", true.into())]).unwrap();
+    assert_eq!((kept.run(&[Some(&x)]).unwrap()[0].shape(), kept.op().name()), (&[2usize, 1][..], "sum"));
+    // Runtime attributes too.
+    let scale = OpCall::new(op!("mul_scalar").unwrap(), &[("s", 2.0.into())]).unwrap();
+    assert_eq!(of(&scale.run(&[Some(&x)]).unwrap()[0]), [2.0, -4.0, 6.0, -8.0]);
+    assert_eq!(of(&scale.run_with(&[Some(&x)], &[("s", 0.5.into())]).unwrap()[0]), [0.5, -1.0, 1.5, -2.0]);
+    let line = line!() + 1;
+    let e = sum.run_with(&[Some(&x)], &[("axis", 0i64.into())]).unwrap_err();
+    assert_eq!((e.message(), e.site().map(|s| s.line)), ("sum has no attribute 'axis'", Some(line)));
+    assert!(OpCall::new(op!("sum").unwrap(), &[("dims", "all".into())]).is_err());
+}
+
+#[test]
+fn gradients_of_a_closure_are_compared_with_differences() {
+    let make = |data: Vec<f64>| from_vec(data, [2, 2], Device::Cpu).unwrap();
+    let x = make(vec![0.3, -0.7, 1.1, 0.9]).requires_grad_(true).unwrap();
+    let (w, c) = (make(vec![0.5, 0.2, -0.4, 0.8]).requires_grad_(true).unwrap(), make(vec![1.0, 2.0, 3.0, 4.0]));
+    let f = |v: &[Tensor]| Ok(vec![v[0].matmul(&v[1])?.tanh()?, v[0].mul(&v[2])?.sum(())?]);
+    let all = [x.clone(), w, c];
+    assert_eq!(gradcheck(f, &all).unwrap(), 8);
+    assert_eq!(gradcheck_with(GradCheck { second: true, ..Default::default() }, f, &all).unwrap(), 16);
+    // A gradient that is wrong in one element.
+    let wrong = |v: &[Tensor]| {
+        apply_custom(
+            "bent",
+            &[&v[0]],
+            |i| Ok(vec![i[0].square()?]),
+            |g| Ok(vec![g[0].as_ref().map(|g| g.mul(2.5)).transpose()?]),
+        )
+    };
+    let line = line!() + 1;
+    let e = gradcheck(wrong, std::slice::from_ref(&x)).unwrap_err();
+    assert_eq!((e.kind(), e.site().map(|s| s.line)), (ErrorKind::Autograd, Some(line)));
+    assert!(e.message().starts_with("the gradient of input 0, element 0 is"), "{e}");
+    let e = gradcheck(|v| Ok(vec![v[0].exp()?]), &[x.detach()]).unwrap_err();
+    assert_eq!(e.message(), "no input requires a gradient");
+    // On global tensors, in any layout, on every rank alike.
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        for sbp in [sbp![S(0)], sbp![P], sbp![B]] {
+            let x = from_vec(vec![0.3f64, -0.7, 1.1], [3], (&mesh, sbp))?.requires_grad_(true)?;
+            assert_eq!(gradcheck(|v| Ok(vec![v[0].exp()?.mul(&v[0])?]), &[x])?, 3);
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn saved_tensors_are_packed_and_unpacked() {
+    let leaf = || from_vec(vec![1.0f64, -2.0], [2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+    let (a, b) = (counts.clone(), counts.clone());
+    let seen = || (counts.0.load(Ordering::Relaxed), counts.1.load(Ordering::Relaxed));
+    // As numbers in host memory, which is where a program could compress or store them.
+    let pack = move |t: &Tensor| {
+        a.0.fetch_add(1, Ordering::Relaxed);
+        Ok((t.to_vec::<f64>()?, t.shape().to_vec()))
+    };
+    let unpack = move |(data, shape): &(Vec<f64>, Vec<usize>)| {
+        b.1.fetch_add(1, Ordering::Relaxed);
+        from_vec(data.clone(), shape.as_slice(), Device::Cpu)
+    };
+    let x = leaf();
+    // square saves x; exp saves its result.
+    let y = saved_tensors_hooks(pack, unpack, || x.square()?.exp()).unwrap();
+    assert_eq!(seen(), (2, 0));
+    let plain = x.square().unwrap();
+    assert_eq!(seen(), (2, 0));
+    y.sum(()).unwrap().backward().unwrap();
+    plain.sum(()).unwrap().backward().unwrap();
+    let want: Vec<f64> = [1.0f64, -2.0].iter().map(|v| 2.0 * v * (v * v).exp() + 2.0 * v).collect();
+    for (have, want) in x.grad().unwrap().to_vec::<f64>().unwrap().iter().zip(&want) {
+        assert!((have - want).abs() < 1e-9 * want.abs(), "{have} {want}");
+    }
+    assert_eq!(seen(), (2, 2));
+    // Second derivatives go through what was unpacked.
+    let x = leaf();
+    let copy = |t: &Tensor| t.copy();
+    let f = |v: &[Tensor]| saved_tensors_hooks(copy, copy, || Ok(vec![v[0].square()?.mul(&v[0])?]));
+    assert_eq!(gradcheck_with(GradCheck { second: true, ..Default::default() }, f, &[x]).unwrap(), 4);
+    // What does not give the tensor back is an error; so is a hook that fails.
+    let x = leaf();
+    let y = saved_tensors_hooks(|t| t.sum(()), |t: &Tensor| Ok(t.clone()), || x.square()).unwrap();
+    let e = y.sum(()).unwrap().backward().unwrap_err();
+    assert!(e.to_string().contains("gives f64[], but f64[2] was saved"), "{e}");
+    let refuse = |_: &Tensor| Err::<u8, _>(Error::unsupported("no room"));
+    let e = saved_tensors_hooks(refuse, |_| Err(Error::unsupported("never")), || x.square()).unwrap_err();
+    assert!(e.to_string().contains("no room"), "{e}");
+    // The scope has ended.
+    assert!(x.square().is_ok());
+}
+
+#[test]
+fn packed_global_tensors_come_back_in_their_layout() {
+    oflow::run_ranks(2, |_| {
+        let mesh = Placement::all(Device::Cpu)?;
+        let x = from_vec(vec![0.5f32, 1.5, -2.0], [3], (&mesh, sbp![S(0)]))?.requires_grad_(true)?;
+        let y = saved_tensors_hooks(|t| t.cast(DType::BF16), |t: &Tensor| t.cast(DType::F32), || x.square())?;
+        y.sum(())?.backward()?;
+        assert_eq!(x.grad().expect("a gradient").to_vec::<f32>()?, [1.0, 3.0, -4.0]);
+        Ok(())
+    })
+    .unwrap();
+}
