@@ -219,7 +219,7 @@ impl Staging<'_> {
             outputs: smallvec![Span { ptr: storage.ptr(), len }.view(shard.dtype(), shard.dims())],
             runtime: RuntimeAttrs::new(),
             workspace: None,
-            held: Vec::new(),
+            held: None,
             site: CallSite::here(),
         };
         self.streams.kernel(&copy, self.reads.iter().chain([&storage]))?;

@@ -15,6 +15,9 @@ use smallvec::{SmallVec, smallvec};
 use std::any::Any;
 use std::sync::Arc;
 
+/// Host memory that lives as long as the work of a kernel.
+pub struct Held(pub SmallVec<[Storage; 1]>);
+
 /// A kernel with its views.
 pub struct KernelWork {
     /// The plan.
@@ -27,8 +30,8 @@ pub struct KernelWork {
     pub runtime: RuntimeAttrs,
     /// Scratch memory.
     pub workspace: Option<View>,
-    /// Host memory of inputs that the kernel reads there; nobody else has it.
-    pub held: Vec<Storage>,
+    /// Host memory of inputs that the kernel reads there; nobody else has it. Few kernels have any, so it is one word here.
+    pub held: Option<Box<Held>>,
     /// The user's line, for errors that depend on values.
     pub site: CallSite,
 }
@@ -152,8 +155,7 @@ impl Instruction {
     pub(crate) fn of_kernel(plan: Arc<KernelPlan>, runtime: RuntimeAttrs, site: CallSite) -> Instruction {
         let (inputs, outputs) = (SmallVec::new(), SmallVec::new());
         let stream = plan.stream;
-        let held = Vec::new();
-        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace: None, held, site });
+        let work = Work::Kernel(KernelWork { plan, inputs, outputs, runtime, workspace: None, held: None, site });
         Instruction { work, stream, reads: SmallVec::new(), writes: SmallVec::new() }
     }
 
@@ -180,7 +182,7 @@ impl Instruction {
     pub(crate) fn host_input(&mut self, view: View, storage: Storage) {
         let kernel = self.kernel();
         kernel.inputs.push(Some(view));
-        kernel.held.push(storage);
+        kernel.held.get_or_insert_with(|| Box::new(Held(SmallVec::new()))).0.push(storage);
     }
 
     /// Adds an optional input that was left out.

@@ -14,7 +14,7 @@ mod replay;
 
 pub use crate::ops::StreamKind;
 pub(crate) use instruction::communicator;
-pub use instruction::{BoxManyWork, BoxWork, CollectWork, Instruction, KernelWork, Stopwatch, Work};
+pub use instruction::{BoxManyWork, BoxWork, CollectWork, Held, Instruction, KernelWork, Stopwatch, Work};
 pub use replay::replay;
 
 use crate::error::{Error, Result};
