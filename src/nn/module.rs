@@ -195,6 +195,12 @@ macro_rules! module {
     };
 }
 
+/// Runs a part of a module in a name scope: reports and errors then show its path, as parameters do.
+pub(super) fn part<T>(name: &str, f: impl FnOnce() -> T) -> T {
+    let _scope = crate::name_scope(name);
+    f()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,10 +242,4 @@ mod tests {
         })
         .unwrap();
     }
-}
-
-/// Runs a part of a module in a name scope: reports and errors then show its path, as parameters do.
-pub(super) fn part<T>(name: &str, f: impl FnOnce() -> T) -> T {
-    let _scope = crate::name_scope(name);
-    f()
 }

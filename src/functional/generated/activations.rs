@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 /// Options of [`Tensor::softplus_with`](crate::Tensor::softplus_with).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct SoftplusOptions {
     /// `Float beta=1.0`. `1.0` by default.
     pub beta: f64,

@@ -1,7 +1,7 @@
 //! Choice: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
 use crate::error::{CallSite, Result};
-use crate::functional::{IntList, invoke1, op};
+use crate::functional::{IntLike, IntList, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -56,6 +56,29 @@ impl Tensor {
         invoke1(op!("unique"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
+    /// The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank.
+    ///
+    /// ```text
+    /// index_select(Tensor x, Int dim, Tensor ids) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.
+    #[track_caller]
+    pub fn index_select(&self, dim: impl IntLike, ids: &Tensor) -> Result<Tensor> {
+        invoke1(op!("index_select"), &[Some(self), Some(ids)], smallvec![dim.int().into()], smallvec![], CallSite::here())
+    }
+
+    /// The elements of each of the dims in reverse order, in new memory.
+    ///
+    /// ```text
+    /// flip(Tensor x, IntList dims) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn flip(&self, dims: impl IntList) -> Result<Tensor> {
+        invoke1(op!("flip"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], CallSite::here())
+    }
+
     /// The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient
     /// goes to the elements that were chosen. The call waits for the count, which decides the shape of the result.
     ///
@@ -82,7 +105,3 @@ impl Tensor {
 pub(super) const BY_NAME: &[super::ByName] = &[
     ("masked_select(Tensor x, Tensor mask) -> Tensor", |b| Ok(vec![super::super::select::masked_select(b.given(0)?, b.given(1)?, b.site)?])),
 ];
-impl Tensor { 
- pub fn index_select(&self, dim: i64, ids: &Tensor) -> Result<Tensor> { invoke1(op!("index_select"), &[Some(self), Some(ids)], smallvec![dim.into()], smallvec![], CallSite::here()) }
- pub fn flip(&self, dims: impl crate::functional::IntList) -> Result<Tensor> { invoke1(op!("flip"), &[Some(self)], smallvec![crate::ops::AttrValue::Ints(dims.ints())], smallvec![], CallSite::here()) }
-}

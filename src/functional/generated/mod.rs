@@ -14,7 +14,7 @@ mod layouts;
 
 /// What is no method.
 pub mod functions {
-    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint};
+    pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions};
     pub use super::elementwise::where_;
     pub use super::activations::SoftplusOptions;
     pub use super::reductions::CumsumOptions;

@@ -7,7 +7,7 @@ use oflow_kernels::DType;
 use smallvec::smallvec;
 
 /// Options of [`Tensor::one_hot_with`](crate::Tensor::one_hot_with).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct OneHotOptions {
     /// `DataType dtype=i64`. `DType::I64` by default.
     pub dtype: DType,
@@ -22,28 +22,28 @@ impl Default for OneHotOptions {
 }
 
 /// Options of [`Tensor::layer_norm_with`](crate::Tensor::layer_norm_with).
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LayerNormOptions {
     /// `Int? axes`. Not given by default.
     pub axes: Option<i64>,
 }
 
 /// Options of [`Tensor::rms_norm_with`](crate::Tensor::rms_norm_with).
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RmsNormOptions {
     /// `Int? axes`. Not given by default.
     pub axes: Option<i64>,
 }
 
 /// Options of [`Tensor::attention_with`](crate::Tensor::attention_with).
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct AttentionOptions {
     /// `Float? scale`. Not given by default.
     pub scale: Option<f64>,
 }
 
 /// Options of [`Tensor::cross_entropy_with`](crate::Tensor::cross_entropy_with).
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CrossEntropyOptions {
     /// `Int? ignore_index`. Not given by default.
     pub ignore_index: Option<i64>,

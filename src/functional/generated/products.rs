@@ -4,7 +4,7 @@ use crate::error::{CallSite, Result};
 use crate::tensor::Tensor;
 
 /// Options of [`Tensor::matmul_with`](crate::Tensor::matmul_with).
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct MatmulOptions {
     /// `Bool transpose_a=false`. `false` by default.
     pub transpose_a: bool,

@@ -1,5 +1,6 @@
 //! Random numbers: made by `cargo xtask codegen` from the texts of the functions; do not edit.
 
+use crate::context::Generator;
 use crate::error::{CallSite, Result};
 use crate::functional::{IntLike, IntoTarget, invoke1, op};
 use crate::ops::AttrValue;
@@ -8,7 +9,7 @@ use oflow_kernels::DType;
 use smallvec::smallvec;
 
 /// Options of [`functional::rand_with`](crate::functional::rand_with).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RandOptions {
     /// `Float lo=0.0`. `0.0` by default.
     pub lo: f64,
@@ -26,7 +27,7 @@ impl Default for RandOptions {
 }
 
 /// Options of [`functional::randn_with`](crate::functional::randn_with).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct RandnOptions {
     /// `Float mean=0.0`. `0.0` by default.
     pub mean: f64,
@@ -43,15 +44,24 @@ impl Default for RandnOptions {
     }
 }
 
+/// Options of [`Tensor::dropout_with`](crate::Tensor::dropout_with).
+#[derive(Clone, Debug, Default)]
+pub struct DropoutOptions {
+    /// `Generator? generator`. Not given by default.
+    pub generator: Option<Generator>,
+}
+
 /// Uniform numbers in [lo, hi).
 ///
 /// ```text
-/// rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32) -> Tensor
+/// rand(Shape shape, Target target, *, Float lo=0.0, Float hi=1.0, DataType dtype=f32, Generator? generator) -> Tensor
 /// ```
 #[track_caller]
 pub fn rand(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
     let target = target.into_target();
-    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+    let site = CallSite::here();
+    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), seed, ordinal], target.target(), site)
 }
 
 /// [`functional::rand`](crate::functional::rand) with its options.
@@ -62,18 +72,22 @@ pub fn rand_with(
     options: &crate::functional::RandOptions,
 ) -> Result<Tensor> {
     let target = target.into_target();
-    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.lo.into(), options.hi.into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+    let site = CallSite::here();
+    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+    super::super::create(op!("rand"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.lo.into(), options.hi.into(), seed, ordinal], target.target(), site)
 }
 
 /// Normal numbers with that mean and standard deviation. They do not depend on placement or SBP.
 ///
 /// ```text
-/// randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32) -> Tensor
+/// randn(Shape shape, Target target, *, Float mean=0.0, Float std=1.0, DataType dtype=f32, Generator? generator) -> Tensor
 /// ```
 #[track_caller]
 pub fn randn(shape: impl AsRef<[usize]>, target: impl IntoTarget) -> Result<Tensor> {
     let target = target.into_target();
-    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+    let site = CallSite::here();
+    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![(0.0).into(), (1.0).into(), seed, ordinal], target.target(), site)
 }
 
 /// [`functional::randn`](crate::functional::randn) with its options.
@@ -84,24 +98,28 @@ pub fn randn_with(
     options: &crate::functional::RandnOptions,
 ) -> Result<Tensor> {
     let target = target.into_target();
-    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.mean.into(), options.std.into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+    let site = CallSite::here();
+    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+    super::super::create(op!("randn"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![options.mean.into(), options.std.into(), seed, ordinal], target.target(), site)
 }
 
 /// 1 with probability p, else 0.
 ///
 /// ```text
-/// bernoulli(Shape shape, Float p, Target target, *, DataType dtype=f32) -> Tensor
+/// bernoulli(Shape shape, Float p, Target target, *, DataType dtype=f32, Generator? generator) -> Tensor
 /// ```
 #[track_caller]
 pub fn bernoulli(shape: impl AsRef<[usize]>, p: f64, target: impl IntoTarget) -> Result<Tensor> {
     let target = target.into_target();
-    super::super::create(op!("bernoulli"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![p.into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+    let site = CallSite::here();
+    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+    super::super::create(op!("bernoulli"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::F32).into()], smallvec![p.into(), seed, ordinal], target.target(), site)
 }
 
 /// Integers in [lo, hi).
 ///
 /// ```text
-/// randint(Int lo, Int hi, Shape shape, Target target, *, DataType dtype=i64) -> Tensor
+/// randint(Int lo, Int hi, Shape shape, Target target, *, DataType dtype=i64, Generator? generator) -> Tensor
 /// ```
 #[track_caller]
 pub fn randint(
@@ -111,20 +129,32 @@ pub fn randint(
     target: impl IntoTarget,
 ) -> Result<Tensor> {
     let target = target.into_target();
-    super::super::create(op!("randint"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::I64).into()], smallvec![lo.int().into(), hi.int().into(), 0i64.into(), (-1i64).into()], target.target(), CallSite::here())
+    let site = CallSite::here();
+    let [seed, ordinal] = target.drawn().map_err(|e| e.at(site))?;
+    super::super::create(op!("randint"), smallvec![AttrValue::from(shape.as_ref()), target.dtype_or(DType::I64).into()], smallvec![lo.int().into(), hi.int().into(), seed, ordinal], target.target(), site)
 }
 
 impl Tensor {
     /// Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead.
     ///
     /// ```text
-    /// dropout(Tensor x, Float p=0.5) -> Tensor
+    /// dropout(Tensor x, Float p=0.5, *, Generator? generator) -> Tensor
     /// ```
     ///
     /// # Errors
     /// If p is not within 0 and 1.
     #[track_caller]
     pub fn dropout(&self, p: f64) -> Result<Tensor> {
-        invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), 0i64.into(), (-1i64).into()], CallSite::here())
+        let site = CallSite::here();
+        let [seed, ordinal] = super::super::random::drawn(None).map_err(|e| e.at(site))?;
+        invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), seed, ordinal], site)
+    }
+
+    /// [`Tensor::dropout`](crate::Tensor::dropout) with its options.
+    #[track_caller]
+    pub fn dropout_with(&self, p: f64, options: &crate::functional::DropoutOptions) -> Result<Tensor> {
+        let site = CallSite::here();
+        let [seed, ordinal] = super::super::random::drawn(options.generator.as_ref()).map_err(|e| e.at(site))?;
+        invoke1(op!("dropout"), &[Some(self)], smallvec![], smallvec![p.into(), seed, ordinal], site)
     }
 }

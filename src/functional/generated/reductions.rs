@@ -7,7 +7,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 /// Options of [`Tensor::cumsum_with`](crate::Tensor::cumsum_with).
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CumsumOptions {
     /// `Bool reverse=false`. `false` by default.
     pub reverse: bool,
