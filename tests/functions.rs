@@ -3,7 +3,7 @@
 
 use oflow::functional::{
     Arg, AttentionOptions, CumsumOptions, FnBody, FnDef, MatmulOptions, OneHotOptions, ParamKind, RandOptions,
-    SoftplusOptions, call, functions, register_function,
+    SoftplusOptions, call, call_value, functions, register_function,
 };
 use oflow::ops::{OpDef, register};
 use oflow::prelude::*;
@@ -258,4 +258,36 @@ fn an_op_of_another_crate_declares_its_functions() {
     let needs = OpDef::elementwise("needs(x: float; by: runtime float) -> y", "x * by").unwrap().domain("declared");
     let e = register(needs.function("needs(Tensor x) -> Tensor")).map(|op| op.name()).unwrap_err();
     assert!(e.message().contains("the attribute 'by' is missing and has no default"), "{e}");
+}
+
+#[test]
+fn functions_give_values_that_are_no_tensors() {
+    let x = arange(6, Device::Cpu).unwrap().reshape([2, 3]).unwrap();
+    let text = |name: &str, rest: &[Arg]| {
+        let args: Vec<Arg> = [Arg::from(&x)].into_iter().chain(rest.iter().cloned()).collect();
+        call_value(name, &args, &[]).map(|v| v.to_string())
+    };
+    assert_eq!(text("numel", &[]).unwrap(), "6");
+    assert_eq!(text("shape", &[]).unwrap(), "[2, 3]");
+    assert_eq!(text("size", &[(-1).into()]).unwrap(), "3");
+    assert_eq!(text("dtype", &[]).unwrap(), "i64");
+    assert_eq!(text("is_global", &[]).unwrap(), "false");
+    let big = full([1], (1i64 << 53) + 1, Device::Cpu).unwrap();
+    assert_eq!(call_value("item", &[big.into()], &[]).unwrap().to_string(), "9007199254740993");
+    for (e, why) in [
+        (text("item", &[]).unwrap_err(), "it has 6 elements"),
+        (text("size", &[2.into()]).unwrap_err(), "dim 2"),
+        (text("neg", &[]).unwrap_err(), "the function gives tensors"),
+        (call("numel", &[Arg::from(&x)], &[]).unwrap_err(), "which is no tensor"),
+        (text("placement", &[]).unwrap_err(), "is a local tensor"),
+    ] {
+        let e = e.to_string();
+        assert!(e.contains(why) && e.contains("tests/functions.rs"), "{why}: {e}");
+    }
+    let tensors = FnBody::Code(Arc::new(|b: &oflow::functional::Bound| Ok(vec![b.given(0)?.clone()])));
+    let e = FnDef::new("count_test(Tensor x) -> Int", tensors).map(|_| ()).unwrap_err();
+    assert!(e.message().contains("gives tensors"), "{e}");
+    let two = FnDef::new("two_test(Tensor x) -> Int", FnBody::Value(Arc::new(|_| Ok(2i64.into())))).unwrap().hidden();
+    register_function(two).unwrap();
+    assert_eq!(text("two_test", &[]).unwrap(), "2");
 }

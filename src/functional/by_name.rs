@@ -336,12 +336,70 @@ pub(super) fn bind(sig: &FnSig, args: &[Arg], named: &[(&str, Arg)]) -> std::res
 #[track_caller]
 pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tensor>> {
     let site = CallSite::here();
+    call_at(name, args, named, site)?.tensors().map_err(|e| e.in_call(|| given(name, args, named)).at(site))
+}
+
+/// Calls a function whose result is no tensor by name.
+///
+/// ```
+/// use oflow::{functional::call_value, prelude::*};
+/// let x = zeros([2, 3], Device::Cpu)?;
+/// assert_eq!(call_value("numel", &[x.into()], &[])?.to_string(), "6");
+/// # Ok::<(), oflow::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`call`]; also if the function gives tensors.
+#[track_caller]
+pub fn call_value(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<AttrValue> {
+    let site = CallSite::here();
+    match call_at(name, args, named, site)? {
+        Returned::Value(v) => Ok(v),
+        Returned::Tensors(_) => Err(Error::argument("the function gives tensors")
+            .in_call(|| given(name, args, named))
+            .at(site)
+            .help("call it with `call`")),
+    }
+}
+
+/// Calls a function by name, whatever it returns.
+///
+/// # Errors
+/// As [`call`].
+#[track_caller]
+pub fn call_any(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Returned> {
+    call_at(name, args, named, CallSite::here())
+}
+
+/// What a function returned.
+#[derive(Clone, Debug)]
+pub enum Returned {
+    /// Tensors.
+    Tensors(Vec<Tensor>),
+    /// A value that is no tensor.
+    Value(AttrValue),
+}
+
+impl Returned {
+    pub(super) fn tensors(self) -> Result<Vec<Tensor>> {
+        match self {
+            Returned::Tensors(all) => Ok(all),
+            Returned::Value(v) => Err(Error::argument(format!("the function gives {v}, which is no tensor"))
+                .help("call it with `call_value`")),
+        }
+    }
+}
+
+/// A call as text.
+fn given(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> String {
+    let names = named.iter().map(|(n, a)| format!("{n}={}", a.describe()));
+    format!("{name}({})", args.iter().map(Arg::describe).chain(names).collect::<Vec<_>>().join(", "))
+}
+
+fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> Result<Returned> {
     let _scope = site.scope();
     let defs = overloads(name).map_err(|e| e.at(site))?;
-    let given = || {
-        let names = named.iter().map(|(n, a)| format!("{n}={}", a.describe()));
-        format!("{name}({})", args.iter().map(Arg::describe).chain(names).collect::<Vec<_>>().join(", "))
-    };
+    let given = || given(name, args, named);
     let mut reasons = vec![];
     for def in &defs {
         match bind(&def.sig, args, named) {
@@ -359,11 +417,12 @@ pub fn call(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Vec<Tenso
 }
 
 /// Runs the body of a function.
-pub(super) fn run(def: &FnDef, bound: Bound) -> Result<Vec<Tensor>> {
+pub(super) fn run(def: &FnDef, bound: Bound) -> Result<Returned> {
     match &def.body {
-        FnBody::Op(op) => call_op(op, &def.sig, bound, false),
-        FnBody::InPlace(op) => call_op(op, &def.sig, bound, true),
-        FnBody::Code(f) => f(&bound),
+        FnBody::Op(op) => call_op(op, &def.sig, bound, false).map(Returned::Tensors),
+        FnBody::InPlace(op) => call_op(op, &def.sig, bound, true).map(Returned::Tensors),
+        FnBody::Code(f) => f(&bound).map(Returned::Tensors),
+        FnBody::Value(f) => f(&bound).map(Returned::Value),
     }
 }
 

@@ -86,12 +86,16 @@ impl Tensor {
     /// When there is not exactly one element.
     #[track_caller]
     pub fn item(&self) -> Result<f64> {
-        let site = CallSite::here();
+        Ok(self.item_at(CallSite::here())?.to_f64())
+    }
+
+    /// The one element, as a number of its kind.
+    pub(super) fn item_at(&self, site: CallSite) -> Result<Scalar> {
         if self.numel() != 1 {
             let e = Error::shape(format!("it has {} elements", self.numel())).help("reduce it first, or use `to_vec`");
             return Err(in_method("item", self, site)(e));
         }
-        Ok(self.scalar(site).map_err(in_method("item", self, site))?.to_f64())
+        self.scalar(site).map_err(in_method("item", self, site))
     }
 
     fn scalar(&self, site: CallSite) -> Result<Scalar> {

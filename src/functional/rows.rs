@@ -3,6 +3,7 @@
 
 use super::by_name::Bound;
 use crate::error::Result;
+use crate::ops::AttrValue;
 use crate::tensor::Tensor;
 
 /// A function of the table that is not one op.
@@ -30,6 +31,8 @@ pub(super) enum Does {
     },
     /// By name this; what users of Rust call is written by hand, because its types are Rust's own.
     ByName(fn(&Bound) -> Result<Vec<Tensor>>),
+    /// The same, for what is no tensor.
+    Value(fn(&Bound) -> Result<AttrValue>),
 }
 
 /// Functions with a body: `/// docs`, `"text" = body;` or `"text" = body as fn name_in_rust;`.
@@ -55,6 +58,18 @@ macro_rules! by_name {
             doc: &[$($doc),*],
             text: $text,
             does: $crate::functional::rows::Does::ByName(|$b| $code),
+        }),*];
+    };
+}
+
+/// Functions whose result is no tensor: `/// docs`, `"text" = |b| code;`.
+macro_rules! values {
+    ($list:ident, $subject:literal; $($(#[doc = $doc:literal])* $text:literal = |$b:ident| $code:expr;)*) => {
+        pub(super) const $list: &[$crate::functional::rows::Row] = &[$($crate::functional::rows::Row {
+            subject: $subject,
+            doc: &[$($doc),*],
+            text: $text,
+            does: $crate::functional::rows::Does::Value(|$b| $code),
         }),*];
     };
 }

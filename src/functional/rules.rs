@@ -64,7 +64,10 @@ fn call_in_rule(
             None => Err(format!("takes fewer tensors than {}", inputs.len())),
         };
         match fits {
-            Ok(args) => return run(def, Bound { args, site }).map_err(|e| e.in_call(given)),
+            Ok(args) => {
+                let outs = run(def, Bound { args, site }).and_then(|outs| outs.tensors());
+                return outs.map_err(|e| e.in_call(given));
+            }
             Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
         }
     }

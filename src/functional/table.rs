@@ -5,15 +5,18 @@
 
 use super::by_name::Bound;
 use super::rows::{Does, Row};
-use super::{create, generated, index, inplace, layout, nn, pytorch, reduce, select, shape};
+use super::{create, generated, index, inplace, layout, nn, pytorch, reduce, select, shape, values};
 use crate::error::{Error, Result};
-use crate::ops::{self, FnReturn, FnSig, Op, ParamKind, hidden_overload};
+use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, RwLock};
 
 /// A function in Rust over bound arguments.
 pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
+
+/// A function in Rust that gives a value which is no tensor.
+pub type FnValue = Arc<dyn Fn(&Bound) -> Result<AttrValue> + Send + Sync>;
 
 /// What a function does.
 #[derive(Clone)]
@@ -24,6 +27,8 @@ pub enum FnBody {
     InPlace(String),
     /// Code.
     Code(FnCode),
+    /// Code that gives a value which is no tensor.
+    Value(FnValue),
 }
 
 /// What `cargo xtask codegen` makes for users of Rust.
@@ -58,9 +63,15 @@ impl FnDef {
     /// A function from its text; an error of the text is one of the grammar.
     ///
     /// # Errors
-    /// The text is no signature.
+    /// The text is no signature, or it says of a body that gives tensors that it gives another value, or the other way round.
     pub fn new(text: &str, body: FnBody) -> Result<FnDef> {
-        Ok(FnDef::of(FnSig::parse(text)?, body))
+        let sig = FnSig::parse(text)?;
+        let (says, gives) = (matches!(sig.returns, FnReturn::Value(_)), matches!(body, FnBody::Value(_)));
+        match says == gives {
+            true => Ok(FnDef::of(sig, body)),
+            false if gives => Err(Error::registry(format!("the code of {sig} gives a value that is no tensor"))),
+            false => Err(Error::registry(format!("the code of {sig} gives tensors")).help("give `FnBody::Value`")),
+        }
     }
     fn of(sig: FnSig, body: FnBody) -> FnDef {
         FnDef { sig, doc: String::new(), subject: Cow::Borrowed("Other"), body, rust: None, hidden: false }
@@ -87,6 +98,7 @@ impl FnDef {
         let sig = FnSig::parse(row.text)?;
         let (rust, body) = match row.does {
             Does::ByName(code) => (None, FnBody::Code(Arc::new(code))),
+            Does::Value(code) => (None, FnBody::Value(Arc::new(code))),
             Does::Body { path, function } => {
                 let method = function.is_empty() && sig.params.first().is_some_and(|p| p.kind == ParamKind::Tensor);
                 let name = if function.is_empty() { sig.name.clone() } else { function.to_string() };
@@ -132,6 +144,7 @@ const ROWS: &[&[Row]] = &[
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,
+    values::VALUES,
 ];
 
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {

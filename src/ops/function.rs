@@ -6,7 +6,8 @@
 //! top(Tensor x, Int k) -> (Tensor values, Tensor indices)
 //! ```
 //! Parameters after `*` are given by name only. A type with `?` may be left out. Where a list has a length, one value may stand for
-//! as many equal ones. A function returns a tensor, named tensors, a `TensorTuple` of any number, or `Void`.
+//! as many equal ones. A function returns a tensor, named tensors, a `TensorTuple` of any number, `Void`, or a value of any other type
+//! but `Target`.
 
 use super::attr::{AttrKind, AttrValue};
 use super::def::{DTypeRule, OpDef};
@@ -177,6 +178,8 @@ pub enum FnReturn {
     Named(Vec<String>),
     /// Any number of tensors.
     TensorTuple,
+    /// A value that is no tensor: a number, a text, a shape and the like.
+    Value(AttrKind),
 }
 
 /// A function's signature.
@@ -331,6 +334,9 @@ fn returned(text: &str) -> Option<FnReturn> {
         "TensorTuple" => return Some(FnReturn::TensorTuple),
         _ => {}
     }
+    if let Some(ParamKind::Attr(kind)) = ParamKind::parse(text) {
+        return Some(FnReturn::Value(kind));
+    }
     let inner = text.strip_prefix('(').and_then(|r| r.strip_suffix(')')).unwrap_or(text);
     let names: Option<Vec<String>> = split_outside(inner, ',')
         .map(|r| r.strip_prefix("Tensor ").map(str::trim).filter(|n| is_name(n)).map(str::to_string))
@@ -364,6 +370,7 @@ impl fmt::Display for FnSig {
             FnReturn::Void => write!(f, ") -> Void"),
             FnReturn::Tensor => write!(f, ") -> Tensor"),
             FnReturn::TensorTuple => write!(f, ") -> TensorTuple"),
+            FnReturn::Value(kind) => write!(f, ") -> {}", ParamKind::Attr(*kind).name()),
             FnReturn::Named(names) => {
                 write!(f, ") -> ({})", names.iter().map(|r| format!("Tensor {r}")).collect::<Vec<_>>().join(", "))
             }
@@ -480,6 +487,8 @@ mod tests {
             "sum(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor",
             "assign(Tensor x, Tensor y) -> Void",
             "split(Tensor x, Int size, Int dim=0) -> TensorTuple",
+            "numel(Tensor x) -> Int",
+            "shape(Tensor x) -> Shape",
             "pool(Tensor x, IntList[2] size, *, IntList[2] stride=[1, 1], String mode=\"a, b\", ScalarList? fill) -> Tensor",
         ] {
             assert_eq!(sig(t).to_string(), t);

@@ -368,7 +368,7 @@ impl Run {
             // Code may call any op, and says which one refused.
             (also, op) = match &f.body {
                 FnBody::Op(op) | FnBody::InPlace(op) => (Some(op.clone()), find(op).ok()),
-                FnBody::Code(_) => (Some(ANY_OP.to_string()), None),
+                FnBody::Code(_) | FnBody::Value(_) => (Some(ANY_OP.to_string()), None),
             };
             let params: &'static [_] = Vec::leak(f.sig.params.clone());
             for p in params {

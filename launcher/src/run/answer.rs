@@ -1,6 +1,7 @@
 //! The answer to a line, as JSON.
 
 use oflow::kernels::{DType, Scalar};
+use oflow::ops::AttrValue;
 use oflow::placement::{Device, Placement};
 use oflow::sbp::NdSbp;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
@@ -16,6 +17,8 @@ pub struct Answer {
     pub changed: Vec<(String, Output)>,
     /// Gradients by argument, if they were asked for.
     pub grads: Option<Vec<(String, Gradient)>>,
+    /// The result of a function that gives no tensor.
+    pub value: Option<serde_json::Value>,
     /// The signatures that were chosen.
     pub signatures: Vec<String>,
 }
@@ -88,6 +91,20 @@ impl Serialize for Gradient {
     }
 }
 
+/// A value that is no tensor: numbers, truth values and lists of integers as such, anything else as text.
+pub fn value(v: &AttrValue) -> serde_json::Value {
+    match v {
+        AttrValue::Int(i) | AttrValue::Scalar(Scalar::Int(i)) => (*i).into(),
+        AttrValue::Bool(b) | AttrValue::Scalar(Scalar::Bool(b)) => (*b).into(),
+        AttrValue::Float(x) | AttrValue::Scalar(Scalar::Float(x)) => match special_text(*x) {
+            Some(text) => text.into(),
+            None => (*x).into(),
+        },
+        AttrValue::Ints(all) => all.as_slice().into(),
+        other => other.to_string().into(),
+    }
+}
+
 /// Members of an object, in order.
 struct Members<'a, T>(&'a [(String, T)]);
 
@@ -118,7 +135,10 @@ impl Serialize for Line<'_> {
         map.serialize_entry("line", &self.line)?;
         match self.said {
             Said::Answer(a) => {
-                map.serialize_entry("outputs", &a.outputs)?;
+                match &a.value {
+                    Some(value) => map.serialize_entry("value", value)?,
+                    None => map.serialize_entry("outputs", &a.outputs)?,
+                }
                 if !a.changed.is_empty() {
                     map.serialize_entry("changed", &Members(&a.changed))?;
                 }

@@ -1,6 +1,6 @@
 //! Runs one case on its ranks, and compares what the ranks say.
 
-use oflow::functional::{Arg, FnBody, call, ones};
+use oflow::functional::{Arg, FnBody, Returned, call_any, ones};
 use oflow::interpreter::{Called, grad, list_called};
 use oflow::kernels::DType;
 use oflow::ops::{InputDef, find};
@@ -9,7 +9,7 @@ use oflow::prelude::IntoTarget;
 use oflow::sbp::NdSbp;
 use oflow::{BackwardOptions, CallSite, Error, ErrorKind, Result, Tensor, World, manual_seed, run_ranks};
 
-use super::answer::{Answer, Output};
+use super::answer::{Answer, Output, value};
 use super::bind::{Arguments, Ready, layout_of};
 use super::json::Json;
 use super::line::{Case, Wanted};
@@ -31,6 +31,7 @@ struct Seen {
     outputs: Vec<Output>,
     changed: Vec<(String, Output)>,
     grads: Vec<(String, Gradient)>,
+    value: Option<serde_json::Value>,
     signatures: Vec<String>,
 }
 
@@ -66,8 +67,8 @@ pub fn run(case: &Case, arguments: &Arguments, site: CallSite) -> Result<Answer,
     for (seen, rank) in ranks.zip(1..) {
         agree(&first, &seen, rank)?;
     }
-    let Seen { outputs, changed, grads, signatures } = first;
-    Ok(Answer { outputs, changed, grads: (case.grad != Wanted::None).then_some(grads), signatures })
+    let Seen { outputs, changed, grads, value, signatures } = first;
+    Ok(Answer { outputs, changed, grads: (case.grad != Wanted::None).then_some(grads), value, signatures })
 }
 
 /// How far an error of a rank is from the cause: a rank that fails is missed by those that wait for it.
@@ -116,8 +117,11 @@ fn on_rank(world: &World, case: &Case, arguments: &Arguments, site: CallSite) ->
     {
         return Err(Error::argument(format!("\"grad\" names '{other}', which is no float tensor among the arguments")));
     }
-    let (outs, called) = list_called(|| call(&case.call, &args, &named));
-    let outs = outs?;
+    let (outs, called) = list_called(|| call_any(&case.call, &args, &named));
+    let (outs, value) = match outs? {
+        Returned::Tensors(outs) => (outs, None),
+        Returned::Value(v) => (vec![], Some(value(&v))),
+    };
     let grads = match case.grad {
         Wanted::None => vec![],
         _ => gradients(world, case, &outs, &leaves, site)?,
@@ -127,6 +131,7 @@ fn on_rank(world: &World, case: &Case, arguments: &Arguments, site: CallSite) ->
         outputs: outs.iter().map(|t| read(t, case)).collect::<Result<_>>()?,
         changed: changed.into_iter().map(|(n, t)| Ok((n, read(&t, case)?))).collect::<Result<_>>()?,
         grads,
+        value,
         signatures: signatures(&called),
     })
 }

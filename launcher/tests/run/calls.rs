@@ -315,6 +315,16 @@ fn factories(all: &mut Vec<(Value, Check)>) {
         on(&[2], "arange", json!({"start": 1, "end": 3, "step": 0.5, "dtype": "f32"})),
         gives(vec![vec![1., 1.5, 2., 2.5]], 0.0),
     ));
+    let split = || tensor("f64", &[2, 3], &X, &["S(1)"]);
+    for (call, args, want) in [
+        ("numel", json!([split()]), json!(6)),
+        ("size", json!([split(), -1]), json!(3)),
+        ("shape", json!([split()]), json!([2, 3])),
+        ("sbp", json!([split()]), json!("[S(1)]")),
+        ("is_global", json!([split()]), json!(true)),
+    ] {
+        all.push((on(&[2], call, args), Box::new(move |answer| is(answer, "/value", want.clone()))));
+    }
     all.push((on(&[3], "randint", json!({"shape": [5], "lo": 3, "hi": 4})), gives(vec![vec![3.0; 5]], 0.0)));
     for (name, p) in [("bernoulli", 1), ("rand", 0)] {
         let mut case = on(&[2], name, json!({"shape": [50]}));

@@ -264,6 +264,8 @@ impl<'a> Form<'a> {
             FnReturn::Void => "()",
             FnReturn::Tensor => "Tensor",
             FnReturn::TensorTuple | FnReturn::Named(_) => "Vec<Tensor>",
+            // Functions that give no tensor are written by hand.
+            FnReturn::Value(_) => "AttrValue",
         };
         let mut head =
             format!("pub fn {}{generics}({}) -> Result<{returns}> {{", self.name_of(variant), args.join(", "));
@@ -426,7 +428,7 @@ impl<'a> Form<'a> {
 fn op_of(def: &FnDef) -> Option<&'static Op> {
     match &def.body {
         FnBody::Op(name) | FnBody::InPlace(name) => find(name).ok(),
-        FnBody::Code(_) => None,
+        FnBody::Code(_) | FnBody::Value(_) => None,
     }
 }
 

@@ -1,0 +1,34 @@
+//! What is known of a tensor, by name. In Rust these are methods of [`Tensor`](crate::Tensor).
+
+use crate::ops::normalize_dim;
+
+values! {
+    VALUES, "Properties";
+    /// The value of a tensor of one element. On a global tensor a collective of the world.
+    "item(Tensor x) -> Scalar" = |b| Ok(b.given(0)?.item_at(b.site)?.into());
+    /// The number of elements.
+    "numel(Tensor x) -> Int" = |b| Ok(b.given(0)?.numel().into());
+    /// The number of dims.
+    "ndim(Tensor x) -> Int" = |b| Ok(b.given(0)?.ndim().into());
+    /// The size of a dim. Negative dims count from the end.
+    "size(Tensor x, Int dim) -> Int" = |b| {
+        let shape = b.given(0)?.shape();
+        let dim = normalize_dim(b.int(1)?, shape.len())?;
+        // A tensor without dims has dims 0 and -1 of size 1, as in PyTorch.
+        Ok(shape.get(dim).copied().unwrap_or(1).into())
+    };
+    /// The logical shape.
+    "shape(Tensor x) -> Shape" = |b| Ok(b.given(0)?.shape().into());
+    /// The element type.
+    "dtype(Tensor x) -> DataType" = |b| Ok(b.given(0)?.dtype().into());
+    /// The device; of a global tensor that of its placement.
+    "device(Tensor x) -> Device" = |b| Ok(b.given(0)?.device().into());
+    /// Whether it is a global tensor.
+    "is_global(Tensor x) -> Bool" = |b| Ok(b.given(0)?.is_global().into());
+    /// Whether it is a leaf that wants a gradient, or depends on one.
+    "requires_grad(Tensor x) -> Bool" = |b| Ok(b.given(0)?.requires_grad().into());
+    /// The placement of a global tensor.
+    "placement(Tensor x) -> Placement" = |b| Ok(b.given(0)?.placement()?.into());
+    /// The nd-SBP of a global tensor.
+    "sbp(Tensor x) -> Sbp" = |b| Ok(b.given(0)?.sbp()?.into());
+}
