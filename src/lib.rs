@@ -99,7 +99,7 @@ pub mod docs {
         ($($name:ident $file:literal)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[ops]: crate::docs::ops\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
         )*};
