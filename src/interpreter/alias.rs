@@ -65,7 +65,8 @@ pub(super) fn check(call: &Call<'_>) -> Result<()> {
 /// Of a call that writes its result over an input: that input as a copy, where the gradient reads what it was. (PyTorch keeps such
 /// copies for its in-place forms too.) None where nothing must be kept.
 pub(super) fn kept_inputs(call: &Call<'_>) -> Result<Option<SmallVec<[Option<Tensor>; 4]>>> {
-    let Some(given) = call.given else { return Ok(None) };
+    // A wrong number of inputs is refused by inference.
+    let Some(given) = call.given.filter(|_| call.inputs.len() == call.op.sig.inputs.len()) else { return Ok(None) };
     let needs = |i: usize| call.inputs[i].is_some_and(|t| t.requires_grad());
     let (read, _) = saves(call.op, needs, call.inputs.len())?;
     let lost = |i: usize, t: &Tensor| read >> i.min(63) & 1 == 1 && t.memory_id() == given.memory_id();

@@ -14,8 +14,10 @@ use super::layout;
 use super::policy::{self, Cause};
 use super::receipts::{ReportHint, in_backward};
 use super::record::record;
+use super::watched;
 use crate::context::{
     AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, keeping, nothing_asked,
+    watching,
 };
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
@@ -44,15 +46,17 @@ impl Call<'_> {
         }
         let mut all = self.inputs.iter().flatten().copied().chain(self.given);
         self.recording = grad_enabled() && all.any(|t| t.requires_grad());
-        let checked = check(&self);
         if self.recording
             && self.given.is_some()
-            && checked.is_ok()
             && let Some(kept) = alias::kept_inputs(&self).map_err(|e| e.in_call(|| self.short()).at(self.site))?
         {
             let inputs: SmallVec<[Option<&Tensor>; 4]> = kept.iter().map(Option::as_ref).collect();
             return Call { inputs: &inputs, ..self }.run();
         }
+        let checked = match watching() {
+            true => watched::show(&self).and_then(|()| check(&self)),
+            false => check(&self),
+        };
         let mut outs = match (checked, self.op.layout) {
             (Err(e), _) => Err(e),
             (_, Some(what)) => layout::run(&self, what, Cause::Asked(what.function())),

@@ -25,6 +25,7 @@ mod read;
 mod receipts;
 mod record;
 mod saved;
+mod watched;
 
 pub use crate::plan::Target;
 pub use autocast::{AutocastGuard, autocast};
@@ -41,3 +42,4 @@ pub use op_call::OpCall;
 pub use read::{local_bytes, logical_bytes, logical_bytes_on};
 pub use receipts::{Measured, RECEIPTS_LIMIT, Receipt, Report, ReportHint, ReportLine, report, take_receipts};
 pub use saved::saved_tensors_hooks;
+pub use watched::{WatchGuard, watch_calls};

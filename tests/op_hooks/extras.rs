@@ -122,3 +122,39 @@ fn packed_global_tensors_come_back_in_their_layout() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_hook_sees_each_call_and_may_refuse_it() {
+    let seen: std::rc::Rc<std::cell::RefCell<Vec<String>>> = Default::default();
+    let x = ones([2, 3], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+    let names = seen.clone();
+    let outer = oflow::interpreter::watch_calls(move |call| {
+        // Its own calls are not seen.
+        let n = zeros([1], Device::Cpu)?.add(1.0)?.item()?;
+        names.borrow_mut().push(format!("{} {n}", call.op.name()));
+        Ok(())
+    });
+    x.mul(2.0).unwrap().sum(()).unwrap().backward().unwrap();
+    let all = std::mem::take(&mut *seen.borrow_mut());
+    assert_eq!(all[..2], ["mul_scalar 1", "sum 1"]);
+    assert!(all.len() > 3, "backward is seen: {all:?}");
+    {
+        let _inner = oflow::interpreter::watch_calls(|call| match call.op.name() {
+            "relu" => Err(oflow::Error::argument("no relu here")),
+            _ => Ok(()),
+        });
+        let e = x.relu().unwrap_err().to_string();
+        assert!(e.contains("relu(") && e.contains("no relu here") && e.contains("extras.rs"), "{e}");
+        x.neg().unwrap();
+    }
+    x.relu().unwrap();
+    assert_eq!(*seen.borrow(), ["relu 1", "neg 1", "relu 1"]);
+    // A write that keeps what its gradient reads is one call, and the copy is another.
+    seen.borrow_mut().clear();
+    let y = x.mul(2.0).unwrap();
+    y.square_().unwrap();
+    assert_eq!(*seen.borrow(), ["mul_scalar 1", "copy 1", "square 1"]);
+    drop(outer);
+    x.relu().unwrap();
+    assert_eq!(seen.borrow().len(), 3);
+}
