@@ -104,6 +104,13 @@ pub trait Module: Part {
     {
         sharding::to_global(self, placement, rules, CallSite::here())
     }
+    /// Returns the names of the parameters that require a gradient and have none: after backward, those that the loss does not
+    /// depend on. (PyTorch finds them with `find_unused_parameters`.) All ranks get the same names, because they run the same
+    /// program; optimizers leave such parameters as they are, and no rank waits for their gradients.
+    fn unused_parameters(&self) -> Vec<String> {
+        let unused = |t: &Tensor| t.requires_grad() && t.grad().is_none();
+        self.named_parameters().into_iter().filter(|(_, t)| unused(t)).map(|(name, _)| name).collect()
+    }
     /// Removes the gradients of all parameters.
     fn zero_grad(&self) {
         self.visit("", &mut |_, t| t.set_grad(None));
@@ -226,6 +233,29 @@ mod tests {
         let names: Vec<String> = m.named_parameters().into_iter().map(|(n, _)| n).collect();
         assert_eq!(names, ["list.0.weight", "list.0.bias", "list.1.weight"]);
         assert_eq!(m.parameter_count(), 12);
+    }
+
+    #[test]
+    fn parameters_that_the_loss_does_not_depend_on_are_found_and_stay_as_they_are() {
+        use crate::optim::{Optimizer, Sgd, SgdOptions};
+        crate::run_ranks(2, |_| {
+            let mut m = tied()?;
+            let mesh = Placement::all(Device::Cpu)?;
+            m.to_global(&mesh, &[])?;
+            // Data parallel: the batch is split, so gradients are added up over the ranks.
+            let x = crate::functional::ones([4, 3], (&mesh, crate::sbp![S(0)]))?;
+            let mut opt = Sgd::new(m.parameters(), SgdOptions { lr: 0.1, ..Default::default() });
+            m.list[0].forward(&x)?.sum(())?.backward()?;
+            assert_eq!(m.unused_parameters(), ["list.1.weight"]);
+            let before = m.again.to_f64_vec()?;
+            opt.step()?;
+            assert_eq!(m.again.to_f64_vec()?, before);
+            m.zero_grad();
+            m.list[1].forward(&m.list[0].forward(&x)?)?.sum(())?.backward()?;
+            assert!(m.unused_parameters().is_empty());
+            Ok(())
+        })
+        .unwrap();
     }
 
     #[test]
