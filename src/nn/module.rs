@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn parameters_that_the_loss_does_not_depend_on_are_found_and_stay_as_they_are() {
-        use crate::optim::{Optimizer, Sgd, SgdOptions};
+        use crate::optim::{OptimizerExt, Sgd, SgdOptions};
         crate::run_ranks(2, |_| {
             let mut m = tied()?;
             let mesh = Placement::all(Device::Cpu)?;
