@@ -279,7 +279,7 @@ fn functions_give_values_that_are_no_tensors() {
         (text("size", &[2.into()]).unwrap_err(), "dim 2"),
         (text("neg", &[]).unwrap_err(), "the function gives tensors"),
         (call("numel", &[Arg::from(&x)], &[]).unwrap_err(), "which is no tensor"),
-        (text("placement", &[]).unwrap_err(), "is a local tensor"),
+        (text("placement", &[]).unwrap_err(), "is not a global tensor"),
     ] {
         let e = e.to_string();
         assert!(e.contains(why) && e.contains("tests/functions.rs"), "{why}: {e}");
