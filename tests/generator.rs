@@ -59,7 +59,7 @@ fn by_name() {
     let with = |name: &str, args: &[Arg]| call(name, args, &[("generator", (&g).into())]).unwrap().remove(0);
     let x = with("rand", &[vec![5i64].into(), cpu()]);
     let y = with("dropout", &[(&x).into()]);
-    let z = with("randint", &[vec![5i64].into(), 0.into(), 50.into(), cpu()]);
+    let z = with("randint", &[0.into(), 50.into(), vec![5i64].into(), cpu()]);
     assert_eq!(g.state().ordinal, 3);
     g.manual_seed(3);
     assert_eq!(floats(&rand([5], Device::Cpu.generator(&g)).unwrap()), floats(&x));
