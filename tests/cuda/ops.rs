@@ -108,8 +108,11 @@ fn signatures_over_ranks_give_the_cpus_result() {
         for (plan, sample, word) in &plans {
             let limit = match (mesh.len(), *word, super::real()) {
                 (1, _, true) => usize::MAX,
-                (_, "as given", _) => 8,
-                _ => 2,
+                (_, "as given", true) => 8,
+                (_, _, true) => 2,
+                // Emulated kernels are slow, and the host's run of this test takes every signature.
+                (_, "as given", false) => 3,
+                _ => 1,
             };
             match signature_cases(plan, sample, mesh, limit) {
                 Ok(c) => cases.extend(c),
