@@ -412,16 +412,18 @@ impl OpDef {
         self.linear.push((input.into(), Some(outputs.iter().map(SmolStr::new).collect())));
         self
     }
-    /// Fixed signatures.
+    /// Fixed signatures, in the place of any rule before them.
     #[must_use]
     pub fn signatures(mut self, rows: &[&str]) -> OpDef {
         self.sbp = SbpRule::Signatures(rows.iter().map(|r| r.to_string()).collect());
+        self.linear.clear();
         self
     }
-    /// Signatures by code (OneFlow's `GetSbp`).
+    /// Signatures by code (OneFlow's `GetSbp`), in the place of any rule before it.
     #[must_use]
     pub fn get_sbp(mut self, f: impl Fn(&InferCtx<'_>) -> Result<Vec<Signature>> + Send + Sync + 'static) -> OpDef {
         self.sbp = SbpRule::Fn(Arc::new(f));
+        self.linear.clear();
         self
     }
     /// What autocast does with the float inputs.
