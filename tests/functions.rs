@@ -291,3 +291,35 @@ fn functions_give_values_that_are_no_tensors() {
     register_function(two).unwrap();
     assert_eq!(text("two_test", &[]).unwrap(), "2");
 }
+
+/// The tensor that is written is also what is read: whole, as a row that broadcasts, transposed, and as another view of it.
+#[test]
+fn in_place_on_views_of_the_tensor_itself_has_the_values_and_gradients_of_the_function() {
+    type Other = fn(&Tensor) -> Result<Tensor>;
+    let others: [(&str, Other); 4] = [
+        ("itself", |x| Ok(x.clone())),
+        ("a row", |x| x.select(0, 1)),
+        ("transposed", |x| x.t()),
+        ("a view of it", |x| x.reshape([9])?.reshape([3, 3])),
+    ];
+    let f64s = |t: &Tensor| t.to_f64_vec().unwrap();
+    for (what, other) in others {
+        for name in ["mul", "div"] {
+            let run = |in_place: bool| -> Result<(Vec<f64>, Vec<f64>)> {
+                let leaf = arange(9, Device::Cpu)?.cast(DType::F64)?.add(1.0)?.reshape([3, 3])?.requires_grad_(true)?;
+                let x = leaf.mul(1.0)?;
+                let y = other(&x)?;
+                let z = match (in_place, name) {
+                    (true, "mul") => x.mul_(&y)?.clone(),
+                    (true, _) => x.div_(&y)?.clone(),
+                    (false, "mul") => x.mul(&y)?,
+                    (false, _) => x.div(&y)?,
+                };
+                z.square()?.sum(())?.backward()?;
+                let grad = leaf.grad().ok_or_else(|| oflow::Error::autograd("no gradient"))?;
+                Ok((f64s(&z), f64s(&grad)))
+            };
+            assert_eq!(run(true).unwrap(), run(false).unwrap(), "{name} {what}");
+        }
+    }
+}

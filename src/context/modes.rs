@@ -11,8 +11,6 @@ struct Modes {
     no_sync: bool,
     /// Calls look for NaN in what they make.
     detect: bool,
-    /// Hooks see each call.
-    watch: bool,
     /// Inputs stay as they are where a signature takes them so.
     keep: bool,
     autocast: Autocast,
@@ -24,7 +22,7 @@ struct Modes {
 
 thread_local! {
     static MODES: Cell<Modes> =
-        const { Cell::new(Modes { grad: true, no_sync: false, detect: false, watch: false, keep: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
+        const { Cell::new(Modes { grad: true, no_sync: false, detect: false, keep: false, autocast: Autocast::Off, asked_from: 0, inner_from: 0 }) };
     static ASKED: RefCell<Vec<AskedSbp>> = const { RefCell::new(Vec::new()) };
     /// How many stand in `ASKED`, and the number of the next one: a warm call reads the first only.
     static COUNT: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
@@ -137,22 +135,6 @@ pub(crate) fn undetected() -> ModeGuard {
 #[inline]
 pub(crate) fn detecting() -> bool {
     MODES.get().detect
-}
-
-/// Calls are shown to hooks until the guard is dropped.
-pub(crate) fn watched() -> ModeGuard {
-    change(|m| m.watch = true)
-}
-
-/// Calls of hooks are not shown to hooks.
-pub(crate) fn unwatched() -> ModeGuard {
-    change(|m| m.watch = false)
-}
-
-/// Whether hooks see each call.
-#[inline]
-pub(crate) fn watching() -> bool {
-    MODES.get().watch
 }
 
 /// Until the guard is dropped an op that can run on the layouts of its inputs runs on them, forward and in backward, also where

@@ -17,7 +17,6 @@ use super::record::record;
 use super::watched;
 use crate::context::{
     AskedSbp, RankCtx, asked_grad_sbp, asked_sbp, detecting, grad_enabled, here, here_as_rank, keeping, nothing_asked,
-    watching,
 };
 use crate::control::flight::OpText;
 use crate::error::{Error, Result};
@@ -53,7 +52,7 @@ impl Call<'_> {
             let inputs: SmallVec<[Option<&Tensor>; 4]> = kept.iter().map(Option::as_ref).collect();
             return Call { inputs: &inputs, ..self }.run();
         }
-        let checked = match watching() {
+        let checked = match watched::watching() {
             true => watched::show(&self).and_then(|()| check(&self)),
             false => check(&self),
         };

@@ -1,31 +1,37 @@
 //! Hooks that see each call of an op on a thread before it runs.
 
 use super::call::Call;
-use crate::context::{ModeGuard, unwatched, watched};
 use crate::error::Result;
-use std::cell::RefCell;
-use std::marker::PhantomData;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 type Hook = Rc<dyn Fn(&Call<'_>) -> Result<()>>;
 
 thread_local! {
     static HOOKS: RefCell<Vec<Hook>> = const { RefCell::new(Vec::new()) };
+    /// Whether there are hooks that see the next call. No mode of the thread: another guard that ends must not bring it back.
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether hooks see the next call.
+#[inline]
+pub(super) fn watching() -> bool {
+    WATCHING.get()
 }
 
 /// Ends a [`watch_calls`] when dropped.
 #[must_use = "the hook is removed when the guard is dropped"]
 pub struct WatchGuard {
-    open: usize,
-    _mode: ModeGuard,
-    // Hooks are per thread: the guard must be dropped where it was made.
-    _not_send: PhantomData<*const ()>,
+    hook: Hook,
 }
 
 impl Drop for WatchGuard {
     fn drop(&mut self) {
         // Gone only when the thread ends.
-        let _ = HOOKS.try_with(|hooks| hooks.borrow_mut().truncate(self.open));
+        let _ = HOOKS.try_with(|hooks| {
+            hooks.borrow_mut().retain(|hook| !Rc::ptr_eq(hook, &self.hook));
+            WATCHING.set(WATCHING.get() && !hooks.borrow().is_empty());
+        });
     }
 }
 
@@ -53,17 +59,26 @@ impl Drop for WatchGuard {
 /// # Ok::<(), oflow::Error>(())
 /// ```
 pub fn watch_calls(hook: impl Fn(&Call<'_>) -> Result<()> + 'static) -> WatchGuard {
-    let open = HOOKS.with_borrow_mut(|hooks| {
-        hooks.push(Rc::new(hook));
-        hooks.len() - 1
-    });
-    WatchGuard { open, _mode: watched(), _not_send: PhantomData }
+    let hook: Hook = Rc::new(hook);
+    HOOKS.with_borrow_mut(|hooks| hooks.push(hook.clone()));
+    WATCHING.set(true);
+    WatchGuard { hook }
+}
+
+/// While hooks run, which calls of their own do not show to hooks.
+struct Running;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        WATCHING.set(HOOKS.with_borrow(|hooks| !hooks.is_empty()));
+    }
 }
 
 /// Shows a call to the hooks, the oldest first.
 #[cold]
 pub(super) fn show(call: &Call<'_>) -> Result<()> {
     let hooks = HOOKS.with_borrow(|hooks| hooks.clone());
-    let _own_calls = unwatched();
+    WATCHING.set(false);
+    let _running = Running;
     hooks.iter().try_for_each(|hook| hook(call))
 }

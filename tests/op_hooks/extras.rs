@@ -158,3 +158,29 @@ fn a_hook_sees_each_call_and_may_refuse_it() {
     x.relu().unwrap();
     assert_eq!(seen.borrow().len(), 3);
 }
+
+#[test]
+fn guards_of_hooks_may_end_in_any_order_and_beside_those_of_modes() {
+    let count = || std::rc::Rc::new(std::cell::Cell::new(0));
+    let watch = |n: &std::rc::Rc<std::cell::Cell<i32>>| {
+        let n = n.clone();
+        oflow::interpreter::watch_calls(move |_| {
+            n.set(n.get() + 1);
+            Ok(())
+        })
+    };
+    let x = ones([2], Device::Cpu).unwrap();
+    let (first, second) = (count(), count());
+    let quiet = oflow::no_grad();
+    let a = watch(&first);
+    let b = watch(&second);
+    drop(quiet);
+    x.neg().unwrap();
+    drop(a);
+    x.neg().unwrap();
+    let quiet = oflow::no_grad();
+    drop(b);
+    drop(quiet);
+    x.neg().unwrap();
+    assert_eq!((first.get(), second.get()), (1, 2));
+}
