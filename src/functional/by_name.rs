@@ -400,20 +400,27 @@ fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> R
     let _scope = site.scope();
     let defs = overloads(name).map_err(|e| e.at(site))?;
     let given = || given(name, args, named);
+    match first_fit(&defs, |sig| bind(sig, args, named)) {
+        Ok((def, args)) => run(def, Bound { args, site }).map_err(|e| e.in_call(given).at(site)),
+        Err(there_are) => {
+            Err(Error::argument("no overload takes these arguments").in_call(given).at(site).help(there_are))
+        }
+    }
+}
+
+/// The first overload that takes the arguments, with them as it gets them. If there is none: the overloads, each with the reason.
+pub(super) fn first_fit(
+    defs: &[FnDef],
+    bind: impl Fn(&FnSig) -> std::result::Result<Vec<Option<Arg>>, String>,
+) -> std::result::Result<(&FnDef, Vec<Option<Arg>>), String> {
     let mut reasons = vec![];
-    for def in &defs {
-        match bind(&def.sig, args, named) {
-            Ok(bound) => {
-                let bound = Bound { args: bound, site };
-                return run(def, bound).map_err(|e| e.in_call(given).at(site));
-            }
+    for def in defs {
+        match bind(&def.sig) {
+            Ok(args) => return Ok((def, args)),
             Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
         }
     }
-    Err(Error::argument("no overload takes these arguments")
-        .in_call(given)
-        .at(site)
-        .help(format!("there are:\n{}", reasons.join("\n"))))
+    Err(format!("there are:\n{}", reasons.join("\n")))
 }
 
 /// Runs the body of a function.

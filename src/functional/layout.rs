@@ -64,7 +64,7 @@ functions! {
 }
 
 by_name! {
-    BY_NAME, "Layouts";
+    BY_NAME, "Layouts", ByName;
     /// The tensor in another layout; a local one becomes the rank's shard of a global one.
     "to_global(Tensor x, Placement placement, Sbp sbp, *, Sbp? grad_sbp) -> Tensor" = |b| {
         Ok(vec![b.given(0)?.to_global(stated(b.placement(1), b.sbp(2), b.sbp(3))?)?])

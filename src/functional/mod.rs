@@ -4,6 +4,22 @@
 //! table, [`register_function`] adds to it. A function calls one or several ops: it chooses among them by its arguments, fills in
 //! defaults and reshapes.
 
+/// Calls a macro with the members' types of tuples of one to eight members.
+macro_rules! for_tuples {
+    ($each:ident) => {
+        $each! {
+            A;
+            A B;
+            A B C;
+            A B C D;
+            A B C D E;
+            A B C D E F;
+            A B C D E F G;
+            A B C D E F G H;
+        }
+    };
+}
+
 #[macro_use]
 mod rows;
 

@@ -50,26 +50,15 @@ macro_rules! functions {
     };
 }
 
-/// Functions whose form in Rust is written by hand: `/// docs`, `"text" = |b| code;`.
+/// Functions that are only called by name, because what users of Rust call is written by hand: `/// docs`, `"text" = |b| code;`. The
+/// code gives tensors ([`Does::ByName`]) or another value ([`Does::Value`]).
 macro_rules! by_name {
-    ($list:ident, $subject:literal; $($(#[doc = $doc:literal])* $text:literal = |$b:ident| $code:expr;)*) => {
+    ($list:ident, $subject:literal, $gives:ident; $($(#[doc = $doc:literal])* $text:literal = |$b:ident| $code:expr;)*) => {
         pub(super) const $list: &[$crate::functional::rows::Row] = &[$($crate::functional::rows::Row {
             subject: $subject,
             doc: &[$($doc),*],
             text: $text,
-            does: $crate::functional::rows::Does::ByName(|$b| $code),
-        }),*];
-    };
-}
-
-/// Functions whose result is no tensor: `/// docs`, `"text" = |b| code;`.
-macro_rules! values {
-    ($list:ident, $subject:literal; $($(#[doc = $doc:literal])* $text:literal = |$b:ident| $code:expr;)*) => {
-        pub(super) const $list: &[$crate::functional::rows::Row] = &[$($crate::functional::rows::Row {
-            subject: $subject,
-            doc: &[$($doc),*],
-            text: $text,
-            does: $crate::functional::rows::Does::Value(|$b| $code),
+            does: $crate::functional::rows::Does::$gives(|$b| $code),
         }),*];
     };
 }

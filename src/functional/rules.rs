@@ -1,6 +1,6 @@
 //! Functions by name in gradient rules: what an emitter of ops finds no op for, it asks the table for.
 
-use super::by_name::{Arg, Bound, bind, run};
+use super::by_name::{Arg, Bound, bind, first_fit, run};
 use super::table::overloads;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::serve_functions;
@@ -57,21 +57,14 @@ fn call_in_rule(
             .help("call the function that returns a new tensor"));
     }
     let defs = overloads(name)?;
-    let mut reasons = vec![];
-    for def in &defs {
-        let fits = match by_parameter(&def.sig, inputs, attrs) {
-            Some(named) => bind(&def.sig, &[], &named),
-            None => Err(format!("takes fewer tensors than {}", inputs.len())),
-        };
-        match fits {
-            Ok(args) => {
-                let outs = run(def, Bound { args, site }).and_then(|outs| outs.tensors());
-                return outs.map_err(|e| e.in_call(given));
-            }
-            Err(why) => reasons.push(format!("    {}\n        {why}", def.sig)),
+    let fits = |sig: &FnSig| match by_parameter(sig, inputs, attrs) {
+        Some(named) => bind(sig, &[], &named),
+        None => Err(format!("takes fewer tensors than {}", inputs.len())),
+    };
+    match first_fit(&defs, fits) {
+        Ok((def, args)) => run(def, Bound { args, site }).and_then(|outs| outs.tensors()).map_err(|e| e.in_call(given)),
+        Err(there_are) => {
+            Err(Error::argument("no overload takes these tensors and attributes").in_call(given).help(there_are))
         }
     }
-    Err(Error::argument("no overload takes these tensors and attributes")
-        .in_call(given)
-        .help(format!("there are:\n{}", reasons.join("\n"))))
 }

@@ -2,8 +2,8 @@
 
 use crate::ops::normalize_dim;
 
-values! {
-    VALUES, "Properties";
+by_name! {
+    VALUES, "Properties", Value;
     /// The value of a tensor of one element. On a global tensor a collective of the world.
     "item(Tensor x) -> Scalar" = |b| Ok(b.given(0)?.item_at(b.site)?.into());
     /// The number of elements.

@@ -59,6 +59,25 @@ pub(super) struct Logical<'a> {
     pub outs: &'a [TensorType],
 }
 
+/// What a call is on one rank's shards.
+struct Physical {
+    attrs: Attrs,
+    inputs: Vec<Option<TensorType>>,
+    outs: Vec<TensorType>,
+}
+
+impl Logical<'_> {
+    fn physical(&self, ins: &[Option<ShardBox>], outs: &[ShardBox]) -> Result<Physical> {
+        let sized = |t: &TensorType, b: &ShardBox| TensorType::new(&b.size, t.dtype);
+        let inputs = self.infer.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?)));
+        Ok(Physical {
+            attrs: self.op.localized(self.infer, ins, outs)?,
+            inputs: inputs.collect(),
+            outs: self.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect(),
+        })
+    }
+}
+
 /// Checks the shapes that an op says for its output shards ([`OpDef::physical_shapes`](crate::ops::OpDef::physical_shapes)), for the
 /// boxes of one rank.
 pub(super) fn check_shards(
@@ -67,13 +86,9 @@ pub(super) fn check_shards(
     outs: &[ShardBox],
     rank: Option<usize>,
 ) -> Result<()> {
-    let (op, logical) = (call.op, call.infer);
-    let attrs = op.localized(logical, ins, outs)?;
-    let sized = |t: &TensorType, b: &ShardBox| TensorType::new(&b.size, t.dtype);
-    let physical: Vec<Option<TensorType>> =
-        logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
-    let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
-    let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
+    let op = call.op;
+    let Physical { attrs, inputs, outs: phys_out } = call.physical(ins, outs)?;
+    let infer = InferCtx { op, inputs: &inputs, attrs: &attrs, runtime_kinds: call.infer.runtime_kinds };
     op.check_physical(&infer, &phys_out, rank)
 }
 
@@ -85,16 +100,12 @@ pub(super) fn kernel_plan(
     ins: &[Option<ShardBox>],
     outs: &[ShardBox],
 ) -> Result<Option<Arc<KernelPlan>>> {
-    let (op, logical) = (call.op, call.infer);
+    let op = call.op;
     if !outs.is_empty() && outs.iter().all(|b| b.size.contains(&0)) && !op.traits.run_empty {
         return Ok(None);
     }
-    let attrs = op.localized(logical, ins, outs)?;
-    let sized = |t: &TensorType, b: &ShardBox| TensorType::new(&b.size, t.dtype);
-    let physical: Vec<Option<TensorType>> =
-        logical.inputs.iter().zip(ins).map(|(t, b)| Some(sized(t.as_ref()?, b.as_ref()?))).collect();
-    let phys_out: Vec<TensorType> = call.outs.iter().zip(outs).map(|(t, b)| sized(t, b)).collect();
-    let infer = InferCtx { op, inputs: &physical, attrs: &attrs, runtime_kinds: logical.runtime_kinds };
+    let Physical { attrs, inputs, outs: phys_out } = call.physical(ins, outs)?;
+    let infer = InferCtx { op, inputs: &inputs, attrs: &attrs, runtime_kinds: call.infer.runtime_kinds };
     let k = table.select(op, device, &infer, &phys_out)?;
     let state = k.state.as_ref().map(|f| f(&infer, &phys_out)).transpose()?;
     let workspace = k.workspace.as_ref().map_or(Ok(0), |f| f(&infer, &phys_out))?;

@@ -246,16 +246,7 @@ macro_rules! tuples {
         }
     )*};
 }
-tuples! {
-    A;
-    A B;
-    A B C;
-    A B C D;
-    A B C D E;
-    A B C D E F;
-    A B C D E F G;
-    A B C D E F G H;
-}
+for_tuples!(tuples);
 
 impl Tensor {
     /// Returns the elements that an index names, as PyTorch's `x[...]`: see [`TensorIndex`] for its members.
@@ -325,7 +316,7 @@ impl Tensor {
 }
 
 by_name! {
-    BY_NAME, "Choice";
+    BY_NAME, "Choice", ByName;
     /// The elements that an index of integers, slices, masks and index tensors names.
     "index(Tensor x, TensorIndex index) -> Tensor" = |b| Ok(vec![index(b.given(0)?, b.index(1)?, b.site)?]);
     /// A copy with the value, which broadcasts, at what an index names.
