@@ -70,14 +70,15 @@ struct Running;
 
 impl Drop for Running {
     fn drop(&mut self) {
-        WATCHING.set(HOOKS.with_borrow(|hooks| !hooks.is_empty()));
+        WATCHING.set(HOOKS.try_with(|hooks| !hooks.borrow().is_empty()).unwrap_or(false));
     }
 }
 
 /// Shows a call to the hooks, the oldest first.
 #[cold]
 pub(super) fn show(call: &Call<'_>) -> Result<()> {
-    let hooks = HOOKS.with_borrow(|hooks| hooks.clone());
+    // None are left when the thread ends.
+    let hooks = HOOKS.try_with(|hooks| hooks.borrow().clone()).unwrap_or_default();
     WATCHING.set(false);
     let _running = Running;
     hooks.iter().try_for_each(|hook| hook(call))
