@@ -1,5 +1,6 @@
 //! Typed attributes of an op: values, kinds, and the words they contribute to a dispatch key.
 
+use super::arith::Arith;
 use super::signature::split_outside;
 use crate::error::{Error, Result};
 use crate::placement::{Device, Placement};
@@ -134,6 +135,11 @@ pub enum AttrKind {
     Scalars,
 }
 
+/// Whether the integer is a float too: 2^53 + 1 is none.
+fn exact(i: i64) -> bool {
+    i.unsigned_abs().checked_shr(i.trailing_zeros()).is_none_or(|odd| odd < 1 << 53)
+}
+
 impl AttrKind {
     const ALL: [AttrKind; 21] = {
         use AttrKind::*;
@@ -221,16 +227,19 @@ impl AttrKind {
             }
             (AttrKind::Int, AttrValue::Scalar(Scalar::Int(i))) => AttrValue::Int(i),
             (AttrKind::Bool, AttrValue::Scalar(Scalar::Bool(b))) => AttrValue::Bool(b),
-            (AttrKind::Float, AttrValue::Int(i)) => AttrValue::Float(i as f64),
-            (AttrKind::Float, AttrValue::Scalar(s)) => AttrValue::Float(s.to_f64()),
+            (AttrKind::Float, AttrValue::Int(i)) if exact(i) => AttrValue::Float(i as f64),
+            (AttrKind::Float, AttrValue::Scalar(Scalar::Int(i))) if exact(i) => AttrValue::Float(i as f64),
+            (AttrKind::Float, AttrValue::Scalar(s @ (Scalar::Float(_) | Scalar::Bool(_)))) => AttrValue::Float(s.to_f64()),
             (AttrKind::Scalar, v @ AttrValue::Given(_)) => v,
             (AttrKind::Scalar, AttrValue::Int(i)) => AttrValue::Scalar(Scalar::Int(i)),
             (AttrKind::Scalar, AttrValue::Float(x)) => AttrValue::Scalar(Scalar::Float(x)),
             (AttrKind::Scalar, AttrValue::Bool(b)) => AttrValue::Scalar(Scalar::Bool(b)),
             (AttrKind::Ints, AttrValue::Int(i)) => AttrValue::Ints(SmallVec::from_slice(&[i])),
-            (AttrKind::Floats, AttrValue::Int(i)) => AttrValue::Floats(SmallVec::from_slice(&[i as f64])),
+            (AttrKind::Floats, AttrValue::Int(i)) if exact(i) => AttrValue::Floats(SmallVec::from_slice(&[i as f64])),
             (AttrKind::Floats, AttrValue::Float(x)) => AttrValue::Floats(SmallVec::from_slice(&[x])),
-            (AttrKind::Floats, AttrValue::Ints(v)) => AttrValue::Floats(v.iter().map(|i| *i as f64).collect()),
+            (AttrKind::Floats, AttrValue::Ints(v)) if v.iter().all(|i| exact(*i)) => {
+                AttrValue::Floats(v.iter().map(|i| *i as f64).collect())
+            }
             // A list of numbers may stand as one of ints or floats.
             (AttrKind::Scalars, AttrValue::Ints(v)) => {
                 AttrValue::List(v.iter().map(|i| Scalar::Int(*i).into()).collect())
@@ -283,7 +292,7 @@ impl AttrKind {
         })
     }
 
-    /// Reads a default or call-by-name value from text.
+    /// Reads a default or call-by-name value from text. A number may be arithmetic over numbers: `1 / 8`.
     pub fn parse_value(self, s: &str) -> Result<AttrValue> {
         let t = s.trim();
         let bad = || Error::parse(format!("'{t}' is not a value of type {}", self.name()));
@@ -291,14 +300,19 @@ impl AttrKind {
             match t {
                 "true" => Some(Scalar::Bool(true)),
                 "false" => Some(Scalar::Bool(false)),
-                "inf" => Some(Scalar::Float(f64::INFINITY)),
-                "-inf" => Some(Scalar::Float(f64::NEG_INFINITY)),
-                _ => t.parse::<i64>().map(Scalar::Int).or_else(|_| t.parse::<f64>().map(Scalar::Float)).ok(),
+                _ => match t.parse::<i64>().map(Scalar::Int).or_else(|_| t.parse::<f64>().map(Scalar::Float)) {
+                    Ok(number) => Some(number),
+                    Err(_) => Arith::parse(t).and_then(|a| a.constant()).ok(),
+                },
             }
         };
+        let int = |t: &str| match scalar(t) {
+            Some(Scalar::Int(i)) => Ok(i),
+            _ => Err(bad()),
+        };
         Ok(match self {
-            AttrKind::Int => AttrValue::Int(t.parse().map_err(|_| bad())?),
-            AttrKind::Float => AttrValue::Float(scalar(t).ok_or_else(bad)?.to_f64()),
+            AttrKind::Int => AttrValue::Int(int(t)?),
+            AttrKind::Float => self.accept("", scalar(t).ok_or_else(bad)?.into()).map_err(|_| bad())?,
             AttrKind::Bool => AttrValue::Bool(t.parse().map_err(|_| bad())?),
             AttrKind::Str => AttrValue::Str(t.trim_matches('"').into()),
             AttrKind::DType => AttrValue::DType(t.parse().map_err(|_| bad())?),
@@ -306,12 +320,12 @@ impl AttrKind {
             AttrKind::Ints | AttrKind::Shape => {
                 let inner = t.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(bad)?;
                 let parts = inner.split(',').map(str::trim).filter(|p| !p.is_empty());
-                AttrValue::Ints(parts.map(|p| p.parse::<i64>().map_err(|_| bad())).collect::<Result<_>>()?)
+                AttrValue::Ints(parts.map(int).collect::<Result<_>>()?)
             }
             AttrKind::Floats => {
                 let inner = t.strip_prefix('[').and_then(|r| r.strip_suffix(']')).ok_or_else(bad)?;
                 let parts = inner.split(',').map(str::trim).filter(|p| !p.is_empty());
-                AttrValue::Floats(parts.map(|p| p.parse::<f64>().map_err(|_| bad())).collect::<Result<_>>()?)
+                AttrValue::Floats(parts.map(|p| Ok(scalar(p).ok_or_else(bad)?.to_f64())).collect::<Result<_>>()?)
             }
             AttrKind::Device => AttrValue::Device(t.parse()?),
             AttrKind::NdSbp => AttrValue::NdSbp(t.parse()?),

@@ -39,6 +39,7 @@ impl OpDef {
                 SmallVec::from_elem(broadcast_shapes(ctx.present().map(|t| t.shape.as_slice()).collect::<Vec<_>>())?, n)
             }
             ShapeRule::Attr => SmallVec::from_elem(ctx.sizes("shape")?, n),
+            ShapeRule::Text(text) => text.infer(ctx)?,
             ShapeRule::Fn(f) => f(ctx)?,
         };
         // An op that works on any number of outputs (split) says so by its shape rule.

@@ -9,6 +9,7 @@ use super::kernel::KernelDef;
 use super::layout::LayoutOp;
 use super::named::{AttrsOf, Which, attrs_by_name};
 use super::registry::BUILTIN;
+use super::shape_text::ShapeText;
 use super::signature::OpSignature;
 use crate::error::{Error, Result};
 use crate::placement::Placement;
@@ -116,6 +117,8 @@ pub enum ShapeRule {
     Broadcast,
     /// The `shape` attribute.
     Attr,
+    /// Text.
+    Text(Arc<ShapeText>),
     /// Code.
     Fn(ShapeFn),
 }

@@ -23,12 +23,13 @@ impl OpDef {
         add(&self.sig.to_string());
         let t = &self.traits;
         add(&format!("{:?}", [t.side_effect, t.strided, t.random, t.run_empty]));
-        add(match &self.shape {
-            ShapeRule::SameAsInput => "same",
-            ShapeRule::Broadcast => "broadcast",
-            ShapeRule::Attr => "attribute",
-            ShapeRule::Fn(_) => "code",
-        });
+        match &self.shape {
+            ShapeRule::SameAsInput => add("same"),
+            ShapeRule::Broadcast => add("broadcast"),
+            ShapeRule::Attr => add("attribute"),
+            ShapeRule::Text(text) => add(&text.to_string()),
+            ShapeRule::Fn(_) => add("code"),
+        }
         add(&match &self.dtype {
             DTypeRule::Promote => "promote".to_string(),
             DTypeRule::PromoteFloat => "promote to float".to_string(),

@@ -3,6 +3,7 @@
 //! Pure: no I/O, no threads, no clock, no device; names no kernel of any (an op may bring kernels, as function pointers that the vm calls). To learn how an op is
 //! declared read [`OpDef`] and the shortest family, `activation.rs`.
 
+mod arith;
 mod attr;
 mod autocast;
 mod constraint;
@@ -20,6 +21,8 @@ mod layout;
 mod named;
 mod registry;
 mod resolve;
+mod rule_text;
+mod shape_text;
 mod signature;
 
 pub(crate) use attr::encode_sbp;
@@ -46,4 +49,5 @@ pub(crate) use registry::{changed, lookup, nearest, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
 pub(crate) use signature::split_outside;
+pub use shape_text::ShapeText;
 pub use signature::{AttrDef, InputDef, OpSignature, OutputCount, OutputDef};
