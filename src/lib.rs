@@ -54,11 +54,14 @@ pub mod boxing;
 pub mod checkpoint;
 pub mod context;
 pub mod data;
+/// The room `src/ops`. Programs find it in [`ops`], with what loads libraries: the room itself does no I/O.
+#[path = "ops/mod.rs"]
+mod declarations;
 pub mod functional;
 pub mod interpreter;
+mod libraries;
 pub mod memory;
 pub mod nn;
-pub mod ops;
 pub mod optim;
 pub mod placement;
 pub mod plan;
@@ -68,6 +71,15 @@ pub mod state;
 pub mod tensor;
 pub mod testing;
 pub mod vm;
+
+/// Op declarations as data, their registry, and libraries of ops.
+///
+/// To learn how an op is declared read [`OpDef`](ops::OpDef) and [the page on ops of your own](docs::custom_ops). [`load`](ops::load) and
+/// [`build_and_load`](ops::build_and_load) take ops from shared libraries and source files while the program runs.
+pub mod ops {
+    pub use crate::declarations::*;
+    pub use crate::libraries::{BuildOptions, Library, build_and_load, load, loaded, unload};
+}
 
 pub use checkpoint::{load_file, save_file};
 pub use context::{

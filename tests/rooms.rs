@@ -18,6 +18,7 @@ const ROOMS: &[&str] = &[
     "tensor",
     "interpreter",
     "functional",
+    "libraries",
     "state",
     "data",
     "nn",

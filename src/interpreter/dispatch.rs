@@ -147,6 +147,7 @@ fn asked(call: &Call<'_>, placement: &Placement) -> Result<Option<AskedSbp>> {
 #[cold]
 fn decide(ctx: &RankCtx, call: &Call<'_>, place: Where<'_>, asked: Option<&AskedSbp>) -> Result<DispatchPlan> {
     let _span = tracing::debug_span!("dispatch_miss", op = call.op.name()).entered();
+    call.op.check_there()?;
     let device = match place {
         Where::Local(device) => Some(device),
         Where::Global(p) => {

@@ -227,7 +227,9 @@ impl<'a> Reader<'a> {
                     (_, false) => Ok(Arith::Name(name.to_string())),
                 }
             }
-            Some(_) => self.digits("").unwrap_or_else(|| Err(format!("a number or a name is missing at '{}'", self.rest))),
+            Some(_) => {
+                self.digits("").unwrap_or_else(|| Err(format!("a number or a name is missing at '{}'", self.rest)))
+            }
             None => Err("a number or a name is missing at the end".into()),
         }
     }
@@ -250,7 +252,8 @@ impl<'a> Reader<'a> {
         // An exponent has a sign of its own.
         let mut last = ' ';
         let end = self.rest.find(|c: char| {
-            let belongs = c.is_ascii_alphanumeric() || c == '.' || c == '_' || ("+-".contains(c) && "eE".contains(last));
+            let belongs =
+                c.is_ascii_alphanumeric() || c == '.' || c == '_' || ("+-".contains(c) && "eE".contains(last));
             last = c;
             !belongs
         });
@@ -291,8 +294,23 @@ mod tests {
             assert_eq!(value(text).unwrap(), want, "{text}");
         }
         for bad in [
-            "", "1 +", "(1", "1)", "1 / 0", "1 % 0", "1.0 / 0", "9223372036854775807 + 1", "-9223372036854775808 // -1",
-            "9223372036854775808", "sin(1)", "min(1)", "a", "1 2", "1__x", "$", "--",
+            "",
+            "1 +",
+            "(1",
+            "1)",
+            "1 / 0",
+            "1 % 0",
+            "1.0 / 0",
+            "9223372036854775807 + 1",
+            "-9223372036854775808 // -1",
+            "9223372036854775808",
+            "sin(1)",
+            "min(1)",
+            "a",
+            "1 2",
+            "1__x",
+            "$",
+            "--",
         ] {
             assert!(value(bad).is_err(), "{bad}");
         }

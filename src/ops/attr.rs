@@ -229,7 +229,9 @@ impl AttrKind {
             (AttrKind::Bool, AttrValue::Scalar(Scalar::Bool(b))) => AttrValue::Bool(b),
             (AttrKind::Float, AttrValue::Int(i)) if exact(i) => AttrValue::Float(i as f64),
             (AttrKind::Float, AttrValue::Scalar(Scalar::Int(i))) if exact(i) => AttrValue::Float(i as f64),
-            (AttrKind::Float, AttrValue::Scalar(s @ (Scalar::Float(_) | Scalar::Bool(_)))) => AttrValue::Float(s.to_f64()),
+            (AttrKind::Float, AttrValue::Scalar(s @ (Scalar::Float(_) | Scalar::Bool(_)))) => {
+                AttrValue::Float(s.to_f64())
+            }
             (AttrKind::Scalar, v @ AttrValue::Given(_)) => v,
             (AttrKind::Scalar, AttrValue::Int(i)) => AttrValue::Scalar(Scalar::Int(i)),
             (AttrKind::Scalar, AttrValue::Float(x)) => AttrValue::Scalar(Scalar::Float(x)),

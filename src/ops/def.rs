@@ -249,6 +249,26 @@ pub struct OpDef {
     pub kernels: Vec<KernelDef>,
     /// Calls that the op harness runs: `"f32[4, 6] f32[6]; dim=1"`. An op brings its own tests.
     pub samples: Vec<Cow<'static, str>>,
+    /// The library that it was loaded from, if it was.
+    pub library: Option<Arc<LibraryId>>,
+}
+
+/// The library that an op comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryId {
+    /// Its name.
+    pub name: SmolStr,
+    /// The file that was loaded, or the sources that it was built of.
+    pub file: String,
+    /// SHA-256 of the file, or of the sources and options, in hexadecimal digits. Ranks compare it.
+    pub hash: String,
+}
+
+/// Name and file.
+impl fmt::Display for LibraryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.file)
+    }
 }
 
 impl OpDef {
@@ -285,6 +305,7 @@ impl OpDef {
             layout: None,
             kernels: vec![],
             samples: vec![],
+            library: None,
         })
     }
 

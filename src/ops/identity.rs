@@ -11,7 +11,8 @@ use std::hash::Hasher;
 
 impl OpDef {
     /// A hash of the declaration: name, domain, version, grammar, traits, rules, expressions, gradient, and which parts are code.
-    /// Documentation, samples and kernels do not count: ranks may have kernels of their own.
+    /// Documentation, samples and kernels do not count: ranks may have kernels of their own. An op of a library has the hash of the
+    /// library in it.
     pub fn identity(&self) -> u64 {
         let mut h = FixedHasher::default();
         // Each part with its length, so that no two lists of parts read alike.
@@ -65,6 +66,9 @@ impl OpDef {
             other => format!("{other:?}"),
         });
         add(&format!("{:?} {:?} {:?} {:?}", self.length, self.cast, self.layout, self.hooks.present()));
+        if let Some(library) = &self.library {
+            add(&format!("{} {}", library.name, library.hash));
+        }
         h.finish()
     }
 }

@@ -31,7 +31,9 @@ pub use autocast::{Autocast, CASTS, CastPolicy};
 pub use constraint::{DTypeClass, DTypeSet, RankSet};
 pub(crate) use deduce::{not_made, promoted};
 pub(crate) use def::ViewFn;
-pub use def::{DTypeRule, GivenValues, LengthBy, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule};
+pub use def::{
+    DTypeRule, GivenValues, LengthBy, LibraryId, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
+};
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
 pub(crate) use families::builtin;
 pub(crate) use function::hidden_overload;
@@ -45,9 +47,9 @@ pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, KernelT
 pub use layout::LayoutOp;
 pub use named::Which;
 pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
-pub(crate) use registry::{changed, lookup, nearest, shown};
+pub(crate) use registry::{OpUse, changed, exchange, lookup, nearest, shown};
 pub use resolve::resolve_attrs;
 pub(crate) use resolve::resolve_symbolic;
+pub use shape_text::{ShapeText, SizeRule};
 pub(crate) use signature::split_outside;
-pub use shape_text::ShapeText;
 pub use signature::{AttrDef, InputDef, OpSignature, OutputCount, OutputDef};

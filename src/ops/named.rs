@@ -261,11 +261,11 @@ macro_rules! attrs_by_name {
         )*
     };
     ($self:ident, $of:expr, $life:lifetime) => {
-        $crate::ops::named::attrs_by_name!($self, $of, $life, { "Plan attribute" attr -> &$life $crate::ops::AttrValue; });
-        $crate::ops::named::attrs_by_name!($self, $of, $life, but attr);
+        $crate::declarations::named::attrs_by_name!($self, $of, $life, { "Plan attribute" attr -> &$life $crate::ops::AttrValue; });
+        $crate::declarations::named::attrs_by_name!($self, $of, $life, but attr);
     };
     ($self:ident, $of:expr, $life:lifetime, but attr) => {
-        $crate::ops::named::attrs_by_name!($self, $of, $life, {
+        $crate::declarations::named::attrs_by_name!($self, $of, $life, {
             "Text attribute" str -> &$life str;
             "List of integers" ints -> &$life [i64];
             "List of floats" floats -> &$life [f64];

@@ -1,5 +1,5 @@
-//! The registry of ops: ordered, greppable, one per process. Ops are added, never removed. A registered op can be given
-//! more (a gradient where it has none, signatures); what it has is never replaced.
+//! The registry of ops: ordered, greppable, one per process. Ops are added, and only those of a loaded library are removed again. A
+//! registered op can be given more (a gradient where it has none, signatures); what it has is never replaced.
 //!
 //! The key of an op is `domain.name`. Built-in ops have the domain `oflow`. A bare name finds oflow's op, else the one op of
 //! another domain that has it.
@@ -14,7 +14,7 @@ use crate::intern::FixedMap;
 use crate::sbp::Signature;
 use smol_str::{SmolStr, format_smolstr};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock, RwLock};
 
 /// A registered op. Lives for the whole process.
@@ -31,6 +31,19 @@ pub struct Op {
     pub(crate) derived: Vec<OnceLock<&'static Op>>,
     /// What they read; asked at each call that is recorded.
     pub(super) derived_args: Vec<OnceLock<DerivedArgs>>,
+    /// Its library was unloaded.
+    gone: AtomicBool,
+    /// Calls in autograd graphs, of an op of a library.
+    recorded: AtomicUsize,
+}
+
+/// A call of an op of a library that an autograd graph holds.
+pub(crate) struct OpUse(&'static Op);
+
+impl Drop for OpUse {
+    fn drop(&mut self) {
+        self.0.recorded.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Op {
@@ -51,6 +64,22 @@ impl Op {
     pub fn autocast(&self) -> CastPolicy {
         self.cast
     }
+    /// Counts a call that a graph holds, as long as what is returned lives; none for an op that cannot be unloaded.
+    #[inline]
+    pub(crate) fn hold(&'static self) -> Option<OpUse> {
+        self.library.as_ref()?;
+        self.recorded.fetch_add(1, Ordering::AcqRel);
+        Some(OpUse(self))
+    }
+    /// # Errors
+    /// The library of the op was unloaded.
+    pub(crate) fn check_there(&self) -> Result<()> {
+        match self.gone.load(Ordering::Acquire) {
+            false => Ok(()),
+            true => Err(Error::registry(format!("op {} is gone: its library was unloaded", self.full_name()))
+                .help("find the op by its name again, after loading its library")),
+        }
+    }
 }
 
 impl Deref for Op {
@@ -66,6 +95,8 @@ impl Deref for Op {
 pub(super) const BUILTIN: &str = "oflow";
 
 struct Registry {
+    /// Ops made so far.
+    made: u64,
     /// By `domain.name`.
     ops: FixedMap<SmolStr, &'static Op>,
     /// Ops of other domains than oflow's, by bare name.
@@ -79,7 +110,7 @@ fn key(domain: &str, name: &str) -> SmolStr {
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 static REGISTRY: LazyLock<RwLock<Registry>> = LazyLock::new(|| {
-    let mut r = Registry { ops: FixedMap::default(), bare: FixedMap::default() };
+    let mut r = Registry { made: 0, ops: FixedMap::default(), bare: FixedMap::default() };
     for def in super::builtin() {
         // A built-in declaration that does not hold is a bug of ours, found by the first test that runs.
         let def = def.and_then(|d| r.add(d));
@@ -92,12 +123,13 @@ impl Registry {
     fn add(&mut self, def: OpDef) -> Result<&'static Op> {
         let key = key(&def.domain, &def.sig.name);
         if let Some(old) = self.ops.get(&key) {
+            let by = old.library.as_ref().map_or(String::new(), |l| format!(", by the library {l}"));
             return Err(Error::registry(format!(
-                "op {} is registered already (as {})",
+                "op {} is registered already (as {}{by})",
                 def.full_name(),
                 old.full_name()
             ))
-            .help("choose another name or domain; an op is never replaced"));
+            .help("choose another name or domain; an op is replaced by a changed build of its library only"));
         }
         if def.domain.is_empty() || !def.domain.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
             return Err(Error::registry(format!("'{}' is no domain of an op", def.domain))
@@ -114,14 +146,29 @@ impl Registry {
         let cast = def.cast.unwrap_or(of_table);
         let bare = def.sig.name.clone();
         let name = if builtin { bare.clone() } else { key.clone() };
-        let (id, writes_inputs) = (self.ops.len() as u64 + 1, def.sig.inputs.iter().any(|i| i.mutable));
+        self.made += 1;
+        let (id, writes_inputs) = (self.made, def.sig.inputs.iter().any(|i| i.mutable));
         let def = AtomicPtr::new(Box::leak(Box::new(def)));
-        let op: &'static Op = Box::leak(Box::new(Op { id, name, def, cast, writes_inputs, derived, derived_args }));
+        let (gone, recorded) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let op = Op { id, name, def, cast, writes_inputs, derived, derived_args, gone, recorded };
+        let op: &'static Op = Box::leak(Box::new(op));
         self.ops.insert(key, op);
         if !builtin {
             self.bare.entry(bare).or_default().push(op);
         }
         Ok(op)
+    }
+
+    /// Takes an op out, with the gradient ops that were derived from it.
+    fn remove(&mut self, op: &'static Op) {
+        op.derived.iter().filter_map(|d| d.get()).for_each(|d| self.remove(d));
+        self.ops.shift_remove(&key(&op.domain, &op.sig.name));
+        if let Some(same) = self.bare.get_mut(&op.sig.name) {
+            same.retain(|o| !std::ptr::eq(*o, op));
+            if same.is_empty() {
+                self.bare.shift_remove(&op.sig.name);
+            }
+        }
     }
 
     /// Functions that others of the domain leave reachable.
@@ -177,6 +224,37 @@ pub fn register(def: OpDef) -> Result<&'static Op> {
     let op = REGISTRY.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
     GENERATION.fetch_add(1, Ordering::Release);
     Ok(op)
+}
+
+/// Takes the ops of a library out and adds others in their place: all of them, or nothing changes.
+///
+/// # Errors
+/// An autograd graph holds a call of one that would go; otherwise as [`register`].
+pub(crate) fn exchange(old: &[&'static Op], new: Vec<OpDef>) -> Result<Vec<&'static Op>> {
+    let mut r = REGISTRY.write().unwrap_or_else(|e| e.into_inner());
+    let uses = |op: &&&Op| {
+        let derived: usize =
+            op.derived.iter().filter_map(|d| d.get()).map(|d| d.recorded.load(Ordering::Acquire)).sum();
+        op.recorded.load(Ordering::Acquire) + derived > 0
+    };
+    if let Some(op) = old.iter().find(uses) {
+        return Err(Error::registry(format!("op {} is in use: an autograd graph holds a call of it", op.full_name()))
+            .help("drop the results that were computed with it, or detach them, and try again"));
+    }
+    let (before, bare) = (r.ops.clone(), r.bare.clone());
+    old.iter().for_each(|op| r.remove(op));
+    let added: Result<Vec<&'static Op>> = new.into_iter().map(|def| r.add(def)).collect();
+    match added {
+        Ok(added) => {
+            old.iter().for_each(|op| op.gone.store(true, Ordering::Release));
+            GENERATION.fetch_add(1, Ordering::Release);
+            Ok(added)
+        }
+        Err(e) => {
+            (r.ops, r.bare) = (before, bare);
+            Err(e)
+        }
+    }
 }
 
 /// Gives a registered op something more. Plans that were made before are made anew.
@@ -309,6 +387,8 @@ impl OpRef {
     #[inline]
     pub fn get(&self) -> Result<&'static Op> {
         match self.op.get() {
+            // Its library may have been loaded anew.
+            Some(op) if op.gone.load(Ordering::Relaxed) => find(self.name),
             Some(op) => Ok(op),
             None => {
                 let op = find(self.name)?;

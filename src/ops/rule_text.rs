@@ -179,8 +179,17 @@ mod tests {
         assert_eq!(w[0].attrs, ["eps", "by"]);
         assert!(matches!(Grad::parse(" none ", &sig()), Ok(Grad::None)));
         for bad in [
-            "", "x", "x = f", "x = f(x", "q = f(x)", "x = f(q)", "x = f(grad x)", "x = f(x; q)", "x = f(x)\nx = f(y)",
-            "x, x = f(y)", "none\nx = f(x)",
+            "",
+            "x",
+            "x = f",
+            "x = f(x",
+            "q = f(x)",
+            "x = f(q)",
+            "x = f(grad x)",
+            "x = f(x; q)",
+            "x = f(x)\nx = f(y)",
+            "x, x = f(y)",
+            "none\nx = f(x)",
         ] {
             let e = Grad::parse(bad, &sig()).unwrap_err().to_string();
             assert!(e.contains("op f"), "{bad}: {e}");
@@ -191,7 +200,9 @@ mod tests {
     fn dtypes_and_traits() {
         assert!(matches!(DTypeRule::parse("promote float", &sig()), Ok(DTypeRule::PromoteFloat)));
         assert!(matches!(DTypeRule::parse("like w", &sig()), Ok(DTypeRule::Input(1))));
-        assert!(matches!(DTypeRule::parse("f32, i64", &sig()), Ok(DTypeRule::Fixed(d)) if d == [DType::F32, DType::I64]));
+        assert!(
+            matches!(DTypeRule::parse("f32, i64", &sig()), Ok(DTypeRule::Fixed(d)) if d == [DType::F32, DType::I64])
+        );
         for bad in ["", "like q", "f32", "attribute", "f32, q", "promote x"] {
             assert!(DTypeRule::parse(bad, &sig()).is_err(), "{bad}");
         }
@@ -237,7 +248,9 @@ mod tests {
         assert!(shapes("[k, n] -> [n]", "f(x; k: int) -> y", &[Some(&[4, 2])], &[3]).is_err());
         assert_eq!(shapes("[n], [n] -> [n]", "f(x, w?) -> y", &[Some(&[4]), None], &[]).unwrap(), [[4]]);
         assert!(shapes("[n], [m] -> [m]", "f(x, w?) -> y", &[Some(&[4]), None], &[]).is_err());
-        for bad in ["[n]", "[n] -> [m]", "[n], [m] -> [n]", "n -> n", "[n, ...] -> [n]", "[n] -> [..., n]", "[2x] -> [1]"] {
+        for bad in
+            ["[n]", "[n] -> [m]", "[n], [m] -> [n]", "n -> n", "[n, ...] -> [n]", "[n] -> [..., n]", "[2x] -> [1]"]
+        {
             assert!(shapes(bad, "f(x) -> y", &[Some(&[4])], &[]).is_err(), "{bad}");
         }
         assert!(OpDef::new("f(xs...) -> y").unwrap().shape_text("[n] -> [n]").is_err());

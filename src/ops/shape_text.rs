@@ -11,12 +11,14 @@
 
 use super::arith::Arith;
 use super::attr::AttrKind;
+use super::def::{OpDef, ShapeRule};
 use super::infer::{InferCtx, broadcast_shapes};
 use super::signature::{OpSignature, split_outside};
 use crate::error::{Error, Result};
 use oflow_kernels::{Dims, Scalar};
 use smallvec::SmallVec;
 use std::fmt;
+use std::sync::Arc;
 
 /// A shape rule as text.
 #[derive(Clone, Debug, PartialEq)]
@@ -135,60 +137,135 @@ impl ShapeText {
 
     /// The shapes of the outputs of a call.
     pub(super) fn infer(&self, ctx: &InferCtx<'_>) -> Result<SmallVec<[Dims; 2]>> {
-        let mut sizes: SmallVec<[(&str, usize); 8]> = SmallVec::new();
-        let mut leading: SmallVec<[&[usize]; 4]> = SmallVec::new();
-        for (i, (pattern, given)) in self.inputs.iter().zip(ctx.inputs).enumerate() {
-            let Some(given) = given else { continue };
-            let differs = |why: String| {
-                let name = &ctx.op.sig.inputs[i].name;
-                Error::shape(format!("input '{name}' is {given}: {why}")).help(format!("the shapes are {}", self.text))
-            };
-            let rank = pattern.dims.len();
-            let Some(more) = given.shape.len().checked_sub(rank).filter(|more| pattern.leading || *more == 0) else {
-                let least = if pattern.leading { "at least " } else { "" };
-                return Err(differs(format!("it must have {least}{rank} dims")));
-            };
-            if pattern.leading {
-                leading.push(&given.shape[..more]);
-            }
-            for (dim, size) in pattern.dims.iter().zip(&given.shape[more..]) {
-                match dim {
-                    Dim::Any => {}
-                    Dim::Size(n) if n == size => {}
-                    Dim::Size(n) => return Err(differs(format!("a size is {size}, not {n}"))),
-                    Dim::Name(name) => {
-                        let known = sizes.iter().find(|(n, _)| n == name).map(|(_, s)| *s as i64);
-                        match known.or_else(|| ctx.int(name).ok()) {
-                            Some(k) if k == *size as i64 => {}
-                            Some(k) => return Err(differs(format!("{name} is {size} here and {k} elsewhere"))),
-                            None => {}
-                        }
-                        sizes.push((name, *size));
-                    }
-                }
-            }
-        }
-        let broadcast = broadcast_shapes(leading)?;
-        let number = |name: &str| match sizes.iter().find(|(n, _)| *n == name) {
-            Some((_, s)) => Ok(Scalar::Int(*s as i64)),
-            None => ctx.int(name).map(Scalar::Int).map_err(|_| {
-                Error::shape(format!("'{name}' is a size of an input that this call does not have"))
-            }),
-        };
+        let dims: SmallVec<[Option<&[usize]>; 4]> =
+            ctx.inputs.iter().map(|t| t.as_ref().map(|t| t.shape.as_slice())).collect();
+        let attr = |name: &str| ctx.int(name);
+        let found = self.bind(&dims, &attr).map_err(|(i, why)| {
+            let shown = ctx.inputs[i].as_ref().map_or(String::new(), |t| t.to_string());
+            Error::shape(format!("input '{}' is {shown}: {why}", ctx.op.sig.inputs[i].name))
+                .help(format!("the shapes are {}", self.text))
+        })?;
+        let broadcast = broadcast_shapes(found.leading.iter().copied())?;
+        let number = |name: &str| found.number(name, &attr);
         let shape = |made: &Made| -> Result<Dims> {
             let mut dims: Dims = if made.leading { broadcast.clone() } else { Dims::new() };
             for dim in &made.dims {
-                match dim.value(&number)? {
-                    Scalar::Int(n) if n >= 0 => dims.push(n as usize),
-                    other => {
-                        return Err(Error::shape(format!("an output would have the size {}", other.to_f64()))
-                            .help(format!("the shapes are {}", self.text)));
-                    }
-                }
+                let size = size_of(dim, &number);
+                dims.push(size.map_err(|e| e.help(format!("the shapes are {}", self.text)))?);
             }
             Ok(dims)
         };
         self.outputs.iter().map(shape).collect()
+    }
+
+    /// Gives the names the sizes that they have in these inputs. The error is the input that does not fit, and why.
+    fn bind<'a>(
+        &'a self,
+        inputs: &[Option<&'a [usize]>],
+        attr: &impl Fn(&str) -> Result<i64>,
+    ) -> Result<Bound<'a>, (usize, String)> {
+        let mut bound = Bound { sizes: SmallVec::new(), leading: SmallVec::new() };
+        for (i, (pattern, given)) in self.inputs.iter().zip(inputs).enumerate() {
+            let Some(given) = *given else { continue };
+            let rank = pattern.dims.len();
+            let Some(more) = given.len().checked_sub(rank).filter(|more| pattern.leading || *more == 0) else {
+                let least = if pattern.leading { "at least " } else { "" };
+                return Err((i, format!("it must have {least}{rank} dims")));
+            };
+            if pattern.leading {
+                bound.leading.push(&given[..more]);
+            }
+            for (dim, size) in pattern.dims.iter().zip(&given[more..]) {
+                match dim {
+                    Dim::Any => {}
+                    Dim::Size(n) if n == size => {}
+                    Dim::Size(n) => return Err((i, format!("a size is {size}, not {n}"))),
+                    Dim::Name(name) => {
+                        let known = bound.sizes.iter().find(|(n, _)| n == name).map(|(_, s)| *s as i64);
+                        match known.or_else(|| attr(name).ok()) {
+                            Some(k) if k == *size as i64 => {}
+                            Some(k) => return Err((i, format!("{name} is {size} here and {k} elsewhere"))),
+                            None => {}
+                        }
+                        bound.sizes.push((name, *size));
+                    }
+                }
+            }
+        }
+        Ok(bound)
+    }
+}
+
+/// What names stand for in a call.
+struct Bound<'a> {
+    sizes: SmallVec<[(&'a str, usize); 8]>,
+    leading: SmallVec<[&'a [usize]; 4]>,
+}
+
+impl Bound<'_> {
+    fn number(&self, name: &str, attr: &impl Fn(&str) -> Result<i64>) -> Result<Scalar> {
+        match self.sizes.iter().find(|(n, _)| *n == name) {
+            Some((_, s)) => Ok(Scalar::Int(*s as i64)),
+            None => attr(name)
+                .map(Scalar::Int)
+                .map_err(|_| Error::shape(format!("'{name}' is a size of an input that this call does not have"))),
+        }
+    }
+}
+
+fn size_of(dim: &Arith, number: &impl Fn(&str) -> Result<Scalar>) -> Result<usize> {
+    match dim.value(number)? {
+        Scalar::Int(n) if n >= 0 => Ok(n as usize),
+        other => Err(Error::shape(format!("a size would be {}", other.to_f64()))),
+    }
+}
+
+/// A number as arithmetic over the sizes of an op's inputs, as its shape rule names them, and its integer attributes.
+#[derive(Clone, Debug)]
+pub struct SizeRule {
+    rule: Arith,
+    shapes: Option<Arc<ShapeText>>,
+}
+
+impl SizeRule {
+    /// Reads the rule.
+    ///
+    /// # Errors
+    /// It is no arithmetic, or has a name that is neither a size of the op's shape rule nor an integer attribute.
+    pub fn parse(text: &str, op: &OpDef) -> Result<SizeRule> {
+        let rule = Arith::parse(text)?;
+        let shapes = match &op.shape {
+            ShapeRule::Text(shapes) => Some(shapes.clone()),
+            _ => None,
+        };
+        let size = |n: &str| {
+            let has = |d: &Dim| matches!(d, Dim::Name(name) if name == n);
+            shapes.as_ref().is_some_and(|s| s.inputs.iter().any(|p| p.dims.iter().any(has)))
+        };
+        let attr = |n: &str| op.sig.attr(n).is_some_and(|a| op.sig.attrs[a].kind == AttrKind::Int);
+        let mut unknown = None;
+        rule.names(&mut |n| {
+            if !size(n) && !attr(n) {
+                unknown.get_or_insert(n.to_string());
+            }
+        });
+        match unknown {
+            None => Ok(SizeRule { rule, shapes }),
+            Some(n) => Err(Error::parse(format!("in '{text}' of op {}, '{n}' has no value", op.sig.name))
+                .help("use names of the shape rule (`[m, k], [k, n] -> [m, n]`) and integer attributes")),
+        }
+    }
+
+    /// The number for a call whose inputs have these dims.
+    ///
+    /// # Errors
+    /// The inputs do not fit the shape rule, or the number is negative or no integer.
+    pub fn size(&self, inputs: &[Option<&[usize]>], attr: &impl Fn(&str) -> Result<i64>) -> Result<usize> {
+        let bound = match &self.shapes {
+            Some(shapes) => shapes.bind(inputs, attr).map_err(|(i, why)| Error::shape(format!("input {i}: {why}")))?,
+            None => Bound { sizes: SmallVec::new(), leading: SmallVec::new() },
+        };
+        size_of(&self.rule, &|name| bound.number(name, attr))
     }
 }
 

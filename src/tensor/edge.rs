@@ -2,7 +2,7 @@
 
 use super::handle::Tensor;
 use crate::error::{CallSite, Result};
-use crate::ops::{Attrs, Op, RuntimeAttrs, TensorType};
+use crate::ops::{Attrs, Op, OpUse, RuntimeAttrs, TensorType};
 use crate::placement::Device;
 use crate::plan::{GlobalRef, TypeRef};
 use smallvec::SmallVec;
@@ -119,6 +119,8 @@ pub struct Node {
     pub site: CallSite,
     /// The user's function, if the call is one of `apply_custom`.
     pub custom: Option<Custom>,
+    /// Keeps the library of the op from being unloaded.
+    _used: Option<OpUse>,
 }
 
 /// A user's function with its own backward.
@@ -159,6 +161,7 @@ impl Node {
             device,
             site,
             custom: None,
+            _used: op.hold(),
         }
     }
 }

@@ -16,6 +16,7 @@ pub(super) const HEADERS: &[(&str, &str)] = &[
     ("rows.cuh", include_str!("../../cuda/rows.cuh")),
     ("many.cuh", include_str!("../../cuda/many.cuh")),
     ("vmath.cuh", include_str!("../../cuda/vmath.cuh")),
+    ("oflow_tensor.h", oflow_op::TENSOR_HEADER),
 ];
 
 /// Beside the architecture and the macros. The last: a lambda in a kernel belongs to the GPU (NVRTC 13.0 takes a generic one

@@ -1,7 +1,8 @@
 //! `cargo xtask codegen`: code that is made from declarations and committed. The protobuf code comes from the `.proto` files, the
-//! methods and functions of Rust from the texts of the functions.
+//! methods and functions of Rust from the texts of the functions, the C header of ops in libraries from its structs.
 
 mod functions;
+mod header;
 mod protos;
 mod rust_form;
 
@@ -18,6 +19,7 @@ fn root() -> PathBuf {
 fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let mut files = protos::generated()?;
     files.extend(functions::generated()?);
+    files.extend(header::generated()?);
     Ok(files)
 }
 

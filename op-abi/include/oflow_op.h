@@ -1,0 +1,382 @@
+// The interface of oflow for ops in shared libraries. A library exports oflow_op_library (oflow_library_fn).
+// Generated from op-abi/src/abi.rs by `cargo xtask codegen`; in C++ use oflow_op.hpp.
+
+#ifndef OFLOW_OP_H
+#define OFLOW_OP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Major version of the interface. A library made with another one is refused.
+#define OFLOW_OP_MAJOR 1
+
+// Minor version of the interface: structs have grown at their ends, nothing else has changed.
+#define OFLOW_OP_MINOR 0
+
+// A callback has done its work.
+#define OFLOW_OK 0
+
+// A callback has failed; the message says why.
+#define OFLOW_ERROR 1
+
+// A panic or an exception ended the callback; the message is its text.
+#define OFLOW_PANIC 2
+
+// Element type: one byte, 0 or 1.
+#define OFLOW_BOOL 0
+
+// Element type: unsigned 8-bit integer.
+#define OFLOW_U8 1
+
+// Element type: signed 8-bit integer.
+#define OFLOW_I8 2
+
+// Element type: signed 32-bit integer.
+#define OFLOW_I32 3
+
+// Element type: signed 64-bit integer.
+#define OFLOW_I64 4
+
+// Element type: IEEE half precision.
+#define OFLOW_F16 5
+
+// Element type: bfloat16.
+#define OFLOW_BF16 6
+
+// Element type: IEEE single precision.
+#define OFLOW_F32 7
+
+// Element type: IEEE double precision.
+#define OFLOW_F64 8
+
+// Memory of the host.
+#define OFLOW_CPU 0
+
+// Memory of an NVIDIA GPU.
+#define OFLOW_CUDA 1
+
+
+// Attribute: optional and not given.
+#define OFLOW_ATTR_ABSENT 0
+
+// Attribute: `integer`.
+#define OFLOW_ATTR_INT 1
+
+// Attribute: `real`.
+#define OFLOW_ATTR_FLOAT 2
+
+// Attribute: `integer`, 0 or 1.
+#define OFLOW_ATTR_BOOL 3
+
+// Attribute: `text`.
+#define OFLOW_ATTR_STR 4
+
+// Attribute: `integers`, `count` of them; shapes too.
+#define OFLOW_ATTR_INTS 5
+
+// Attribute: `reals`, `count` of them.
+#define OFLOW_ATTR_FLOATS 6
+
+// Attribute: `integer` is an element type.
+#define OFLOW_ATTR_DTYPE 7
+
+// Attribute: `text` is the name of a kind of device.
+#define OFLOW_ATTR_DEVICE 8
+
+// Attribute: `integers`, 0 or 1 each, `count` of them.
+#define OFLOW_ATTR_BOOLS 9
+
+// Attribute: `texts`, `count` of them.
+#define OFLOW_ATTR_STRS 10
+
+// Attribute: `integers` are element types, `count` of them.
+#define OFLOW_ATTR_DTYPES 11
+
+// Attribute: a value of another type; `text` shows it.
+#define OFLOW_ATTR_OTHER 12
+
+// Starts each struct.
+typedef struct {
+  // Size of the whole struct in bytes.
+  uint32_t size;
+  // `OFLOW_OP_MAJOR` of who made the struct.
+  uint16_t major;
+  // `OFLOW_OP_MINOR` of who made the struct.
+  uint16_t minor;
+} oflow_head;
+
+// Text.
+typedef struct {
+  // UTF-8.
+  const uint8_t *data;
+  // Bytes.
+  size_t len;
+} oflow_str;
+
+// A list of texts.
+typedef struct {
+  // The texts.
+  const oflow_str *data;
+  // How many.
+  size_t count;
+} oflow_strs;
+
+// Shape and element type of a tensor.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // The name of the input or output in the declaration.
+  oflow_str name;
+  // `OFLOW_F32`, …
+  uint32_t dtype;
+  // Number of dims.
+  uint32_t rank;
+  // Sizes.
+  const int64_t *dims;
+} oflow_type;
+
+// The value of an attribute of a call.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Its name in the declaration.
+  oflow_str name;
+  // `OFLOW_ATTR_…`: which of the fields below has the value.
+  uint32_t kind;
+  // An integer, truth value or element type.
+  int64_t integer;
+  // A float.
+  double real;
+  // A text.
+  oflow_str text;
+  // A list of integers, truth values or element types.
+  const int64_t *integers;
+  // A list of floats.
+  const double *reals;
+  // A list of texts.
+  const oflow_str *texts;
+  // Members of the list.
+  size_t count;
+} oflow_attr;
+
+// What rules are given: shapes, element types and attributes, no data.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Inputs; a null pointer for an optional one that was left out.
+  const oflow_type *const *inputs;
+  // How many.
+  size_t input_count;
+  // Outputs, for the size of a workspace.
+  const oflow_type *const *outputs;
+  // How many; 0 where they are not known yet.
+  size_t output_count;
+  // Plan attributes. A rule does not see the values of runtime attributes.
+  const oflow_attr *const *attrs;
+  // How many.
+  size_t attr_count;
+  // `user` of the op, or of the kernel for the size of a workspace.
+  void *user;
+} oflow_infer;
+
+// Where rules put their results. Each function returns `OFLOW_OK`, or `OFLOW_ERROR` for a value that cannot be.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // First argument of the functions.
+  void *context;
+  // Says the shape of an output.
+  int32_t (*shape)(void *context, size_t output, const int64_t *dims, size_t rank);
+  // Says the element type of an output.
+  int32_t (*dtype)(void *context, size_t output, uint32_t dtype);
+  // Adds a signature, such as `S(0), B -> S(0)`.
+  int32_t (*signature)(void *context, oflow_str text);
+} oflow_results;
+
+// Where a callback writes why it failed.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Room for the text, in UTF-8.
+  uint8_t *text;
+  // Bytes of room.
+  size_t capacity;
+  // Bytes written.
+  size_t len;
+} oflow_message;
+
+// A rule: what it gives goes into `results`. Returns `OFLOW_OK`, `OFLOW_ERROR` or `OFLOW_PANIC`.
+typedef int32_t (*oflow_rule_fn)(const oflow_infer *infer,
+                                 const oflow_results *results,
+                                 oflow_message *error);
+
+// A tensor of a call: the shard of this rank.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // The name of the input or output in the declaration.
+  oflow_str name;
+  // Address of the element with all indices 0.
+  void *data;
+  // `OFLOW_F32`, …
+  uint32_t dtype;
+  // Where the memory is: `OFLOW_CPU`, …
+  uint32_t device;
+  // Number of dims.
+  uint32_t rank;
+  // Sizes.
+  const int64_t *dims;
+  // From one index to the next, in elements.
+  const int64_t *strides;
+  // Sizes of the logical tensor that this is a shard of.
+  const int64_t *whole;
+  // First logical index of the shard, by dim.
+  const int64_t *start;
+} oflow_view;
+
+// What a kernel is given.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Name of the op.
+  oflow_str op;
+  // Inputs; a null pointer for an optional one that was left out. Contiguous, unless the op has the trait `strided`.
+  const oflow_view *const *inputs;
+  // How many.
+  size_t input_count;
+  // Outputs, contiguous; the memory is there and not initialised.
+  const oflow_view *const *outputs;
+  // How many.
+  size_t output_count;
+  // Attributes, runtime attributes too.
+  const oflow_attr *const *attrs;
+  // How many.
+  size_t attr_count;
+  // Scratch memory, as bytes; a null pointer where the kernel asked for none.
+  const oflow_view *workspace;
+  // The `CUstream` to put the work on; a null pointer on other devices.
+  void *stream;
+  // Where the kernel writes the length of dim 0 of the outputs, if the op has the trait `length_by_kernel`; else a null pointer.
+  int64_t *length;
+  // `user` of the kernel.
+  void *user;
+} oflow_call;
+
+// A computation. Returns `OFLOW_OK`, `OFLOW_ERROR` or `OFLOW_PANIC`.
+typedef int32_t (*oflow_kernel_fn)(const oflow_call *call, oflow_message *error);
+
+// The size of a workspace in bytes, or a negative number for an error.
+typedef int64_t (*oflow_workspace_fn)(const oflow_infer *infer, oflow_message *error);
+
+// A kernel of an op: either a function, or the text of a CUDA kernel.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Its name, for lists and traces; empty for one made of op and device.
+  oflow_str name;
+  // `cpu` or `cuda`.
+  oflow_str device;
+  // Element types of float inputs that it takes: `f32|f64`; empty for all.
+  oflow_str dtypes;
+  // `fallback`, `default` (or empty), `optimized` or `experimental`.
+  oflow_str priority;
+  // The function. On CUDA it puts work on `call->stream` and does not wait for it.
+  oflow_kernel_fn run;
+  // Bytes of scratch memory that a call needs; null for none.
+  oflow_workspace_fn workspace;
+  // CUDA C++ in the place of `run`: the name of a file beside the library, or the text itself (which has more than one line).
+  oflow_str cuda_source;
+  // The `extern "C" __global__` function in it.
+  oflow_str cuda_entry;
+  // Number of threads, as arithmetic over the sizes of the shape rule and integer attributes; empty for one thread for each element
+  // of the first output.
+  oflow_str cuda_threads;
+  // Given to `run` and `workspace`.
+  void *user;
+} oflow_kernel;
+
+// An op. Empty texts and null pointers say nothing, but for the declaration.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Inputs, attributes and outputs: `scale(x: float; by: runtime float = 2.0) -> y`.
+  oflow_str declaration;
+  // Domain of the name; the name of the library if it is empty.
+  oflow_str domain;
+  // Version of the declaration; 1 if it is 0.
+  uint32_t version;
+  // One sentence; paragraphs of Markdown may follow.
+  oflow_str doc;
+  // Heading in lists.
+  oflow_str subject;
+  // Words: `strided`, `random`, `side_effect`, `cpu_only`, `run_empty`, `hidden`, `statistics`, `length_by_kernel`.
+  oflow_str traits;
+  // Functions: `scale(Tensor x, *, Float by=2.0) -> Tensor`.
+  oflow_strs functions;
+  // The scalar expression of an elementwise op; it needs no kernel and no other rule.
+  oflow_str expression;
+  // Derivatives in the place of those that follow from the expression: `x: by`.
+  oflow_strs derivatives;
+  // Shapes of the outputs: `[m, k], [k, n] -> [m, n]`; like input 0 if nothing is said.
+  oflow_str shape;
+  // Element types of the outputs: `promote`, `like x`, `f32, i64`; promotion of the inputs if nothing is said.
+  oflow_str dtype;
+  // Which dims may be split: `mk, kn -> mn`.
+  oflow_str factors;
+  // Inputs that the op is linear in: `x`, or `x: y, z` for one of which only some outputs depend.
+  oflow_strs linear;
+  // Signatures in the place of factors: `S(0), B -> S(0)`.
+  oflow_strs signatures;
+  // Gradients of the inputs: `x, w = mine.scale_grad(grad y, x, w; by)`, a line each, or `none`.
+  oflow_str gradient;
+  // Calls that test the op: `f32[4, 6] f32[6]; dim=1`.
+  oflow_strs samples;
+  // Refuses bad inputs and attributes.
+  oflow_rule_fn check;
+  // Shapes of the outputs, in the place of `shape`.
+  oflow_rule_fn infer_shapes;
+  // Element types of the outputs, in the place of `dtype`.
+  oflow_rule_fn infer_dtypes;
+  // Signatures, in the place of `factors` and `signatures`.
+  oflow_rule_fn infer_signatures;
+  // Given to the rules.
+  void *user;
+  // Kernels.
+  const oflow_kernel *const *kernels;
+  // How many.
+  size_t kernel_count;
+} oflow_op_def;
+
+// What a library gives.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Its name: letters, digits and `_`.
+  oflow_str name;
+  // Its version, as the library counts.
+  oflow_str version;
+  // Why there are no ops, if the library could not make them.
+  oflow_str error;
+  // Ops, in the order in which they are registered.
+  const oflow_op_def *const *ops;
+  // How many.
+  size_t op_count;
+} oflow_library;
+
+// What a library may call while the process lives.
+typedef struct {
+  // Size and version.
+  oflow_head head;
+  // Calls `body(data, begin, end)` for parts of `0..count` of at most `grain` each, on the threads of the rank, and returns after the
+  // last one. The parts depend on `count` and `grain` only. `body` must not unwind.
+  void (*parallel_for)(size_t count,
+                       size_t grain,
+                       void (*body)(void *data, size_t begin, size_t end),
+                       void *data);
+} oflow_host;
+
+// The function that a library exports as `oflow_op_library`. It is called once for each load.
+typedef const oflow_library *(*oflow_library_fn)(const oflow_host *host);
+
+#endif  /* OFLOW_OP_H */

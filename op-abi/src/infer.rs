@@ -1,0 +1,67 @@
+//! What rules are given: shapes, element types and attributes.
+
+use crate::abi::*;
+use crate::call::{attributes, dtype_name, slice, text};
+use crate::{Error, Result};
+
+/// Shape and element type of a tensor.
+#[derive(Clone, Copy)]
+pub struct Type<'a>(&'a oflow_type);
+
+impl<'a> Type<'a> {
+    /// Name in the declaration.
+    pub fn name(&self) -> &'a str {
+        // SAFETY: text of the call.
+        unsafe { text(self.0.name) }
+    }
+    /// Sizes.
+    pub fn dims(&self) -> &'a [i64] {
+        // SAFETY: one member for each dim, alive during the call.
+        unsafe { slice(self.0.dims, self.0.rank as usize) }
+    }
+    /// `OFLOW_F32`, …
+    pub fn dtype(&self) -> u32 {
+        self.0.dtype
+    }
+    /// The name of the element type.
+    pub fn dtype_name(&self) -> &'static str {
+        dtype_name(self.0.dtype)
+    }
+}
+
+/// Inputs and plan attributes of a call. Rules are pure: the same on every rank.
+pub struct Infer<'a>(pub(crate) &'a oflow_infer);
+
+impl<'a> Infer<'a> {
+    fn attrs(&self) -> &'a [*const oflow_attr] {
+        // SAFETY: list of the call.
+        unsafe { slice(self.0.attrs, self.0.attr_count) }
+    }
+    /// Input by position; none if it was left out.
+    pub fn opt_input(&self, i: usize) -> Option<Type<'a>> {
+        // SAFETY: list of the call, of pointers that are null or to its types.
+        unsafe { slice(self.0.inputs, self.0.input_count).get(i).and_then(|p| p.as_ref()).map(Type) }
+    }
+    /// Input by position.
+    ///
+    /// # Errors
+    /// The call has no such input.
+    pub fn input(&self, i: usize) -> Result<Type<'a>> {
+        self.opt_input(i).ok_or_else(|| Error::new(format!("there is no input {i}")))
+    }
+    /// Number of inputs; optional ones that were left out count.
+    pub fn input_count(&self) -> usize {
+        self.0.input_count
+    }
+    /// Output by position, for the size of a workspace.
+    ///
+    /// # Errors
+    /// The call has no such output, or outputs are not known yet.
+    pub fn output(&self, i: usize) -> Result<Type<'a>> {
+        // SAFETY: list of the call, of pointers to its types.
+        let found = unsafe { slice(self.0.outputs, self.0.output_count).get(i).and_then(|p| p.as_ref()) };
+        found.map(Type).ok_or_else(|| Error::new(format!("there is no output {i} here")))
+    }
+}
+
+attributes!(Infer);

@@ -1,0 +1,122 @@
+//! The cache of builds: one folder each, complete or not there.
+
+use crate::error::{Error, Result};
+use crate::libraries::hash_of;
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder for builds.
+///
+/// # Errors
+/// There is no place for it: no option, no variable, no home.
+pub(super) fn folder(option: Option<&Path>) -> Result<PathBuf> {
+    let var = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = || var("XDG_CACHE_HOME").or_else(|| var("HOME").map(|h| h.join(".cache"))).map(|d| d.join("oflow/ops"));
+    let found = option.map(Path::to_path_buf).or_else(|| var("OFLOW_OP_CACHE")).or_else(home);
+    let found = found.ok_or_else(|| {
+        Error::registry("there is no folder to build the op in")
+            .help("set OFLOW_OP_CACHE, or give `BuildOptions::cache`")
+    })?;
+    fs::create_dir_all(&found).map_err(|e| at(&found, "cannot be made", &e))?;
+    // Compilers are run in other folders.
+    found.canonicalize().map_err(|e| at(&found, "cannot be found", &e))
+}
+
+pub(super) fn at(path: &Path, what: &str, e: &io::Error) -> Error {
+    Error::registry(format!("{} {what}: {e}", path.display()))
+}
+
+/// The place of a build.
+pub(super) struct Slot {
+    folder: PathBuf,
+    lock: PathBuf,
+    key: String,
+}
+
+/// What a build has made.
+pub(super) struct Built {
+    /// The library, in the folder of the build.
+    pub(super) library: PathBuf,
+    /// Hash of the key and of the files that the sources include.
+    pub(super) hash: String,
+}
+
+/// Name of the library in the folder.
+pub(super) const LIBRARY: &str = "library.so";
+/// Names the files that the sources include, with their hashes: lines `HASH PATH`.
+const INCLUDED: &str = "included";
+
+impl Slot {
+    pub(super) fn new(folder: &Path, name: &str, key: &str) -> Slot {
+        let name = format!("{name}-{}", &key[..16]);
+        Slot { folder: folder.join(&name), lock: folder.join(format!("{name}.lock")), key: key.to_string() }
+    }
+
+    /// What is there; else what `build` makes in a folder that it is given, while other processes wait. `build` returns the files that
+    /// the library was made of besides the sources.
+    ///
+    /// # Errors
+    /// Those of `build`, and of the file system.
+    pub(super) fn built_by(&self, build: impl FnOnce(&Path) -> Result<Vec<PathBuf>>) -> Result<Built> {
+        if let Some(built) = self.valid() {
+            return Ok(built);
+        }
+        let lock = File::create(&self.lock).map_err(|e| at(&self.lock, "cannot be made", &e))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            eprintln!("oflow: another process builds {}; waiting", self.folder.display());
+            flock(&lock, FlockOperation::LockExclusive).map_err(|e| at(&self.lock, "cannot be locked", &e.into()))?;
+        }
+        if let Some(built) = self.valid() {
+            return Ok(built);
+        }
+        let partial = self.folder.with_extension("partial");
+        let failed = |e: io::Error| at(&partial, "cannot be written", &e);
+        remove(&partial).map_err(failed)?;
+        fs::create_dir(&partial).map_err(failed)?;
+        let made = build(&partial).and_then(|included| {
+            let mut text = String::new();
+            for path in included {
+                // One that is gone by now would be built again and again.
+                let Ok(bytes) = fs::read(&path) else { continue };
+                text += &format!("{} {}\n", hash_of([bytes.as_slice()]), path.display());
+            }
+            fs::write(partial.join(INCLUDED), text).map_err(failed)?;
+            remove(&self.folder).map_err(failed)?;
+            fs::rename(&partial, &self.folder).map_err(failed)
+        });
+        if let Err(e) = made {
+            // What is left of it says nothing more than the error does.
+            let _ = remove(&partial);
+            return Err(e);
+        }
+        self.valid().ok_or_else(|| {
+            Error::registry(format!("the build in {} changed while it was made", self.folder.display()))
+                .help("a file that the source includes was written at the same time: build again")
+        })
+    }
+
+    /// The build, if it is there and the files that it was made of are the same.
+    fn valid(&self) -> Option<Built> {
+        let library = self.folder.join(LIBRARY);
+        let included = fs::read_to_string(self.folder.join(INCLUDED)).ok()?;
+        let mut parts: Vec<&[u8]> = vec![self.key.as_bytes()];
+        for line in included.lines() {
+            let (hash, path) = line.split_once(' ')?;
+            if hash_of([fs::read(path).ok()?.as_slice()]) != hash {
+                return None;
+            }
+            // Where the file is does not count: ranks of other hosts have it elsewhere.
+            parts.push(hash.as_bytes());
+        }
+        library.is_file().then(|| Built { library, hash: hash_of(parts) })
+    }
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}

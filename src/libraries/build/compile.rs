@@ -1,0 +1,186 @@
+//! Running the compilers.
+
+use super::cache::{LIBRARY, at};
+use super::{BuildOptions, Language, SourceFile};
+use crate::error::{Error, Result};
+use crate::libraries::hash_of;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// More of what a compiler says is cut.
+const MOST_SAID: usize = 8 << 10;
+
+/// Builds the library into `to`. Returns the files that it was made of besides the sources and those of the system.
+pub(super) fn compile(
+    sources: &[SourceFile],
+    name: &str,
+    options: &BuildOptions,
+    cache: &Path,
+    to: &Path,
+) -> Result<Vec<PathBuf>> {
+    let interface = interface(cache)?;
+    // Kernels of CUDA texts are looked for beside the library.
+    for s in sources.iter().filter(|s| s.language == Language::Cuda) {
+        let copy = to.join(s.name());
+        fs::write(&copy, &s.text).map_err(|e| at(&copy, "cannot be written", &e))?;
+    }
+    match sources.iter().find(|s| s.language == Language::Rust) {
+        Some(source) => rust(source, name, options, &interface, cache, to),
+        None => c(sources, options, &interface, to),
+    }
+}
+
+/// The crate `oflow-op` with the headers, as this program knows it.
+fn interface(cache: &Path) -> Result<PathBuf> {
+    let parts = oflow_op::SOURCES.iter().flat_map(|(path, text)| [path.as_bytes(), text.as_bytes()]);
+    let folder = cache.join(format!("oflow-op-{}", &hash_of(parts)[..16]));
+    let manifest =
+        "[package]\nname = \"oflow-op\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[lib]\nname = \"oflow_op\"\n";
+    let files = oflow_op::SOURCES.iter().copied().chain([("Cargo.toml", manifest)]);
+    for (path, text) in files {
+        let file = folder.join(path);
+        let failed = |e: std::io::Error| at(&file, "cannot be written", &e);
+        if fs::read(&file).is_ok_and(|found| found == text.as_bytes()) {
+            continue;
+        }
+        fs::create_dir_all(file.parent().unwrap_or(&folder)).map_err(failed)?;
+        // Other builds read it at the same time: it is complete under its name.
+        let partial = file.with_extension(format!("{}.partial", std::process::id()));
+        fs::write(&partial, text).and_then(|()| fs::rename(&partial, &file)).map_err(failed)?;
+    }
+    Ok(folder)
+}
+
+/// Runs a compiler; what it says is the error.
+fn run(mut command: Command, what: &str) -> Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|e| {
+        Error::registry(format!("{what} cannot be built: {program} cannot be run: {e}"))
+            .help("install a compiler, or name one (CC, CXX; cargo for Rust must be in PATH)")
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let mut said = String::from_utf8_lossy(&output.stderr).into_owned();
+    if said.trim().is_empty() {
+        said = String::from_utf8_lossy(&output.stdout).into_owned();
+    }
+    if said.len() > MOST_SAID {
+        let mut end = MOST_SAID;
+        while !said.is_char_boundary(end) {
+            end -= 1;
+        }
+        said.truncate(end);
+        said += "\n…";
+    }
+    Err(Error::registry(format!("{what} does not compile ({program}, {}):\n{}", output.status, said.trim_end())))
+}
+
+fn rust(
+    source: &SourceFile,
+    name: &str,
+    options: &BuildOptions,
+    interface: &Path,
+    cache: &Path,
+    to: &Path,
+) -> Result<Vec<PathBuf>> {
+    let quoted = |path: &Path| format!("{:?}", path.display().to_string());
+    let (entry, op) = (quoted(&source.path), quoted(interface));
+    let dependencies = options.dependencies.join("\n");
+    // Compiled once for all libraries of the cache.
+    let target = cache.join("target");
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
+         [lib]\nname = \"{name}\"\npath = {entry}\ncrate-type = [\"cdylib\"]\n\n\
+         [dependencies]\noflow-op = {{ path = {op} }}\n{dependencies}\n"
+    );
+    let file = to.join("Cargo.toml");
+    fs::write(&file, manifest).map_err(|e| at(&file, "cannot be written", &e))?;
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--quiet", "--lib", "--manifest-path"]).arg(&file).arg("--target-dir").arg(&target);
+    if !options.debug {
+        command.arg("--release");
+    }
+    if options.dependencies.is_empty() {
+        command.arg("--offline");
+    }
+    // Settings of a program that cargo runs are not meant for this build.
+    command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET").current_dir(to);
+    run(command, &source.shown)?;
+    let built = target.join(if options.debug { "debug" } else { "release" });
+    let (made, listed) = (built.join(format!("lib{name}.so")), built.join(format!("lib{name}.d")));
+    fs::copy(&made, to.join(LIBRARY)).map_err(|e| at(&made, "cannot be read", &e))?;
+    let listed = fs::read_to_string(&listed).unwrap_or_default();
+    Ok(dependencies_of(&listed, &[source], &[interface]))
+}
+
+fn c(sources: &[SourceFile], options: &BuildOptions, interface: &Path, to: &Path) -> Result<Vec<PathBuf>> {
+    let mut included = vec![];
+    let compiled: Vec<&SourceFile> = sources.iter().filter(|s| s.language != Language::Cuda).collect();
+    let cpp = compiled.iter().any(|s| s.language == Language::Cpp);
+    // Libraries are named behind the objects.
+    let (libraries, flags): (Vec<&String>, Vec<&String>) =
+        options.flags.iter().partition(|f| f.starts_with("-l") || f.starts_with("-L") || f.starts_with("-Wl,"));
+    let mut objects = vec![];
+    for (i, source) in compiled.iter().enumerate() {
+        let (object, listed) = (to.join(format!("{i}.o")), to.join(format!("{i}.d")));
+        let mut command = compiler(source.language == Language::Cpp, &source.shown)?;
+        command.arg(if source.language == Language::Cpp { "-std=c++17" } else { "-std=c11" });
+        match options.debug {
+            true => command.args(["-O1", "-g"]),
+            false => command.args(["-O3", "-DNDEBUG"]),
+        };
+        command.args(["-fPIC", "-fvisibility=hidden", "-Wall", "-c", "-MMD", "-MF"]).arg(&listed);
+        command.arg("-I").arg(interface.join("include")).args(&flags).arg("-o").arg(&object).arg(&source.path);
+        run(command, &source.shown)?;
+        included.extend(dependencies_of(&fs::read_to_string(&listed).unwrap_or_default(), &compiled, &[interface]));
+        objects.push(object);
+    }
+    let shown = compiled.iter().map(|s| s.shown.as_str()).collect::<Vec<_>>().join(" ");
+    let mut command = compiler(cpp, &shown)?;
+    command.arg("-shared").args(&objects).args(&libraries).arg("-o").arg(to.join(LIBRARY));
+    run(command, &shown)?;
+    included.sort();
+    included.dedup();
+    Ok(included)
+}
+
+/// The compiler of C or C++ that the environment names, else the system's.
+fn compiler(cpp: bool, what: &str) -> Result<Command> {
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut build = cc::Build::new();
+    build
+        .cpp(cpp)
+        .target(&target)
+        .host(&target)
+        .opt_level(0)
+        .cargo_metadata(false)
+        .cargo_warnings(false)
+        .no_default_flags(true);
+    let tool = build.try_get_compiler().map_err(|e| {
+        Error::registry(format!("{what} cannot be built: {e}")).help("install a compiler, or name one in CC or CXX")
+    })?;
+    Ok(tool.to_command())
+}
+
+/// The files that a list of dependencies (as compilers and cargo write it for make) names, but for sources and files in `except`.
+fn dependencies_of(listed: &str, sources: &[&SourceFile], except: &[&Path]) -> Vec<PathBuf> {
+    let joined = listed.replace("\\\n", " ");
+    let mut found = vec![];
+    for line in joined.lines() {
+        let Some((_, files)) = line.split_once(": ") else { continue };
+        // A space in a name is written with a backslash.
+        let files = files.replace("\\ ", "\0");
+        for file in files.split_whitespace() {
+            let path = PathBuf::from(file.replace('\0', " "));
+            let path = path.canonicalize().unwrap_or(path);
+            if !sources.iter().any(|s| s.path == path) && !except.iter().any(|e| path.starts_with(e)) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}

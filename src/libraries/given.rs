@@ -1,0 +1,230 @@
+//! What callbacks are given: views, types and attributes as structs of C. They borrow what the call has.
+
+use crate::ops::{AttrDef, AttrValue, InferCtx, OpDef, TensorType};
+use oflow_kernels::{Builtin, DType, Scalar, ShardBox, View};
+use oflow_op::abi::*;
+use smallvec::SmallVec;
+use std::ffi::c_void;
+use std::ptr;
+
+/// The code of an element type in the interface; that of its storage for a registered one.
+pub(super) fn code(d: DType) -> u32 {
+    match d.storage() {
+        Builtin::Bool => OFLOW_BOOL,
+        Builtin::U8 => OFLOW_U8,
+        Builtin::I8 => OFLOW_I8,
+        Builtin::I32 => OFLOW_I32,
+        Builtin::I64 => OFLOW_I64,
+        Builtin::F16 => OFLOW_F16,
+        Builtin::BF16 => OFLOW_BF16,
+        Builtin::F32 => OFLOW_F32,
+        Builtin::F64 => OFLOW_F64,
+    }
+}
+
+/// The element type of a code.
+pub(super) fn dtype(found: u32) -> Option<DType> {
+    DType::BUILTIN.into_iter().find(|d| code(*d) == found)
+}
+
+/// Sizes and strides are 64-bit integers on both sides, and no size is beyond `i64::MAX`.
+fn integers(sizes: &[usize]) -> *const i64 {
+    sizes.as_ptr().cast()
+}
+
+/// A view; whatever borrows it lives as long as the view and the box.
+pub(super) fn view(v: &View, of: Option<&ShardBox>, name: &str, device: u32) -> oflow_view {
+    let none: &[usize] = &[];
+    let (whole, start) = of.map_or((v.dims(), none), |b| (&b.logical, &b.offset));
+    // A view without a box is the whole tensor: it starts at 0 in each dim.
+    static ZEROS: [usize; 64] = [0; 64];
+    let start = if start.len() == v.rank() { start } else { &ZEROS };
+    let whole = if whole.len() == v.rank() { whole } else { v.dims() };
+    oflow_view {
+        head: oflow_head::of::<oflow_view>(),
+        name: oflow_str::of(name),
+        data: v.ptr().cast(),
+        dtype: code(v.dtype()),
+        device,
+        rank: v.rank() as u32,
+        dims: integers(v.dims()),
+        strides: v.strides().as_ptr().cast(),
+        whole: integers(whole),
+        start: integers(start),
+    }
+}
+
+pub(super) fn tensor_type(t: &TensorType, name: &str) -> oflow_type {
+    oflow_type {
+        head: oflow_head::of::<oflow_type>(),
+        name: oflow_str::of(name),
+        dtype: code(t.dtype),
+        rank: t.shape.len() as u32,
+        dims: integers(&t.shape),
+    }
+}
+
+/// The attributes of a call, with what their lists and texts point to.
+#[derive(Default)]
+pub(super) struct GivenAttrs {
+    attrs: SmallVec<[oflow_attr; 4]>,
+    /// Lists and texts that are made for the call; boxes, so that they stay where they are.
+    integers: Vec<Box<[i64]>>,
+    texts: Vec<Box<[oflow_str]>>,
+    shown: Vec<Box<str>>,
+}
+
+impl GivenAttrs {
+    /// Adds plan attributes.
+    pub(super) fn plan(&mut self, defs: &[AttrDef], values: &[AttrValue]) {
+        for (i, def) in defs.iter().enumerate() {
+            // Optional ones at the end may be left out of a call.
+            self.add(&def.name, values.get(i).unwrap_or(&AttrValue::Absent));
+        }
+    }
+
+    /// Adds runtime attributes.
+    pub(super) fn runtime(&mut self, defs: &[AttrDef], values: &[Scalar]) {
+        for (def, value) in defs.iter().zip(values) {
+            let mut attr = empty(&def.name);
+            scalar(&mut attr, *value);
+            self.attrs.push(attr);
+        }
+    }
+
+    fn add(&mut self, name: &str, value: &AttrValue) {
+        let mut attr = empty(name);
+        match value {
+            AttrValue::Absent => {}
+            AttrValue::Int(i) => (attr.kind, attr.integer) = (OFLOW_ATTR_INT, *i),
+            AttrValue::Float(x) => (attr.kind, attr.real) = (OFLOW_ATTR_FLOAT, *x),
+            AttrValue::Bool(b) => (attr.kind, attr.integer) = (OFLOW_ATTR_BOOL, i64::from(*b)),
+            AttrValue::Scalar(s) => scalar(&mut attr, *s),
+            AttrValue::Str(s) => (attr.kind, attr.text) = (OFLOW_ATTR_STR, oflow_str::of(s)),
+            AttrValue::Ints(v) => {
+                (attr.kind, attr.integers, attr.count) = (OFLOW_ATTR_INTS, v.as_ptr(), v.len());
+            }
+            AttrValue::Floats(v) => (attr.kind, attr.reals, attr.count) = (OFLOW_ATTR_FLOATS, v.as_ptr(), v.len()),
+            AttrValue::DType(d) => (attr.kind, attr.integer) = (OFLOW_ATTR_DTYPE, i64::from(code(*d))),
+            AttrValue::Device(d) => {
+                attr.kind = OFLOW_ATTR_DEVICE;
+                attr.text = self.show(d.to_string());
+            }
+            AttrValue::List(all) => self.list(&mut attr, all, value),
+            other => {
+                attr.kind = OFLOW_ATTR_OTHER;
+                attr.text = self.show(other.to_string());
+            }
+        }
+        self.attrs.push(attr);
+    }
+
+    fn list(&mut self, attr: &mut oflow_attr, all: &[AttrValue], value: &AttrValue) {
+        let integers = |of: &dyn Fn(&AttrValue) -> Option<i64>| all.iter().map(of).collect::<Option<Box<[i64]>>>();
+        let bools = integers(&|v| if let AttrValue::Bool(b) = v { Some(i64::from(*b)) } else { None });
+        let dtypes = integers(&|v| if let AttrValue::DType(d) = v { Some(i64::from(code(*d))) } else { None });
+        let text = |v: &AttrValue| if let AttrValue::Str(s) = v { Some(oflow_str::of(s)) } else { None };
+        let texts: Option<Box<[oflow_str]>> = all.iter().map(text).collect();
+        attr.count = all.len();
+        if let Some((kind, found)) = bools.map(|b| (OFLOW_ATTR_BOOLS, b)).or(dtypes.map(|d| (OFLOW_ATTR_DTYPES, d))) {
+            (attr.kind, attr.integers) = (kind, found.as_ptr());
+            self.integers.push(found);
+        } else if let Some(found) = texts {
+            (attr.kind, attr.texts) = (OFLOW_ATTR_STRS, found.as_ptr());
+            self.texts.push(found);
+        } else {
+            (attr.kind, attr.text, attr.count) = (OFLOW_ATTR_OTHER, self.show(value.to_string()), 0);
+        }
+    }
+
+    fn show(&mut self, text: String) -> oflow_str {
+        let text = text.into_boxed_str();
+        let shown = oflow_str::of(&text);
+        self.shown.push(text);
+        shown
+    }
+
+    /// Their addresses.
+    pub(super) fn list_of(&self) -> SmallVec<[*const oflow_attr; 4]> {
+        self.attrs.iter().map(ptr::from_ref).collect()
+    }
+}
+
+fn empty(name: &str) -> oflow_attr {
+    oflow_attr {
+        head: oflow_head::of::<oflow_attr>(),
+        name: oflow_str::of(name),
+        kind: OFLOW_ATTR_ABSENT,
+        integer: 0,
+        real: 0.0,
+        text: oflow_str::EMPTY,
+        integers: ptr::null(),
+        reals: ptr::null(),
+        texts: ptr::null(),
+        count: 0,
+    }
+}
+
+fn scalar(attr: &mut oflow_attr, value: Scalar) {
+    match value {
+        Scalar::Int(i) => (attr.kind, attr.integer) = (OFLOW_ATTR_INT, i),
+        Scalar::Float(x) => (attr.kind, attr.real) = (OFLOW_ATTR_FLOAT, x),
+        Scalar::Bool(b) => (attr.kind, attr.integer) = (OFLOW_ATTR_BOOL, i64::from(b)),
+    }
+}
+
+/// The name of the `i`-th tensor that a call is given.
+pub(super) fn input_name(op: &OpDef, i: usize) -> &str {
+    op.sig.input_def(i).map_or("", |d| d.name.as_str())
+}
+
+/// Hands a rule what it reads. Outputs are known to the size of a workspace only.
+pub(super) fn with_infer<R>(
+    ctx: &InferCtx<'_>,
+    outputs: &[TensorType],
+    user: *mut c_void,
+    body: impl FnOnce(&oflow_infer) -> R,
+) -> R {
+    let mut given = GivenAttrs::default();
+    given.plan(&ctx.op.sig.attrs, ctx.attrs);
+    let attrs = given.list_of();
+    let typed = |(i, t): (usize, &Option<TensorType>)| t.as_ref().map(|t| tensor_type(t, input_name(ctx.op, i)));
+    let inputs: SmallVec<[Option<oflow_type>; 4]> = ctx.inputs.iter().enumerate().map(typed).collect();
+    let inputs: SmallVec<[*const oflow_type; 4]> =
+        inputs.iter().map(|t| t.as_ref().map_or(ptr::null(), ptr::from_ref)).collect();
+    let made: SmallVec<[oflow_type; 2]> = outputs.iter().map(|t| tensor_type(t, "")).collect();
+    let made: SmallVec<[*const oflow_type; 2]> = made.iter().map(ptr::from_ref).collect();
+    body(&oflow_infer {
+        head: oflow_head::of::<oflow_infer>(),
+        inputs: inputs.as_ptr(),
+        input_count: inputs.len(),
+        outputs: made.as_ptr(),
+        output_count: made.len(),
+        attrs: attrs.as_ptr(),
+        attr_count: attrs.len(),
+        user,
+    })
+}
+
+/// Where a callback says why it failed.
+pub(super) struct Room {
+    text: [u8; 1024],
+}
+
+impl Room {
+    pub(super) fn new() -> Room {
+        Room { text: [0; 1024] }
+    }
+    pub(super) fn message(&mut self) -> oflow_message {
+        oflow_message {
+            head: oflow_head::of::<oflow_message>(),
+            text: self.text.as_mut_ptr(),
+            capacity: self.text.len(),
+            len: 0,
+        }
+    }
+    /// What was written.
+    pub(super) fn said(&self, len: usize) -> String {
+        String::from_utf8_lossy(&self.text[..len.min(self.text.len())]).into_owned()
+    }
+}

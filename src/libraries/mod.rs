@@ -1,0 +1,144 @@
+//! Ops from shared libraries and source files, while the program runs. What is here is public as `oflow::ops::…`.
+//!
+//! A library gives structs of C (`op-abi/`), which become an [`OpDef`](crate::ops::OpDef) like any other: the registry, the planner and
+//! the harness know no difference. `read.rs` reads foreign structs, `call.rs` calls foreign functions; both are small, because
+//! nothing else may touch a pointer of a library.
+
+mod build;
+mod call;
+mod cuda_file;
+mod cuda_text;
+mod declaration;
+mod given;
+mod read;
+mod shared;
+
+pub use build::{BuildOptions, build_and_load};
+
+use crate::error::{Error, Result};
+use crate::ops::{LibraryId, Op, exchange};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A loaded library of ops.
+#[derive(Clone)]
+pub struct Library {
+    id: Arc<LibraryId>,
+    version: String,
+    ops: Vec<&'static Op>,
+}
+
+impl Library {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.id.name
+    }
+    /// Its version, as the library counts; may be empty.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+    /// The file that was loaded, or the sources that it was built of.
+    pub fn file(&self) -> &str {
+        &self.id.file
+    }
+    /// What ranks compare: a hash of the file, or of the sources and options.
+    pub fn hash(&self) -> &str {
+        &self.id.hash
+    }
+    /// Its ops.
+    pub fn ops(&self) -> &[&'static Op] {
+        &self.ops
+    }
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.ops.iter().map(|op| op.name()).collect();
+        write!(f, "{}: {}", self.id, names.join(", "))
+    }
+}
+
+/// A library with what it was loaded from: a later load of the same replaces it.
+struct Entry {
+    from: Vec<PathBuf>,
+    library: Library,
+}
+
+/// All that are loaded, in the order of loading. Loads and unloads happen one after the other.
+static LOADED: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+/// SHA-256 of parts, in hexadecimal digits. Each part counts with its length.
+fn hash_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut h = Sha256::new();
+    for part in parts {
+        h.update((part.len() as u64).to_le_bytes());
+        h.update(part);
+    }
+    h.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// Loads a shared library and registers its ops. They can be called at once, as ops that the program declares.
+///
+/// Load before [`init`](crate::init), on every rank: ranks compare their ops, with the library's hash, when the job starts. Loading a
+/// library that is loaded returns it; one whose file has changed replaces its ops.
+///
+/// # Errors
+/// The file cannot be read, is no library of ops, or one for another version of the interface; an op says something that cannot be
+/// understood, or is registered already; the library is loaded in an older build, and an autograd graph holds a call of its ops.
+/// If anything fails nothing is registered.
+///
+/// # Safety of the program
+/// The library's code runs in this process. Load what you trust.
+pub fn load(path: impl AsRef<Path>) -> Result<Library> {
+    let path = path.as_ref();
+    let shown = path.display().to_string();
+    let unreadable = |e: std::io::Error| {
+        Error::registry(format!("the library {shown} cannot be read: {e}"))
+            .help("give the path of a shared library (.so)")
+    };
+    let real = path.canonicalize().map_err(unreadable)?;
+    let bytes = std::fs::read(&real).map_err(unreadable)?;
+    let hash = hash_of([bytes.as_slice()]);
+    place(vec![real.clone()], &hash, || shared::open(&real, &bytes, &shown, &hash))
+}
+
+/// Registers what `open` gives in the place of what was loaded from the same files, unless that is the same.
+fn place(from: Vec<PathBuf>, hash: &str, open: impl FnOnce() -> Result<shared::Opened>) -> Result<Library> {
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = loaded.iter().position(|e| e.from == from);
+    if let Some(same) = before.map(|i| &loaded[i].library).filter(|l| l.id.hash == hash) {
+        return Ok(same.clone());
+    }
+    let opened = open()?;
+    let old: &[&'static Op] = before.map_or(&[], |i| &loaded[i].library.ops);
+    let ops = exchange(old, opened.ops)?;
+    let library = Library { id: opened.id, version: opened.version, ops };
+    let entry = Entry { from, library: library.clone() };
+    match before {
+        Some(i) => loaded[i] = entry,
+        None => loaded.push(entry),
+    }
+    Ok(library)
+}
+
+/// Takes the ops of a library out of the registry. Its code stays mapped. Calls that name one of them fail from then on.
+///
+/// # Errors
+/// The library is not loaded (any more); an autograd graph holds a call of one of its ops.
+pub fn unload(library: &Library) -> Result<()> {
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = |e: &Entry| e.library.id == library.id;
+    let at = loaded.iter().position(same).ok_or_else(|| {
+        Error::registry(format!("the library {} is not loaded", library.id)).help("`loaded` lists the libraries")
+    })?;
+    exchange(&loaded[at].library.ops, vec![])?;
+    loaded.remove(at);
+    Ok(())
+}
+
+/// All loaded libraries, in the order of loading.
+pub fn loaded() -> Vec<Library> {
+    LOADED.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|e| e.library.clone()).collect()
+}
