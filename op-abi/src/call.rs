@@ -147,14 +147,14 @@ impl<'a> View<'a> {
 pub trait Which: Copy {
     /// The position.
     #[doc(hidden)]
-    fn of<'n>(self, names: &mut dyn Iterator<Item = Option<&'n str>>) -> Option<usize>;
+    fn of(self, names: &mut dyn Iterator<Item = Option<&str>>) -> Option<usize>;
     /// For messages.
     #[doc(hidden)]
     fn show(self) -> String;
 }
 
 impl Which for usize {
-    fn of<'n>(self, _: &mut dyn Iterator<Item = Option<&'n str>>) -> Option<usize> {
+    fn of(self, _: &mut dyn Iterator<Item = Option<&str>>) -> Option<usize> {
         Some(self)
     }
     fn show(self) -> String {
@@ -163,7 +163,7 @@ impl Which for usize {
 }
 
 impl Which for &str {
-    fn of<'n>(self, names: &mut dyn Iterator<Item = Option<&'n str>>) -> Option<usize> {
+    fn of(self, names: &mut dyn Iterator<Item = Option<&str>>) -> Option<usize> {
         names.enumerate().find(|(_, n)| *n == Some(self)).map(|(i, _)| i)
     }
     fn show(self) -> String {

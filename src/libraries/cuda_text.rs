@@ -8,6 +8,7 @@ use crate::ops::{AttrDef, AttrKind, AttrValue, KernelCx, KernelDef, OpDef, OpSig
 use crate::placement::Device;
 use oflow_kernels::cuda::{Args, Define, Launch, Source};
 use oflow_kernels::{DType, Scalar, View};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Dims that an argument of a kernel has at most: `most_dims` of `oflow_tensor.h`.
@@ -49,6 +50,8 @@ struct CudaText {
     threads: Option<SizeRule>,
     /// `T_x` for the inputs, then the outputs.
     types: Vec<&'static str>,
+    /// Those of other ops, whose kernels stand in the same text and are compiled with it.
+    others: Vec<&'static str>,
     inputs: usize,
 }
 
@@ -67,7 +70,8 @@ pub(super) fn kernel(op: &OpDef, file: &Path, text: &str, entry: &str, threads: 
     }
     let names = sig.inputs.iter().map(|i| &i.name).chain(&sig.outputs);
     // The names of macros live as long as the kernel, and libraries as long as the process.
-    let types = names.map(|n| &*format!("T_{n}").leak()).collect();
+    let types: Vec<&'static str> = names.map(|n| &*format!("T_{n}").leak()).collect();
+    let others = type_names(text).into_iter().filter(|n| !types.contains(n)).map(|n| &*n.to_string().leak()).collect();
     let shown = file.file_name().map_or("text.cu".into(), |n| n.to_string_lossy());
     let shown = shown.replace(['"', '\\'], "_");
     let whole = format!("#include \"prelude.cuh\"\n#include \"oflow_tensor.h\"\n#line 1 \"{shown}\"\n{text}\n");
@@ -77,8 +81,15 @@ pub(super) fn kernel(op: &OpDef, file: &Path, text: &str, entry: &str, threads: 
         rule => Some(SizeRule::parse(rule, op)?),
     };
     let inputs = sig.inputs.len();
-    let text = CudaText { source: Source::generated(&name, whole), entry: entry.to_string(), threads, types, inputs };
+    let source = Source::generated(&name, whole);
+    let text = CudaText { source, entry: entry.to_string(), threads, types, others, inputs };
     Ok(KernelDef::on(Device::Cuda, &format!("{}_cuda_text", sig.name), move |cx| text.run(cx)))
+}
+
+/// The words `T_…` of a text, each once.
+fn type_names(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|w| w.strip_prefix("T_").is_some_and(|rest| !rest.is_empty())).collect()
 }
 
 fn check(sig: &OpSignature) -> Result<()> {
@@ -105,8 +116,8 @@ impl CudaText {
         let given = (0..self.inputs).map(|i| cx.inputs.get(i).and_then(|v| v.as_ref()));
         let tensors: Vec<Option<&View>> = given.chain(cx.outputs.iter().map(Some)).collect();
         let dtype = |v: &Option<&View>| v.map_or(DType::F32, |v| v.dtype());
-        let defines: Vec<Define> =
-            self.types.iter().zip(&tensors).map(|(name, v)| Define::dtype(name, dtype(v))).collect();
+        let own = self.types.iter().zip(&tensors).map(|(name, v)| Define::dtype(name, dtype(v)));
+        let defines: Vec<Define> = own.chain(self.others.iter().map(|name| Define::dtype(name, DType::F32))).collect();
         let function = q.function(&self.source, &self.entry, &defines)?;
         let mut args = Args::new();
         for v in &tensors {

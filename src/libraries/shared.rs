@@ -69,6 +69,8 @@ fn dlopen(path: &Path, bytes: &[u8], file: &str) -> Result<libloading::Library> 
         let at = format!("/proc/self/fd/{}", copy.as_raw_fd());
         // SAFETY: the caller asked for the library's code to run in this process.
         if let Ok(library) = unsafe { libloading::Library::new(at) } {
+            // The loader takes a file of the same path for the same library: the number must not be given to another.
+            std::mem::forget(copy);
             return Ok(library);
         }
     }

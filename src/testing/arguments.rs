@@ -4,11 +4,10 @@
 //! refused. Whether other shapes and values are wrong is known by the op alone; there only a panic is a finding.
 
 use super::sample::{Sample, Spec, Values};
-use super::{Complaint, guarded, panicked};
+use super::{Complaint, at_home, guarded, home, panicked};
 use crate::error::{Error, Result};
 use crate::interpreter::{Call, Target};
 use crate::ops::{AttrKind, AttrValue, Attrs, InferCtx, Op, RuntimeAttrs, TensorType};
-use crate::placement::Device;
 use crate::tensor::Tensor;
 use oflow_kernels::{DType, DTypeKind, Scalar};
 
@@ -155,7 +154,7 @@ fn odd_numbers(kind: AttrKind) -> Vec<Scalar> {
 }
 
 fn judge(op: &'static Op, bad: &Bad) -> Result<(), String> {
-    match guarded(|| call(op, bad)) {
+    match guarded(|| at_home(op, || call(op, bad))) {
         Err(e) if panicked(&e) => Err(e.message().to_string()),
         Err(e) if !e.to_string().contains(op.sig.name.as_str()) => Err(format!("the error does not name the op: {e}")),
         Ok(()) if bad.must_fail => Err("accepted, although its declaration says otherwise".into()),
@@ -175,11 +174,11 @@ fn call(op: &'static Op, bad: &Bad) -> Result<()> {
     if outs.iter().any(|t| t.len() > MOST_ELEMENTS) {
         return Ok(());
     }
-    let value = |s: &Spec| s.exact_values(11).local(Device::Cpu);
+    let value = |s: &Spec| s.exact_values(11).local(home(op));
     let inputs: Vec<Option<Tensor>> =
         bad.inputs.iter().map(|s| s.as_ref().map(value).transpose()).collect::<Result<_>>()?;
     let refs: Vec<Option<&Tensor>> = inputs.iter().map(|t| t.as_ref()).collect();
-    let target = Target::Local(Device::Cpu);
+    let target = Target::Local(home(op));
     let call = Call::new(op, &refs).attrs(bad.attrs.clone()).runtime(bad.runtime.clone());
     call.target(refs.is_empty().then_some(&target)).run().map(drop)
 }

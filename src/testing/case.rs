@@ -4,7 +4,7 @@ use super::exact::exact;
 use super::grad_of;
 use super::layout::{Value, close};
 use super::sample::Sample;
-use super::{Complaint, mix, seed};
+use super::{Complaint, at_home, home, mix, seed};
 use crate::error::{CallSite, Result};
 use crate::functional::distribute;
 use crate::interpreter::{BackwardOptions, Call, Target, take_receipts};
@@ -140,7 +140,7 @@ pub(super) fn leaf(of: &Reference, t: Tensor) -> Result<Tensor> {
     if of.backward && t.dtype().is_float() { t.requires_grad_(true) } else { Ok(t) }
 }
 
-/// Runs a sample on the CPU. `what` names it in complaints and seeds its values, which are `exact` ones or generic ones.
+/// Runs a sample on the CPU, or where the op has its kernels. `what` names it in complaints and seeds its values, which are `exact` ones or generic ones.
 ///
 /// # Errors
 /// The op refuses these inputs.
@@ -149,7 +149,7 @@ pub fn reference(op: &'static Op, what: &str, sample: &Sample, exact: bool, back
     let inputs = sample.values(seed(what), exact);
     let want = Outcome { results: vec![], grads: vec![] };
     let mut of = Reference { op, what: what.to_string(), inputs, attrs, runtime, backward, small: exact, want };
-    of.want = outcome_on(Device::Cpu, &of)?;
+    of.want = at_home(op, || outcome_on(home(op), &of))?;
     Ok(of)
 }
 

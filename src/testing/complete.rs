@@ -6,7 +6,7 @@
 //! that the declaration lacks; that is a hint for its author and no error, because values are no proof.
 
 use super::layout::{Value, assemble, close, deal};
-use super::{Reference, Sample, computes, guarded, mesh_of, reference, variants};
+use super::{Reference, Sample, computes, guarded, home, mesh_of, reference, variants};
 use crate::backend;
 use crate::error::Result;
 use crate::functional::{IntoTarget, zeros};
@@ -69,6 +69,9 @@ pub fn completeness(op: &'static Op) -> Result<Completeness> {
     let no = |why: &str| Completeness { skipped: Some(why.to_string()), ..Completeness::default() };
     if !computes(op) || op.sig.inputs.is_empty() {
         return Ok(no("the op has no inputs"));
+    }
+    if home(op) != Device::Cpu {
+        return Ok(no("the op has no kernel for the CPU"));
     }
     if op.length.is_some() || op.writes_inputs() || op.traits.random {
         return Ok(no("the result is random, written in place, or of a length that depends on values"));

@@ -4,8 +4,8 @@ use super::arguments::bad_arguments;
 use super::report::{MeshReport, Report};
 use super::sample::derived_ops;
 use super::{
-    Case, Complaint, Function, MESHES, Reference, Sample, completeness, computes, differentiable, float_samples,
-    guarded, mixed_cases, panicked, reference, run_cases, said, signature_cases, variants,
+    Case, Complaint, Function, MESHES, Reference, Sample, at_home, completeness, computes, differentiable,
+    float_samples, guarded, home, mixed_cases, panicked, reference, run_cases_on, said, signature_cases, variants,
 };
 use crate::error::{Error, Result};
 use crate::ops::{Grad, Op};
@@ -62,7 +62,7 @@ fn checked(op: &'static Op, wrong: &mut Vec<Complaint>) -> Result<Report> {
     let mut report = Report { op: op.name().to_string(), samples: samples.len(), ..Report::default() };
     let trials = trials(op, wrong)?;
     for mesh in MESHES {
-        report.meshes.push(on_mesh(mesh, &trials, wrong));
+        report.meshes.push(on_mesh(home(op), mesh, &trials, wrong));
     }
     gradients(op, &mut report, wrong)?;
     report.bad_arguments = bad_arguments(op, wrong)?;
@@ -128,7 +128,7 @@ impl Trial {
     }
 }
 
-fn on_mesh(mesh: &'static [usize], trials: &[Trial], wrong: &mut Vec<Complaint>) -> MeshReport {
+fn on_mesh(device: Device, mesh: &'static [usize], trials: &[Trial], wrong: &mut Vec<Complaint>) -> MeshReport {
     let mut report = MeshReport { mesh, ..MeshReport::default() };
     let mut all = vec![];
     for trial in trials {
@@ -137,7 +137,7 @@ fn on_mesh(mesh: &'static [usize], trials: &[Trial], wrong: &mut Vec<Complaint>)
             Err(e) => wrong.push(format!("{} on {mesh:?}: {}", trial.reference.what, said(&e))),
         }
     }
-    for (case, verdict) in all.iter().zip(run_cases(mesh, &all)) {
+    for (case, verdict) in all.iter().zip(run_cases_on(device, mesh, &all)) {
         match case.expect {
             Some(_) => report.signatures += 1,
             None => report.mixed += 1,
@@ -163,10 +163,10 @@ fn gradients(op: &'static Op, report: &mut Report, wrong: &mut Vec<Complaint>) -
         return Ok(());
     }
     for (k, sample) in float_samples(op)?.iter().enumerate() {
-        let f = Function::new(Device::Cpu, op, sample, k);
+        let f = Function::new(home(op), op, sample, k);
         let run = |order: fn(&Function) -> Result<usize, Complaint>| {
             // The text of a panic says neither op nor sample.
-            guarded(|| Ok(order(&f))).unwrap_or_else(|e| Err(format!("{}: {}", op.name(), e.message())))
+            guarded(|| at_home(op, || Ok(order(&f)))).unwrap_or_else(|e| Err(format!("{}: {}", op.name(), e.message())))
         };
         match run(Function::first) {
             Ok(n) => report.first += n,

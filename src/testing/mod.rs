@@ -41,6 +41,7 @@ pub use report::{MeshReport, Report};
 pub use sample::{Sample, derive_all, variants};
 pub use signatures::{mixed_cases, nd_signatures, signature_cases};
 
+use crate::context::run_ranks;
 use crate::error::{CallSite, Error, Result};
 use crate::functional::offer_functions;
 use crate::interpreter::{BackwardOptions, grad};
@@ -70,6 +71,21 @@ pub type Complaint = String;
 /// Whether an op computes something. Changes of layout and users' functions have no kernel to compare.
 pub fn computes(op: &Op) -> bool {
     op.layout.is_none() && op.name() != "apply_custom"
+}
+
+/// The device on which a call is taken for right: the CPU, or that of the kernels of an op that has none for the CPU.
+pub(crate) fn home(op: &Op) -> Device {
+    let other = op.kernels.iter().all(|k| k.device != Device::Cpu) && op.expr.is_none();
+    op.kernels.first().filter(|_| other).map_or(Device::Cpu, |k| k.device)
+}
+
+/// Runs what needs the device of [`home`]: a GPU is there for ranks only.
+pub(crate) fn at_home<R: Send>(op: &Op, f: impl Fn() -> Result<R> + Sync) -> Result<R> {
+    if home(op) == Device::Cpu {
+        return f();
+    }
+    let mut found = run_ranks(1, |_| f())?;
+    found.pop().ok_or_else(|| Error::registry("a world of one without a rank"))
 }
 
 /// A small mixing function: the harness's only source of "random" choices, the same in every run.
