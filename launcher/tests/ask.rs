@@ -347,3 +347,35 @@ fn a_reader_that_has_enough_ends_the_answer_without_a_panic() {
         assert_eq!((output.status.signal(), stderr(&output).as_str()), (Some(13), ""), "{what}");
     }
 }
+
+#[test]
+fn ops_of_libraries_are_listed_and_checked() {
+    let cache = tempfile::tempdir().unwrap();
+    let oflow = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oflow"));
+        command.env("OFLOW_OP_CACHE", cache.path()).args(args).output().unwrap()
+    };
+    let example = |name: &str| format!("{}/../examples/ops/{name}", env!("CARGO_MANIFEST_DIR"));
+    let (rust, cpp, cuda) = (example("softsign.rs"), example("matmul_scale.cc"), example("matmul_scale.cu"));
+    let list = oflow(&["ops", "--load", &rust]);
+    assert_eq!(code(&list), 0, "{}", stderr(&list));
+    assert_eq!(stdout(&list).matches("demo.").count(), 1, "hidden ops are not listed: {}", stdout(&list));
+    assert!(stdout(&list).starts_with("demo.softsign: softsign(x: f32|f64) -> y\n"), "{}", stdout(&list));
+    let full = stdout(&oflow(&["ops", "demo.softsign", "--load", &rust]));
+    for part in ["demo.softsign(Tensor x) -> Tensor", "Library\n  demo (", "softsign_cpu on cpu"] {
+        assert!(full.contains(part), "{full}");
+    }
+    let checked = oflow(&["ops", "check", &cpp, &cuda, "--op", "matmul_scale"]);
+    assert_eq!(code(&checked), 0, "{}{}", stdout(&checked), stderr(&checked));
+    assert!(stdout(&checked).starts_with("demo.matmul_scale: conforms on 2 samples\n"), "{}", stdout(&checked));
+    let none = oflow(&["ops", "check", &rust, "--op", "other"]);
+    assert_eq!((code(&none), stderr(&none).contains("has no op 'other'")), (1, true));
+    assert_eq!(code(&oflow(&["ops", "check"])), 2);
+    // A planted fault: the rule says that the negative of a split is a sum.
+    let wrong = cache.path().join("wrong.rs");
+    let text = std::fs::read_to_string(&rust).unwrap().replace("\"S(1) -> S(1)\"]", "\"S(1) -> P\"]");
+    std::fs::write(&wrong, text).unwrap();
+    let found = oflow(&["ops", "check", wrong.to_str().unwrap()]);
+    assert_eq!(code(&found), 1);
+    assert!(stdout(&found).contains("demo.softsign does not conform"), "{}", stdout(&found));
+}

@@ -5,10 +5,12 @@ use oflow::backend::kernels_of;
 use oflow::functional::{FnBody, functions};
 use oflow::kernels::DType;
 use oflow::ops::{
-    AttrDef, DTypeClass, DTypeRule, Grad, GradArg, GradWire, InputDef, KernelPred, Op, OutputCount, OutputDef,
-    Priority, SbpRule, TensorType, all, find,
+    AttrDef, BuildOptions, DTypeClass, DTypeRule, Grad, GradArg, GradWire, InputDef, KernelPred, Library, Op,
+    OutputCount, OutputDef, Priority, SbpRule, TensorType, all, build_and_load, find, load,
 };
+use oflow::testing::conformance;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 use super::{Question, refused, show, tensor};
 use crate::Failed;
@@ -17,12 +19,28 @@ use crate::Failed;
 pub fn arguments(command: Command) -> Command {
     command
         .arg(Arg::new("name").value_name("NAME").help("Show this op in full"))
+        .arg(files("load").long("load").action(ArgAction::Append).help(
+            "Load this library, or build it of this source (.rs, .c, .cc, .cu); only its ops are listed",
+        ))
+        .subcommand(
+            Command::new("check")
+                .about("Test the ops of a library: sharding, gradients, bad arguments")
+                .arg(files("files").required(true).num_args(1..).help("A shared library, or the sources of one library"))
+                .arg(Arg::new("op").long("op").value_name("NAME").help("Only this op"))
+                .after_help(
+                    "Each op is called on its samples, on simulated ranks, in every layout that it declares; the call on one device is
+taken for right. Exit code 1 if an op does not conform.",
+                ),
+        )
+        .args_conflicts_with_subcommands(true)
         .arg(Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print JSON"))
         .after_help(
             "Examples:
   oflow ops                 every op: signature, element types, sharding
   oflow ops layer_norm      one op in full
   oflow ops --json          for programs
+  oflow ops --load libmy.so          the ops of a library
+  oflow ops check libmy.so           do they conform to what they declare?
 
 In a signature `?` marks an optional input, `...` any number, `!` an input that is changed in place. `runtime` marks an
 attribute whose value may change between calls without a new plan. Signatures are for one mesh axis; on several axes every
@@ -32,14 +50,25 @@ combination is legal unless the op declares otherwise.",
 
 /// Runs the command.
 pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
+    if let Some(("check", matches)) = matches.subcommand() {
+        return check(matches);
+    }
     let json = matches.get_flag("json");
+    let mut loaded = vec![];
+    for file in matches.get_many::<PathBuf>("load").into_iter().flatten() {
+        loaded.push(library(&[file])?);
+    }
     let text = match matches.get_one::<String>("name") {
         Some(name) => {
             let op = find(name).map_err(refused)?;
             if json { format!("{:#}\n", to_json(op)) } else { in_full(op) }
         }
         None => {
-            let ops = all().into_iter().filter(|op| !op.traits.hidden);
+            let ops = match loaded.is_empty() {
+                true => all(),
+                false => loaded.iter().flat_map(|l| l.ops().iter().copied()).collect(),
+            };
+            let ops = ops.into_iter().filter(|op| !op.traits.hidden);
             if json {
                 format!("{:#}\n", Value::from_iter(ops.map(to_json)))
             } else {
@@ -48,6 +77,43 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
         }
     };
     show(&text)
+}
+
+/// An argument of files.
+fn files(name: &'static str) -> Arg {
+    Arg::new(name).value_name("FILE").value_parser(clap::value_parser!(PathBuf))
+}
+
+/// Loads a library, or builds it if the files are sources.
+fn library(files: &[&PathBuf]) -> Result<Library, Failed> {
+    let is_library = |f: &PathBuf| f.extension().is_none_or(|e| e == "so");
+    match files {
+        [file] if is_library(file) => load(file).map_err(refused),
+        files => build_and_load(files, BuildOptions::new()).map_err(refused),
+    }
+}
+
+/// Runs `oflow ops check`.
+fn check(matches: &ArgMatches) -> Result<u8, Failed> {
+    let files: Vec<&PathBuf> = matches.get_many("files").into_iter().flatten().collect();
+    let library = library(&files)?;
+    let wanted = matches.get_one::<String>("op");
+    let named = |op: &&'static Op| wanted.is_none_or(|w| op.name() == w || op.sig.name == *w);
+    let ops: Vec<&'static Op> = library.ops().iter().copied().filter(|op| named(op)).collect();
+    if let (Some(wanted), true) = (wanted, ops.is_empty()) {
+        return Err(Failed::new(format!("the library {library:?} has no op '{wanted}'")));
+    }
+    let mut code = 0;
+    for op in ops {
+        match conformance(op) {
+            Ok(report) => show(&format!("{report}\n"))?,
+            Err(e) => {
+                code = 1;
+                show(&format!("{e}\n\n"))?
+            }
+        };
+    }
+    Ok(code)
 }
 
 fn in_short(op: &'static Op) -> String {
@@ -109,6 +175,7 @@ fn in_full(op: &'static Op) -> String {
             .collect(),
     );
     section("Traits", traits(op).into_iter().map(String::from).collect());
+    section("Library", op.library.iter().map(|l| l.to_string()).collect());
     text
 }
 
