@@ -24,7 +24,7 @@
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
 //! and [receipts, reports and policies](docs::boxing_receipts), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
-//! [ops of your own](docs::custom_ops).
+//! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops).
 //!
 //! # Functions by subject
 //!
@@ -43,7 +43,7 @@
 //! | training | [`optim`], [`data`], [`checkpoint`], [`autocast`], [`state`] |
 //! | communication | [`report`], [`take_receipts`], [`boxing_policy`] |
 //! | devices | [`synchronize`], [`memory_stats`], [`allow_tf32`]; new ones: [`backend::register`] |
-//! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`backend::add_kernel`] |
+//! | call by name ([all functions](docs::ops)), new ops and kernels | [`call`], [`functions`](functional::functions), [`list_called`](interpreter::list_called), [`ops::register`], [`ops::load`], [`ops::build_and_load`], [`backend::add_kernel`] |
 //! | find your way in reports | [`name_scope`], [`report`], [`interpreter::list_called`] |
 //! | tests of ops | [`testing::conformance`] |
 //!
@@ -111,7 +111,7 @@ pub mod docs {
         ($($name:ident $file:literal)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[ops]: crate::docs::ops\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[ops]: crate::docs::ops\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
         )*};
@@ -127,5 +127,6 @@ pub mod docs {
         cuda "cuda.md"
         cases "cases.md"
         custom_ops "custom-ops.md"
+        library_ops "library-ops.md"
     }
 }

@@ -56,7 +56,6 @@
 // Memory of an NVIDIA GPU.
 #define OFLOW_CUDA 1
 
-
 // Attribute: optional and not given.
 #define OFLOW_ATTR_ABSENT 0
 

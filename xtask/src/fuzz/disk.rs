@@ -23,11 +23,11 @@ impl Folder {
         made.map(Folder).map_err(|e| e.to_string())
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
         let path = self.path(name);
         std::fs::write(&path, bytes).map_err(|e| e.to_string())?;
         Ok(path)

@@ -8,6 +8,7 @@
 
 mod disk;
 mod memory;
+mod ops;
 mod service;
 mod targets;
 

@@ -8,6 +8,7 @@ use oflow_faults::Random;
 use oflow_faults::attack;
 
 use super::disk::{self, Folder};
+use super::ops;
 use super::service;
 
 /// Whether an input was taken or refused; or what is wrong with what was made of it.
@@ -87,6 +88,8 @@ pub const TARGETS: &[Target] = &[
         // A hundred numbers on 64 ranks are many bytes for one line.
         kind: Kind::Bytes { start: cases, memory: 4 * MEMORY },
     },
+    // From whoever writes ops.
+    bytes("ops: declarations in a .cu file", || in_folder(ops::cuda_file, ops::cuda_files)),
     // From the disk.
     Target {
         name: "disk: memory files of flight recorders",

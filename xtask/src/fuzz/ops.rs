@@ -1,0 +1,35 @@
+//! Ops that a file declares: the comments of a `.cu` file, with all texts that a library may give.
+
+use super::disk::Folder;
+use super::targets::Taken;
+use oflow::ops::{BuildOptions, build_and_load, unload};
+use oflow::testing::Sample;
+
+/// Loads the file, plans the calls of its samples and unloads it. What was loaded must go again.
+pub fn cuda_file(folder: &Folder, input: &[u8]) -> Taken {
+    folder.write("ops.cu", input)?;
+    let Ok(library) = build_and_load(&[folder.path("ops.cu")], BuildOptions::new().name("fuzzed")) else {
+        return Ok(false);
+    };
+    for op in library.ops() {
+        for sample in Sample::all(op).into_iter().flatten() {
+            let _planned_or_refused = sample.infer(op);
+        }
+    }
+    unload(&library).map_err(|e| e.to_string())?;
+    Ok(true)
+}
+
+/// Files that declare all that there is.
+pub fn cuda_files(_: &Folder) -> Result<Vec<Vec<u8>>, String> {
+    let all = "/* oflow\nop: all(x: f32|f64[2], w?: float; n: int = 2 * 3 - 1, eps: float = 1 / 8, by: runtime float = 1.0, \
+               how: str = \"up\", flag: bool = true) -> (y, z?(flag))\ndomain: mine\nversion: 2\ndoc: One sentence.\nsubject: Mine\n\
+               traits: strided, run_empty\nfunction: all(Tensor x, *, Int n=5) -> Tensor\ndtype: like x\nsignature: S(0), B -> S(0), S(0)\n\
+               gradient: x = mine.all_grad(grad y, x; eps)\nsample: f32[4, 6]; n=3\nkernel: k\ndtypes: f32\npriority: optimized\n*/\n";
+    let product = "/* oflow\nop: product(a: f32, b: f32; k: int = 2) -> y\ndomain: mine\nshape: [..., m, k], [..., k, n] -> [..., m, \
+                   (n + 2 * k) // 3]\nfactors: mk, kn -> mn\nlinear: a\nlinear: b: y\nsample: f32[4, 2] f32[2, 3]\nkernel: k\n\
+                   threads: m * n + min(k, 3)\n*/\n";
+    let leaky = "/* oflow\nop: mine.leaky(x: float; alpha: runtime float = 0.01) -> y\nexpression: select(x >= 0, x, alpha * x)\n\
+                 derivative: x: select(x >= 0, 1, alpha)\nsample: f32[5]\nkernel: k\ngradient: none\n*/\n";
+    Ok([all, product, leaky].map(|text| text.as_bytes().to_vec()).to_vec())
+}
