@@ -49,6 +49,9 @@
 //!
 //! `use oflow::prelude::*` imports what most programs need. `ARCHITECTURE.md` in the source tree is for those who change oflow.
 
+// What `#[derive(OpParams)]` makes names the crate from outside.
+extern crate self as oflow;
+
 pub mod backend;
 pub mod boxing;
 pub mod checkpoint;

@@ -19,6 +19,7 @@ mod infer;
 mod kernel;
 mod layout;
 mod named;
+mod params;
 mod registry;
 mod resolve;
 mod rule_text;
@@ -46,6 +47,9 @@ pub use infer::{InferCtx, LocalizeCtx, TensorType, broadcast_shapes, normalize_d
 pub use kernel::{KernelCx, KernelDef, KernelFn, KernelPred, KernelState, KernelTest, Priority};
 pub use layout::LayoutOp;
 pub use named::Which;
+/// Implements [`OpParams`](trait@OpParams) for a struct.
+pub use oflow_derive::OpParams;
+pub use params::{OpParams, ParamField, ParamType};
 pub use registry::{Op, OpRef, add_gradient, add_signatures, all, find, generation, hash, register};
 pub(crate) use registry::{OpUse, changed, exchange, lookup, nearest, shown};
 pub use resolve::resolve_attrs;

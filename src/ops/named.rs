@@ -1,7 +1,8 @@
 //! Attributes, inputs and outputs by name: one way for kernels, inference, gradients, lowerings and checks of numbers.
 
-use super::attr::{AttrValue, Attrs};
+use super::attr::{AttrKind, AttrValue, Attrs};
 use super::def::OpDef;
+use super::params::OpParams;
 use crate::error::{Error, Result};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
@@ -112,6 +113,16 @@ impl<'a> AttrsOf<'a> {
         let optional = |i: usize| (sig.attrs[i].default == Some(AttrValue::Absent)).then_some(ABSENT);
         let found = sig.attr(name).and_then(|i| self.attrs.get(i).or_else(|| optional(i)));
         found.ok_or_else(|| self.no_attr(name))
+    }
+
+    /// The parameters as a struct.
+    pub(crate) fn params<P: OpParams>(&self) -> Result<P> {
+        P::read(&|name| match self.runtime(name) {
+            Some(s) => {
+                Ok(self.op.sig.runtime_attr(name).map_or(s.into(), |i| number_of(self.op.sig.runtime[i].kind, s)))
+            }
+            None => self.attr(name).cloned(),
+        })
     }
 
     #[cold]
@@ -242,6 +253,16 @@ impl<'a> AttrsOf<'a> {
     }
 }
 
+/// A runtime attribute as a value of its declared type.
+fn number_of(kind: AttrKind, s: Scalar) -> AttrValue {
+    match (kind, s) {
+        (AttrKind::Float, s) => AttrValue::Float(s.to_f64()),
+        (AttrKind::Int, Scalar::Int(i)) => AttrValue::Int(i),
+        (AttrKind::Bool, Scalar::Bool(b)) => AttrValue::Bool(b),
+        (_, s) => AttrValue::Scalar(s),
+    }
+}
+
 /// The one way from an attribute to a size.
 fn as_size(n: i64) -> Result<usize> {
     usize::try_from(n).map_err(|_| Error::shape(format!("a size cannot be {n}")).help("sizes are 0 or more"))
@@ -265,6 +286,14 @@ macro_rules! attrs_by_name {
         $crate::declarations::named::attrs_by_name!($self, $of, $life, but attr);
     };
     ($self:ident, $of:expr, $life:lifetime, but attr) => {
+        /// The parameters as a struct: all its fields, by name.
+        ///
+        /// # Errors
+        /// The op lacks one of them, or it holds a value that the field cannot; a rule that a plan depends on asks for a runtime
+        /// attribute.
+        pub fn params<P: $crate::ops::OpParams>(&$self) -> Result<P> {
+            $of.params()
+        }
         $crate::declarations::named::attrs_by_name!($self, $of, $life, {
             "Text attribute" str -> &$life str;
             "List of integers" ints -> &$life [i64];
