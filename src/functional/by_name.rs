@@ -397,11 +397,10 @@ fn given(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> String {
 }
 
 fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> Result<Returned> {
-    let _scope = site.scope();
     let defs = overloads(name).map_err(|e| e.at(site))?;
     let given = || given(name, args, named);
     match first_fit(&defs, |sig| bind(sig, args, named)) {
-        Ok((def, args)) => run(def, Bound { args, site }).map_err(|e| e.in_call(given).at(site)),
+        Ok((def, args)) => def.run(Bound { args, site }).map_err(|e| e.in_call(given)),
         Err(there_are) => {
             Err(Error::argument("no overload takes these arguments").in_call(given).at(site).help(there_are))
         }
@@ -423,13 +422,23 @@ pub(super) fn first_fit(
     Err(format!("there are:\n{}", reasons.join("\n")))
 }
 
-/// Runs the body of a function.
-pub(super) fn run(def: &FnDef, bound: Bound) -> Result<Returned> {
-    match &def.body {
-        FnBody::Op(op) => call_op(op, &def.sig, bound, false).map(Returned::Tensors),
-        FnBody::InPlace(op) => call_op(op, &def.sig, bound, true).map(Returned::Tensors),
-        FnBody::Code(f) => f(&bound).map(Returned::Tensors),
-        FnBody::Value(f) => f(&bound).map(Returned::Value),
+impl FnDef {
+    /// Runs the function on bound arguments: one for each parameter of [`FnDef::sig`], defaults filled in, attribute values as
+    /// [`FnParam::accept`](super::FnParam::accept) returns them. For bindings of other languages, which match arguments themselves.
+    /// Errors, receipts and gradients name the line `bound.site`.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn run(&self, bound: Bound) -> Result<Returned> {
+        let site = bound.site;
+        let _scope = site.scope();
+        let returned = match &self.body {
+            FnBody::Op(op) => call_op(op, &self.sig, bound, false).map(Returned::Tensors),
+            FnBody::InPlace(op) => call_op(op, &self.sig, bound, true).map(Returned::Tensors),
+            FnBody::Code(f) => f(&bound).map(Returned::Tensors),
+            FnBody::Value(f) => f(&bound).map(Returned::Value),
+        };
+        returned.map_err(|e| e.at(site))
     }
 }
 

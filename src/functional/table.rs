@@ -117,6 +117,8 @@ impl FnDef {
 
 struct Table {
     defs: Vec<FnDef>,
+    /// How many functions the program has registered.
+    added: u64,
 }
 
 impl Table {
@@ -148,7 +150,7 @@ const ROWS: &[&[Row]] = &[
 ];
 
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
-    let mut table = Table { defs: vec![] };
+    let mut table = Table { defs: vec![], added: 0 };
     let rows: Result<Vec<FnDef>> = ROWS.iter().flat_map(|rows| rows.iter()).map(FnDef::of_row).collect();
     let filled = rows.and_then(|rows| {
         // A row stands for the op of its name, which gives its own function only where no row does.
@@ -200,9 +202,12 @@ fn takes_tensor(sig: &FnSig) -> bool {
     sig.params.iter().any(|p| p.kind == ParamKind::Tensor)
 }
 
-/// The overloads of a name, in order: those of the table, else the op of that name, else a function that an op of another crate
-/// declares. Those are called by the names that [`find`](ops::find) takes.
-pub(super) fn overloads(name: &str) -> Result<Vec<FnDef>> {
+/// Returns the overloads of a name, in order: those of the table, else the op of that name, else a function that an op of another
+/// crate declares. Those are called by the names that [`find`](ops::find) takes.
+///
+/// # Errors
+/// There is no function and no op of that name, or several domains declare it.
+pub fn overloads(name: &str) -> Result<Vec<FnDef>> {
     let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
     let found: Vec<FnDef> = t.defs.iter().filter(|d| d.sig.name == name).cloned().collect();
     if !found.is_empty() {
@@ -278,5 +283,13 @@ pub fn functions() -> Vec<FnDef> {
 /// # Errors
 /// If an earlier overload of the name takes all calls that this one takes.
 pub fn register_function(def: FnDef) -> Result<()> {
-    TABLE.write().unwrap_or_else(|e| e.into_inner()).add(def)
+    let mut table = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    table.add(def)?;
+    table.added += 1;
+    Ok(())
+}
+
+/// Returns a number that grows when a function or an op is registered: overloads that were read before may be out of date.
+pub fn functions_generation() -> u64 {
+    ops::generation() + TABLE.read().unwrap_or_else(|e| e.into_inner()).added
 }
