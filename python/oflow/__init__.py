@@ -79,6 +79,9 @@ def __dir__():
     return sorted(set(globals()) | set(_oflow._function_names()))
 
 
-import atexit as _atexit  # noqa: E402
+from . import _job  # noqa: E402
 
-_atexit.register(_oflow._finish)
+_job.begin()
+
+from . import checkpoint, data, nn, optim  # noqa: E402
+from .checkpoint import load, save  # noqa: E402

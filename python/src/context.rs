@@ -9,10 +9,14 @@ use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The rank of the process, once it has joined its job.
 static RANK: Mutex<Option<Arc<RankCtx>>> = Mutex::new(None);
+
+/// Whether this process is a fork of a rank.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static ENTERED: Cell<bool> = const { Cell::new(false) };
@@ -37,6 +41,10 @@ fn join(py: Python<'_>) -> PyResult<()> {
             ENTERED.set(true);
             Ok(())
         }
+        None if FORKED.load(Ordering::Relaxed) => Err(PyRuntimeError::new_err(
+            "this process was forked from a rank of oflow: the threads that the library needs are not in it; start workers with \
+             multiprocessing's method \"spawn\"",
+        )),
         None => {
             let threading = py.import("threading")?;
             let main = threading.call_method0("current_thread")?.is(&threading.call_method0("main_thread")?);
@@ -89,6 +97,27 @@ pub fn _finish(py: Python<'_>) {
         drop(rank);
         drop(world);
     });
+    ENTERED.set(false);
+}
+
+/// The context of the rank, if the process has joined its job.
+pub fn now() -> Option<Arc<RankCtx>> {
+    RANK.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// In a process that was forked from a rank: drops what belongs to the rank without a word to anybody.
+pub fn forget() {
+    let rank = match RANK.try_lock() {
+        Ok(mut rank) => rank.take(),
+        // Another thread of the rank, which is not here, held it.
+        Err(_) => None,
+    };
+    if rank.is_none() && !ENTERED.get() {
+        return;
+    }
+    FORKED.store(true, Ordering::Relaxed);
+    std::mem::forget(rank);
+    std::mem::forget(WORLD.with_borrow_mut(|w| w.take()));
     ENTERED.set(false);
 }
 

@@ -1,12 +1,13 @@
 //! `oflow._oflow`, the part of the Python module that is written in Rust.
 //!
 //! Functions are not written here: they are the rows of [`oflow::functional::functions`], in [`function`] for functions and in
-//! [`ffi`] for methods. [`args`] makes arguments of objects, [`results`] objects of results. `unsafe` is in [`ffi`] only.
+//! [`ffi`] for methods. [`args`] makes arguments of objects, [`results`] objects of results. `unsafe` is in [`ffi`] and [`owned`] only.
 
 #![deny(unsafe_code)]
 
 mod args;
 mod autograd;
+mod checkpoint;
 mod context;
 mod data;
 mod dlpack;
@@ -14,6 +15,12 @@ mod errors;
 #[allow(unsafe_code)]
 mod ffi;
 mod function;
+mod job;
+mod loader;
+mod nn;
+mod optim;
+#[allow(unsafe_code)]
+mod owned;
 mod results;
 mod signature;
 mod site;
@@ -64,6 +71,12 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<types::Sbp>()?;
     m.add_class::<types::Generator>()?;
     m.add_class::<Function>()?;
+    m.add_class::<optim::_Optimizer>()?;
+    m.add_class::<optim::GradScaler>()?;
+    m.add_class::<checkpoint::_CheckpointManager>()?;
+    m.add_class::<checkpoint::_Checkpoint>()?;
+    m.add_class::<loader::_Loader>()?;
+    m.add_class::<loader::Stream>()?;
     types::add_dtypes(m)?;
     let functions = [
         wrap_pyfunction!(_function_names, m)?,
@@ -86,6 +99,13 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(context::memory_stats, m)?,
         wrap_pyfunction!(context::_enter, m)?,
         wrap_pyfunction!(context::_leave, m)?,
+        wrap_pyfunction!(job::_report_failure, m)?,
+        wrap_pyfunction!(job::_forked, m)?,
+        wrap_pyfunction!(nn::_relayout, m)?,
+        wrap_pyfunction!(nn::_draw, m)?,
+        wrap_pyfunction!(optim::_clip_grad_norm, m)?,
+        wrap_pyfunction!(checkpoint::_save_file, m)?,
+        wrap_pyfunction!(checkpoint::_load_file, m)?,
     ];
     for f in functions {
         m.add_function(f)?;
