@@ -63,7 +63,7 @@ def copy_into(target, value):
         with oflow.no_grad():
             new = value.detach()
             if new.dtype != target.dtype:
-                new = new.to(target.dtype)
+                new = new.cast(target.dtype)
             if target.is_global:
                 place = {"placement": target.placement, "sbp": target.sbp}
                 new = new.to_global(**place) if new.is_global else oflow.distribute(new, **place)

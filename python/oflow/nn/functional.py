@@ -187,7 +187,7 @@ def nll_loss(input, target, *, ignore_index=-100, reduction="mean"):
     rows = -oflow.nll_pick(input, target, ignore_index)
     if reduction != "mean":
         return _reduced(rows, reduction)
-    return rows.sum() / (target != ignore_index).sum().to(input.dtype)
+    return rows.sum() / (target != ignore_index).sum().cast(input.dtype)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12):
