@@ -98,3 +98,9 @@ class DivergedError(Error):
 
 class InternalError(Error):
     """A fault of oflow itself."""
+
+
+# Tracebacks name them as programs do: `oflow.ShapeError`.
+for _class in [c for c in list(globals().values()) if isinstance(c, type) and issubclass(c, Error)]:
+    _class.__module__ = "oflow"
+del _class

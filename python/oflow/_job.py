@@ -1,37 +1,17 @@
 """What a Python program does as a rank of a job: how its end is told, and what the processes that it starts are.
 
-``oflaunch`` reads the traceback of a program that fails, so a program that fails before it imports oflow is told of as well. Here
-the job is told at once: threads that still run do not keep the other ranks waiting.
+``oflaunch`` reads the traceback and the exit code of a program that fails, so a program that fails before it imports oflow is told of
+as well. Here the job is told where nobody would read them: the launcher is another one, or the process does not end because threads
+still run.
 """
 
 import atexit
 import os
 import sys
+import threading
 
 from . import _errors, _oflow
 
-# Variables by which a launcher tells a process that it is a rank.
-_RANK_VARIABLES = (
-    "OFLOW_CONTROL",
-    "OFLOW_TOKEN_FD",
-    "OFLOW_SHM_FD",
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "PMI_RANK",
-    "PMI_SIZE",
-    "MPI_LOCALRANKID",
-    "MPI_LOCALNRANKS",
-    "SLURM_PROCID",
-    "SLURM_STEP_NUM_TASKS",
-    "SLURM_LOCALID",
-    "SLURM_STEP_TASKS_PER_NODE",
-)
 # Set by the process that is a rank, to its id.
 _PARENT = "OFLOW_RANK_PID"
 
@@ -51,7 +31,7 @@ def _is_child():
 
 def _be_alone():
     """A child must not join as the rank that has started it: it is a world of one."""
-    for name in (*_RANK_VARIABLES, _PARENT):
+    for name in (*_oflow._rank_variables(), _PARENT):
         os.environ.pop(name, None)
 
 
@@ -63,7 +43,7 @@ def _forked():
 def _become_rank_or_child():
     if _is_child():
         _be_alone()
-    elif any(name in os.environ for name in _RANK_VARIABLES):
+    elif any(name in os.environ for name in _oflow._rank_variables()):
         os.environ[_PARENT] = str(os.getpid())
 
 
@@ -115,7 +95,13 @@ def _hook(previous):
         except Exception:
             pass
         # Whoever has interrupted the program knows, and a consequence of another rank's end is no cause.
-        if isinstance(error, Exception) and not isinstance(error, _CONSEQUENCES):
+        if not isinstance(error, Exception) or isinstance(error, _CONSEQUENCES):
+            return
+        running = [t.name for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
+        if running:
+            text = f"{describe(error, traceback)}; the process runs on for its thread {running[0]}"
+            _oflow._report_failure(_kind(error), text)
+        elif "OFLOW_CONTROL" not in os.environ:
             _oflow._report_failure(_kind(error), describe(error, traceback))
 
     return failed

@@ -167,13 +167,7 @@ impl _CheckpointManager {
         _CheckpointManager { inner: Mutex::new(Some(manager)) }
     }
 
-    fn save(
-        &self,
-        py: Python<'_>,
-        step: u64,
-        state: Vec<(String, Bound<'_, PyAny>)>,
-        behind: bool,
-    ) -> PyResult<()> {
+    fn save(&self, py: Python<'_>, step: u64, state: Vec<(String, Bound<'_, PyAny>)>, behind: bool) -> PyResult<()> {
         context::enter(py)?;
         let (site, mut all) = (site::caller(py), sections(state)?);
         py.detach(|| {

@@ -101,6 +101,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(context::_leave, m)?,
         wrap_pyfunction!(job::_report_failure, m)?,
         wrap_pyfunction!(job::_forked, m)?,
+        wrap_pyfunction!(job::_rank_variables, m)?,
         wrap_pyfunction!(nn::_relayout, m)?,
         wrap_pyfunction!(nn::_draw, m)?,
         wrap_pyfunction!(optim::_clip_grad_norm, m)?,

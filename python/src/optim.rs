@@ -109,8 +109,7 @@ impl Stateful for Groups {
         let steps: Vec<i64> = if has_steps { from.value("steps")?.unwrap_or_default() } else { vec![] };
         let lr: Option<f64> = from.value("lr")?;
         // A state of one group fits several: they then have its learning rate.
-        let lrs: Vec<f64> =
-            if several && from.has("lrs") { from.value("lrs")?.unwrap_or_default() } else { vec![] };
+        let lrs: Vec<f64> = if several && from.has("lrs") { from.value("lrs")?.unwrap_or_default() } else { vec![] };
         for (i, group) in self.groups.iter_mut().enumerate() {
             let count = group.get().parameters().len();
             let names: Vec<String> = (0..count)
@@ -253,9 +252,15 @@ impl _Optimizer {
     }
 
     /// Takes over the values and makes the tensors of a state with these names, which are to be filled; and the names it lacks.
-    fn prepare(&self, py: Python<'_>, names: Vec<String>, values: &str) -> PyResult<(Vec<(String, Tensor)>, Vec<String>)> {
+    fn prepare(
+        &self,
+        py: Python<'_>,
+        names: Vec<String>,
+        values: &str,
+    ) -> PyResult<(Vec<(String, Tensor)>, Vec<String>)> {
         context::enter(py)?;
-        let values = serde_json::from_str(values).map_err(|e| PyValueError::new_err(format!("no state of an optimizer: {e}")))?;
+        let values = serde_json::from_str(values)
+            .map_err(|e| PyValueError::new_err(format!("no state of an optimizer: {e}")))?;
         let mut from = LoadState::new(names.iter().map(String::as_str), &values);
         self.groups().and_then(|mut g| g.load_state(&mut from)).or_raise(py)?;
         let asked = from.into_asked();
