@@ -3,8 +3,9 @@
 use crate::args::{No, scalar};
 use crate::errors::{OrRaise, exception};
 use crate::ffi;
+use crate::signature::dtype_name;
 use crate::tensor::Tensor;
-use crate::types::{dtype_name, dtype_named};
+use crate::types::dtype_named;
 use oflow::kernels::view::contiguous_strides;
 use oflow::kernels::{Builtin, Element};
 use oflow::memory::Storage;

@@ -3,8 +3,8 @@
 use crate::data::{Memory, readable};
 use crate::errors::OrRaise;
 use crate::ffi::{Imported, export_capsule, import_capsule};
+use crate::signature::dtype_name;
 use crate::tensor::Tensor;
-use crate::types::dtype_name;
 use oflow::DType;
 use oflow::kernels::Builtin;
 use oflow::kernels::view::contiguous_strides;

@@ -224,7 +224,7 @@ impl Function {
     /// The text of `__doc__`, with the signature that `inspect` reads where there is one overload.
     pub fn doc(&self) -> String {
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
-        signature::doc(self.name(), &read.overloads)
+        signature::doc(self.name(), &read.overloads.iter().map(|o| &o.def).collect::<Vec<_>>())
     }
 
     fn overloads(&self, py: Python<'_>) -> PyResult<Arc<[Overload]>> {
@@ -311,7 +311,11 @@ impl Function {
         let site = site::caller(py);
         let text = match (overloads.as_ref(), reasons.as_slice()) {
             ([overload], [reason]) => {
-                format!("{}(): {reason}\n  at {site}\n  it is: {}", self.name, signature::python(&self.name, overload))
+                format!(
+                    "{}(): {reason}\n  at {site}\n  it is: {}",
+                    self.name,
+                    signature::python(&self.name, &overload.def)
+                )
             }
             (all, reasons) => {
                 let got: Vec<String> = given
@@ -328,7 +332,7 @@ impl Function {
                 let list: String = all
                     .iter()
                     .zip(reasons)
-                    .map(|(o, why)| format!("\n * {}\n      {why}", signature::python(&self.name, o)))
+                    .map(|(o, why)| format!("\n * {}\n      {why}", signature::python(&self.name, &o.def)))
                     .collect();
                 format!(
                     "{}() received an invalid combination of arguments - got ({}), but expected one of:{list}\n  at {site}",

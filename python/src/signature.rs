@@ -1,9 +1,23 @@
 //! Signatures as Python writes them: `sum(x: Tensor, dims: int | Sequence[int] = (), keepdim: bool = False) -> Tensor`.
+//!
+//! `cargo xtask codegen` compiles this file too, and writes the stubs with it: it uses the library only.
 
-use crate::function::Overload;
-use oflow::functional::{FnParam, FnReturn};
+use oflow::DType;
+use oflow::functional::{FnDef, FnParam, FnReturn};
 use oflow::ops::{AttrKind, AttrValue, ParamKind};
 use std::borrow::Cow;
+
+/// Names of NumPy and PyTorch for the built-in dtypes, in the order of `DType::BUILTIN`.
+pub const DTYPE_NAMES: [&str; 9] =
+    ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"];
+
+/// The name of a dtype in Python.
+pub fn dtype_name(d: DType) -> String {
+    match DType::BUILTIN.iter().position(|b| *b == d) {
+        Some(i) => format!("oflow.{}", DTYPE_NAMES[i]),
+        None => d.to_string(),
+    }
+}
 
 /// Whether a parameter is a list of integers.
 pub fn is_int_list(p: &FnParam) -> bool {
@@ -59,7 +73,7 @@ pub fn value(v: &AttrValue) -> String {
         AttrValue::List(v) => tuple(v.iter().map(value)),
         AttrValue::Float(x) if x.is_infinite() => format!("float('{x}')"),
         AttrValue::Float(x) => format!("{x:?}"),
-        AttrValue::DType(d) => crate::types::dtype_name(*d),
+        AttrValue::DType(d) => dtype_name(*d),
         AttrValue::Absent => "None".into(),
         other => other.to_string(),
     }
@@ -71,7 +85,7 @@ fn tuple(members: impl Iterator<Item = String>) -> String {
 }
 
 /// The result.
-fn result(of: &FnReturn) -> String {
+pub fn result(of: &FnReturn) -> String {
     match of {
         FnReturn::Void => "None".into(),
         FnReturn::Tensor => "Tensor".into(),
@@ -96,11 +110,11 @@ pub fn name_of(p: &FnParam) -> Cow<'_, str> {
 }
 
 /// The parameters of an overload; `full` with types.
-fn parameters(o: &Overload, full: bool) -> String {
+pub fn parameters(def: &FnDef, full: bool) -> String {
     let mut all: Vec<String> = vec![];
     let mut star = false;
     let mut defaults = false;
-    let params: Vec<&FnParam> = o.def.sig.params.iter().filter(|p| p.kind != ParamKind::Target).collect();
+    let params: Vec<&FnParam> = def.sig.params.iter().filter(|p| p.kind != ParamKind::Target).collect();
     for (i, p) in params.iter().enumerate() {
         // Python has no required parameter behind one with a default: it is shown as one by name.
         if (p.keyword_only || (p.is_required() && defaults)) && !star {
@@ -124,7 +138,7 @@ fn parameters(o: &Overload, full: bool) -> String {
             None => format!("{}{of}", name_of(p)),
         });
     }
-    if o.target.is_some() {
+    if def.sig.params.iter().any(|p| p.kind == ParamKind::Target) {
         if !star {
             all.push("*".into());
         }
@@ -137,29 +151,29 @@ fn parameters(o: &Overload, full: bool) -> String {
 }
 
 /// An overload as Python writes it.
-pub fn python(name: &str, o: &Overload) -> String {
-    format!("{name}({}) -> {}", parameters(o, true), result(&o.def.sig.returns))
+pub fn python(name: &str, def: &FnDef) -> String {
+    format!("{name}({}) -> {}", parameters(def, true), result(&def.sig.returns))
 }
 
 /// The text of `ml_doc`: the signature for `inspect`, where there is one overload, and the description.
-pub fn doc(name: &str, overloads: &[Overload]) -> String {
+pub fn doc(name: &str, overloads: &[&FnDef]) -> String {
     let mut text = match overloads {
         [one] => format!("{name}({})\n--\n\n", parameters(one, false)),
         _ => String::new(),
     };
     let mut said: Vec<&str> = vec![];
-    for o in overloads {
-        text += &format!("{}\n\n", python(name, o));
-        if !said.contains(&o.def.doc.as_str()) {
-            text += &format!("{}\n\n", plain(&o.def.doc));
-            said.push(&o.def.doc);
+    for def in overloads {
+        text += &format!("{}\n\n", python(name, def));
+        if !said.contains(&def.doc.as_str()) {
+            text += &format!("{}\n\n", plain(&def.doc));
+            said.push(&def.doc);
         }
     }
     text.trim_end().to_string()
 }
 
 /// A description without examples in Rust and without links.
-fn plain(doc: &str) -> String {
+pub fn plain(doc: &str) -> String {
     let mut in_code = false;
     let mut kept: Vec<&str> = vec![];
     for paragraph in doc.split("\n\n") {

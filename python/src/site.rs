@@ -4,7 +4,7 @@ use crate::ffi::Running;
 use oflow::CallSite;
 use pyo3::intern;
 use pyo3::prelude::*;
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// A line that was looked up: reading the line table of a code object takes longer than a call of an op.
@@ -24,16 +24,14 @@ static LINES_KNOWN: LazyLock<Mutex<Vec<Option<Known>>>> =
 
 /// File names live as long as the process; each is kept once.
 fn interned(file: &str) -> &'static str {
-    static FILES: LazyLock<Mutex<HashMap<String, &'static str>>> = LazyLock::new(Mutex::default);
+    static FILES: LazyLock<Mutex<BTreeSet<&'static str>>> = LazyLock::new(Mutex::default);
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
-    match files.get(file) {
-        Some(known) => known,
-        None => {
-            let kept: &'static str = String::leak(file.to_string());
-            files.insert(file.to_string(), kept);
-            kept
-        }
+    if let Some(known) = files.get(file) {
+        return known;
     }
+    let kept: &'static str = String::leak(file.to_string());
+    files.insert(kept);
+    kept
 }
 
 /// The folder of this package, with a separator at its end.

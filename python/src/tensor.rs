@@ -73,19 +73,6 @@ fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, PyAn
     operator(py, which)?.call(py, &Given { all: objects.into(), positional: objects.len(), names: None })
 }
 
-/// The tensors of a list, for functions of this file.
-fn no_such_function(py: Python<'_>, name: &str) -> PyErr {
-    let text = match Function::find(name) {
-        Ok(_) => format!("'Tensor' object has no attribute '{name}'; there is the function oflow.{name}"),
-        Err(e) => format!(
-            "'Tensor' object has no attribute '{name}'{}",
-            e.help_text().map_or(String::new(), |h| format!("; {h}"))
-        ),
-    };
-    let _ = py;
-    pyo3::exceptions::PyAttributeError::new_err(text)
-}
-
 #[pymethods]
 impl Tensor {
     /// A handle of the same tensor, for subclasses; or a tensor from values, as ``oflow.tensor``.
@@ -383,10 +370,6 @@ impl Tensor {
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("elements of a tensor cannot be deleted"))
     }
-    fn __getattr__(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
-        Err(no_such_function(py, name))
-    }
-
     fn __add__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf.py(), Operator::add, [slf.as_any(), o])
     }

@@ -2,6 +2,7 @@
 
 use crate::args::No;
 use crate::errors::OrRaise;
+use crate::signature::{DTYPE_NAMES, dtype_name};
 use oflow::GeneratorState;
 use oflow::kernels::ReduceOp;
 use oflow::sbp::NdSbp;
@@ -10,9 +11,6 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::hash::{DefaultHasher, Hash, Hasher};
-
-/// Names of NumPy and PyTorch for the built-in dtypes, in the order of `DType::BUILTIN`.
-const DTYPE_NAMES: [&str; 9] = ["bool", "uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "float64"];
 
 /// Further names.
 const DTYPE_ALIASES: [(&str, &str); 8] = [
@@ -30,14 +28,6 @@ const DTYPE_ALIASES: [(&str, &str); 8] = [
 #[pyclass(frozen, name = "dtype", module = "oflow")]
 pub struct DType {
     inner: oflow::DType,
-}
-
-/// The name of a dtype in Python.
-pub fn dtype_name(d: oflow::DType) -> String {
-    match oflow::DType::BUILTIN.iter().position(|b| *b == d) {
-        Some(i) => format!("oflow.{}", DTYPE_NAMES[i]),
-        None => d.to_string(),
-    }
 }
 
 /// The object of a dtype. There is one of each built-in dtype.

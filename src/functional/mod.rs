@@ -34,6 +34,7 @@ mod inplace;
 mod ints;
 mod layout;
 mod nn;
+mod op_form;
 mod operand;
 mod operators;
 mod pytorch;

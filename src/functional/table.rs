@@ -4,13 +4,15 @@
 //! A function that is one op stands in the declaration of that op; one that calls several is a row of `functions!` beside its code.
 
 use super::by_name::Bound;
+use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{create, generated, index, inplace, layout, nn, pytorch, reduce, select, shape, values};
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock, RwLock};
 
 /// A function in Rust over bound arguments.
 pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
@@ -57,6 +59,8 @@ pub struct FnDef {
     pub rust: Option<RustForm>,
     /// Not shown in lists: a function that other functions call.
     pub hidden: bool,
+    /// How it calls its op; clones share it.
+    pub(super) form: Arc<OnceLock<OpForm>>,
 }
 
 impl FnDef {
@@ -74,7 +78,15 @@ impl FnDef {
         }
     }
     fn of(sig: FnSig, body: FnBody) -> FnDef {
-        FnDef { sig, doc: String::new(), subject: Cow::Borrowed("Other"), body, rust: None, hidden: false }
+        FnDef {
+            sig,
+            doc: String::new(),
+            subject: Cow::Borrowed("Other"),
+            body,
+            rust: None,
+            hidden: false,
+            form: Arc::default(),
+        }
     }
     /// Sets the description: one sentence; more paragraphs of Markdown may follow.
     #[must_use]
@@ -117,9 +129,10 @@ impl FnDef {
 
 struct Table {
     defs: Vec<FnDef>,
-    /// How many functions the program has registered.
-    added: u64,
 }
+
+/// How many functions the program has registered.
+static ADDED: AtomicU64 = AtomicU64::new(0);
 
 impl Table {
     /// Adds a function, or an overload behind those of its name.
@@ -150,7 +163,7 @@ const ROWS: &[&[Row]] = &[
 ];
 
 static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
-    let mut table = Table { defs: vec![], added: 0 };
+    let mut table = Table { defs: vec![] };
     let rows: Result<Vec<FnDef>> = ROWS.iter().flat_map(|rows| rows.iter()).map(FnDef::of_row).collect();
     let filled = rows.and_then(|rows| {
         // A row stands for the op of its name, which gives its own function only where no row does.
@@ -283,13 +296,12 @@ pub fn functions() -> Vec<FnDef> {
 /// # Errors
 /// If an earlier overload of the name takes all calls that this one takes.
 pub fn register_function(def: FnDef) -> Result<()> {
-    let mut table = TABLE.write().unwrap_or_else(|e| e.into_inner());
-    table.add(def)?;
-    table.added += 1;
+    TABLE.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
+    ADDED.fetch_add(1, Ordering::Release);
     Ok(())
 }
 
 /// Returns a number that grows when a function or an op is registered: overloads that were read before may be out of date.
 pub fn functions_generation() -> u64 {
-    ops::generation() + TABLE.read().unwrap_or_else(|e| e.into_inner()).added
+    ops::generation() + ADDED.load(Ordering::Acquire)
 }
