@@ -198,6 +198,19 @@ def test_gradients_of_modules():
     assert not net(flow.ones((2, 4))).requires_grad
 
 
+def test_errors_and_reports_name_the_path_of_the_module():
+    net = nn.Module()
+    net.h = nn.ModuleList([nn.Sequential(nn.Linear(2, 3), nn.Linear(2, 3))])
+    net.h.append(net.h[0])
+    net.h[0][1].register_forward_pre_hook(lambda m, args: (args[0], flow.ones((2, 2)) @ flow.ones((3, 3)))[:1])
+    with pytest.raises(flow.ShapeError, match=r"h\.1\.1"):
+        net.h[0](flow.ones((1, 2)))
+    # The scope has ended with the error.
+    with pytest.raises(flow.ShapeError) as e:
+        flow.ones((2, 2)) @ flow.ones((3, 3))
+    assert "h." not in str(e.value).splitlines()[0] + str(e.value).splitlines()[1]
+
+
 def test_containers():
     modules = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])
     modules.append(nn.ReLU())

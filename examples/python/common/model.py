@@ -33,8 +33,6 @@ class Gpt(nn.Module):
         """Logits [B, T, vocab] of the next token at each position of ids, i64[B, T]."""
         whole = {"placement": ids.placement, "sbp": (B,) * len(ids.sbp)}
         x = self.wte(ids) + self.wpe(oflow.arange(ids.shape[1], **whole))
-        for i, block in enumerate(self.h):
-            # Reports show the calls of a block under this name.
-            with oflow.name_scope(f"h.{i}"):
-                x = block(x)
+        for block in self.h:
+            x = block(x)
         return oflow.linear(self.lnf(x), self.head.weight)

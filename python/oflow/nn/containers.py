@@ -40,6 +40,8 @@ class Sequential(Module):
 class ModuleList(Module):
     """A list of modules, which are parts of the module that has the list."""
 
+    _is_list = True
+
     def __init__(self, modules=()):
         super().__init__()
         self.extend(modules)
@@ -81,6 +83,8 @@ class ModuleList(Module):
 
 class ModuleDict(Module):
     """A dict of modules, which are parts of the module that has the dict."""
+
+    _is_list = True
 
     def __init__(self, modules=()):
         super().__init__()

@@ -3,6 +3,7 @@
 import itertools
 from collections import OrderedDict, namedtuple
 
+from .. import _oflow
 from .._core import copy_into, relayout
 from .._oflow import Tensor
 from .parameter import Parameter
@@ -41,6 +42,10 @@ class Module:
     """
 
     training = True
+    # The name under which the module was assigned last.
+    _scope = None
+    # Lists are not called: their modules are named by both names.
+    _is_list = False
 
     def __init__(self):
         for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
@@ -53,6 +58,17 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} defines no forward")
 
     def __call__(self, *args, **kwargs):
+        scope = self._scope
+        if scope is None:
+            return self._call(args, kwargs)
+        # Errors, receipts and reports name the calls inside as parameters are named: `h.3.attn.q`.
+        number = _oflow._enter("name_scope", scope)
+        try:
+            return self._call(args, kwargs)
+        finally:
+            _oflow._leave(number)
+
+    def _call(self, args, kwargs):
         for hook in tuple(self._forward_pre_hooks.values()):
             changed = hook(self, args)
             if changed is not None:
@@ -82,6 +98,8 @@ class Module:
                 if table is not own:
                     table.pop(name, None)
             own[name] = value
+            if isinstance(value, Module):
+                value._name_scope(name if not self._is_list or self._scope is None else f"{self._scope}.{name}")
             return
         if "_parameters" in self.__dict__:
             parameters, buffers, modules = self._tables()
@@ -100,6 +118,13 @@ class Module:
                 buffers[name] = value
                 return
         object.__setattr__(self, name, value)
+
+    def _name_scope(self, name):
+        object.__setattr__(self, "_scope", name)
+        if self._is_list:
+            for own, module in self._modules.items():
+                if module is not None:
+                    module._name_scope(f"{name}.{own}")
 
     def __getattr__(self, name):
         for table in ("_parameters", "_buffers", "_modules"):
