@@ -14,11 +14,13 @@ mod errors;
 #[allow(unsafe_code)]
 mod ffi;
 mod function;
+mod operators;
 mod results;
 mod signature;
 mod site;
 mod tensor;
 mod types;
+mod words;
 
 use errors::OrRaise;
 use function::Function;
@@ -70,7 +72,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_signatures, m)?,
         wrap_pyfunction!(_function, m)?,
         wrap_pyfunction!(site::_set_package, m)?,
-        wrap_pyfunction!(tensor::tensor, m)?,
+        wrap_pyfunction!(data::tensor, m)?,
         wrap_pyfunction!(data::from_numpy, m)?,
         wrap_pyfunction!(dlpack::from_dlpack, m)?,
         wrap_pyfunction!(autograd::grad, m)?,
