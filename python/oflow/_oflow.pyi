@@ -207,6 +207,8 @@ class Tensor:
     @overload
     def add_(self, s: Number) -> Tensor:
         """`add` in place: the result is written over the first argument."""
+    def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """True if no element is zero."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
     def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
@@ -627,6 +629,8 @@ class Tensor:
         """`sin` in place: the result is written over the first argument."""
     def size(self, dim: builtins.int) -> builtins.int:
         """The size of a dim. Negative dims count from the end."""
+    def slice(self, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
+        """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
     def slice_grad(self, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
         """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
     def softmax(self, dim: builtins.int = -1) -> Tensor:

@@ -90,14 +90,14 @@ fn stub(name: &str, defs: &[&FnDef], method: bool) -> String {
     text
 }
 
-/// Names that the head defines, at that indentation.
-fn named(indent: &str) -> Vec<&'static str> {
+/// Names that a part of the head defines, at that indentation.
+fn named(part: &'static str, indent: &str) -> Vec<&'static str> {
     let defined = |line: &'static str| {
         let rest = line.strip_prefix(indent)?;
         let rest = rest.strip_prefix("def ").or_else(|| rest.strip_prefix("class "))?;
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
     };
-    HEAD.lines().filter_map(defined).collect()
+    part.lines().filter_map(defined).collect()
 }
 
 /// The generated file as (path, text).
@@ -107,7 +107,9 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     for def in &table {
         by_name.entry(&def.sig.name).or_default().push(def);
     }
-    let (own, top) = (named("    "), named(""));
+    let (before, after) = HEAD.split_once(METHODS).ok_or("python_head.pyi has no place for methods")?;
+    let (_, class) = before.rsplit_once("\nclass Tensor:").ok_or("python_head.pyi has no class of tensors")?;
+    let (own, top) = (named(class, "    "), named(HEAD, ""));
     let (mut methods, mut functions) = (String::new(), String::new());
     for (name, defs) in &by_name {
         let on_tensor = |d: &&&FnDef| d.sig.params.first().is_some_and(|p| p.kind == ParamKind::Tensor);
@@ -120,7 +122,6 @@ pub fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
             functions += &stub(name, defs, false);
         }
     }
-    let (before, after) = HEAD.split_once(METHODS).ok_or("python_head.pyi has no place for methods")?;
     let text = format!(
         "# Made by `cargo xtask codegen` from the texts of the functions; do not edit.\n{before}{methods}{after}\n{functions}"
     );
