@@ -8,7 +8,7 @@ from . import _oflow
 class _Mode:
     """A mode: ``with mode():``, ``@mode()``, and, where it needs no value, ``@mode``."""
 
-    _name = None
+    _name: str | None = None
 
     def __new__(cls, function=None, *args, **kwargs):
         self = super().__new__(cls)

@@ -2,7 +2,7 @@
 
 from . import _oflow
 
-_found = {}
+_found: dict = {}
 
 
 def _function(name):

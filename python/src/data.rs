@@ -5,7 +5,7 @@ use crate::errors::{OrRaise, exception};
 use crate::ffi;
 use crate::signature::dtype_name;
 use crate::tensor::Tensor;
-use crate::types::dtype_named;
+use crate::types::{self, dtype_named};
 use oflow::kernels::view::contiguous_strides;
 use oflow::kernels::{Builtin, Element};
 use oflow::memory::Storage;
@@ -396,4 +396,94 @@ pub fn from_numpy(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> 
     crate::context::enter(py)?;
     let shared = Array::read(array).and_then(|a| a.ok_or(No::Kind)).and_then(|a| a.shared());
     shared.map(Tensor::of).map_err(|no| crate::types::raised(no, array, "an array of NumPy"))
+}
+
+/// A local tensor of values.
+pub fn tensor_of(py: Python<'_>, values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+    let dtype = dtype.map(|d| types::dtype_of(d).map_err(|no| types::raised(no, d, "a dtype"))).transpose()?;
+    from_data(py, values, dtype).map(Tensor::of)
+}
+
+/// A tensor with another dtype or on another device; itself where it has both.
+pub fn to<'py>(
+    x: &Bound<'py, Tensor>,
+    args: &Bound<'py, PyTuple>,
+    mut dtype: Option<Bound<'py, PyAny>>,
+    mut device: Option<Bound<'py, PyAny>>,
+    copy: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, inner) = (x.py(), x.get().inner());
+    for arg in args {
+        let place = match arg.cast::<Tensor>() {
+            Ok(other) => {
+                let other = other.get().inner();
+                dtype = Some(types::dtype_object(py, other.dtype())?.into_bound(py).into_any());
+                device = Some(Bound::new(py, types::Device::of(other.device()))?.into_any());
+                continue;
+            }
+            Err(_) if types::dtype_of(&arg).is_ok() => &mut dtype,
+            Err(_) => &mut device,
+        };
+        if place.replace(arg).is_some() {
+            return Err(PyTypeError::new_err("to() takes one dtype, one device, or a tensor that has both"));
+        }
+    }
+    let site = crate::site::caller(py);
+    let _scope = site.scope();
+    let mut t = inner.clone();
+    if let Some(d) = device {
+        let device = types::device_of(&d).map_err(|no| types::raised(no, &d, "a dtype or a device"))?;
+        // A global tensor stays on its placement.
+        if device != t.device() {
+            t = t.to_device(device).or_raise(py)?;
+        }
+    }
+    if let Some(d) = dtype {
+        t = t.cast(types::dtype_of(&d).map_err(|no| types::raised(no, &d, "a dtype"))?).or_raise(py)?;
+    }
+    match t.same(inner) {
+        true if copy => Ok(Bound::new(py, Tensor::of(t.copy().or_raise(py)?))?.into_any()),
+        true => Ok(x.clone().into_any()),
+        false => Ok(Bound::new(py, Tensor::of(t))?.into_any()),
+    }
+}
+
+/// A tensor from a number, nested lists, an array or another tensor, whose data is copied.
+///
+/// Floats are float32 unless ``dtype`` says otherwise, integers int64; arrays keep their dtype. With ``placement`` and ``sbp`` it is a
+/// global tensor, of which every rank gives the same (logical) value.
+#[pyfunction]
+#[pyo3(signature = (data, *, dtype=None, device=None, placement=None, sbp=None, requires_grad=false))]
+pub fn tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    placement: Option<&Bound<'_, PyAny>>,
+    sbp: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<Tensor> {
+    crate::context::enter(py)?;
+    let site = crate::site::caller(py);
+    let _scope = site.scope();
+    let local = tensor_of(py, data, dtype)?.inner().clone();
+    let t = match (placement, sbp, device) {
+        (None, None, None) => local,
+        (None, None, Some(d)) => {
+            local.to_device(types::device_of(d).map_err(|no| types::raised(no, d, "a device"))?).or_raise(py)?
+        }
+        (Some(p), Some(s), None) => {
+            let place = types::placement_of(p).map_err(|no| types::raised(no, p, "a placement"))?;
+            let sbp = types::sbp_of(s).map_err(|no| types::raised(no, s, "an sbp"))?;
+            let local = local.to_device(place.device()).or_raise(py)?;
+            oflow::distribute(&local, (&place, sbp)).or_raise(py)?
+        }
+        _ => {
+            return Err(PyTypeError::new_err(
+                "give a device for a local tensor, or placement and sbp for a global one",
+            ));
+        }
+    };
+    let t = if requires_grad { t.requires_grad_(true).or_raise(py)? } else { t };
+    Ok(Tensor::of(t))
 }

@@ -4,14 +4,14 @@ use crate::args::{No, convert, takes};
 use crate::errors::{OrRaise, exception};
 use crate::ffi::Given;
 use crate::tensor::Tensor;
-use crate::{context, results, signature, site};
+use crate::{context, results, signature, site, words};
 use oflow::functional::{Arg, Bound as BoundArgs, FnDef, FnParam, Returned, functions_generation, overloads};
 use oflow::interpreter::Target;
 use oflow::ops::ParamKind;
 use pyo3::Borrowed;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString, PyTuple};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// An overload, prepared for calls from Python. A `Target` is given there by the names `device`, `placement` and `sbp`, and new
@@ -138,7 +138,7 @@ impl Overload {
                     };
                     let Some(param) = index.map(|i| self.param(i)) else { continue };
                     if let Err(No::Kind) = convert(param, *object) {
-                        let found = object.get_type().name()?;
+                        let found = found(object)?;
                         return Ok(format!(
                             "argument '{}'{position} must be {}, not {found}",
                             param.name,
@@ -150,6 +150,22 @@ impl Overload {
             }
         }
     }
+}
+
+/// The type of an object; of a list or tuple with those of its members.
+fn found(object: &Borrowed<'_, '_, PyAny>) -> PyResult<String> {
+    let name = object.get_type().name()?.to_string();
+    if !(object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>()) {
+        return Ok(name);
+    }
+    let mut kinds: Vec<String> = vec![];
+    for member in object.try_iter()? {
+        let kind = member?.get_type().name()?.to_string();
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    Ok(if kinds.is_empty() { format!("empty {name}") } else { format!("{name} of {}", kinds.join(", ")) })
 }
 
 /// Where a new tensor lives, as Python says it.
@@ -224,7 +240,7 @@ impl Function {
     /// The text of `__doc__`, with the signature that `inspect` reads where there is one overload.
     pub fn doc(&self) -> String {
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
-        signature::doc(self.name(), &read.overloads.iter().map(|o| &o.def).collect::<Vec<_>>())
+        words::doc(self.name(), &read.overloads.iter().map(|o| &o.def).collect::<Vec<_>>())
     }
 
     fn overloads(&self, py: Python<'_>) -> PyResult<Arc<[Overload]>> {
@@ -311,11 +327,7 @@ impl Function {
         let site = site::caller(py);
         let text = match (overloads.as_ref(), reasons.as_slice()) {
             ([overload], [reason]) => {
-                format!(
-                    "{}(): {reason}\n  at {site}\n  it is: {}",
-                    self.name,
-                    signature::python(&self.name, &overload.def)
-                )
+                format!("{}(): {reason}\n  at {site}\n  it is: {}", self.name, words::python(&self.name, &overload.def))
             }
             (all, reasons) => {
                 let got: Vec<String> = given
@@ -332,7 +344,7 @@ impl Function {
                 let list: String = all
                     .iter()
                     .zip(reasons)
-                    .map(|(o, why)| format!("\n * {}\n      {why}", signature::python(&self.name, &o.def)))
+                    .map(|(o, why)| format!("\n * {}\n      {why}", words::python(&self.name, &o.def)))
                     .collect();
                 format!(
                     "{}() received an invalid combination of arguments - got ({}), but expected one of:{list}\n  at {site}",

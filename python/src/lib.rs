@@ -18,6 +18,7 @@ mod function;
 mod job;
 mod loader;
 mod nn;
+mod operators;
 mod optim;
 #[allow(unsafe_code)]
 mod owned;
@@ -26,6 +27,7 @@ mod signature;
 mod site;
 mod tensor;
 mod types;
+mod words;
 
 use errors::OrRaise;
 use function::Function;
@@ -83,7 +85,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(_signatures, m)?,
         wrap_pyfunction!(_function, m)?,
         wrap_pyfunction!(site::_set_package, m)?,
-        wrap_pyfunction!(tensor::tensor, m)?,
+        wrap_pyfunction!(data::tensor, m)?,
         wrap_pyfunction!(data::from_numpy, m)?,
         wrap_pyfunction!(dlpack::from_dlpack, m)?,
         wrap_pyfunction!(autograd::grad, m)?,

@@ -109,67 +109,56 @@ pub fn name_of(p: &FnParam) -> Cow<'_, str> {
     if WORDS.contains(&p.name.as_str()) { format!("{}_", p.name).into() } else { p.name.as_str().into() }
 }
 
-/// The parameters of an overload; `full` with types.
-pub fn parameters(def: &FnDef, full: bool) -> String {
-    let mut all: Vec<String> = vec![];
-    let mut star = false;
-    let mut defaults = false;
+/// A parameter as Python shows it.
+pub struct Parameter {
+    /// Its name; `*` stands before those by name only.
+    pub name: String,
+    /// Its type.
+    pub of: String,
+    /// Its value where it is left out.
+    pub default: Option<String>,
+}
+
+/// What says where a new tensor lives, by name.
+const PLACE: [(&str, &str, &str); 4] = [
+    ("device", "device | str | None", "None"),
+    ("placement", "placement | None", "None"),
+    ("sbp", "Sbp | Sequence[Sbp] | str | None", "None"),
+    ("requires_grad", "bool", "False"),
+];
+
+/// The parameters of a function.
+pub fn parameters(def: &FnDef) -> Vec<Parameter> {
+    let of = |name: &str, of: &str, default: Option<&str>| Parameter {
+        name: name.into(),
+        of: of.into(),
+        default: default.map(Into::into),
+    };
+    let mut all: Vec<Parameter> = vec![];
+    let (mut star, mut defaults) = (false, false);
     let params: Vec<&FnParam> = def.sig.params.iter().filter(|p| p.kind != ParamKind::Target).collect();
     for (i, p) in params.iter().enumerate() {
         // Python has no required parameter behind one with a default: it is shown as one by name.
         if (p.keyword_only || (p.is_required() && defaults)) && !star {
             star = true;
-            all.push("*".into());
+            all.push(of("*", "", None));
         }
         let required_later = params[i + 1..].iter().any(|p| !p.keyword_only && p.is_required());
-        let of = if full { format!(": {}", kind(p)) } else { String::new() };
         let default = match &p.default {
             Some(d) => Some(value(d)),
             None if p.optional && (star || !required_later) => Some("None".into()),
             None => None,
         };
         defaults |= default.is_some();
-        // Names of types mean nothing to `inspect`.
-        let default = default
-            .map(|d| if !full && matches!(p.kind, ParamKind::Attr(AttrKind::DType)) { format!("'{d}'") } else { d });
-        all.push(match default {
-            Some(d) if full => format!("{}{of} = {d}", name_of(p)),
-            Some(d) => format!("{}={d}", name_of(p)),
-            None => format!("{}{of}", name_of(p)),
-        });
+        all.push(of(&name_of(p), &kind(p), default.as_deref()));
     }
-    if def.sig.params.iter().any(|p| p.kind == ParamKind::Target) {
+    if params.len() < def.sig.params.len() {
         if !star {
-            all.push("*".into());
+            all.push(of("*", "", None));
         }
-        all.push(match full {
-            true => "device: device | str | None = None, placement: placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: bool = False".into(),
-            false => "device=None, placement=None, sbp=None, requires_grad=False".to_string(),
-        });
+        all.extend(PLACE.iter().map(|(name, kind, default)| of(name, kind, Some(default))));
     }
-    all.join(", ")
-}
-
-/// An overload as Python writes it.
-pub fn python(name: &str, def: &FnDef) -> String {
-    format!("{name}({}) -> {}", parameters(def, true), result(&def.sig.returns))
-}
-
-/// The text of `ml_doc`: the signature for `inspect`, where there is one overload, and the description.
-pub fn doc(name: &str, overloads: &[&FnDef]) -> String {
-    let mut text = match overloads {
-        [one] => format!("{name}({})\n--\n\n", parameters(one, false)),
-        _ => String::new(),
-    };
-    let mut said: Vec<&str> = vec![];
-    for def in overloads {
-        text += &format!("{}\n\n", python(name, def));
-        if !said.contains(&def.doc.as_str()) {
-            text += &format!("{}\n\n", plain(&def.doc));
-            said.push(&def.doc);
-        }
-    }
-    text.trim_end().to_string()
+    all
 }
 
 /// A description without examples in Rust and without links.

@@ -1,18 +1,14 @@
 //! `oflow.Tensor`: what no row of the table says. Functions of the table are added as methods by `ffi::add_methods`.
 
 use crate::errors::OrRaise;
-use crate::ffi::Given;
-use crate::function::Function;
+use crate::operators::{Operator, Rows, binary, call, in_place, logical, number};
 use crate::types::{self, dtype_object};
-use crate::{context, data, dlpack, results, site};
+use crate::{context, data, dlpack, site};
 use oflow::BackwardOptions;
-use pyo3::Borrowed;
-use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
 use pyo3::types::{PyDict, PyTuple};
-use smallvec::smallvec;
-use std::sync::OnceLock;
 
 /// A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement.
 ///
@@ -35,44 +31,6 @@ impl Tensor {
     }
 }
 
-/// Functions that operators call, found once.
-macro_rules! operators {
-    ($($name:ident)*) => {
-        /// A function that an operator calls.
-        #[allow(non_camel_case_types)]
-        #[derive(Clone, Copy)]
-        enum Operator { $($name),* }
-
-        fn operator(py: Python<'_>, which: Operator) -> PyResult<&'static Function> {
-            static FOUND: OnceLock<Vec<Function>> = OnceLock::new();
-            if let Some(found) = FOUND.get() {
-                return Ok(&found[which as usize]);
-            }
-            let mut all = vec![];
-            for name in [$(stringify!($name)),*] {
-                all.push(Function::find(name).or_raise(py)?);
-            }
-            Ok(&FOUND.get_or_init(|| all)[which as usize])
-        }
-    };
-}
-operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs logical_and logical_or logical_xor
-logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ index index_put_ }
-
-/// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
-fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {
-    let all = smallvec![objects[0].as_borrowed(), objects[1].as_borrowed()];
-    let given = Given { all, positional: 2, names: None };
-    match operator(py, which)?.call_fitting(py, &given)? {
-        Some(result) => Ok(result),
-        None => Ok(py.NotImplemented()),
-    }
-}
-
-fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, PyAny>]) -> PyResult<Py<PyAny>> {
-    operator(py, which)?.call(py, &Given { all: objects.into(), positional: objects.len(), names: None })
-}
-
 #[pymethods]
 impl Tensor {
     /// A handle of the same tensor, for subclasses; or a tensor from values, as ``oflow.tensor``.
@@ -88,7 +46,7 @@ impl Tensor {
         context::enter(py)?;
         match (data.cast::<Tensor>(), dtype) {
             (Ok(t), None) => Ok(Tensor::of(t.get().inner.clone())),
-            _ => tensor_of(py, data, dtype, false),
+            _ => data::tensor_of(py, data, dtype),
         }
     }
 
@@ -188,6 +146,18 @@ impl Tensor {
     fn detach(&self) -> Tensor {
         Tensor::of(self.inner.detach())
     }
+    /// The tensor with another dtype or on another device; itself where it has both: ``x.to(oflow.float64)``, ``x.to("cpu")``,
+    /// ``x.to(other)``. A global tensor changes its layout with ``to_global``.
+    #[pyo3(signature = (*args, dtype=None, device=None, copy=false))]
+    fn to<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        dtype: Option<Bound<'py, PyAny>>,
+        device: Option<Bound<'py, PyAny>>,
+        copy: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        data::to(slf, args, dtype, device, copy)
+    }
     /// A copy in memory of its own; the gradient passes through.
     fn clone(&self, py: Python<'_>) -> PyResult<Tensor> {
         let site = site::caller(py);
@@ -229,7 +199,7 @@ impl Tensor {
     /// The one element, as a number of Python. On a global tensor all ranks call it.
     fn item(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         context::enter(py)?;
-        number(py, &self.inner, "item")
+        number(py, &self.inner)
     }
     /// The values as nested lists. On a global tensor all ranks call it.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -316,14 +286,14 @@ impl Tensor {
                 self.inner.numel()
             )));
         }
-        number(py, &self.inner, "bool")?.is_truthy(py)
+        number(py, &self.inner)?.is_truthy(py)
     }
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let n = number(py, &self.inner, "float")?;
+        let n = number(py, &self.inner)?;
         n.bind(py).call_method0("__float__").and_then(|x| x.extract()).or_else(|_| n.extract::<bool>(py).map(f64::from))
     }
     fn __int__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let n = number(py, &self.inner, "int")?;
+        let n = number(py, &self.inner)?;
         Ok(py.get_type::<pyo3::types::PyInt>().call1((n,))?.unbind())
     }
     fn __index__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
@@ -343,12 +313,11 @@ impl Tensor {
             Err(_) => Ok(false),
         }
     }
-    fn __iter__(slf: Py<Self>, py: Python<'_>) -> PyResult<Rows> {
+    fn __iter__(slf: Py<Self>) -> PyResult<Rows> {
         if slf.get().inner.ndim() == 0 {
             return Err(PyTypeError::new_err("iteration over a tensor without dims"));
         }
-        let _ = py;
-        Ok(Rows { tensor: slf, next: std::sync::atomic::AtomicI64::new(0) })
+        Ok(Rows::of(slf))
     }
     fn __getitem__<'py>(slf: &Bound<'py, Self>, index: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
         call(slf.py(), Operator::index, &[slf.as_any().as_borrowed(), index.as_borrowed()])
@@ -482,113 +451,4 @@ impl Tensor {
         let copy = slf.py().import("oflow._tensor")?.getattr("_deepcopy")?.call1((slf, memo))?;
         Ok(copy.unbind())
     }
-}
-
-/// One element, as a number; waits for other ranks where it must.
-fn number(py: Python<'_>, t: &oflow::Tensor, what: &str) -> PyResult<Py<PyAny>> {
-    static ITEM: OnceLock<oflow::functional::FnDef> = OnceLock::new();
-    let _ = what;
-    let def = match ITEM.get() {
-        Some(def) => def,
-        None => {
-            let found = oflow::functional::overloads("item").or_raise(py)?.into_iter().next();
-            let found = found.ok_or_else(|| PyTypeError::new_err("item() is missing"))?;
-            ITEM.get_or_init(|| found)
-        }
-    };
-    context::enter(py)?;
-    let bound = oflow::functional::Bound { args: vec![Some(t.into())], site: site::caller(py) };
-    let returned = if t.is_global() { py.detach(|| def.run(bound)) } else { def.run(bound) };
-    match returned.or_raise(py)? {
-        oflow::functional::Returned::Value(v) => results::value(py, &v),
-        oflow::functional::Returned::Tensors(_) => Err(PyTypeError::new_err("item() gave a tensor")),
-    }
-}
-
-/// `&`, `|` and `^` of bool tensors.
-fn logical<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
-    let bools = |t: &Bound<'py, PyAny>| t.cast::<Tensor>().is_ok_and(|t| t.get().inner.dtype() == oflow::DType::Bool);
-    if !bools(slf.as_any()) || (o.is_instance_of::<Tensor>() && !bools(o)) {
-        return Err(PyTypeError::new_err("&, | and ^ take bool tensors; oflow has no bitwise functions of integers"));
-    }
-    binary(slf.py(), which, [slf.as_any(), o])
-}
-
-fn in_place<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<()> {
-    call(slf.py(), which, &[slf.as_any().as_borrowed(), o.as_borrowed()]).map(drop)
-}
-
-/// The rows of a tensor, one after the other.
-#[pyclass(frozen, module = "oflow")]
-pub struct Rows {
-    tensor: Py<Tensor>,
-    next: std::sync::atomic::AtomicI64,
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let i = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let size = self.tensor.get().inner.shape().first().copied().unwrap_or(0);
-        if usize::try_from(i).map_or(true, |i| i >= size) {
-            return Err(PyStopIteration::new_err(()));
-        }
-        let index = i.into_pyobject(py)?.into_any();
-        call(py, Operator::index, &[self.tensor.bind(py).as_any().as_borrowed(), index.as_borrowed()])
-    }
-}
-
-fn tensor_of(
-    py: Python<'_>,
-    values: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    requires_grad: bool,
-) -> PyResult<Tensor> {
-    let dtype = dtype.map(|d| types::dtype_of(d).map_err(|no| types::raised(no, d, "a dtype"))).transpose()?;
-    let t = data::from_data(py, values, dtype)?;
-    let t = if requires_grad { t.requires_grad_(true).or_raise(py)? } else { t };
-    Ok(Tensor::of(t))
-}
-
-/// A tensor from a number, nested lists, an array or another tensor, whose data is copied.
-///
-/// Floats are float32 unless ``dtype`` says otherwise, integers int64; arrays keep their dtype. With ``placement`` and ``sbp`` it is a
-/// global tensor, of which every rank gives the same (logical) value.
-#[pyfunction]
-#[pyo3(signature = (data, *, dtype=None, device=None, placement=None, sbp=None, requires_grad=false))]
-pub fn tensor(
-    py: Python<'_>,
-    data: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    device: Option<&Bound<'_, PyAny>>,
-    placement: Option<&Bound<'_, PyAny>>,
-    sbp: Option<&Bound<'_, PyAny>>,
-    requires_grad: bool,
-) -> PyResult<Tensor> {
-    context::enter(py)?;
-    let site = site::caller(py);
-    let _scope = site.scope();
-    let local = tensor_of(py, data, dtype, false)?.inner;
-    let t = match (placement, sbp, device) {
-        (None, None, None) => local,
-        (None, None, Some(d)) => {
-            local.to_device(types::device_of(d).map_err(|no| types::raised(no, d, "a device"))?).or_raise(py)?
-        }
-        (Some(p), Some(s), None) => {
-            let place = types::placement_of(p).map_err(|no| types::raised(no, p, "a placement"))?;
-            let sbp = types::sbp_of(s).map_err(|no| types::raised(no, s, "an sbp"))?;
-            let local = local.to_device(place.device()).or_raise(py)?;
-            oflow::distribute(&local, (&place, sbp)).or_raise(py)?
-        }
-        _ => {
-            return Err(PyTypeError::new_err(
-                "give a device for a local tensor, or placement and sbp for a global one",
-            ));
-        }
-    };
-    let t = if requires_grad { t.requires_grad_(true).or_raise(py)? } else { t };
-    Ok(Tensor::of(t))
 }

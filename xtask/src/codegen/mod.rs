@@ -1,8 +1,9 @@
 //! `cargo xtask codegen`: code that is made from declarations and committed. The protobuf code comes from the `.proto` files, the
-//! methods and functions of Rust from the texts of the functions.
+//! methods and functions of Rust and the stubs of Python from the texts of the functions.
 
 mod functions;
 mod protos;
+mod python;
 mod rust_form;
 
 use std::error::Error;
@@ -18,6 +19,7 @@ fn root() -> PathBuf {
 fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let mut files = protos::generated()?;
     files.extend(functions::generated()?);
+    files.extend(python::generated()?);
     Ok(files)
 }
 
