@@ -51,16 +51,16 @@ class Training:
 
 
 @pytest.mark.parametrize("behind", [False, True])
-def test_a_training_goes_on_as_if_it_had_not_stopped(tmp_path, mesh, behind):
+def test_a_training_goes_on_as_if_it_had_not_stopped(folder, mesh, behind):
     whole = Training(mesh, 1)
-    manager = CheckpointManager(tmp_path / "runs", keep=1)
+    manager = CheckpointManager(folder / "runs", keep=1)
     for i in range(6):
         if i == 3:
             (manager.save_async if behind else manager.save)(3, whole.state())
         whole.step()
     manager.finish()
     again = Training(mesh, 2)
-    assert CheckpointManager(tmp_path / "runs").load_latest(again.state()) == 3
+    assert CheckpointManager(folder / "runs").load_latest(again.state()) == 3
     assert again.more["losses"] == whole.more["losses"][:3] and again.schedule.last_epoch == 3
     for _ in range(3):
         again.step()
@@ -68,14 +68,14 @@ def test_a_training_goes_on_as_if_it_had_not_stopped(tmp_path, mesh, behind):
     assert all(p.tolist() == q.tolist() for p, q in zip(again.net.parameters(), whole.net.parameters()))
     assert [g["lr"] for g in again.opt.param_groups] == [g["lr"] for g in whole.opt.param_groups]
     assert again.net[2].seen.tolist() == [6.0] and again.more["mean"].tolist() == whole.more["mean"].tolist()
-    saved = Checkpoint(tmp_path / "runs/step-000003")
+    saved = Checkpoint(folder / "runs/step-000003")
     assert saved.step == 3 and saved.tensors()["model.0.weight"] == ((4, 3), "F32")
     assert saved.values()["data.row"] == 11 and saved.world == flow.world_size()
     saved.verify()
 
 
-def test_what_no_checkpoint_takes(tmp_path, mesh):
-    net, manager = nn.Linear(2, 2), CheckpointManager(tmp_path / "c")
+def test_what_no_checkpoint_takes(folder, mesh):
+    net, manager = nn.Linear(2, 2, placement=mesh, sbp="B"), CheckpointManager(folder / "c")
     for state, kind, text in (
         ([net], TypeError, "dict of sections"),
         ({"w": flow.ones(1)}, TypeError, "a section is a dict"),
@@ -90,7 +90,7 @@ def test_what_no_checkpoint_takes(tmp_path, mesh):
     with pytest.raises(flow.Error, match="there is no checkpoint"):
         manager.load_step(4, {"model": net})
     manager.save(1, {"model": net, "more": {"loss": math.nan, "n": np.int64(3)}})
-    other = nn.Linear(2, 3)
+    other = nn.Linear(2, 3, placement=mesh, sbp="B")
     before = other.weight.tolist()
     with pytest.raises(flow.Error, match="model"):
         manager.load_latest({"model": other})
@@ -98,7 +98,7 @@ def test_what_no_checkpoint_takes(tmp_path, mesh):
     more = {"loss": 1.0, "n": 0}
     manager.load_latest({"more": more})
     assert more == {"loss": None, "n": 3}
-    saved = Checkpoint(tmp_path / "c/step-000001")
+    saved = Checkpoint(folder / "c/step-000001")
     with pytest.raises(flow.Error, match="extra"):
         saved.load({"more": {"extra": 1}})
     missing, unexpected = saved.load({"more": {"extra": 1}}, strict=False)
@@ -109,8 +109,8 @@ def test_what_no_checkpoint_takes(tmp_path, mesh):
         manager.save(2, {"model": net})
 
 
-def test_files_of_tensors(tmp_path, mesh):
-    file = tmp_path / "model.safetensors"
+def test_files_of_tensors(folder, mesh):
+    file = folder / "model.safetensors"
     net = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2, bias=False))
     flow.save(net, file)
     assert {n: t.tolist() for n, t in flow.load(file).items()} == {n: p.tolist() for n, p in net.named_parameters()}
@@ -122,8 +122,8 @@ def test_files_of_tensors(tmp_path, mesh):
         (lambda: flow.save([1], file), TypeError),
         (lambda: flow.save({"x": 1}, file), TypeError),
         (lambda: flow.save({"x": {"y": flow.ones(1)}}, file), TypeError),
-        (lambda: flow.save({"x": flow.ones(1)}, tmp_path / "none" / "file"), flow.StorageError),
-        (lambda: flow.load(tmp_path / "none"), flow.Error),
+        (lambda: flow.save({"x": flow.ones(1)}, folder / "none" / "file"), flow.StorageError),
+        (lambda: flow.load(folder / "none"), flow.Error),
         (lambda: flow.load(file, placement=mesh), TypeError),
         (lambda: flow.load(file, device="cpu", placement=mesh, sbp="B"), TypeError),
         (lambda: Checkpoint(file).tensor("z"), flow.Error),
@@ -150,7 +150,7 @@ def test_the_order_of_rows_is_that_of_the_seed(mesh):
         Loader([[1, 2]], mesh, 2, split_along="dp")
 
 
-def test_a_save_that_runs_when_the_program_ends_is_waited_for(tmp_path):
+def test_a_save_that_runs_when_the_program_ends_is_waited_for_under_oflaunch(tmp_path):
     text = """
 import oflow
 from oflow import nn
@@ -166,7 +166,7 @@ manager.save_async(6, {"model": net})
     assert (tmp_path / "kept/step-000006/manifest.json").exists()
 
 
-def test_ranks_save_and_other_numbers_of_ranks_load(tmp_path):
+def test_ranks_save_and_other_numbers_of_ranks_load_under_oflaunch(tmp_path):
     text = """
 import oflow, sys
 from oflow import nn

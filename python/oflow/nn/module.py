@@ -305,7 +305,7 @@ class Module:
 
         ``rules`` is a dict or a list of pairs (pattern, sbp): the first pattern that matches a parameter's dotted name gives its
         SBP. In a pattern ``*`` matches any characters, dots included, and ``?`` one. Without a rule ``sbp`` applies, and without
-        it B on all axes. A local parameter must be the same on every rank. Make optimizers after this call.
+        it B on all axes. Of a local parameter the value of the placement's first rank counts. Make optimizers after this call.
         """
         rules = list(rules.items()) if hasattr(rules, "items") else list(rules)
         if sbp is not None:
