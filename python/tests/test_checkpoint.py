@@ -111,10 +111,11 @@ def test_what_no_checkpoint_takes(folder, mesh):
 
 def test_files_of_tensors(folder, mesh):
     file = folder / "model.safetensors"
-    net = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2, bias=False))
+    layout = {"placement": mesh, "sbp": "B"}
+    net = nn.Sequential(nn.Linear(3, 2, **layout), nn.Linear(2, 2, bias=False, **layout))
     flow.save(net, file)
     assert {n: t.tolist() for n, t in flow.load(file).items()} == {n: p.tolist() for n, p in net.named_parameters()}
-    flow.save({"x": flow.tensor([[1, 2], [3, 4]], placement=mesh, sbp="S(0)"), "y": flow.ones(2, dtype=flow.bfloat16)}, file)
+    flow.save({"x": flow.tensor([[1, 2], [3, 4]], placement=mesh, sbp="S(0)"), "y": flow.ones(2, dtype=flow.bfloat16, **layout)}, file)
     found = flow.load(file, placement=mesh, sbp="B")
     assert found["x"].is_global and found["x"].tolist() == [[1, 2], [3, 4]] and found["y"].dtype is flow.bfloat16
     assert Checkpoint(file).tensor("x", device="cpu").tolist() == [[1, 2], [3, 4]]
