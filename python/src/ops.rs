@@ -140,7 +140,8 @@ fn gradient(g: &mut dyn GradCtx, plan: &Py<PyAny>, outputs: usize) -> Result<()>
         let call = || -> PyResult<(Vec<Step>, Vec<Option<usize>>)> {
             let given: Vec<bool> = dys.iter().map(Option::is_some).collect();
             let said = plan.bind(py).call1((given, shapes, attrs))?;
-            let (steps, found): (Vec<(String, Vec<usize>, Bound<'_, PyDict>)>, Vec<Option<usize>>) = said.extract()?;
+            type Noted<'py> = Vec<(String, Vec<usize>, Bound<'py, PyDict>)>;
+            let (steps, found): (Noted<'_>, Vec<Option<usize>>) = said.extract()?;
             let mut all = vec![];
             for (name, values, named) in steps {
                 let mut attrs = vec![];
