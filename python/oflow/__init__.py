@@ -49,7 +49,7 @@ from ._errors import (  # noqa: E402
 from ._oflow import *  # noqa: E402,F403
 from ._oflow import Generator, Tensor, __version__, device, dtype, placement  # noqa: E402
 from . import functional, sbp  # noqa: E402
-from . import autograd  # noqa: E402
+from . import autograd, testing  # noqa: E402
 from ._modes import (  # noqa: E402
     autocast,
     boxing_policy,
@@ -61,8 +61,9 @@ from ._modes import (  # noqa: E402
     no_sync,
     pin_sbp,
 )
-from ._namespace import Namespace as _Namespace  # noqa: E402
 from ._namespace import find as _find  # noqa: E402
+from ._op import op  # noqa: E402
+from ._receipts import Receipt, with_grad_sbp, with_sbp  # noqa: E402
 
 Placement = placement
 """The same class as ``oflow.placement``."""

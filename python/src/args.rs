@@ -281,3 +281,23 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
         Err(e) => Err(e),
     }
 }
+
+/// An object as the attribute that it is like: numbers, texts, lists of numbers, dtypes.
+pub fn attr_of(o: Object<'_, '_>) -> Result<AttrValue, No> {
+    match scalar(o) {
+        Ok(Scalar::Bool(b)) => return Ok(AttrValue::Bool(b)),
+        Ok(Scalar::Int(i)) => return Ok(AttrValue::Int(i)),
+        Ok(Scalar::Float(x)) => return Ok(AttrValue::Float(x)),
+        Err(No::Kind) => {}
+        Err(e) => return Err(e),
+    }
+    let kinds =
+        [AttrKind::Str, AttrKind::Ints, AttrKind::Floats, AttrKind::DType, AttrKind::NdSbp, AttrKind::Placement];
+    for kind in kinds {
+        match attr(kind, o) {
+            Err(No::Kind | No::Text(_)) => {}
+            found => return found,
+        }
+    }
+    Err(No::Kind)
+}

@@ -68,7 +68,15 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         e.setattr("places", places.collect::<Vec<_>>())?;
         Ok(PyErr::from_value(e))
     };
-    made().unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string()))
+    let raised = made().unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string()));
+    // Ctrl-C ended a wait: other ranks got it too and left. Python would raise it while it prints the error of the wait.
+    if !error.is_logical()
+        && let Err(interrupt) = py.check_signals()
+    {
+        interrupt.set_cause(py, Some(raised));
+        return interrupt;
+    }
+    raised
 }
 
 /// The exception of a panic.

@@ -1,6 +1,7 @@
 //! All that this crate does with raw pointers: functions of C that Python calls, frames of the running program, memory that is
 //! shared with other libraries. Everything else in the crate is safe Rust.
 
+use oflow::kernels::View;
 use oflow::memory::Storage;
 use oflow::placement::Device;
 use oflow::tensor::LocalTensor;
@@ -499,5 +500,30 @@ unsafe extern "C" fn drop_managed(capsule: *mut PyObject) {
         if ffi::PyCapsule_IsValid(capsule, c"dltensor".as_ptr()) == 1 {
             delete_managed(ffi::PyCapsule_GetPointer(capsule, c"dltensor".as_ptr()).cast());
         }
+    }
+}
+
+/// The bytes of a kernel's input.
+pub fn bytes_of(view: &View) -> oflow::Result<Vec<u8>> {
+    let bytes = bytes_in(view)?;
+    // SAFETY: the elements of a contiguous view, which live as long as the kernel runs, and nobody writes inputs meanwhile.
+    Ok(unsafe { std::slice::from_raw_parts(view.ptr(), bytes) }.to_vec())
+}
+
+/// Writes a kernel's output.
+pub fn write_bytes(view: &View, from: &[u8]) -> oflow::Result<()> {
+    let bytes = bytes_in(view)?;
+    if bytes != from.len() {
+        return Err(oflow::Error::shape(format!("{} bytes are written to an output of {bytes}", from.len())));
+    }
+    // SAFETY: the elements of the output of this call, of which no slice is alive.
+    unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), view.ptr(), bytes) };
+    Ok(())
+}
+
+fn bytes_in(view: &View) -> oflow::Result<usize> {
+    match view.is_contiguous() {
+        true => Ok(view.len() * view.dtype().size()),
+        false => Err(oflow::Error::unsupported("a kernel in Python takes contiguous tensors")),
     }
 }

@@ -359,6 +359,11 @@ impl Function {
 
 #[pymethods]
 impl Function {
+    /// The name with its domain.
+    #[getter]
+    fn full_name(&self) -> &str {
+        &self.name
+    }
     fn __repr__(&self) -> String {
         format!("<function oflow.{}>", self.name)
     }

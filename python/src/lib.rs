@@ -19,9 +19,11 @@ mod job;
 mod loader;
 mod nn;
 mod operators;
+mod ops;
 mod optim;
 #[allow(unsafe_code)]
 mod owned;
+mod receipts;
 mod results;
 mod signature;
 mod site;
@@ -90,6 +92,11 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(dlpack::from_dlpack, m)?,
         wrap_pyfunction!(autograd::grad, m)?,
         wrap_pyfunction!(autograd::_apply_custom, m)?,
+        wrap_pyfunction!(receipts::take_receipts, m)?,
+        wrap_pyfunction!(receipts::report, m)?,
+        wrap_pyfunction!(receipts::_with_sbp, m)?,
+        wrap_pyfunction!(ops::_register_op, m)?,
+        wrap_pyfunction!(ops::_conformance, m)?,
         wrap_pyfunction!(context::init, m)?,
         wrap_pyfunction!(context::is_initialized, m)?,
         wrap_pyfunction!(context::_finish, m)?,

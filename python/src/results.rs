@@ -28,14 +28,12 @@ pub fn tensors(
     };
     match &def.sig.returns {
         FnReturn::Void => Ok(py.None()),
-        FnReturn::Tensor => {
-            let one = all.pop().filter(|_| all.is_empty());
-            object(one.ok_or_else(|| PyRuntimeError::new_err(format!("{} gave no single tensor", def.sig.name)))?)
-        }
+        FnReturn::Tensor if all.len() == 1 => object(all.swap_remove(0)),
         FnReturn::Named(names) => {
             named(py, &def.sig.name, names, all.into_iter().map(object).collect::<PyResult<_>>()?)
         }
-        FnReturn::TensorTuple | FnReturn::Value(_) => {
+        // An op whose output stands for several gives as many.
+        FnReturn::Tensor | FnReturn::TensorTuple | FnReturn::Value(_) => {
             let all = all.into_iter().map(object).collect::<PyResult<Vec<_>>>()?;
             Ok(PyTuple::new(py, all)?.into_any().unbind())
         }

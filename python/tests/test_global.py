@@ -80,3 +80,38 @@ def test_world():
     assert 0 <= flow.rank() < flow.world_size()
     flow.barrier()
     flow.init()
+
+
+def test_receipts_name_lines_of_python(mesh):
+    flow.take_receipts()
+    x = flow.ones(8, placement=mesh, sbp=S(0))
+    with flow.name_scope("here"):
+        x.to_global(sbp=B)
+    receipts = flow.take_receipts()
+    x.to_global(sbp=B)
+    table = flow.report()
+    if flow.world_size() > 1:
+        r = receipts[0]
+        assert r.op == "to_global"
+        assert r.file == __file__ and r.line > 0 and r.scope == "here" and not r.backward and r.bytes > 0
+        assert "to_global" in table and "test_global.py" in table
+
+
+def test_policies_and_requests(mesh):
+    x, w = flow.ones((4, 6), placement=mesh, sbp=S(1)), flow.ones((6, 8), placement=mesh, sbp=S(0))
+    y = flow.with_sbp(S(1), lambda: x @ w)
+    assert y.sbp == (S(1),)
+    with flow.pin_sbp("matmul", B):
+        assert (x @ w).sbp == (B,)
+    with pytest.raises(ZeroDivisionError):
+        flow.with_sbp(S(1), lambda: 1 / 0)
+    with flow.boxing_policy("deny_all"):
+        if flow.world_size() > 1:
+            with pytest.raises(flow.DeniedError, match="test_global.py"):
+                x.to_global(sbp=B)
+    with flow.boxing_policy("warn_above_bytes", 1 << 30):
+        x.to_global(sbp=B)
+    with pytest.raises(ValueError):
+        flow.boxing_policy("nonsense")
+    xs = flow.functional.box_many([x, w], [mesh, mesh], [B, B], [None, None])
+    assert [t.sbp for t in xs] == [(B,), (B,)]
