@@ -1,12 +1,14 @@
 """Python programs as jobs: what reports say of errors, divergence, signals and exit codes, and that nothing is left behind."""
 
-import os
 import re
 import signal
+import socket
+import subprocess
+import sys
 import textwrap
 
 import pytest
-from jobs import Job, is_alive, line_of, run, segments
+from jobs import LIMIT, Job, environment, is_alive, line_of, run, segments
 
 
 def program(text):
@@ -214,6 +216,53 @@ def test_processes_that_a_rank_starts_are_no_ranks(tmp_path):
     wanted = ["spawned [(1, 3.0)]", "child 1 0", "forked True", "sum 4.0"]
     for rank in range(2):
         assert [line for line in job.out.splitlines() if line.startswith(f"[rank {rank}]")] == [f"[rank {rank}] {w}" for w in wanted]
+
+
+def by_hand(folder, text, ranks=2):
+    """Starts the ranks as another launcher would: by environment variables alone."""
+    (folder / "job.py").write_text(text)
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    common = {"WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, "MASTER_ADDR": "localhost", "MASTER_PORT": port, "OFLOW_TIMEOUT": 1}
+    processes = []
+    for rank in range(ranks):
+        own = {name: str(value) for name, value in {**common, "RANK": rank, "LOCAL_RANK": rank}.items()}
+        env = environment(**own)
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "job.py"], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    ends = [process.communicate(timeout=LIMIT) for process in processes]
+    return [(process.returncode, *end) for process, end in zip(processes, ends)]
+
+
+def test_without_oflaunch(tmp_path):
+    text = START + program("""
+        x.sum().item()
+        # A fork that ends is not the rank that leaves.
+        pid = os.fork()
+        if pid == 0:
+            sys.exit(0)
+        os.waitpid(pid, 0)
+        print(world, rank, x.sum().item())
+    """)
+    ends = by_hand(tmp_path, text)
+    assert [(code, out) for code, out, _ in ends] == [(0, f"2 {rank} 4.0\n") for rank in range(2)], ends
+
+
+def test_an_exception_without_oflaunch_reaches_the_other_ranks(tmp_path):
+    text = START + program("""
+        x.sum().item()
+        if rank == 1:
+            raise ValueError("no data")
+        for _ in range(10**9):
+            x.sum().item()
+    """)
+    (zero, _, told), (one, _, own) = by_hand(tmp_path, text)
+    assert zero != 0 and one == 1 and "ValueError: no data" in own, (told, own)
+    assert "PeerError" in told and "rank 1" in told, told
 
 
 def test_output_comes_once_from_a_fork(tmp_path):

@@ -29,6 +29,7 @@ class Parser(argparse.ArgumentParser):
         add("--losses", metavar="FILE", help="write the losses that were read, one per line")
         add("--compare", metavar="FILE", help="fail if the losses differ from those in FILE")
         add("--tolerance", type=float, default=1e-4, help="largest difference that --compare accepts (relative above 1)")
+        add("--report", action="store_true", help="list the communication of the last training steps, by source line")
         add("--json", action="store_true", help="print a line of JSON for each loss, and one with the result")
 
     def print_help(self, file=None):

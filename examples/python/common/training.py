@@ -62,6 +62,9 @@ class Training:
         self.history["losses"] = [math.nan if loss is None else loss for loss in self.history["losses"]]
         self.began = self.marked = time.perf_counter()
         self.marked_at, self.windows, self.tenths = self.first, [], 0
+        # The first step makes all plans. Receipts are kept for about 20 of the others.
+        self.reported = min(max(total - self.first - 1, 1), 20)
+        oflow.take_receipts()
 
     def steps(self):
         """The steps to run: from 0, or from the step of the checkpoint that was loaded."""
@@ -102,11 +105,15 @@ class Training:
                 print(f"{self.tenths * 10:3} % loss {value:.4f}", file=sys.stderr)
         if self.manager and done % o.save_every == 0:
             self.manager.save_async(done, self.state)
+        if done + self.reported == self.total:
+            oflow.take_receipts()
 
     def finish(self):
         """Call it after the last step: waits for the last save."""
         if self.manager:
             self.manager.finish()
+        if self.options.report and self.setup.speaks:
+            print(f"the last {self.reported} steps on {self.setup.mesh}: {oflow.report()}")
         return Outcome(self)
 
 
