@@ -67,6 +67,13 @@ def test_a_shared_parameter_is_one_parameter():
     module = nn.Linear(2, 2)
     both = nn.Sequential(module, module)
     assert len(list(both.children())) == 1 and len(list(both.parameters())) == 2
+    # As in PyTorch a state dict has every name.
+    assert list(both.state_dict()) == ["0.weight", "0.bias", "1.weight", "1.bias"]
+    both.load_state_dict({"1.weight": flow.ones((2, 2)), "0.bias": flow.ones(2)})
+    assert module.weight.tolist() == [[1.0, 1.0]] * 2
+    module.again = both
+    with pytest.raises(RuntimeError, match="contains itself"):
+        both.state_dict()
 
 
 def test_what_is_assigned_takes_the_place_of_what_was_there():
@@ -216,6 +223,24 @@ def test_errors_and_reports_name_the_path_of_the_module():
     with pytest.raises(flow.ShapeError) as e:
         flow.ones((2, 2)) @ flow.ones((3, 3))
     assert "h." not in str(e.value).splitlines()[0] + str(e.value).splitlines()[1]
+
+
+def test_precisions_and_devices():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    net[1].weight = net[0].weight
+    net[0].bias.requires_grad_(False)
+    net.register_buffer("mean", flow.ones(2))
+    net.register_buffer("count", flow.ones(2, dtype=flow.int64))
+    before = net[0].weight.tolist()
+    assert net.double() is net and net[0].weight.dtype is flow.float64 and net.mean.dtype is flow.float64
+    assert net.count.dtype is flow.int64 and net[0].weight is net[1].weight and not net[0].bias.requires_grad
+    assert isinstance(net[0].weight, nn.Parameter) and net[0].weight.is_leaf
+    assert net.to("float32")[0].weight.tolist() == before and net.half().bfloat16()[0].bias.dtype is flow.bfloat16
+    assert net.float().cpu()[0].weight.device == flow.device("cpu")
+    with pytest.raises(TypeError, match="floating point"):
+        net.to(flow.int64)
+    with pytest.raises((TypeError, ValueError)):
+        net.to("nothing")
 
 
 def test_containers():

@@ -3,6 +3,8 @@
 import itertools
 from collections import OrderedDict, namedtuple
 
+import oflow
+
 from .. import _oflow
 from .._core import copy_into, relayout
 from .._oflow import Tensor
@@ -298,7 +300,62 @@ class Module:
         """Names of the parameters that require a gradient and have none: after backward, those the loss does not depend on."""
         return [name for name, p in self.named_parameters() if p.requires_grad and p.grad is None]
 
-    # Layouts.
+    # Layouts, devices and precisions.
+
+    def _map(self, function):
+        """Replaces all parameters and floating point buffers by what ``function`` makes of them."""
+        done = {}
+
+        def made(tensor):
+            if id(tensor) not in done:
+                done[id(tensor)] = tensor, function(tensor.detach())
+            return done[id(tensor)][1]
+
+        for module, name, _ in list(self._slots("_parameters", True)):
+            old = module._parameters[name]
+            new = made(old)
+            if not isinstance(new, Parameter):
+                done[id(old)] = old, (new := Parameter(new, requires_grad=old.requires_grad))
+            module._parameters[name] = new
+        for module, name, _ in list(self._slots("_buffers", True)):
+            module._buffers[name] = made(module._buffers[name])
+        return self
+
+    def to(self, target):
+        """Moves parameters and buffers to a device, or converts those of floating point to a dtype. Returns the module. Gradients
+        are dropped; make optimizers after this call."""
+        try:
+            device = oflow.device(target)
+        except (TypeError, ValueError):
+            dtype = oflow.dtype(target)
+            if not dtype.is_floating_point:
+                raise TypeError(f"a module is converted to a floating point dtype, not to {dtype}") from None
+            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point else t)
+        return self._map(lambda t: t.to_device(device))
+
+    def float(self):
+        """``to(oflow.float32)``."""
+        return self.to(oflow.float32)
+
+    def double(self):
+        """``to(oflow.float64)``."""
+        return self.to(oflow.float64)
+
+    def half(self):
+        """``to(oflow.float16)``."""
+        return self.to(oflow.float16)
+
+    def bfloat16(self):
+        """``to(oflow.bfloat16)``."""
+        return self.to(oflow.bfloat16)
+
+    def cpu(self):
+        """``to("cpu")``."""
+        return self.to("cpu")
+
+    def cuda(self):
+        """``to("cuda")``."""
+        return self.to("cuda")
 
     def to_global(self, placement, sbp=None, *, rules=()):
         """Lays all parameters and buffers out on a placement and returns the module. Values do not change; gradients are dropped.
@@ -329,13 +386,19 @@ class Module:
     def state_dict(self, prefix=""):
         """Dotted names and tensors of all parameters and persistent buffers. The tensors share memory with the module; a shared
         parameter is there under each of its names, as in PyTorch."""
-        found = OrderedDict()
-        for prefixed, module in self.named_modules(prefix.rstrip(".")):
-            for table in ("_parameters", "_buffers"):
-                for name, tensor in getattr(module, table).items():
-                    if tensor is not None and name not in module._transient:
-                        found[_joined(prefixed, name)] = tensor.detach()
-        return found
+        return OrderedDict((name, tensor.detach()) for name, tensor in self._saved(prefix.rstrip(".")))
+
+    def _saved(self, prefix="", above=()):
+        """All names under which parameters and persistent buffers are saved: those of a part that is there twice come twice."""
+        for table in (self._parameters, self._buffers):
+            for name, tensor in table.items():
+                if tensor is not None and name not in self._transient:
+                    yield _joined(prefix, name), tensor
+        for name, module in self._modules.items():
+            if module is self or module in above:
+                raise RuntimeError(f"the module '{_joined(prefix, name)}' contains itself")
+            if module is not None:
+                yield from module._saved(_joined(prefix, name), (*above, self))
 
     def load_state_dict(self, state_dict, strict=True):
         """Copies tensors (or NumPy arrays) into the parameters and buffers of the same names. They keep their layouts: a local
@@ -344,10 +407,7 @@ class Module:
         """
         if not hasattr(state_dict, "items"):
             raise TypeError(f"a state dict is a dict of tensors, not {type(state_dict).__name__}")
-        own = {}
-        for table, transient in (("_parameters", True), ("_buffers", False)):
-            for module, name, dotted in self._slots(table, True, transient):
-                own[dotted] = getattr(module, table)[name]
+        own = dict(self._saved())
         missing = [name for name in own if name not in state_dict]
         unexpected = [name for name in state_dict if name not in own]
         problems = []

@@ -11,6 +11,9 @@ class Optimizer:
     options that differ for that group. ``param_groups`` holds the options; a changed one counts from the next step on."""
 
     _kind = None
+    # What the state holds of each parameter.
+    _kept = ()
+    _values = ()
 
     def __init__(self, params, defaults):
         if isinstance(params, Tensor):
@@ -23,6 +26,7 @@ class Optimizer:
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         self.defaults, self.param_groups, self._engine = defaults, [], _oflow._Optimizer()
+        self._members = []
         for group in groups:
             self.add_param_group(group)
 
@@ -50,6 +54,7 @@ class Optimizer:
         self._check(made)
         self._engine.add(self._kind, params, made)
         self.param_groups.append(made)
+        self._members.append(tuple(map(id, params)))
 
     def _check(self, options):
         for name in ("lr", "weight_decay", "eps", "momentum"):
@@ -59,6 +64,8 @@ class Optimizer:
 
     def _ready(self):
         """The engine with the options as they are now."""
+        if [tuple(map(id, group["params"])) for group in self.param_groups] != self._members:
+            raise RuntimeError("the parameters of param_groups were changed; use add_param_group, or make a new optimizer")
         for number, group in enumerate(self.param_groups):
             self._check(group)
             self._engine.set(number, group)
@@ -86,12 +93,21 @@ class Optimizer:
         """Takes over the state of ``state_dict()``. The tensors are copied; they may have other layouts."""
         tensors = {name: value for name, value in state_dict.items() if isinstance(value, Tensor)}
         values = {name: value for name, value in state_dict.items() if name not in tensors}
+        # Nothing is changed by a state that does not fit.
+        all_params = [p for group in self.param_groups for p in group["params"]]
+        for name, tensor in tensors.items():
+            number, _, kept = name.partition(".")
+            if not number.isdigit() or int(number) >= len(all_params) or kept not in self._kept:
+                raise RuntimeError(f"the state is of another optimizer: {name} belongs to no parameter of this one")
+            p = all_params[int(number)]
+            if tuple(tensor.shape) != tuple(p.shape):
+                raise RuntimeError(f"the state is of another optimizer: the shape of {name} is {tuple(tensor.shape)}, not {tuple(p.shape)}")
+        lacking = [name for name in self._values if name not in values]
+        if lacking:
+            raise RuntimeError(f"the state of the optimizer lacks {', '.join(lacking)}")
         fills, missing = self._ready().prepare(list(tensors), json.dumps(values))
         if missing:
             raise RuntimeError(f"the state of the optimizer lacks {', '.join(missing)}")
-        unknown = sorted(set(tensors) - {name for name, _ in fills})
-        if unknown:
-            raise RuntimeError(f"the state is of another optimizer: {unknown[0]} belongs to no parameter of this one")
         for write in [_core.copy_into(target, tensors[name]) for name, target in fills]:
             write()
         self._after_load()
@@ -113,6 +129,8 @@ class SGD(Optimizer):
     ``master_weights`` so is a copy of each, which is updated and rounded into the parameter."""
 
     _kind = "sgd"
+    _kept = ("momentum", "master")
+    _values = ("lr",)
 
     def __init__(
         self, params, lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, *, master_weights=True
@@ -135,6 +153,8 @@ class AdamW(Optimizer):
     ``master_weights`` so is a copy of each, which is updated and rounded into the parameter."""
 
     _kind = "adamw"
+    _kept = ("mean", "square", "master")
+    _values = ("lr", "steps")
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, *, master_weights=True):
         options = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "master_weights": master_weights}
