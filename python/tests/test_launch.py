@@ -1,6 +1,8 @@
 """Python programs as jobs: what reports say of errors, divergence, signals and exit codes, and that nothing is left behind."""
 
+import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -130,6 +132,33 @@ def test_kill_9(tmp_path):
     assert job.code == 137 and re.match(r"rank 1 \(pid \d+\) was killed by signal 9 \(SIGKILL\)", job.report), job.err
     for other in (0, 2):
         assert re.search(rf"^\[rank {other}\] oflow.PeerError: .*rank 1 .*job.py:{line_of(text, 'x.sum()')}", job.err, re.M), job.err
+
+
+def test_kill_9_of_oflaunch_leaves_no_process(tmp_path):
+    text = START + program("""
+        import signal, subprocess
+        child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        with open(f"pids{rank}", "w") as file:
+            file.write(f"{os.getpid()} {child.pid}")
+        oflow.barrier()
+        if rank == 0:
+            print("ready")
+        while True:
+            signal.pause()
+    """)
+    (tmp_path / "job.py").write_text(text)
+    job = Job(tmp_path, "-n", 2, "-t", 1, "job.py")
+    assert job.line() == "[rank 0] ready"
+    pids = [int(pid) for rank in range(2) for pid in (tmp_path / f"pids{rank}").read_text().split()]
+    ends = [os.pidfd_open(pid) for pid in pids]
+    job.process.kill()
+    try:
+        for pid, end in zip(pids, ends):
+            assert select.select([end], [], [], LIMIT)[0], f"process {pid} is still there"
+    finally:
+        for end in ends:
+            os.close(end)
+    job.finish()
 
 
 @pytest.mark.parametrize(
