@@ -13,8 +13,7 @@ class _Mode:
     def __new__(cls, function=None, *args, **kwargs):
         self = super().__new__(cls)
         if callable(function) and not args and not kwargs:
-            self._numbers = []
-            self._value = None
+            self.__init__()
             return self(function)
         return self
 

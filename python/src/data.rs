@@ -212,6 +212,9 @@ impl Memory {
         let start = self.data.wrapping_add_signed(low * dtype.size() as isize);
         let storage: Storage = ffi::external(start, count * dtype.size(), owner);
         let ty = intern_local(shape, dtype, Device::Cpu);
+        if dtype == DType::Bool && !ffi::are_bools(self.data, shape, strides) {
+            return Err(oflow::Error::argument("a bool is the byte 0 or 1; this memory has others"));
+        }
         LocalTensor::of_storage(&ty, storage, low.unsigned_abs(), strides.into()).map(oflow::Tensor::from_local)
     }
 }
@@ -336,7 +339,8 @@ pub fn readable(py: Python<'_>, t: &oflow::Tensor, what: &str) -> PyResult<Local
             "{what} takes a tensor on the CPU, not {t:?}; move it with to(\"cpu\")"
         )));
     }
-    oflow::synchronize(Device::Cpu).or_raise(py)?;
+    // Work on other threads may need the interpreter.
+    py.detach(|| oflow::synchronize(Device::Cpu)).or_raise(py)?;
     let local = t.shard().or_raise(py)?;
     local.ok_or_else(|| PyTypeError::new_err(format!("{t:?} has no data")))
 }

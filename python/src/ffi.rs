@@ -268,6 +268,17 @@ pub fn external(start: usize, bytes: usize, owner: Box<dyn std::any::Any + Send 
     unsafe { Storage::external(Device::Cpu, std::ptr::with_exposed_provenance_mut(start), bytes, owner) }
 }
 
+/// Whether the bytes that shape and strides address from `start` on are bools: Rust knows no others.
+pub fn are_bools(start: usize, shape: &[usize], strides: &[isize]) -> bool {
+    match (shape, strides) {
+        ([n, shape @ ..], [s, strides @ ..]) => {
+            (0..*n as isize).all(|i| are_bools(start.wrapping_add_signed(i.wrapping_mul(*s)), shape, strides))
+        }
+        // SAFETY: an element of another library's tensor; see `external`.
+        _ => unsafe { *std::ptr::with_exposed_provenance::<u8>(start) <= 1 },
+    }
+}
+
 /// DLPack's structs: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 mod dl {
     use std::ffi::c_void;

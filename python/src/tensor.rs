@@ -8,7 +8,7 @@ use oflow::BackwardOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pyclass::CompareOp;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement.
 ///
@@ -35,15 +35,23 @@ impl Tensor {
 impl Tensor {
     /// A handle of the same tensor, for subclasses; or a tensor from values, as ``oflow.tensor``.
     #[new]
-    #[pyo3(signature = (data, *_args, dtype=None, **_kwargs))]
+    #[classmethod]
+    #[pyo3(signature = (data, *args, dtype=None, **kwargs))]
     fn new(
-        py: Python<'_>,
+        class: &Bound<'_, PyType>,
         data: &Bound<'_, PyAny>,
-        _args: &Bound<'_, PyTuple>,
+        args: &Bound<'_, PyTuple>,
         dtype: Option<&Bound<'_, PyAny>>,
-        _kwargs: Option<&Bound<'_, PyDict>>,
+        kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Tensor> {
+        let py = class.py();
         context::enter(py)?;
+        // A subclass may have arguments of its own.
+        if class.is(py.get_type::<Tensor>()) && (!args.is_empty() || kwargs.is_some()) {
+            return Err(PyTypeError::new_err(
+                "Tensor() takes data and a dtype; sizes are given to oflow.empty or oflow.zeros",
+            ));
+        }
         match (data.cast::<Tensor>(), dtype) {
             (Ok(t), None) => Ok(Tensor::of(t.get().inner.clone())),
             _ => data::tensor_of(py, data, dtype),

@@ -110,6 +110,8 @@ def test_what_cannot_be_shared_is_said():
         flow.from_dlpack(3)
     with pytest.raises(TypeError):
         flow.from_numpy([1, 2])
+    with pytest.raises(ValueError, match="a bool is the byte 0 or 1"):
+        flow.from_numpy(np.array([[0, 1], [1, 2]], np.uint8).view(bool))
     capsule = flow.zeros(3).__dlpack__()
     flow.from_dlpack(capsule)
     with pytest.raises(TypeError, match="not used before"):

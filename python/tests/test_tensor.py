@@ -179,6 +179,21 @@ def test_subclasses():
     r = copy.deepcopy(p)
     assert type(r) is Parameter and r.name == "w" and r.requires_grad
     assert Parameter([1.0, 2.0]).shape == (2,)
+    assert flow.Tensor([1.0, 2.0], dtype=flow.float64).dtype is flow.float64
+    with pytest.raises(TypeError, match="oflow.empty"):
+        flow.Tensor(2, 3)
+
+
+def test_conversions():
+    x = flow.ones(2)
+    assert x.to(flow.float32) is x and x.to("cpu") is x and x.to(flow.device("cpu"), flow.float32) is x
+    assert x.to(flow.int64).dtype is flow.int64 and x.to("float64").dtype is flow.float64 and x.to(dtype=bool).dtype is flow.bool
+    assert x.to(flow.zeros(1, dtype=flow.float16)).dtype is flow.float16 and x.to(x, copy=True) is not x
+    for bad in ((3,), ("nonsense",), (flow.float32, flow.float64), (None,)):
+        with pytest.raises((TypeError, ValueError)):
+            x.to(*bad)
+    with pytest.raises(flow.AutogradError):
+        flow.ones(2, dtype=flow.int64, requires_grad=True)
 
 
 def test_references_do_not_leak():
