@@ -10,7 +10,7 @@ from jobs import run
 from oflow import nn
 from oflow.checkpoint import Checkpoint, CheckpointManager
 from oflow.data import Loader
-from oflow.optim import SGD, AdamW, GradScaler, lr_scheduler
+from oflow.optim import AdamW, GradScaler, lr_scheduler
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Optimizers, clipping, scaling and schedules; beside PyTorch's where it has them."""
+"""Optimizers, clipping, scaling and schedules. Steps beside PyTorch's are in test_beside_pytorch.py."""
 
 import json
 import math
@@ -179,37 +179,3 @@ def test_an_optimizer_of_global_parameters_keeps_their_layouts():
     again = AdamW(other.parameters(), lr=0.3)
     again.load_state_dict({k: flow.tensor(v.tolist()) if isinstance(v, flow.Tensor) else v for k, v in state.items()})
     assert again.param_groups[0]["lr"] == 0.1
-
-
-torch = pytest.importorskip("torch")
-
-
-@pytest.mark.parametrize(
-    "ours, theirs",
-    [
-        (lambda p: SGD(p, lr=0.1), lambda p: torch.optim.SGD(p, lr=0.1)),
-        (
-            lambda p: SGD(p, lr=0.1, momentum=0.9, dampening=0.1, weight_decay=0.2),
-            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.1, weight_decay=0.2),
-        ),
-        (
-            lambda p: SGD(p, lr=0.1, momentum=0.9, nesterov=True),
-            lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
-        ),
-        (lambda p: AdamW(p), lambda p: torch.optim.AdamW(p)),
-        (
-            lambda p: AdamW(p, lr=0.1, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3),
-            lambda p: torch.optim.AdamW(p, lr=0.1, betas=(0.8, 0.9), eps=1e-6, weight_decay=0.3),
-        ),
-    ],
-)
-def test_steps_are_pytorchs(ours, theirs):
-    values = np.linspace(-1, 1, 6, dtype=np.float32)
-    p, t = flow.tensor(values, requires_grad=True), torch.tensor(values, requires_grad=True)
-    a, b = ours([p]), theirs([t])
-    for i in range(5):
-        for opt, loss in ((a, (p * p * p + p * i).sum()), (b, (t * t * t + t * i).sum())):
-            opt.zero_grad()
-            loss.backward()
-            opt.step()
-    np.testing.assert_allclose(p.tolist(), t.tolist(), rtol=2e-5, atol=1e-6)
