@@ -86,3 +86,6 @@ _job.begin()
 
 from . import checkpoint, data, nn, optim  # noqa: E402
 from .checkpoint import load, save  # noqa: E402
+
+# They are in `optim` and in `data`.
+del GradScaler, Stream  # noqa: F821
