@@ -24,7 +24,8 @@
 //! The [guide](docs::guide) leads through a first program, global tensors, SBP, boxing, the rule, autograd and running on several
 //! ranks. Further pages: [running programs](docs::running), [boxing](docs::boxing) with its [gradients](docs::boxing_gradients)
 //! and [receipts, reports and policies](docs::boxing_receipts), [checkpoints](docs::checkpoints), [GPUs](docs::cuda),
-//! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops).
+//! [ops of your own](docs::custom_ops), [ops in C++ and CUDA](docs::library_ops), [Python](docs::python) and
+//! [coming from DTensor or OneFlow](docs::coming_from).
 //!
 //! # Functions by subject
 //!
@@ -114,7 +115,7 @@ pub mod docs {
         ($($name:ident $file:literal)*) => {$(
             #[doc = "[boxing]: crate::docs::boxing\n[boxing-gradients]: crate::docs::boxing_gradients"]
             #[doc = "[boxing-receipts]: crate::docs::boxing_receipts\n[checkpoints]: crate::docs::checkpoints"]
-            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[ops]: crate::docs::ops\n[running]: crate::docs::running\n"]
+            #[doc = "[cases]: crate::docs::cases\n[custom-ops]: crate::docs::custom_ops\n[cuda]: crate::docs::cuda\n[coming-from]: crate::docs::coming_from\n[guide]: crate::docs::guide\n[library-ops]: crate::docs::library_ops\n[ops]: crate::docs::ops\n[python]: crate::docs::python\n[running]: crate::docs::running\n"]
             #[doc = include_str!(concat!("../docs/", $file))]
             pub mod $name {}
         )*};
@@ -131,5 +132,7 @@ pub mod docs {
         cases "cases.md"
         custom_ops "custom-ops.md"
         library_ops "library-ops.md"
+        python "python.md"
+        coming_from "coming-from.md"
     }
 }

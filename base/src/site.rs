@@ -25,6 +25,11 @@ impl CallSite {
         CallSite { file, line, scope: NameScope(0) }
     }
 
+    /// A line, in the name scope that this thread is in: for calls from another language, which know their own line.
+    pub fn in_scope(file: &'static str, line: u32) -> CallSite {
+        CallSite { file, line, scope: NAME.get() }
+    }
+
     /// Returns the line that called the current function, which must be `#[track_caller]`. Inside a [`CallSite::scope`] of this
     /// thread it is the line of the scope.
     #[track_caller]
@@ -172,6 +177,7 @@ mod tests {
         {
             let _inner = name_scope("attn");
             assert_eq!(path(), "blocks.3.attn");
+            assert_eq!(CallSite::in_scope("a.py", 3).to_string(), "a.py:3 in blocks.3.attn");
             let line = CallSite::here();
             assert!(line.to_string().ends_with(" in blocks.3.attn"), "{line}");
             // Of another thread it is not.

@@ -171,6 +171,11 @@ pub const VARIABLES: &[Variable] = &[
         meaning: "folder of the flight records: each rank's last ops, for `oflow postmortem` [default: a folder made by oflaunch and deleted if the job succeeds]",
         set_by: SetBy::Either,
     },
+    Variable {
+        name: "OFLOW_PYTHON",
+        meaning: "interpreter of Python programs, a path or a name in PATH [default: python3 of VIRTUAL_ENV, else of PATH]",
+        set_by: SetBy::User,
+    },
     Variable { name: "OFLOW_HOME", meaning: "oflow source tree that scripts are built against", set_by: SetBy::User },
 ];
 

@@ -21,8 +21,8 @@ pub const MAX_NODES: usize = 65_536;
 
 /// Run one program as several ranks, on this host or on several.
 ///
-/// PROGRAM is a Rust script (a file that ends in `.rs`), which is built once against oflow and then run, or any
-/// executable. All ranks run the same program; the first one that fails ends the job.
+/// PROGRAM is a Rust script (a file that ends in `.rs`), which is built once against oflow and then run, a Python
+/// program (a file that ends in `.py`, or with -m a module), or any executable. All ranks run the same program; the first one that fails ends the job.
 #[derive(Debug, Parser)]
 #[command(name = "oflaunch", version, verbatim_doc_comment)]
 pub struct Cli {
@@ -93,7 +93,11 @@ pub struct Cli {
     #[arg(long, short)]
     pub verbose: bool,
 
-    /// A Rust script (`train.rs`) or an executable
+    /// PROGRAM is the name of a Python module, which is run as `python3 -m PROGRAM` would
+    #[arg(long, short)]
+    pub module: bool,
+
+    /// A Rust script (`train.rs`), a Python program (`train.py`) or an executable
     #[arg(value_name = "PROGRAM")]
     pub program: PathBuf,
 
@@ -304,6 +308,7 @@ fn after_help() -> String {
         "Examples:
   oflaunch -n 4 train.rs                       build train.rs, run it as 4 ranks
   oflaunch -n 2 train.rs -- --epochs 3         with arguments for the program
+  oflaunch -n 2 train.py                       a Python program, with the python3 of the active environment
   oflaunch -n 8 --threads 1 ./target/release/train
                                                an executable; one compute thread per rank
   oflaunch --profile dev -n 2 train.rs         quick build with debug assertions

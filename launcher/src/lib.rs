@@ -25,12 +25,14 @@ pub mod model;
 pub mod output;
 pub mod postmortem;
 pub mod program;
+pub mod python;
 pub mod rank;
 mod repeats;
 pub mod report;
 pub mod run;
 pub mod script;
 mod terminal;
+pub mod traceback;
 
 use std::fmt;
 

@@ -21,7 +21,7 @@ const LONGEST_RECORD: usize = 64 << 10;
 /// Records that may wait for the writer; then the pumps wait, and with them the ranks.
 const QUEUE: usize = 256;
 /// Lines of stderr that are kept of each rank for the report.
-const TAIL_LINES: usize = 20;
+const TAIL_LINES: usize = 80;
 /// Longest line kept for the report.
 const TAIL_LINE_BYTES: usize = 400;
 
@@ -486,7 +486,7 @@ mod tests {
     #[test]
     fn the_tail_keeps_the_last_lines() {
         let tail = Tail::default();
-        for i in 0..30 {
+        for i in 0..TAIL_LINES + 10 {
             tail.push(format!("line {i}\n").as_bytes());
         }
         tail.push(b"open");

@@ -1,10 +1,12 @@
 //! Prints an error that several ranks return alike once. The logs of the ranks (`--log-dir`) have every copy.
 //!
-//! An error is a line `Error: …` on stderr with the lines after it that are indented, as Rust prints what `main` returns. The
-//! first rank's is printed as it comes. One with the same first line is held back until it is whole: then it is counted if
-//! another rank has printed the same, and printed otherwise.
+//! An error is a line `Error: …` on stderr with the lines after it that are indented, as Rust prints what `main` returns, or a
+//! traceback of Python. The first rank's is printed as it comes. One with the same first line is held back until it is whole:
+//! then it is counted if another rank has printed the same, and printed otherwise.
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use crate::traceback::Reading;
 
 /// Most different errors that are remembered, and most lines of one.
 const MOST: usize = 64;
@@ -16,8 +18,15 @@ struct Known {
     others: BTreeSet<usize>,
 }
 
-enum State {
-    /// The rank prints this error, which nobody has printed before.
+/// The error that a rank is printing.
+struct Printing {
+    lines: Lines,
+    /// Within a traceback: which lines belong to it.
+    reading: Option<Reading>,
+}
+
+enum Lines {
+    /// Nobody has printed this error before.
     First(usize),
     /// Lines that are held back.
     Held(Vec<Vec<u8>>),
@@ -27,35 +36,44 @@ enum State {
 #[derive(Default)]
 pub struct Repeats {
     known: Vec<Known>,
-    ranks: BTreeMap<usize, State>,
+    ranks: BTreeMap<usize, Printing>,
 }
 
 impl Repeats {
     /// Takes a line of a rank's stderr and returns what is to be printed now.
     pub fn pass(&mut self, rank: usize, line: Vec<u8>) -> Vec<Vec<u8>> {
-        let goes_on = line.starts_with(b"  ");
-        match self.ranks.get_mut(&rank) {
-            Some(State::First(known)) if goes_on => {
-                let lines = &mut self.known[*known].lines;
-                if lines.len() < MOST {
-                    lines.push(line.clone());
+        if let Some(printing) = self.ranks.get_mut(&rank) {
+            let goes_on = match printing.reading {
+                None => line.starts_with(b"  "),
+                Some(reading) => {
+                    printing.reading = reading.next(&line);
+                    printing.reading.is_some()
                 }
-                return vec![line];
+            };
+            match &mut printing.lines {
+                Lines::First(known) if goes_on => {
+                    let lines = &mut self.known[*known].lines;
+                    if lines.len() < MOST {
+                        lines.push(line.clone());
+                    }
+                    return vec![line];
+                }
+                Lines::Held(lines) if goes_on && lines.len() < MOST => {
+                    lines.push(line);
+                    return Vec::new();
+                }
+                _ => {}
             }
-            Some(State::Held(lines)) if goes_on && lines.len() < MOST => {
-                lines.push(line);
-                return Vec::new();
-            }
-            _ => {}
         }
         let mut now = self.end(rank);
-        if line.starts_with(b"Error: ") {
+        let reading = Reading::begins(&line);
+        if reading.is_some() || line.starts_with(b"Error: ") {
             if self.known.iter().any(|k| k.lines[0] == line) {
-                self.ranks.insert(rank, State::Held(vec![line]));
+                self.ranks.insert(rank, Printing { lines: Lines::Held(vec![line]), reading });
                 return now;
             }
             if self.known.len() < MOST {
-                self.ranks.insert(rank, State::First(self.known.len()));
+                self.ranks.insert(rank, Printing { lines: Lines::First(self.known.len()), reading });
                 self.known.push(Known { lines: vec![line.clone()], others: BTreeSet::new() });
             }
         }
@@ -65,8 +83,8 @@ impl Repeats {
 
     /// The stderr of a rank has ended. Returns what is still to be printed of it.
     pub fn end(&mut self, rank: usize) -> Vec<Vec<u8>> {
-        match self.ranks.remove(&rank) {
-            Some(State::Held(lines)) => match self.known.iter_mut().find(|k| k.lines == lines) {
+        match self.ranks.remove(&rank).map(|printing| printing.lines) {
+            Some(Lines::Held(lines)) => match self.known.iter_mut().find(|k| k.lines == lines) {
                 Some(known) => {
                     known.others.insert(rank);
                     Vec::new()
@@ -86,7 +104,8 @@ impl Repeats {
         let line = |known: &Known| {
             let ranks: Vec<String> = known.others.iter().map(usize::to_string).collect();
             let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
-            let first = String::from_utf8_lossy(&known.lines[0]);
+            let python = Reading::begins(&known.lines[0]).and_then(|_| Reading::title(&known.lines));
+            let first = String::from_utf8_lossy(python.unwrap_or(&known.lines[0]));
             format!("[{noun} {}] the same: {}", ranks.join(", "), first.trim_end())
         };
         (held, several.map(line).collect())
@@ -122,6 +141,23 @@ mod tests {
         for lines in [one, mixed] {
             assert_eq!(show(&lines), ["0 Error: no", "0   at a.rs:1", "[rank 1] the same: Error: no"]);
         }
+    }
+
+    #[test]
+    fn a_traceback_is_printed_once_with_the_one_before_it() {
+        let text = "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n    g()\nKeyError: 'x'\n\nDuring handling \
+                    of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"a.py\", \
+                    line 3, in f\nValueError: no\n  at a.py:3\n  help: do not";
+        let all: Vec<&str> = text.split('\n').collect();
+        let both: Vec<(usize, &str)> = all.iter().flat_map(|line| [(0, *line), (1, *line)]).collect();
+        let first: Vec<String> = all.iter().map(|line| format!("0 {line}")).collect();
+        let told = |rest: &[&str]| first.iter().cloned().chain(rest.iter().map(|l| l.to_string())).collect::<Vec<_>>();
+        assert_eq!(show(&both), told(&["[rank 1] the same: ValueError: no"]));
+        // Another error at the end, or another line in it.
+        let other = text.replace("ValueError: no", "ValueError: yes");
+        let after: Vec<(usize, &str)> = all.iter().map(|l| (0, *l)).chain(other.split('\n').map(|l| (1, l))).collect();
+        let own: Vec<String> = other.split('\n').map(|line| format!("1 {line}")).collect();
+        assert_eq!(show(&after), told(&own.iter().map(String::as_str).collect::<Vec<_>>()));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::process::ExitStatus;
 use oflow::control::service::Missing;
 use oflow::control::{Failure, FailureKind};
 
+use crate::traceback;
+
 /// Names of the signals that a person meets. The numbers are Linux's on all architectures we build for.
 const SIGNALS: &[(i32, &str)] = &[
     (1, "SIGHUP"),
@@ -74,9 +76,7 @@ impl Ended {
             (Some(_), _) => FailureKind::Killed,
             (None, 101) if panic_message(&self.tail).is_some() => FailureKind::Panicked,
             (None, 1) => match error_message(&self.tail) {
-                Some(message) if (message.contains("out of memory") || message.contains("cannot allocate ")) => {
-                    FailureKind::OutOfMemory
-                }
+                Some(message) if NO_MEMORY.iter().any(|text| message.contains(text)) => FailureKind::OutOfMemory,
                 Some(message) if NO_ROOM.iter().any(|text| message.contains(text)) => FailureKind::Storage,
                 Some(_) => FailureKind::Error,
                 None => FailureKind::Exited,
@@ -99,7 +99,8 @@ impl Ended {
                 6 if no_memory(&self.tail) => " because its memory had run out",
                 _ => "",
             };
-            return format!("{who} was killed by {}{hint}", signal_name(signal));
+            let place = traceback::crash(&self.tail).map_or(String::new(), |place| format!(" (at {place})"));
+            return format!("{who} was killed by {}{hint}{place}", signal_name(signal));
         }
         match (self.code(), panic_message(&self.tail)) {
             (101, Some(message)) => format!("{who} panicked: {message}"),
@@ -111,6 +112,8 @@ impl Ended {
     }
 }
 
+/// What errors of oflow, and Python's, say when memory has run out.
+const NO_MEMORY: [&str; 3] = ["out of memory", "cannot allocate ", "MemoryError"];
 /// Errors of the system when a file cannot grow.
 const NO_ROOM: [&str; 3] = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
 
@@ -137,8 +140,13 @@ fn panic_message(tail: &[String]) -> Option<String> {
     }
 }
 
-/// The error that a Rust program's `main` returned last: its first line, and the place where oflow's errors name one.
+/// The error that ended a program: what a Rust program's `main` returned, or Python's last traceback.
 fn error_message(tail: &[String]) -> Option<String> {
+    traceback::error(tail).or_else(|| returned_error(tail))
+}
+
+/// The error that a Rust program's `main` returned last: its first line, and the place where oflow's errors name one.
+fn returned_error(tail: &[String]) -> Option<String> {
     let first = tail.iter().rposition(|line| line.starts_with("Error: "))?;
     let message = tail[first].strip_prefix("Error: ")?;
     let place =
@@ -165,6 +173,7 @@ mod tests {
     fn sentences_and_codes() {
         let panic = ["thread 'main' (9) panicked at src/main.rs:2:5:", "boom", "note: run with"];
         let error = ["starts", "Error: add(f32[2]): no", "  more of it", "  at train.rs:7", "  help: do not"];
+        let python = ["Traceback (most recent call last):", "  File \"a.py\", line 3, in f", "ValueError: no"];
         for (raw, tail, sentence, code) in [
             (7 << 8, &panic[..0], "rank 2 (pid 123) exited with code 7", 7),
             (101 << 8, &panic[..0], "rank 2 (pid 123) exited with code 101", 101),
@@ -174,6 +183,8 @@ mod tests {
             (1 << 8, &error[..], "rank 2 (pid 123) failed: add(f32[2]): no (at train.rs:7)", 1),
             (1 << 8, &error[..2], "rank 2 (pid 123) failed: add(f32[2]): no", 1),
             (2 << 8, &error[..], "rank 2 (pid 123) exited with code 2", 2),
+            (1 << 8, &python[..], "rank 2 (pid 123) failed: ValueError: no (at a.py:3)", 1),
+            (3 << 8, &python[..], "rank 2 (pid 123) exited with code 3", 3),
             (11, &panic[..0], "rank 2 (pid 123) was killed by signal 11 (SIGSEGV)", 139),
             (64, &panic[..0], "rank 2 (pid 123) was killed by signal 64", 192),
         ] {
@@ -190,6 +201,8 @@ mod tests {
         assert_eq!(kinds(&ended(9, &[])), FailureKind::Killed);
         let full = ["Error: cannot write x: No space left on device (os error 28)"];
         assert_eq!(kinds(&ended(1 << 8, &full)), FailureKind::Storage);
+        let starved = [python[0], python[1], "MemoryError"];
+        assert_eq!(kinds(&ended(1 << 8, &starved)), FailureKind::OutOfMemory);
         let aborted = ended(6, &["memory allocation of 9999 bytes failed"]);
         assert_eq!(kinds(&aborted), FailureKind::OutOfMemory);
         assert!(aborted.describe().ends_with("signal 6 (SIGABRT) because its memory had run out"));

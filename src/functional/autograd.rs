@@ -122,8 +122,28 @@ pub fn grad<O: Borrow<Tensor>, I: Borrow<Tensor>>(
     inputs: impl AsRef<[I]>,
     options: &BackwardOptions,
 ) -> Result<Vec<Option<Tensor>>> {
+    grad_from(outputs, inputs, std::slice::from_ref(&options.gradient), options)
+}
+
+/// [`grad`] from a gradient for each output; an output without one must be a single number. `options.gradient` is not read.
+///
+/// ```
+/// use oflow::{BackwardOptions, functional, prelude::*};
+/// let x = from_vec(vec![1.0f32, 2.0], [2], Device::Cpu)?.requires_grad_(true)?;
+/// let start = [Some(from_vec(vec![3.0f32, 1.0], [2], Device::Cpu)?), None];
+/// let found = functional::grad_from(&[x.square()?, x.sum(())?], &[x], &start, &BackwardOptions::default())?;
+/// assert_eq!(found[0].clone().unwrap().to_vec::<f32>()?, [7.0, 5.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn grad_from<O: Borrow<Tensor>, I: Borrow<Tensor>>(
+    outputs: impl AsRef<[O]>,
+    inputs: impl AsRef<[I]>,
+    gradients: &[Option<Tensor>],
+    options: &BackwardOptions,
+) -> Result<Vec<Option<Tensor>>> {
     let outputs: Vec<Tensor> = outputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
     let inputs: Vec<Tensor> = inputs.as_ref().iter().map(|t| t.borrow().clone()).collect();
     super::offer_functions();
-    interpreter::grad(&outputs, &inputs, std::slice::from_ref(&options.gradient), options, CallSite::here())
+    interpreter::grad(&outputs, &inputs, gradients, options, CallSite::here())
 }

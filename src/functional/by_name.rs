@@ -2,14 +2,12 @@
 
 use super::create::{IntoTarget, TargetSpec};
 use super::index::{TensorIndex, text_of};
-use super::random::drawn;
+use super::op_form::OpForm;
 use super::table::{FnBody, FnDef, overloads};
 use crate::context::Generator;
 use crate::error::{CallSite, Error, Result};
-use crate::interpreter::{Call, Target};
-use crate::ops::resolve_attrs;
-use crate::ops::{AttrKind, AttrValue, find};
-use crate::ops::{FnReturn, FnSig, ParamKind};
+use crate::interpreter::Target;
+use crate::ops::{AttrValue, FnSig, ParamKind};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
@@ -397,11 +395,10 @@ fn given(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> String {
 }
 
 fn call_at(name: &str, args: &[Arg], named: &[(&str, Arg)], site: CallSite) -> Result<Returned> {
-    let _scope = site.scope();
     let defs = overloads(name).map_err(|e| e.at(site))?;
     let given = || given(name, args, named);
     match first_fit(&defs, |sig| bind(sig, args, named)) {
-        Ok((def, args)) => run(def, Bound { args, site }).map_err(|e| e.in_call(given).at(site)),
+        Ok((def, args)) => def.run(Bound { args, site }).map_err(|e| e.in_call(given)),
         Err(there_are) => {
             Err(Error::argument("no overload takes these arguments").in_call(given).at(site).help(there_are))
         }
@@ -423,52 +420,24 @@ pub(super) fn first_fit(
     Err(format!("there are:\n{}", reasons.join("\n")))
 }
 
-/// Runs the body of a function.
-pub(super) fn run(def: &FnDef, bound: Bound) -> Result<Returned> {
-    match &def.body {
-        FnBody::Op(op) => call_op(op, &def.sig, bound, false).map(Returned::Tensors),
-        FnBody::InPlace(op) => call_op(op, &def.sig, bound, true).map(Returned::Tensors),
-        FnBody::Code(f) => f(&bound).map(Returned::Tensors),
-        FnBody::Value(f) => f(&bound).map(Returned::Value),
-    }
-}
-
-/// Parameters become the op's inputs and attributes of the same names. In place the first tensor gets the result, and is returned.
-fn call_op(name: &str, sig: &FnSig, bound: Bound, in_place: bool) -> Result<Vec<Tensor>> {
-    let op = find(name)?;
-    let mut tensors: Vec<Option<Tensor>> = vec![];
-    let mut attrs: Vec<(&str, AttrValue)> = vec![];
-    let mut target = None;
-    for (p, a) in sig.params.iter().zip(bound.args) {
-        match (a, p.kind) {
-            (Some(Arg::Tensor(t)), _) => tensors.push(Some(t)),
-            (Some(Arg::Tensors(v)), _) => tensors.extend(v.into_iter().map(Some)),
-            (None, ParamKind::Tensor) => tensors.push(None),
-            (Some(Arg::Target(t)), _) => target = Some(t),
-            // A generator stands for the two numbers that a random op is given.
-            (Some(Arg::Generator(g)), _) => {
-                let [seed, ordinal] = drawn(Some(&g))?;
-                attrs.extend([("seed", seed.into()), ("ordinal", ordinal.into())]);
+impl FnDef {
+    /// Runs the function on bound arguments: one for each parameter of [`FnDef::sig`], defaults filled in, attribute values as
+    /// [`FnParam::accept`](super::FnParam::accept) returns them. For bindings of other languages, which match arguments themselves.
+    /// Errors, receipts and gradients name the line `bound.site`.
+    ///
+    /// # Errors
+    /// Those of the function.
+    pub fn run(&self, bound: Bound) -> Result<Returned> {
+        let site = bound.site;
+        let _scope = site.scope();
+        let returned = match &self.body {
+            FnBody::Op(op) => OpForm::with(self, op, |form| form.call(&self.sig, bound, false)).map(Returned::Tensors),
+            FnBody::InPlace(op) => {
+                OpForm::with(self, op, |form| form.call(&self.sig, bound, true)).map(Returned::Tensors)
             }
-            (Some(Arg::Attr(v)), ParamKind::Attr(k)) => attrs.push((p.name.as_str(), to_kind(v, k))),
-            _ => {}
-        }
+            FnBody::Code(f) => f(&bound).map(Returned::Tensors),
+            FnBody::Value(f) => f(&bound).map(Returned::Value),
+        };
+        returned.map_err(|e| e.at(site))
     }
-    let (attrs, runtime) = resolve_attrs(op, &attrs)?;
-    let inputs: Vec<Option<&Tensor>> = tensors.iter().map(|t| t.as_ref()).collect();
-    let written = inputs.first().copied().flatten().filter(|_| in_place);
-    let call = Call::new(op, &inputs).attrs(attrs).runtime(runtime).target(target.as_ref()).at(bound.site);
-    let mut outs = call.given(written).run()?.into_vec();
-    if let Some(x) = written {
-        return Ok(vec![x.clone()]);
-    }
-    // A function may return less than its op.
-    if sig.returns == FnReturn::Tensor && op.sig.outputs.len() > 1 {
-        outs.truncate(1);
-    }
-    Ok(outs)
-}
-
-fn to_kind(v: AttrValue, k: AttrKind) -> AttrValue {
-    k.accept("", v.clone()).unwrap_or(v)
 }

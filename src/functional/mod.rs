@@ -34,6 +34,7 @@ mod inplace;
 mod ints;
 mod layout;
 mod nn;
+mod op_form;
 mod operand;
 mod operators;
 mod pytorch;
@@ -47,7 +48,7 @@ mod transforms;
 mod values;
 
 pub use crate::ops::{FnParam, FnReturn, FnSig, ParamKind};
-pub use autograd::{HookHandle, grad};
+pub use autograd::{HookHandle, grad, grad_from};
 pub use by_name::{Arg, Bound, Returned, call, call_any, call_value};
 pub use create::{IntoTarget, TargetSpec, from_bytes, from_vec};
 pub use generated::functions::*;
@@ -56,7 +57,9 @@ pub use ints::{IntLike, IntList};
 pub use layout::{IntoLayout, LayoutSpec, box_many, distribute, from_boxes};
 pub use operand::Operand;
 pub use operators::{Held, RightSide, Term};
-pub use table::{FnBody, FnCode, FnDef, FnValue, RustForm, functions, register_function};
+pub use table::{
+    FnBody, FnCode, FnDef, FnValue, RustForm, functions, functions_generation, overloads, register_function,
+};
 pub use transforms::{jacobian, jvp, vjp};
 
 pub(crate) use rules::offer_functions;

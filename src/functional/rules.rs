@@ -1,6 +1,6 @@
 //! Functions by name in gradient rules: what an emitter of ops finds no op for, it asks the table for.
 
-use super::by_name::{Arg, Bound, bind, first_fit, run};
+use super::by_name::{Arg, Bound, bind, first_fit};
 use super::table::overloads;
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::serve_functions;
@@ -62,7 +62,7 @@ fn call_in_rule(
         None => Err(format!("takes fewer tensors than {}", inputs.len())),
     };
     match first_fit(&defs, fits) {
-        Ok((def, args)) => run(def, Bound { args, site }).and_then(|outs| outs.tensors()).map_err(|e| e.in_call(given)),
+        Ok((def, args)) => def.run(Bound { args, site }).and_then(|outs| outs.tensors()).map_err(|e| e.in_call(given)),
         Err(there_are) => {
             Err(Error::argument("no overload takes these tensors and attributes").in_call(given).help(there_are))
         }

@@ -4,13 +4,15 @@
 //! A function that is one op stands in the declaration of that op; one that calls several is a row of `functions!` beside its code.
 
 use super::by_name::Bound;
+use super::op_form::OpForm;
 use super::rows::{Does, Row};
 use super::{create, generated, index, inplace, layout, nn, pytorch, reduce, select, shape, values};
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock, RwLock};
 
 /// A function in Rust over bound arguments.
 pub type FnCode = Arc<dyn Fn(&Bound) -> Result<Vec<Tensor>> + Send + Sync>;
@@ -57,6 +59,8 @@ pub struct FnDef {
     pub rust: Option<RustForm>,
     /// Not shown in lists: a function that other functions call.
     pub hidden: bool,
+    /// How it calls its op; clones share it.
+    pub(super) form: Arc<OnceLock<OpForm>>,
 }
 
 impl FnDef {
@@ -74,7 +78,15 @@ impl FnDef {
         }
     }
     fn of(sig: FnSig, body: FnBody) -> FnDef {
-        FnDef { sig, doc: String::new(), subject: Cow::Borrowed("Other"), body, rust: None, hidden: false }
+        FnDef {
+            sig,
+            doc: String::new(),
+            subject: Cow::Borrowed("Other"),
+            body,
+            rust: None,
+            hidden: false,
+            form: Arc::default(),
+        }
     }
     /// Sets the description: one sentence; more paragraphs of Markdown may follow.
     #[must_use]
@@ -118,6 +130,9 @@ impl FnDef {
 struct Table {
     defs: Vec<FnDef>,
 }
+
+/// How many functions the program has registered.
+static ADDED: AtomicU64 = AtomicU64::new(0);
 
 impl Table {
     /// Adds a function, or an overload behind those of its name.
@@ -200,9 +215,12 @@ fn takes_tensor(sig: &FnSig) -> bool {
     sig.params.iter().any(|p| p.kind == ParamKind::Tensor)
 }
 
-/// The overloads of a name, in order: those of the table, else the op of that name, else a function that an op of another crate
-/// declares. Those are called by the names that [`find`](ops::find) takes.
-pub(super) fn overloads(name: &str) -> Result<Vec<FnDef>> {
+/// Returns the overloads of a name, in order: those of the table, else the op of that name, else a function that an op of another
+/// crate declares. Those are called by the names that [`find`](ops::find) takes.
+///
+/// # Errors
+/// There is no function and no op of that name, or several domains declare it.
+pub fn overloads(name: &str) -> Result<Vec<FnDef>> {
     let t = TABLE.read().unwrap_or_else(|e| e.into_inner());
     let found: Vec<FnDef> = t.defs.iter().filter(|d| d.sig.name == name).cloned().collect();
     if !found.is_empty() {
@@ -278,5 +296,12 @@ pub fn functions() -> Vec<FnDef> {
 /// # Errors
 /// If an earlier overload of the name takes all calls that this one takes.
 pub fn register_function(def: FnDef) -> Result<()> {
-    TABLE.write().unwrap_or_else(|e| e.into_inner()).add(def)
+    TABLE.write().unwrap_or_else(|e| e.into_inner()).add(def)?;
+    ADDED.fetch_add(1, Ordering::Release);
+    Ok(())
+}
+
+/// Returns a number that grows when a function or an op is registered: overloads that were read before may be out of date.
+pub fn functions_generation() -> u64 {
+    ops::generation() + ADDED.load(Ordering::Acquire)
 }

@@ -122,7 +122,8 @@ impl FnParam {
         FnParam { name: name.into(), kind, len: None, optional: false, default: None, keyword_only: false }
     }
 
-    fn is_required(&self) -> bool {
+    /// Returns whether it must be given: it is not optional and has no default.
+    pub fn is_required(&self) -> bool {
         !self.optional && self.default.is_none()
     }
 
@@ -130,7 +131,7 @@ impl FnParam {
     ///
     /// # Errors
     /// It has another type, or another number of members.
-    pub(crate) fn accept(&self, kind: AttrKind, value: AttrValue) -> Result<AttrValue> {
+    pub fn accept(&self, kind: AttrKind, value: AttrValue) -> Result<AttrValue> {
         let wide = self.len.and_then(|n| repeated(kind, &value, n)).unwrap_or(value);
         let value = kind.accept(&self.name, wide)?;
         match (self.len, members(&value)) {

@@ -54,6 +54,15 @@ impl AdamW {
         let masters = Masters::new(parameters.len(), options.master_weights);
         AdamW { moments: parameters.iter().map(|_| None).collect(), masters, parameters, options }
     }
+    /// Returns the settings.
+    pub fn options(&self) -> AdamWOptions {
+        self.options
+    }
+    /// Sets the settings of later steps. Masters are kept or not from the first step on.
+    pub fn set_options(&mut self, options: AdamWOptions) {
+        let master_weights = self.options.master_weights;
+        self.options = AdamWOptions { master_weights, ..options };
+    }
 }
 
 impl Optimizer for AdamW {

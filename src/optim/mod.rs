@@ -100,6 +100,23 @@ mod tests {
     use crate::placement::Device;
     use oflow_kernels::DType;
 
+    #[test]
+    fn changed_settings_count_from_the_next_step_on() {
+        let p = ones([2], Device::Cpu).unwrap().requires_grad_(true).unwrap();
+        let mut sgd = Sgd::new(vec![p.clone()], SgdOptions { lr: 0.5, ..Default::default() });
+        p.sum(()).unwrap().backward().unwrap();
+        sgd.step().unwrap();
+        sgd.set_options(SgdOptions { lr: 0.25, weight_decay: 2.0, master_weights: false, ..sgd.options() });
+        sgd.step().unwrap();
+        // 0.5 - 0.25 · (1 + 2 · 0.5).
+        assert_eq!(p.to_vec::<f32>().unwrap(), [0.0, 0.0]);
+        assert!(sgd.options().master_weights, "whether there are masters is decided once");
+        let mut adam = AdamW::new(vec![p.clone()], AdamWOptions { weight_decay: 0.0, ..Default::default() });
+        adam.set_options(AdamWOptions { lr: 0.0, ..adam.options() });
+        adam.step().unwrap();
+        assert_eq!((p.to_vec::<f32>().unwrap(), adam.lr()), (vec![0.0, 0.0], 0.0));
+    }
+
     /// Errors of the optimizer itself, and of a call that it makes.
     #[test]
     fn an_error_names_the_line_that_called_step() {

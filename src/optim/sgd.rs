@@ -47,6 +47,15 @@ impl Sgd {
         let masters = Masters::new(parameters.len(), options.master_weights);
         Sgd { momentum: vec![None; parameters.len()], masters, parameters, options }
     }
+    /// Returns the settings.
+    pub fn options(&self) -> SgdOptions {
+        self.options
+    }
+    /// Sets the settings of later steps. Masters are kept or not from the first step on.
+    pub fn set_options(&mut self, options: SgdOptions) {
+        let master_weights = self.options.master_weights;
+        self.options = SgdOptions { master_weights, ..options };
+    }
 }
 
 impl Optimizer for Sgd {

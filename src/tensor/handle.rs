@@ -318,6 +318,13 @@ impl Tensor {
     pub fn is_leaf(&self) -> bool {
         !matches!(self.edge(), Edge::Node(..))
     }
+    /// Returns the op and the line of the recorded call that made it; `None` for a leaf.
+    pub fn made_by(&self) -> Option<(&'static str, CallSite)> {
+        match self.edge() {
+            Edge::Node(node, _) => Some((node.op.name(), node.site)),
+            _ => None,
+        }
+    }
     pub(crate) fn edge(&self) -> Edge {
         if !self.requires_grad() {
             return Edge::None;

@@ -47,6 +47,27 @@ impl LocalTensor {
     pub fn alloc_like(ctx: &RankCtx, shape: &[usize], dtype: DType, device: Device) -> Result<LocalTensor> {
         Self::alloc(ctx, &intern_local(shape, dtype, device))
     }
+    /// Makes a tensor of a storage: shape, dtype and device are those of `ty`, its first element is `offset` elements after the
+    /// storage's first byte.
+    ///
+    /// # Errors
+    /// If an element would lie outside the storage or at an address that its dtype cannot have, or if the device is not that of
+    /// the storage.
+    pub fn of_storage(ty: &LocalRef, storage: Storage, offset: usize, strides: Strides) -> Result<LocalTensor> {
+        let size = ty.ty.dtype.size();
+        if !inside(offset, &ty.ty.shape, &strides, storage.bytes() / size) || storage.device() != ty.device {
+            return Err(Error::argument(format!(
+                "{} with strides {:?} from element {offset} on does not lie in {storage:?}",
+                ***ty,
+                strides.as_slice()
+            )));
+        }
+        if !(storage.ptr() as usize).is_multiple_of(size) {
+            return Err(Error::argument(format!("elements of {} must lie at multiples of {size} bytes", ty.ty.dtype))
+                .help("copy the data first"));
+        }
+        Ok(LocalTensor { ty: ty.clone(), storage, offset, strides, shard: false })
+    }
     /// Returns shape, dtype and device.
     pub fn ty(&self) -> &LocalRef {
         &self.ty
@@ -178,6 +199,31 @@ fn inside(start: usize, dims: &[usize], strides: &[isize], held: usize) -> bool 
 mod tests {
     use super::*;
     use crate::context::current;
+
+    #[test]
+    fn a_tensor_of_memory_of_others_lies_in_it_and_keeps_it() {
+        let storage = Storage::from_vec((0..6).map(|i| i as f32).collect::<Vec<_>>());
+        let of = |shape: &[usize], offset: usize, strides: &[isize]| {
+            LocalTensor::of_storage(
+                &intern_local(shape, DType::F32, Device::Cpu),
+                storage.clone(),
+                offset,
+                strides.into(),
+            )
+        };
+        // The columns of a matrix of two rows, the last one first.
+        let t = crate::Tensor::from_local(of(&[3, 2], 2, &[-1, 3]).unwrap());
+        assert_eq!(t.to_vec::<f32>().unwrap(), [2.0, 5.0, 1.0, 4.0, 0.0, 3.0]);
+        t.add_(1.0).unwrap();
+        assert_eq!(t.to_vec::<f32>().unwrap(), [3.0, 6.0, 2.0, 5.0, 1.0, 4.0]);
+        assert_eq!(storage.version(), 1);
+        assert!(of(&[3, 2], 1, &[-1, 3]).is_err() && of(&[7], 0, &[1]).is_err() && of(&[2], 0, &[1, 1]).is_err());
+        assert!(of(&[0, 9], 6, &[9, 1]).is_ok());
+        // SAFETY: bytes of the storage, which the owner keeps.
+        let odd = unsafe { Storage::external(Device::Cpu, storage.ptr().add(1), 8, Box::new(storage.clone())) };
+        let e = LocalTensor::of_storage(&intern_local(&[2], DType::F32, Device::Cpu), odd, 0, [1].as_slice().into());
+        assert!(e.is_err_and(|e| e.to_string().contains("multiples of 4 bytes")));
+    }
 
     #[test]
     fn a_window_lies_in_its_storage() {

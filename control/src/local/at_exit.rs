@@ -13,6 +13,13 @@ unsafe extern "C" {
 
 /// Sets what is done at `exit()`. The action must not panic and must not wait for the calling thread.
 pub(super) fn set(action: impl FnOnce() + Send + 'static) {
+    let rank = std::process::id();
+    // A fork of the rank that ends is not the rank.
+    let action = move || {
+        if std::process::id() == rank {
+            action();
+        }
+    };
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
         // Where there is no room for it the rank counts as killed.

@@ -94,6 +94,7 @@ pub fn run(matches: &ArgMatches) -> Result<u8, Failed> {
     let program =
         std::env::current_exe().map_err(|e| Failed::new(format!("cannot find the program that runs: {e}")))?;
     let job = Job {
+        python: None,
         program,
         args: vec!["calibrate".into(), "--measure".into()],
         nproc: world,

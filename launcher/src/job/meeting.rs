@@ -8,7 +8,7 @@ use oflow::control::service::{AgentOptions, Rendezvous, program_digest};
 use super::{Job, quote};
 use crate::Failed;
 use crate::output::Output;
-use crate::script::Built;
+use crate::script::{Built, Hasher};
 
 /// The options of the agent, and a line for the user.
 pub struct Meeting {
@@ -55,8 +55,22 @@ impl Meeting {
                 (token, Some(line))
             }
         };
-        let program = program_digest(&build.map_or_else(|| job.program.clone(), Built::as_built))
-            .map_err(|e| Failed::new(format!("cannot read {}: {e}", job.program.display())))?;
+        // Every host has an interpreter of its own: what it runs is compared.
+        let text = match (&job.python, build) {
+            (Some(python), _) => python.text(),
+            (None, Some(build)) => Some(build.as_built()),
+            (None, None) => Some(job.program.clone()),
+        };
+        let program = match text {
+            Some(file) => {
+                program_digest(&file).map_err(|e| Failed::new(format!("cannot read {}: {e}", job.program.display())))?
+            }
+            None => {
+                let mut name = Hasher::default();
+                name.write(job.program.as_os_str().as_encoded_bytes());
+                name.finish()
+            }
+        };
         let options = AgentOptions {
             rendezvous,
             nodes: hosts.nnodes.clone(),

@@ -39,6 +39,7 @@ use crate::losses::{Cause, Losses};
 use crate::model::{self, InForce};
 use crate::output::{Output, Style};
 use crate::program::{Program, resolve};
+use crate::python::{self, Python, Search};
 use crate::rank::Recipe;
 use crate::report::signal_name;
 use crate::script;
@@ -58,8 +59,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// A job, with all defaults resolved.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The program.
+    /// The program: what is executed, or what a Python interpreter runs.
     pub program: PathBuf,
+    /// The interpreter and its part of the command line, for a Python program.
+    pub python: Option<Python>,
     /// The arguments of every rank.
     pub args: Vec<OsString>,
     /// Number of ranks on this host.
@@ -98,10 +101,11 @@ pub struct Job {
 pub fn run(cli: Cli) -> Result<u8, Failed> {
     let available = cores::available();
     let (nproc, threads) = cli.size.resolve(available.len());
-    let program = resolve(&cli.program, std::env::var_os("PATH").as_deref())?;
+    let program = found(&cli)?;
     let cost_model = model::in_force()?;
     let mut job = Job {
         program: PathBuf::new(),
+        python: None,
         args: cli.args,
         nproc,
         hosts: cli.hosts,
@@ -134,6 +138,11 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
             job.program = path;
             None
         }
+        Program::Python(python) => {
+            job.program = python.name();
+            job.python = Some(python);
+            None
+        }
         Program::Script(path) => {
             let built = script::build(&path, profile, cli.verbose)?;
             job.program = built.executable();
@@ -149,6 +158,16 @@ pub fn run(cli: Cli) -> Result<u8, Failed> {
     let code = outcome.as_ref().map_or_else(|failed| failed.code, |code| *code);
     job.events.tell("end", json!({ "code": code }));
     whole(outcome)
+}
+
+/// The program of a command line.
+fn found(cli: &Cli) -> Result<Program, Failed> {
+    let [named, environment, path] = [python::INTERPRETER_VARIABLE, "VIRTUAL_ENV", "PATH"].map(std::env::var_os);
+    let search = Search { named: named.as_deref(), environment: environment.as_deref(), path: path.as_deref() };
+    match cli.module {
+        true => Python::module(cli.program.as_os_str(), search).map(Program::Python),
+        false => resolve(&cli.program, search),
+    }
 }
 
 /// The files that events go to.
@@ -249,7 +268,11 @@ async fn run_ranks(
             Ok((arena, fd)) => {
                 let (farm, flights) = (farm.as_ref(), flights.as_ref());
                 let start = build.map(script::Built::start);
-                let executable = start.as_ref().map_or(&job.program, |s| &s.path);
+                let executable = match (&job.python, &start) {
+                    (Some(python), _) => &python.interpreter,
+                    (None, Some(start)) => &start.path,
+                    (None, None) => &job.program,
+                };
                 let (token, token_fd, arena_fd) = (&meeting.token, token_fd.as_raw_fd(), fd.as_raw_fd());
                 let mark = guardian.mark();
                 let given = Given { executable, token, token_fd, arena: arena_fd, farm, flights, mark, bound: &bound };
@@ -379,10 +402,14 @@ fn recipe(job: &Job, part: Assignment, local: usize, agent: &Agent, given: &Give
     vars.extend(job.comm.map(|way| (COMM_VARIABLE, way.name().into())));
     vars.extend(farm.map(|f| (libraries::PATH, f.search_path())));
     vars.extend(flights.map(|f| (FLIGHT_VARIABLE, f.folder().into())));
+    let python = job.python.as_ref();
+    if python.is_some() {
+        vars.extend(python::environment(|name| std::env::var_os(name).is_some()));
+    }
     Recipe {
-        name: job.program.clone(),
+        name: python.map_or_else(|| job.program.clone(), |p| p.interpreter.clone()),
         executable: executable.into(),
-        args: job.args.clone(),
+        args: python.map(Python::arguments).unwrap_or_default().into_iter().chain(job.args.iter().cloned()).collect(),
         env: vars,
         cores: bound.cores(local).map(<[usize]>::to_vec),
         inherit: vec![*arena, *token_fd],
@@ -421,18 +448,20 @@ fn dry_run(
 ) -> Result<String, Failed> {
     let mut text = String::new();
     let mut line = |l: String| text.extend([l.as_str(), "\n"]);
+    let mut before = Vec::new();
     match program {
         Program::Executable(path) => job.program = path,
+        Program::Python(python) => before = python.command(),
         Program::Script(path) => {
             let package = script::Package::locate(&path, profile)?;
             line(format!("build: {}", package.command_line()));
             job.program = package.executable();
         }
     }
-    let command: Vec<String> = std::iter::once(job.program.as_os_str())
-        .chain(job.args.iter().map(OsString::as_os_str))
-        .map(|word| quote(&word.to_string_lossy()))
-        .collect();
+    if before.is_empty() {
+        before.push(job.program.clone().into_os_string());
+    }
+    let command: Vec<String> = before.iter().chain(&job.args).map(|word| quote(&word.to_string_lossy())).collect();
     line(format!("run:   {}", command.join(" ")));
     line(format!("ranks: {}, {} compute threads each", job.nproc, job.threads));
     line(format!("costs: {}", model.describe()));

@@ -28,6 +28,7 @@ use crate::{EXIT_NOT_COMPILED, Failed};
 use library::Library;
 use package::LIBRARY_LOCK;
 pub use package::{Package, home};
+pub use stamp::Hasher;
 
 /// A built script. It keeps the executable open, so a job runs this executable also if another oflaunch builds the script again
 /// meanwhile (cargo replaces the file). So no lock is held while hosts wait for each other or while the job runs.

@@ -15,7 +15,7 @@ pub const FOLDER: &str = "src/functional/generated";
 const MADE: &str = "made by `cargo xtask codegen` from the texts of the functions; do not edit.";
 
 /// The built-in functions in order, without those that tests of this process have registered.
-fn table() -> Vec<FnDef> {
+pub(super) fn table() -> Vec<FnDef> {
     functions().into_iter().filter(|def| !def.sig.name.contains('.')).collect()
 }
 

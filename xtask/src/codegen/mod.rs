@@ -1,9 +1,11 @@
 //! `cargo xtask codegen`: code that is made from declarations and committed. The protobuf code comes from the `.proto` files, the
-//! methods and functions of Rust from the texts of the functions, the C header of ops in libraries from its structs.
+//! methods and functions of Rust and the stubs of Python from the texts of the functions, the C header of ops in libraries from its
+//! structs.
 
 mod functions;
 mod header;
 mod protos;
+mod python;
 mod rust_form;
 
 use std::error::Error;
@@ -20,6 +22,7 @@ fn generated() -> Result<Vec<(String, String)>, Box<dyn Error>> {
     let mut files = protos::generated()?;
     files.extend(functions::generated()?);
     files.extend(header::generated()?);
+    files.extend(python::generated()?);
     Ok(files)
 }
 

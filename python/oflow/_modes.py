@@ -1,0 +1,108 @@
+"""Modes of the current thread, as context managers and decorators."""
+
+import functools
+
+from . import _oflow
+
+
+class _Mode:
+    """A mode: ``with mode():``, ``@mode()``, and, where it needs no value, ``@mode``."""
+
+    _name: str | None = None
+
+    def __new__(cls, function=None, *args, **kwargs):
+        self = super().__new__(cls)
+        if callable(function) and not args and not kwargs:
+            self.__init__()
+            return self(function)
+        return self
+
+    def __init__(self, value=None):
+        self._numbers = []
+        self._value = value
+
+    def __enter__(self):
+        self._numbers.append(_oflow._enter(self._name, self._value))
+        return self
+
+    def __exit__(self, *_):
+        _oflow._leave(self._numbers.pop())
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with type(self)._again(self):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+    def _again(self):
+        # A mode of its own for each call: a decorated function may call itself, and run on several threads.
+        again = object.__new__(type(self))
+        again.__dict__.update(self.__dict__, _numbers=[])
+        return again
+
+
+class no_grad(_Mode):
+    """Calls are not recorded for backward."""
+
+    _name = "no_grad"
+
+
+class enable_grad(_Mode):
+    """Calls are recorded for backward, inside of ``no_grad``."""
+
+    _name = "enable_grad"
+
+
+class no_sync(_Mode):
+    """Gradients of leaves keep the SBP of backward, usually partial: micro-batches accumulate without communication."""
+
+    _name = "no_sync"
+
+
+class detect_anomaly(_Mode):
+    """The first call that makes a NaN raises an error that names it. For debugging: every call waits for its result."""
+
+    _name = "detect_anomaly"
+
+
+class keep_layouts(_Mode):
+    """An op that can run on the layouts of its inputs runs on them, also where moving one first would cost less."""
+
+    _name = "keep_layouts"
+
+
+class name_scope(_Mode):
+    """Errors, receipts and reports name the calls inside by this path; scopes nest."""
+
+    _name = "name_scope"
+
+
+class autocast(_Mode):
+    """Matrix products and attention run in ``oflow.bfloat16`` or ``oflow.float16``; ``enabled=False`` switches an outer one off."""
+
+    _name = "autocast"
+
+    def __init__(self, dtype=_oflow.bfloat16, *, enabled=True):
+        super().__init__(_oflow.dtype(dtype).name if enabled else "off")
+
+
+class boxing_policy(_Mode):
+    """Which communication ops may cause: ``allow``, ``log``, ``deny`` or ``deny_all``; ``warn_above_bytes`` and
+    ``warn_above_micros`` with a number."""
+
+    def __init__(self, policy, value=None):
+        if policy not in ("allow", "log", "deny", "deny_all", "warn_above_bytes", "warn_above_micros"):
+            raise ValueError(f"there is no boxing policy {policy!r}")
+        super().__init__(value)
+        self._name = policy
+
+
+class pin_sbp(_Mode):
+    """Every call of an op on global tensors returns its result in this layout."""
+
+    _name = "pin_sbp"
+
+    def __init__(self, op, sbp):
+        super().__init__((op, sbp))

@@ -1,0 +1,1477 @@
+# Made by `cargo xtask codegen` from the texts of the functions; do not edit.
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+
+Number: TypeAlias = builtins.int | builtins.float | builtins.bool
+_T = TypeVar("_T", bound="Tensor")
+
+__version__: str
+
+class dtype:
+    """The type of the elements of a tensor."""
+
+    def __init__(self, of: Any) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def itemsize(self) -> builtins.int: ...
+    @property
+    def is_floating_point(self) -> builtins.bool: ...
+
+bool: dtype
+uint8: dtype
+byte: dtype
+int8: dtype
+char: dtype
+int32: dtype
+int: dtype
+int64: dtype
+long: dtype
+float16: dtype
+half: dtype
+bfloat16: dtype
+float32: dtype
+float: dtype
+float64: dtype
+double: dtype
+
+class device:
+    """A kind of device."""
+
+    def __init__(self, of: device | str) -> None: ...
+    @property
+    def type(self) -> str: ...
+
+class placement:
+    """A kind of device and a mesh of ranks."""
+
+    def __init__(self, type: device | str, ranks: Any, mesh: Mapping[str, builtins.int] | None = None) -> None: ...
+    @staticmethod
+    def all(type: device | str) -> placement: ...
+    def mesh(self, **axes: builtins.int) -> placement: ...
+    def slice(self, axis: str | builtins.int, index: builtins.int) -> placement: ...
+    def on(self, type: device | str) -> placement: ...
+    @property
+    def ranks(self) -> list[builtins.int]: ...
+    @property
+    def shape(self) -> tuple[builtins.int, ...]: ...
+    @property
+    def names(self) -> tuple[str | None, ...]: ...
+    @property
+    def type(self) -> str: ...
+    def __len__(self) -> builtins.int: ...
+
+class Sbp:
+    """How a tensor lies along one axis of a mesh."""
+
+    def __init__(self, text: str) -> None: ...
+    def __call__(self) -> Sbp: ...
+    @property
+    def dim(self) -> builtins.int | None: ...
+
+class Generator:
+    """A stream of random numbers of its own."""
+
+    def __init__(self, seed: builtins.int = 0) -> None: ...
+    def manual_seed(self, seed: builtins.int) -> Generator: ...
+    def initial_seed(self) -> builtins.int: ...
+    def get_state(self) -> tuple[builtins.int, builtins.int]: ...
+    def set_state(self, state: tuple[builtins.int, builtins.int]) -> None: ...
+
+class HookHandle:
+    """Removes its hook when `remove` is called."""
+
+    def remove(self) -> None: ...
+    def __enter__(self) -> HookHandle: ...
+    def __exit__(self, *args: Any) -> None: ...
+
+_dtype: TypeAlias = dtype
+_device: TypeAlias = device
+_placement: TypeAlias = placement
+Index: TypeAlias = Any
+
+class Tensor:
+    """A tensor: a local tensor on one device, or a global tensor whose shards are on the ranks of a placement."""
+
+    def __new__(cls: type[_T], data: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> _T: ...
+    @property
+    def shape(self) -> tuple[builtins.int, ...]: ...
+    @property
+    def ndim(self) -> builtins.int: ...
+    @property
+    def dtype(self) -> _dtype: ...
+    @property
+    def device(self) -> _device: ...
+    @property
+    def is_global(self) -> builtins.bool: ...
+    @property
+    def is_local(self) -> builtins.bool: ...
+    @property
+    def placement(self) -> _placement: ...
+    @property
+    def sbp(self) -> tuple[Sbp, ...]: ...
+    @property
+    def requires_grad(self) -> builtins.bool: ...
+    @requires_grad.setter
+    def requires_grad(self, on: builtins.bool) -> None: ...
+    def requires_grad_(self: _T, requires_grad: builtins.bool = True) -> _T: ...
+    @property
+    def is_leaf(self) -> builtins.bool: ...
+    @property
+    def is_view(self) -> builtins.bool: ...
+    @property
+    def grad_fn(self) -> str | None: ...
+    @property
+    def grad(self) -> Tensor | None: ...
+    @grad.setter
+    def grad(self, grad: Tensor | None) -> None: ...
+    @property
+    def _version(self) -> builtins.int: ...
+    def data_ptr(self) -> builtins.int: ...
+    def stride(self) -> tuple[builtins.int, ...]: ...
+    def detach(self) -> Tensor: ...
+    def clone(self) -> Tensor: ...
+    def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def backward(
+        self, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False
+    ) -> None: ...
+    def retain_grad(self) -> None: ...
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle: ...
+    def item(self) -> Number: ...
+    def tolist(self) -> Any: ...
+    def numpy(self, *, force: builtins.bool = False) -> Any: ...
+    def __array__(self, dtype: Any = None, copy: builtins.bool | None = None) -> Any: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[builtins.int, builtins.int] | None = None,
+        dl_device: tuple[builtins.int, builtins.int] | None = None,
+        copy: builtins.bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]: ...
+    def __len__(self) -> builtins.int: ...
+    def __bool__(self) -> builtins.bool: ...
+    def __float__(self) -> builtins.float: ...
+    def __int__(self) -> builtins.int: ...
+    def __index__(self) -> builtins.int: ...
+    def __contains__(self, value: Any) -> builtins.bool: ...
+    def __iter__(self) -> Iterator[Tensor]: ...
+    def __getitem__(self, index: Index) -> Tensor: ...
+    def __setitem__(self, index: Index, value: Any) -> None: ...
+    def __add__(self, other: Tensor | Number) -> Tensor: ...
+    def __radd__(self, other: Number) -> Tensor: ...
+    def __sub__(self, other: Tensor | Number) -> Tensor: ...
+    def __rsub__(self, other: Number) -> Tensor: ...
+    def __mul__(self, other: Tensor | Number) -> Tensor: ...
+    def __rmul__(self, other: Number) -> Tensor: ...
+    def __truediv__(self, other: Tensor | Number) -> Tensor: ...
+    def __rtruediv__(self, other: Number) -> Tensor: ...
+    def __floordiv__(self, other: Tensor | Number) -> Tensor: ...
+    def __mod__(self, other: Tensor | Number) -> Tensor: ...
+    def __pow__(self, other: Tensor | Number) -> Tensor: ...
+    def __rpow__(self, other: Number) -> Tensor: ...
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+    def __and__(self, other: Tensor | builtins.bool) -> Tensor: ...
+    def __or__(self, other: Tensor | builtins.bool) -> Tensor: ...
+    def __xor__(self, other: Tensor | builtins.bool) -> Tensor: ...
+    def __neg__(self) -> Tensor: ...
+    def __pos__(self) -> Tensor: ...
+    def __abs__(self) -> Tensor: ...
+    def __invert__(self) -> Tensor: ...
+    def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
+    def __lt__(self, other: Tensor | Number) -> Tensor: ...
+    def __le__(self, other: Tensor | Number) -> Tensor: ...
+    def __gt__(self, other: Tensor | Number) -> Tensor: ...
+    def __ge__(self, other: Tensor | Number) -> Tensor: ...
+    def __hash__(self) -> builtins.int: ...
+    def abs(self) -> Tensor:
+        """|x|."""
+    def abs_(self) -> Tensor:
+        """`abs` in place: the result is written over the first argument."""
+    def adamw_step(self, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
+        """One step of AdamW (Loshchilov and Hutter), PyTorch's formula."""
+    @overload
+    def add(self, b: Tensor) -> Tensor:
+        """a + b."""
+    @overload
+    def add(self, s: Number) -> Tensor:
+        """x + s."""
+    @overload
+    def add_(self, b: Tensor) -> Tensor:
+        """`add` in place: the result is written over the first argument."""
+    @overload
+    def add_(self, s: Number) -> Tensor:
+        """`add` in place: the result is written over the first argument."""
+    def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """True if no element is zero."""
+    def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
+    def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
+    def any(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """True if some element is not zero."""
+    def argmax(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
+        """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
+    def argmin(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
+        """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+    def assign(self, y: Tensor) -> None:
+        """x becomes y, in place."""
+    def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
+        """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
+    def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of attention, from its inputs and results."""
+    def cast(self, dtype: _dtype) -> Tensor:
+        """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
+    def ceil(self) -> Tensor:
+        """The smallest integer not below x."""
+    def ceil_(self) -> Tensor:
+        """`ceil` in place: the result is written over the first argument."""
+    def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
+    def clamp(self, lo: Number, hi: Number) -> Tensor:
+        """x, but not below lo and not above hi."""
+    def clamp_(self, lo: Number, hi: Number) -> Tensor:
+        """`clamp` in place: the result is written over the first argument."""
+    def copy(self) -> Tensor:
+        """A copy in new memory. The gradient passes through."""
+    def copy_(self, other: Tensor) -> Tensor:
+        """x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to `other`, what x was before gets none."""
+    def cos(self) -> Tensor:
+        """The cosine, of radians."""
+    def cos_(self) -> Tensor:
+        """`cos` in place: the result is written over the first argument."""
+    def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
+    def cross_entropy(self, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
+        """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
+    def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+        """Gradient of cross_entropy: (softmax - onehot) dloss."""
+    def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
+        """The running sum along a dim, with `reverse` from its end."""
+    def distribute(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+        """A global tensor from its logical value, which every rank gives."""
+    @overload
+    def div(self, b: Tensor) -> Tensor:
+        """a / b; of integers, a float."""
+    @overload
+    def div(self, s: Number) -> Tensor:
+        """x / s."""
+    @overload
+    def div_(self, b: Tensor) -> Tensor:
+        """`div` in place: the result is written over the first argument."""
+    @overload
+    def div_(self, s: Number) -> Tensor:
+        """`div` in place: the result is written over the first argument."""
+    def dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
+    def elu(self, alpha: builtins.float = 1.0) -> Tensor:
+        """x, or alpha (eˣ - 1) where x is negative."""
+    def elu_(self, alpha: builtins.float = 1.0) -> Tensor:
+        """`elu` in place: the result is written over the first argument."""
+    def embedding(self, ids: Tensor) -> Tensor:
+        """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
+    def embedding_grad(self, ids: Tensor, rows: builtins.int) -> Tensor:
+        """Gradient of embedding: dy's rows added up by index, in order."""
+    @overload
+    def eq(self, b: Tensor) -> Tensor:
+        """True where a == b."""
+    @overload
+    def eq(self, s: Number) -> Tensor:
+        """True where x == s."""
+    def erf(self) -> Tensor:
+        """The error function."""
+    def erf_(self) -> Tensor:
+        """`erf` in place: the result is written over the first argument."""
+    def exp(self) -> Tensor:
+        """eˣ."""
+    def exp_(self) -> Tensor:
+        """`exp` in place: the result is written over the first argument."""
+    @overload
+    def expand(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """Dims of size 1 repeated up to `shape`; -1 keeps the size of a dim."""
+    @overload
+    def expand(self, *shape: builtins.int) -> Tensor:
+        """Dims of size 1 repeated up to `shape`; -1 keeps the size of a dim."""
+    def expm1(self) -> Tensor:
+        """eˣ - 1, accurate near zero."""
+    def expm1_(self) -> Tensor:
+        """`expm1` in place: the result is written over the first argument."""
+    def flatten(self, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
+        """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
+    @overload
+    def flip(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The elements of each of the dims in reverse order, in new memory."""
+    @overload
+    def flip(self, *dims: builtins.int) -> Tensor:
+        """The elements of each of the dims in reverse order, in new memory."""
+    def floor(self) -> Tensor:
+        """The largest integer not above x."""
+    def floor_(self) -> Tensor:
+        """`floor` in place: the result is written over the first argument."""
+    @overload
+    def floor_divide(self, b: Tensor) -> Tensor:
+        """a / b rounded down."""
+    @overload
+    def floor_divide(self, s: Number) -> Tensor:
+        """x / s rounded down."""
+    @overload
+    def floor_divide_(self, b: Tensor) -> Tensor:
+        """`floor_divide` in place: the result is written over the first argument."""
+    @overload
+    def floor_divide_(self, s: Number) -> Tensor:
+        """`floor_divide` in place: the result is written over the first argument."""
+    @overload
+    def fmod(self, b: Tensor) -> Tensor:
+        """The remainder of a / b with the sign of a."""
+    @overload
+    def fmod(self, s: Number) -> Tensor:
+        """The remainder of x / s with the sign of x."""
+    @overload
+    def fmod_(self, b: Tensor) -> Tensor:
+        """`fmod` in place: the result is written over the first argument."""
+    @overload
+    def fmod_(self, s: Number) -> Tensor:
+        """`fmod` in place: the result is written over the first argument."""
+    def full_like(self, value: Number) -> Tensor:
+        """`value` everywhere, with the same shape, dtype and layout."""
+    @overload
+    def ge(self, b: Tensor) -> Tensor:
+        """True where a >= b."""
+    @overload
+    def ge(self, s: Number) -> Tensor:
+        """True where x >= s."""
+    def gelu(self) -> Tensor:
+        """x Φ(x), with the exact normal distribution function Φ (by erf)."""
+    def gelu_(self) -> Tensor:
+        """`gelu` in place: the result is written over the first argument."""
+    def gelu_tanh(self) -> Tensor:
+        """GELU by its tanh approximation."""
+    def gelu_tanh_(self) -> Tensor:
+        """`gelu_tanh` in place: the result is written over the first argument."""
+    @overload
+    def gt(self, b: Tensor) -> Tensor:
+        """True where a > b."""
+    @overload
+    def gt(self, s: Number) -> Tensor:
+        """True where x > s."""
+    def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """x, or 0 where |x| is not above lambd."""
+    def hardshrink_(self, lambd: builtins.float = 0.5) -> Tensor:
+        """`hardshrink` in place: the result is written over the first argument."""
+    def hardsigmoid(self) -> Tensor:
+        """The piecewise linear sigmoid: x / 6 + 1/2, clamped to 0 and 1."""
+    def hardsigmoid_(self) -> Tensor:
+        """`hardsigmoid` in place: the result is written over the first argument."""
+    def hardswish(self) -> Tensor:
+        """x hardsigmoid(x)."""
+    def hardswish_(self) -> Tensor:
+        """`hardswish` in place: the result is written over the first argument."""
+    def hardtanh(self, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
+        """x, but not below lo and not above hi."""
+    def hardtanh_(self, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
+        """`hardtanh` in place: the result is written over the first argument."""
+    def index(self, index: Index) -> Tensor:
+        """The elements that an index of integers, slices, masks and index tensors names."""
+    @overload
+    def index_put(self, index: Index, value: Tensor) -> Tensor:
+        """A copy with the value, which broadcasts, at what an index names."""
+    @overload
+    def index_put(self, index: Index, value: Number) -> Tensor:
+        """A copy with the value at what an index names."""
+    @overload
+    def index_put_(self, index: Index, value: Tensor) -> Tensor:
+        """The value, which broadcasts, is written to what an index names."""
+    @overload
+    def index_put_(self, index: Index, value: Number) -> Tensor:
+        """The value is written to what an index names."""
+    def index_select(self, dim: builtins.int, ids: Tensor) -> Tensor:
+        """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
+    def index_sum(self, ids: Tensor, rows: builtins.int) -> Tensor:
+        """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+    def isinf(self) -> Tensor:
+        """True where x is infinite."""
+    def isnan(self) -> Tensor:
+        """True where x is NaN."""
+    def last_index(self, size: builtins.int) -> Tensor:
+        """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
+    def layer_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
+        """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
+    def layer_norm_grad(self, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of layer_norm."""
+    @overload
+    def le(self, b: Tensor) -> Tensor:
+        """True where a <= b."""
+    @overload
+    def le(self, s: Number) -> Tensor:
+        """True where x <= s."""
+    def leaky_relu(self, alpha: builtins.float = 0.01) -> Tensor:
+        """x, or alpha x where x is negative."""
+    def leaky_relu_(self, alpha: builtins.float = 0.01) -> Tensor:
+        """`leaky_relu` in place: the result is written over the first argument."""
+    def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+    def log(self) -> Tensor:
+        """The natural logarithm."""
+    def log1p(self) -> Tensor:
+        """log(1 + x), accurate near zero."""
+    def log1p_(self) -> Tensor:
+        """`log1p` in place: the result is written over the first argument."""
+    def log_(self) -> Tensor:
+        """`log` in place: the result is written over the first argument."""
+    def log_sigmoid(self) -> Tensor:
+        """log σ(x)."""
+    def log_sigmoid_(self) -> Tensor:
+        """`log_sigmoid` in place: the result is written over the first argument."""
+    def log_softmax(self, dim: builtins.int = -1) -> Tensor:
+        """The logarithm of the softmax along a dim."""
+    def log_softmax_grad(self, y: Tensor, dim: builtins.int) -> Tensor:
+        """Gradient of log-softmax: dy - exp(y) sum(dy)."""
+    def logical_and(self, b: Tensor) -> Tensor:
+        """True where both elements are nonzero."""
+    def logical_not(self) -> Tensor:
+        """True where x is zero."""
+    def logical_or(self, b: Tensor) -> Tensor:
+        """True where at least one element is nonzero."""
+    def logical_xor(self, b: Tensor) -> Tensor:
+        """True where exactly one element is nonzero."""
+    @overload
+    def lt(self, b: Tensor) -> Tensor:
+        """True where a < b."""
+    @overload
+    def lt(self, s: Number) -> Tensor:
+        """True where x < s."""
+    def masked_fill(self, mask: Tensor, s: Number) -> Tensor:
+        """s where the mask is true, else x. Shapes broadcast."""
+    def masked_fill_(self, mask: Tensor, s: Number) -> Tensor:
+        """`masked_fill` in place: the result is written over the first argument."""
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient goes to the elements that were chosen. The call waits for the count, which decides the shape of the result."""
+    def masked_spread(self, mask: Tensor) -> Tensor:
+        """Gradient of masked_select: the values, one after the other, where the mask is true, zeros elsewhere."""
+    def match_index(self, m: Tensor, dim: builtins.int) -> Tensor:
+        """The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64."""
+    def matmul(self, b: Tensor, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> Tensor:
+        """The matrix product of `[..., m, k]` and `[..., k, n]`, of shape `[..., m, n]`. Leading dims broadcast; a vector is a matrix of one row or one column, as in PyTorch. Matrices may be transposed first."""
+    def matmul_rows(self, b: Tensor) -> Tensor:
+        """aᵀ b summed over all leading dims: the gradient of a weight."""
+    def matmul_t(self, b: Tensor) -> Tensor:
+        """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
+    @overload
+    def maximum(self, b: Tensor) -> Tensor:
+        """The larger element of each pair; NaN if either is NaN."""
+    @overload
+    def maximum(self, s: Number) -> Tensor:
+        """The larger of x and s."""
+    @overload
+    def maximum_(self, b: Tensor) -> Tensor:
+        """`maximum` in place: the result is written over the first argument."""
+    @overload
+    def maximum_(self, s: Number) -> Tensor:
+        """`maximum` in place: the result is written over the first argument."""
+    def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+    @overload
+    def minimum(self, b: Tensor) -> Tensor:
+        """The smaller element of each pair; NaN if either is NaN."""
+    @overload
+    def minimum(self, s: Number) -> Tensor:
+        """The smaller of x and s."""
+    @overload
+    def minimum_(self, b: Tensor) -> Tensor:
+        """`minimum` in place: the result is written over the first argument."""
+    @overload
+    def minimum_(self, s: Number) -> Tensor:
+        """`minimum` in place: the result is written over the first argument."""
+    def mish(self) -> Tensor:
+        """x tanh(softplus(x))."""
+    def mish_(self) -> Tensor:
+        """`mish` in place: the result is written over the first argument."""
+    @overload
+    def mul(self, b: Tensor) -> Tensor:
+        """a b, element by element."""
+    @overload
+    def mul(self, s: Number) -> Tensor:
+        """x s."""
+    @overload
+    def mul_(self, b: Tensor) -> Tensor:
+        """`mul` in place: the result is written over the first argument."""
+    @overload
+    def mul_(self, s: Number) -> Tensor:
+        """`mul` in place: the result is written over the first argument."""
+    def narrow(self, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
+        """`len` elements of a dim from `start` on."""
+    @overload
+    def ne(self, b: Tensor) -> Tensor:
+        """True where a != b."""
+    @overload
+    def ne(self, s: Number) -> Tensor:
+        """True where x != s."""
+    def neg(self) -> Tensor:
+        """-x."""
+    def neg_(self) -> Tensor:
+        """`neg` in place: the result is written over the first argument."""
+    def nll_pick(self, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+        """Per row the logit of the target, 0 where it is ignored."""
+    def nonzero(self) -> Tensor:
+        """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
+    def numel(self) -> builtins.int:
+        """The number of elements."""
+    def one_hot(self, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
+        """For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere."""
+    def ones_like(self) -> Tensor:
+        """Ones of the same shape, dtype and layout."""
+    @overload
+    def permute(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The dims in the order `dims`."""
+    @overload
+    def permute(self, *dims: builtins.int) -> Tensor:
+        """The dims in the order `dims`."""
+    @overload
+    def pow(self, b: Tensor) -> Tensor:
+        """a to the power b."""
+    @overload
+    def pow(self, s: Number) -> Tensor:
+        """x to the power s."""
+    @overload
+    def pow_(self, b: Tensor) -> Tensor:
+        """`pow` in place: the result is written over the first argument."""
+    @overload
+    def pow_(self, s: Number) -> Tensor:
+        """`pow` in place: the result is written over the first argument."""
+    def prod(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The product over dims (none given: all). Integers and bools multiply to i64."""
+    def quick_gelu(self) -> Tensor:
+        """x σ(1.702 x), the sigmoid approximation of GELU."""
+    def quick_gelu_(self) -> Tensor:
+        """`quick_gelu` in place: the result is written over the first argument."""
+    def rdiv(self, s: Number) -> Tensor:
+        """s / x."""
+    def rdiv_(self, s: Number) -> Tensor:
+        """`rdiv` in place: the result is written over the first argument."""
+    def reciprocal(self) -> Tensor:
+        """1 / x."""
+    def reciprocal_(self) -> Tensor:
+        """`reciprocal` in place: the result is written over the first argument."""
+    def relu(self) -> Tensor:
+        """max(x, 0)."""
+    def relu_(self) -> Tensor:
+        """`relu` in place: the result is written over the first argument."""
+    @overload
+    def remainder(self, b: Tensor) -> Tensor:
+        """The remainder of a / b with the sign of b."""
+    @overload
+    def remainder(self, s: Number) -> Tensor:
+        """The remainder of x / s with the sign of s."""
+    @overload
+    def remainder_(self, b: Tensor) -> Tensor:
+        """`remainder` in place: the result is written over the first argument."""
+    @overload
+    def remainder_(self, s: Number) -> Tensor:
+        """`remainder` in place: the result is written over the first argument."""
+    @overload
+    def reshape(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
+    @overload
+    def reshape(self, *shape: builtins.int) -> Tensor:
+        """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
+    def rms_norm(self, weight: Tensor | None = None, eps: builtins.float = 1e-6, *, axes: builtins.int | None = None) -> Tensor:
+        """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
+    def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
+        """Gradients of rms_norm."""
+    def round(self) -> Tensor:
+        """The nearest integer, ties to even."""
+    def round_(self) -> Tensor:
+        """`round` in place: the result is written over the first argument."""
+    def rpow(self, s: Number) -> Tensor:
+        """s to the power x."""
+    def rpow_(self, s: Number) -> Tensor:
+        """`rpow` in place: the result is written over the first argument."""
+    def rsqrt(self) -> Tensor:
+        """1 / √x."""
+    def rsqrt_(self) -> Tensor:
+        """`rsqrt` in place: the result is written over the first argument."""
+    def rsub(self, s: Number) -> Tensor:
+        """s - x."""
+    def rsub_(self, s: Number) -> Tensor:
+        """`rsub` in place: the result is written over the first argument."""
+    def scale_many(self, xs: Sequence[Tensor]) -> None:
+        """Multiplies many tensors in place by a number that is a tensor."""
+    def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
+        """The element `index` along `dim`, which is removed. A negative index counts from the end."""
+    def selu(self) -> Tensor:
+        """SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1."""
+    def selu_(self) -> Tensor:
+        """`selu` in place: the result is written over the first argument."""
+    def sgd_step(self, grad: Tensor, momentum: Tensor | None, lr: builtins.float, decay: builtins.float = 0.0, dampening: builtins.float = 0.0, weight_decay: builtins.float = 0.0, nesterov: builtins.bool = False, first: builtins.bool = False) -> None:
+        """One step of SGD with momentum, PyTorch's formula."""
+    def shards_to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+        """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
+    def sigmoid(self) -> Tensor:
+        """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
+    def sigmoid_(self) -> Tensor:
+        """`sigmoid` in place: the result is written over the first argument."""
+    def sign(self) -> Tensor:
+        """-1, 0 or 1, in the dtype of x."""
+    def sign_(self) -> Tensor:
+        """`sign` in place: the result is written over the first argument."""
+    def silu(self) -> Tensor:
+        """x σ(x)."""
+    def silu_(self) -> Tensor:
+        """`silu` in place: the result is written over the first argument."""
+    def sin(self) -> Tensor:
+        """The sine, of radians."""
+    def sin_(self) -> Tensor:
+        """`sin` in place: the result is written over the first argument."""
+    def size(self, dim: builtins.int) -> builtins.int:
+        """The size of a dim. Negative dims count from the end."""
+    def slice(self, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
+        """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
+    def slice_grad(self, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
+        """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
+    def softmax(self, dim: builtins.int = -1) -> Tensor:
+        """The softmax along a dim: exp(x) divided by its sum."""
+    def softmax_grad(self, y: Tensor, dim: builtins.int) -> Tensor:
+        """Gradient of softmax: y (dy - sum(dy y))."""
+    def softplus(self, *, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+        """log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold."""
+    def softplus_(self, *, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+        """`softplus` in place: the result is written over the first argument."""
+    def softshrink(self, lambd: builtins.float = 0.5) -> Tensor:
+        """x moved towards zero by lambd, or 0 where |x| is not above lambd."""
+    def softshrink_(self, lambd: builtins.float = 0.5) -> Tensor:
+        """`softshrink` in place: the result is written over the first argument."""
+    def softsign(self) -> Tensor:
+        """x / (1 + |x|)."""
+    def softsign_(self) -> Tensor:
+        """`softsign` in place: the result is written over the first argument."""
+    def split(self, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """Parts of a dim with `size` elements; the last part may be smaller."""
+    def sqrt(self) -> Tensor:
+        """The square root; NaN below zero."""
+    def sqrt_(self) -> Tensor:
+        """`sqrt` in place: the result is written over the first argument."""
+    def square(self) -> Tensor:
+        """x²."""
+    def square_(self) -> Tensor:
+        """`square` in place: the result is written over the first argument."""
+    def squeeze(self, dim: builtins.int) -> Tensor:
+        """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+    @overload
+    def sub(self, b: Tensor) -> Tensor:
+        """a - b."""
+    @overload
+    def sub(self, s: Number) -> Tensor:
+        """x - s."""
+    @overload
+    def sub_(self, b: Tensor) -> Tensor:
+        """`sub` in place: the result is written over the first argument."""
+    @overload
+    def sub_(self, s: Number) -> Tensor:
+        """`sub` in place: the result is written over the first argument."""
+    def sum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
+    def t(self) -> Tensor:
+        """Exchanges the last two dims: the transpose of a matrix."""
+    def tanh(self) -> Tensor:
+        """The hyperbolic tangent."""
+    def tanh_(self) -> Tensor:
+        """`tanh` in place: the result is written over the first argument."""
+    def tanhshrink(self) -> Tensor:
+        """x - tanh(x)."""
+    def tanhshrink_(self) -> Tensor:
+        """`tanhshrink` in place: the result is written over the first argument."""
+    def to_device(self, device: _device | str) -> Tensor:
+        """A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global tensors move with `to_global((&placement, sbp))`."""
+    @overload
+    def to_global(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+        """The tensor in another layout; a local one becomes the rank's shard of a global one."""
+    @overload
+    def to_global(self, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+        """A global tensor in another layout on its placement."""
+    def to_global_grad(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, from_: _placement, from_sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+        """The gradient of a tensor that lay as `sbp` on `placement` and was boxed to `from`."""
+    def to_local(self, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+        """The rank's shard as a local tensor."""
+    def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+        """The gradients of a global tensor's shards, as a global tensor."""
+    def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Exchanges two dims."""
+    def tril(self, diagonal: builtins.int = 0) -> Tensor:
+        """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+    def triu(self, diagonal: builtins.int = 0) -> Tensor:
+        """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+    def unique(self) -> Tensor:
+        """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+    def unsqueeze(self, dim: builtins.int) -> Tensor:
+        """A dim of size 1 more, at position `dim`."""
+    def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The biased variance over dims (none given: all): the sum of squares is divided by the number of elements."""
+    def where(self, a: Tensor, b: Tensor) -> Tensor:
+        """a where cond is true, else b. The three shapes broadcast."""
+    def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
+        """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+    def zero_(self) -> Tensor:
+        """x becomes zero everywhere, in place."""
+    def zeros_like(self) -> Tensor:
+        """Zeros of the same shape, dtype and layout."""
+
+class MemoryStats(NamedTuple):
+    """Bytes of a device's memory."""
+
+    live: builtins.int
+    cached: builtins.int
+    peak: builtins.int
+
+def tensor(
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: _device | str | None = None,
+    placement: _placement | None = None,
+    sbp: Any = None,
+    requires_grad: builtins.bool = False,
+) -> Tensor: ...
+def from_numpy(array: Any) -> Tensor: ...
+def from_dlpack(ext_tensor: Any) -> Tensor: ...
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
+    retain_graph: builtins.bool | None = None,
+    create_graph: builtins.bool = False,
+    allow_unused: builtins.bool = False,
+) -> tuple[Tensor | None, ...]: ...
+def init() -> None: ...
+def is_initialized() -> builtins.bool: ...
+def rank() -> builtins.int: ...
+def world_size() -> builtins.int: ...
+def manual_seed(seed: builtins.int) -> None: ...
+def barrier() -> None: ...
+def is_grad_enabled() -> builtins.bool: ...
+def memory_stats(device: _device | str | None = None) -> MemoryStats: ...
+
+_names: list[str]
+
+def _set_package(folder: str) -> None: ...
+def _finish() -> None: ...
+def _function(name: str) -> Any: ...
+def _function_names() -> list[str]: ...
+def _signatures(name: str) -> list[str]: ...
+def _enter(mode: str, value: Any = None) -> builtins.int: ...
+def _leave(number: builtins.int) -> None: ...
+def _apply_custom(
+    name: str, inputs: Sequence[Tensor], forward: Callable[[], Any], backward: Callable[..., Any]
+) -> tuple[Tensor, ...]: ...
+def _register_op(text: str, said: dict[str, Any]) -> str: ...
+def _conformance(name: str) -> str: ...
+def take_receipts() -> list[Any]: ...
+def report() -> str: ...
+def _with_sbp(sbp: Any, of_gradient: builtins.bool, function: Callable[[], Any]) -> Any: ...
+def _report_failure(kind: str, message: str) -> builtins.bool: ...
+def _rank_variables() -> list[str]: ...
+def _forked() -> None: ...
+def _relayout(
+    names: Sequence[str], tensors: Sequence[Tensor], placement: _placement, rules: Sequence[tuple[str, Any]]
+) -> list[Tensor]: ...
+def _draw(x: Tensor) -> None: ...
+def _clip_grad_norm(parameters: Sequence[Tensor], max_norm: builtins.float) -> Tensor: ...
+def _save_file(path: str, tensors: Sequence[tuple[str, Tensor]]) -> None: ...
+def _load_file(
+    path: str, device: Any = None, placement: _placement | None = None, sbp: Any = None
+) -> list[tuple[str, Tensor]]: ...
+
+class GradScaler:
+    """Loss scaling for float16: scales losses and skips steps whose gradients are not finite."""
+
+    def __init__(
+        self,
+        init_scale: builtins.float = 65536.0,
+        growth_factor: builtins.float = 2.0,
+        backoff_factor: builtins.float = 0.5,
+        growth_interval: builtins.int = 2000,
+    ) -> None: ...
+    def scale(self, loss: Tensor) -> Tensor: ...
+    def unscale_(self, optimizer: Any) -> None: ...
+    def step(self, optimizer: Any) -> builtins.bool: ...
+    def update(self) -> None: ...
+    def get_scale(self) -> builtins.float: ...
+    @property
+    def skipped(self) -> builtins.int: ...
+
+class Stream:
+    """The batches of a loader, epoch after epoch, without end. A checkpoint saves its position."""
+
+    def __iter__(self) -> Stream: ...
+    def __next__(self) -> tuple[Tensor, ...]: ...
+    @property
+    def epoch(self) -> builtins.int: ...
+    @property
+    def batch(self) -> builtins.int: ...
+    @property
+    def at_end_of_epoch(self) -> builtins.bool: ...
+
+class _Loader:
+    def __init__(
+        self,
+        placement: _placement,
+        batch: builtins.int,
+        columns: Sequence[Tensor],
+        split_along: Any,
+        seed: builtins.int | None,
+        drop_last: builtins.bool,
+    ) -> None: ...
+    def rows(self) -> builtins.int: ...
+    def batches(self) -> builtins.int: ...
+    def stream(self, epoch: builtins.int, seed: builtins.int | None) -> Stream: ...
+
+class _Optimizer:
+    def __init__(self) -> None: ...
+    def add(self, kind: str, parameters: Sequence[Tensor], options: dict[str, Any]) -> None: ...
+    def set(self, group: builtins.int, options: dict[str, Any]) -> None: ...
+    def lrs(self) -> list[builtins.float]: ...
+    def step(self) -> None: ...
+    def state(self) -> tuple[list[tuple[str, Tensor]], str]: ...
+    def prepare(self, names: Sequence[str], values: str) -> tuple[list[tuple[str, Tensor]], list[str]]: ...
+
+class _CheckpointManager:
+    def __init__(self, dir: str, keep: builtins.int) -> None: ...
+    def save(self, step: builtins.int, state: Sequence[tuple[str, Any]], behind: builtins.bool) -> None: ...
+    def load_latest(self, state: Sequence[tuple[str, Any]]) -> tuple[builtins.int | None, list[tuple[str, str]]]: ...
+    def load_step(self, step: builtins.int, state: Sequence[tuple[str, Any]]) -> list[tuple[str, str]]: ...
+    def wait(self) -> None: ...
+    def finish(self) -> None: ...
+
+class _Checkpoint:
+    def __init__(self, path: str) -> None: ...
+    @property
+    def step(self) -> builtins.int: ...
+    @property
+    def world(self) -> builtins.int: ...
+    def tensors(self) -> list[tuple[str, list[builtins.int], str]]: ...
+    def values(self) -> str: ...
+    def tensor(
+        self, name: str, device: Any = None, placement: _placement | None = None, sbp: Any = None
+    ) -> Tensor: ...
+    def load(
+        self, state: Sequence[tuple[str, Any]], strict: builtins.bool
+    ) -> tuple[tuple[list[str], list[str]], list[tuple[str, str]]]: ...
+    def verify(self) -> None: ...
+
+def abs(x: Tensor) -> Tensor:
+    """|x|."""
+def abs_(x: Tensor) -> Tensor:
+    """`abs` in place: the result is written over the first argument."""
+def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
+    """One step of AdamW (Loshchilov and Hutter), PyTorch's formula, of many parameters that lie alike."""
+def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
+    """One step of AdamW (Loshchilov and Hutter), PyTorch's formula."""
+@overload
+def add(a: Tensor, b: Tensor) -> Tensor:
+    """a + b."""
+@overload
+def add(x: Tensor, s: Number) -> Tensor:
+    """x + s."""
+@overload
+def add_(a: Tensor, b: Tensor) -> Tensor:
+    """`add` in place: the result is written over the first argument."""
+@overload
+def add_(x: Tensor, s: Number) -> Tensor:
+    """`add` in place: the result is written over the first argument."""
+def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """True if no element is zero."""
+def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
+def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
+def any(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """True if some element is not zero."""
+@overload
+def arange(end: builtins.int, *, dtype: _dtype = int64, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """0, 1, … below `end`; i64 unless the target says otherwise."""
+@overload
+def arange(start: Number, end: Number, step: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """start, start + step, … below `end`: of integers i64, else f32, unless the target says otherwise."""
+def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
+    """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
+def argmin(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
+    """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+def assign(x: Tensor, y: Tensor) -> None:
+    """x becomes y, in place."""
+def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
+    """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
+def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of attention, from its inputs and results."""
+def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """1 with probability p, else 0."""
+def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
+    """What `to_global` does to each tensor, with their communication together."""
+def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
+    """What `to_global_grad` does to each gradient, with their communication together."""
+def cast(x: Tensor, dtype: _dtype) -> Tensor:
+    """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
+def cat(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """The tensors one after another along a dim. Their other sizes must be equal."""
+def ceil(x: Tensor) -> Tensor:
+    """The smallest integer not below x."""
+def ceil_(x: Tensor) -> Tensor:
+    """`ceil` in place: the result is written over the first argument."""
+def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
+def clamp(x: Tensor, lo: Number, hi: Number) -> Tensor:
+    """x, but not below lo and not above hi."""
+def clamp_(x: Tensor, lo: Number, hi: Number) -> Tensor:
+    """`clamp` in place: the result is written over the first argument."""
+def copy(x: Tensor) -> Tensor:
+    """A copy in new memory. The gradient passes through."""
+def copy_(x: Tensor, other: Tensor) -> Tensor:
+    """x becomes a copy of `other` in place, converted to x's dtype; shapes must be equal. The gradient of the new value goes to `other`, what x was before gets none."""
+def cos(x: Tensor) -> Tensor:
+    """The cosine, of radians."""
+def cos_(x: Tensor) -> Tensor:
+    """`cos` in place: the result is written over the first argument."""
+def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
+def cross_entropy(logits: Tensor, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
+    """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
+def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+    """Gradient of cross_entropy: (softmax - onehot) dloss."""
+def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
+    """The running sum along a dim, with `reverse` from its end."""
+def distribute(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+    """A global tensor from its logical value, which every rank gives."""
+@overload
+def div(a: Tensor, b: Tensor) -> Tensor:
+    """a / b; of integers, a float."""
+@overload
+def div(x: Tensor, s: Number) -> Tensor:
+    """x / s."""
+@overload
+def div(s: Number, x: Tensor) -> Tensor:
+    """s / x."""
+@overload
+def div_(a: Tensor, b: Tensor) -> Tensor:
+    """`div` in place: the result is written over the first argument."""
+@overload
+def div_(x: Tensor, s: Number) -> Tensor:
+    """`div` in place: the result is written over the first argument."""
+def dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
+def elu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
+    """x, or alpha (eˣ - 1) where x is negative."""
+def elu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
+    """`elu` in place: the result is written over the first argument."""
+def embedding(weight: Tensor, ids: Tensor) -> Tensor:
+    """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
+def embedding_grad(dy: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
+    """Gradient of embedding: dy's rows added up by index, in order."""
+@overload
+def empty(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage."""
+@overload
+def empty(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage."""
+@overload
+def eq(a: Tensor, b: Tensor) -> Tensor:
+    """True where a == b."""
+@overload
+def eq(x: Tensor, s: Number) -> Tensor:
+    """True where x == s."""
+def erf(x: Tensor) -> Tensor:
+    """The error function."""
+def erf_(x: Tensor) -> Tensor:
+    """`erf` in place: the result is written over the first argument."""
+def exp(x: Tensor) -> Tensor:
+    """eˣ."""
+def exp_(x: Tensor) -> Tensor:
+    """`exp` in place: the result is written over the first argument."""
+@overload
+def expand(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """Dims of size 1 repeated up to `shape`; -1 keeps the size of a dim."""
+@overload
+def expand(x: Tensor, *shape: builtins.int) -> Tensor:
+    """Dims of size 1 repeated up to `shape`; -1 keeps the size of a dim."""
+def expm1(x: Tensor) -> Tensor:
+    """eˣ - 1, accurate near zero."""
+def expm1_(x: Tensor) -> Tensor:
+    """`expm1` in place: the result is written over the first argument."""
+def flatten(x: Tensor, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
+    """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
+@overload
+def flip(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The elements of each of the dims in reverse order, in new memory."""
+@overload
+def flip(x: Tensor, *dims: builtins.int) -> Tensor:
+    """The elements of each of the dims in reverse order, in new memory."""
+def floor(x: Tensor) -> Tensor:
+    """The largest integer not above x."""
+def floor_(x: Tensor) -> Tensor:
+    """`floor` in place: the result is written over the first argument."""
+@overload
+def floor_divide(a: Tensor, b: Tensor) -> Tensor:
+    """a / b rounded down."""
+@overload
+def floor_divide(x: Tensor, s: Number) -> Tensor:
+    """x / s rounded down."""
+@overload
+def floor_divide_(a: Tensor, b: Tensor) -> Tensor:
+    """`floor_divide` in place: the result is written over the first argument."""
+@overload
+def floor_divide_(x: Tensor, s: Number) -> Tensor:
+    """`floor_divide` in place: the result is written over the first argument."""
+@overload
+def fmod(a: Tensor, b: Tensor) -> Tensor:
+    """The remainder of a / b with the sign of a."""
+@overload
+def fmod(x: Tensor, s: Number) -> Tensor:
+    """The remainder of x / s with the sign of x."""
+@overload
+def fmod_(a: Tensor, b: Tensor) -> Tensor:
+    """`fmod` in place: the result is written over the first argument."""
+@overload
+def fmod_(x: Tensor, s: Number) -> Tensor:
+    """`fmod` in place: the result is written over the first argument."""
+def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+    """A global tensor from boxes that ranks happen to hold."""
+def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Every element is `value`; the dtype is that of the number's kind unless the target says otherwise."""
+def full_like(x: Tensor, value: Number) -> Tensor:
+    """`value` everywhere, with the same shape, dtype and layout."""
+@overload
+def ge(a: Tensor, b: Tensor) -> Tensor:
+    """True where a >= b."""
+@overload
+def ge(x: Tensor, s: Number) -> Tensor:
+    """True where x >= s."""
+def gelu(x: Tensor) -> Tensor:
+    """x Φ(x), with the exact normal distribution function Φ (by erf)."""
+def gelu_(x: Tensor) -> Tensor:
+    """`gelu` in place: the result is written over the first argument."""
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GELU by its tanh approximation."""
+def gelu_tanh_(x: Tensor) -> Tensor:
+    """`gelu_tanh` in place: the result is written over the first argument."""
+@overload
+def gt(a: Tensor, b: Tensor) -> Tensor:
+    """True where a > b."""
+@overload
+def gt(x: Tensor, s: Number) -> Tensor:
+    """True where x > s."""
+def hardshrink(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
+    """x, or 0 where |x| is not above lambd."""
+def hardshrink_(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
+    """`hardshrink` in place: the result is written over the first argument."""
+def hardsigmoid(x: Tensor) -> Tensor:
+    """The piecewise linear sigmoid: x / 6 + 1/2, clamped to 0 and 1."""
+def hardsigmoid_(x: Tensor) -> Tensor:
+    """`hardsigmoid` in place: the result is written over the first argument."""
+def hardswish(x: Tensor) -> Tensor:
+    """x hardsigmoid(x)."""
+def hardswish_(x: Tensor) -> Tensor:
+    """`hardswish` in place: the result is written over the first argument."""
+def hardtanh(x: Tensor, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
+    """x, but not below lo and not above hi."""
+def hardtanh_(x: Tensor, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
+    """`hardtanh` in place: the result is written over the first argument."""
+def index(x: Tensor, index: Index) -> Tensor:
+    """The elements that an index of integers, slices, masks and index tensors names."""
+@overload
+def index_put(x: Tensor, index: Index, value: Tensor) -> Tensor:
+    """A copy with the value, which broadcasts, at what an index names."""
+@overload
+def index_put(x: Tensor, index: Index, value: Number) -> Tensor:
+    """A copy with the value at what an index names."""
+@overload
+def index_put_(x: Tensor, index: Index, value: Tensor) -> Tensor:
+    """The value, which broadcasts, is written to what an index names."""
+@overload
+def index_put_(x: Tensor, index: Index, value: Number) -> Tensor:
+    """The value is written to what an index names."""
+def index_select(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
+    """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
+def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
+    """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+def is_global(x: Tensor) -> builtins.bool:
+    """Whether it is a global tensor."""
+def isinf(x: Tensor) -> Tensor:
+    """True where x is infinite."""
+def isnan(x: Tensor) -> Tensor:
+    """True where x is NaN."""
+def item(x: Tensor) -> Number:
+    """The value of a tensor of one element. On a global tensor a collective of the world."""
+def last_index(ids: Tensor, size: builtins.int) -> Tensor:
+    """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
+def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
+    """The last dims with mean 0 and variance 1, times `weight`, plus `bias`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the variance."""
+def layer_norm_grad(dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of layer_norm."""
+@overload
+def le(a: Tensor, b: Tensor) -> Tensor:
+    """True where a <= b."""
+@overload
+def le(x: Tensor, s: Number) -> Tensor:
+    """True where x <= s."""
+def leaky_relu(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
+    """x, or alpha x where x is negative."""
+def leaky_relu_(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
+    """`leaky_relu` in place: the result is written over the first argument."""
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+def log(x: Tensor) -> Tensor:
+    """The natural logarithm."""
+def log1p(x: Tensor) -> Tensor:
+    """log(1 + x), accurate near zero."""
+def log1p_(x: Tensor) -> Tensor:
+    """`log1p` in place: the result is written over the first argument."""
+def log_(x: Tensor) -> Tensor:
+    """`log` in place: the result is written over the first argument."""
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log σ(x)."""
+def log_sigmoid_(x: Tensor) -> Tensor:
+    """`log_sigmoid` in place: the result is written over the first argument."""
+def log_softmax(x: Tensor, dim: builtins.int = -1) -> Tensor:
+    """The logarithm of the softmax along a dim."""
+def log_softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
+    """Gradient of log-softmax: dy - exp(y) sum(dy)."""
+def logical_and(a: Tensor, b: Tensor) -> Tensor:
+    """True where both elements are nonzero."""
+def logical_not(x: Tensor) -> Tensor:
+    """True where x is zero."""
+def logical_or(a: Tensor, b: Tensor) -> Tensor:
+    """True where at least one element is nonzero."""
+def logical_xor(a: Tensor, b: Tensor) -> Tensor:
+    """True where exactly one element is nonzero."""
+@overload
+def lt(a: Tensor, b: Tensor) -> Tensor:
+    """True where a < b."""
+@overload
+def lt(x: Tensor, s: Number) -> Tensor:
+    """True where x < s."""
+def masked_fill(x: Tensor, mask: Tensor, s: Number) -> Tensor:
+    """s where the mask is true, else x. Shapes broadcast."""
+def masked_fill_(x: Tensor, mask: Tensor, s: Number) -> Tensor:
+    """`masked_fill` in place: the result is written over the first argument."""
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where the bool tensor `mask` is true, in row-major order, as a tensor of one dim. Shapes broadcast. The gradient goes to the elements that were chosen. The call waits for the count, which decides the shape of the result."""
+def masked_spread(values: Tensor, mask: Tensor) -> Tensor:
+    """Gradient of masked_select: the values, one after the other, where the mask is true, zeros elsewhere."""
+def match_index(x: Tensor, m: Tensor, dim: builtins.int) -> Tensor:
+    """The logical index along a dim where x equals m (NaN equals NaN), elsewhere the largest i64."""
+def matmul(a: Tensor, b: Tensor, *, transpose_a: builtins.bool = False, transpose_b: builtins.bool = False) -> Tensor:
+    """The matrix product of `[..., m, k]` and `[..., k, n]`, of shape `[..., m, n]`. Leading dims broadcast; a vector is a matrix of one row or one column, as in PyTorch. Matrices may be transposed first."""
+def matmul_rows(a: Tensor, b: Tensor) -> Tensor:
+    """aᵀ b summed over all leading dims: the gradient of a weight."""
+def matmul_t(a: Tensor, b: Tensor) -> Tensor:
+    """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
+@overload
+def maximum(a: Tensor, b: Tensor) -> Tensor:
+    """The larger element of each pair; NaN if either is NaN."""
+@overload
+def maximum(x: Tensor, s: Number) -> Tensor:
+    """The larger of x and s."""
+@overload
+def maximum_(a: Tensor, b: Tensor) -> Tensor:
+    """`maximum` in place: the result is written over the first argument."""
+@overload
+def maximum_(x: Tensor, s: Number) -> Tensor:
+    """`maximum` in place: the result is written over the first argument."""
+def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+@overload
+def minimum(a: Tensor, b: Tensor) -> Tensor:
+    """The smaller element of each pair; NaN if either is NaN."""
+@overload
+def minimum(x: Tensor, s: Number) -> Tensor:
+    """The smaller of x and s."""
+@overload
+def minimum_(a: Tensor, b: Tensor) -> Tensor:
+    """`minimum` in place: the result is written over the first argument."""
+@overload
+def minimum_(x: Tensor, s: Number) -> Tensor:
+    """`minimum` in place: the result is written over the first argument."""
+def mish(x: Tensor) -> Tensor:
+    """x tanh(softplus(x))."""
+def mish_(x: Tensor) -> Tensor:
+    """`mish` in place: the result is written over the first argument."""
+@overload
+def mul(a: Tensor, b: Tensor) -> Tensor:
+    """a b, element by element."""
+@overload
+def mul(x: Tensor, s: Number) -> Tensor:
+    """x s."""
+@overload
+def mul_(a: Tensor, b: Tensor) -> Tensor:
+    """`mul` in place: the result is written over the first argument."""
+@overload
+def mul_(x: Tensor, s: Number) -> Tensor:
+    """`mul` in place: the result is written over the first argument."""
+def narrow(x: Tensor, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
+    """`len` elements of a dim from `start` on."""
+def ndim(x: Tensor) -> builtins.int:
+    """The number of dims."""
+@overload
+def ne(a: Tensor, b: Tensor) -> Tensor:
+    """True where a != b."""
+@overload
+def ne(x: Tensor, s: Number) -> Tensor:
+    """True where x != s."""
+def neg(x: Tensor) -> Tensor:
+    """-x."""
+def neg_(x: Tensor) -> Tensor:
+    """`neg` in place: the result is written over the first argument."""
+def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) -> Tensor:
+    """Per row the logit of the target, 0 where it is ignored."""
+def nonzero(x: Tensor) -> Tensor:
+    """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
+def numel(x: Tensor) -> builtins.int:
+    """The number of elements."""
+def one_hot(ids: Tensor, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
+    """For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere."""
+@overload
+def ones(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Ones; f32 unless the target says otherwise."""
+@overload
+def ones(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Ones; f32 unless the target says otherwise."""
+def ones_like(x: Tensor) -> Tensor:
+    """Ones of the same shape, dtype and layout."""
+@overload
+def permute(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The dims in the order `dims`."""
+@overload
+def permute(x: Tensor, *dims: builtins.int) -> Tensor:
+    """The dims in the order `dims`."""
+@overload
+def pow(a: Tensor, b: Tensor) -> Tensor:
+    """a to the power b."""
+@overload
+def pow(x: Tensor, s: Number) -> Tensor:
+    """x to the power s."""
+@overload
+def pow(s: Number, x: Tensor) -> Tensor:
+    """s to the power x."""
+@overload
+def pow_(a: Tensor, b: Tensor) -> Tensor:
+    """`pow` in place: the result is written over the first argument."""
+@overload
+def pow_(x: Tensor, s: Number) -> Tensor:
+    """`pow` in place: the result is written over the first argument."""
+def prod(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The product over dims (none given: all). Integers and bools multiply to i64."""
+def quick_gelu(x: Tensor) -> Tensor:
+    """x σ(1.702 x), the sigmoid approximation of GELU."""
+def quick_gelu_(x: Tensor) -> Tensor:
+    """`quick_gelu` in place: the result is written over the first argument."""
+@overload
+def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Uniform numbers in [lo, hi)."""
+@overload
+def rand(*shape: builtins.int, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Uniform numbers in [lo, hi)."""
+@overload
+def randint(lo: builtins.int, hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Integers in [lo, hi)."""
+@overload
+def randint(lo: builtins.int, hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Integers in [lo, hi)."""
+@overload
+def randn(shape: builtins.int | Sequence[builtins.int], *, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
+@overload
+def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
+def rdiv(x: Tensor, s: Number) -> Tensor:
+    """s / x."""
+def rdiv_(x: Tensor, s: Number) -> Tensor:
+    """`rdiv` in place: the result is written over the first argument."""
+def reciprocal(x: Tensor) -> Tensor:
+    """1 / x."""
+def reciprocal_(x: Tensor) -> Tensor:
+    """`reciprocal` in place: the result is written over the first argument."""
+def relu(x: Tensor) -> Tensor:
+    """max(x, 0)."""
+def relu_(x: Tensor) -> Tensor:
+    """`relu` in place: the result is written over the first argument."""
+@overload
+def remainder(a: Tensor, b: Tensor) -> Tensor:
+    """The remainder of a / b with the sign of b."""
+@overload
+def remainder(x: Tensor, s: Number) -> Tensor:
+    """The remainder of x / s with the sign of s."""
+@overload
+def remainder_(a: Tensor, b: Tensor) -> Tensor:
+    """`remainder` in place: the result is written over the first argument."""
+@overload
+def remainder_(x: Tensor, s: Number) -> Tensor:
+    """`remainder` in place: the result is written over the first argument."""
+def requires_grad(x: Tensor) -> builtins.bool:
+    """Whether it is a leaf that wants a gradient, or depends on one."""
+@overload
+def reshape(x: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
+@overload
+def reshape(x: Tensor, *shape: builtins.int) -> Tensor:
+    """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
+def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-6, *, axes: builtins.int | None = None) -> Tensor:
+    """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
+def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
+    """Gradients of rms_norm."""
+def round(x: Tensor) -> Tensor:
+    """The nearest integer, ties to even."""
+def round_(x: Tensor) -> Tensor:
+    """`round` in place: the result is written over the first argument."""
+def rpow(x: Tensor, s: Number) -> Tensor:
+    """s to the power x."""
+def rpow_(x: Tensor, s: Number) -> Tensor:
+    """`rpow` in place: the result is written over the first argument."""
+def rsqrt(x: Tensor) -> Tensor:
+    """1 / √x."""
+def rsqrt_(x: Tensor) -> Tensor:
+    """`rsqrt` in place: the result is written over the first argument."""
+def rsub(x: Tensor, s: Number) -> Tensor:
+    """s - x."""
+def rsub_(x: Tensor, s: Number) -> Tensor:
+    """`rsub` in place: the result is written over the first argument."""
+def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """A tensor without dims."""
+def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
+    """Multiplies many tensors in place by a number that is a tensor."""
+def select(x: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    """The element `index` along `dim`, which is removed. A negative index counts from the end."""
+def selu(x: Tensor) -> Tensor:
+    """SELU (Klambauer et al., 2017): a scaled ELU that keeps mean 0 and variance 1."""
+def selu_(x: Tensor) -> Tensor:
+    """`selu` in place: the result is written over the first argument."""
+def sgd_many(tensors: Sequence[Tensor], lr: builtins.float, decay: builtins.float = 0.0, dampening: builtins.float = 0.0, weight_decay: builtins.float = 0.0, nesterov: builtins.bool = False, first: builtins.bool = False) -> None:
+    """One step of SGD with momentum, PyTorch's formula, of many parameters that lie alike; all have a momentum buffer or none has."""
+def sgd_step(param: Tensor, grad: Tensor, momentum: Tensor | None, lr: builtins.float, decay: builtins.float = 0.0, dampening: builtins.float = 0.0, weight_decay: builtins.float = 0.0, nesterov: builtins.bool = False, first: builtins.bool = False) -> None:
+    """One step of SGD with momentum, PyTorch's formula."""
+def shape(x: Tensor) -> tuple[builtins.int, ...]:
+    """The logical shape."""
+def shards_to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    """Each rank's local tensor becomes its shard; shapes are compared, B shards are made equal."""
+def sigmoid(x: Tensor) -> Tensor:
+    """The sigmoid σ(x) = 1 / (1 + e⁻ˣ)."""
+def sigmoid_(x: Tensor) -> Tensor:
+    """`sigmoid` in place: the result is written over the first argument."""
+def sign(x: Tensor) -> Tensor:
+    """-1, 0 or 1, in the dtype of x."""
+def sign_(x: Tensor) -> Tensor:
+    """`sign` in place: the result is written over the first argument."""
+def silu(x: Tensor) -> Tensor:
+    """x σ(x)."""
+def silu_(x: Tensor) -> Tensor:
+    """`silu` in place: the result is written over the first argument."""
+def sin(x: Tensor) -> Tensor:
+    """The sine, of radians."""
+def sin_(x: Tensor) -> Tensor:
+    """`sin` in place: the result is written over the first argument."""
+def size(x: Tensor, dim: builtins.int) -> builtins.int:
+    """The size of a dim. Negative dims count from the end."""
+def slice(x: Tensor, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
+    """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
+def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
+    """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
+def softmax(x: Tensor, dim: builtins.int = -1) -> Tensor:
+    """The softmax along a dim: exp(x) divided by its sum."""
+def softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
+    """Gradient of softmax: y (dy - sum(dy y))."""
+def softplus(x: Tensor, *, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+    """log(1 + exp(beta x)) / beta; x itself where beta x is above the threshold."""
+def softplus_(x: Tensor, *, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
+    """`softplus` in place: the result is written over the first argument."""
+def softshrink(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
+    """x moved towards zero by lambd, or 0 where |x| is not above lambd."""
+def softshrink_(x: Tensor, lambd: builtins.float = 0.5) -> Tensor:
+    """`softshrink` in place: the result is written over the first argument."""
+def softsign(x: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+def softsign_(x: Tensor) -> Tensor:
+    """`softsign` in place: the result is written over the first argument."""
+def split(x: Tensor, size: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """Parts of a dim with `size` elements; the last part may be smaller."""
+def sqrt(x: Tensor) -> Tensor:
+    """The square root; NaN below zero."""
+def sqrt_(x: Tensor) -> Tensor:
+    """`sqrt` in place: the result is written over the first argument."""
+def square(x: Tensor) -> Tensor:
+    """x²."""
+def square_(x: Tensor) -> Tensor:
+    """`square` in place: the result is written over the first argument."""
+def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
+    """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
+    """Tensors of one shape along a new dim at position `dim`."""
+@overload
+def sub(a: Tensor, b: Tensor) -> Tensor:
+    """a - b."""
+@overload
+def sub(x: Tensor, s: Number) -> Tensor:
+    """x - s."""
+@overload
+def sub(s: Number, x: Tensor) -> Tensor:
+    """s - x."""
+@overload
+def sub_(a: Tensor, b: Tensor) -> Tensor:
+    """`sub` in place: the result is written over the first argument."""
+@overload
+def sub_(x: Tensor, s: Number) -> Tensor:
+    """`sub` in place: the result is written over the first argument."""
+def sum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
+def sum_of_squares(xs: Sequence[Tensor]) -> Tensor:
+    """The sum of squares of all elements of all inputs, in f32, or f64 where one is."""
+def t(x: Tensor) -> Tensor:
+    """Exchanges the last two dims: the transpose of a matrix."""
+def tanh(x: Tensor) -> Tensor:
+    """The hyperbolic tangent."""
+def tanh_(x: Tensor) -> Tensor:
+    """`tanh` in place: the result is written over the first argument."""
+def tanhshrink(x: Tensor) -> Tensor:
+    """x - tanh(x)."""
+def tanhshrink_(x: Tensor) -> Tensor:
+    """`tanhshrink` in place: the result is written over the first argument."""
+def to_device(x: Tensor, device: _device | str) -> Tensor:
+    """A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global tensors move with `to_global((&placement, sbp))`."""
+@overload
+def to_global(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    """The tensor in another layout; a local one becomes the rank's shard of a global one."""
+@overload
+def to_global(x: Tensor, sbp: Sbp | Sequence[Sbp] | str, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    """A global tensor in another layout on its placement."""
+def to_global_grad(dy: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str, from_: _placement, from_sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    """The gradient of a tensor that lay as `sbp` on `placement` and was boxed to `from`."""
+def to_local(x: Tensor, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) -> Tensor:
+    """The rank's shard as a local tensor."""
+def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
+    """The gradients of a global tensor's shards, as a global tensor."""
+def transpose(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+    """Exchanges two dims."""
+def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def triu(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def unique(x: Tensor) -> Tensor:
+    """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
+def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
+    """A dim of size 1 more, at position `dim`."""
+def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The biased variance over dims (none given: all): the sum of squares is divided by the number of elements."""
+def where(cond: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """a where cond is true, else b. The three shapes broadcast."""
+def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:
+    """Indices into dim `dim` of `size` elements as i64 that count from the front: negative ones count from the end."""
+def zero_(x: Tensor) -> Tensor:
+    """x becomes zero everywhere, in place."""
+@overload
+def zeros(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Zeros; f32 unless the target says otherwise."""
+@overload
+def zeros(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Zeros; f32 unless the target says otherwise."""
+def zeros_like(x: Tensor) -> Tensor:
+    """Zeros of the same shape, dtype and layout."""

@@ -1,0 +1,159 @@
+"""Ops that a program declares: ``oflow.op``."""
+
+import inspect
+
+from . import _oflow
+from ._namespace import _function
+
+
+class _Value:
+    """A tensor in a gradient rule: what is called on it is noted down, and runs where the gradient is computed."""
+
+    def __init__(self, tape, number, shape=None):
+        self._tape, self._number, self._shape = tape, number, shape
+
+    @property
+    def shape(self):
+        """The logical shape of an input."""
+        if self._shape is None:
+            raise AttributeError("in a gradient rule the shapes of the inputs are known, and of no other values")
+        return tuple(self._shape)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *values, **attrs: self._tape.call(name, (self, *values), attrs)
+
+    def __repr__(self):
+        return f"<value {self._number} of a gradient rule>"
+
+
+def _binary(name, reflected):
+    def forward(self, other):
+        if isinstance(other, _Value):
+            return self._tape.call(name, (self, other), {})
+        return self._tape.call(name, (self,), {"s": other})
+
+    def backward(self, other):
+        return self._tape.call(reflected, (self,), {"s": other})
+
+    return forward, backward
+
+
+for _name, _reflected, _slot in (
+    ("add", "add", "add"),
+    ("sub", "rsub", "sub"),
+    ("mul", "mul", "mul"),
+    ("div", "rdiv", "truediv"),
+    ("pow", "rpow", "pow"),
+    ("eq", "eq", "eq"),
+    ("ne", "ne", "ne"),
+    ("lt", "gt", "lt"),
+    ("le", "ge", "le"),
+    ("gt", "lt", "gt"),
+    ("ge", "le", "ge"),
+):
+    _forward, _backward = _binary(_name, _reflected)
+    setattr(_Value, f"__{_slot}__", _forward)
+    if _slot in ("add", "sub", "mul", "truediv", "pow"):
+        setattr(_Value, f"__r{_slot}__", _backward)
+_Value.__matmul__ = lambda self, other: self._tape.call("matmul", (self, other), {})
+_Value.__neg__ = lambda self: self._tape.call("neg", (self,), {})
+_Value.__hash__ = object.__hash__
+
+
+class _Tape:
+    """The calls of a gradient rule."""
+
+    def __init__(self, count):
+        self.count, self.steps = count, []
+
+    def call(self, name, values, attrs):
+        for value in values:
+            if not isinstance(value, _Value) or value._tape is not self:
+                raise TypeError(f"in a gradient rule {name} takes values of this rule by position, and anything else by name, not {value!r}")
+        self.steps.append((name, [value._number for value in values], attrs))
+        self.count += 1
+        return _Value(self, self.count - 1)
+
+
+def _plan(gradient, name):
+    """The rule as ``_oflow`` calls it: from what is given to the calls and the gradients of the inputs."""
+
+    def plan(given, shapes, attrs):
+        tape = _Tape(len(given) + len(shapes))
+        dys = [_Value(tape, i) if there else None for i, there in enumerate(given)]
+        inputs = [None if shape is None else _Value(tape, len(given) + i, shape) for i, shape in enumerate(shapes)]
+        result = gradient(*dys, *inputs, **attrs)
+        result = result if isinstance(result, (tuple, list)) else (result,)
+        if len(result) != len(shapes):
+            raise ValueError(f"the gradient of {name} returned {len(result)} gradients for {len(shapes)} inputs")
+        for value in result:
+            if value is not None and not isinstance(value, _Value):
+                raise TypeError(f"the gradient of {name} returned {value!r}; it returns values of the rule, or None")
+        return tape.steps, [None if value is None else value._number for value in result]
+
+    return plan
+
+
+def op(
+    signature,
+    *,
+    expression=None,
+    kernel=None,
+    domain="user",
+    inputs=None,
+    shape=None,
+    dtype=None,
+    factors=None,
+    sbp=None,
+    linear=None,
+    gradient=None,
+    samples=(),
+    doc=None,
+):
+    """Declares an op and returns its function, which is also ``oflow.<domain>.<name>``.
+
+    ``signature`` is the text of the function: ``"leaky(Tensor x, *, Float alpha=0.01) -> Tensor"``. Then either
+
+    - ``expression``: a scalar expression of the tensors and numbers, as ``"select(x >= 0, x, alpha * x)"``. Shapes broadcast, dtypes
+      promote; kernels, SBP signatures and the gradient follow from it;
+    - or ``kernel(inputs, outputs, attrs)``: a function that reads a list of NumPy arrays, the shards of this rank, writes a list of arrays
+      and is given the other arguments as a dict.
+
+    Of an op with a kernel further parts say
+
+    - ``shape(shapes, attrs)``: the shape of the output, or a list of one for each output; without it that of the first input;
+    - ``dtype``: ``"promote"``, ``"promote_float"``, ``"same"`` (as the first input), or dtypes; ``inputs``: which dtypes it takes
+      (``"float"``, ``"int"``, ``"num"``, ``"any"``, ``"f32|f64"``);
+    - ``factors``, as ``"mn, m -> mn"``, or ``sbp``, a list of rows such as ``"S0, B -> S0"``: how it may be sharded; without it every
+      rank computes all of it. ``linear``: the inputs in which every output is linear, which may be partial sums;
+    - ``gradient(dy, x, ..., **attrs)``: the gradients of the inputs, from those of the outputs (None for one that nothing depends on) and
+      the inputs. Functions and operators on these values are noted down and run in backward: tensors are given by position, anything
+      else by name;
+    - ``samples``: calls for ``oflow.testing.conformance``, as ``"f32[4, 6] f32[4]; alpha=0.5"``.
+    """
+    if (expression is None) == (kernel is None):
+        raise TypeError("op() takes an expression or a kernel")
+    for what, function in (("kernel", kernel), ("shape", shape), ("gradient", gradient)):
+        if function is not None and not callable(function):
+            raise TypeError(f"{what} must be a function, not {type(function).__name__}")
+    if expression is not None:
+        derived = [n for n, v in (("shape", shape), ("dtype", dtype), ("factors", factors), ("linear", linear)) if v is not None]
+        if derived:
+            raise TypeError(f"of an op with an expression these follow from it: {', '.join(derived)}")
+    said = {
+        "expression": expression,
+        "kernel": kernel,
+        "domain": domain,
+        "inputs": inputs,
+        "shape": shape,
+        "dtype": dtype,
+        "factors": factors,
+        "signatures": [sbp] if isinstance(sbp, str) else list(sbp or ()),
+        "linear": [linear] if isinstance(linear, str) else list(linear or ()),
+        "gradient": None if gradient is None else _plan(gradient, signature.split("(")[0].strip()),
+        "samples": [samples] if isinstance(samples, str) else list(samples),
+        "doc": doc or (inspect.getdoc(kernel) if kernel is not None else None),
+    }
+    return _function(_oflow._register_op(signature, said))

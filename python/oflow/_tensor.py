@@ -1,0 +1,52 @@
+"""What of tensors is written in Python: copies and pickles."""
+
+from . import _oflow
+
+
+def _local(tensor, what):
+    if tensor.is_global:
+        raise TypeError(
+            f"{what} takes a local tensor, not {tensor!r}; take this rank's shard with to_local(), or save the tensor in a checkpoint"
+        )
+    if not tensor.is_leaf:
+        raise TypeError(f"{what} takes a leaf, not the result of a recorded call; call detach() first")
+
+
+def _rebuild(cls, shape, dtype, data, requires_grad, state):
+    """The tensor of a pickle: ``data`` is an array, or nested lists of a dtype that NumPy does not have."""
+    import numpy
+
+    if isinstance(data, bytes):
+        made = _oflow.tensor(numpy.frombuffer(data, dtype=numpy.float32).reshape(shape), dtype=_oflow.dtype(dtype))
+    else:
+        made = _oflow.tensor(data)
+    if cls is not _oflow.Tensor:
+        made = cls.__new__(cls, made)
+    made.requires_grad_(requires_grad)
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+def _reduce(tensor):
+    _local(tensor, "pickle")
+    plain = tensor.detach()
+    # NumPy has no bfloat16; as float32 it loses nothing.
+    data = plain.cast(_oflow.float32).numpy().tobytes() if plain.dtype == _oflow.bfloat16 else plain.numpy()
+    state = getattr(tensor, "__dict__", None)
+    return _rebuild, (type(tensor), tuple(tensor.shape), plain.dtype.name, data, tensor.requires_grad, state)
+
+
+def _deepcopy(tensor, memo):
+    import copy
+
+    if not tensor.is_leaf:
+        raise TypeError("deepcopy takes a leaf, not the result of a recorded call; call detach() first")
+    made = tensor.detach().copy()
+    if type(tensor) is not _oflow.Tensor:
+        made = type(tensor).__new__(type(tensor), made)
+    memo[id(tensor)] = made
+    made.requires_grad_(tensor.requires_grad)
+    if getattr(tensor, "__dict__", None):
+        made.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    return made

@@ -1,0 +1,224 @@
+"""Checkpoints in the format of Rust programs, and files of tensors.
+
+A checkpoint is saved by all ranks and loaded on any number of ranks, in any layout. What is saved is a dict of sections: modules,
+optimizers, scalers, streams of batches, schedulers, and dicts of tensors and plain values.
+"""
+
+import atexit
+import json
+import math
+import os
+import sys
+import weakref
+
+from . import _oflow
+from ._oflow import GradScaler, Stream, Tensor
+
+__all__ = ["Checkpoint", "CheckpointManager", "load", "save"]
+
+
+def _plain(value):
+    """A value as JSON has it: no NaN and no infinity, which are saved as null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {str(name): _plain(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if hasattr(value, "item") and not hasattr(value, "__len__"):
+        return _plain(value.item())
+    raise TypeError(f"a checkpoint holds tensors, numbers, strings, lists and dicts, not {type(value).__name__}")
+
+
+def _split(state):
+    tensors = [(name, value) for name, value in state.items() if isinstance(value, Tensor)]
+    values = {name: _plain(value) for name, value in state.items() if not isinstance(value, Tensor)}
+    return tensors, json.dumps(values)
+
+
+def _first_names(module):
+    """Tensors of a module with their first names: a shared one is saved once, as in Rust."""
+    seen, found = set(), []
+    for name, tensor in [*module.named_parameters(), *module._named("_buffers", "", True, transient=False)]:
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            found.append((name, tensor))
+    return found
+
+
+class _Sections:
+    """The sections of a call, as the library takes them."""
+
+    def __init__(self, state):
+        from .nn import Module
+        from .optim import Optimizer
+
+        if not hasattr(state, "items"):
+            raise TypeError(f"what is saved is a dict of sections, not {type(state).__name__}")
+        self._state, self.given, seen = dict(state), [], set()
+        for name, value in self._state.items():
+            if not isinstance(name, str):
+                raise TypeError(f"the name of a section is a string, not {name!r}")
+            if id(value) in seen:
+                raise ValueError(f"'{name}' is saved in another section already")
+            seen.add(id(value))
+            if isinstance(value, Module):
+                piece = (_first_names(value), "{}")
+            elif isinstance(value, Optimizer):
+                piece = value._ready()
+            elif isinstance(value, (GradScaler, Stream)):
+                piece = value
+            elif isinstance(value, Tensor):
+                raise TypeError(f"'{name}' is a tensor; a section is a dict: {{'{name}': {{'value': tensor}}}}")
+            elif hasattr(value, "items"):
+                piece = _split(value)
+            elif hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
+                piece = _split(value.state_dict())
+            else:
+                raise TypeError(f"'{name}' is a {type(value).__name__}, which has no state to save")
+            self.given.append((name, piece))
+
+    def loaded(self, values):
+        """Gives the values that were loaded to dicts and to objects with a state of their own."""
+        from .nn import Module
+        from .optim import Optimizer
+
+        for name, text in values:
+            value, found = self._state[name], json.loads(text)
+            if isinstance(value, Module):
+                continue
+            if hasattr(value, "items"):
+                value.update(found)
+            else:
+                value.load_state_dict({**value.state_dict(), **found})
+        for value in self._state.values():
+            if isinstance(value, Optimizer):
+                value._after_load()
+
+
+_live = weakref.WeakSet()
+
+
+class CheckpointManager:
+    """Saves checkpoints to one folder and loads them. All ranks make a manager and issue the same calls.
+
+    ``keep`` is the number of checkpoints to keep; 0 keeps all.
+    """
+
+    def __init__(self, dir, keep=3):
+        self._manager = _oflow._CheckpointManager(os.fspath(dir), keep)
+        self.dir = os.fspath(dir)
+        _live.add(self)
+
+    def save(self, step, state):
+        """Saves ``state``, a dict of sections, as the checkpoint of ``step``. Returns when it is complete on every rank."""
+        self._manager.save(step, _Sections(state).given, False)
+
+    def save_async(self, step, state):
+        """Copies ``state`` and returns; a thread writes the copy. An error is raised by the next call of the manager."""
+        self._manager.save(step, _Sections(state).given, True)
+
+    def load_latest(self, state):
+        """Loads the latest checkpoint into ``state`` and the random generators, and returns its step; None without one."""
+        sections = _Sections(state)
+        step, values = self._manager.load_latest(sections.given)
+        if step is not None:
+            sections.loaded(values)
+        return step
+
+    def load_step(self, step, state):
+        """Loads the checkpoint of a step."""
+        sections = _Sections(state)
+        sections.loaded(self._manager.load_step(step, sections.given))
+
+    def wait(self):
+        """Waits until the running save, if any, has ended, and raises its error."""
+        self._manager.wait()
+
+    def finish(self):
+        """Waits for the last save and gives the folder back."""
+        self._manager.finish()
+        _live.discard(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.finish()
+
+
+def _finish_all():
+    """Saves that still run when the program ends are waited for."""
+    for manager in list(_live):
+        try:
+            manager.finish()
+        except Exception as e:
+            print(f"oflow: the last save to {manager.dir} failed: {e}", file=sys.stderr)
+
+
+atexit.register(_finish_all)
+
+
+class Checkpoint:
+    """A checkpoint opened for reading; also the folder of a model, or a safetensors file."""
+
+    def __init__(self, path):
+        self._saved = _oflow._Checkpoint(os.fspath(path))
+
+    @property
+    def step(self):
+        """The step at which it was saved."""
+        return self._saved.step
+
+    @property
+    def world(self):
+        """The number of ranks that saved it."""
+        return self._saved.world
+
+    def tensors(self):
+        """Names of the tensors with shapes and dtypes."""
+        return {name: (tuple(shape), dtype) for name, shape, dtype in self._saved.tensors()}
+
+    def values(self):
+        """The plain values by name."""
+        return json.loads(self._saved.values())
+
+    def tensor(self, name, *, device=None, placement=None, sbp=None):
+        """One tensor, on a device or in a layout. For a layout all ranks call this, and each reads its part."""
+        return self._saved.tensor(name, device, placement, sbp)
+
+    def load(self, state, strict=True):
+        """Loads sections in place; tensors keep their layouts. Returns missing and unexpected names; with ``strict`` either is an
+        error, and nothing is changed."""
+        sections = _Sections(state)
+        names, values = self._saved.load(sections.given, strict)
+        sections.loaded(values)
+        return names
+
+    def verify(self):
+        """Reads every byte and compares all checksums."""
+        self._saved.verify()
+
+
+def save(tensors, path):
+    """Writes a dict of tensors, or a module, to one safetensors file. With a global tensor all ranks call this, and rank 0
+    writes."""
+    from .nn import Module
+
+    named = _first_names(tensors) if isinstance(tensors, Module) else None
+    if named is None:
+        if not hasattr(tensors, "items"):
+            raise TypeError(f"save takes a dict of tensors or a Module, not {type(tensors).__name__}")
+        named = list(tensors.items())
+    for name, tensor in named:
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise TypeError(f"{name!r} is a {type(tensor).__name__}; a file holds tensors with names. Save other values with a checkpoint")
+    _oflow._save_file(os.fspath(path), [(name, tensor.detach()) for name, tensor in named])
+
+
+def load(path, *, device=None, placement=None, sbp=None):
+    """All tensors of a safetensors file, the folder of a model, or a checkpoint, as a dict. With a placement and an sbp all ranks
+    call this, and each reads its part."""
+    return dict(_oflow._load_file(os.fspath(path), device, placement, sbp))

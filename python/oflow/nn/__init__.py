@@ -1,0 +1,39 @@
+"""Modules with parameters, as in PyTorch: ``oflow.nn.Linear``, ``oflow.nn.Module``, ``oflow.nn.functional``."""
+
+from . import functional, init
+from .activation import (
+    ELU,
+    GELU,
+    SELU,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    HuberLoss,
+    L1Loss,
+    LeakyReLU,
+    LogSigmoid,
+    LogSoftmax,
+    Mish,
+    MSELoss,
+    NLLLoss,
+    ReLU,
+    Sigmoid,
+    SiLU,
+    SmoothL1Loss,
+    Softmax,
+    Softplus,
+    Softshrink,
+    Softsign,
+    Tanh,
+    Tanhshrink,
+)
+from .containers import ModuleDict, ModuleList, ParameterList, Sequential
+from .layers import Dropout, Embedding, Flatten, Identity, LayerNorm, Linear, RMSNorm
+from .module import Module
+from .parameter import Parameter
+from .transformer import MLP, SelfAttention, TransformerBlock
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("activation", "containers", "layers", "module", "parameter", "transformer")]

@@ -1,0 +1,80 @@
+"""Activations and losses as modules, under PyTorch's names."""
+
+from . import functional as F
+from .module import Module
+
+
+def _plain(name, function):
+    """A module without parameters that calls a function of one tensor."""
+
+    def forward(self, input):
+        return function(input)
+
+    return type(name, (Module,), {"forward": forward, "__doc__": function.__doc__, "__module__": __name__})
+
+
+ReLU = _plain("ReLU", F.relu)
+SiLU = _plain("SiLU", F.silu)
+Mish = _plain("Mish", F.mish)
+Sigmoid = _plain("Sigmoid", F.sigmoid)
+Tanh = _plain("Tanh", F.tanh)
+Softsign = _plain("Softsign", F.softsign)
+Hardsigmoid = _plain("Hardsigmoid", F.hardsigmoid)
+Hardswish = _plain("Hardswish", F.hardswish)
+Tanhshrink = _plain("Tanhshrink", F.tanhshrink)
+SELU = _plain("SELU", F.selu)
+LogSigmoid = _plain("LogSigmoid", F.logsigmoid)
+
+
+class _WithOptions(Module):
+    """Keeps the options of a function and gives them to it."""
+
+    _function = None
+    _defaults = {}
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        names = list(self._defaults)
+        if len(args) > len(names):
+            raise TypeError(f"{type(self).__name__} takes {len(names)} arguments, not {len(args)}")
+        given = {**self._defaults, **dict(zip(names, args))}
+        for name, value in kwargs.items():
+            if name not in given:
+                raise TypeError(f"{type(self).__name__} has no argument '{name}'; it has {', '.join(names) or 'none'}")
+            if name in names[: len(args)]:
+                raise TypeError(f"{type(self).__name__} got '{name}' twice")
+            given[name] = value
+        for name, value in given.items():
+            setattr(self, name, value)
+
+    def _options(self):
+        return {name: getattr(self, name) for name in self._defaults}
+
+    def forward(self, *inputs):
+        return type(self)._function(*inputs, **self._options())
+
+    def extra_repr(self):
+        return ", ".join(f"{name}={value!r}" for name, value in self._options().items())
+
+
+def _with_options(name, function, **defaults):
+    members = {"_function": staticmethod(function), "_defaults": defaults, "__doc__": function.__doc__, "__module__": __name__}
+    return type(name, (_WithOptions,), members)
+
+
+GELU = _with_options("GELU", F.gelu, approximate="none")
+LeakyReLU = _with_options("LeakyReLU", F.leaky_relu, negative_slope=0.01)
+ELU = _with_options("ELU", F.elu, alpha=1.0)
+Softplus = _with_options("Softplus", F.softplus, beta=1.0, threshold=20.0)
+Hardtanh = _with_options("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0)
+Hardshrink = _with_options("Hardshrink", F.hardshrink, lambd=0.5)
+Softshrink = _with_options("Softshrink", F.softshrink, lambd=0.5)
+Softmax = _with_options("Softmax", F.softmax, dim=-1)
+LogSoftmax = _with_options("LogSoftmax", F.log_softmax, dim=-1)
+CrossEntropyLoss = _with_options("CrossEntropyLoss", F.cross_entropy, ignore_index=-100, reduction="mean")
+NLLLoss = _with_options("NLLLoss", F.nll_loss, ignore_index=-100, reduction="mean")
+MSELoss = _with_options("MSELoss", F.mse_loss, reduction="mean")
+L1Loss = _with_options("L1Loss", F.l1_loss, reduction="mean")
+HuberLoss = _with_options("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)
+SmoothL1Loss = _with_options("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
+BCEWithLogitsLoss = _with_options("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, reduction="mean")

@@ -1,0 +1,197 @@
+"""The functions of networks under PyTorch's names and with its arguments. All of them take local and global tensors."""
+
+import oflow
+
+
+def _same(name, *, also=None):
+    """The function of that name of the table, with the doc of it."""
+
+    def function(input):
+        return getattr(oflow, also or name)(input)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``{name}`` of each element."
+    return function
+
+
+relu = _same("relu")
+silu = _same("silu")
+mish = _same("mish")
+sigmoid = _same("sigmoid")
+tanh = _same("tanh")
+softsign = _same("softsign")
+hardsigmoid = _same("hardsigmoid")
+hardswish = _same("hardswish")
+tanhshrink = _same("tanhshrink")
+selu = _same("selu")
+logsigmoid = _same("logsigmoid", also="log_sigmoid")
+
+
+def gelu(input, approximate="none"):
+    """GELU of each element; with ``approximate="tanh"`` by the tanh approximation."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f'approximate is "none" or "tanh", not {approximate!r}')
+    return oflow.gelu(input) if approximate == "none" else oflow.gelu_tanh(input)
+
+
+def leaky_relu(input, negative_slope=0.01):
+    """x, or ``negative_slope`` x where x is negative."""
+    return oflow.leaky_relu(input, alpha=negative_slope)
+
+
+def elu(input, alpha=1.0):
+    """x, or ``alpha`` (exp(x) - 1) where x is negative."""
+    return oflow.elu(input, alpha=alpha)
+
+
+def softplus(input, beta=1.0, threshold=20.0):
+    """log(1 + exp(beta x)) / beta; x itself where beta x is above ``threshold``."""
+    return oflow.softplus(input, beta=beta, threshold=threshold)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0):
+    """x within the two values."""
+    return oflow.hardtanh(input, lo=min_val, hi=max_val)
+
+
+def hardshrink(input, lambd=0.5):
+    """x, or 0 where x is within ±lambd."""
+    return oflow.hardshrink(input, lambd=lambd)
+
+
+def softshrink(input, lambd=0.5):
+    """x moved towards 0 by ``lambd``, or 0 where x is within ±lambd."""
+    return oflow.softshrink(input, lambd=lambd)
+
+
+def softmax(input, dim):
+    """Softmax over a dim."""
+    return oflow.softmax(input, dim=dim)
+
+
+def log_softmax(input, dim):
+    """Logarithm of softmax over a dim."""
+    return oflow.log_softmax(input, dim=dim)
+
+
+def dropout(input, p=0.5, training=True, *, generator=None):
+    """Sets elements to zero with probability ``p`` and scales the others by 1 / (1 - p). Without ``training`` returns the input."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"the probability of dropping is between 0 and 1, not {p}")
+    if not training:
+        return input
+    return oflow.dropout(input, p) if generator is None else oflow.dropout(input, p, generator=generator)
+
+
+def linear(input, weight, bias=None):
+    """``input weightᵀ + bias``."""
+    return oflow.linear(input, weight, bias)
+
+
+def embedding(input, weight):
+    """The rows of ``weight`` at the indices ``input``."""
+    return oflow.embedding(weight, input)
+
+
+def one_hot(tensor, num_classes):
+    """A last dim of ``num_classes`` with 1 at the index and 0 elsewhere."""
+    return oflow.one_hot(tensor, num_classes)
+
+
+def _axes(input, normalized_shape, name):
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not shape or tuple(input.shape[-len(shape) :]) != shape:
+        raise ValueError(f"{name} over {list(shape)} does not fit an input of shape {list(input.shape)}")
+    return len(shape)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Layer norm over the last dims."""
+    axes = _axes(input, normalized_shape, "layer_norm")
+    if axes == 1:
+        return oflow.layer_norm(input, weight, bias, eps)
+    return oflow.layer_norm(input, weight, bias, eps, axes=axes)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=1e-6):
+    """RMS norm over the last dims."""
+    axes = _axes(input, normalized_shape, "rms_norm")
+    return oflow.rms_norm(input, weight, eps) if axes == 1 else oflow.rms_norm(input, weight, eps, axes=axes)
+
+
+def scaled_dot_product_attention(query, key, value, is_causal=False, scale=None):
+    """Attention of ``[B, H, T, D]``; the scores never lie in memory. There is no mask besides the causal one."""
+    if scale is None:
+        return oflow.attention(query, key, value, is_causal)
+    return oflow.attention(query, key, value, is_causal, scale=scale)
+
+
+def _reduced(loss, reduction):
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f'reduction is "mean", "sum" or "none", not {reduction!r}')
+
+
+def cross_entropy(input, target, *, ignore_index=-100, reduction="mean"):
+    """Cross entropy of logits ``[N, C]`` or ``[N, C, ...]`` and class indices ``[N]`` or ``[N, ...]``. ``"mean"`` is over the rows
+    that are not ignored. ``oflow.cross_entropy`` takes logits with the classes in the last dim."""
+    dims = len(input.shape)
+    if dims > 2:
+        input = input.permute([0, *range(2, dims), 1])
+    if reduction == "mean":
+        return oflow.cross_entropy(input, target, ignore_index=ignore_index)
+    return _reduced(oflow.cross_entropy(input, target, ignore_index=ignore_index, per_row=True), reduction)
+
+
+def mse_loss(input, target, reduction="mean"):
+    """(input - target)² of each element, reduced."""
+    return _reduced((input - target) ** 2, reduction)
+
+
+def l1_loss(input, target, reduction="mean"):
+    """|input - target| of each element, reduced."""
+    return _reduced((input - target).abs(), reduction)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0):
+    """Half of the squared difference within ``delta``, and linear beyond, reduced."""
+    if delta <= 0:
+        raise ValueError(f"delta is above 0, not {delta}")
+    apart = (input - target).abs()
+    near = apart.clamp(0.0, delta)
+    return _reduced(near * (apart - near * 0.5), reduction)
+
+
+def smooth_l1_loss(input, target, reduction="mean", beta=1.0):
+    """``huber_loss`` divided by ``beta``; ``l1_loss`` where beta is 0."""
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+    return huber_loss(input, target, reduction, beta) / beta
+
+
+def binary_cross_entropy_with_logits(input, target, reduction="mean"):
+    """Binary cross entropy of logits and probabilities, reduced."""
+    return _reduced(softplus(input) - input * target, reduction)
+
+
+def nll_loss(input, target, *, ignore_index=-100, reduction="mean"):
+    """Negative log likelihood of log probabilities ``[N, C]`` or ``[N, C, ...]`` and class indices. ``"mean"`` is over the rows that
+    are not ignored."""
+    dims = len(input.shape)
+    if dims > 2:
+        input = input.permute([0, *range(2, dims), 1])
+    rows = -oflow.nll_pick(input, target, ignore_index)
+    if reduction != "mean":
+        return _reduced(rows, reduction)
+    return rows.sum() / (target != ignore_index).sum().cast(input.dtype)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12):
+    """Divides by the norm over a dim, at least ``eps``; only the norm of p = 2."""
+    if p != 2.0:
+        raise NotImplementedError(f"normalize knows the norm of p = 2, not of p = {p}")
+    return input / (input * input).sum(dim, keepdim=True).sqrt().clamp(eps, float("inf"))

@@ -1,0 +1,462 @@
+"""The base class of modules: named parameters, buffers and parts, as in PyTorch."""
+
+import itertools
+from collections import OrderedDict, namedtuple
+
+import oflow
+
+from .. import _oflow
+from .._core import copy_into, relayout
+from .._oflow import Tensor
+from .parameter import Parameter
+
+_IncompatibleKeys = namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])
+_hook_numbers = itertools.count()
+
+
+class RemovableHandle:
+    """Removes a hook: ``remove()``, or the end of a ``with``."""
+
+    def __init__(self, hooks):
+        self._hooks, self._number = hooks, next(_hook_numbers)
+
+    def remove(self):
+        """Removes the hook. A second call changes nothing."""
+        self._hooks.pop(self._number, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+def _joined(prefix, name):
+    return f"{prefix}.{name}" if prefix else name
+
+
+class Module:
+    """A part of a model. Subclasses call ``super().__init__()`` first, assign parameters and modules to attributes, and define
+    ``forward``.
+
+    Attributes that are a :class:`Parameter` or a ``Module`` are registered under their names. A parameter that two modules
+    share is listed once, under its first name.
+    """
+
+    training = True
+    # The name under which the module was assigned last.
+    _scope = None
+    # Lists are not called: their modules are named by both names.
+    _is_list = False
+
+    def __init__(self):
+        for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
+            object.__setattr__(self, name, {})
+        object.__setattr__(self, "_transient", set())
+        object.__setattr__(self, "training", True)
+
+    def forward(self, *args, **kwargs):
+        """The computation of the module. Call the module itself: ``module(x)``."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward")
+
+    def __call__(self, *args, **kwargs):
+        scope = self._scope
+        if scope is None:
+            return self._call(args, kwargs)
+        # Errors, receipts and reports name the calls inside as parameters are named: `h.3.attn.q`.
+        number = _oflow._enter("name_scope", scope)
+        try:
+            return self._call(args, kwargs)
+        finally:
+            _oflow._leave(number)
+
+    def _call(self, args, kwargs):
+        for hook in tuple(self._forward_pre_hooks.values()):
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        result = self.forward(*args, **kwargs)
+        for hook in tuple(self._forward_hooks.values()):
+            changed = hook(self, args, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    # Attributes.
+
+    def _tables(self):
+        try:
+            return self.__dict__["_parameters"], self.__dict__["_buffers"], self.__dict__["_modules"]
+        except KeyError:
+            raise AttributeError(
+                f"{type(self).__name__} assigns parameters or modules before super().__init__() was called"
+            ) from None
+
+    def __setattr__(self, name, value):
+        if isinstance(value, (Parameter, Module)):
+            tables = self._tables()
+            own = tables[0] if isinstance(value, Parameter) else tables[2]
+            for table in (self.__dict__, *tables):
+                if table is not own:
+                    table.pop(name, None)
+            own[name] = value
+            if isinstance(value, Module):
+                value._name_scope(name if not self._is_list or self._scope is None else f"{self._scope}.{name}")
+            return
+        if "_parameters" in self.__dict__:
+            parameters, buffers, modules = self._tables()
+            for table, what in ((parameters, "parameter"), (modules, "module")):
+                if name in table:
+                    if value is not None:
+                        raise TypeError(
+                            f"cannot assign a {type(value).__name__} to the {what} '{name}' of {type(self).__name__}; "
+                            f"assign a {'Parameter' if what == 'parameter' else 'Module'} or None, or delete it first"
+                        )
+                    table[name] = None
+                    return
+            if name in buffers:
+                if value is not None and not isinstance(value, Tensor):
+                    raise TypeError(f"cannot assign a {type(value).__name__} to the buffer '{name}'; assign a Tensor or None")
+                buffers[name] = value
+                return
+        object.__setattr__(self, name, value)
+
+    def _name_scope(self, name):
+        object.__setattr__(self, "_scope", name)
+        if self._is_list:
+            for own, module in self._modules.items():
+                if module is not None:
+                    module._name_scope(f"{name}.{own}")
+
+    def __getattr__(self, name):
+        for table in ("_parameters", "_buffers", "_modules"):
+            found = self.__dict__.get(table)
+            if found is not None and name in found:
+                return found[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __delattr__(self, name):
+        for table in self._tables():
+            if name in table:
+                del table[name]
+                self._transient.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *(name for table in self._tables() for name in table)})
+
+    def _free(self, name, what):
+        if not isinstance(name, str) or not name or "." in name:
+            raise KeyError(f"{name!r} is no name of a {what}: a string without dots")
+        if hasattr(self, name) and not any(name in table for table in self._tables()):
+            raise KeyError(f"{type(self).__name__} has an attribute '{name}' already")
+
+    def register_parameter(self, name, parameter):
+        """Adds a parameter under a name; None reserves the name."""
+        self._free(name, "parameter")
+        if parameter is None:
+            self._tables()[0][name] = None
+        elif isinstance(parameter, Parameter):
+            setattr(self, name, parameter)
+        else:
+            raise TypeError(f"'{name}' is a {type(parameter).__name__}, not a Parameter")
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Adds a tensor that is no parameter: running means, masks. It is saved unless ``persistent`` is false."""
+        self._free(name, "buffer")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"'{name}' is a {type(tensor).__name__}, not a Tensor")
+        parameters, buffers, modules = self._tables()
+        if name in parameters or name in modules:
+            raise KeyError(f"{type(self).__name__} has an attribute '{name}' already")
+        buffers[name] = tensor
+        self._transient.discard(name) if persistent else self._transient.add(name)
+
+    def add_module(self, name, module):
+        """Adds a part under a name; None reserves the name."""
+        self._free(name, "module")
+        if module is None:
+            self._tables()[2][name] = None
+        elif isinstance(module, Module):
+            setattr(self, name, module)
+        else:
+            raise TypeError(f"'{name}' is a {type(module).__name__}, not a Module")
+
+    # Walks.
+
+    def named_modules(self, prefix="", memo=None):
+        """Dotted names and modules: this one, then its parts in the order in which they were assigned; each module once."""
+        memo = set() if memo is None else memo
+        if id(self) in memo:
+            return
+        memo.add(id(self))
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(_joined(prefix, name), memo)
+
+    def modules(self):
+        """This module and all its parts."""
+        return (module for _, module in self.named_modules())
+
+    def named_children(self):
+        """Names and modules of the direct parts; each module once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self):
+        """The direct parts."""
+        return (module for _, module in self.named_children())
+
+    def _slots(self, table, recurse, transient=True):
+        """Module, own name and dotted name of every place that holds a tensor. In the order of attributes: the parts come where
+        they were assigned, after the own tensors."""
+        for prefix, module in self.named_modules() if recurse else [("", self)]:
+            for name, tensor in getattr(module, table).items():
+                if tensor is not None and (transient or name not in module._transient):
+                    yield module, name, _joined(prefix, name)
+
+    def _named(self, table, prefix, recurse, transient=True):
+        seen = set()
+        for module, name, dotted in self._slots(table, recurse, transient):
+            tensor = getattr(module, table)[name]
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                yield _joined(prefix, dotted), tensor
+
+    def named_parameters(self, prefix="", recurse=True):
+        """Dotted names and parameters, each parameter once."""
+        return self._named("_parameters", prefix, recurse)
+
+    def parameters(self, recurse=True):
+        """All parameters, each once."""
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def named_buffers(self, prefix="", recurse=True):
+        """Dotted names and buffers, each once."""
+        return self._named("_buffers", prefix, recurse)
+
+    def buffers(self, recurse=True):
+        """All buffers, each once."""
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
+
+    def get_submodule(self, target):
+        """The part of a dotted name; "" is this module."""
+        module = self
+        for name in target.split(".") if target else ():
+            module = module._modules.get(name)
+            if module is None:
+                raise AttributeError(f"{type(self).__name__} has no part '{target}'")
+        return module
+
+    def get_parameter(self, target):
+        """The parameter of a dotted name."""
+        path, _, name = target.rpartition(".")
+        found = self.get_submodule(path)._parameters.get(name)
+        if found is None:
+            raise AttributeError(f"{type(self).__name__} has no parameter '{target}'")
+        return found
+
+    def apply(self, function):
+        """Calls ``function`` with each part and then with this module, and returns this module."""
+        for module in self.children():
+            module.apply(function)
+        function(self)
+        return self
+
+    # Modes and gradients.
+
+    def train(self, mode=True):
+        """Training mode for this module and its parts (dropout drops), or evaluation mode. Returns the module."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is True or False")
+        for module in self.modules():
+            object.__setattr__(module, "training", mode)
+        return self
+
+    def eval(self):
+        """Evaluation mode. Returns the module."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Sets whether the parameters are trained. Returns the module."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Removes the gradients of all parameters; with ``set_to_none=False`` they become zeros."""
+        for parameter in self.parameters():
+            if set_to_none or parameter.grad is None:
+                parameter.grad = None
+            else:
+                parameter.grad = parameter.grad * 0
+
+    def unused_parameters(self):
+        """Names of the parameters that require a gradient and have none: after backward, those the loss does not depend on."""
+        return [name for name, p in self.named_parameters() if p.requires_grad and p.grad is None]
+
+    # Layouts, devices and precisions.
+
+    def _map(self, function):
+        """Replaces all parameters and floating point buffers by what ``function`` makes of them."""
+        done = {}
+
+        def made(tensor):
+            if id(tensor) not in done:
+                done[id(tensor)] = tensor, function(tensor.detach())
+            return done[id(tensor)][1]
+
+        for module, name, _ in list(self._slots("_parameters", True)):
+            old = module._parameters[name]
+            new = made(old)
+            if not isinstance(new, Parameter):
+                done[id(old)] = old, (new := Parameter(new, requires_grad=old.requires_grad))
+            module._parameters[name] = new
+        for module, name, _ in list(self._slots("_buffers", True)):
+            module._buffers[name] = made(module._buffers[name])
+        return self
+
+    def to(self, target):
+        """Moves parameters and buffers to a device, or converts those of floating point to a dtype. Returns the module. Gradients
+        are dropped; make optimizers after this call."""
+        try:
+            device = oflow.device(target)
+        except (TypeError, ValueError):
+            dtype = oflow.dtype(target)
+            if not dtype.is_floating_point:
+                raise TypeError(f"a module is converted to a floating point dtype, not to {dtype}") from None
+            return self._map(lambda t: t.cast(dtype) if t.dtype.is_floating_point else t)
+        return self._map(lambda t: t.to_device(device))
+
+    def float(self):
+        """``to(oflow.float32)``."""
+        return self.to(oflow.float32)
+
+    def double(self):
+        """``to(oflow.float64)``."""
+        return self.to(oflow.float64)
+
+    def half(self):
+        """``to(oflow.float16)``."""
+        return self.to(oflow.float16)
+
+    def bfloat16(self):
+        """``to(oflow.bfloat16)``."""
+        return self.to(oflow.bfloat16)
+
+    def cpu(self):
+        """``to("cpu")``."""
+        return self.to("cpu")
+
+    def cuda(self):
+        """``to("cuda")``."""
+        return self.to("cuda")
+
+    def to_global(self, placement, sbp=None, *, rules=()):
+        """Lays all parameters and buffers out on a placement and returns the module. Values do not change; gradients are dropped.
+
+        ``rules`` is a dict or a list of pairs (pattern, sbp): the first pattern that matches a parameter's dotted name gives its
+        SBP. In a pattern ``*`` matches any characters, dots included, and ``?`` one. Without a rule ``sbp`` applies, and without
+        it B on all axes. Of a local parameter the value of the placement's first rank counts. Make optimizers after this call.
+        """
+        rules = list(rules.items()) if hasattr(rules, "items") else list(rules)
+        if sbp is not None:
+            rules.append(("*", sbp))
+        slots = list(self._slots("_parameters", True))
+        tensors = [module._parameters[name] for module, name, _ in slots]
+        made = relayout([dotted for _, _, dotted in slots], tensors, placement, rules)
+        done = {}
+        for (module, name, _), old, new in zip(slots, tensors, made):
+            if id(old) not in done:
+                done[id(old)] = Parameter(new, requires_grad=old.requires_grad)
+            module._parameters[name] = done[id(old)]
+        slots = list(self._slots("_buffers", True))
+        tensors = [module._buffers[name] for module, name, _ in slots]
+        for (module, name, _), new in zip(slots, relayout([d for _, _, d in slots], tensors, placement, [])):
+            module._buffers[name] = new
+        return self
+
+    # State.
+
+    def state_dict(self, prefix=""):
+        """Dotted names and tensors of all parameters and persistent buffers. The tensors share memory with the module; a shared
+        parameter is there under each of its names, as in PyTorch."""
+        return OrderedDict((name, tensor.detach()) for name, tensor in self._saved(prefix.rstrip(".")))
+
+    def _saved(self, prefix="", above=()):
+        """All names under which parameters and persistent buffers are saved: those of a part that is there twice come twice."""
+        for table in (self._parameters, self._buffers):
+            for name, tensor in table.items():
+                if tensor is not None and name not in self._transient:
+                    yield _joined(prefix, name), tensor
+        for name, module in self._modules.items():
+            if module is self or module in above:
+                raise RuntimeError(f"the module '{_joined(prefix, name)}' contains itself")
+            if module is not None:
+                yield from module._saved(_joined(prefix, name), (*above, self))
+
+    def load_state_dict(self, state_dict, strict=True):
+        """Copies tensors (or NumPy arrays) into the parameters and buffers of the same names. They keep their layouts: a local
+        tensor is the logical value. Returns missing and unexpected names; with ``strict`` either is an error. Nothing is changed
+        if there is an error.
+        """
+        if not hasattr(state_dict, "items"):
+            raise TypeError(f"a state dict is a dict of tensors, not {type(state_dict).__name__}")
+        own = dict(self._saved())
+        missing = [name for name in own if name not in state_dict]
+        unexpected = [name for name in state_dict if name not in own]
+        problems = []
+        if strict and unexpected:
+            problems.append("unexpected names: " + ", ".join(unexpected))
+        # A shared parameter may be saved under one of its names only.
+        present = {id(own[name]) for name in own if name in state_dict}
+        lacking = [name for name in missing if id(own[name]) not in present]
+        if strict and lacking:
+            problems.append("missing names: " + ", ".join(lacking))
+        writes = []
+        for name, value in state_dict.items():
+            if name in own:
+                try:
+                    writes.append(copy_into(own[name], value))
+                except (TypeError, ValueError) as e:
+                    problems.append(f"'{name}': {e}")
+        if problems:
+            raise RuntimeError(f"cannot load the state dict into {type(self).__name__}:\n  " + "\n  ".join(problems))
+        for write in writes:
+            write()
+        return _IncompatibleKeys(lacking, unexpected)
+
+    # Hooks.
+
+    def register_forward_hook(self, hook):
+        """Calls ``hook(module, args, result)`` after each forward; a result that is not None replaces that of forward."""
+        handle = RemovableHandle(self._forward_hooks)
+        self._forward_hooks[handle._number] = hook
+        return handle
+
+    def register_forward_pre_hook(self, hook):
+        """Calls ``hook(module, args)`` before each forward; a result that is not None replaces the arguments by position."""
+        handle = RemovableHandle(self._forward_pre_hooks)
+        self._forward_pre_hooks[handle._number] = hook
+        return handle
+
+    # Display.
+
+    def extra_repr(self):
+        """What ``repr`` shows of the module besides its parts."""
+        return ""
+
+    def __repr__(self):
+        lines = [
+            f"({name}): " + repr(module).replace("\n", "\n  ") for name, module in self._modules.items() if module is not None
+        ]
+        extra = self.extra_repr()
+        if not lines:
+            return f"{type(self).__name__}({extra})"
+        body = "\n  ".join(([extra] if extra else []) + lines)
+        return f"{type(self).__name__}(\n  {body}\n)"

@@ -1,0 +1,22 @@
+"""Parameters of modules."""
+
+from .._core import as_leaf
+from .._oflow import Tensor
+
+
+class Parameter(Tensor):
+    """A tensor that a module trains: assigned to an attribute of a module it is among its ``parameters()``.
+
+    ``Parameter(data)`` shares the values of ``data`` and is a leaf of its own, as in PyTorch.
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data, requires_grad=True):
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Parameter takes a tensor, not {type(data).__name__}")
+        return as_leaf(cls, data, bool(requires_grad))
+
+    def __repr__(self):
+        return f"Parameter containing:\n{super().__repr__()}"
+

@@ -1,0 +1,493 @@
+//! Tensors from Python's numbers and lists, from NumPy, and back.
+
+use crate::args::{No, scalar};
+use crate::errors::{OrRaise, exception};
+use crate::ffi;
+use crate::signature::dtype_name;
+use crate::tensor::Tensor;
+use crate::types::{self, dtype_named};
+use oflow::kernels::view::contiguous_strides;
+use oflow::kernels::{Builtin, Element};
+use oflow::memory::Storage;
+use oflow::placement::Device;
+use oflow::tensor::{LocalTensor, intern_local};
+use oflow::{DType, Scalar};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::{Borrowed, intern};
+
+/// A local tensor of values.
+pub fn of_values<T: Element>(values: &[T], shape: &[usize], dtype: DType) -> Result<oflow::Tensor, No> {
+    let made = oflow::functional::from_vec(values.to_vec(), shape, oflow::placement::Device::Cpu);
+    let cast = made.and_then(|t| if t.dtype() == dtype { Ok(t) } else { t.cast(dtype) });
+    cast.map_err(|e| No::Raise(Python::attach(|py| exception(py, e))))
+}
+
+/// Numbers of nested lists, row-major.
+struct Nested {
+    shape: Vec<usize>,
+    numbers: Vec<Scalar>,
+}
+
+impl Nested {
+    fn read(o: &Bound<'_, PyAny>) -> Result<Nested, No> {
+        let mut all = Nested { shape: vec![], numbers: vec![] };
+        all.add(o, 0)?;
+        Ok(all)
+    }
+
+    /// Deeper lists are refused: a list that holds itself would have no end.
+    const DEEPEST: usize = 64;
+
+    fn add(&mut self, o: &Bound<'_, PyAny>, depth: usize) -> Result<(), No> {
+        if !(o.is_instance_of::<PyList>() || o.is_instance_of::<PyTuple>()) {
+            if let Ok(t) = o.cast::<Tensor>() {
+                // A list of tensors of one element.
+                let item = t.get().inner().item().map_err(|e| No::Raise(exception(o.py(), e)))?;
+                self.numbers.push(match t.get().inner().dtype() {
+                    d if d.is_float() => Scalar::Float(item),
+                    DType::Bool => Scalar::Bool(item != 0.0),
+                    _ => Scalar::Int(item as i64),
+                });
+            } else {
+                self.numbers.push(scalar(o.as_borrowed())?);
+            }
+            return match depth == self.shape.len() {
+                true => Ok(()),
+                false => Err(No::Text("the lists are not nested alike: a number stands where a list should".into())),
+            };
+        }
+        let members: Vec<Bound<'_, PyAny>> = o.try_iter()?.collect::<PyResult<_>>()?;
+        if depth >= Self::DEEPEST {
+            return Err(No::Text(format!("lists are nested deeper than {}", Self::DEEPEST)));
+        }
+        match self.shape.get(depth) {
+            Some(n) if *n != members.len() => {
+                return Err(No::Text(format!(
+                    "the lists have different lengths: {n} and {} at depth {depth}",
+                    members.len()
+                )));
+            }
+            Some(_) => {}
+            None if self.numbers.is_empty() => self.shape.push(members.len()),
+            None => return Err(No::Text("the lists are not nested alike: a list stands where a number should".into())),
+        }
+        members.iter().try_for_each(|m| self.add(m, depth + 1))
+    }
+
+    /// The dtype that PyTorch gives such numbers.
+    fn dtype(&self) -> DType {
+        let has = |kind: fn(&Scalar) -> bool| self.numbers.iter().any(kind);
+        if self.numbers.is_empty() || has(|s| matches!(s, Scalar::Float(_))) {
+            DType::F32
+        } else if has(|s| matches!(s, Scalar::Int(_))) {
+            DType::I64
+        } else {
+            DType::Bool
+        }
+    }
+
+    fn tensor(&self, dtype: DType) -> Result<oflow::Tensor, No> {
+        if let Some(b) = dtype.builtin()
+            && let Some(s) = self.numbers.iter().find(|s| !s.fits(b))
+        {
+            return Err(No::Text(format!("{s} does not fit into {}", dtype_name(dtype))));
+        }
+        let ints = self.numbers.iter().all(|s| !matches!(s, Scalar::Float(_)));
+        match ints {
+            true => of_values(&self.numbers.iter().map(|s| s.to_i64()).collect::<Vec<_>>(), &self.shape, dtype),
+            false => of_values(&self.numbers.iter().map(|s| s.to_f64()).collect::<Vec<_>>(), &self.shape, dtype),
+        }
+    }
+}
+
+/// A list or an array as an index.
+pub fn index_tensor(o: Borrowed<'_, '_, PyAny>) -> Result<oflow::Tensor, No> {
+    if o.is_instance_of::<PyString>() {
+        return Err(No::Kind);
+    }
+    if o.is_instance_of::<PyList>() {
+        let all = Nested::read(&o)?;
+        // An empty list chooses nothing.
+        return all.tensor(if all.numbers.is_empty() { DType::I64 } else { all.dtype() });
+    }
+    match Array::read(&o)? {
+        Some(array) => array.copied(),
+        None => Err(No::Kind),
+    }
+}
+
+/// An array of NumPy, or anything with `__array_interface__`.
+struct Array<'py> {
+    owner: Bound<'py, PyAny>,
+    data: usize,
+    read_only: bool,
+    dtype: DType,
+    shape: Vec<usize>,
+    /// In bytes.
+    strides: Vec<isize>,
+}
+
+impl<'py> Array<'py> {
+    fn read(o: &Bound<'py, PyAny>) -> Result<Option<Array<'py>>, No> {
+        let py = o.py();
+        if !o.hasattr(intern!(py, "__array_interface__"))? || o.is_instance_of::<pyo3::types::PyType>() {
+            return Ok(None);
+        }
+        let said = o.getattr(intern!(py, "__array_interface__"))?;
+        let said = said.cast::<PyDict>()?;
+        let field = |name: &str| {
+            said.get_item(name)?
+                .filter(|v| !v.is_none())
+                .ok_or_else(|| PyValueError::new_err(format!("__array_interface__ has no '{name}'")))
+        };
+        let code: String = field("typestr")?.extract()?;
+        let dtype = dtype_of_code(&code).map_err(No::Text)?;
+        let shape: Vec<usize> = field("shape")?.extract()?;
+        let (data, read_only): (usize, bool) = field("data")?.extract()?;
+        let strides: Vec<isize> = match said.get_item("strides")?.filter(|v| !v.is_none()) {
+            Some(s) => s.extract()?,
+            None => contiguous_strides(&shape).iter().map(|s| s * dtype.size() as isize).collect(),
+        };
+        if strides.len() != shape.len() {
+            return Err(No::Text("__array_interface__ has not as many strides as dims".into()));
+        }
+        Ok(Some(Array { owner: o.clone(), data, read_only, dtype, shape, strides }))
+    }
+
+    /// The same memory as a tensor.
+    fn shared(&self) -> Result<oflow::Tensor, No> {
+        if self.read_only {
+            return Err(No::Text(
+                "the array is read-only; a tensor that shares its memory could be written. Give a copy: array.copy()"
+                    .into(),
+            ));
+        }
+        self.window()
+    }
+
+    /// A tensor of its own.
+    fn copied(&self) -> Result<oflow::Tensor, No> {
+        let copy = self.window()?.copy();
+        copy.map_err(|e| No::Raise(exception(self.owner.py(), e)))
+    }
+
+    fn window(&self) -> Result<oflow::Tensor, No> {
+        let size = self.dtype.size() as isize;
+        if self.strides.iter().zip(&self.shape).any(|(s, n)| *n > 1 && s % size != 0) {
+            return Err(No::Text(
+                "the elements of the array do not lie at multiples of their size; give a copy: array.copy()".into(),
+            ));
+        }
+        let strides: Vec<isize> = self.strides.iter().map(|s| s / size).collect();
+        let memory = Memory { data: self.data, owner: Some(Box::new(self.owner.clone().unbind())) };
+        memory.tensor(self.dtype, &self.shape, &strides).map_err(|e| No::Raise(exception(self.owner.py(), e)))
+    }
+}
+
+/// Memory of another library, from the address of its first element.
+pub struct Memory {
+    /// Address of element 0.
+    pub data: usize,
+    /// Keeps it.
+    pub owner: Option<Box<dyn std::any::Any + Send + Sync>>,
+}
+
+impl Memory {
+    /// A tensor of this memory; strides are in elements.
+    pub fn tensor(self, dtype: DType, shape: &[usize], strides: &[isize]) -> oflow::Result<oflow::Tensor> {
+        // From the lowest address to the highest.
+        let (mut low, mut high) = (0isize, 0isize);
+        let empty = shape.contains(&0);
+        if !empty {
+            for (n, s) in shape.iter().zip(strides) {
+                let reach =
+                    (*n as isize - 1).checked_mul(*s).ok_or_else(|| oflow::Error::argument("strides reach too far"))?;
+                if reach < 0 { low += reach } else { high += reach }
+            }
+        }
+        let count = if empty { 0 } else { (high - low) as usize + 1 };
+        let owner = self.owner.unwrap_or_else(|| Box::new(()));
+        let start = self.data.wrapping_add_signed(low * dtype.size() as isize);
+        let storage: Storage = ffi::external(start, count * dtype.size(), owner);
+        let ty = intern_local(shape, dtype, Device::Cpu);
+        if dtype == DType::Bool && !ffi::are_bools(self.data, shape, strides) {
+            return Err(oflow::Error::argument("a bool is the byte 0 or 1; this memory has others"));
+        }
+        LocalTensor::of_storage(&ty, storage, low.unsigned_abs(), strides.into()).map(oflow::Tensor::from_local)
+    }
+}
+
+/// The dtype of an array interface.
+fn dtype_of_code(code: &str) -> Result<DType, String> {
+    let foreign = if cfg!(target_endian = "little") { '>' } else { '<' };
+    let kind = code.trim_start_matches(['<', '>', '|', '=']);
+    let name = match kind {
+        "b1" => "bool",
+        "u1" => "uint8",
+        "i1" => "int8",
+        "i4" => "int32",
+        "i8" => "int64",
+        "f2" => "float16",
+        "f4" => "float32",
+        "f8" => "float64",
+        _ => "",
+    };
+    match dtype_named(name) {
+        _ if code.starts_with(foreign) => Err(format!("the array has the byte order of another machine ({code})")),
+        Some(d) if !name.is_empty() => Ok(d),
+        _ => Err(format!(
+            "oflow has no dtype for arrays of '{code}'; convert it first, for example with array.astype(numpy.float32)"
+        )),
+    }
+}
+
+/// The code of a dtype in an array interface.
+fn code_of(dtype: DType) -> Option<&'static str> {
+    Some(match dtype.builtin()? {
+        Builtin::Bool => "|b1",
+        Builtin::U8 => "|u1",
+        Builtin::I8 => "|i1",
+        Builtin::I32 => {
+            if cfg!(target_endian = "little") {
+                "<i4"
+            } else {
+                ">i4"
+            }
+        }
+        Builtin::I64 => {
+            if cfg!(target_endian = "little") {
+                "<i8"
+            } else {
+                ">i8"
+            }
+        }
+        Builtin::F16 => {
+            if cfg!(target_endian = "little") {
+                "<f2"
+            } else {
+                ">f2"
+            }
+        }
+        Builtin::F32 => {
+            if cfg!(target_endian = "little") {
+                "<f4"
+            } else {
+                ">f4"
+            }
+        }
+        Builtin::F64 => {
+            if cfg!(target_endian = "little") {
+                "<f8"
+            } else {
+                ">f8"
+            }
+        }
+        Builtin::BF16 => return None,
+    })
+}
+
+/// Memory of a tensor, for NumPy: the array holds this object, and so the memory.
+#[pyclass(frozen, module = "oflow")]
+pub struct _Memory {
+    local: LocalTensor,
+}
+
+#[pymethods]
+impl _Memory {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let l = &self.local;
+        let code = code_of(l.dtype()).ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "NumPy has no {}; convert it first: x.cast(oflow.float32)",
+                dtype_name(l.dtype())
+            ))
+        })?;
+        let size = l.dtype().size();
+        let said = PyDict::new(py);
+        said.set_item("version", 3)?;
+        said.set_item("typestr", code)?;
+        said.set_item("shape", PyTuple::new(py, l.dims())?)?;
+        said.set_item("strides", PyTuple::new(py, l.strides().iter().map(|s| s * size as isize))?)?;
+        // A shard is written by the global tensor's own calls only.
+        said.set_item("data", (address(l), l.is_shard() || l.overlaps_itself()))?;
+        Ok(said)
+    }
+}
+
+/// The address of the first element.
+pub fn address(l: &LocalTensor) -> usize {
+    (l.storage().ptr() as usize).wrapping_add(l.offset() * l.dtype().size())
+}
+
+/// The data of a local tensor that others may look at: all work on it is done.
+pub fn readable(py: Python<'_>, t: &oflow::Tensor, what: &str) -> PyResult<LocalTensor> {
+    if t.is_global() {
+        return Err(PyTypeError::new_err(format!(
+            "{what} takes a local tensor, not {t:?}; take this rank's shard with to_local(), or the whole value with to_global(sbp=oflow.sbp.broadcast).to_local()"
+        )));
+    }
+    if t.requires_grad() {
+        let e = oflow::Error::autograd(format!("{t:?} requires a gradient, which {what} would lose"))
+            .help("call detach() first");
+        return Err(exception(py, e));
+    }
+    if t.device() != Device::Cpu {
+        return Err(PyTypeError::new_err(format!(
+            "{what} takes a tensor on the CPU, not {t:?}; move it with to(\"cpu\")"
+        )));
+    }
+    // Work on other threads may need the interpreter.
+    py.detach(|| oflow::synchronize(Device::Cpu)).or_raise(py)?;
+    let local = t.shard().or_raise(py)?;
+    local.ok_or_else(|| PyTypeError::new_err(format!("{t:?} has no data")))
+}
+
+/// An array of NumPy that shares the memory of a local tensor.
+pub fn to_numpy<'py>(py: Python<'py>, t: &oflow::Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let local = readable(py, t, "numpy()")?;
+    let memory = Bound::new(py, _Memory { local })?;
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (memory,))
+}
+
+/// The values as nested lists.
+pub fn to_list<'py>(py: Python<'py>, t: &oflow::Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let (dtype, shape) = (t.dtype(), t.shape().to_vec());
+    let bytes = py.detach(|| t.to_bytes()).or_raise(py)?;
+    let number = |b: &[u8]| -> PyResult<Bound<'py, PyAny>> {
+        let stored = dtype.storage().decode(b).ok_or_else(|| PyValueError::new_err("no element"))?;
+        crate::results::scalar(py, dtype.number(stored).unwrap_or(stored)).map(|o| o.into_bound(py))
+    };
+    let mut level: Vec<Bound<'py, PyAny>> = bytes.chunks_exact(dtype.size()).map(number).collect::<PyResult<_>>()?;
+    for (d, n) in shape.iter().enumerate().rev() {
+        // Without elements there are still as many lists as the outer sizes say.
+        let outer: usize = shape[..d].iter().product();
+        let mut members = level.into_iter();
+        level = (0..outer)
+            .map(|_| Ok(PyList::new(py, members.by_ref().take(*n).collect::<Vec<_>>())?.into_any()))
+            .collect::<PyResult<_>>()?;
+    }
+    level.pop().ok_or_else(|| PyValueError::new_err("no element"))
+}
+
+/// A tensor from numbers, nested lists, an array or a tensor. The data is copied.
+pub fn from_data(py: Python<'_>, data: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<oflow::Tensor> {
+    let made = || -> Result<oflow::Tensor, No> {
+        let raise = |e| No::Raise(exception(py, e));
+        let given = if let Ok(t) = data.cast::<Tensor>() {
+            t.get().inner().detach().copy().map_err(raise)?
+        } else if let Some(array) = Array::read(data)? {
+            array.copied()?
+        } else if data.hasattr(intern!(py, "__dlpack__"))? {
+            crate::dlpack::import(data).map_err(No::Raise)?.copy().map_err(raise)?
+        } else {
+            let all = Nested::read(data)?;
+            return all.tensor(dtype.unwrap_or_else(|| all.dtype()));
+        };
+        match dtype {
+            Some(d) if d != given.dtype() => given.cast(d).map_err(raise),
+            _ => Ok(given),
+        }
+    };
+    made().map_err(|no| crate::types::raised(no, data, "a number, a list of numbers, an array or a tensor"))
+}
+
+/// A tensor that shares the memory of an array of NumPy: a write to one is seen in the other.
+#[pyfunction]
+pub fn from_numpy(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    crate::context::enter(py)?;
+    let shared = Array::read(array).and_then(|a| a.ok_or(No::Kind)).and_then(|a| a.shared());
+    shared.map(Tensor::of).map_err(|no| crate::types::raised(no, array, "an array of NumPy"))
+}
+
+/// A local tensor of values.
+pub fn tensor_of(py: Python<'_>, values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+    let dtype = dtype.map(|d| types::dtype_of(d).map_err(|no| types::raised(no, d, "a dtype"))).transpose()?;
+    from_data(py, values, dtype).map(Tensor::of)
+}
+
+/// A tensor with another dtype or on another device; itself where it has both.
+pub fn to<'py>(
+    x: &Bound<'py, Tensor>,
+    args: &Bound<'py, PyTuple>,
+    mut dtype: Option<Bound<'py, PyAny>>,
+    mut device: Option<Bound<'py, PyAny>>,
+    copy: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (py, inner) = (x.py(), x.get().inner());
+    for arg in args {
+        let place = match arg.cast::<Tensor>() {
+            Ok(other) => {
+                let other = other.get().inner();
+                dtype = Some(types::dtype_object(py, other.dtype())?.into_bound(py).into_any());
+                device = Some(Bound::new(py, types::Device::of(other.device()))?.into_any());
+                continue;
+            }
+            Err(_) if types::dtype_of(&arg).is_ok() => &mut dtype,
+            Err(_) => &mut device,
+        };
+        if place.replace(arg).is_some() {
+            return Err(PyTypeError::new_err("to() takes one dtype, one device, or a tensor that has both"));
+        }
+    }
+    let site = crate::site::caller(py);
+    let _scope = site.scope();
+    let mut t = inner.clone();
+    if let Some(d) = device {
+        let device = types::device_of(&d).map_err(|no| types::raised(no, &d, "a dtype or a device"))?;
+        // A global tensor stays on its placement.
+        if device != t.device() {
+            t = t.to_device(device).or_raise(py)?;
+        }
+    }
+    if let Some(d) = dtype {
+        t = t.cast(types::dtype_of(&d).map_err(|no| types::raised(no, &d, "a dtype"))?).or_raise(py)?;
+    }
+    match t.same(inner) {
+        true if copy => Ok(Bound::new(py, Tensor::of(t.copy().or_raise(py)?))?.into_any()),
+        true => Ok(x.clone().into_any()),
+        false => Ok(Bound::new(py, Tensor::of(t))?.into_any()),
+    }
+}
+
+/// A tensor from a number, nested lists, an array or another tensor, whose data is copied.
+///
+/// Floats are float32 unless ``dtype`` says otherwise, integers int64; arrays keep their dtype. With ``placement`` and ``sbp`` it is a
+/// global tensor, of which every rank gives the same (logical) value.
+#[pyfunction]
+#[pyo3(signature = (data, *, dtype=None, device=None, placement=None, sbp=None, requires_grad=false))]
+pub fn tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+    placement: Option<&Bound<'_, PyAny>>,
+    sbp: Option<&Bound<'_, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<Tensor> {
+    crate::context::enter(py)?;
+    let site = crate::site::caller(py);
+    let _scope = site.scope();
+    let local = tensor_of(py, data, dtype)?.inner().clone();
+    let t = match (placement, sbp, device) {
+        (None, None, None) => local,
+        (None, None, Some(d)) => {
+            local.to_device(types::device_of(d).map_err(|no| types::raised(no, d, "a device"))?).or_raise(py)?
+        }
+        (Some(p), Some(s), None) => {
+            let place = types::placement_of(p).map_err(|no| types::raised(no, p, "a placement"))?;
+            let sbp = types::sbp_of(s).map_err(|no| types::raised(no, s, "an sbp"))?;
+            let local = local.to_device(place.device()).or_raise(py)?;
+            oflow::distribute(&local, (&place, sbp)).or_raise(py)?
+        }
+        _ => {
+            return Err(PyTypeError::new_err(
+                "give a device for a local tensor, or placement and sbp for a global one",
+            ));
+        }
+    };
+    let t = if requires_grad { t.requires_grad_(true).or_raise(py)? } else { t };
+    Ok(Tensor::of(t))
+}

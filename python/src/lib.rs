@@ -1,0 +1,143 @@
+//! `oflow._oflow`, the part of the Python module that is written in Rust.
+//!
+//! Functions are not written here: they are the rows of [`oflow::functional::functions`], in [`function`] for functions and in
+//! [`ffi`] for methods. [`args`] makes arguments of objects, [`results`] objects of results. `unsafe` is in [`ffi`] and [`owned`] only.
+
+#![deny(unsafe_code)]
+
+mod args;
+mod autograd;
+mod checkpoint;
+mod context;
+mod data;
+mod dlpack;
+mod errors;
+#[allow(unsafe_code)]
+mod ffi;
+mod function;
+mod job;
+mod loader;
+mod nn;
+mod operators;
+mod ops;
+mod optim;
+#[allow(unsafe_code)]
+mod owned;
+mod receipts;
+mod results;
+mod signature;
+mod site;
+mod tensor;
+mod types;
+mod words;
+
+use errors::OrRaise;
+use function::Function;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+/// Names of all functions of the table, those of ops that were registered later included, sorted.
+#[pyfunction]
+fn _function_names() -> Vec<String> {
+    let mut all: Vec<String> = oflow::functional::functions().into_iter().map(|d| d.sig.name).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The texts of the overloads of a function.
+#[pyfunction]
+fn _signatures(py: Python<'_>, name: &str) -> PyResult<Vec<String>> {
+    Ok(oflow::functional::overloads(name).or_raise(py)?.iter().map(|d| d.sig.to_string()).collect())
+}
+
+/// The function of a name: of the table, or of an op.
+#[pyfunction]
+fn _function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    let function = Py::new(py, Function::find(name).or_raise(py)?)?;
+    ffi::function_object(py, &function, "oflow")
+}
+
+/// Whether a function takes a tensor first, so that it is a method of tensors.
+fn is_method(defs: &[oflow::functional::FnDef]) -> bool {
+    use oflow::ops::ParamKind::Tensor;
+    defs.iter().any(|d| d.sig.params.first().is_some_and(|p| p.kind == Tensor))
+}
+
+#[pymodule]
+fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<tensor::Tensor>()?;
+    m.add_class::<types::DType>()?;
+    m.add_class::<types::Device>()?;
+    m.add_class::<types::Placement>()?;
+    m.add_class::<types::Sbp>()?;
+    m.add_class::<types::Generator>()?;
+    m.add_class::<Function>()?;
+    m.add_class::<optim::_Optimizer>()?;
+    m.add_class::<optim::GradScaler>()?;
+    m.add_class::<checkpoint::_CheckpointManager>()?;
+    m.add_class::<checkpoint::_Checkpoint>()?;
+    m.add_class::<loader::_Loader>()?;
+    m.add_class::<loader::Stream>()?;
+    types::add_dtypes(m)?;
+    let functions = [
+        wrap_pyfunction!(_function_names, m)?,
+        wrap_pyfunction!(_signatures, m)?,
+        wrap_pyfunction!(_function, m)?,
+        wrap_pyfunction!(site::_set_package, m)?,
+        wrap_pyfunction!(data::tensor, m)?,
+        wrap_pyfunction!(data::from_numpy, m)?,
+        wrap_pyfunction!(dlpack::from_dlpack, m)?,
+        wrap_pyfunction!(autograd::grad, m)?,
+        wrap_pyfunction!(autograd::_apply_custom, m)?,
+        wrap_pyfunction!(receipts::take_receipts, m)?,
+        wrap_pyfunction!(receipts::report, m)?,
+        wrap_pyfunction!(receipts::_with_sbp, m)?,
+        wrap_pyfunction!(ops::_register_op, m)?,
+        wrap_pyfunction!(ops::_conformance, m)?,
+        wrap_pyfunction!(context::init, m)?,
+        wrap_pyfunction!(context::is_initialized, m)?,
+        wrap_pyfunction!(context::_finish, m)?,
+        wrap_pyfunction!(context::rank, m)?,
+        wrap_pyfunction!(context::world_size, m)?,
+        wrap_pyfunction!(context::manual_seed, m)?,
+        wrap_pyfunction!(context::barrier, m)?,
+        wrap_pyfunction!(context::is_grad_enabled, m)?,
+        wrap_pyfunction!(context::memory_stats, m)?,
+        wrap_pyfunction!(context::_enter, m)?,
+        wrap_pyfunction!(context::_leave, m)?,
+        wrap_pyfunction!(job::_report_failure, m)?,
+        wrap_pyfunction!(job::_forked, m)?,
+        wrap_pyfunction!(job::_rank_variables, m)?,
+        wrap_pyfunction!(nn::_relayout, m)?,
+        wrap_pyfunction!(nn::_draw, m)?,
+        wrap_pyfunction!(optim::_clip_grad_norm, m)?,
+        wrap_pyfunction!(checkpoint::_save_file, m)?,
+        wrap_pyfunction!(checkpoint::_load_file, m)?,
+    ];
+    for f in functions {
+        m.add_function(f)?;
+    }
+    let class = py.get_type::<tensor::Tensor>();
+    // What the class says itself stays: properties, and methods with options of their own.
+    let own = class.dir()?;
+    let (mut methods, names) = (vec![], PyList::empty(py));
+    for name in _function_names().into_iter().filter(|n| !n.contains('.')) {
+        names.append(&name)?;
+        if is_method(&oflow::functional::overloads(&name).or_raise(py)?) && !own.contains(&name)? {
+            methods.push(Py::new(py, Function::find(&name).or_raise(py)?)?);
+        }
+    }
+    ffi::add_methods(&class, methods)?;
+    for name in names.iter() {
+        let name: String = name.extract()?;
+        // `oflow.sbp` is a module, as `oflow.dtype` is a class; `oflow.functional` has the functions of these names.
+        if name == "sbp" || m.hasattr(name.as_str())? {
+            continue;
+        }
+        m.add(name.as_str(), _function(py, &name)?)?;
+    }
+    m.add("_names", names)
+}

@@ -1,0 +1,139 @@
+//! Batches of rows in memory: `oflow.data.Loader` and its stream.
+
+use crate::errors::OrRaise;
+use crate::optim::free;
+use crate::owned::OwnedStream;
+use crate::tensor::Tensor;
+use crate::{context, site, types};
+use oflow::data::Loader as Rows;
+use oflow::kernels::Builtin;
+use oflow::state::{LoadState, Stateful};
+use oflow::{Error, Result};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use serde_json::json;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The engine of `oflow.data.Loader`.
+#[pyclass(frozen, module = "oflow._oflow")]
+pub struct _Loader {
+    inner: Arc<Rows>,
+}
+
+/// Adds a local tensor as a column: its first dim are the rows.
+fn with_column(rows: Rows, t: &oflow::Tensor) -> Result<Rows> {
+    if t.is_global() {
+        return Err(Error::argument("a column is a local tensor that has all rows; this one is global"));
+    }
+    let Some((_, shape)) = t.shape().split_first() else {
+        return Err(Error::shape("a column has a dim of rows; this tensor is a scalar"));
+    };
+    macro_rules! column {
+        ($($kind:ident $ty:ty),*) => {
+            match t.dtype().builtin() {
+                $(Some(Builtin::$kind) => rows.column(t.to_vec::<$ty>()?, shape),)*
+                _ => Err(Error::dtype(format!("a column cannot be {}", t.dtype()))),
+            }
+        };
+    }
+    column!(Bool bool, U8 u8, I8 i8, I32 i32, I64 i64, F32 f32, F64 f64, F16 half::f16, BF16 half::bf16)
+}
+
+#[pymethods]
+impl _Loader {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        placement: &Bound<'_, PyAny>,
+        batch: usize,
+        columns: Vec<Bound<'_, Tensor>>,
+        split_along: Option<&Bound<'_, PyAny>>,
+        seed: Option<u64>,
+        drop_last: bool,
+    ) -> PyResult<_Loader> {
+        context::enter(py)?;
+        let placement = types::placement_of(placement).map_err(|no| types::raised(no, placement, "a placement"))?;
+        let site = site::caller(py);
+        let _scope = site.scope();
+        let mut rows = Rows::new(&placement, batch);
+        if let Some(axis) = split_along {
+            rows = match axis.extract::<usize>() {
+                Ok(axis) => rows.split_along(axis),
+                Err(_) => rows.split_along(axis.extract::<String>()?.as_str()),
+            }
+            .or_raise(py)?;
+        }
+        for column in &columns {
+            rows = with_column(rows, column.get().inner()).or_raise(py)?;
+        }
+        if let Some(seed) = seed {
+            rows = rows.shuffled(seed);
+        }
+        Ok(_Loader { inner: Arc::new(if drop_last { rows.drop_last() } else { rows }) })
+    }
+    fn rows(&self) -> usize {
+        self.inner.rows()
+    }
+    fn batches(&self) -> usize {
+        self.inner.batches()
+    }
+    /// The batches from an epoch on.
+    fn stream(&self, py: Python<'_>, epoch: u64, seed: Option<u64>) -> PyResult<Stream> {
+        let mut stream = OwnedStream::new(self.inner.clone());
+        let values = [("epoch", json!(epoch)), ("row", json!(0)), ("order", json!((self.inner.rows(), seed)))];
+        let values = values.into_iter().map(|(name, v)| (name.to_string(), v)).collect();
+        stream.stream_mut().load_state(&mut LoadState::new([], &values)).or_raise(py)?;
+        Ok(Stream { inner: Mutex::new(stream) })
+    }
+}
+
+fn tuple(py: Python<'_>, tensors: Vec<oflow::Tensor>) -> PyResult<Bound<'_, PyTuple>> {
+    let all = tensors.into_iter().map(|t| Py::new(py, Tensor::of(t))).collect::<PyResult<Vec<_>>>()?;
+    PyTuple::new(py, all)
+}
+
+/// The batches of a loader, epoch after epoch, without end. A checkpoint saves its position.
+#[pyclass(frozen, module = "oflow.data")]
+pub struct Stream {
+    inner: Mutex<OwnedStream>,
+}
+
+impl Stream {
+    /// The stream of the library.
+    pub fn stream(&self) -> Result<MutexGuard<'_, OwnedStream>> {
+        free(&self.inner, "the stream")
+    }
+}
+
+#[pymethods]
+impl Stream {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        context::enter(py)?;
+        let site = site::caller(py);
+        let _scope = site.scope();
+        let batch = self.stream().and_then(|mut s| s.stream_mut().next()).or_raise(py)?;
+        tuple(py, batch)
+    }
+    /// The epoch of the last batch that was returned.
+    #[getter]
+    fn epoch(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.stream().or_raise(py)?.stream().epoch())
+    }
+    /// How many batches of the epoch have been returned.
+    #[getter]
+    fn batch(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.stream().or_raise(py)?.stream().batch())
+    }
+    /// Whether the last batch of the epoch has been returned.
+    #[getter]
+    fn at_end_of_epoch(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.stream().or_raise(py)?.stream().at_end_of_epoch())
+    }
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a stream is saved by a checkpoint"))
+    }
+}

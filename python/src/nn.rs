@@ -1,0 +1,61 @@
+//! What modules in Python need of the library: the layout of all parameters by rules on names, and the draw of a dropout whose
+//! rate is zero.
+
+use crate::errors::OrRaise;
+use crate::tensor::Tensor;
+use crate::{context, site, types};
+use oflow::nn::{Module, Part};
+use oflow::sbp::NdSbp;
+use pyo3::prelude::*;
+
+/// Tensors with their dotted names, as a module of the library.
+struct Named(Vec<(String, oflow::Tensor)>);
+
+impl Part for Named {
+    fn visit<'a>(&'a self, _: &str, f: &mut dyn FnMut(&str, &'a oflow::Tensor)) {
+        self.0.iter().for_each(|(name, t)| f(name, t));
+    }
+    fn visit_mut(
+        &mut self,
+        _: &str,
+        f: &mut dyn FnMut(&str, &mut oflow::Tensor) -> oflow::Result<()>,
+    ) -> oflow::Result<()> {
+        self.0.iter_mut().try_for_each(|(name, t)| f(name, t))
+    }
+    fn set_training(&mut self, _: bool) {}
+}
+impl Module for Named {}
+
+/// The tensors boxed to a placement: the first rule whose pattern matches a name gives the SBP, without one it is B on all axes.
+#[pyfunction]
+pub fn _relayout<'py>(
+    py: Python<'py>,
+    names: Vec<String>,
+    tensors: Vec<Bound<'py, Tensor>>,
+    placement: &Bound<'py, PyAny>,
+    rules: Vec<(String, Bound<'py, PyAny>)>,
+) -> PyResult<Vec<Tensor>> {
+    context::enter(py)?;
+    let placement = types::placement_of(placement).map_err(|no| types::raised(no, placement, "a placement"))?;
+    let sbp = |s: &Bound<'py, PyAny>| types::sbp_of(s).map_err(|no| types::raised(no, s, "an sbp"));
+    let rules: Vec<(String, NdSbp)> = rules.into_iter().map(|(p, s)| Ok((p, sbp(&s)?))).collect::<PyResult<_>>()?;
+    let mut named = Named(names.into_iter().zip(tensors.iter().map(|t| t.get().inner().clone())).collect());
+    if named.0.is_empty() && rules.iter().all(|(pattern, _)| pattern == "*") {
+        return Ok(vec![]);
+    }
+    let site = site::caller(py);
+    py.detach(|| {
+        let _scope = site.scope();
+        let rules: Vec<(&str, NdSbp)> = rules.iter().map(|(p, s)| (p.as_str(), s.clone())).collect();
+        named.to_global(&placement, &rules).map(|()| named.0)
+    })
+    .or_raise(py)
+    .map(|all| all.into_iter().map(|(_, t)| Tensor::of(t)).collect())
+}
+
+/// Draws the number that a dropout of `x` would draw, and drops nothing.
+#[pyfunction]
+pub fn _draw(py: Python<'_>, x: &Bound<'_, Tensor>) -> PyResult<()> {
+    context::enter(py)?;
+    oflow::nn::Dropout::new(0.0).forward(x.get().inner()).or_raise(py).map(drop)
+}

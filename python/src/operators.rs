@@ -1,0 +1,115 @@
+//! Operators of Python on tensors: each calls a function of the table.
+
+use crate::errors::OrRaise;
+use crate::ffi::Given;
+use crate::function::Function;
+use crate::tensor::Tensor;
+use crate::{context, results, site};
+use oflow::functional::{Bound as BoundArgs, FnDef, Returned, overloads};
+use pyo3::Borrowed;
+use pyo3::exceptions::{PyStopIteration, PyTypeError};
+use pyo3::prelude::*;
+use smallvec::smallvec;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Functions that operators call, found once.
+macro_rules! operators {
+    ($($name:ident)*) => {
+        /// A function that an operator calls.
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy)]
+        pub enum Operator { $($name),* }
+
+        fn operator(py: Python<'_>, which: Operator) -> PyResult<&'static Function> {
+            static FOUND: OnceLock<Vec<Function>> = OnceLock::new();
+            if let Some(found) = FOUND.get() {
+                return Ok(&found[which as usize]);
+            }
+            let mut all = vec![];
+            for name in [$(stringify!($name)),*] {
+                all.push(Function::find(name).or_raise(py)?);
+            }
+            Ok(&FOUND.get_or_init(|| all)[which as usize])
+        }
+    };
+}
+operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs logical_and logical_or logical_xor
+logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ index index_put_ }
+
+/// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
+pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {
+    let all = smallvec![objects[0].as_borrowed(), objects[1].as_borrowed()];
+    let given = Given { all, positional: 2, names: None };
+    match operator(py, which)?.call_fitting(py, &given)? {
+        Some(result) => Ok(result),
+        None => Ok(py.NotImplemented()),
+    }
+}
+
+pub fn call<'py>(py: Python<'py>, which: Operator, objects: &[Borrowed<'_, 'py, PyAny>]) -> PyResult<Py<PyAny>> {
+    operator(py, which)?.call(py, &Given { all: objects.into(), positional: objects.len(), names: None })
+}
+
+/// One element, as a number; waits for other ranks where it must.
+pub fn number(py: Python<'_>, t: &oflow::Tensor) -> PyResult<Py<PyAny>> {
+    static ITEM: OnceLock<FnDef> = OnceLock::new();
+    let def = match ITEM.get() {
+        Some(def) => def,
+        None => {
+            let found = overloads("item").or_raise(py)?.into_iter().next();
+            let found = found.ok_or_else(|| PyTypeError::new_err("item() is missing"))?;
+            ITEM.get_or_init(|| found)
+        }
+    };
+    context::enter(py)?;
+    let bound = BoundArgs { args: vec![Some(t.into())], site: site::caller(py) };
+    let returned = if t.is_global() { py.detach(|| def.run(bound)) } else { def.run(bound) };
+    match returned.or_raise(py)? {
+        Returned::Value(v) => results::value(py, &v),
+        Returned::Tensors(_) => Err(PyTypeError::new_err("item() gave a tensor")),
+    }
+}
+
+/// `&`, `|` and `^` of bool tensors.
+pub fn logical<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+    let bools = |t: &Bound<'py, PyAny>| t.cast::<Tensor>().is_ok_and(|t| t.get().inner().dtype() == oflow::DType::Bool);
+    if !bools(slf.as_any()) || (o.is_instance_of::<Tensor>() && !bools(o)) {
+        return Err(PyTypeError::new_err("&, | and ^ take bool tensors; oflow has no bitwise functions of integers"));
+    }
+    binary(slf.py(), which, [slf.as_any(), o])
+}
+
+pub fn in_place<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<()> {
+    call(slf.py(), which, &[slf.as_any().as_borrowed(), o.as_borrowed()]).map(drop)
+}
+
+/// The rows of a tensor, one after the other.
+#[pyclass(frozen, module = "oflow")]
+pub struct Rows {
+    tensor: Py<Tensor>,
+    next: AtomicI64,
+}
+
+impl Rows {
+    /// Those of a tensor with dims.
+    pub fn of(tensor: Py<Tensor>) -> Rows {
+        Rows { tensor, next: AtomicI64::new(0) }
+    }
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let i = self.next.fetch_add(1, Ordering::Relaxed);
+        let size = self.tensor.get().inner().shape().first().copied().unwrap_or(0);
+        if usize::try_from(i).map_or(true, |i| i >= size) {
+            return Err(PyStopIteration::new_err(()));
+        }
+        let index = i.into_pyobject(py)?.into_any();
+        call(py, Operator::index, &[self.tensor.bind(py).as_any().as_borrowed(), index.as_borrowed()])
+    }
+}

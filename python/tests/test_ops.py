@@ -1,0 +1,132 @@
+"""Ops that a program declares in Python."""
+
+import numpy as np
+import oflow as flow
+import pytest
+
+leaky = flow.op(
+    "leaky(Tensor x, *, Float alpha=0.01) -> Tensor",
+    expression="select(x >= 0, x, alpha * x)",
+    domain="mine",
+    samples=["f32[4, 6]", "f64[5]; alpha=0.5"],
+    doc="x, or alpha x where x is negative.",
+)
+
+
+def scale_rows_kernel(inputs, outputs, attrs):
+    x, w = inputs
+    outputs[0][...] = x * w[:, None] * attrs["by"]
+
+
+scale_rows = flow.op(
+    "scale_rows(Tensor x, Tensor w, *, Float by=1.0) -> Tensor",
+    kernel=scale_rows_kernel,
+    domain="mine",
+    inputs="f32|f64",
+    dtype="same",
+    factors="mn, m -> mn",
+    linear=["x", "w"],
+    gradient=lambda dy, x, w, by: (getattr(dy, "mine.scale_rows")(w, by=by), (dy * x * by).sum(dims=[1])),
+    samples=["f32[4, 6] f32[4]", "f64[3, 5] f64[3]; by=2.0"],
+)
+
+
+def test_an_expression():
+    x = flow.tensor([-2.0, 3.0], requires_grad=True)
+    y = leaky(x, alpha=0.5)
+    assert y.tolist() == [-1.0, 3.0] and flow.mine.leaky(x).tolist() == pytest.approx([-0.02, 3.0])
+    y.sum().backward()
+    assert x.grad.tolist() == [0.5, 1.0]
+    assert "alpha: float = 0.01" in leaky.__doc__ and "x is negative" in leaky.__doc__
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        leaky(x, 0.5)
+    assert "leaky" in dir(flow.mine) and "mine.leaky" in dir(flow)
+    x = flow.tensor([-1.0], placement=flow.placement.all("cpu"), sbp=flow.sbp.broadcast)
+    assert leaky(x, alpha=3.0).item() == -3
+
+
+def test_a_kernel_in_python():
+    x, w = np.arange(6.0).reshape(2, 3), np.array([2.0, 3.0])
+    a, b = flow.tensor(x, requires_grad=True), flow.tensor(w, requires_grad=True)
+    y = scale_rows(a, b, by=2.0)
+    np.testing.assert_allclose(y.detach().numpy(), x * w[:, None] * 2)
+    y.sum().backward()
+    np.testing.assert_allclose(a.grad.numpy(), np.ones((2, 3)) * w[:, None] * 2)
+    np.testing.assert_allclose(b.grad.numpy(), x.sum(1) * 2)
+    p = flow.placement.all("cpu")
+    for sx, sw in ((flow.sbp.split(0), flow.sbp.split(0)), (flow.sbp.split(1), flow.sbp.broadcast)):
+        y = scale_rows(flow.tensor(x, placement=p, sbp=sx), flow.tensor(w, placement=p, sbp=sw))
+        assert y.sbp == (sx,) and (np.array(y.tolist()) == x * w[:, None]).all()
+
+
+def test_conformance():
+    assert "mine.leaky: conforms on 2 samples" in flow.testing.conformance(leaky)
+    assert "conforms" in flow.testing.conformance("mine.scale_rows")
+
+    def wrong(inputs, outputs, attrs):
+        outputs[0][...] = np.maximum(inputs[0], 0)
+
+    bent = flow.op(
+        "bent(Tensor x) -> Tensor", kernel=wrong, domain="mine", inputs="f32", dtype="same", sbp=["S0 -> S0", "P -> P"], samples=["f32[4, 6]"]
+    )
+    with pytest.raises(flow.RegistryError, match=r"mine.bent sample 0 \(as given\) with \[P\(sum\)\] -> \[\[P\(sum\)\]\] on \[2\]"):
+        flow.testing.conformance(bent)
+
+
+def test_shapes_and_several_outputs():
+    def kernel(inputs, outputs, attrs):
+        outputs[0][...] = inputs[0].min(axis=1)
+        outputs[1][...] = inputs[0].argmin(axis=1)
+
+    least = flow.op(
+        "least(Tensor x) -> (Tensor value, Tensor index)",
+        kernel=kernel,
+        domain="mine",
+        shape=lambda shapes, attrs: [shapes[0][:1], shapes[0][:1]],
+        dtype=[flow.float32, flow.int64],
+        inputs="f32",
+    )
+    r = least(flow.tensor([[3.0, 1.0], [2.0, 5.0]]))
+    assert r.value.tolist() == [1.0, 2.0] and r.index.tolist() == [1, 0]
+
+
+def test_exceptions_in_callbacks():
+    class Mine(Exception):
+        pass
+
+    def raises(*args, **kwargs):
+        raise Mine("inside")
+
+    f = flow.op("raising(Tensor x) -> Tensor", kernel=raises, domain="mine", dtype="same")
+    with pytest.raises(Mine, match="inside") as error:
+        f(flow.ones(2))
+    assert error.traceback[-1].name == "raises"
+    g = flow.op("raising_shape(Tensor x) -> Tensor", kernel=raises, shape=raises, domain="mine", dtype="same")
+    with pytest.raises(Mine):
+        g(flow.ones(2))
+    h = flow.op("raising_grad(Tensor x) -> Tensor", kernel=lambda i, o, a: None, gradient=raises, domain="mine", dtype="same")
+    with pytest.raises(Mine):
+        h(flow.ones(2, requires_grad=True)).sum().backward()
+    k = flow.op("odd_grad(Tensor x) -> Tensor", kernel=lambda i, o, a: None, gradient=lambda dy, x: 3, domain="mine", dtype="same")
+    with pytest.raises(TypeError, match="it returns values of the rule"):
+        k(flow.ones(2, requires_grad=True)).sum().backward()
+    s = flow.op("odd_shape(Tensor x) -> Tensor", kernel=lambda i, o, a: None, shape=lambda s, a: "no", domain="mine", dtype="same")
+    with pytest.raises(TypeError):
+        s(flow.ones(2))
+    with pytest.raises(TypeError, match="has no oflow.bfloat16"):
+        f(flow.ones(2, dtype=flow.bfloat16))
+
+
+def test_wrong_declarations_say_so():
+    for text, options, error in (
+        ("a(Tensr x) -> Tensor", {"expression": "x"}, "unknown type 'Tensr'"),
+        ("a(Tensor x) -> Tensor", {"expression": "x +"}, "mine|op a"),
+        ("a(Tensor x) -> Tensor", {}, "an expression or a kernel"),
+        ("a(Tensor x) -> Tensor", {"kernel": 3}, "kernel must be a function, not int"),
+        ("a(Tensor x) -> Tensor", {"expression": "x", "dtype": "same"}, "follow from it: dtype"),
+        ("a(Tensor x) -> Void", {"kernel": print}, "an op returns a Tensor"),
+        ("leaky(Tensor x) -> Tensor", {"expression": "x * 3"}, "leaky"),
+        ("a(Tensor x) -> Tensor", {"kernel": print, "dtype": 5}, "dtype"),
+    ):
+        with pytest.raises((flow.Error, TypeError, ValueError), match=error):
+            flow.op(text, domain="mine", **options)

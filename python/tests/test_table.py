@@ -1,0 +1,120 @@
+"""Every function of the table is there, with its arguments, errors and documentation."""
+
+import inspect
+
+import oflow as flow
+import pytest
+from oflow import _oflow
+
+# Classes and a module have these names in `oflow`; the functions are in `oflow.functional`.
+NAMES_OF_CLASSES = {"dtype", "device", "placement", "sbp"}
+
+
+def names():
+    return [name for name in _oflow._function_names() if "." not in name]
+
+
+def test_every_function_of_the_table_is_there():
+    assert len(names()) >= 226
+    for name in names():
+        function = getattr(flow.functional, name)
+        assert callable(function) and function.__name__ == name
+        assert function.__doc__, name
+        if name not in NAMES_OF_CLASSES:
+            assert callable(getattr(flow, name)), name
+
+
+def test_functions_that_take_a_tensor_first_are_methods():
+    count = 0
+    for name in names():
+        first = [text.split("(")[1].split(")")[0].split(",")[0].split(" ")[0] for text in _oflow._signatures(name)]
+        if "Tensor" in first:
+            assert hasattr(flow.Tensor, name), name
+            count += 1
+    assert count >= 190
+
+
+def test_in_place_forms_return_the_object():
+    x = flow.tensor([1.0, 2.0])
+    assert x.add_(1) is x
+    assert flow.mul_(x, 2) is x
+    x += 1
+    assert x.tolist() == [5.0, 7.0]
+
+
+def test_arguments_by_name_and_defaults():
+    x = flow.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert flow.sum(x=x, dims=0).tolist() == [4.0, 6.0]
+    assert x.sum(dim=1, keepdim=True).tolist() == [[3.0], [7.0]]
+    assert x.reshape(4).tolist() == x.reshape((4,)).tolist() == x.reshape(-1).tolist()
+    assert x.reshape(1, 2, 2).shape == (1, 2, 2)
+    assert flow.zeros(2, 3).shape == flow.zeros((2, 3)).shape == (2, 3)
+    assert flow.softplus(x, beta=2.0).shape == (2, 2)
+    assert flow.layer_norm(x, None, None).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "call, text",
+    [
+        (lambda x: flow.softplus(x, 1.0), "softplus(): takes 1 positional argument but 2 were given"),
+        (lambda x: x.relu(1), "relu(): takes 1 positional argument but 2 were given"),
+        (lambda x: flow.relu(), "relu(): missing a required argument: 'x'"),
+        (lambda x: flow.relu(y=x), "relu(): got an unexpected keyword argument 'y'"),
+        (lambda x: flow.relu(x, x=x), "relu(): got multiple values for argument 'x'"),
+        (lambda x: flow.matmul(x, "a"), "matmul(): argument 'b' (position 2) must be Tensor, not str"),
+        (lambda x: flow.sum(x, "a"), "sum(): argument 'dims' (position 2) must be int or a tuple of ints, not str"),
+        (lambda x: flow.sum(x, keepdim=1), "sum(): argument 'keepdim' must be bool, not int"),
+        (lambda x: flow.zeros(2, device="cpu", sbp="B"), "give a device for a local tensor, or placement and sbp for a global"),
+        (lambda x: flow.one_hot(x, True), "one_hot(): argument 'classes' (position 2) must be int, not bool"),
+        (lambda x: flow.cat(x), "cat(): argument 'xs' (position 1) must be a list or tuple of Tensors, not Tensor"),
+    ],
+)
+def test_what_does_not_fit_is_a_type_error(call, text):
+    with pytest.raises(TypeError) as error:
+        call(flow.ones(2, 2))
+    assert text in str(error.value)
+    assert "test_table.py:" in str(error.value)
+
+
+def test_several_overloads_are_listed():
+    with pytest.raises(TypeError) as error:
+        flow.add(flow.ones(2), "a")
+    assert "add() received an invalid combination of arguments - got (Tensor, str), but expected one of:" in str(error.value)
+    assert "add(a: Tensor, b: Tensor) -> Tensor" in str(error.value)
+    assert "argument 's' (position 2) must be Number, not str" in str(error.value)
+
+
+def test_signatures_are_read_by_inspect():
+    assert str(inspect.signature(flow.softmax)) == "(x, dim=-1)"
+    assert str(inspect.signature(flow.leaky_relu)) == "(x, alpha=0.01)"
+    assert list(inspect.signature(flow.zeros).parameters)[:1] == ["shape"]
+    for name in names():
+        function = getattr(flow.functional, name)
+        if len(_oflow._signatures(name)) == 1:
+            inspect.signature(function)
+
+
+def test_integers_beyond_64_bits_are_refused():
+    with pytest.raises(OverflowError, match="does not fit into 64 bits"):
+        flow.ones(2).add(1 << 70)
+    with pytest.raises(OverflowError):
+        flow.ones(2).reshape(1 << 70)
+
+
+def test_names_of_pytorch_that_are_not_here_say_what_is():
+    with pytest.raises(AttributeError, match="addcmul"):
+        flow.addcmul
+    with pytest.raises(AttributeError):
+        flow.ones(2).no_such_method
+    with pytest.raises(AttributeError):
+        flow.no_such_function
+
+
+def test_results_with_names():
+    x = flow.ones(2, 3)
+    r = flow.functional.layer_norm_grad(x, x, flow.ones(2), flow.ones(2), None)
+    assert r._fields == ("dx", "dweight", "dbias") and r.dx is r[0]
+    parts = flow.split(x, 2, 1)
+    assert isinstance(parts, tuple) and [p.shape for p in parts] == [(2, 2), (2, 1)]
+    assert flow.functional.assign(flow.ones(2), flow.zeros(2)) is None
+    assert flow.numel(x) == 6 and flow.functional.shape(x) == (2, 3)

@@ -1,0 +1,119 @@
+//! How the parameters of a function become inputs and attributes of the op that it is: found once for each function, so that a
+//! call by name looks up no name.
+
+use super::by_name::{Arg, Bound};
+use super::random::drawn;
+use super::table::FnDef;
+use crate::error::{Error, Result};
+use crate::interpreter::Call;
+use crate::ops::{
+    AttrDef, AttrKind, Attrs, FnReturn, FnSig, Op, ParamKind, RuntimeAttrs, find, generation, resolve_attrs,
+};
+use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+use smallvec::SmallVec;
+
+/// The op of a function, and which parameter each of its attributes is; none has its default.
+pub(super) struct OpForm {
+    op: &'static Op,
+    /// The generation of the registry, for ops of other crates.
+    generation: u64,
+    attrs: Vec<Option<usize>>,
+    runtime: Vec<Option<usize>>,
+}
+
+impl OpForm {
+    /// Shows `f` how `def` calls the op of that name.
+    pub(super) fn with<R>(def: &FnDef, op: &str, f: impl FnOnce(&OpForm) -> Result<R>) -> Result<R> {
+        if let Some(form) = def.form.get()
+            && (form.op.is_builtin() || form.generation == generation())
+        {
+            return f(form);
+        }
+        let form = OpForm::new(op, &def.sig)?;
+        match def.form.get() {
+            // Of an op that is not the same any more.
+            Some(_) => f(&form),
+            None => f(def.form.get_or_init(|| form)),
+        }
+    }
+
+    fn new(op: &str, sig: &FnSig) -> Result<OpForm> {
+        let (op, generation) = (find(op)?, generation());
+        let is_attr = |p: &&crate::ops::FnParam| matches!(p.kind, ParamKind::Attr(_));
+        for p in sig.params.iter().filter(is_attr) {
+            if op.sig.attr(&p.name).is_none() && op.sig.runtime_attr(&p.name).is_none() {
+                // The error of an unknown name.
+                resolve_attrs(op, &[(&p.name, false.into())])?;
+            }
+        }
+        let of = |a: &AttrDef| {
+            let named = |p: &crate::ops::FnParam| p.name == a.name && matches!(p.kind, ParamKind::Attr(_));
+            sig.params.iter().position(named)
+        };
+        let (attrs, runtime) = (op.sig.attrs.iter().map(of).collect(), op.sig.runtime.iter().map(of).collect());
+        Ok(OpForm { op, generation, attrs, runtime })
+    }
+
+    /// Calls the op. In place the first tensor gets the result, and is returned.
+    pub(super) fn call(&self, sig: &FnSig, mut bound: Bound, in_place: bool) -> Result<Vec<Tensor>> {
+        let op = self.op;
+        let mut value = |from: Option<usize>, a: &AttrDef| {
+            let given = from.and_then(|i| match bound.args.get_mut(i).and_then(Option::take) {
+                Some(Arg::Attr(v)) => Some(v),
+                _ => None,
+            });
+            match given {
+                Some(v) => a.accept(v),
+                None => a
+                    .default
+                    .clone()
+                    .ok_or_else(|| Error::argument(format!("{} needs the attribute '{}'", op.sig.name, a.name))),
+            }
+        };
+        let mut attrs = Attrs::new();
+        for (a, from) in op.sig.attrs.iter().zip(&self.attrs) {
+            attrs.push(value(*from, a)?);
+        }
+        let mut runtime = RuntimeAttrs::new();
+        for (a, from) in op.sig.runtime.iter().zip(&self.runtime) {
+            let number = AttrKind::Scalar.accept(&a.name, value(*from, a)?)?.to_scalar();
+            runtime.push(number.ok_or_else(|| Error::argument(format!("attribute '{}' must be a number", a.name)))?);
+        }
+        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::new();
+        let mut target = None;
+        for (p, a) in sig.params.iter().zip(&bound.args) {
+            match (a, p.kind) {
+                (Some(Arg::Tensor(t)), _) => inputs.push(Some(t)),
+                (Some(Arg::Tensors(v)), _) => inputs.extend(v.iter().map(Some)),
+                (None, ParamKind::Tensor) => inputs.push(None),
+                (Some(Arg::Target(t)), _) => target = Some(t),
+                // A generator stands for the two numbers that a random op is given.
+                (Some(Arg::Generator(g)), _) => {
+                    let [seed, ordinal] = drawn(Some(g))?;
+                    self.set(&mut runtime, "seed", seed);
+                    self.set(&mut runtime, "ordinal", ordinal);
+                }
+                _ => {}
+            }
+        }
+        let written = inputs.first().copied().flatten().filter(|_| in_place);
+        let call = Call::of(op, &inputs, attrs, runtime, bound.site).target(target);
+        let outs = call.given(written).run()?;
+        if let Some(x) = written {
+            return Ok(vec![x.clone()]);
+        }
+        let mut outs = outs.into_vec();
+        // A function may return less than its op.
+        if sig.returns == FnReturn::Tensor && op.sig.outputs.len() > 1 {
+            outs.truncate(1);
+        }
+        Ok(outs)
+    }
+
+    fn set(&self, runtime: &mut RuntimeAttrs, name: &str, value: Scalar) {
+        if let Some(i) = self.op.sig.runtime_attr(name) {
+            runtime[i] = value;
+        }
+    }
+}
