@@ -16,6 +16,7 @@ mod errors;
 mod ffi;
 mod function;
 mod job;
+mod libraries;
 mod loader;
 mod nn;
 mod operators;
@@ -75,6 +76,7 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<types::Sbp>()?;
     m.add_class::<types::Generator>()?;
     m.add_class::<Function>()?;
+    m.add_class::<libraries::Library>()?;
     m.add_class::<optim::_Optimizer>()?;
     m.add_class::<optim::GradScaler>()?;
     m.add_class::<checkpoint::_CheckpointManager>()?;
@@ -97,6 +99,10 @@ fn _oflow(m: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(receipts::_with_sbp, m)?,
         wrap_pyfunction!(ops::_register_op, m)?,
         wrap_pyfunction!(ops::_conformance, m)?,
+        wrap_pyfunction!(libraries::_load_library, m)?,
+        wrap_pyfunction!(libraries::_build_library, m)?,
+        wrap_pyfunction!(libraries::_unload_library, m)?,
+        wrap_pyfunction!(libraries::_loaded_libraries, m)?,
         wrap_pyfunction!(context::init, m)?,
         wrap_pyfunction!(context::is_initialized, m)?,
         wrap_pyfunction!(context::_finish, m)?,
