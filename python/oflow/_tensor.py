@@ -37,6 +37,23 @@ def _reduce(tensor):
     return _rebuild, (type(tensor), tuple(tensor.shape), plain.dtype.name, data, tensor.requires_grad, state)
 
 
+def _copy(tensor):
+    """Another object of the same tensor."""
+    made = type(tensor).__new__(type(tensor), tensor)
+    if getattr(tensor, "__dict__", None):
+        made.__dict__.update(tensor.__dict__)
+    return made
+
+
+def _placement(device, ranks, shape, names):
+    """The placement of a pickle."""
+    if all(name is not None for name in names):
+        return _oflow.placement(device, ranks).mesh(**dict(zip(names, shape)))
+    for size in reversed(shape[1:]):
+        ranks = [ranks[i : i + size] for i in range(0, len(ranks), size)]
+    return _oflow.placement(device, ranks)
+
+
 def _deepcopy(tensor, memo):
     import copy
 

@@ -5,10 +5,10 @@ use crate::types::{self, Generator};
 use oflow::functional::{Arg, FnParam, TensorIndex};
 use oflow::ops::{AttrKind, AttrValue, ParamKind};
 use oflow::{DType, Scalar};
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple,
+    PyBool, PyByteArray, PyBytes, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType,
 };
 use pyo3::{Borrowed, intern};
 use smallvec::SmallVec;
@@ -171,9 +171,22 @@ fn int(o: Object<'_, '_>) -> Result<i64, No> {
     if o.is_instance_of::<PyInt>() {
         return if o.is_instance_of::<PyBool>() { Err(No::Kind) } else { int_of(&o) };
     }
-    match scalar(o)? {
-        Scalar::Int(i) => Ok(i),
-        _ => Err(No::Kind),
+    match scalar(o) {
+        Ok(Scalar::Int(i)) => return Ok(i),
+        Ok(_) => return Err(No::Kind),
+        Err(No::Kind) => {}
+        Err(e) => return Err(e),
+    }
+    // Reading a tensor may be a collective, which nobody asked for here.
+    let index = intern!(o.py(), "__index__");
+    if o.is_instance_of::<Tensor>() || o.is_instance_of::<PyType>() || !o.hasattr(index)? {
+        return Err(No::Kind);
+    }
+    match o.call_method0(index) {
+        Ok(i) => int_of(&i.as_borrowed()),
+        // Arrays have the method, and raise this where they have several elements.
+        Err(e) if e.is_instance_of::<PyTypeError>(o.py()) => Err(No::Kind),
+        Err(e) => Err(No::Raise(e)),
     }
 }
 
@@ -272,7 +285,7 @@ fn index_member(o: Object<'_, '_>) -> Result<TensorIndex, No> {
     if let Ok(t) = o.cast::<Tensor>() {
         return Ok(TensorIndex::Tensor(t.get().inner().clone()));
     }
-    match scalar(o) {
+    match int(o).map(Scalar::Int).or_else(|no| if let No::Kind = no { scalar(o) } else { Err(no) }) {
         Ok(Scalar::Int(i)) => Ok(TensorIndex::Int(i)),
         // One new dim of size 1 or 0, as in PyTorch.
         Ok(Scalar::Bool(b)) => Ok(TensorIndex::Tensor(crate::data::of_values(&[b], &[], DType::Bool)?)),

@@ -51,6 +51,12 @@ impl Stateful for Plain {
     }
 }
 
+/// The values of sections, as JSON.
+type Values = Vec<(String, String)>;
+
+/// Missing and unexpected names.
+type Names = (Vec<String>, Vec<String>);
+
 /// A section during a call.
 enum Held<'a> {
     Optimizer(MutexGuard<'a, Groups>),
@@ -124,7 +130,7 @@ fn loading<T: Send>(
     py: Python<'_>,
     given: Vec<(String, Bound<'_, PyAny>)>,
     call: impl FnOnce(&mut [(&str, &mut dyn Stateful)]) -> Result<T> + Send,
-) -> PyResult<(T, Vec<(String, String)>)> {
+) -> PyResult<(T, Values)> {
     context::enter(py)?;
     let (site, mut all) = (site::caller(py), sections(given)?);
     let done = py.detach(|| {
@@ -180,21 +186,11 @@ impl _CheckpointManager {
         .or_raise(py)
     }
 
-    #[allow(clippy::type_complexity, reason = "what Python unpacks")]
-    fn load_latest(
-        &self,
-        py: Python<'_>,
-        state: Vec<(String, Bound<'_, PyAny>)>,
-    ) -> PyResult<(Option<u64>, Vec<(String, String)>)> {
+    fn load_latest(&self, py: Python<'_>, state: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<(Option<u64>, Values)> {
         loading(py, state, |state| self.with(|m| m.load_latest(state)))
     }
 
-    fn load_step(
-        &self,
-        py: Python<'_>,
-        step: u64,
-        state: Vec<(String, Bound<'_, PyAny>)>,
-    ) -> PyResult<Vec<(String, String)>> {
+    fn load_step(&self, py: Python<'_>, step: u64, state: Vec<(String, Bound<'_, PyAny>)>) -> PyResult<Values> {
         loading(py, state, |state| self.with(|m| m.load_step(step, state))).map(|((), values)| values)
     }
 
@@ -300,13 +296,7 @@ impl _Checkpoint {
         .map(Tensor::of)
     }
     /// Loads sections. Returns missing and unexpected names, and the values of the sections that Python gave.
-    #[allow(clippy::type_complexity, reason = "what Python unpacks")]
-    fn load(
-        &self,
-        py: Python<'_>,
-        state: Vec<(String, Bound<'_, PyAny>)>,
-        strict: bool,
-    ) -> PyResult<((Vec<String>, Vec<String>), Vec<(String, String)>)> {
+    fn load(&self, py: Python<'_>, state: Vec<(String, Bound<'_, PyAny>)>, strict: bool) -> PyResult<(Names, Values)> {
         let load = |state: &mut [(&str, &mut dyn Stateful)]| {
             self.inner.load_with(state, LoadOptions { strict }).map(|l| (l.missing, l.unexpected))
         };

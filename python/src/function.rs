@@ -9,9 +9,9 @@ use oflow::functional::{Arg, Bound as BoundArgs, FnDef, FnParam, Returned, funct
 use oflow::interpreter::Target;
 use oflow::ops::ParamKind;
 use pyo3::Borrowed;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// An overload, prepared for calls from Python. A `Target` is given there by the names `device`, `placement` and `sbp`, and new
@@ -220,7 +220,7 @@ struct Read {
 }
 
 /// A function of the table, by name.
-#[pyclass(frozen, module = "oflow")]
+#[pyclass(frozen, module = "oflow._oflow")]
 pub struct Function {
     name: String,
     read: RwLock<Read>,
@@ -359,6 +359,20 @@ impl Function {
 
 #[pymethods]
 impl Function {
+    #[new]
+    fn new(py: Python<'_>, name: &str) -> PyResult<Function> {
+        Function::find(name).or_raise(py)
+    }
+    /// The function itself, by its own name: a pickle of a built-in function asks its `__self__` for it.
+    fn __getattr__<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        match name == slf.get().name() {
+            true => slf.py().import("oflow._namespace")?.getattr("_function")?.call1((&slf.get().name,)),
+            false => Err(PyAttributeError::new_err(name.to_string())),
+        }
+    }
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (String,)) {
+        (slf.get_type(), (slf.get().name.clone(),))
+    }
     /// The name with its domain.
     #[getter]
     fn full_name(&self) -> &str {

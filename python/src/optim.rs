@@ -141,6 +141,9 @@ fn renumbered(name: &str, first: usize) -> String {
     }
 }
 
+/// Tensors by name.
+type Named = Vec<(String, Tensor)>;
+
 /// The engine of `oflow.optim.Optimizer`.
 #[pyclass(frozen, module = "oflow._oflow")]
 pub struct _Optimizer {
@@ -243,7 +246,7 @@ impl _Optimizer {
     }
 
     /// Names with tensors, and the values as JSON.
-    fn state(&self, py: Python<'_>) -> PyResult<(Vec<(String, Tensor)>, String)> {
+    fn state(&self, py: Python<'_>) -> PyResult<(Named, String)> {
         let mut to = SaveState::new();
         self.groups().and_then(|g| g.save_state(&mut to)).or_raise(py)?;
         let (tensors, values) = to.into_parts();
@@ -252,12 +255,7 @@ impl _Optimizer {
     }
 
     /// Takes over the values and makes the tensors of a state with these names, which are to be filled; and the names it lacks.
-    fn prepare(
-        &self,
-        py: Python<'_>,
-        names: Vec<String>,
-        values: &str,
-    ) -> PyResult<(Vec<(String, Tensor)>, Vec<String>)> {
+    fn prepare(&self, py: Python<'_>, names: Vec<String>, values: &str) -> PyResult<(Named, Vec<String>)> {
         context::enter(py)?;
         let values = serde_json::from_str(values)
             .map_err(|e| PyValueError::new_err(format!("no state of an optimizer: {e}")))?;

@@ -451,9 +451,12 @@ impl Tensor {
         binary(slf.py(), which, [slf.as_any(), o])
     }
 
-    /// A local tensor by its values, for ``pickle`` and ``copy``.
+    /// A local tensor by its values, for ``pickle``.
     fn __reduce_ex__<'py>(slf: &Bound<'py, Self>, _protocol: i32) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("oflow._tensor")?.getattr("_reduce")?.call1((slf,))
+    }
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("oflow._tensor")?.getattr("_copy")?.call1((slf,))
     }
     fn __deepcopy__(slf: &Bound<'_, Self>, memo: &Bound<'_, PyDict>) -> PyResult<Py<PyAny>> {
         let copy = slf.py().import("oflow._tensor")?.getattr("_deepcopy")?.call1((slf, memo))?;

@@ -313,6 +313,15 @@ impl Placement {
     fn __hash__(&self) -> u64 {
         self.inner.id()
     }
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let parts = [
+            self.kind().into_pyobject(py)?.into_any(),
+            self.ranks(py)?.into_any(),
+            self.shape(py)?.into_any(),
+            self.names(py)?.into_any(),
+        ];
+        Ok((py.import("oflow._tensor")?.getattr("_placement")?, PyTuple::new(py, parts)?))
+    }
 }
 
 /// How a tensor lies along one axis of a mesh: ``oflow.sbp.split(0)``, ``oflow.sbp.broadcast``, ``oflow.sbp.partial_sum``.

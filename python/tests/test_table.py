@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import oflow as flow
 import pytest
 from oflow import _oflow
@@ -99,6 +100,30 @@ def test_integers_beyond_64_bits_are_refused():
         flow.ones(2).add(1 << 70)
     with pytest.raises(OverflowError):
         flow.ones(2).reshape(1 << 70)
+
+
+class Two:
+    """An integer by its ``__index__``."""
+
+    def __index__(self):
+        return 2
+
+
+class Raises:
+    def __index__(self):
+        raise KeyError("inside")
+
+
+def test_what_counts_as_an_integer():
+    x = flow.ones(2, 3)
+    assert x.reshape(Two(), 3).shape == x.reshape((Two(), 3)).shape == (2, 3) and x[:, Two()].shape == (2,)
+    assert x.sum(dim=np.int64(1)).shape == (2,) and x.mul(np.float32(3))[0, 0].item() == 3 and x.add(np.bool_(True))[0, 0].item() == 2
+    for call in (lambda: x.reshape(Raises()), lambda: x[Raises()], lambda: x[Raises() :]):
+        with pytest.raises(KeyError, match="inside"):
+            call()
+    for bad in (True, 1.0, "1", flow.tensor(1), Two, None):
+        with pytest.raises(TypeError):
+            x.argmax(bad)
 
 
 def test_names_of_pytorch_that_are_not_here_say_what_is():

@@ -141,16 +141,22 @@ def test_identity_and_hash():
 def test_copies_and_pickles():
     for dtype in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"):
         x = flow.tensor([[1, 0], [1, 1]], dtype=dtype)
-        for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), copy.copy(x)):
-            assert y.dtype is x.dtype and y.tolist() == x.tolist()
+        assert copy.copy(x) is not x and copy.copy(x).data_ptr() == x.data_ptr()
+        for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert y.data_ptr() != x.data_ptr() and y.dtype is x.dtype and y.tolist() == x.tolist()
     x = flow.ones(2, requires_grad=True)
     y = copy.deepcopy([x, x])
     assert y[0] is y[1] and y[0].requires_grad and y[0].data_ptr() != x.data_ptr()
     assert pickle.loads(pickle.dumps(x)).requires_grad
     with pytest.raises(TypeError, match="detach"):
         pickle.dumps(x + 1)
-    for o in (flow.float32, flow.device("cpu"), flow.sbp.split(1)):
+    placements = [flow.placement("cpu", r) for r in ([0], [2, 1], [[0, 1], [2, 3]], [[[0, 1]], [[2, 3]]])]
+    placements += [placements[1].mesh(dp=2), placements[2].mesh(dp=2, tp=2), placements[2].mesh(a=4)]
+    for o in (flow.float32, flow.device("cpu"), flow.sbp.split(1), *placements):
         assert pickle.loads(pickle.dumps(o)) == o
+    assert pickle.loads(pickle.dumps(flow.relu))(flow.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+    assert copy.deepcopy(flow.relu) is flow.relu
+    assert copy.copy(Parameter(flow.ones(2), "w")).name == "w"
 
 
 class Parameter(flow.Tensor):
