@@ -40,7 +40,7 @@ def test_a_library_is_there_at_once(demo):
     np.testing.assert_allclose(y.numpy(), 0.1 * (a @ b))
     with pytest.raises(TypeError, match="scale"):
         flow.demo.matmul_scale(flow.tensor(a), flow.tensor(b), 0.1)
-    assert "matmul_scale(Tensor x, Tensor w, *, Float scale=1.0) -> Tensor" in flow.demo.matmul_scale.__doc__
+    assert "matmul_scale(x: Tensor, w: Tensor, *, scale: float = 1.0) -> Tensor" in flow.demo.matmul_scale.__doc__
     assert "conforms" in flow.testing.conformance("demo.matmul_scale")
 
 
