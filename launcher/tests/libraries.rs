@@ -1,11 +1,14 @@
 //! Ops from libraries in real jobs: built once, trained with, and refused where ranks have different ones.
 
 mod common;
+#[path = "../../tests/common/cpp.rs"]
+mod cpp;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use common::*;
+use cpp::cpp;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -40,6 +43,9 @@ fn ranks_with_different_libraries_are_refused() {
 
 #[test]
 fn the_example_trains_on_two_ranks() {
+    if !cpp() {
+        return;
+    }
     let folder = Folder::new();
     let (example, sources) = (root().join("examples/ops/main.rs"), root().join("examples/ops"));
     let program = built(&example, &["--", sources.to_str().unwrap()]);

@@ -1,10 +1,13 @@
 """Ops from sources, in Python: the seeds' MatMulScale as an autograd function and a module, and libraries that change or fail."""
 
 import pathlib
+import shutil
 
 import numpy as np
 import oflow as flow
 import pytest
+
+pytestmark = pytest.mark.skipif(not shutil.which("c++"), reason="there is no compiler of C++")
 
 SOURCES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ops"
 SCALE = """

@@ -1,10 +1,13 @@
 //! Ops from libraries and source files: built, loaded, called, trained, replaced, unloaded; and libraries that are wrong.
 
+#[path = "../common/cpp.rs"]
+mod cpp;
 #[path = "../common/gpus.rs"]
 mod gpus;
 mod hostile;
 mod replaced;
 
+use cpp::cpp;
 use oflow::ops::{BuildOptions, Library, Op, build_and_load};
 use oflow::prelude::*;
 use oflow::testing::{check_device, conformance, trials};
@@ -72,6 +75,9 @@ fn an_op_in_rust() {
 
 #[test]
 fn an_op_in_cpp_with_a_kernel_in_cuda() {
+    if !cpp() {
+        return;
+    }
     let library = build(&[example("matmul_scale.cc"), example("matmul_scale.cu")]);
     conforms(&library);
     if gpus::cuda() {
@@ -88,7 +94,6 @@ fn an_op_in_cuda_text() {
     }
 }
 
-/// The example trains with all three ops; on one rank here, on two under oflaunch in the launcher's tests.
 #[test]
 fn a_kernel_decides_a_length() {
     let library = build(&[source("panics.rs")]);

@@ -1,6 +1,6 @@
 //! A library that is loaded again, changed, in use, unloaded.
 
-use super::{cache, options, vec};
+use super::{cache, cpp::cpp, options, vec};
 use oflow::ops::{Library, build_and_load, find, load, loaded, unload};
 use oflow::prelude::*;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,9 @@ fn times(domain: &str) -> Result<f64> {
 
 #[test]
 fn a_changed_source_is_built_again_and_an_unchanged_one_is_loaded() {
+    if !cpp() {
+        return;
+    }
     let folder = folder("changed");
     let (file, header) = (folder.join("times.cc"), folder.join("factor.h"));
     std::fs::write(&header, "#define FACTOR 3\n").unwrap();
@@ -66,6 +69,9 @@ fn a_changed_source_is_built_again_and_an_unchanged_one_is_loaded() {
 
 #[test]
 fn a_library_in_use_is_not_unloaded() {
+    if !cpp() {
+        return;
+    }
     let folder = folder("used");
     let file = folder.join("times.cc");
     std::fs::write(folder.join("factor.h"), "").unwrap();
@@ -95,6 +101,9 @@ fn a_library_in_use_is_not_unloaded() {
 
 #[test]
 fn two_libraries_do_not_have_one_op() {
+    if !cpp() {
+        return;
+    }
     let folder = folder("two");
     std::fs::write(folder.join("factor.h"), "").unwrap();
     let (one, other) = (folder.join("one.cc"), folder.join("other.cc"));
@@ -110,6 +119,9 @@ fn two_libraries_do_not_have_one_op() {
 /// A build that writes over the file of a loaded library does not change the code that runs.
 #[test]
 fn a_file_that_is_written_over_is_loaded_anew() {
+    if !cpp() {
+        return;
+    }
     let folder = folder("over");
     std::fs::write(folder.join("factor.h"), "").unwrap();
     let so = folder.join("libover.so");
@@ -133,9 +145,11 @@ fn a_file_that_is_written_over_is_loaded_anew() {
     assert_eq!((first.file(), load(&so).unwrap().hash()), (second.file(), second.hash()));
 }
 
-/// Loading an unchanged build takes milliseconds: the time is printed, and bounded as a mistake in kind would break it.
 #[test]
 fn several_processes_build_once() {
+    if !cpp() {
+        return;
+    }
     let folder = folder("once");
     std::fs::write(folder.join("factor.h"), "").unwrap();
     let file = folder.join("times.cc");
