@@ -67,6 +67,36 @@ fn a_changed_source_is_built_again_and_an_unchanged_one_is_loaded() {
     assert!(e.contains("is not loaded"), "{e}");
 }
 
+/// Compilers write such names in another way into the lists of what they have read.
+#[test]
+fn files_with_odd_names_are_followed_too() {
+    if !cpp() {
+        return;
+    }
+    let folder = folder("odd $name #1");
+    let (file, header) = (folder.join("odd name.cc"), folder.join("factor.h"));
+    std::fs::write(&header, "#define FACTOR 3\n").unwrap();
+    std::fs::write(&file, text("odd", "FACTOR")).unwrap();
+    built(&file);
+    assert_eq!(times("odd").unwrap(), 3.0);
+    std::fs::write(&header, "#define FACTOR 5\n").unwrap();
+    built(&file);
+    assert_eq!(times("odd").unwrap(), 5.0);
+    // A module of a Rust source counts as well, and the source may have a name that no package can have.
+    let (file, part) = (folder.join("3 fn.rs"), folder.join("part.rs"));
+    std::fs::write(&part, "pub const FACTOR: f32 = 3.0;\n").unwrap();
+    let source = "mod part;\nuse oflow_op::{Call, Library, Op, Outputs, Result};\n\
+                  fn run(call: &Call, out: &mut Outputs) -> Result<()> {\n\
+                  out.slice::<f32>(0)?.iter_mut().zip(call.input::<f32>(0)?).for_each(|(y, x)| *y = part::FACTOR * x);\nOk(())\n}\n\
+                  oflow_op::library! { Library::new(\"odd_rust\").op(Op::new(\"times(x: f32) -> y\").cpu(run)) }\n";
+    std::fs::write(&file, source).unwrap();
+    built(&file);
+    assert_eq!(times("odd_rust").unwrap(), 3.0);
+    std::fs::write(&part, "pub const FACTOR: f32 = 5.0;\n").unwrap();
+    built(&file);
+    assert_eq!(times("odd_rust").unwrap(), 5.0);
+}
+
 #[test]
 fn a_library_in_use_is_not_unloaded() {
     if !cpp() {

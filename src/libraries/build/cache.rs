@@ -78,8 +78,8 @@ impl Slot {
         let made = build(&partial).and_then(|included| {
             let mut text = String::new();
             for path in included {
-                // One that is gone by now would be built again and again.
-                let Ok(bytes) = fs::read(&path) else { continue };
+                // One that were left out could change unseen.
+                let bytes = fs::read(&path).map_err(|e| at(&path, "is included by the source and cannot be read", &e))?;
                 text += &format!("{} {}\n", hash_of([bytes.as_slice()]), path.display());
             }
             fs::write(partial.join(INCLUDED), text).map_err(failed)?;

@@ -90,9 +90,11 @@ fn rust(
     let dependencies = options.dependencies.join("\n");
     // Compiled once for all libraries of the cache.
     let target = cache.join("target");
+    // A name of its own: a file may be called `3d.rs` or `fn.rs`.
+    let package = format!("op_{name}");
     let manifest = format!(
-        "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
-         [lib]\nname = \"{name}\"\npath = {entry}\ncrate-type = [\"cdylib\"]\n\n\
+        "[package]\nname = \"{package}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
+         [lib]\nname = \"{package}\"\npath = {entry}\ncrate-type = [\"cdylib\"]\n\n\
          [dependencies]\noflow-op = {{ path = {op} }}\n{dependencies}\n"
     );
     let file = to.join("Cargo.toml");
@@ -109,10 +111,9 @@ fn rust(
     command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET").current_dir(to);
     run(command, &source.shown)?;
     let built = target.join(if options.debug { "debug" } else { "release" });
-    let (made, listed) = (built.join(format!("lib{name}.so")), built.join(format!("lib{name}.d")));
+    let (made, listed) = (built.join(format!("lib{package}.so")), built.join(format!("lib{package}.d")));
     fs::copy(&made, to.join(LIBRARY)).map_err(|e| at(&made, "cannot be read", &e))?;
-    let listed = fs::read_to_string(&listed).unwrap_or_default();
-    Ok(dependencies_of(&listed, &[source], &[interface]))
+    Ok(dependencies_of(&read_list(&listed)?, false, &[source], interface))
 }
 
 fn c(sources: &[SourceFile], options: &BuildOptions, interface: &Path, to: &Path) -> Result<Vec<PathBuf>> {
@@ -134,7 +135,7 @@ fn c(sources: &[SourceFile], options: &BuildOptions, interface: &Path, to: &Path
         command.args(["-fPIC", "-fvisibility=hidden", "-Wall", "-c", "-MMD", "-MF"]).arg(&listed);
         command.arg("-I").arg(interface.join("include")).args(&flags).arg("-o").arg(&object).arg(&source.path);
         run(command, &source.shown)?;
-        included.extend(dependencies_of(&fs::read_to_string(&listed).unwrap_or_default(), &compiled, &[interface]));
+        included.extend(dependencies_of(&read_list(&listed)?, true, &compiled, interface));
         objects.push(object);
     }
     let shown = compiled.iter().map(|s| s.shown.as_str()).collect::<Vec<_>>().join(" ");
@@ -164,18 +165,26 @@ fn compiler(cpp: bool, what: &str) -> Result<Command> {
     Ok(tool.to_command())
 }
 
-/// The files that a list of dependencies (as compilers and cargo write it for make) names, but for sources and files in `except`.
-fn dependencies_of(listed: &str, sources: &[&SourceFile], except: &[&Path]) -> Vec<PathBuf> {
+fn read_list(listed: &Path) -> Result<String> {
+    fs::read_to_string(listed).map_err(|e| at(listed, "cannot be read", &e))
+}
+
+/// The files that a list of dependencies names, but for sources and files of the interface. Both compilers and cargo write it for make,
+/// with `\\ ` for a space; compilers also write `\\#` and `$$`.
+fn dependencies_of(listed: &str, of_c: bool, sources: &[&SourceFile], interface: &Path) -> Vec<PathBuf> {
     let joined = listed.replace("\\\n", " ");
     let mut found = vec![];
     for line in joined.lines() {
         let Some((_, files)) = line.split_once(": ") else { continue };
-        // A space in a name is written with a backslash.
         let files = files.replace("\\ ", "\0");
         for file in files.split_whitespace() {
-            let path = PathBuf::from(file.replace('\0', " "));
+            let mut file = file.replace('\0', " ");
+            if of_c {
+                file = file.replace("\\#", "#").replace("$$", "$");
+            }
+            let path = PathBuf::from(file);
             let path = path.canonicalize().unwrap_or(path);
-            if !sources.iter().any(|s| s.path == path) && !except.iter().any(|e| path.starts_with(e)) {
+            if !sources.iter().any(|s| s.path == path) && !path.starts_with(interface) {
                 found.push(path);
             }
         }
