@@ -61,7 +61,8 @@ fn cxx() -> String {
     std::env::var("CXX").ok().filter(|cxx| !cxx.is_empty()).unwrap_or_else(|| "c++".into())
 }
 
-fn compiler_runs() -> Result<(), String> {
+/// Whether there is a compiler of C++. The error says which one does not run.
+pub fn compiler_runs() -> Result<(), String> {
     match Command::new(cxx()).arg("--version").output() {
         Ok(output) if output.status.success() => Ok(()),
         _ => Err(format!("the CUDA emulator compiles kernels with a C++ compiler, and `{}` does not run", cxx())),

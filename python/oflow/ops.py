@@ -21,7 +21,7 @@ def load(path):
     Loading a library that is loaded returns it; one whose file has changed replaces its ops. The library's code runs in this process:
     load what you trust.
     """
-    return _renewed(_oflow._load_library(_os.fspath(path)))
+    return _oflow._load_library(_os.fspath(path))
 
 
 def build_and_load(sources, *, name=None, flags=(), dependencies=(), cache=None, debug=False):
@@ -41,21 +41,16 @@ def build_and_load(sources, *, name=None, flags=(), dependencies=(), cache=None,
         sources = [sources]
     sources = [_os.fspath(s) for s in sources]
     cache = None if cache is None else _os.fspath(cache)
-    return _renewed(_oflow._build_library(sources, name, list(flags), list(dependencies), cache, debug))
+    return _oflow._build_library(sources, name, list(flags), list(dependencies), cache, debug)
 
 
 def unload(library):
     """Takes the ops of a library out. It is refused while the autograd graph of a tensor holds a call of one of them."""
     _oflow._unload_library(library)
-    _renewed(library)
+    # Functions read their ops anew by themselves; those without any are not to be found any more.
+    _namespace._found.clear()
 
 
 def loaded():
     """All loaded libraries, in the order of loading."""
     return _oflow._loaded_libraries()
-
-
-def _renewed(library):
-    # A function that was found before may be of an op that was replaced.
-    _namespace._found.clear()
-    return library

@@ -2,7 +2,7 @@
 
 use super::given::{GivenAttrs, Room, dtype, input_name, view, with_infer};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::{DTypeRule, InferCtx, KernelCx, LibraryId, OpDef, ShapeRule, TensorType};
+use crate::ops::{DTypeRule, InferCtx, KernelCx, OpDef, ShapeRule, TensorType};
 use crate::sbp::Signature;
 use oflow_kernels::{DType, Dims, View};
 use oflow_op::abi::*;
@@ -20,7 +20,7 @@ unsafe impl Send for User {}
 unsafe impl Sync for User {}
 
 impl User {
-    fn get(self) -> *mut c_void {
+    pub(super) fn get(self) -> *mut c_void {
         self.0
     }
 }
@@ -32,11 +32,16 @@ pub(super) type RuleCall = unsafe extern "C" fn(*const oflow_infer, *const oflow
 /// The size of a workspace.
 pub(super) type WorkspaceCall = unsafe extern "C" fn(*const oflow_infer, *mut oflow_message) -> i64;
 
+/// An op with its library, for messages.
+fn shown(op: &OpDef) -> String {
+    let library = op.library.as_ref().map_or(String::new(), |l| format!(" of library {l}"));
+    format!("op {}{library}", op.full_name())
+}
+
 /// What a status and a message mean. A callback that says itself why it failed is an error of the call, as one of a kernel in Rust; a
 /// panic, an exception or no status at all is a failure of this rank.
 fn judged(status: i32, why: String, op: &OpDef, what: &str) -> Result<()> {
-    let library = op.library.as_ref().map_or(String::new(), |l| format!(" of library {l}"));
-    let about = format!("{what} of op {}{library}", op.full_name());
+    let about = format!("{what} of {}", shown(op));
     let why = if why.is_empty() { "it does not say why".to_string() } else { why };
     match status {
         OFLOW_OK => Ok(()),
@@ -289,6 +294,5 @@ fn signature(row: &str, (inputs, outputs): (usize, usize), op: &OpDef) -> Result
 }
 
 fn refused(op: &OpDef, row: &str, why: String) -> Error {
-    let library = op.library.as_ref().map_or(String::new(), |l: &Arc<LibraryId>| format!(" of library {l}"));
-    Error::argument(format!("the sharding rule of op {}{library} gives '{row}': {why}", op.full_name()))
+    Error::argument(format!("the sharding rule of {} gives '{row}': {why}", shown(op)))
 }

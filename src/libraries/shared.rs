@@ -24,7 +24,7 @@ unsafe extern "C" fn host_parallel_for(count: usize, grain: usize, body: Option<
     let Some(body) = body else { return };
     let data = User(data);
     // SAFETY: the interface says that `body` takes any part, on any thread, and does not unwind.
-    parallel_for(count, grain, &move |part| unsafe { body({ data }.0, part.start, part.end) });
+    parallel_for(count, grain, &move |part| unsafe { body(data.get(), part.start, part.end) });
 }
 
 /// A library as it was opened: its name and version, and its ops.

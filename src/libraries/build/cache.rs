@@ -24,6 +24,16 @@ pub(super) fn folder(option: Option<&Path>) -> Result<PathBuf> {
     found.canonicalize().map_err(|e| at(&found, "cannot be found", &e))
 }
 
+/// Locks a file until it is dropped. Other processes that build in `folder` are waited for.
+pub(super) fn locked(file: &Path, folder: &Path) -> Result<File> {
+    let lock = File::create(file).map_err(|e| at(file, "cannot be made", &e))?;
+    if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+        eprintln!("oflow: another process builds {}; waiting", folder.display());
+        flock(&lock, FlockOperation::LockExclusive).map_err(|e| at(file, "cannot be locked", &e.into()))?;
+    }
+    Ok(lock)
+}
+
 pub(super) fn at(path: &Path, what: &str, e: &io::Error) -> Error {
     Error::registry(format!("{} {what}: {e}", path.display()))
 }
@@ -63,11 +73,7 @@ impl Slot {
         if let Some(built) = self.valid() {
             return Ok(built);
         }
-        let lock = File::create(&self.lock).map_err(|e| at(&self.lock, "cannot be made", &e))?;
-        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            eprintln!("oflow: another process builds {}; waiting", self.folder.display());
-            flock(&lock, FlockOperation::LockExclusive).map_err(|e| at(&self.lock, "cannot be locked", &e.into()))?;
-        }
+        let _locked = locked(&self.lock, &self.folder)?;
         if let Some(built) = self.valid() {
             return Ok(built);
         }
@@ -79,7 +85,8 @@ impl Slot {
             let mut text = String::new();
             for path in included {
                 // One that were left out could change unseen.
-                let bytes = fs::read(&path).map_err(|e| at(&path, "is included by the source and cannot be read", &e))?;
+                let bytes =
+                    fs::read(&path).map_err(|e| at(&path, "is included by the source and cannot be read", &e))?;
                 text += &format!("{} {}\n", hash_of([bytes.as_slice()]), path.display());
             }
             fs::write(partial.join(INCLUDED), text).map_err(failed)?;

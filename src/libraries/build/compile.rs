@@ -1,12 +1,13 @@
 //! Running the compilers.
 
-use super::cache::{LIBRARY, at};
+use super::cache::{LIBRARY, at, locked};
 use super::{BuildOptions, Language, SourceFile};
 use crate::error::{Error, Result};
 use crate::libraries::hash_of;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// More of what a compiler says is cut.
 const MOST_SAID: usize = 8 << 10;
@@ -31,10 +32,13 @@ pub(super) fn compile(
     }
 }
 
+/// A hash of the interface.
+pub(super) static INTERFACE: LazyLock<String> =
+    LazyLock::new(|| hash_of(oflow_op::SOURCES.iter().flat_map(|(path, text)| [path.as_bytes(), text.as_bytes()])));
+
 /// The crate `oflow-op` with the headers, as this program knows it.
 fn interface(cache: &Path) -> Result<PathBuf> {
-    let parts = oflow_op::SOURCES.iter().flat_map(|(path, text)| [path.as_bytes(), text.as_bytes()]);
-    let folder = cache.join(format!("oflow-op-{}", &hash_of(parts)[..16]));
+    let folder = cache.join(format!("oflow-op-{}", &INTERFACE[..16]));
     let manifest =
         "[package]\nname = \"oflow-op\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[lib]\nname = \"oflow_op\"\n";
     let files = oflow_op::SOURCES.iter().copied().chain([("Cargo.toml", manifest)]);
@@ -109,6 +113,8 @@ fn rust(
     }
     // Settings of a program that cargo runs are not meant for this build.
     command.env_remove("CARGO_TARGET_DIR").env_remove("CARGO_BUILD_TARGET").current_dir(to);
+    // Two sources of one name are one file here: it is copied before another build writes it.
+    let _locked = locked(&cache.join("target.lock"), &target)?;
     run(command, &source.shown)?;
     let built = target.join(if options.debug { "debug" } else { "release" });
     let (made, listed) = (built.join(format!("lib{package}.so")), built.join(format!("lib{package}.d")));

@@ -179,15 +179,15 @@ fn cuda_ops(sources: &[SourceFile], name: &str, file: &str, hash: &str) -> Resul
 
 /// A hash of all that a build depends on before it runs.
 fn key(sources: &[SourceFile], name: &str, options: &BuildOptions) -> String {
-    let mut parts: Vec<Vec<u8>> = vec![name.into(), env!("CARGO_PKG_VERSION").into(), vec![u8::from(options.debug)]];
-    for s in sources {
-        parts.extend([s.name().into_bytes(), s.text.clone()]);
-    }
-    parts.extend(options.flags.iter().chain(&options.dependencies).map(|f| f.clone().into_bytes()));
-    parts.extend(oflow_op::SOURCES.iter().map(|(_, text)| text.as_bytes().to_vec()));
+    let debug = [u8::from(options.debug)];
+    let names: Vec<String> = sources.iter().map(SourceFile::name).collect();
     // What finds the compilers and changes what they do.
-    for variable in ["CC", "CXX", "CFLAGS", "CXXFLAGS", "RUSTFLAGS", "RUSTUP_TOOLCHAIN"] {
-        parts.push(std::env::var_os(variable).unwrap_or_default().as_encoded_bytes().to_vec());
-    }
-    hash_of(parts.iter().map(Vec::as_slice))
+    let variables = ["CC", "CXX", "CFLAGS", "CXXFLAGS", "RUSTFLAGS", "RUSTUP_TOOLCHAIN"]
+        .map(|variable| std::env::var_os(variable).unwrap_or_default().into_encoded_bytes());
+    let mut parts: Vec<&[u8]> =
+        vec![name.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes(), &debug, compile::INTERFACE.as_bytes()];
+    parts.extend(sources.iter().zip(&names).flat_map(|(s, name)| [name.as_bytes(), s.text.as_slice()]));
+    parts.extend(options.flags.iter().chain(&options.dependencies).map(String::as_bytes));
+    parts.extend(variables.iter().map(Vec::as_slice));
+    hash_of(parts)
 }
