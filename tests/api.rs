@@ -106,12 +106,12 @@ fn unknown_names_are_answered_by_what_serves() {
         ("LayerNorm", "did you mean 'layer_norm'?"),
         ("softmaxx", "did you mean 'softmax'?"),
         ("mena", "did you mean 'mean'?"),
-        ("addmm", "matmul"),
+        ("addbmm", "matmul"),
         ("torch.nn.functional.log_softmax", "did you mean 'log_softmax'?"),
     ] {
         assert!(help(name).contains(part), "{name}: {}", help(name));
     }
-    assert!(help("addmm").contains("add"));
+    assert!(help("addbmm").contains("add"));
     for absent in ["det", "conv2d", "svd"] {
         let h = help(absent);
         assert!(h.contains("PyTorch") && !h.contains("did you mean"), "{absent}: {h}");

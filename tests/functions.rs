@@ -15,7 +15,13 @@ fn one(name: &str, args: &[Arg], named: &[(&str, Arg)]) -> Result<Tensor> {
 
 fn same(a: &Tensor, b: &Tensor) {
     assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()));
-    assert_eq!(a.to_f64_vec().unwrap(), b.to_f64_vec().unwrap());
+    assert_eq!(bits(a), bits(b));
+}
+
+/// The bits of the elements, one NaN for all: functions are NaN outside their domains.
+fn bits(t: &Tensor) -> Vec<u64> {
+    let one = |x: &f64| if x.is_nan() { u64::MAX } else { x.to_bits() };
+    t.to_f64_vec().unwrap().iter().map(one).collect()
 }
 
 #[test]
@@ -157,7 +163,11 @@ fn arguments(def: &FnDef) -> (Tensor, Vec<Arg>) {
 fn in_place_is_the_same_function_with_the_same_gradient() {
     let mut seen = 0;
     for def in functions() {
-        let FnBody::InPlace(_) = def.body else { continue };
+        let FnBody::InPlace(op) = &def.body else { continue };
+        // What is of integers only has no gradient.
+        if !oflow::ops::find(op).unwrap().sig.inputs[0].dtypes.contains(DType::F64) {
+            continue;
+        }
         let (x, rest) = arguments(&def);
         let keywords: Vec<(&str, Arg)> =
             def.sig.params[1..].iter().zip(&rest).map(|(p, a)| (p.name.as_str(), a.clone())).collect();
@@ -171,7 +181,7 @@ fn in_place_is_the_same_function_with_the_same_gradient() {
                 same(&y, &start);
             }
             y.mul(&y).unwrap().sum(()).unwrap().backward().unwrap();
-            (y.to_f64_vec().unwrap(), leaf.grad().unwrap().to_f64_vec().unwrap())
+            [bits(&y), bits(&leaf.grad().unwrap())]
         };
         assert_eq!(gradient(true), gradient(false), "{}", def.sig);
         seen += 1;

@@ -302,14 +302,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention(const 
                 most = fmaxf(most, __shfl_xor_sync(OF_FULL, most, 2));
                 // Nothing but minus infinities so far: any finite shift gives the zeros that are wanted.
                 const f32 shift = most == -OF_INF ? 0.0f : most * p.scale_log2;
-                const f32 factor = of_exp2(largest[m][h] * p.scale_log2 - shift);
+                const f32 factor = of_fast_exp2(largest[m][h] * p.scale_log2 - shift);
                 largest[m][h] = most;
                 f32 sum = 0.0f;
 #pragma unroll
                 for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
                     for (int i = 2 * h; i < 2 * h + 2; i++) {
-                        s[m][n][i] = of_exp2(s[m][n][i] * p.scale_log2 - shift);
+                        s[m][n][i] = of_fast_exp2(s[m][n][i] * p.scale_log2 - shift);
                         sum += s[m][n][i];
                     }
                 // Each lane of a row adds up what it has: they meet at the end.
@@ -414,7 +414,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) keys_grad(const __grid_con
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 // Past the last query all of Q, dO, lse and delta is zero: 1 times zero.
-                s[0][n][e] = of_exp2(s[0][n][e] * p.signed_log2 - lse[n * 8 + e % 2] * LOG2E);
+                s[0][n][e] = of_fast_exp2(s[0][n][e] * p.signed_log2 - lse[n * 8 + e % 2] * LOG2E);
             }
         if (CAUSAL && i * QUERIES < place().first + KEYS) {
             const Place at = place();
@@ -526,7 +526,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) queries_grad(con
 #pragma unroll
             for (int n = 0; n < KEYS / 8; n++)
 #pragma unroll
-                for (int e = 0; e < 4; e++) s[m][n][e] = of_exp2(s[m][n][e] * p.signed_log2 - lse[m * 16 + e / 2 * 8]);
+                for (int e = 0; e < 4; e++) s[m][n][e] = of_fast_exp2(s[m][n][e] * p.signed_log2 - lse[m * 16 + e / 2 * 8]);
         if ((j + 1) * KEYS > p.keys || (CAUSAL && (j + 1) * KEYS > place().first + 1)) {
             const Place at = place();
 #pragma unroll

@@ -15,6 +15,19 @@
     OF_FN T of_tanh(T x) { return tanh##S(x); }                                                                        \
     OF_FN T of_sigmoid(T x) { return (T)1 / ((T)1 + exp##S(-x)); }                                                     \
     OF_FN T of_erf(T x) { return erf##S(x); }                                                                          \
+    OF_FN T of_erfc(T x) { return erfc##S(x); }                                                                        \
+    OF_FN T of_exp2(T x) { return exp2##S(x); }                                                                        \
+    OF_FN T of_log2(T x) { return log2##S(x); }                                                                        \
+    OF_FN T of_log10(T x) { return log10##S(x); }                                                                      \
+    OF_FN T of_tan(T x) { return tan##S(x); }                                                                          \
+    OF_FN T of_asin(T x) { return asin##S(x); }                                                                        \
+    OF_FN T of_acos(T x) { return acos##S(x); }                                                                        \
+    OF_FN T of_atan(T x) { return atan##S(x); }                                                                        \
+    OF_FN T of_sinh(T x) { return sinh##S(x); }                                                                        \
+    OF_FN T of_cosh(T x) { return cosh##S(x); }                                                                        \
+    OF_FN T of_asinh(T x) { return asinh##S(x); }                                                                      \
+    OF_FN T of_acosh(T x) { return acosh##S(x); }                                                                      \
+    OF_FN T of_atanh(T x) { return atanh##S(x); }                                                                      \
     OF_FN T of_abs(T x) { return fabs##S(x); }                                                                         \
     OF_FN T of_floor(T x) { return floor##S(x); }                                                                      \
     OF_FN T of_ceil(T x) { return ceil##S(x); }                                                                        \
@@ -24,6 +37,7 @@
     OF_FN T of_isinf(T x) { return (T)(x == x && x - x != x - x); }                                                    \
     OF_FN T of_div(T a, T b) { return a / b; }                                                                         \
     OF_FN T of_pow(T a, T b) { return pow##S(a, b); }                                                                  \
+    OF_FN T of_atan2(T a, T b) { return atan2##S(a, b); }                                                              \
     OF_FN T of_fmod(T a, T b) { return fmod##S(a, b); }                                                                \
     OF_FN T of_remainder(T a, T b) {                                                                                   \
         T r = fmod##S(a, b);                                                                                           \
@@ -74,6 +88,12 @@ OF_FN i64 of_remainder(i64 a, i64 b) {
     i64 r = of_fmod(a, b);
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
+OF_FN i64 of_bitnot(i64 x) { return ~x; }
+OF_FN i64 of_bitand(i64 a, i64 b) { return a & b; }
+OF_FN i64 of_bitor(i64 a, i64 b) { return a | b; }
+OF_FN i64 of_bitxor(i64 a, i64 b) { return a ^ b; }
+OF_FN i64 of_shl(i64 a, i64 b) { return b < 0 || b > 63 ? 0 : (i64)((u64)a << b); }
+OF_FN i64 of_shr(i64 a, i64 b) { return a >> (b < 0 || b > 63 ? 63 : b); }
 OF_FN i64 of_floordiv(i64 a, i64 b) { return of_sub(of_div(a, b), of_fmod(a, b) != 0 && (a < 0) != (b < 0)); }
 OF_FN i64 of_pow(i64 a, i64 b) {
     if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;

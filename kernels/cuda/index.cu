@@ -3,12 +3,13 @@
 #include "prelude.cuh"
 
 extern "C" __global__ void __launch_bounds__(256)
-arange(T* out, u64 n, f64 start, f64 step, i64 int_start, i64 int_step, i32 integer) {
+arange(T* out, u64 n, f64 start, f64 step, i64 int_start, i64 int_step, i64 first, i32 integer) {
     const u64 stride = (u64)gridDim.x * 256;
     for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < n; i += stride) {
         // Rounded twice, as on the CPU; integers wrap.
-        if (integer) of_set(out[i], (i64)((u64)int_start + (u64)int_step * i));
-        else of_set(out[i], __dadd_rn(start, __dmul_rn(step, (f64)i)));
+        const i64 at = (i64)((u64)first + i);
+        if (integer) of_set(out[i], (i64)((u64)int_start + (u64)int_step * (u64)at));
+        else of_set(out[i], __dadd_rn(start, __dmul_rn(step, (f64)at)));
     }
 }
 

@@ -397,7 +397,7 @@ template <int N> OF_FN void of_copy_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 #endif
 }
-OF_FN f32 of_exp2(f32 x) {
+OF_FN f32 of_fast_exp2(f32 x) {
 #ifdef OF_EMULATOR
     return exp2f(x);
 #else

@@ -77,7 +77,7 @@ template <typename A> OF_FN A of_shift(A largest) { return largest - largest == 
 // exp for elements of type E: for halves in two instructions, whose error (2^-23 times the exponent) is far below what a half
 // shows. What is below f32's normal numbers becomes zero then.
 template <typename E, typename A> OF_FN A of_exp_for(A x) {
-    if constexpr (sizeof(E) == 2) return of_exp2(x * 1.4426950408889634f);
+    if constexpr (sizeof(E) == 2) return of_fast_exp2(x * 1.4426950408889634f);
     else return exp(x);
 }
 

@@ -175,9 +175,14 @@ class Tensor:
     def __pow__(self, other: Tensor | Number) -> Tensor: ...
     def __rpow__(self, other: Number) -> Tensor: ...
     def __matmul__(self, other: Tensor) -> Tensor: ...
-    def __and__(self, other: Tensor | builtins.bool) -> Tensor: ...
-    def __or__(self, other: Tensor | builtins.bool) -> Tensor: ...
-    def __xor__(self, other: Tensor | builtins.bool) -> Tensor: ...
+    def __and__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rand__(self, other: builtins.int) -> Tensor: ...
+    def __or__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __ror__(self, other: builtins.int) -> Tensor: ...
+    def __xor__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rxor__(self, other: builtins.int) -> Tensor: ...
+    def __lshift__(self, other: Tensor | builtins.int) -> Tensor: ...
+    def __rshift__(self, other: Tensor | builtins.int) -> Tensor: ...
     def __neg__(self) -> Tensor: ...
     def __pos__(self) -> Tensor: ...
     def __abs__(self) -> Tensor: ...
@@ -193,6 +198,14 @@ class Tensor:
         """|x|."""
     def abs_(self) -> Tensor:
         """`abs` in place: the result is written over the first argument."""
+    def acos(self) -> Tensor:
+        """The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."""
+    def acos_(self) -> Tensor:
+        """`acos` in place: the result is written over the first argument."""
+    def acosh(self) -> Tensor:
+        """The inverse hyperbolic cosine; NaN below 1."""
+    def acosh_(self) -> Tensor:
+        """`acosh` in place: the result is written over the first argument."""
     def adamw_step(self, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
         """One step of AdamW (Loshchilov and Hutter), PyTorch's formula."""
     @overload
@@ -207,30 +220,144 @@ class Tensor:
     @overload
     def add_(self, s: Number) -> Tensor:
         """`add` in place: the result is written over the first argument."""
+    def addcdiv(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+        """x + value a / b."""
+    def addcdiv_(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+        """`addcdiv` in place: the result is written over the first argument."""
+    def addcmul(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+        """x + value a b."""
+    def addcmul_(self, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+        """`addcmul` in place: the result is written over the first argument."""
+    def addmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
+    def addmv(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta` x + `alpha` (a b), a a matrix and b a vector."""
     def all(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if no element is zero."""
     def amax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
     def amin(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
+    def aminmax(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The smallest and the largest element over dims (none given: all)."""
     def any(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """True if some element is not zero."""
     def argmax(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
     def argmin(self, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
         """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+    def asin(self) -> Tensor:
+        """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
+    def asin_(self) -> Tensor:
+        """`asin` in place: the result is written over the first argument."""
+    def asinh(self) -> Tensor:
+        """The inverse hyperbolic sine."""
+    def asinh_(self) -> Tensor:
+        """`asinh` in place: the result is written over the first argument."""
     def assign(self, y: Tensor) -> None:
         """x becomes y, in place."""
+    def atan(self) -> Tensor:
+        """The inverse tangent, in radians from -π/2 to π/2."""
+    def atan2(self, b: Tensor) -> Tensor:
+        """The angle of the point (b, a) seen from the origin, in radians from -π to π."""
+    def atan2_(self, b: Tensor) -> Tensor:
+        """`atan2` in place: the result is written over the first argument."""
+    def atan_(self) -> Tensor:
+        """`atan` in place: the result is written over the first argument."""
+    def atanh(self) -> Tensor:
+        """The inverse hyperbolic tangent; NaN outside -1 to 1."""
+    def atanh_(self) -> Tensor:
+        """`atanh` in place: the result is written over the first argument."""
     def attention(self, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
         """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
     def attention_grad(self, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
         """Gradients of attention, from its inputs and results."""
+    def baddbmm(self, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+    def bce_each(self, t: Tensor) -> Tensor:
+        """The binary cross entropy of a probability x and a target t."""
+    def bce_logits_each(self, t: Tensor) -> Tensor:
+        """The binary cross entropy of a logit x and a target t."""
+    def bce_logits_weighted_each(self, t: Tensor, w: Tensor) -> Tensor:
+        """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
+    def binary_cross_entropy(self, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+        """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
+    def binary_cross_entropy_with_logits(self, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+        """The same of logits, exact also for large ones. `pos_weight` weighs positive targets."""
+    @overload
+    def bitwise_and(self, b: Tensor) -> Tensor:
+        """The bits that both have."""
+    @overload
+    def bitwise_and(self, s: Number) -> Tensor:
+        """The bits that both have."""
+    @overload
+    def bitwise_and_(self, b: Tensor) -> Tensor:
+        """`bitwise_and` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_and_(self, s: Number) -> Tensor:
+        """`bitwise_and` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_left_shift(self, b: Tensor) -> Tensor:
+        """a shifted left by b bits; 0 where b is negative or no bit is left."""
+    @overload
+    def bitwise_left_shift(self, s: Number) -> Tensor:
+        """x shifted left by s bits."""
+    @overload
+    def bitwise_left_shift_(self, b: Tensor) -> Tensor:
+        """`bitwise_left_shift` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_left_shift_(self, s: Number) -> Tensor:
+        """`bitwise_left_shift` in place: the result is written over the first argument."""
+    def bitwise_not(self) -> Tensor:
+        """Every bit of an integer turned: -x - 1 of signed ones."""
+    def bitwise_not_(self) -> Tensor:
+        """`bitwise_not` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_or(self, b: Tensor) -> Tensor:
+        """The bits that at least one has."""
+    @overload
+    def bitwise_or(self, s: Number) -> Tensor:
+        """The bits that at least one has."""
+    @overload
+    def bitwise_or_(self, b: Tensor) -> Tensor:
+        """`bitwise_or` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_or_(self, s: Number) -> Tensor:
+        """`bitwise_or` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_right_shift(self, b: Tensor) -> Tensor:
+        """a shifted right by b bits, with its sign; the sign alone where b is negative or no bit is left."""
+    @overload
+    def bitwise_right_shift(self, s: Number) -> Tensor:
+        """x shifted right by s bits, with its sign."""
+    @overload
+    def bitwise_right_shift_(self, b: Tensor) -> Tensor:
+        """`bitwise_right_shift` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_right_shift_(self, s: Number) -> Tensor:
+        """`bitwise_right_shift` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_xor(self, b: Tensor) -> Tensor:
+        """The bits that exactly one has."""
+    @overload
+    def bitwise_xor(self, s: Number) -> Tensor:
+        """The bits that exactly one has."""
+    @overload
+    def bitwise_xor_(self, b: Tensor) -> Tensor:
+        """`bitwise_xor` in place: the result is written over the first argument."""
+    @overload
+    def bitwise_xor_(self, s: Number) -> Tensor:
+        """`bitwise_xor` in place: the result is written over the first argument."""
     def cast(self, dtype: _dtype) -> Tensor:
         """The values as another dtype; the tensor itself if it has that dtype, like PyTorch's `to`. The gradient is cast back to the dtype of the input."""
     def ceil(self) -> Tensor:
         """The smallest integer not below x."""
     def ceil_(self) -> Tensor:
         """`ceil` in place: the result is written over the first argument."""
+    def celu(self, alpha: builtins.float = 1.0) -> Tensor:
+        """x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step."""
+    def celu_(self, alpha: builtins.float = 1.0) -> Tensor:
+        """`celu` in place: the result is written over the first argument."""
     def chunk(self, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
     def clamp(self, lo: Number, hi: Number) -> Tensor:
@@ -245,14 +372,30 @@ class Tensor:
         """The cosine, of radians."""
     def cos_(self) -> Tensor:
         """`cos` in place: the result is written over the first argument."""
+    def cosh(self) -> Tensor:
+        """The hyperbolic cosine."""
+    def cosh_(self) -> Tensor:
+        """`cosh` in place: the result is written over the first argument."""
+    def cosine_embedding_loss(self, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
+        """1 - cos(x1, x2) where the target is 1, else max(0, cos(x1, x2) - margin)."""
+    def cosine_similarity(self, x2: Tensor, dim: builtins.int = 1, *, eps: builtins.float = 1e-8) -> Tensor:
+        """The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`."""
     def count_nonzero(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
+    def cross(self, b: Tensor, dim: builtins.int = -1) -> Tensor:
+        """The cross product along a dim of 3 elements."""
     def cross_entropy(self, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
         """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
     def cross_entropy_grad(self, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
         """Gradient of cross_entropy: (softmax - onehot) dloss."""
     def cumsum(self, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
         """The running sum along a dim, with `reverse` from its end."""
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
+    def diag_embed(self, offset: builtins.int = 0) -> Tensor:
+        """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
+    def diagonal(self, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+        """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
     def distribute(self, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """A global tensor from its logical value, which every rank gives."""
     @overload
@@ -267,6 +410,8 @@ class Tensor:
     @overload
     def div_(self, s: Number) -> Tensor:
         """`div` in place: the result is written over the first argument."""
+    def dot(self, b: Tensor) -> Tensor:
+        """The sum of the products of two vectors' elements."""
     def dropout(self, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
         """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
     def elu(self, alpha: builtins.float = 1.0) -> Tensor:
@@ -277,6 +422,8 @@ class Tensor:
         """Rows of the table `weight`, `[rows, width]`, by index: integer ids of any shape give `[ids…, width]`."""
     def embedding_grad(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """Gradient of embedding: dy's rows added up by index, in order."""
+    def empty_like(self) -> Tensor:
+        """Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout."""
     @overload
     def eq(self, b: Tensor) -> Tensor:
         """True where a == b."""
@@ -287,8 +434,16 @@ class Tensor:
         """The error function."""
     def erf_(self) -> Tensor:
         """`erf` in place: the result is written over the first argument."""
+    def erfc(self) -> Tensor:
+        """1 - erf(x), exact where erf(x) is nearly 1."""
+    def erfc_(self) -> Tensor:
+        """`erfc` in place: the result is written over the first argument."""
     def exp(self) -> Tensor:
         """eˣ."""
+    def exp2(self) -> Tensor:
+        """2ˣ."""
+    def exp2_(self) -> Tensor:
+        """`exp2` in place: the result is written over the first argument."""
     def exp_(self) -> Tensor:
         """`exp` in place: the result is written over the first argument."""
     @overload
@@ -337,8 +492,16 @@ class Tensor:
     @overload
     def fmod_(self, s: Number) -> Tensor:
         """`fmod` in place: the result is written over the first argument."""
+    def frac(self) -> Tensor:
+        """What x has behind the point, with the sign of x."""
+    def frac_(self) -> Tensor:
+        """`frac` in place: the result is written over the first argument."""
     def full_like(self, value: Number) -> Tensor:
         """`value` everywhere, with the same shape, dtype and layout."""
+    def gather(self, dim: builtins.int, ids: Tensor) -> Tensor:
+        """For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the elements of x in other dims too; the first are meant."""
+    def gaussian_nll_loss(self, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
+        """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
     @overload
     def ge(self, b: Tensor) -> Tensor:
         """True where a >= b."""
@@ -375,8 +538,24 @@ class Tensor:
         """x, but not below lo and not above hi."""
     def hardtanh_(self, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
         """`hardtanh` in place: the result is written over the first argument."""
+    def hinge_each(self, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
+        """x where t is 1, else max(0, margin - x)."""
+    def hinge_embedding_loss(self, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
+        """x where the target is 1, else max(0, margin - x)."""
+    def huber_each(self, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
+        """(x - t)² / 2 where |x - t| is at most delta, else delta (|x - t| - delta / 2)."""
+    def huber_loss(self, target: Tensor, *, delta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
+        """Half the squared error where |x - target| is at most `delta`, else `delta` times the absolute error less `delta` / 2."""
+    def hypot(self, b: Tensor) -> Tensor:
+        """√(a² + b²), also where the squares overflow."""
+    def hypot_(self, b: Tensor) -> Tensor:
+        """`hypot` in place: the result is written over the first argument."""
     def index(self, index: Index) -> Tensor:
         """The elements that an index of integers, slices, masks and index tensors names."""
+    def index_add(self, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
+        """x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list."""
+    def index_copy(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+        """x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands."""
     @overload
     def index_put(self, index: Index, value: Tensor) -> Tensor:
         """A copy with the value, which broadcasts, at what an index names."""
@@ -393,10 +572,24 @@ class Tensor:
         """The elements of a dim by index. The dims of `ids` take the place of the dim; a list, as in PyTorch, keeps the rank."""
     def index_sum(self, ids: Tensor, rows: builtins.int) -> Tensor:
         """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
+    def isfinite(self) -> Tensor:
+        """True where x is neither infinite nor NaN."""
     def isinf(self) -> Tensor:
         """True where x is infinite."""
     def isnan(self) -> Tensor:
         """True where x is NaN."""
+    def kl_div(self, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
+        """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
+    def kl_each(self, t: Tensor) -> Tensor:
+        """t (log t - x), or 0 where t is 0: the divergence of log-probabilities x from probabilities t."""
+    def kl_log_each(self, t: Tensor) -> Tensor:
+        """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
+    def kron(self, b: Tensor) -> Tensor:
+        """The Kronecker product: each element of a times the whole of b."""
+    def l1_each(self, t: Tensor) -> Tensor:
+        """|x - t|."""
+    def l1_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
+        """The absolute error |x - target|."""
     def last_index(self, size: builtins.int) -> Tensor:
         """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
     def layer_norm(self, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
@@ -413,14 +606,34 @@ class Tensor:
         """x, or alpha x where x is negative."""
     def leaky_relu_(self, alpha: builtins.float = 0.01) -> Tensor:
         """`leaky_relu` in place: the result is written over the first argument."""
+    @overload
+    def lerp(self, b: Tensor, weight: Tensor) -> Tensor:
+        """a + weight (b - a): a where the weight is 0, b where it is 1."""
+    @overload
+    def lerp(self, b: Tensor, weight: Number) -> Tensor:
+        """a + weight (b - a) with one weight for all."""
+    @overload
+    def lerp_(self, b: Tensor, weight: Tensor) -> Tensor:
+        """`lerp` in place: the result is written over the first argument."""
+    @overload
+    def lerp_(self, b: Tensor, weight: Number) -> Tensor:
+        """`lerp` in place: the result is written over the first argument."""
     def linear(self, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
     def log(self) -> Tensor:
         """The natural logarithm."""
+    def log10(self) -> Tensor:
+        """The logarithm to base 10."""
+    def log10_(self) -> Tensor:
+        """`log10` in place: the result is written over the first argument."""
     def log1p(self) -> Tensor:
         """log(1 + x), accurate near zero."""
     def log1p_(self) -> Tensor:
         """`log1p` in place: the result is written over the first argument."""
+    def log2(self) -> Tensor:
+        """The logarithm to base 2."""
+    def log2_(self) -> Tensor:
+        """`log2` in place: the result is written over the first argument."""
     def log_(self) -> Tensor:
         """`log` in place: the result is written over the first argument."""
     def log_sigmoid(self) -> Tensor:
@@ -431,6 +644,10 @@ class Tensor:
         """The logarithm of the softmax along a dim."""
     def log_softmax_grad(self, y: Tensor, dim: builtins.int) -> Tensor:
         """Gradient of log-softmax: dy - exp(y) sum(dy)."""
+    def logaddexp(self, b: Tensor) -> Tensor:
+        """log(eᵃ + eᵇ), also where the powers overflow."""
+    def logaddexp_(self, b: Tensor) -> Tensor:
+        """`logaddexp` in place: the result is written over the first argument."""
     def logical_and(self, b: Tensor) -> Tensor:
         """True where both elements are nonzero."""
     def logical_not(self) -> Tensor:
@@ -439,12 +656,16 @@ class Tensor:
         """True where at least one element is nonzero."""
     def logical_xor(self, b: Tensor) -> Tensor:
         """True where exactly one element is nonzero."""
+    def logsumexp(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
     @overload
     def lt(self, b: Tensor) -> Tensor:
         """True where a < b."""
     @overload
     def lt(self, s: Number) -> Tensor:
         """True where x < s."""
+    def margin_ranking_loss(self, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
+        """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
     def masked_fill(self, mask: Tensor, s: Number) -> Tensor:
         """s where the mask is true, else x. Shapes broadcast."""
     def masked_fill_(self, mask: Tensor, s: Number) -> Tensor:
@@ -462,6 +683,12 @@ class Tensor:
     def matmul_t(self, b: Tensor) -> Tensor:
         """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
     @overload
+    def max(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The largest elements along `dim`, and where they are: among equals the first."""
+    @overload
+    def max(self) -> Tensor:
+        """The largest element of all."""
+    @overload
     def maximum(self, b: Tensor) -> Tensor:
         """The larger element of each pair; NaN if either is NaN."""
     @overload
@@ -475,6 +702,12 @@ class Tensor:
         """`maximum` in place: the result is written over the first argument."""
     def mean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
         """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+    @overload
+    def min(self, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+        """The smallest elements along `dim`, and where they are: among equals the first."""
+    @overload
+    def min(self) -> Tensor:
+        """The smallest element of all."""
     @overload
     def minimum(self, b: Tensor) -> Tensor:
         """The smaller element of each pair; NaN if either is NaN."""
@@ -492,6 +725,16 @@ class Tensor:
     def mish_(self) -> Tensor:
         """`mish` in place: the result is written over the first argument."""
     @overload
+    def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The dims `source` at the places `destination`; the others keep their order."""
+    @overload
+    def movedim(self, source: builtins.int | Sequence[builtins.int], *destination: builtins.int) -> Tensor:
+        """The dims `source` at the places `destination`; the others keep their order."""
+    def mse_each(self, t: Tensor) -> Tensor:
+        """(x - t)²."""
+    def mse_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
+        """The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`."""
+    @overload
     def mul(self, b: Tensor) -> Tensor:
         """a b, element by element."""
     @overload
@@ -503,6 +746,10 @@ class Tensor:
     @overload
     def mul_(self, s: Number) -> Tensor:
         """`mul` in place: the result is written over the first argument."""
+    def nanmean(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The mean of the elements that are no NaN."""
+    def nansum(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The sum of the elements that are no NaN."""
     def narrow(self, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
         """`len` elements of a dim from `start` on."""
     @overload
@@ -519,18 +766,28 @@ class Tensor:
         """Per row the logit of the target, 0 where it is ignored."""
     def nonzero(self) -> Tensor:
         """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
+    def norm(self, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+        """The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for -inf the smallest, for 0 the number of elements that are not zero."""
+    def normalize(self, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
+        """x divided by its p-norm along a dim; norms below `eps` count as `eps`."""
     def numel(self) -> builtins.int:
         """The number of elements."""
     def one_hot(self, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
         """For integer indices of any shape a new last dim of size `classes`: 1 at the index, 0 elsewhere."""
     def ones_like(self) -> Tensor:
         """Ones of the same shape, dtype and layout."""
+    def outer(self, b: Tensor) -> Tensor:
+        """The products of all elements of one vector with all of another, a matrix."""
+    def pairwise_distance(self, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
+        """The p-norm of x1 - x2 + eps along the last dim."""
     @overload
     def permute(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The dims in the order `dims`."""
     @overload
     def permute(self, *dims: builtins.int) -> Tensor:
         """The dims in the order `dims`."""
+    def poisson_nll_loss(self, target: Tensor, *, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-8, reduction: str = "mean") -> Tensor:
+        """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
     @overload
     def pow(self, b: Tensor) -> Tensor:
         """a to the power b."""
@@ -549,6 +806,14 @@ class Tensor:
         """x σ(1.702 x), the sigmoid approximation of GELU."""
     def quick_gelu_(self) -> Tensor:
         """`quick_gelu` in place: the result is written over the first argument."""
+    def rand_like(self) -> Tensor:
+        """Uniform numbers in [0, 1), with the same shape, dtype and layout."""
+    def randint_like(self, lo: builtins.int, hi: builtins.int) -> Tensor:
+        """Integers in [lo, hi), with the same shape, dtype and layout."""
+    def randn_like(self) -> Tensor:
+        """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
+    def ranking_each(self, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
+        """max(0, margin - t (a - b))."""
     def rdiv(self, s: Number) -> Tensor:
         """s / x."""
     def rdiv_(self, s: Number) -> Tensor:
@@ -559,6 +824,10 @@ class Tensor:
         """`reciprocal` in place: the result is written over the first argument."""
     def relu(self) -> Tensor:
         """max(x, 0)."""
+    def relu6(self) -> Tensor:
+        """x, but not below 0 and not above 6."""
+    def relu6_(self) -> Tensor:
+        """`relu6` in place: the result is written over the first argument."""
     def relu_(self) -> Tensor:
         """`relu` in place: the result is written over the first argument."""
     @overload
@@ -574,6 +843,14 @@ class Tensor:
     def remainder_(self, s: Number) -> Tensor:
         """`remainder` in place: the result is written over the first argument."""
     @overload
+    def repeat(self, repeats: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The tensor repeated along each dim. More counts than dims make new dims in front."""
+    @overload
+    def repeat(self, *repeats: builtins.int) -> Tensor:
+        """The tensor repeated along each dim. More counts than dims make new dims in front."""
+    def repeat_interleave(self, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
+        """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
+    @overload
     def reshape(self, shape: builtins.int | Sequence[builtins.int]) -> Tensor:
         """The same elements, in row-major order, as another shape. One size may be -1: it follows from the others."""
     @overload
@@ -583,6 +860,20 @@ class Tensor:
         """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
     def rms_norm_grad(self, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
         """Gradients of rms_norm."""
+    @overload
+    def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+        """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
+    @overload
+    def roll(self, shifts: builtins.int | Sequence[builtins.int], *dims: builtins.int) -> Tensor:
+        """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
+    def root(self) -> Tensor:
+        """√x, with the gradient 0 at 0: the root of a sum of squares."""
+    @overload
+    def rot90(self, k: builtins.int = 1, dims: builtins.int | Sequence[builtins.int] = (0, 1)) -> Tensor:
+        """The plane of two dims turned by `k` quarters, from the first towards the second."""
+    @overload
+    def rot90(self, k: builtins.int = 1, *dims: builtins.int) -> Tensor:
+        """The plane of two dims turned by `k` quarters, from the first towards the second."""
     def round(self) -> Tensor:
         """The nearest integer, ties to even."""
     def round_(self) -> Tensor:
@@ -601,6 +892,18 @@ class Tensor:
         """`rsub` in place: the result is written over the first argument."""
     def scale_many(self, xs: Sequence[Tensor]) -> None:
         """Multiplies many tensors in place by a number that is a tensor."""
+    @overload
+    def scatter(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+        """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
+    @overload
+    def scatter(self, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+        """x with one number written at each index along `dim`."""
+    def scatter_add(self, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+        """x with each element of `src` added at its index along `dim`."""
+    def scatter_into(self, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
+        """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
+    def scatter_sum(self, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
+        """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
     def select(self, dim: builtins.int, index: builtins.int) -> Tensor:
         """The element `index` along `dim`, which is removed. A negative index counts from the end."""
     def selu(self) -> Tensor:
@@ -627,12 +930,24 @@ class Tensor:
         """The sine, of radians."""
     def sin_(self) -> Tensor:
         """`sin` in place: the result is written over the first argument."""
+    def sinh(self) -> Tensor:
+        """The hyperbolic sine."""
+    def sinh_(self) -> Tensor:
+        """`sinh` in place: the result is written over the first argument."""
     def size(self, dim: builtins.int) -> builtins.int:
         """The size of a dim. Negative dims count from the end."""
     def slice(self, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
         """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
     def slice_grad(self, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
         """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
+    def smooth_l1_each(self, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
+        """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
+    def smooth_l1_loss(self, target: Tensor, *, beta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
+        """The squared error over 2 `beta` where |x - target| is below `beta`, else the absolute error less `beta` / 2."""
+    def soft_margin_each(self, t: Tensor) -> Tensor:
+        """log(1 + e^(-t x))."""
+    def soft_margin_loss(self, target: Tensor, *, reduction: str = "mean") -> Tensor:
+        """log(1 + e^(-target x)), for targets 1 and -1."""
     def softmax(self, dim: builtins.int = -1) -> Tensor:
         """The softmax along a dim: exp(x) divided by its sum."""
     def softmax_grad(self, y: Tensor, dim: builtins.int) -> Tensor:
@@ -661,6 +976,8 @@ class Tensor:
         """`square` in place: the result is written over the first argument."""
     def squeeze(self, dim: builtins.int) -> Tensor:
         """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
+    def std(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+        """The standard deviation: the root of the variance."""
     @overload
     def sub(self, b: Tensor) -> Tensor:
         """a - b."""
@@ -677,6 +994,12 @@ class Tensor:
         """The sum over dims (none given: all). Integers and bools sum to i64. Over a split dim the result is P(sum): it is reduced when a later op needs it."""
     def t(self) -> Tensor:
         """Exchanges the last two dims: the transpose of a matrix."""
+    def take_along_dim(self, ids: Tensor, dim: builtins.int) -> Tensor:
+        """`gather` with indices that broadcast with x in the other dims."""
+    def tan(self) -> Tensor:
+        """The tangent, of radians."""
+    def tan_(self) -> Tensor:
+        """`tan` in place: the result is written over the first argument."""
     def tanh(self) -> Tensor:
         """The hyperbolic tangent."""
     def tanh_(self) -> Tensor:
@@ -685,6 +1008,25 @@ class Tensor:
         """x - tanh(x)."""
     def tanhshrink_(self) -> Tensor:
         """`tanhshrink` in place: the result is written over the first argument."""
+    @overload
+    def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
+    @overload
+    def tensordot(self, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], *dims_b: builtins.int) -> Tensor:
+        """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
+    @overload
+    def tensordot(self, b: Tensor, dims: builtins.int = 2) -> Tensor:
+        """The sum of products over the last `dims` dims of a and the first of b."""
+    def threshold(self, threshold: Number, value: Number) -> Tensor:
+        """x, or `value` where x is not above `threshold`."""
+    def threshold_(self, threshold: Number, value: Number) -> Tensor:
+        """`threshold` in place: the result is written over the first argument."""
+    @overload
+    def tile(self, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """`repeat`, with 1 for the leading dims that have no count."""
+    @overload
+    def tile(self, *dims: builtins.int) -> Tensor:
+        """`repeat`, with 1 for the leading dims that have no count."""
     def to_device(self, device: _device | str) -> Tensor:
         """A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global tensors move with `to_global((&placement, sbp))`."""
     @overload
@@ -699,18 +1041,34 @@ class Tensor:
         """The rank's shard as a local tensor."""
     def to_local_grad(self, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
         """The gradients of a global tensor's shards, as a global tensor."""
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix."""
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Exchanges two dims."""
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+    def triplet_margin_loss(self, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
+        """max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows, d the p-norm of their difference. With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts."""
     def triu(self, diagonal: builtins.int = 0) -> Tensor:
         """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+    def trunc(self) -> Tensor:
+        """The integer part: x rounded towards zero."""
+    def trunc_(self) -> Tensor:
+        """`trunc` in place: the result is written over the first argument."""
+    def unbind(self, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+        """The slices along `dim`, without that dim."""
+    @overload
+    def unflatten(self, dim: builtins.int, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+    @overload
+    def unflatten(self, dim: builtins.int, *sizes: builtins.int) -> Tensor:
+        """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
     def unique(self) -> Tensor:
         """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
     def unsqueeze(self, dim: builtins.int) -> Tensor:
         """A dim of size 1 more, at position `dim`."""
-    def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-        """The biased variance over dims (none given: all): the sum of squares is divided by the number of elements."""
+    def var(self, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+        """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
     def where(self, a: Tensor, b: Tensor) -> Tensor:
         """a where cond is true, else b. The three shapes broadcast."""
     def wrap_index(self, size: builtins.int, dim: builtins.int = 0) -> Tensor:
@@ -890,6 +1248,14 @@ def abs(x: Tensor) -> Tensor:
     """|x|."""
 def abs_(x: Tensor) -> Tensor:
     """`abs` in place: the result is written over the first argument."""
+def acos(x: Tensor) -> Tensor:
+    """The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."""
+def acos_(x: Tensor) -> Tensor:
+    """`acos` in place: the result is written over the first argument."""
+def acosh(x: Tensor) -> Tensor:
+    """The inverse hyperbolic cosine; NaN below 1."""
+def acosh_(x: Tensor) -> Tensor:
+    """`acosh` in place: the result is written over the first argument."""
 def adamw_many(tensors: Sequence[Tensor], lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
     """One step of AdamW (Loshchilov and Hutter), PyTorch's formula, of many parameters that lie alike."""
 def adamw_step(param: Tensor, grad: Tensor, m: Tensor, v: Tensor, lr: builtins.float, beta1: builtins.float = 0.9, beta2: builtins.float = 0.999, eps: builtins.float = 1e-8, weight_decay: builtins.float = 0.01, *, step: builtins.int) -> None:
@@ -906,12 +1272,26 @@ def add_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def add_(x: Tensor, s: Number) -> Tensor:
     """`add` in place: the result is written over the first argument."""
+def addcdiv(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+    """x + value a / b."""
+def addcdiv_(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+    """`addcdiv` in place: the result is written over the first argument."""
+def addcmul(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+    """x + value a b."""
+def addcmul_(x: Tensor, a: Tensor, b: Tensor, *, value: Number = 1) -> Tensor:
+    """`addcmul` in place: the result is written over the first argument."""
+def addmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`beta` x + `alpha` (a b), a and b matrices; x broadcasts to the product."""
+def addmv(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`beta` x + `alpha` (a b), a a matrix and b a vector."""
 def all(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if no element is zero."""
 def amax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The largest element over dims (none given: all). Over a split dim the result is P(max)."""
 def amin(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The smallest element over dims (none given: all). Over a split dim the result is P(min)."""
+def aminmax(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest element over dims (none given: all)."""
 def any(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """True if some element is not zero."""
 @overload
@@ -924,14 +1304,110 @@ def argmax(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tens
     """The i64 index of the largest element along a dim; among equals the first; NaN wins."""
 def argmin(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> Tensor:
     """The i64 index of the smallest element along a dim; among equals the first; NaN wins."""
+def asin(x: Tensor) -> Tensor:
+    """The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."""
+def asin_(x: Tensor) -> Tensor:
+    """`asin` in place: the result is written over the first argument."""
+def asinh(x: Tensor) -> Tensor:
+    """The inverse hyperbolic sine."""
+def asinh_(x: Tensor) -> Tensor:
+    """`asinh` in place: the result is written over the first argument."""
 def assign(x: Tensor, y: Tensor) -> None:
     """x becomes y, in place."""
+def atan(x: Tensor) -> Tensor:
+    """The inverse tangent, in radians from -π/2 to π/2."""
+def atan2(a: Tensor, b: Tensor) -> Tensor:
+    """The angle of the point (b, a) seen from the origin, in radians from -π to π."""
+def atan2_(a: Tensor, b: Tensor) -> Tensor:
+    """`atan2` in place: the result is written over the first argument."""
+def atan_(x: Tensor) -> Tensor:
+    """`atan` in place: the result is written over the first argument."""
+def atanh(x: Tensor) -> Tensor:
+    """The inverse hyperbolic tangent; NaN outside -1 to 1."""
+def atanh_(x: Tensor) -> Tensor:
+    """`atanh` in place: the result is written over the first argument."""
 def attention(q: Tensor, k: Tensor, v: Tensor, causal: builtins.bool = False, *, scale: builtins.float | None = None) -> Tensor:
     """softmax(scale q kᵀ) v for queries, keys and values of shape `[B, H, T, D]`. With `causal`, query i attends to keys 0..=i only. `scale` is 1 / √D unless given."""
 def attention_grad(dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, causal: builtins.bool = False, *, scale: builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of attention, from its inputs and results."""
+def baddbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """`beta` x + `alpha` (a b), a and b batches of matrices `[B, m, k]` and `[B, k, n]`."""
+def bce_each(x: Tensor, t: Tensor) -> Tensor:
+    """The binary cross entropy of a probability x and a target t."""
+def bce_logits_each(x: Tensor, t: Tensor) -> Tensor:
+    """The binary cross entropy of a logit x and a target t."""
+def bce_logits_weighted_each(x: Tensor, t: Tensor, w: Tensor) -> Tensor:
+    """The binary cross entropy of a logit x and a target t, with the weight w of positive targets."""
 def bernoulli(shape: builtins.int | Sequence[builtins.int], p: builtins.float, *, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """1 with probability p, else 0."""
+def binary_cross_entropy(x: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The cross entropy of probabilities x of one of two classes, and targets between 0 and 1."""
+def binary_cross_entropy_with_logits(x: Tensor, target: Tensor, *, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: str = "mean") -> Tensor:
+    """The same of logits, exact also for large ones. `pos_weight` weighs positive targets."""
+@overload
+def bitwise_and(a: Tensor, b: Tensor) -> Tensor:
+    """The bits that both have."""
+@overload
+def bitwise_and(x: Tensor, s: Number) -> Tensor:
+    """The bits that both have."""
+@overload
+def bitwise_and_(a: Tensor, b: Tensor) -> Tensor:
+    """`bitwise_and` in place: the result is written over the first argument."""
+@overload
+def bitwise_and_(x: Tensor, s: Number) -> Tensor:
+    """`bitwise_and` in place: the result is written over the first argument."""
+@overload
+def bitwise_left_shift(a: Tensor, b: Tensor) -> Tensor:
+    """a shifted left by b bits; 0 where b is negative or no bit is left."""
+@overload
+def bitwise_left_shift(x: Tensor, s: Number) -> Tensor:
+    """x shifted left by s bits."""
+@overload
+def bitwise_left_shift_(a: Tensor, b: Tensor) -> Tensor:
+    """`bitwise_left_shift` in place: the result is written over the first argument."""
+@overload
+def bitwise_left_shift_(x: Tensor, s: Number) -> Tensor:
+    """`bitwise_left_shift` in place: the result is written over the first argument."""
+def bitwise_not(x: Tensor) -> Tensor:
+    """Every bit of an integer turned: -x - 1 of signed ones."""
+def bitwise_not_(x: Tensor) -> Tensor:
+    """`bitwise_not` in place: the result is written over the first argument."""
+@overload
+def bitwise_or(a: Tensor, b: Tensor) -> Tensor:
+    """The bits that at least one has."""
+@overload
+def bitwise_or(x: Tensor, s: Number) -> Tensor:
+    """The bits that at least one has."""
+@overload
+def bitwise_or_(a: Tensor, b: Tensor) -> Tensor:
+    """`bitwise_or` in place: the result is written over the first argument."""
+@overload
+def bitwise_or_(x: Tensor, s: Number) -> Tensor:
+    """`bitwise_or` in place: the result is written over the first argument."""
+@overload
+def bitwise_right_shift(a: Tensor, b: Tensor) -> Tensor:
+    """a shifted right by b bits, with its sign; the sign alone where b is negative or no bit is left."""
+@overload
+def bitwise_right_shift(x: Tensor, s: Number) -> Tensor:
+    """x shifted right by s bits, with its sign."""
+@overload
+def bitwise_right_shift_(a: Tensor, b: Tensor) -> Tensor:
+    """`bitwise_right_shift` in place: the result is written over the first argument."""
+@overload
+def bitwise_right_shift_(x: Tensor, s: Number) -> Tensor:
+    """`bitwise_right_shift` in place: the result is written over the first argument."""
+@overload
+def bitwise_xor(a: Tensor, b: Tensor) -> Tensor:
+    """The bits that exactly one has."""
+@overload
+def bitwise_xor(x: Tensor, s: Number) -> Tensor:
+    """The bits that exactly one has."""
+@overload
+def bitwise_xor_(a: Tensor, b: Tensor) -> Tensor:
+    """`bitwise_xor` in place: the result is written over the first argument."""
+@overload
+def bitwise_xor_(x: Tensor, s: Number) -> Tensor:
+    """`bitwise_xor` in place: the result is written over the first argument."""
 def box_many(xs: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
     """What `to_global` does to each tensor, with their communication together."""
 def box_many_grad(dys: Sequence[Tensor] | None, placements: Sequence[_placement], sbps: Sequence[Sbp | Sequence[Sbp] | str], from_: Sequence[_placement], from_sbps: Sequence[Sbp | Sequence[Sbp] | str], grad_sbps: Sequence[Sbp | Sequence[Sbp] | str]) -> Tensor:
@@ -944,6 +1420,10 @@ def ceil(x: Tensor) -> Tensor:
     """The smallest integer not below x."""
 def ceil_(x: Tensor) -> Tensor:
     """`ceil` in place: the result is written over the first argument."""
+def celu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
+    """x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step."""
+def celu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
+    """`celu` in place: the result is written over the first argument."""
 def chunk(x: Tensor, parts: builtins.int, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `parts` parts of a dim with equal size (the last may be smaller), as PyTorch's `chunk`."""
 def clamp(x: Tensor, lo: Number, hi: Number) -> Tensor:
@@ -958,14 +1438,30 @@ def cos(x: Tensor) -> Tensor:
     """The cosine, of radians."""
 def cos_(x: Tensor) -> Tensor:
     """`cos` in place: the result is written over the first argument."""
+def cosh(x: Tensor) -> Tensor:
+    """The hyperbolic cosine."""
+def cosh_(x: Tensor) -> Tensor:
+    """`cosh` in place: the result is written over the first argument."""
+def cosine_embedding_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
+    """1 - cos(x1, x2) where the target is 1, else max(0, cos(x1, x2) - margin)."""
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: builtins.int = 1, *, eps: builtins.float = 1e-8) -> Tensor:
+    """The cosine of the angle between two tensors along a dim; norms below `eps` count as `eps`."""
 def count_nonzero(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """How many elements over dims (none given: all) are not zero; NaN is not. The result is i64."""
+def cross(a: Tensor, b: Tensor, dim: builtins.int = -1) -> Tensor:
+    """The cross product along a dim of 3 elements."""
 def cross_entropy(logits: Tensor, target: Tensor, *, ignore_index: builtins.int | None = None, per_row: builtins.bool = False) -> Tensor:
     """The cross entropy of logits `[..., classes]` and integer targets `[...]`: the mean, a scalar, or with `per_row` that of each row. Rows whose target is `ignore_index` are ignored: their loss is 0, and the mean is over the other rows."""
 def cross_entropy_grad(logits: Tensor, target: Tensor, lse: Tensor, dloss: Tensor, ignore_index: builtins.int = -100) -> Tensor:
     """Gradient of cross_entropy: (softmax - onehot) dloss."""
 def cumsum(x: Tensor, dim: builtins.int, *, reverse: builtins.bool = False) -> Tensor:
     """The running sum along a dim, with `reverse` from its end."""
+def diag(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix that has a vector on its diagonal."""
+def diag_embed(x: Tensor, offset: builtins.int = 0) -> Tensor:
+    """The last dim as the diagonal of the two last dims of the result, with zeros elsewhere."""
+def diagonal(x: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+    """The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal."""
 def distribute(x: Tensor, placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from its logical value, which every rank gives."""
 @overload
@@ -983,8 +1479,12 @@ def div_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def div_(x: Tensor, s: Number) -> Tensor:
     """`div` in place: the result is written over the first argument."""
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements."""
 def dropout(x: Tensor, p: builtins.float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Zeros with probability p, and the other elements times 1 / (1 - p). The mask depends on the seed and the logical position, not on placement or SBP. The result is always a new tensor; with p = 0 `nn::Dropout` returns its input instead."""
+def einsum(equation: str, xs: Sequence[Tensor]) -> Tensor:
+    """The sum of products that `equation` describes: for each tensor the letters of its dims, after `->` those of the result. Letters that the result lacks are summed over; a letter twice in one tensor takes its diagonal; `...` stands for leading dims that broadcast. Without `->` the result has the letters that occur once, in alphabetical order."""
 def elu(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """x, or alpha (eˣ - 1) where x is negative."""
 def elu_(x: Tensor, alpha: builtins.float = 1.0) -> Tensor:
@@ -999,6 +1499,8 @@ def empty(shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = float
 @overload
 def empty(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Memory whose contents nobody reads before writing them; zeros, so that no rank ever sees another's garbage."""
+def empty_like(x: Tensor) -> Tensor:
+    """Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout."""
 @overload
 def eq(a: Tensor, b: Tensor) -> Tensor:
     """True where a == b."""
@@ -1009,8 +1511,16 @@ def erf(x: Tensor) -> Tensor:
     """The error function."""
 def erf_(x: Tensor) -> Tensor:
     """`erf` in place: the result is written over the first argument."""
+def erfc(x: Tensor) -> Tensor:
+    """1 - erf(x), exact where erf(x) is nearly 1."""
+def erfc_(x: Tensor) -> Tensor:
+    """`erfc` in place: the result is written over the first argument."""
 def exp(x: Tensor) -> Tensor:
     """eˣ."""
+def exp2(x: Tensor) -> Tensor:
+    """2ˣ."""
+def exp2_(x: Tensor) -> Tensor:
+    """`exp2` in place: the result is written over the first argument."""
 def exp_(x: Tensor) -> Tensor:
     """`exp` in place: the result is written over the first argument."""
 @overload
@@ -1023,6 +1533,8 @@ def expm1(x: Tensor) -> Tensor:
     """eˣ - 1, accurate near zero."""
 def expm1_(x: Tensor) -> Tensor:
     """`expm1` in place: the result is written over the first argument."""
+def eye(n: builtins.int, *, m: builtins.int | None = None, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise."""
 def flatten(x: Tensor, start: builtins.int = 0, end: builtins.int = -1) -> Tensor:
     """The dims from `start` to `end`, inclusive, as one. Negative dims count from the end."""
 @overload
@@ -1059,12 +1571,20 @@ def fmod_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def fmod_(x: Tensor, s: Number) -> Tensor:
     """`fmod` in place: the result is written over the first argument."""
+def frac(x: Tensor) -> Tensor:
+    """What x has behind the point, with the sign of x."""
+def frac_(x: Tensor) -> Tensor:
+    """`frac` in place: the result is written over the first argument."""
 def from_boxes(boxes: Sequence[Tensor] | None, offsets: Sequence[Sequence[builtins.int]], shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """A global tensor from boxes that ranks happen to hold."""
 def full(shape: builtins.int | Sequence[builtins.int], value: Number, *, dtype: _dtype | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Every element is `value`; the dtype is that of the number's kind unless the target says otherwise."""
 def full_like(x: Tensor, value: Number) -> Tensor:
     """`value` everywhere, with the same shape, dtype and layout."""
+def gather(x: Tensor, dim: builtins.int, ids: Tensor) -> Tensor:
+    """For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the elements of x in other dims too; the first are meant."""
+def gaussian_nll_loss(x: Tensor, target: Tensor, var: Tensor, *, full: builtins.bool = False, eps: builtins.float = 1e-6, reduction: str = "mean") -> Tensor:
+    """The negative log likelihood of targets under normal distributions with these means and variances. `full` adds the constant log(2π) / 2."""
 @overload
 def ge(a: Tensor, b: Tensor) -> Tensor:
     """True where a >= b."""
@@ -1101,8 +1621,26 @@ def hardtanh(x: Tensor, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> 
     """x, but not below lo and not above hi."""
 def hardtanh_(x: Tensor, lo: builtins.float = -1.0, hi: builtins.float = 1.0) -> Tensor:
     """`hardtanh` in place: the result is written over the first argument."""
+def hinge_each(x: Tensor, t: Tensor, margin: builtins.float = 1.0) -> Tensor:
+    """x where t is 1, else max(0, margin - x)."""
+def hinge_embedding_loss(x: Tensor, target: Tensor, *, margin: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
+    """x where the target is 1, else max(0, margin - x)."""
+def hstack(xs: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side: along dim 1, or dim 0 where they have one dim."""
+def huber_each(x: Tensor, t: Tensor, delta: builtins.float = 1.0) -> Tensor:
+    """(x - t)² / 2 where |x - t| is at most delta, else delta (|x - t| - delta / 2)."""
+def huber_loss(x: Tensor, target: Tensor, *, delta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
+    """Half the squared error where |x - target| is at most `delta`, else `delta` times the absolute error less `delta` / 2."""
+def hypot(a: Tensor, b: Tensor) -> Tensor:
+    """√(a² + b²), also where the squares overflow."""
+def hypot_(a: Tensor, b: Tensor) -> Tensor:
+    """`hypot` in place: the result is written over the first argument."""
 def index(x: Tensor, index: Index) -> Tensor:
     """The elements that an index of integers, slices, masks and index tensors names."""
+def index_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor, *, alpha: Number = 1) -> Tensor:
+    """x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list."""
+def index_copy(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+    """x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands."""
 @overload
 def index_put(x: Tensor, index: Index, value: Tensor) -> Tensor:
     """A copy with the value, which broadcasts, at what an index names."""
@@ -1121,12 +1659,26 @@ def index_sum(values: Tensor, ids: Tensor, rows: builtins.int) -> Tensor:
     """`rows` rows of zeros to which the rows of `values` are added by index, in order: gradient of index_select."""
 def is_global(x: Tensor) -> builtins.bool:
     """Whether it is a global tensor."""
+def isfinite(x: Tensor) -> Tensor:
+    """True where x is neither infinite nor NaN."""
 def isinf(x: Tensor) -> Tensor:
     """True where x is infinite."""
 def isnan(x: Tensor) -> Tensor:
     """True where x is NaN."""
 def item(x: Tensor) -> Number:
     """The value of a tensor of one element. On a global tensor a collective of the world."""
+def kl_div(x: Tensor, target: Tensor, *, reduction: str = "mean", log_target: builtins.bool = False) -> Tensor:
+    """The Kullback-Leibler divergence target (log target - x) of log-probabilities x from probabilities, or with `log_target` from log-probabilities. The reduction `batchmean` divides the sum by the size of dim 0."""
+def kl_each(x: Tensor, t: Tensor) -> Tensor:
+    """t (log t - x), or 0 where t is 0: the divergence of log-probabilities x from probabilities t."""
+def kl_log_each(x: Tensor, t: Tensor) -> Tensor:
+    """eᵗ (t - x): the divergence of log-probabilities x from log-probabilities t."""
+def kron(a: Tensor, b: Tensor) -> Tensor:
+    """The Kronecker product: each element of a times the whole of b."""
+def l1_each(x: Tensor, t: Tensor) -> Tensor:
+    """|x - t|."""
+def l1_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """The absolute error |x - target|."""
 def last_index(ids: Tensor, size: builtins.int) -> Tensor:
     """For each index below `size` the last position at which it stands in the list, -1 where it does not."""
 def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, eps: builtins.float = 1e-5, *, axes: builtins.int | None = None) -> Tensor:
@@ -1143,14 +1695,36 @@ def leaky_relu(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """x, or alpha x where x is negative."""
 def leaky_relu_(x: Tensor, alpha: builtins.float = 0.01) -> Tensor:
     """`leaky_relu` in place: the result is written over the first argument."""
+@overload
+def lerp(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
+    """a + weight (b - a): a where the weight is 0, b where it is 1."""
+@overload
+def lerp(a: Tensor, b: Tensor, weight: Number) -> Tensor:
+    """a + weight (b - a) with one weight for all."""
+@overload
+def lerp_(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
+    """`lerp` in place: the result is written over the first argument."""
+@overload
+def lerp_(a: Tensor, b: Tensor, weight: Number) -> Tensor:
+    """`lerp` in place: the result is written over the first argument."""
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x weightᵀ + bias for an input `[..., in]`, a weight `[out, in]` and a bias `[out]`, of shape `[..., out]`. Autocast casts all three."""
+def linspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise."""
 def log(x: Tensor) -> Tensor:
     """The natural logarithm."""
+def log10(x: Tensor) -> Tensor:
+    """The logarithm to base 10."""
+def log10_(x: Tensor) -> Tensor:
+    """`log10` in place: the result is written over the first argument."""
 def log1p(x: Tensor) -> Tensor:
     """log(1 + x), accurate near zero."""
 def log1p_(x: Tensor) -> Tensor:
     """`log1p` in place: the result is written over the first argument."""
+def log2(x: Tensor) -> Tensor:
+    """The logarithm to base 2."""
+def log2_(x: Tensor) -> Tensor:
+    """`log2` in place: the result is written over the first argument."""
 def log_(x: Tensor) -> Tensor:
     """`log` in place: the result is written over the first argument."""
 def log_sigmoid(x: Tensor) -> Tensor:
@@ -1161,6 +1735,10 @@ def log_softmax(x: Tensor, dim: builtins.int = -1) -> Tensor:
     """The logarithm of the softmax along a dim."""
 def log_softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
     """Gradient of log-softmax: dy - exp(y) sum(dy)."""
+def logaddexp(a: Tensor, b: Tensor) -> Tensor:
+    """log(eᵃ + eᵇ), also where the powers overflow."""
+def logaddexp_(a: Tensor, b: Tensor) -> Tensor:
+    """`logaddexp` in place: the result is written over the first argument."""
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
     """True where both elements are nonzero."""
 def logical_not(x: Tensor) -> Tensor:
@@ -1169,12 +1747,18 @@ def logical_or(a: Tensor, b: Tensor) -> Tensor:
     """True where at least one element is nonzero."""
 def logical_xor(a: Tensor, b: Tensor) -> Tensor:
     """True where exactly one element is nonzero."""
+def logspace(start: builtins.float, end: builtins.float, steps: builtins.int, *, base: builtins.float = 10.0, dtype: _dtype = float32, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """`steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the target says otherwise."""
+def logsumexp(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow."""
 @overload
 def lt(a: Tensor, b: Tensor) -> Tensor:
     """True where a < b."""
 @overload
 def lt(x: Tensor, s: Number) -> Tensor:
     """True where x < s."""
+def margin_ranking_loss(x1: Tensor, x2: Tensor, target: Tensor, *, margin: builtins.float = 0.0, reduction: str = "mean") -> Tensor:
+    """max(0, margin - target (x1 - x2)): with the target 1, x1 is to be larger by `margin`."""
 def masked_fill(x: Tensor, mask: Tensor, s: Number) -> Tensor:
     """s where the mask is true, else x. Shapes broadcast."""
 def masked_fill_(x: Tensor, mask: Tensor, s: Number) -> Tensor:
@@ -1192,6 +1776,12 @@ def matmul_rows(a: Tensor, b: Tensor) -> Tensor:
 def matmul_t(a: Tensor, b: Tensor) -> Tensor:
     """a bᵀ for `[..., m, k]` and `[..., n, k]`, of shape `[..., m, n]`."""
 @overload
+def max(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The largest elements along `dim`, and where they are: among equals the first."""
+@overload
+def max(x: Tensor) -> Tensor:
+    """The largest element of all."""
+@overload
 def maximum(a: Tensor, b: Tensor) -> Tensor:
     """The larger element of each pair; NaN if either is NaN."""
 @overload
@@ -1205,6 +1795,14 @@ def maximum_(x: Tensor, s: Number) -> Tensor:
     """`maximum` in place: the result is written over the first argument."""
 def mean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
     """The mean over dims (none given: all); of no elements NaN. Integers and bools give f32. Over a split dim the result is P(sum)."""
+def meshgrid(xs: Sequence[Tensor], *, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are exchanged."""
+@overload
+def min(x: Tensor, dim: builtins.int, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest elements along `dim`, and where they are: among equals the first."""
+@overload
+def min(x: Tensor) -> Tensor:
+    """The smallest element of all."""
 @overload
 def minimum(a: Tensor, b: Tensor) -> Tensor:
     """The smaller element of each pair; NaN if either is NaN."""
@@ -1222,6 +1820,16 @@ def mish(x: Tensor) -> Tensor:
 def mish_(x: Tensor) -> Tensor:
     """`mish` in place: the result is written over the first argument."""
 @overload
+def movedim(x: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The dims `source` at the places `destination`; the others keep their order."""
+@overload
+def movedim(x: Tensor, source: builtins.int | Sequence[builtins.int], *destination: builtins.int) -> Tensor:
+    """The dims `source` at the places `destination`; the others keep their order."""
+def mse_each(x: Tensor, t: Tensor) -> Tensor:
+    """(x - t)²."""
+def mse_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """The squared error (x - target)²: its mean, or what `reduction` says: `none`, `mean` or `sum`."""
+@overload
 def mul(a: Tensor, b: Tensor) -> Tensor:
     """a b, element by element."""
 @overload
@@ -1233,6 +1841,10 @@ def mul_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def mul_(x: Tensor, s: Number) -> Tensor:
     """`mul` in place: the result is written over the first argument."""
+def nanmean(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The mean of the elements that are no NaN."""
+def nansum(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The sum of the elements that are no NaN."""
 def narrow(x: Tensor, dim: builtins.int, start: builtins.int, len: builtins.int) -> Tensor:
     """`len` elements of a dim from `start` on."""
 def ndim(x: Tensor) -> builtins.int:
@@ -1251,6 +1863,10 @@ def nll_pick(logits: Tensor, target: Tensor, ignore_index: builtins.int = -100) 
     """Per row the logit of the target, 0 where it is ignored."""
 def nonzero(x: Tensor) -> Tensor:
     """The indices of the elements that are not zero (NaN is not): i64, `[count, rank]`, in row-major order. A tensor split along dim 0 gives indices split along dim 0. The call waits for the count, which decides the shape of the result."""
+def norm(x: Tensor, p: builtins.float = 2.0, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
+    """The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for -inf the smallest, for 0 the number of elements that are not zero."""
+def normalize(x: Tensor, p: builtins.float = 2.0, dim: builtins.int = 1, *, eps: builtins.float = 1e-12) -> Tensor:
+    """x divided by its p-norm along a dim; norms below `eps` count as `eps`."""
 def numel(x: Tensor) -> builtins.int:
     """The number of elements."""
 def one_hot(ids: Tensor, classes: builtins.int, *, dtype: _dtype = int64) -> Tensor:
@@ -1263,12 +1879,18 @@ def ones(*shape: builtins.int, dtype: _dtype = float32, device: _device | str | 
     """Ones; f32 unless the target says otherwise."""
 def ones_like(x: Tensor) -> Tensor:
     """Ones of the same shape, dtype and layout."""
+def outer(a: Tensor, b: Tensor) -> Tensor:
+    """The products of all elements of one vector with all of another, a matrix."""
+def pairwise_distance(x1: Tensor, x2: Tensor, *, p: builtins.float = 2.0, eps: builtins.float = 1e-6, keepdim: builtins.bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps along the last dim."""
 @overload
 def permute(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
     """The dims in the order `dims`."""
 @overload
 def permute(x: Tensor, *dims: builtins.int) -> Tensor:
     """The dims in the order `dims`."""
+def poisson_nll_loss(x: Tensor, target: Tensor, *, log_input: builtins.bool = True, full: builtins.bool = False, eps: builtins.float = 1e-8, reduction: str = "mean") -> Tensor:
+    """The negative log likelihood of counts under a Poisson distribution whose rate is x, or with `log_input` eˣ. `full` adds Stirling's approximation for targets above 1."""
 @overload
 def pow(a: Tensor, b: Tensor) -> Tensor:
     """a to the power b."""
@@ -1296,18 +1918,26 @@ def rand(shape: builtins.int | Sequence[builtins.int], *, lo: builtins.float = 0
 @overload
 def rand(*shape: builtins.int, lo: builtins.float = 0.0, hi: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform numbers in [lo, hi)."""
+def rand_like(x: Tensor) -> Tensor:
+    """Uniform numbers in [0, 1), with the same shape, dtype and layout."""
 @overload
 def randint(lo: builtins.int, hi: builtins.int, shape: builtins.int | Sequence[builtins.int], *, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [lo, hi)."""
 @overload
 def randint(lo: builtins.int, hi: builtins.int, *shape: builtins.int, dtype: _dtype = int64, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Integers in [lo, hi)."""
+def randint_like(x: Tensor, lo: builtins.int, hi: builtins.int) -> Tensor:
+    """Integers in [lo, hi), with the same shape, dtype and layout."""
 @overload
 def randn(shape: builtins.int | Sequence[builtins.int], *, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
 @overload
 def randn(*shape: builtins.int, mean: builtins.float = 0.0, std: builtins.float = 1.0, dtype: _dtype = float32, generator: Generator | None = None, device: _device | str | None = None, placement: _placement | None = None, sbp: Sbp | Sequence[Sbp] | str | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Normal numbers with that mean and standard deviation. They do not depend on placement or SBP."""
+def randn_like(x: Tensor) -> Tensor:
+    """Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout."""
+def ranking_each(a: Tensor, b: Tensor, t: Tensor, margin: builtins.float = 0.0) -> Tensor:
+    """max(0, margin - t (a - b))."""
 def rdiv(x: Tensor, s: Number) -> Tensor:
     """s / x."""
 def rdiv_(x: Tensor, s: Number) -> Tensor:
@@ -1318,6 +1948,10 @@ def reciprocal_(x: Tensor) -> Tensor:
     """`reciprocal` in place: the result is written over the first argument."""
 def relu(x: Tensor) -> Tensor:
     """max(x, 0)."""
+def relu6(x: Tensor) -> Tensor:
+    """x, but not below 0 and not above 6."""
+def relu6_(x: Tensor) -> Tensor:
+    """`relu6` in place: the result is written over the first argument."""
 def relu_(x: Tensor) -> Tensor:
     """`relu` in place: the result is written over the first argument."""
 @overload
@@ -1332,6 +1966,14 @@ def remainder_(a: Tensor, b: Tensor) -> Tensor:
 @overload
 def remainder_(x: Tensor, s: Number) -> Tensor:
     """`remainder` in place: the result is written over the first argument."""
+@overload
+def repeat(x: Tensor, repeats: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The tensor repeated along each dim. More counts than dims make new dims in front."""
+@overload
+def repeat(x: Tensor, *repeats: builtins.int) -> Tensor:
+    """The tensor repeated along each dim. More counts than dims make new dims in front."""
+def repeat_interleave(x: Tensor, repeats: builtins.int, *, dim: builtins.int | None = None) -> Tensor:
+    """Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor."""
 def requires_grad(x: Tensor) -> builtins.bool:
     """Whether it is a leaf that wants a gradient, or depends on one."""
 @overload
@@ -1344,6 +1986,20 @@ def rms_norm(x: Tensor, weight: Tensor | None = None, eps: builtins.float = 1e-6
     """x divided by the root mean square over the last dims, times `weight`. The number of dims is that of `weight`, 1 without one, unless `axes` says otherwise. `eps` is added to the mean square."""
 def rms_norm_grad(dy: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None, axes: builtins.int = 1) -> tuple[Tensor, Tensor]:
     """Gradients of rms_norm."""
+@overload
+def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
+    """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
+@overload
+def roll(x: Tensor, shifts: builtins.int | Sequence[builtins.int], *dims: builtins.int) -> Tensor:
+    """Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor is rolled and keeps its shape."""
+def root(x: Tensor) -> Tensor:
+    """√x, with the gradient 0 at 0: the root of a sum of squares."""
+@overload
+def rot90(x: Tensor, k: builtins.int = 1, dims: builtins.int | Sequence[builtins.int] = (0, 1)) -> Tensor:
+    """The plane of two dims turned by `k` quarters, from the first towards the second."""
+@overload
+def rot90(x: Tensor, k: builtins.int = 1, *dims: builtins.int) -> Tensor:
+    """The plane of two dims turned by `k` quarters, from the first towards the second."""
 def round(x: Tensor) -> Tensor:
     """The nearest integer, ties to even."""
 def round_(x: Tensor) -> Tensor:
@@ -1364,6 +2020,18 @@ def scalar_tensor(value: Number, *, dtype: _dtype | None = None, device: _device
     """A tensor without dims."""
 def scale_many(s: Tensor, xs: Sequence[Tensor]) -> None:
     """Multiplies many tensors in place by a number that is a tensor."""
+@overload
+def scatter(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+    """x with each element of `src` written at its index along `dim`; of several at one place the last stands."""
+@overload
+def scatter(x: Tensor, dim: builtins.int, ids: Tensor, value: Number) -> Tensor:
+    """x with one number written at each index along `dim`."""
+def scatter_add(x: Tensor, dim: builtins.int, ids: Tensor, src: Tensor) -> Tensor:
+    """x with each element of `src` added at its index along `dim`."""
+def scatter_into(x: Tensor, ids: Tensor, src: Tensor, dim: builtins.int) -> Tensor:
+    """x with each element of `src` written at its index along a dim; of several at one place the last stands."""
+def scatter_sum(values: Tensor, ids: Tensor, dim: builtins.int, rows: builtins.int) -> Tensor:
+    """Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather."""
 def select(x: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """The element `index` along `dim`, which is removed. A negative index counts from the end."""
 def selu(x: Tensor) -> Tensor:
@@ -1394,12 +2062,24 @@ def sin(x: Tensor) -> Tensor:
     """The sine, of radians."""
 def sin_(x: Tensor) -> Tensor:
     """`sin` in place: the result is written over the first argument."""
+def sinh(x: Tensor) -> Tensor:
+    """The hyperbolic sine."""
+def sinh_(x: Tensor) -> Tensor:
+    """`sinh` in place: the result is written over the first argument."""
 def size(x: Tensor, dim: builtins.int) -> builtins.int:
     """The size of a dim. Negative dims count from the end."""
 def slice(x: Tensor, dim: builtins.int, start: builtins.int, end: builtins.int, step: builtins.int = 1) -> Tensor:
     """Elements `start`, `start + step`, … below `end` of a dim. Negative bounds count from the end; bounds are clamped to the size."""
 def slice_grad(dy: Tensor, dim: builtins.int, start: builtins.int, step: builtins.int, size: builtins.int) -> Tensor:
     """Zeros of `size` along a dim with dy at start, start + step, …: the gradient of slice."""
+def smooth_l1_each(x: Tensor, t: Tensor, beta: builtins.float = 1.0) -> Tensor:
+    """(x - t)² / (2 beta) where |x - t| is below beta, else |x - t| - beta / 2."""
+def smooth_l1_loss(x: Tensor, target: Tensor, *, beta: builtins.float = 1.0, reduction: str = "mean") -> Tensor:
+    """The squared error over 2 `beta` where |x - target| is below `beta`, else the absolute error less `beta` / 2."""
+def soft_margin_each(x: Tensor, t: Tensor) -> Tensor:
+    """log(1 + e^(-t x))."""
+def soft_margin_loss(x: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """log(1 + e^(-target x)), for targets 1 and -1."""
 def softmax(x: Tensor, dim: builtins.int = -1) -> Tensor:
     """The softmax along a dim: exp(x) divided by its sum."""
 def softmax_grad(dy: Tensor, y: Tensor, dim: builtins.int) -> Tensor:
@@ -1430,6 +2110,8 @@ def squeeze(x: Tensor, dim: builtins.int) -> Tensor:
     """Without `dim`, if its size is 1; otherwise the tensor unchanged, as in PyTorch."""
 def stack(xs: Sequence[Tensor], dim: builtins.int = 0) -> Tensor:
     """Tensors of one shape along a new dim at position `dim`."""
+def std(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+    """The standard deviation: the root of the variance."""
 @overload
 def sub(a: Tensor, b: Tensor) -> Tensor:
     """a - b."""
@@ -1451,6 +2133,12 @@ def sum_of_squares(xs: Sequence[Tensor]) -> Tensor:
     """The sum of squares of all elements of all inputs, in f32, or f64 where one is."""
 def t(x: Tensor) -> Tensor:
     """Exchanges the last two dims: the transpose of a matrix."""
+def take_along_dim(x: Tensor, ids: Tensor, dim: builtins.int) -> Tensor:
+    """`gather` with indices that broadcast with x in the other dims."""
+def tan(x: Tensor) -> Tensor:
+    """The tangent, of radians."""
+def tan_(x: Tensor) -> Tensor:
+    """`tan` in place: the result is written over the first argument."""
 def tanh(x: Tensor) -> Tensor:
     """The hyperbolic tangent."""
 def tanh_(x: Tensor) -> Tensor:
@@ -1459,6 +2147,25 @@ def tanhshrink(x: Tensor) -> Tensor:
     """x - tanh(x)."""
 def tanhshrink_(x: Tensor) -> Tensor:
     """`tanhshrink` in place: the result is written over the first argument."""
+@overload
+def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], dims_b: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
+@overload
+def tensordot(a: Tensor, b: Tensor, dims_a: builtins.int | Sequence[builtins.int], *dims_b: builtins.int) -> Tensor:
+    """The sum of products over the dims `dims_a` of a and `dims_b` of b. The result has the other dims of a, then those of b."""
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: builtins.int = 2) -> Tensor:
+    """The sum of products over the last `dims` dims of a and the first of b."""
+def threshold(x: Tensor, threshold: Number, value: Number) -> Tensor:
+    """x, or `value` where x is not above `threshold`."""
+def threshold_(x: Tensor, threshold: Number, value: Number) -> Tensor:
+    """`threshold` in place: the result is written over the first argument."""
+@overload
+def tile(x: Tensor, dims: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """`repeat`, with 1 for the leading dims that have no count."""
+@overload
+def tile(x: Tensor, *dims: builtins.int) -> Tensor:
+    """`repeat`, with 1 for the leading dims that have no count."""
 def to_device(x: Tensor, device: _device | str) -> Tensor:
     """A local tensor on another device, with its gradient; the tensor itself where it is on that device (as PyTorch's `to`). Global tensors move with `to_global((&placement, sbp))`."""
 @overload
@@ -1473,18 +2180,36 @@ def to_local(x: Tensor, *, grad_sbp: Sbp | Sequence[Sbp] | str | None = None) ->
     """The rank's shard as a local tensor."""
 def to_local_grad(dy: Tensor, shape: builtins.int | Sequence[builtins.int], placement: _placement, sbp: Sbp | Sequence[Sbp] | str, grad_sbp: Sbp | Sequence[Sbp] | str) -> Tensor:
     """The gradients of a global tensor's shards, as a global tensor."""
+def trace(x: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix."""
 def transpose(x: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Exchanges two dims."""
 def tril(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, *, margin: builtins.float = 1.0, p: builtins.float = 2.0, eps: builtins.float = 1e-6, swap: builtins.bool = False, reduction: str = "mean") -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) of rows, d the p-norm of their difference. With `swap` the nearer of d(anchor, negative) and d(positive, negative) counts."""
 def triu(x: Tensor, diagonal: builtins.int = 0) -> Tensor:
     """Zeros below a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it."""
+def trunc(x: Tensor) -> Tensor:
+    """The integer part: x rounded towards zero."""
+def trunc_(x: Tensor) -> Tensor:
+    """`trunc` in place: the result is written over the first argument."""
+def unbind(x: Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
+    """The slices along `dim`, without that dim."""
+@overload
+def unflatten(x: Tensor, dim: builtins.int, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
+    """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
+@overload
+def unflatten(x: Tensor, dim: builtins.int, *sizes: builtins.int) -> Tensor:
+    """The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others."""
 def unique(x: Tensor) -> Tensor:
     """The distinct values, smallest first, as a tensor of one dim. NaN come last; no two are equal. A global result is B. There is no gradient, and no kernel for GPUs."""
 def unsqueeze(x: Tensor, dim: builtins.int) -> Tensor:
     """A dim of size 1 more, at position `dim`."""
-def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False) -> Tensor:
-    """The biased variance over dims (none given: all): the sum of squares is divided by the number of elements."""
+def var(x: Tensor, dims: builtins.int | Sequence[builtins.int] = (), keepdim: builtins.bool = False, *, correction: builtins.float = 1.0) -> Tensor:
+    """The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN."""
+def vstack(xs: Sequence[Tensor]) -> Tensor:
+    """Tensors as rows: along dim 0; tensors of one dim are rows of a matrix."""
 def where(cond: Tensor, a: Tensor, b: Tensor) -> Tensor:
     """a where cond is true, else b. The three shapes broadcast."""
 def wrap_index(ids: Tensor, size: builtins.int, dim: builtins.int = 0) -> Tensor:

@@ -34,8 +34,8 @@ macro_rules! operators {
         }
     };
 }
-operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs logical_and logical_or logical_xor
-logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ index index_put_ }
+operators! { add sub mul div floor_divide remainder pow matmul eq ne lt le gt ge neg abs bitwise_and bitwise_or bitwise_xor
+bitwise_left_shift bitwise_right_shift bitwise_not logical_not add_ sub_ mul_ div_ pow_ floor_divide_ remainder_ index index_put_ }
 
 /// Calls a function on these objects; `NotImplemented` where it does not take them, so that Python asks the other operand.
 pub fn binary<'py>(py: Python<'py>, which: Operator, objects: [&Bound<'py, PyAny>; 2]) -> PyResult<Py<PyAny>> {
@@ -69,15 +69,6 @@ pub fn number(py: Python<'_>, t: &oflow::Tensor) -> PyResult<Py<PyAny>> {
         Returned::Value(v) => results::value(py, &v),
         Returned::Tensors(_) => Err(PyTypeError::new_err("item() gave a tensor")),
     }
-}
-
-/// `&`, `|` and `^` of bool tensors.
-pub fn logical<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
-    let bools = |t: &Bound<'py, PyAny>| t.cast::<Tensor>().is_ok_and(|t| t.get().inner().dtype() == oflow::DType::Bool);
-    if !bools(slf.as_any()) || (o.is_instance_of::<Tensor>() && !bools(o)) {
-        return Err(PyTypeError::new_err("&, | and ^ take bool tensors; oflow has no bitwise functions of integers"));
-    }
-    binary(slf.py(), which, [slf.as_any(), o])
 }
 
 pub fn in_place<'py>(slf: &Bound<'py, Tensor>, which: Operator, o: &Bound<'py, PyAny>) -> PyResult<()> {

@@ -1,7 +1,7 @@
 //! `oflow.Tensor`: what no row of the table says. Functions of the table are added as methods by `ffi::add_methods`.
 
 use crate::errors::OrRaise;
-use crate::operators::{Operator, Rows, binary, call, in_place, logical, number};
+use crate::operators::{Operator, Rows, binary, call, in_place, number};
 use crate::types::{self, dtype_object};
 use crate::{context, data, dlpack, site};
 use oflow::BackwardOptions;
@@ -395,13 +395,28 @@ impl Tensor {
         binary(slf.py(), Operator::matmul, [slf.as_any(), o])
     }
     fn __and__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
-        logical(slf, Operator::logical_and, o)
+        binary(slf.py(), Operator::bitwise_and, [slf.as_any(), o])
+    }
+    fn __rand__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf.py(), Operator::bitwise_and, [slf.as_any(), o])
     }
     fn __or__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
-        logical(slf, Operator::logical_or, o)
+        binary(slf.py(), Operator::bitwise_or, [slf.as_any(), o])
+    }
+    fn __ror__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf.py(), Operator::bitwise_or, [slf.as_any(), o])
     }
     fn __xor__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
-        logical(slf, Operator::logical_xor, o)
+        binary(slf.py(), Operator::bitwise_xor, [slf.as_any(), o])
+    }
+    fn __rxor__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf.py(), Operator::bitwise_xor, [slf.as_any(), o])
+    }
+    fn __lshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf.py(), Operator::bitwise_left_shift, [slf.as_any(), o])
+    }
+    fn __rshift__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf.py(), Operator::bitwise_right_shift, [slf.as_any(), o])
     }
     fn __iadd__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>) -> PyResult<()> {
         in_place(slf, Operator::add_, o)
@@ -434,10 +449,11 @@ impl Tensor {
         call(slf.py(), Operator::abs, &[slf.as_any().as_borrowed()])
     }
     fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        if slf.get().inner.dtype() != oflow::DType::Bool {
-            return Err(PyTypeError::new_err(format!("~ takes a bool tensor, not {:?}", slf.get().inner)));
-        }
-        call(slf.py(), Operator::logical_not, &[slf.as_any().as_borrowed()])
+        let which = match slf.get().inner.dtype() {
+            oflow::DType::Bool => Operator::logical_not,
+            _ => Operator::bitwise_not,
+        };
+        call(slf.py(), which, &[slf.as_any().as_borrowed()])
     }
     fn __richcmp__<'py>(slf: &Bound<'py, Self>, o: &Bound<'py, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         let which = match op {

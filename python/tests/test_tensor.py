@@ -57,7 +57,18 @@ def test_operators_are_those_of_numpy():
     with pytest.raises(TypeError):
         x < "a"
     assert (x == "a") is False and (x != None) is True  # noqa: E711
-    with pytest.raises(TypeError, match="bool tensors"):
+    a, b = np.array([6, -3, 12]), np.array([5, 1, 2])
+    i, j = flow.tensor([6, -3, 12]), flow.tensor([5, 1, 2])
+    for f in (
+        lambda p, q: p & q,
+        lambda p, q: (p | 1) ^ q,
+        lambda p, q: 7 & p,
+        lambda p, q: ~p,
+        lambda p, q: (p << q) >> 1,
+        lambda p, q: (p > 0) & (q > 1) | True,
+    ):
+        np.testing.assert_array_equal(f(i, j).numpy(), f(a, b))
+    with pytest.raises((TypeError, flow.Error), match="bitwise_and"):
         flow.ones(2) & 1
 
 

@@ -227,6 +227,13 @@ impl Bound {
             _ => Err(of_other_type(i, "a number")),
         }
     }
+    /// The text of parameter `i`.
+    pub fn text(&self, i: usize) -> Result<&str> {
+        match self.attr(i) {
+            Some(AttrValue::Str(text)) => Ok(text),
+            _ => Err(of_other_type(i, "a text")),
+        }
+    }
     /// The integers of parameter `i`.
     pub fn ints(&self, i: usize) -> Result<&[i64]> {
         match self.attr(i) {

@@ -2,10 +2,10 @@
 
 use super::random::drawn;
 use super::{create, invoke1, op};
-use crate::context::{Generator, current};
+use crate::context::{Generator, current, inner_calls};
 use crate::error::{CallSite, Error, Result};
 use crate::interpreter::{self, Target};
-use crate::ops::{AttrValue, TensorType};
+use crate::ops::{AttrValue, Op, TensorType};
 use crate::placement::{Device, Placement};
 use crate::sbp::NdSbp;
 use crate::tensor::Tensor;
@@ -124,6 +124,19 @@ functions! {
     /// # Errors
     /// On a step of zero or one that leads away from `end`.
     "arange(Scalar start, Scalar end, Scalar step, Target target, *, DataType? dtype) -> Tensor" = range as fn range;
+    /// `steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// assert_eq!(linspace(0.0, 1.0, 3, Device::Cpu)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    "linspace(Float start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor" = linspace as fn linspace;
+    /// `steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the
+    /// target says otherwise.
+    "logspace(Float start, Float end, Int steps, Target target, *, Float base=10.0, DataType dtype=f32) -> Tensor" = logspace as fn logspace;
+    /// A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise.
+    "eye(Int n, Target target, *, Int? m, DataType dtype=f32) -> Tensor" = eye as fn eye;
     /// A tensor without dims.
     "scalar_tensor(Scalar value, Target target, *, DataType? dtype) -> Tensor" = scalar_tensor as fn scalar_tensor;
 }
@@ -134,6 +147,14 @@ functions! {
     "zeros_like(Tensor x) -> Tensor" = zeros_like as fn zeros_like;
     /// Ones of the same shape, dtype and layout.
     "ones_like(Tensor x) -> Tensor" = ones_like as fn ones_like;
+    /// Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout.
+    "empty_like(Tensor x) -> Tensor" = zeros_like as fn empty_like;
+    /// Uniform numbers in [0, 1), with the same shape, dtype and layout.
+    "rand_like(Tensor x) -> Tensor" = rand_like as fn rand_like;
+    /// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
+    "randn_like(Tensor x) -> Tensor" = randn_like as fn randn_like;
+    /// Integers in [lo, hi), with the same shape, dtype and layout.
+    "randint_like(Tensor x, Int lo, Int hi) -> Tensor" = randint_like as fn randint_like;
     /// `value` everywhere, with the same shape, dtype and layout.
     "full_like(Tensor x, Scalar value) -> Tensor" = full_like as fn full_like;
 }
@@ -179,6 +200,58 @@ pub(super) fn range(start: Scalar, end: Scalar, step: Scalar, target: &TargetSpe
     let len = i64::try_from(len).map_err(|_| refused(Error::shape(format!("{len} elements cannot be addressed"))))?;
     let dtype = target.dtype_or(if ints { DType::I64 } else { DType::F32 });
     create(op!("arange"), smallvec![len.into(), dtype.into()], smallvec![start, step], &target.target, site)
+}
+
+/// A number of elements, or an error that says which number is none.
+fn length(n: i64, method: &str, site: CallSite) -> Result<i64> {
+    let refused =
+        || Error::argument(format!("{n} is no number of elements")).in_call(|| format!("{method}({n})")).at(site);
+    if n < 0 { Err(refused()) } else { Ok(n) }
+}
+
+pub(super) fn linspace(start: f64, end: f64, steps: i64, target: &TargetSpec, site: CallSite) -> Result<Tensor> {
+    let attrs = smallvec![length(steps, "linspace", site)?.into(), target.dtype_or(DType::F32).into()];
+    create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)
+}
+
+pub(super) fn logspace(
+    start: f64,
+    end: f64,
+    steps: i64,
+    target: &TargetSpec,
+    base: f64,
+    site: CallSite,
+) -> Result<Tensor> {
+    let attrs = smallvec![length(steps, "logspace", site)?.into(), target.dtype_or(DType::F32).into()];
+    let inner = inner_calls();
+    let exponents = create(op!("linspace"), attrs, smallvec![start.into(), end.into()], &target.target, site)?;
+    drop(inner);
+    invoke1(op!("rpow_scalar"), &[Some(&exponents)], smallvec![], smallvec![Scalar::Float(base)], site)
+}
+
+pub(super) fn eye(n: i64, target: &TargetSpec, m: Option<i64>, site: CallSite) -> Result<Tensor> {
+    let (rows, columns) = (length(n, "eye", site)?, length(m.unwrap_or(n), "eye", site)?);
+    let attrs = smallvec![rows.into(), columns.into(), target.dtype_or(DType::F32).into()];
+    create(op!("eye"), attrs, smallvec![], &target.target, site)
+}
+
+/// Numbers of the rank's generator like a tensor.
+fn drawn_like(op: Result<&'static Op>, x: &Tensor, bounds: [Scalar; 2], site: CallSite) -> Result<Tensor> {
+    let [seed, ordinal] = drawn(None).map_err(|e| e.at(site))?;
+    let attrs = smallvec![AttrValue::from(x.shape()), x.dtype().into()];
+    create(op, attrs, smallvec![bounds[0], bounds[1], seed, ordinal], &x.target().target, site)
+}
+
+pub(super) fn rand_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    drawn_like(op!("rand"), x, [Scalar::Float(0.0), Scalar::Float(1.0)], site)
+}
+
+pub(super) fn randn_like(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    drawn_like(op!("randn"), x, [Scalar::Float(0.0), Scalar::Float(1.0)], site)
+}
+
+pub(super) fn randint_like(x: &Tensor, lo: i64, hi: i64, site: CallSite) -> Result<Tensor> {
+    drawn_like(op!("randint"), x, [Scalar::Int(lo), Scalar::Int(hi)], site)
 }
 
 pub(super) fn scalar_tensor(value: Scalar, target: &TargetSpec, site: CallSite) -> Result<Tensor> {

@@ -23,16 +23,21 @@ macro_rules! for_tuples {
 #[macro_use]
 mod rows;
 
+mod algebra;
+mod arrange;
 mod autograd;
 mod by_name;
 mod create;
 mod data;
+mod einsum;
+mod gather;
 #[rustfmt::skip]
 mod generated;
 mod index;
 mod inplace;
 mod ints;
 mod layout;
+mod losses;
 mod nn;
 mod op_form;
 mod operand;

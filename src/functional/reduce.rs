@@ -2,35 +2,206 @@
 
 use super::{invoke1, op};
 use crate::context::inner_calls;
-use crate::error::{CallSite, Result};
-use crate::ops::AttrValue;
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{AttrValue, Op, normalize_dim};
 use crate::tensor::Tensor;
-use oflow_kernels::DType;
+use oflow_kernels::{DType, Scalar};
 use smallvec::smallvec;
 
 functions! {
     FUNCTIONS, "Reductions";
-    /// The biased variance over dims (none given: all): the sum of squares is divided by the number of elements.
-    "var(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = var;
+    /// The variance over dims (none given: all): the sum of squared distances from the mean, divided by the number of elements less
+    /// `correction`. With the usual correction of 1 it is unbiased; of one element it is then NaN.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 3.0], [2], Device::Cpu)?;
+    /// assert_eq!(x.var(())?.to_vec::<f32>()?, [2.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    "var(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor" = var;
+    /// The standard deviation: the root of the variance.
+    "std(Tensor x, IntList dims=[], Bool keepdim=false, *, Float correction=1.0) -> Tensor" = std;
+    /// The p-norm over dims (none given: all): the p-th root of the sum of |x| to the power p. For p = inf it is the largest |x|, for
+    /// -inf the smallest, for 0 the number of elements that are not zero.
+    "norm(Tensor x, Float p=2.0, IntList dims=[], Bool keepdim=false) -> Tensor" = norm;
+    /// The logarithm of the sum of eˣ over dims (none given: all), also where the powers overflow.
+    "logsumexp(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = logsumexp;
+    /// The sum of the elements that are no NaN.
+    "nansum(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = nansum;
+    /// The mean of the elements that are no NaN.
+    "nanmean(Tensor x, IntList dims=[], Bool keepdim=false) -> Tensor" = nanmean;
+    /// The smallest and the largest element over dims (none given: all).
+    "aminmax(Tensor x, IntList dims=[], Bool keepdim=false) -> (Tensor min, Tensor max)" = aminmax;
+    /// x divided by its p-norm along a dim; norms below `eps` count as `eps`.
+    "normalize(Tensor x, Float p=2.0, Int dim=1, *, Float eps=1e-12) -> Tensor" = normalize;
 }
 
-pub(super) fn var(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
-    let mean = |x: &Tensor, keepdim: bool| {
-        let attrs = smallvec![AttrValue::from(dims), keepdim.into()];
-        invoke1(op!("mean"), &[Some(x)], attrs, smallvec![], site)
-    };
-    let half = x.dtype().is_half();
-    let inner = inner_calls();
-    // Squares of halves are beyond their range where the variance is not.
-    let wide = if half { x.cast_at(DType::F32, site)? } else { x.clone() };
-    let m = mean(&wide, true)?;
-    let d = invoke1(op!("sub"), &[Some(&wide), Some(&m)], smallvec![], smallvec![], site)?;
-    let sq = invoke1(op!("square"), &[Some(&d)], smallvec![], smallvec![], site)?;
-    if half {
-        let v = mean(&sq, keepdim)?;
-        drop(inner);
-        return v.cast_at(x.dtype(), site);
+/// A reduction over `dims`.
+fn over(op: Result<&'static Op>, x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    invoke1(op, &[Some(x)], smallvec![AttrValue::from(dims), keepdim.into()], smallvec![], site)
+}
+
+/// How many elements each result is of.
+fn counted(x: &Tensor, dims: &[i64]) -> Result<usize> {
+    let size = |d: &i64| Ok(x.shape().get(normalize_dim(*d, x.ndim())?).copied().unwrap_or(1));
+    if dims.is_empty() { Ok(x.numel()) } else { dims.iter().map(size).product() }
+}
+
+/// A function of the tensor in a dtype that holds squares and sums of halves.
+fn in_wide(x: &Tensor, site: CallSite, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    if !x.dtype().is_half() {
+        return f(x);
     }
+    let inner = inner_calls();
+    let y = f(&x.cast_at(DType::F32, site)?)?;
     drop(inner);
-    mean(&sq, keepdim)
+    y.cast_at(x.dtype(), site)
+}
+
+/// The variance up to its last step: the sum of squared distances, and what divides it.
+fn squared_distances(
+    x: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+    correction: f64,
+    site: CallSite,
+) -> Result<(Tensor, f64)> {
+    let n = counted(x, dims)?;
+    let _inner = inner_calls();
+    let mean = over(op!("mean"), x, dims, true, site)?;
+    let distance = invoke1(op!("sub"), &[Some(x), Some(&mean)], smallvec![], smallvec![], site)?;
+    let squares = invoke1(op!("square"), &[Some(&distance)], smallvec![], smallvec![], site)?;
+    Ok((over(op!("sum"), &squares, dims, keepdim, site)?, (n as f64 - correction).max(0.0)))
+}
+
+fn divided(x: &Tensor, by: f64, site: CallSite) -> Result<Tensor> {
+    invoke1(op!("div_scalar"), &[Some(x)], smallvec![], smallvec![Scalar::Float(by)], site)
+}
+
+pub(super) fn var(x: &Tensor, dims: &[i64], keepdim: bool, correction: f64, site: CallSite) -> Result<Tensor> {
+    in_wide(x, site, |x| {
+        let (sum, n) = squared_distances(x, dims, keepdim, correction, site)?;
+        divided(&sum, n, site)
+    })
+}
+
+pub(super) fn std(x: &Tensor, dims: &[i64], keepdim: bool, correction: f64, site: CallSite) -> Result<Tensor> {
+    in_wide(x, site, |x| {
+        let (sum, n) = squared_distances(x, dims, keepdim, correction, site)?;
+        let inner = inner_calls();
+        let variance = divided(&sum, n, site)?;
+        drop(inner);
+        root(&variance, site)
+    })
+}
+
+/// The root of a sum of squares: its gradient at 0 is 0.
+fn root(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    invoke1(op!("root"), &[Some(x)], smallvec![], smallvec![], site)
+}
+
+pub(super) fn norm(x: &Tensor, p: f64, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    norm_in("norm", x, p, dims, keepdim, site)
+}
+
+/// The norm, for the function of that name.
+pub(super) fn norm_in(name: &str, x: &Tensor, p: f64, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    let refused = |what: String| Error::argument(what).in_call(|| format!("{name}({})", x.short())).at(site);
+    if !x.dtype().is_float() {
+        return Err(refused(format!("a norm is of floats, not of {}", x.dtype())).help("`cast` the tensor first"));
+    }
+    if p.is_nan() {
+        return Err(refused("there is no norm for p = NaN".into()));
+    }
+    let one = |op: Result<&'static Op>, x: &Tensor| invoke1(op, &[Some(x)], smallvec![], smallvec![], site);
+    in_wide(x, site, |x| {
+        let inner = inner_calls();
+        if p == 2.0 {
+            let sum = over(op!("sum"), &one(op!("square"), x)?, dims, keepdim, site)?;
+            drop(inner);
+            return root(&sum, site);
+        }
+        if p == 0.0 {
+            let count = over(op!("count_nonzero"), x, dims, keepdim, site)?;
+            drop(inner);
+            return count.cast_at(x.dtype(), site);
+        }
+        let size = one(op!("abs"), x)?;
+        if p == 1.0 || p.is_infinite() {
+            drop(inner);
+            let op = if p == 1.0 {
+                op!("sum")
+            } else if p > 0.0 {
+                op!("amax")
+            } else {
+                op!("amin")
+            };
+            return over(op, &size, dims, keepdim, site);
+        }
+        let power =
+            |x: &Tensor, p: f64| invoke1(op!("pow_scalar"), &[Some(x)], smallvec![], smallvec![Scalar::Float(p)], site);
+        let sum = over(op!("sum"), &power(&size, p)?, dims, keepdim, site)?;
+        drop(inner);
+        power(&sum, 1.0 / p)
+    })
+}
+
+pub(super) fn logsumexp(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    in_wide(x, site, |x| {
+        let _scope = site.scope();
+        let inner = inner_calls();
+        if counted(x, dims)? == 0 {
+            // The logarithm of nothing: there is no largest element to take out.
+            let sum = over(op!("sum"), &x.exp()?, dims, keepdim, site)?;
+            drop(inner);
+            return sum.log();
+        }
+        // Where the largest is infinite, the sum is too, and nothing is taken out.
+        let largest = over(op!("amax"), &x.detach(), dims, true, site)?;
+        let largest = largest.masked_fill(&largest.isinf()?, 0.0)?;
+        let sum = over(op!("sum"), &x.sub(&largest)?.exp()?, dims, true, site)?;
+        let y = sum.log()?.add(&largest)?;
+        drop(inner);
+        if keepdim { Ok(y) } else { without(&y, dims, site) }
+    })
+}
+
+/// Without dims that were reduced and kept.
+fn without(y: &Tensor, dims: &[i64], site: CallSite) -> Result<Tensor> {
+    let reduced: Vec<usize> = dims.iter().map(|d| normalize_dim(*d, y.ndim())).collect::<Result<_>>()?;
+    let kept = (0..y.ndim()).filter(|d| !dims.is_empty() && !reduced.contains(d));
+    let shape: Vec<usize> = kept.map(|d| y.shape()[d]).collect();
+    Ok(y.reshape_at(&shape, site)?.into_result())
+}
+
+pub(super) fn nansum(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    let inner = inner_calls();
+    let numbers = {
+        let _scope = site.scope();
+        x.masked_fill(&x.isnan()?, 0.0)?
+    };
+    drop(inner);
+    over(op!("sum"), &numbers, dims, keepdim, site)
+}
+
+pub(super) fn nanmean(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Tensor> {
+    let _scope = site.scope();
+    let inner = inner_calls();
+    let sum = nansum(x, dims, keepdim, site)?;
+    let count = over(op!("sum"), &x.isnan()?.logical_not()?, dims, keepdim, site)?;
+    drop(inner);
+    sum.div(&count)
+}
+
+pub(super) fn aminmax(x: &Tensor, dims: &[i64], keepdim: bool, site: CallSite) -> Result<Vec<Tensor>> {
+    Ok(vec![over(op!("amin"), x, dims, keepdim, site)?, over(op!("amax"), x, dims, keepdim, site)?])
+}
+
+pub(super) fn normalize(x: &Tensor, p: f64, dim: i64, eps: f64, site: CallSite) -> Result<Tensor> {
+    let _scope = site.scope();
+    let inner = inner_calls();
+    let length = norm_in("normalize", x, p, &[dim], true, site)?.maximum(eps)?;
+    drop(inner);
+    x.div(&length)
 }

@@ -6,7 +6,10 @@
 use super::by_name::Bound;
 use super::op_form::OpForm;
 use super::rows::{Does, Row};
-use super::{create, generated, index, inplace, layout, nn, pytorch, reduce, select, shape, values};
+use super::{
+    algebra, arrange, create, einsum, gather, generated, index, inplace, layout, losses, nn, pytorch, reduce, select,
+    shape, values,
+};
 use crate::error::{Error, Result};
 use crate::ops::{self, AttrValue, FnReturn, FnSig, Op, ParamKind, hidden_overload};
 use crate::tensor::Tensor;
@@ -151,11 +154,18 @@ const ROWS: &[&[Row]] = &[
     create::FUNCTIONS,
     create::LIKE,
     shape::FUNCTIONS,
+    arrange::FUNCTIONS,
     reduce::FUNCTIONS,
     select::FUNCTIONS,
+    gather::FUNCTIONS,
+    gather::BY_NAME,
     index::BY_NAME,
     nn::PRODUCTS,
+    algebra::FUNCTIONS,
+    algebra::BY_NAME,
+    einsum::FUNCTIONS,
     nn::NETWORKS,
+    losses::FUNCTIONS,
     inplace::FUNCTIONS,
     layout::FUNCTIONS,
     layout::BY_NAME,

@@ -36,7 +36,7 @@ pub use def::{
     DTypeRule, GivenValues, LengthBy, LibraryId, Lowering, NdSignature, OpDef, OpTraits, SbpRule, ShapeRule,
 };
 pub use derive::{DerivedArgs, derived_args, derived_grad_op};
-pub(crate) use families::builtin;
+pub(crate) use families::{Diagonal, builtin};
 pub(crate) use function::hidden_overload;
 pub use function::{FnParam, FnReturn, FnSig, ParamKind};
 pub(crate) use grad::op_in_lowering;

@@ -63,12 +63,14 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: us
         let r = mix(&[i as u64, axis, c as u64, 17]);
         (r % 5) as f64 - 2.0 + if step > 1.0 { (r >> 32 & 3) as f64 / step } else { 0.0 }
     };
+    // Sums of integers wrap, and so do their parts.
+    let held = |part: f64| if dtype == DType::U8 { part.rem_euclid(256.0) } else { part };
     let one = |(i, x): (usize, &f64)| {
         let wins = mix(&[i as u64, axis, 5]) % k as u64 == c as u64;
         let less = (mix(&[i as u64, axis, c as u64, 23]) % 4) as f64;
         match op {
-            ReduceOp::Sum if c + 1 < k => noise(i, c),
-            ReduceOp::Sum => x - (0..k - 1).map(|c| noise(i, c)).sum::<f64>(),
+            ReduceOp::Sum if c + 1 < k => held(noise(i, c)),
+            ReduceOp::Sum => held(x - (0..k - 1).map(|c| noise(i, c)).sum::<f64>()),
             _ if wins => *x,
             // or: parts of a false are false; and: parts of a true are true.
             ReduceOp::Max if dtype == DType::Bool => {
@@ -85,6 +87,7 @@ fn part(v: &[f64], dtype: DType, op: ReduceOp, (axis, salt): (usize, u64), c: us
                     1.0
                 }
             }
+            ReduceOp::Max if dtype == DType::U8 => (x - less).max(0.0),
             ReduceOp::Max => x - less,
             ReduceOp::Min => x + less,
         }

@@ -4,7 +4,7 @@
 //! f32[4, 6] f32[6]+ - i64[3]<5; dim=1, keepdim=true
 //! ```
 //! An input is its dtype and shape; `-` stands for an optional input that is left out. After the shape, `+` asks for values
-//! greater than zero, and `<5` for integers from 0 to 4. After the semicolon stand plan and runtime attributes by name; those that
+//! greater than zero, `<5` for integers from 0 to 4, and `@-1..1` for numbers between two bounds. After the semicolon stand plan and runtime attributes by name; those that
 //! are left out have their defaults. A random op is given its `seed` and `ordinal`, so that every layout draws the same numbers.
 
 use super::layout::Value;
@@ -25,6 +25,8 @@ pub enum Values {
     Positive,
     /// Integers from 0, below that number.
     Below(usize),
+    /// Numbers between two bounds, which are none of them.
+    Between(f64, f64),
 }
 
 /// One input of a sample.
@@ -57,10 +59,14 @@ impl Spec {
         let values = match tail.trim() {
             "" => Values::Any,
             "+" => Values::Positive,
-            t => match t.strip_prefix('<').map(str::parse) {
-                Some(Ok(n)) => Values::Below(n),
-                _ => return Err(bad("ends with neither + nor <n")),
-            },
+            t if t.starts_with('<') => t[1..].parse().map(Values::Below).map_err(|_| bad("has no number after <"))?,
+            t => {
+                let bounds = t.strip_prefix('@').and_then(|t| t.split_once(".."));
+                match bounds.map(|(low, high)| (low.trim().parse(), high.trim().parse())) {
+                    Some((Ok(low), Ok(high))) if low < high => Values::Between(low, high),
+                    _ => return Err(bad("ends with neither +, <n nor @low..high")),
+                }
+            }
         };
         let size = |d: &str| d.parse().map_err(|_| bad(&format!("has the size '{d}'")));
         let shape: Vec<usize> = split_outside(dims, ',').map(size).collect::<Result<_>>()?;
@@ -83,6 +89,14 @@ impl Spec {
                     (Values::Positive, DType::Bool) => 1.0,
                     (_, DType::Bool) => (r % 2) as f64,
                     (Values::Below(k), _) => (r % k.max(1) as u64) as f64,
+                    // Exact where the bounds are multiples of a power of two.
+                    (Values::Between(low, high), d) if d.is_float() => {
+                        low + (high - low) * (2 * (r % 16) + 1) as f64 / 32.0
+                    }
+                    (Values::Between(low, high), _) => {
+                        let (low, high) = (low.ceil() as i64, high.floor() as i64);
+                        (low + (r % (high - low + 1).max(1) as u64) as i64) as f64
+                    }
                     (Values::Positive, d) if d.is_float() => (1 + r % 12) as f64 / step,
                     (Values::Positive, _) | (_, DType::U8) => (1 + r % 5) as f64,
                     // No zero: a partial sum divided by zero is not finite.
@@ -111,6 +125,7 @@ impl Spec {
                 let u = if near { u + 0.033 } else { u };
                 *x = match self.values {
                     Values::Positive => u + 0.2,
+                    Values::Between(low, high) => low + (high - low) * (0.05 + 0.42 * u),
                     _ if mix(&[seed, i as u64]).is_multiple_of(2) => u,
                     _ => -u * 0.77,
                 };
@@ -320,7 +335,9 @@ mod tests {
             ("f32[3", "'f32[3' has no ']'"),
             ("f32[x]", "'f32[x]' has the size 'x'"),
             ("g32[3]", "'g32[3]' has no known dtype"),
-            ("f32[3]?", "'f32[3]?' ends with neither + nor <n"),
+            ("f32[3]?", "'f32[3]?' ends with neither +, <n nor @low..high"),
+            ("f32[3]@1..-1", "'f32[3]@1..-1' ends with neither +, <n nor @low..high"),
+            ("i64[3]<x", "'i64[3]<x' has no number after <"),
             ("f32[3]; keepdim", "'keepdim' is no attribute with its value"),
             ("f32[3]; keep=true", "there is no attribute 'keep'"),
             ("f32[3]; keepdim=7", "keepdim"),

@@ -261,8 +261,18 @@ impl Run {
             wrong("a path of oflow's");
         }
         // What a kernel finds out depends on values: indices only. On a stream a later call may be told of it: it names the op.
-        let by_values =
-            ["embedding", "one_hot", "cross_entropy", "nll_pick", "masked_spread", "index_select", "wrap_index"];
+        let by_values = [
+            "embedding",
+            "one_hot",
+            "cross_entropy",
+            "nll_pick",
+            "masked_spread",
+            "index_select",
+            "wrap_index",
+            "gather",
+            "scatter_sum",
+            "scatter_into",
+        ];
         let told = |n: &&str| name.contains(*n) || text.contains(&format!("{n}: "));
         if e.kind() == ErrorKind::Value && !by_values.iter().any(told) {
             wrong("refused by the kernel");

@@ -85,16 +85,24 @@ ANY = {
     "softplus": F.softplus, "log_sigmoid": F.logsigmoid, "softsign": F.softsign, "selu": F.selu, "hardtanh": F.hardtanh,
     "hardsigmoid": lambda x: (x / 6 + 0.5).clamp(0, 1), "hardswish": F.hardswish,
     "hardshrink": F.hardshrink, "softshrink": F.softshrink, "tanhshrink": F.tanhshrink,
+    "tan": torch.tan, "atan": torch.atan, "sinh": torch.sinh, "cosh": torch.cosh, "asinh": torch.asinh, "exp2": torch.exp2,
+    "erfc": torch.erfc, "trunc": torch.trunc, "frac": torch.frac, "relu6": F.relu6, "celu": F.celu,
 }
-POSITIVE = {"log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}
+POSITIVE = {"log2": torch.log2, "log10": torch.log10, "log": torch.log, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt}
 for op, f in {**ANY, **POSITIVE}.items():
     for d in ("f32", "f64", "bf16"):
         case(op, f, values((3, 4), d, positive=op in POSITIVE))
-for op in ("copy", "neg", "abs", "sign", "square", "relu"):
+# What is defined between bounds only.
+WITHIN = {"asin": torch.asin, "acos": torch.acos, "atanh": torch.atanh, "acosh": torch.acosh}
+for op, f in WITHIN.items():
+    for d in ("f32", "f64", "bf16"):
+        x = values((3, 4), "f64") / 2.7
+        case(op, f, (x + 2 if op == "acosh" else x).to(DTYPES[d]))
+for op in ("copy", "neg", "abs", "sign", "square", "relu", "trunc", "relu6"):
     case(op, ANY[op], values((2, 3), "i32"))
 for op in ("exp", "sqrt", "log", "sin", "reciprocal"):
     case(op, {**ANY, **POSITIVE}[op], values((2, 3), "i64", positive=True), name="integers become f32")
-for op, f in {"logical_not": torch.logical_not, "isnan": torch.isnan, "isinf": torch.isinf}.items():
+for op, f in {"logical_not": torch.logical_not, "isnan": torch.isnan, "isinf": torch.isinf, "isfinite": torch.isfinite}.items():
     case(op, f, torch.tensor([0.0, -1.5, nan, inf, -inf, 2.0]), backward=False)
 edges = torch.tensor([-inf, -1.0, -0.0, 0.0, 1.0, inf, nan])
 for op in ("abs", "neg", "exp", "expm1", "relu", "sigmoid", "tanh", "erf", "floor", "round", "silu"):
@@ -102,6 +110,11 @@ for op in ("abs", "neg", "exp", "expm1", "relu", "sigmoid", "tanh", "erf", "floo
 for op in ("log", "sqrt", "log1p"):
     case(op, POSITIVE[op], edges, backward=False, name="edges")
 case("round", torch.round, torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 3.49]), backward=False, name="ties to even")
+for d in ("i8", "u8", "i32", "i64"):
+    case("bitwise_not", torch.bitwise_not, values((2, 3), d))
+case("celu", lambda x: F.celu(x, 0.7), values((5,)), attrs={"alpha": 0.7})
+case("threshold", lambda x: F.threshold(x, 0.3, 7.5), values((7,)), attrs={"threshold": 0.3, "value": 7.5})
+case("threshold", lambda x: F.threshold(x, -0.3, -1.0), values((3, 4), "f64"), attrs={"threshold": -0.3, "value": -1.0})
 case("leaky_relu", lambda x: F.leaky_relu(x, 0.3), values((5,)), attrs={"alpha": 0.3})
 case("elu", lambda x: F.elu(x, 0.7), values((5,)), attrs={"alpha": 0.7})
 case("softplus", lambda x: F.softplus(x, 2.0, 1.0), values((7,)), attrs={"beta": 2.0, "threshold": 1.0})
@@ -123,6 +136,57 @@ for op, f in BINARY.items():
     case(op, f, values((4,)), values((), positive=True, start=2), backward=grad, name="0-dim")
     case(op, f, values((0, 3)), values((3,), positive=True), backward=grad, name="empty")
     case(op, f, values((2, 3), "i32"), values((2, 3), "i32", positive=True, start=4))
+BINARY_MORE = {"atan2": torch.atan2, "hypot": torch.hypot, "logaddexp": torch.logaddexp}
+for op, f in BINARY_MORE.items():
+    for d in ("f32", "f64", "bf16"):
+        case(op, f, values((3, 4), d), values((3, 4), d, start=9))
+    case(op, f, values((2, 1, 3)), values((4, 1), start=5), name="broadcast")
+case("atan2", torch.atan2, values((2, 3), "i32"), values((2, 3), "i32", start=4), name="integers become f32")
+BITS = {"bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor}
+SHIFTS = {"bitwise_left_shift": torch.bitwise_left_shift, "bitwise_right_shift": torch.bitwise_right_shift}
+for op, f in BITS.items():
+    for d in ("i8", "u8", "i32", "i64", "bool"):
+        case(op, f, values((3, 4), d), values((3, 4), d, start=9))
+    case(op, f, values((2, 3), "i64"), values((3,), "u8"), name="promotion")
+    case(op + "_scalar", lambda x: f(x, 6), values((3, 4), "i32"), attrs={"s": 6})
+for op, f in SHIFTS.items():
+    for d in ("i8", "u8", "i32", "i64"):
+        case(op, f, values((3, 4), d), values((3, 4), d, below=7))
+    case(op + "_scalar", lambda x: f(x, 3), values((3, 4), "i32"), attrs={"s": 3})
+for d in ("f32", "f64"):
+    three = values((3, 4), d), values((3, 4), d, start=9), values((3, 4), d, start=4, positive=True)
+    case("lerp", torch.lerp, *three)
+    case("lerp", torch.lerp, values((3, 4), d), values((4,), d, start=9), values((3, 1), d, start=4), name="broadcast")
+    for w in (0.25, 0.75, -1.5, 1.0):
+        case("lerp_scalar", lambda a, b: torch.lerp(a, b, w), three[0], three[1], attrs={"weight": w})
+    for v in (1, 0.5, -2):
+        case("addcmul", lambda x, a, b: torch.addcmul(x, a, b, value=v), *three, attrs={"value": v})
+        case("addcdiv", lambda x, a, b: torch.addcdiv(x, a, b, value=v), *three, attrs={"value": v})
+case("addcmul", lambda x, a, b: torch.addcmul(x, a, b, value=2), values((4,), "i64"), values((4,), "i64", start=3), values((4,), "i64", start=6), attrs={"value": 2})
+
+# --- losses of elements -------------------------------------------------------------------------------------------------
+
+each = lambda f, **kw: lambda x, t: f(x, t, reduction="none", **kw)
+EACH = {"mse_each": each(F.mse_loss), "l1_each": each(F.l1_loss), "smooth_l1_each": each(F.smooth_l1_loss), "huber_each": each(F.huber_loss),
+        "soft_margin_each": lambda x, t: F.softplus(-t * x), "kl_log_each": each(F.kl_div, log_target=True)}
+for op, f in EACH.items():
+    for d in ("f32", "f64", "bf16"):
+        case(op, f, values((3, 4), d), values((3, 4), d, start=9), backward=d != "bf16")
+case("smooth_l1_each", each(F.smooth_l1_loss, beta=0.4), values((3, 4)), values((3, 4), start=9), attrs={"beta": 0.4})
+case("huber_each", each(F.huber_loss, delta=0.4), values((3, 4)), values((3, 4), start=9), attrs={"delta": 0.4})
+for d in ("f32", "f64"):
+    p, t = torch.sigmoid(values((3, 4), d)), torch.sigmoid(values((3, 4), d, start=9))
+    case("bce_each", each(F.binary_cross_entropy), p, t)
+    case("bce_logits_each", each(F.binary_cross_entropy_with_logits), values((3, 4), d), t)
+    case("bce_logits_weighted_each", lambda x, t, w: (1 - t) * x + (1 + (w - 1) * t) * F.softplus(-x), values((3, 4), d), t, values((4,), d, positive=True))
+    case("kl_each", each(F.kl_div), values((3, 4), d), t)
+    signs = torch.sign(values((3, 4), d, start=5))
+    case("hinge_each", lambda x, t: F.hinge_embedding_loss(x, t, 0.7, reduction="none"), values((3, 4), d), signs, attrs={"margin": 0.7}, backward=False)
+    case("ranking_each", lambda a, b, t: F.margin_ranking_loss(a, b, t, 0.3, reduction="none"), values((3, 4), d), values((3, 4), d, start=9), signs, attrs={"margin": 0.3})
+    case("root", torch.sqrt, values((3, 4), d, positive=True))
+case("bce_each", each(F.binary_cross_entropy), torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 0.0]), backward=False, name="certain")
+case("root", lambda x: torch.linalg.vector_norm(x.sqrt()[:, None], dim=1), torch.tensor([0.0, 4.0]), backward=False, name="zero")
+
 case("pow", torch.pow, values((3, 4), positive=True), values((3, 4), start=5))
 case("pow", torch.pow, values((3, 1), "f64", positive=True), values((4,), "f64", start=5), name="broadcast")
 case("pow", torch.pow, torch.tensor([0.0, 0.0, -2.0, 2.0, 1.0]), torch.tensor([0.0, 2.0, 3.0, -1.0, inf]), backward=False, name="edges")
@@ -383,6 +447,8 @@ case("slice_grad", uncut, values((4, 3)), attrs={"dim": 0, "start": 1, "step": 2
 case("concat", lambda *xs: torch.cat(xs, 0), values((2, 3)), values((1, 3), start=4), attrs={"dim": 0})
 case("concat", lambda *xs: torch.cat(xs, -1), values((2, 3)), values((2, 0)), values((2, 2), start=4), attrs={"dim": -1})
 case("concat", lambda *xs: torch.cat(xs, 0), values((2,), "i32"), values((2,), "f32"), attrs={"dim": 0}, backward=False, name="promotion")
+for offset, d1, d2 in ((0, 0, 1), (1, 0, 2), (-2, 1, -1), (5, 0, 1)):
+    case("diagonal", lambda x: torch.diagonal(x, offset, d1, d2), values((3, 4, 5)), attrs={"offset": offset, "dim1": d1, "dim2": d2})
 for op, f in {"tril": torch.tril, "triu": torch.triu}.items():
     for diagonal in (0, -1, 2):
         case(op, lambda x: f(x, diagonal), values((2, 3, 4)), attrs={"diagonal": diagonal})
@@ -393,6 +459,11 @@ case("full", lambda: torch.full((2, 3), 2.5), attrs={"shape": [2, 3], "value": 2
 case("full", lambda: torch.full((3,), 7, dtype=torch.int64), attrs={"shape": [3], "dtype": "i64", "value": 7})
 case("arange", lambda: torch.arange(5), attrs={"len": 5})
 case("arange", lambda: torch.arange(0.5, 2.0, 0.25, dtype=torch.float32), attrs={"len": 6, "dtype": "f32", "start": 0.5, "step": 0.25})
+for n, a, b in ((5, -1.0, 0.7), (6, 0.3, 0.1), (1, 3.0, 4.0), (0, 0.0, 1.0), (2, 0.0, 1.0)):
+    for d in ("f32", "f64"):
+        case("linspace", lambda: torch.linspace(a, b, n, dtype=DTYPES[d]), attrs={"len": n, "start": a, "end": b, "dtype": d})
+for n, m in ((3, 3), (2, 5), (4, 1), (0, 2)):
+    case("eye", lambda: torch.eye(n, m), attrs={"rows": n, "columns": m})
 case("assign", lambda x, y: y.to(x.dtype), values((2, 3)), values((2, 3), "i32"), backward=False)
 
 
@@ -465,6 +536,14 @@ for d in ("f32", "f64", "bf16", "i64"):
     case("flip", lambda x: x.flip(0, -1), values((3, 2, 4), d), attrs={"dims": [0, -1]})
 for d in ("f32", "f64", "bf16"):
     case("index_sum", lambda v, i: torch.zeros(4, 2, dtype=v.dtype).index_put((i,), v, accumulate=True), values((2, 3, 2), d), values((2, 3), "i64", below=3), attrs={"rows": 4})
+for d in ("f32", "f64", "bf16", "i64", "bool"):
+    case("gather", lambda x, i: x.gather(0, i), values((4, 3), d), values((5, 3), "i64", below=4), attrs={"dim": 0})
+    case("gather", lambda x, i: x.gather(1, i.long()), values((2, 5, 3), d), values((2, 4, 3), "i32", below=5), attrs={"dim": -2})
+for d in ("f32", "f64", "bf16", "i64", "i32"):
+    case("scatter_sum", lambda v, i: torch.zeros(4, 3, dtype=v.dtype).scatter_add(0, i, v), values((5, 3), d), values((5, 3), "i64", below=4), attrs={"dim": 0, "rows": 4})
+    case("scatter_sum", lambda v, i: torch.zeros(2, 5, dtype=v.dtype).scatter_add(1, i, v), values((2, 4), d), values((2, 4), "i64", below=5), attrs={"dim": 1, "rows": 5})
+    once = torch.tensor([[3, 0, 1], [0, 2, 2]])
+    case("scatter_into", lambda x, i, v: x.scatter(0, i, v), values((4, 3), d), once, values((2, 3), d, start=5), attrs={"dim": 0})
 case("wrap_index", lambda i: torch.where(i < 0, i + 5, i), values((7,), "i64", below=10) - 5, attrs={"size": 5}, backward=False)
 case("last_index", lambda i: torch.tensor([max([k for k in range(7) if i[k] == r], default=-1) for r in range(6)]), values((7,), "i64", below=5), attrs={"size": 6}, backward=False)
 case("count_nonzero", torch.count_nonzero, holes, backward=False)
@@ -552,6 +631,10 @@ for op, f in {**ANY, **POSITIVE}.items():
     extreme(op, f, 1)
 for op, f in BINARY.items():
     extreme(op, f, 2, backward=op != "floor_divide")
+for op, f in WITHIN.items():
+    extreme(op, f, 1)
+for op, f in BINARY_MORE.items():
+    extreme(op, f, 2, backward=False)
 extreme("pow", torch.pow, 2)
 for s in (0, 1, 2, 3, -1, 0.5, -2.5, 0.0, 1.0):
     extreme("pow_scalar", lambda x: torch.pow(x, s), 1, {"s": s})

@@ -22,7 +22,7 @@ const USAGE: &str = "usage: cargo xtask codegen                   remake generat
                                              run the benches with FILTER in their names on a quiet machine, and write
                                              docs/performance/latest.md; --loaded: on any machine, without a conclusion;
                                              --list: say what there is and what each needs
-       cargo xtask cuda-kernels [--write]    compile every CUDA program for every architecture; --write: the page too
+       cargo xtask cuda-kernels [--write]    compile every CUDA program; --write: for every architecture, and the page
        cargo xtask faults [--times 20] [--case NAME] [--seed S] [--load] [--hosts 2]
                                              plant each fault so many times in real jobs and judge the reports; --load: on an
                                              overloaded machine

@@ -15,11 +15,12 @@ use std::ops::Range;
 const AHEAD: usize = 8;
 const LONGEST: usize = 256;
 
-/// `start`, `start + step`, … along the only dim of `out`. Integers wrap; floats are computed in f64.
+/// `start + step * first`, `start + step * (first + 1)`, … along the only dim of `out`: `first` is the logical index of the first
+/// element. Integers wrap; floats are computed in f64.
 ///
 /// # Errors
 /// Where `out` is not one-dimensional, or of a registered dtype.
-pub fn arange(out: &View, start: Scalar, step: Scalar) -> Result<()> {
+pub fn arange(out: &View, start: Scalar, step: Scalar, first: i64) -> Result<()> {
     if out.rank() != 1 {
         return Err(KernelError::new(format!("arange into {:?}", out.dims())));
     }
@@ -29,9 +30,10 @@ pub fn arange(out: &View, start: Scalar, step: Scalar) -> Result<()> {
     parallel_for(out.len(), GRAIN, &|range| {
         for i in range {
             let p = out.ptr().wrapping_offset(i as isize * out.strides()[0] * size);
+            let i = first.wrapping_add(i as i64);
             with_lane!(dtype, T => {
                 let value: T = if integer {
-                    Lane::from_i64(start.to_i64().wrapping_add(step.to_i64().wrapping_mul(i as i64)))
+                    Lane::from_i64(start.to_i64().wrapping_add(step.to_i64().wrapping_mul(i)))
                 } else {
                     Lane::from_f64(start.to_f64() + step.to_f64() * i as f64)
                 };

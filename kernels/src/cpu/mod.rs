@@ -9,6 +9,7 @@ pub mod attention;
 pub(crate) mod bundle;
 pub mod copy;
 pub mod elementwise;
+pub mod gather;
 pub mod index;
 pub mod lane;
 pub mod loss;

@@ -56,8 +56,8 @@ fn each(q: &Queue, n: usize) -> Launch {
     Launch::new(q.blocks(n, 256, 4), 256)
 }
 
-/// `start`, `start + step`, … along the only dim of `out`.
-pub fn arange(q: &Queue, out: &View, start: Scalar, step: Scalar) -> Result<()> {
+/// `start + step * first`, `start + step * (first + 1)`, … along the only dim of `out`.
+pub fn arange(q: &Queue, out: &View, start: Scalar, step: Scalar, first: i64) -> Result<()> {
     if out.rank() != 1 {
         return Err(KernelError::new(format!("arange into {:?}", out.dims())));
     }
@@ -71,6 +71,7 @@ pub fn arange(q: &Queue, out: &View, start: Scalar, step: Scalar) -> Result<()> 
         .value(step.to_f64())
         .value(start.to_i64())
         .value(step.to_i64())
+        .value(first)
         .value(i32::from(integer));
     q.launch(f, each(q, out.len()), args)
 }

@@ -16,6 +16,7 @@ mod cubin;
 pub mod elementwise;
 pub mod embedding;
 pub mod fill;
+pub mod gather;
 mod gpu;
 pub mod index;
 pub mod libraries;

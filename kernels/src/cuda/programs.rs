@@ -74,6 +74,12 @@ static LISTED: &[Listed] = listed! {
         "I=i64 GRAD=1 T=bf16 OF_V=8",
     ],
     "fill": [""],
+    "gather": [
+        "GATHER=1 M={u8,f16,i32,i64} I=i64",
+        "GATHER=1 M=i32 I=i32",
+        "GATHER=0 WHOLE=0 T={f32,f64,i32,i64} I=i64",
+        "GATHER=0 WHOLE=1 T=bf16 I={i32,i64}",
+    ],
     "index": ["T={f32,bf16,i64} I=i64", "T=f32 I=i32"],
     "loss": [
         "T={f32,bf16,f64} L=f32 D=f32 PACKED=1 VEC={1,2} ROW={32,512}",

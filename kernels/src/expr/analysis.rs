@@ -107,10 +107,17 @@ fn range(e: &Expr) -> Range {
                 Neg => a.neg(),
                 Abs => a.abs(),
                 Square => a.abs().map(|x| x * x),
-                Exp | Expm1 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Relu => {
+                Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Relu => {
                     a.map(|x| op.eval(x))
                 }
-                Log | Log1p => Range::new(op.eval(a.low), op.eval(a.high)),
+                Atan | Sinh | Asinh => a.map(|x| op.eval(x)),
+                Erfc => Range::new(op.eval(a.high), op.eval(a.low)),
+                Cosh => Range::new(1.0, f64::INFINITY),
+                Acosh => Range::new(0.0, f64::INFINITY),
+                Asin => Range::new(-std::f64::consts::FRAC_PI_2, std::f64::consts::FRAC_PI_2),
+                Acos => Range::new(0.0, std::f64::consts::PI),
+                Tan | Atanh | BitNot => ANY,
+                Log | Log1p | Log2 | Log10 => Range::new(op.eval(a.low), op.eval(a.high)),
                 Sqrt => Range::new(a.low.max(0.0).sqrt(), a.high.sqrt()),
                 Rsqrt => Range::new(0.0, f64::INFINITY),
                 Sin | Cos | Sign => Range::new(-1.0, 1.0),
@@ -147,14 +154,19 @@ fn unary_monotony(op: UnaryOp, a: Range) -> Monotony {
     let claim = |holds: bool, m| if holds { m } else { Unknown };
     match op {
         Neg => Decreasing,
-        Exp | Expm1 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Sign | Relu => Increasing,
-        Sqrt | Log => claim(a.low >= 0.0, Increasing),
+        Exp | Expm1 | Exp2 | Tanh | Sigmoid | UnaryOp::Erf | Floor | Ceil | Round | Trunc | Sign | Relu => Increasing,
+        Atan | Sinh | Asinh => Increasing,
+        Erfc => Decreasing,
+        Acosh => claim(a.low >= 1.0, Increasing),
+        Asin | Atanh => claim(a.low >= -1.0 && a.high <= 1.0, Increasing),
+        Acos => claim(a.low >= -1.0 && a.high <= 1.0, Decreasing),
+        Sqrt | Log | Log2 | Log10 => claim(a.low >= 0.0, Increasing),
         Log1p => claim(a.low >= -1.0, Increasing),
         Rsqrt => claim(a.low > 0.0, Decreasing),
         Reciprocal => claim(a.excludes_zero(), Decreasing),
-        Abs | Square if a.low >= 0.0 => Increasing,
-        Abs | Square => claim(a.high <= 0.0, Decreasing),
-        Sin | Cos | Not | IsNan | IsInf => Unknown,
+        Abs | Square | Cosh if a.low >= 0.0 => Increasing,
+        Abs | Square | Cosh => claim(a.high <= 0.0, Decreasing),
+        Sin | Cos | Tan | BitNot | Not | IsNan | IsInf => Unknown,
     }
 }
 

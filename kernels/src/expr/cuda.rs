@@ -61,11 +61,20 @@ impl Expr {
         }
         let fraction = |e: &Expr| match e {
             Expr::Unary(op, _) => op.needs_float(),
+            Expr::Binary(op, ..) => op.needs_float(),
             Expr::Const(c) => c.fract() != 0.0 || !c.is_finite(),
             _ => false,
         };
         if class == Class::I64 && self.any(&fraction) {
             return Err(KernelError::new(format!("'{self}' needs a float, but all dtypes are integers")));
+        }
+        let bits = |e: &Expr| match e {
+            Expr::Unary(op, _) => op.needs_int(),
+            Expr::Binary(op, ..) => op.needs_int(),
+            _ => false,
+        };
+        if class != Class::I64 && self.any(&bits) {
+            return Err(KernelError::new(format!("'{self}' works on the bits of integers, but a dtype is a float")));
         }
         Ok(())
     }

@@ -67,6 +67,11 @@ fn diff(e: &Expr, input: usize) -> Expr {
     }
 }
 
+/// `(1 - a) (1 + a)`, which keeps its digits near one.
+fn one_minus_square(a: Expr) -> Expr {
+    bin(Mul, bin(Sub, constant(1.0), a.clone()), bin(Add, constant(1.0), a))
+}
+
 fn diff_unary(op: UnaryOp, a: &Expr, da: Expr) -> Expr {
     let a = || a.clone();
     let this = || un(op, a());
@@ -89,9 +94,28 @@ fn diff_unary(op: UnaryOp, a: &Expr, da: Expr) -> Expr {
             let bell = un(Exp, un(Neg, un(Square, a())));
             times(bin(Mul, constant(std::f64::consts::FRAC_2_SQRT_PI), bell), da)
         }
+        Erfc => {
+            let bell = un(Exp, un(Neg, un(Square, a())));
+            times(bin(Mul, constant(-std::f64::consts::FRAC_2_SQRT_PI), bell), da)
+        }
+        Exp2 => times(bin(Mul, constant(std::f64::consts::LN_2), this()), da),
+        Log2 => bin(Div, da, bin(Mul, constant(std::f64::consts::LN_2), a())),
+        Log10 => bin(Div, da, bin(Mul, constant(std::f64::consts::LN_10), a())),
+        Tan => times(bin(Add, constant(1.0), un(Square, this())), da),
+        Asin => times(un(Rsqrt, one_minus_square(a())), da),
+        Acos => times(un(Neg, un(Rsqrt, one_minus_square(a()))), da),
+        Atan => bin(Div, da, bin(Add, constant(1.0), un(Square, a()))),
+        Sinh => times(un(Cosh, a()), da),
+        Cosh => times(un(Sinh, a()), da),
+        Asinh => times(un(Rsqrt, bin(Add, constant(1.0), un(Square, a()))), da),
+        Acosh => {
+            let product = bin(Mul, bin(Sub, a(), constant(1.0)), bin(Add, a(), constant(1.0)));
+            times(un(Rsqrt, product), da)
+        }
+        Atanh => bin(Div, da, one_minus_square(a())),
         // Asked this way round, NaN lets the gradient pass, as in PyTorch.
         Relu => select(bin(Le, a(), constant(0.0)), constant(0.0), da),
-        Floor | Ceil | Round | Trunc | Sign | Not | IsNan | IsInf => constant(0.0),
+        Floor | Ceil | Round | Trunc | Sign | Not | IsNan | IsInf | BitNot => constant(0.0),
     }
 }
 
@@ -129,6 +153,12 @@ fn diff_binary(op: BinaryOp, a: &Expr, b: &Expr, da: Expr, db: Expr) -> Expr {
         }
         Fmod => bin(Sub, da, times(un(Trunc, bin(Div, a(), b())), db)),
         Remainder => bin(Sub, da, times(bin(FloorDiv, a(), b()), db)),
+        Atan2 => {
+            let square = bin(Add, un(Square, a()), un(Square, b()));
+            let by_a = times(bin(Div, b(), square.clone()), da);
+            bin(Sub, by_a, times(bin(Div, a(), square), db))
+        }
         Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor | FloorDiv => constant(0.0),
+        BitAnd | BitOr | BitXor | Shl | Shr => constant(0.0),
     }
 }

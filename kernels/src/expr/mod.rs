@@ -21,7 +21,7 @@ mod simplify;
 
 pub use analysis::Monotony;
 pub use ops::{BinaryOp, UnaryOp};
-pub(crate) use ops::{floor_div, remainder};
+pub(crate) use ops::{floor_div, remainder, shl, shr};
 
 use crate::{Builtin, DType, Result, Scalar};
 

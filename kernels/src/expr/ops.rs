@@ -39,6 +39,19 @@ unary_ops! {
     Tanh "tanh" "Hyperbolic tangent." |x| Real::tanh(x);
     Sigmoid "sigmoid" "`1 / (1 + exp(-x))`" |x| Real::sigmoid(x);
     Erf "erf" "The error function." |x| Real::erf(x);
+    Erfc "erfc" "`1 - erf(x)`, exact for large x." |x| Real::erfc(x);
+    Exp2 "exp2" "2 to the x." |x| Real::exp2(x);
+    Log2 "log2" "Logarithm to base 2." |x| Real::log2(x);
+    Log10 "log10" "Logarithm to base 10." |x| Real::log10(x);
+    Tan "tan" "Tangent." |x| Real::tan(x);
+    Asin "asin" "Inverse sine." |x| Real::asin(x);
+    Acos "acos" "Inverse cosine." |x| Real::acos(x);
+    Atan "atan" "Inverse tangent." |x| Real::atan(x);
+    Sinh "sinh" "Hyperbolic sine." |x| Real::sinh(x);
+    Cosh "cosh" "Hyperbolic cosine." |x| Real::cosh(x);
+    Asinh "asinh" "Inverse hyperbolic sine." |x| Real::asinh(x);
+    Acosh "acosh" "Inverse hyperbolic cosine." |x| Real::acosh(x);
+    Atanh "atanh" "Inverse hyperbolic tangent." |x| Real::atanh(x);
     Floor "floor" "Largest integer not above." |x| x.floor();
     Ceil "ceil" "Smallest integer not below." |x| x.ceil();
     Round "round" "Nearest integer, ties to even." |x| x.round_ties_even();
@@ -48,13 +61,22 @@ unary_ops! {
     Not "not" "1 for zero, else 0." |x| (x == 0.0) as u8 as f64;
     IsNan "isnan" "1 for NaN, else 0." |x| x.is_nan() as u8 as f64;
     IsInf "isinf" "1 for an infinity, else 0." |x| x.is_infinite() as u8 as f64;
+    BitNot "bitnot" "Every bit of an integer turned." |x| !(x as i64) as f64;
 }
 
 impl UnaryOp {
     /// True where the function means nothing for integers (the operand must be converted to a float first).
     pub fn needs_float(self) -> bool {
         use UnaryOp::*;
-        matches!(self, Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf)
+        match self {
+            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf => true,
+            Erfc | Exp2 | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => true,
+            Neg | Abs | Square | Floor | Ceil | Round | Trunc | Sign | Relu | Not | IsNan | IsInf | BitNot => false,
+        }
+    }
+    /// True where the function means nothing for floats: it works on bits.
+    pub fn needs_int(self) -> bool {
+        self == UnaryOp::BitNot
     }
 }
 
@@ -99,6 +121,12 @@ binary_ops! {
     Fmod "fmod" "Remainder with the sign of `a` (C)." |a, b| a % b;
     Remainder "remainder" "Remainder with the sign of `b` (Python)." |a, b| remainder(a, b);
     FloorDiv "floordiv" "Quotient rounded down (Python)." |a, b| floor_div(a, b);
+    Atan2 "atan2" "The angle of the point (b, a), in -pi to pi (C)." |a, b| Real::atan2(a, b);
+    BitAnd "bitand" "Integers: bits that both have." |a, b| (a as i64 & b as i64) as f64;
+    BitOr "bitor" "Integers: bits that one of both has." |a, b| (a as i64 | b as i64) as f64;
+    BitXor "bitxor" "Integers: bits in which both differ." |a, b| (a as i64 ^ b as i64) as f64;
+    Shl "shl" "Integers: `a` shifted left by `b` bits; 0 where `b` is negative." |a, b| shl(a as i64, b as i64) as f64;
+    Shr "shr" "Integers: `a` shifted right by `b` bits, with its sign; all bits where `b` is negative." |a, b| shr(a as i64, b as i64) as f64;
 }
 
 impl BinaryOp {
@@ -110,13 +138,35 @@ impl BinaryOp {
             Add | Sub => Some(2),
             Mul | Div => Some(3),
             Pow | Max | Min | And | Or | Xor | Fmod | Remainder | FloorDiv => None,
+            Atan2 | BitAnd | BitOr | BitXor | Shl | Shr => None,
         }
+    }
+    /// True where the function means nothing for integers.
+    pub fn needs_float(self) -> bool {
+        self == BinaryOp::Atan2
+    }
+    /// True where the function means nothing for floats: it works on bits.
+    pub fn needs_int(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, BitAnd | BitOr | BitXor | Shl | Shr)
     }
     /// True for comparisons and logic, whose value is 0 or 1.
     pub fn is_predicate(self) -> bool {
         use BinaryOp::*;
         matches!(self, Eq | Ne | Lt | Le | Gt | Ge | And | Or | Xor)
     }
+}
+
+/// PyTorch's `a << b`: 0 where no bit is left or `b` is negative.
+#[inline(always)]
+pub(crate) fn shl(a: i64, b: i64) -> i64 {
+    if (0..64).contains(&b) { a << b } else { 0 }
+}
+
+/// PyTorch's `a >> b`: the sign where no bit is left or `b` is negative.
+#[inline(always)]
+pub(crate) fn shr(a: i64, b: i64) -> i64 {
+    a >> if (0..64).contains(&b) { b } else { 63 }
 }
 
 /// Python's `a // b`: exact where the rounded quotient `a / b` is a whole number by chance.

@@ -23,6 +23,14 @@ pub mod k32 {
     pub const SQRT_HALF_BITS: i32 = 0x3f35_04f3;
     pub const LN2_HI: f32 = 0.692_871_1;
     pub const LN2_LO: f32 = 0.000_276_086_82;
+    pub const LOG10_2_HI: f32 = 0.301_025_4;
+    pub const LOG10_2_LO: f32 = 4.605_039e-6;
+    /// What pi/2 rounded to f32 leaves out.
+    pub const PIO2_LO: f32 = -4.371_139e-8;
+    /// Below, `exp2` is zero.
+    pub const EXP2_LOW: f32 = -151.0;
+    /// Above, `exp2` is infinite.
+    pub const EXP2_HIGH: f32 = 129.0;
     /// From here on erf is one.
     pub const ERF_ONE: f32 = 4.0;
 
@@ -32,6 +40,13 @@ pub mod k32 {
         let shifted = x * std::f32::consts::LOG2_E + MAGIC32;
         let n = shifted - MAGIC32;
         let r = (x - n * LN2_HI) - n * LN2_LO;
+        ((shifted.to_bits() as i32).wrapping_sub(MAGIC32.to_bits() as i32), r)
+    }
+    /// `2^x = 2^n e^r`.
+    #[inline(always)]
+    pub fn reduce_exp2(x: f32) -> (i32, f32) {
+        let shifted = x + MAGIC32;
+        let r = (x - (shifted - MAGIC32)) * std::f32::consts::LN_2;
         ((shifted.to_bits() as i32).wrapping_sub(MAGIC32.to_bits() as i32), r)
     }
     /// 2 to the power n, for n in -126..=127.
@@ -55,6 +70,12 @@ pub mod k32 {
 
     /// `(cos(r) - 1 + r^2/2) / r^4` in r^2.
     pub const COS: [f32; 4] = [0.041666668, -0.0013888889, 2.4801588e-05, -2.755732e-07];
+
+    /// `(atan(t) - t) / t^3` in t^2, for abs(t) <= sqrt(2) - 1.
+    pub const ATAN: [f32; 5] = [-0.333_333_3, 0.1999954, -0.1426395, 0.10743668, -0.06451719];
+
+    /// `(asin(t) - t) / t^3` in t^2, for abs(t) <= 1/2.
+    pub const ASIN: [f32; 6] = [0.16666666, 0.07500095, 0.044599395, 0.03110077, 0.017148687, 0.033691835];
 
     /// `erf(x) / x` in x^2, for abs(x) <= 1.
     pub const ERF_SMALL: [f32; 8] = [
@@ -85,6 +106,14 @@ pub mod k64 {
     pub const SQRT_HALF_BITS: i64 = 0x3fe6_a09e_667f_3bcd;
     pub const LN2_HI: f64 = 0.6931471803691238;
     pub const LN2_LO: f64 = 1.9082149292705877e-10;
+    pub const LOG10_2_HI: f64 = 0.30102999566361177;
+    pub const LOG10_2_LO: f64 = 3.694239077158931e-13;
+    /// What pi/2 rounded to f64 leaves out.
+    pub const PIO2_LO: f64 = 6.123233995736766e-17;
+    /// Below, `exp2` is zero.
+    pub const EXP2_LOW: f64 = -1076.0;
+    /// Above, `exp2` is infinite.
+    pub const EXP2_HIGH: f64 = 1025.0;
     /// From here on erf is one.
     pub const ERF_ONE: f64 = 6.0;
 
@@ -94,6 +123,13 @@ pub mod k64 {
         let shifted = x * std::f64::consts::LOG2_E + MAGIC64;
         let n = shifted - MAGIC64;
         let r = (x - n * LN2_HI) - n * LN2_LO;
+        ((shifted.to_bits() as i64).wrapping_sub(MAGIC64.to_bits() as i64), r)
+    }
+    /// `2^x = 2^n e^r`.
+    #[inline(always)]
+    pub fn reduce_exp2(x: f64) -> (i64, f64) {
+        let shifted = x + MAGIC64;
+        let r = (x - (shifted - MAGIC64)) * std::f64::consts::LN_2;
         ((shifted.to_bits() as i64).wrapping_sub(MAGIC64.to_bits() as i64), r)
     }
     /// 2 to the power n, for n in -1022..=1023.
@@ -159,6 +195,67 @@ pub mod k64 {
         -1.1470745597729725e-11,
         4.779477332387385e-14,
         -1.5619206968586225e-16,
+    ];
+
+    /// `(atan(t) - t) / t^3` in t^2, for abs(t) <= sqrt(2) - 1.
+    pub const ATAN: [f64; 13] = [
+        -0.3333333333333333,
+        0.19999999999999993,
+        -0.14285714285711515,
+        0.11111111110754406,
+        -0.0909090906699066,
+        0.07692306735321475,
+        -0.06666642004996545,
+        0.05881925033877732,
+        -0.052580394289794816,
+        0.04719381457895137,
+        -0.04104381417807643,
+        0.03063443323901452,
+        -0.013916943217800841,
+    ];
+
+    /// `(asin(t) - t) / t^3` in t^2, for abs(t) <= 1/2.
+    pub const ASIN: [f64; 14] = [
+        0.16666666666666666,
+        0.07500000000000118,
+        0.04464285714255172,
+        0.030381944475548442,
+        0.02237215744272046,
+        0.01735281656310595,
+        0.013963779590463264,
+        0.011566464825440114,
+        0.009621799004518995,
+        0.009319814583697355,
+        0.003043893553526437,
+        0.0195569803120686,
+        -0.01924525711649446,
+        0.029614311863487102,
+    ];
+
+    /// `exp(x^2) erfc(x)` in (x - 2) / (x + 2), for x in 0.5..=28.
+    pub const ERFC: [f64; 22] = [
+        0.25539567631050575,
+        -0.4271858474139582,
+        0.241658194242464,
+        -0.07897858101575875,
+        0.003732892404544692,
+        0.006997461740363265,
+        -0.0008471432587109228,
+        -0.0009819770494515188,
+        4.3555753325560934e-05,
+        0.0001743614017757735,
+        2.7523678346396345e-05,
+        -2.758108044037685e-05,
+        -1.395419451706578e-05,
+        1.3931222023380774e-06,
+        3.721957856168928e-06,
+        1.2078113529440737e-06,
+        -3.5006403547110604e-07,
+        -5.596916044165837e-07,
+        -2.1387551234643513e-07,
+        1.6738171652176614e-07,
+        1.050676622858942e-07,
+        -5.322868065823206e-08,
     ];
 
     /// `erf(x) / x` in x^2, for abs(x) <= 1.

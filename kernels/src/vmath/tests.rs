@@ -45,9 +45,32 @@ fn f32_functions_are_close_everywhere() {
     check32("sin", 1.5, Real::sin, f64::sin, any);
     check32("cos", 1.5, Real::cos, f64::cos, any);
     check32("erf", 2.5, Real::erf, Real::erf, any);
+    check32("erfc", 1.0, Real::erfc, Real::erfc, any);
+    check32("exp2", 1.5, Real::exp2, f64::exp2, any);
+    check32("log2", 2.0, Real::log2, f64::log2, any);
+    check32("log10", 2.0, Real::log10, f64::log10, any);
+    check32("tan", 3.5, Real::tan, f64::tan, any);
+    check32("asin", 2.5, Real::asin, f64::asin, any);
+    check32("acos", 2.5, Real::acos, f64::acos, any);
+    check32("atan", 2.5, Real::atan, f64::atan, any);
+    check32("sinh", 4.0, Real::sinh, f64::sinh, any);
+    check32("cosh", 4.0, Real::cosh, f64::cosh, any);
+    check32("asinh", 3.5, Real::asinh, f64::asinh, any);
+    check32("acosh", 3.5, Real::acosh, f64::acosh, any);
+    check32("atanh", 3.5, Real::atanh, f64::atanh, any);
     // Below, 1 + exp(-x) overflows and the true result is a denormal.
     check32("sigmoid", 2.5, Real::sigmoid, |x| 1.0 / (1.0 + (-x).exp()), |x| x > -88.0 || x.is_nan());
     assert_eq!(Real::sigmoid(-f32::INFINITY), 0.0);
+}
+
+/// The library's loses digits near 1.
+fn acosh(x: f64) -> f64 {
+    let t = x - 1.0;
+    match x {
+        x if x < 1.0 => f64::NAN,
+        x if x < 2.0 => (t + (t * (x + 1.0)).sqrt()).ln_1p(),
+        x => f64::acosh(x),
+    }
 }
 
 /// The standard library's own f64 functions are within one ulp, so the bounds are one wider than ours.
@@ -61,7 +84,20 @@ fn f64_functions_are_close() {
     let specials =
         [0.0, f64::INFINITY, -f64::INFINITY, f64::NAN, 709.78, 709.79, -745.0, -746.0, 5e-324, 1e-310, 1e300];
     type Pair = (&'static str, f64, fn(f64) -> f64, fn(f64) -> f64);
-    let functions: [Pair; 7] = [
+    let functions: [Pair; 19] = [
+        ("exp2", 2.0, Real::exp2, f64::exp2),
+        ("log2", 3.0, Real::log2, f64::log2),
+        ("log10", 3.0, Real::log10, f64::log10),
+        ("tan", 4.0, Real::tan, f64::tan),
+        ("asin", 3.0, Real::asin, f64::asin),
+        ("acos", 3.0, Real::acos, f64::acos),
+        ("atan", 3.0, Real::atan, f64::atan),
+        ("sinh", 4.5, Real::sinh, f64::sinh),
+        ("cosh", 4.5, Real::cosh, f64::cosh),
+        ("asinh", 6.0, Real::asinh, f64::asinh),
+        ("acosh", 6.0, Real::acosh, acosh),
+        // The library's loses digits near -1.
+        ("atanh", 6.0, Real::atanh, |x| f64::atanh(x.abs()).copysign(x)),
         ("exp", 2.0, Real::exp, f64::exp),
         ("expm1", 3.0, Real::expm1, f64::exp_m1),
         ("log", 2.0, Real::log, f64::ln),
@@ -102,6 +138,44 @@ fn erf64_known_values() {
     assert!(Real::erf(f64::NAN).is_nan());
 }
 
+/// Values of erfc computed with 40 digits.
+#[test]
+fn erfc64_known_values() {
+    let table = [
+        (-5.0, 1.9999999999984626),
+        (-0.3, 1.3286267594591274),
+        (0.1, 0.887537083981715),
+        (0.49, 0.4883317388114769),
+        (0.5, 0.4795001221869535),
+        (0.9, 0.20309178757716786),
+        (1.7, 0.01620954140922544),
+        (4.5, 1.9661604415428876e-10),
+        (10.0, 2.088487583762545e-45),
+        (19.3, 4.953762402955995e-164),
+        (26.5, 2.2109076642637343e-307),
+    ];
+    for (x, want) in table {
+        assert!(ulps(Real::erfc(x), want, 53, -1022) <= 16.0, "erfc({x}) = {}", Real::erfc(x));
+    }
+    assert_eq!((Real::erfc(f64::INFINITY), Real::erfc(-f64::INFINITY)), (0.0, 2.0));
+    assert!(Real::erfc(f64::NAN).is_nan());
+}
+
+/// The angle is C's, in all quarters and on their edges.
+#[test]
+fn atan2_is_cs() {
+    let ends = [0.0, -0.0, 1.0, -1.0, 1e-300, -3.7e200, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 2.5, -0.3];
+    for y in ends {
+        for x in ends {
+            let (have, want) = (Real::atan2(y, x), f64::atan2(y, x));
+            assert!(ulps(have, want, 53, -1022) <= 3.0, "atan2({y}, {x}): {have} not {want}");
+            assert!(want != 0.0 || have.is_sign_negative() == want.is_sign_negative(), "atan2({y}, {x}): {have}");
+            let (have, want) = (Real::atan2(y as f32, x as f32), f64::atan2(f64::from(y as f32), f64::from(x as f32)));
+            assert!(ulps32(have, want) <= 3.0, "atan2({y}, {x}): {have} not {want}");
+        }
+    }
+}
+
 #[test]
 fn nan_wins_in_max_and_min() {
     for (a, b) in [(f32::NAN, 1.0), (1.0, f32::NAN)] {
@@ -112,7 +186,20 @@ fn nan_wins_in_max_and_min() {
 
 #[test]
 fn signs_of_zero() {
-    for f in [Real::expm1, Real::log1p, Real::tanh, Real::sin, Real::erf] as [fn(f32) -> f32; 5] {
+    let odd: [fn(f32) -> f32; 11] = [
+        Real::expm1,
+        Real::log1p,
+        Real::tanh,
+        Real::sin,
+        Real::erf,
+        Real::tan,
+        Real::asin,
+        Real::atan,
+        Real::sinh,
+        Real::asinh,
+        Real::atanh,
+    ];
+    for f in odd {
         assert!(f(-0.0).is_sign_negative() && f(0.0).is_sign_positive());
     }
 }

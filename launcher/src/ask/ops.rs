@@ -306,7 +306,7 @@ fn read_sample(text: &str) -> Option<Sample> {
         types.push(Some(ty));
         // Up to the next input.
         rest = after.find(' ').map_or("", |at| after[at..].trim_start());
-        if !after.starts_with(['+', '<', ' ']) {
+        if !after.starts_with(['+', '<', '@', ' ']) {
             rest = after;
         }
     }

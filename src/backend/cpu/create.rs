@@ -1,27 +1,68 @@
 //! Kernels of tensors made from nothing. Each rank makes only its shard.
 
+use super::shape::strided;
 use super::{OpKernel, kernel};
 use crate::error::Result;
 use crate::ops::KernelCx;
-use oflow_kernels::{Scalar, cpu};
+use oflow_kernels::{Scalar, View, cpu};
 
-/// Start and step of `arange` for the elements that lie here.
-pub(in crate::backend) fn first_and_step(cx: &KernelCx<'_>) -> Result<(Scalar, Scalar)> {
-    let (start, step) = (cx.scalar("start")?, cx.scalar("step")?);
-    let first = cx.output_box(0).offset[0];
-    let start = match (start, step) {
-        (Scalar::Int(a), Scalar::Int(s)) => Scalar::Int(a.wrapping_add(s.wrapping_mul(first as i64))),
-        (a, s) => Scalar::Float(a.to_f64() + s.to_f64() * first as f64),
+/// The logical index of the first element that lies here.
+pub(in crate::backend) fn first_at(cx: &KernelCx<'_>) -> i64 {
+    cx.output_box(0).offset[0] as i64
+}
+
+/// A part of `linspace`: its elements are `start + step * i`, `i` from `first` on.
+pub(in crate::backend) struct Steps {
+    pub part: View,
+    pub start: Scalar,
+    pub step: Scalar,
+    pub first: i64,
+}
+
+/// The first half counts from the start, the second from the end, so that both are met exactly.
+pub(in crate::backend) fn linspace_parts(cx: &KernelCx<'_>) -> Result<[Steps; 2]> {
+    let (out, b) = (cx.output(0), cx.output_box(0));
+    let (start, end) = (cx.scalar("start")?.to_f64(), cx.scalar("end")?.to_f64());
+    let (n, at) = (b.logical[0], b.offset[0]);
+    let step = if n < 2 { 0.0 } else { (end - start) / (n - 1) as f64 };
+    let front = n.div_ceil(2).saturating_sub(at).min(out.len());
+    let of = |from: usize, count: usize, start: f64, zero: usize| Steps {
+        part: strided(out, 0, from, 1, count),
+        start: Scalar::Float(start),
+        step: Scalar::Float(step),
+        first: (at + from) as i64 - zero as i64,
     };
-    Ok((start, step))
+    Ok([of(0, front, start, 0), of(front, out.len() - front, end, n.saturating_sub(1))])
+}
+
+/// What lies here of the diagonal of `eye`.
+pub(in crate::backend) fn eye_diagonal(cx: &KernelCx<'_>) -> View {
+    let (out, b) = (cx.output(0), cx.output_box(0));
+    let first = b.offset[0].max(b.offset[1]);
+    let end = (b.offset[0] + b.size[0]).min(b.offset[1] + b.size[1]);
+    let len = end.saturating_sub(first);
+    let s = out.strides();
+    let offset = match len {
+        0 => 0,
+        _ => (first - b.offset[0]) as isize * s[0] + (first - b.offset[1]) as isize * s[1],
+    };
+    // SAFETY: elements of the output: the diagonal from where it enters the shard to where it leaves it.
+    unsafe { out.restride(offset, [len].into_iter().collect(), [s[0] + s[1]].into_iter().collect()) }
 }
 
 pub(super) fn kernels() -> Vec<OpKernel> {
     vec![
         kernel("full", |cx| Ok(cpu::copy::fill(cx.output(0), cx.scalar("value")?)?)),
         kernel("arange", |cx| {
-            let (start, step) = first_and_step(cx)?;
-            Ok(cpu::index::arange(cx.output(0), start, step)?)
+            Ok(cpu::index::arange(cx.output(0), cx.scalar("start")?, cx.scalar("step")?, first_at(cx))?)
+        }),
+        kernel("linspace", |cx| {
+            let parts = linspace_parts(cx)?;
+            Ok(parts.iter().try_for_each(|p| cpu::index::arange(&p.part, p.start, p.step, p.first))?)
+        }),
+        kernel("eye", |cx| {
+            cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
+            Ok(cpu::copy::fill(&eye_diagonal(cx), Scalar::Int(1))?)
         }),
     ]
 }

@@ -3,8 +3,8 @@
 use super::{OpKernel, kernel};
 use crate::error::{Error, Result};
 use crate::ops::KernelCx;
-use oflow_kernels::cpu::{copy, index, take};
-use oflow_kernels::{Dims, Strides, View};
+use oflow_kernels::cpu::{copy, gather, index, take};
+use oflow_kernels::{Dims, ShardBox, Strides, View};
 
 /// The input of `flip`, read backwards along the dims.
 pub(in crate::backend) fn turned(cx: &KernelCx<'_>) -> Result<View> {
@@ -34,6 +34,12 @@ pub(in crate::backend) fn as_rows(cx: &KernelCx<'_>) -> Result<(View, View)> {
     Ok((rows(values, ids.dims()), rows(out, &out.dims()[..1])))
 }
 
+/// The dim that indices choose along, the logical index of the first element of a shard there, and the size of the whole dim.
+pub(in crate::backend) fn chosen_along(cx: &KernelCx<'_>, shard: &ShardBox) -> Result<(usize, i64, usize)> {
+    let dim = cx.dim("dim", 0)?;
+    Ok((dim, shard.offset[dim] as i64, shard.logical[dim]))
+}
+
 pub(super) fn kernels() -> Vec<OpKernel> {
     vec![
         kernel("index_select", |cx| {
@@ -44,6 +50,21 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         kernel("index_sum", |cx| {
             let ((values, out), first) = (as_rows(cx)?, cx.output_box(0).offset[0] as i64);
             Ok(index::embedding_grad(&values, cx.input(1)?, &out, first)?)
+        }),
+        kernel("gather", |cx| {
+            let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
+            index::check_indices(cx.input(1)?, 0, size as i64)?;
+            Ok(gather::gather(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first)?)
+        }),
+        kernel("scatter_into", |cx| {
+            let (dim, first, size) = chosen_along(cx, cx.input_box(0)?)?;
+            index::check_indices(cx.input(1)?, 0, size as i64)?;
+            Ok(gather::scatter(cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.output(0), dim, first)?)
+        }),
+        kernel("scatter_sum", |cx| {
+            let (dim, first, size) = chosen_along(cx, cx.output_box(0))?;
+            index::check_indices(cx.input(1)?, 0, size as i64)?;
+            Ok(gather::scatter_sum(cx.input(0)?, cx.input(1)?, cx.output(0), dim, first)?)
         }),
         kernel("wrap_index", |cx| {
             let size = cx.int("size")? as usize;

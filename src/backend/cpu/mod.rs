@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::ops::{KernelCx, KernelDef};
 use oflow_kernels::cpu;
 
-pub(super) use create::first_and_step;
+pub(super) use create::{eye_diagonal, first_at, linspace_parts};
 pub(super) use elementwise::elementwise;
 pub(super) use random::drawn;
 

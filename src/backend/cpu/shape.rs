@@ -1,8 +1,8 @@
 //! Kernels that move elements: copies between views of the input and of the output.
 
 use super::{OpKernel, kernel};
-use crate::error::Result;
-use crate::ops::KernelCx;
+use crate::error::{Error, Result};
+use crate::ops::{Diagonal, KernelCx};
 use oflow_kernels::view::contiguous_strides;
 use oflow_kernels::{Dims, Scalar, Strides, View, cpu};
 
@@ -73,6 +73,29 @@ pub(in crate::backend) fn uncut_views(cx: &KernelCx<'_>) -> Result<(View, View)>
     Ok((strided(dy, dim, mine.start, 1, mine.len()), to))
 }
 
+/// What a diagonal takes of the elements that lie here, and where they go.
+pub(in crate::backend) fn diagonal_views(cx: &KernelCx<'_>) -> Result<(View, View)> {
+    let (x, out, b) = (cx.input(0)?, cx.output(0), cx.input_box(0)?);
+    let given = [cx.int("dim1")?, cx.int("dim2")?];
+    let k = Diagonal::of(&b.logical, cx.int("offset")?, given).ok_or_else(|| Error::argument("no two dims"))?;
+    let here = |i: usize| {
+        let d = k.dims[i];
+        inside(k.first[i], 1, k.len, b.offset[d], b.offset[d] + b.size[d])
+    };
+    let (rows, columns) = (here(0), here(1));
+    let start = rows.start.max(columns.start);
+    let mine = start..rows.end.min(columns.end).max(start);
+    let at = |i: usize| (k.first[i] + mine.start).saturating_sub(b.offset[k.dims[i]]) as isize * x.strides()[k.dims[i]];
+    let offset = if mine.is_empty() || x.is_empty() { 0 } else { at(0) + at(1) };
+    let others = (0..x.rank()).filter(|d| !k.dims.contains(d));
+    let (mut dims, mut strides): (Dims, Strides) = others.map(|d| (x.dims()[d], x.strides()[d])).unzip();
+    dims.push(mine.len());
+    strides.push(k.dims.iter().map(|d| x.strides()[*d]).sum());
+    // SAFETY: elements of x, by the range that lies here in both dims.
+    let from = unsafe { x.restride(offset, dims, strides) };
+    Ok((from, strided(out, out.rank() - 1, mine.start, 1, mine.len())))
+}
+
 /// The logical row and column of the first element that lies here.
 pub(in crate::backend) fn corner(cx: &KernelCx<'_>) -> (i64, i64) {
     let at = &cx.output_box(0).offset;
@@ -118,6 +141,13 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         kernel("slice_grad", |cx| {
             cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
             let (from, to) = uncut_views(cx)?;
+            Ok(cpu::copy::copy(&from, &to)?)
+        }),
+        kernel("diagonal", |cx| {
+            let (from, to) = diagonal_views(cx)?;
+            if to.len() < cx.output(0).len() {
+                cpu::copy::fill(cx.output(0), Scalar::Int(0))?;
+            }
             Ok(cpu::copy::copy(&from, &to)?)
         }),
         kernel("concat", |cx| Ok(parts(cx)?.try_for_each(|(x, to)| cpu::copy::copy(x, &to))?)),

@@ -3,6 +3,7 @@
 use crate::error::{CallSite, Result};
 use crate::functional::{invoke1, op};
 use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
 use smallvec::smallvec;
 
 /// Options of [`Tensor::softplus_with`](crate::Tensor::softplus_with).
@@ -268,6 +269,29 @@ impl Tensor {
         invoke1(op!("softshrink"), &[Some(self)], smallvec![], smallvec![lambd.into()], CallSite::here())
     }
 
+    /// x, but not below 0 and not above 6.
+    ///
+    /// ```text
+    /// relu6(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn relu6(&self) -> Result<Tensor> {
+        invoke1(op!("relu6"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step.
+    ///
+    /// ```text
+    /// celu(Tensor x, Float alpha=1.0) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn celu(&self, alpha: f64) -> Result<Tensor> {
+        invoke1(op!("celu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())
+    }
+
     /// x - tanh(x).
     ///
     /// ```text
@@ -292,5 +316,18 @@ impl Tensor {
     #[track_caller]
     pub fn hardswish(&self) -> Result<Tensor> {
         invoke1(op!("hardswish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// x, or `value` where x is not above `threshold`.
+    ///
+    /// ```text
+    /// threshold(Tensor x, Scalar threshold, Scalar value) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn threshold(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<Tensor> {
+        invoke1(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())
     }
 }

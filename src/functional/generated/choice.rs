@@ -4,7 +4,23 @@ use crate::error::{CallSite, Result};
 use crate::functional::{IntLike, IntList, invoke1, op};
 use crate::ops::AttrValue;
 use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
 use smallvec::smallvec;
+
+/// Options of [`Tensor::index_add_with`](crate::Tensor::index_add_with).
+#[derive(Clone, Debug)]
+pub struct IndexAddOptions {
+    /// `Scalar alpha=1`. `Scalar::Int(1)` by default.
+    pub alpha: Scalar,
+}
+
+impl Default for IndexAddOptions {
+    fn default() -> IndexAddOptions {
+        IndexAddOptions {
+            alpha: Scalar::Int(1),
+        }
+    }
+}
 
 impl Tensor {
     /// How many elements over dims (none given: all) are not zero; NaN is not. The result is i64.
@@ -99,9 +115,133 @@ impl Tensor {
     pub fn masked_select(&self, mask: &Tensor) -> Result<Tensor> {
         super::super::select::masked_select(self, mask, CallSite::here())
     }
+
+    /// For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the
+    /// elements of x in other dims too; the first are meant.
+    ///
+    /// ```text
+    /// gather(Tensor x, Int dim, Tensor ids) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2], Device::Cpu)?;
+    /// let ids = from_vec(vec![1i64, 1, 0, 1], [2, 2], Device::Cpu)?;
+    /// assert_eq!(x.gather(1, &ids)?.to_vec::<f32>()?, [2.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.
+    #[track_caller]
+    pub fn gather(&self, dim: impl IntLike, ids: &Tensor) -> Result<Tensor> {
+        super::super::gather::gather(self, dim.int(), ids, CallSite::here())
+    }
+
+    /// `gather` with indices that broadcast with x in the other dims.
+    ///
+    /// ```text
+    /// take_along_dim(Tensor x, Tensor ids, Int dim) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn take_along_dim(&self, ids: &Tensor, dim: impl IntLike) -> Result<Tensor> {
+        super::super::gather::take_along_dim(self, ids, dim.int(), CallSite::here())
+    }
+
+    /// x with each element of `src` written at its index along `dim`; of several at one place the last stands.
+    ///
+    /// ```text
+    /// scatter(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn scatter(&self, dim: impl IntLike, ids: &Tensor, src: &Tensor) -> Result<Tensor> {
+        super::super::gather::scatter(self, dim.int(), ids, src, CallSite::here())
+    }
+
+    /// x with each element of `src` added at its index along `dim`.
+    ///
+    /// ```text
+    /// scatter_add(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn scatter_add(&self, dim: impl IntLike, ids: &Tensor, src: &Tensor) -> Result<Tensor> {
+        super::super::gather::scatter_add(self, dim.int(), ids, src, CallSite::here())
+    }
+
+    /// x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list.
+    ///
+    /// ```text
+    /// index_add(Tensor x, Int dim, Tensor ids, Tensor src, *, Scalar alpha=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn index_add(&self, dim: impl IntLike, ids: &Tensor, src: &Tensor) -> Result<Tensor> {
+        super::super::gather::index_add(self, dim.int(), ids, src, Scalar::Int(1), CallSite::here())
+    }
+
+    /// [`Tensor::index_add`](crate::Tensor::index_add) with its options.
+    #[track_caller]
+    pub fn index_add_with(
+        &self,
+        dim: impl IntLike,
+        ids: &Tensor,
+        src: &Tensor,
+        options: &crate::functional::IndexAddOptions,
+    ) -> Result<Tensor> {
+        super::super::gather::index_add(self, dim.int(), ids, src, options.alpha, CallSite::here())
+    }
+
+    /// x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands.
+    ///
+    /// ```text
+    /// index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn index_copy(&self, dim: impl IntLike, ids: &Tensor, src: &Tensor) -> Result<Tensor> {
+        super::super::gather::index_copy(self, dim.int(), ids, src, CallSite::here())
+    }
+
+    /// The largest elements along `dim`, and where they are: among equals the first.
+    ///
+    /// ```text
+    /// max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn max(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::gather::max(self, dim.int(), false, CallSite::here())
+    }
+
+    /// [`Tensor::max`](crate::Tensor::max) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn max_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::gather::max(self, dim.int(), true, CallSite::here())
+    }
+
+    /// The smallest elements along `dim`, and where they are: among equals the first.
+    ///
+    /// ```text
+    /// min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)
+    /// ```
+    #[track_caller]
+    pub fn min(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::gather::min(self, dim.int(), false, CallSite::here())
+    }
+
+    /// [`Tensor::min`](crate::Tensor::min) with the reduced dims kept, with size 1.
+    #[track_caller]
+    pub fn min_keepdim(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::gather::min(self, dim.int(), true, CallSite::here())
+    }
 }
 
 /// By name.
 pub(super) const BY_NAME: &[super::ByName] = &[
     ("masked_select(Tensor x, Tensor mask) -> Tensor", |b| Ok(vec![super::super::select::masked_select(b.given(0)?, b.given(1)?, b.site)?])),
+    ("gather(Tensor x, Int dim, Tensor ids) -> Tensor", |b| Ok(vec![super::super::gather::gather(b.given(0)?, b.int(1)?, b.given(2)?, b.site)?])),
+    ("take_along_dim(Tensor x, Tensor ids, Int dim) -> Tensor", |b| Ok(vec![super::super::gather::take_along_dim(b.given(0)?, b.given(1)?, b.int(2)?, b.site)?])),
+    ("scatter(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::scatter(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
+    ("scatter_add(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::scatter_add(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
+    ("index_add(Tensor x, Int dim, Tensor ids, Tensor src, *, Scalar alpha=1) -> Tensor", |b| Ok(vec![super::super::gather::index_add(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.scalar(4)?, b.site)?])),
+    ("index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor", |b| Ok(vec![super::super::gather::index_copy(b.given(0)?, b.int(1)?, b.given(2)?, b.given(3)?, b.site)?])),
+    ("max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::max(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
+    ("min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)", |b| super::super::gather::min(b.given(0)?, b.int(1)?, b.bool(2)?, b.site)),
 ];

@@ -5,6 +5,28 @@ use crate::functional::{IntLike, IntoTarget};
 use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 
+/// Options of [`functional::logspace_with`](crate::functional::logspace_with).
+#[derive(Clone, Debug)]
+pub struct LogspaceOptions {
+    /// `Float base=10.0`. `10.0` by default.
+    pub base: f64,
+}
+
+impl Default for LogspaceOptions {
+    fn default() -> LogspaceOptions {
+        LogspaceOptions {
+            base: 10.0,
+        }
+    }
+}
+
+/// Options of [`functional::eye_with`](crate::functional::eye_with).
+#[derive(Clone, Debug, Default)]
+pub struct EyeOptions {
+    /// `Int? m`. Not given by default.
+    pub m: Option<i64>,
+}
+
 /// Every element is `value`; the dtype is that of the number's kind unless the target says otherwise.
 ///
 /// ```text
@@ -79,6 +101,70 @@ pub fn range(
     super::super::create::range(start.into(), end.into(), step.into(), &target, CallSite::here())
 }
 
+/// `steps` numbers from `start` to `end`, both included, in equal steps; f32 unless the target says otherwise.
+///
+/// ```text
+/// linspace(Float start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor
+/// ```
+///
+/// ```
+/// use oflow::prelude::*;
+/// assert_eq!(linspace(0.0, 1.0, 3, Device::Cpu)?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+/// # Ok::<(), oflow::Error>(())
+/// ```
+#[track_caller]
+pub fn linspace(start: f64, end: f64, steps: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create::linspace(start, end, steps.int(), &target, CallSite::here())
+}
+
+/// `steps` numbers from `base` to the power `start` to `base` to the power `end`, with exponents in equal steps; f32 unless the
+/// target says otherwise.
+///
+/// ```text
+/// logspace(Float start, Float end, Int steps, Target target, *, Float base=10.0, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn logspace(start: f64, end: f64, steps: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create::logspace(start, end, steps.int(), &target, 10.0, CallSite::here())
+}
+
+/// [`functional::logspace`](crate::functional::logspace) with its options.
+#[track_caller]
+pub fn logspace_with(
+    start: f64,
+    end: f64,
+    steps: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::LogspaceOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create::logspace(start, end, steps.int(), &target, options.base, CallSite::here())
+}
+
+/// A matrix of `n` rows with ones on its diagonal; with `m` columns where given, else square. f32 unless the target says otherwise.
+///
+/// ```text
+/// eye(Int n, Target target, *, Int? m, DataType dtype=f32) -> Tensor
+/// ```
+#[track_caller]
+pub fn eye(n: impl IntLike, target: impl IntoTarget) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create::eye(n.int(), &target, None, CallSite::here())
+}
+
+/// [`functional::eye`](crate::functional::eye) with its options.
+#[track_caller]
+pub fn eye_with(
+    n: impl IntLike,
+    target: impl IntoTarget,
+    options: &crate::functional::EyeOptions,
+) -> Result<Tensor> {
+    let target = target.into_target();
+    super::super::create::eye(n.int(), &target, options.m, CallSite::here())
+}
+
 /// A tensor without dims.
 ///
 /// ```text
@@ -110,6 +196,46 @@ pub fn ones_like(x: &Tensor) -> Result<Tensor> {
     super::super::create::ones_like(x, CallSite::here())
 }
 
+/// Memory whose contents nobody reads before writing them (zeros), with the same shape, dtype and layout.
+///
+/// ```text
+/// empty_like(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn empty_like(x: &Tensor) -> Result<Tensor> {
+    super::super::create::zeros_like(x, CallSite::here())
+}
+
+/// Uniform numbers in [0, 1), with the same shape, dtype and layout.
+///
+/// ```text
+/// rand_like(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn rand_like(x: &Tensor) -> Result<Tensor> {
+    super::super::create::rand_like(x, CallSite::here())
+}
+
+/// Normal numbers with mean 0 and standard deviation 1, with the same shape, dtype and layout.
+///
+/// ```text
+/// randn_like(Tensor x) -> Tensor
+/// ```
+#[track_caller]
+pub fn randn_like(x: &Tensor) -> Result<Tensor> {
+    super::super::create::randn_like(x, CallSite::here())
+}
+
+/// Integers in [lo, hi), with the same shape, dtype and layout.
+///
+/// ```text
+/// randint_like(Tensor x, Int lo, Int hi) -> Tensor
+/// ```
+#[track_caller]
+pub fn randint_like(x: &Tensor, lo: impl IntLike, hi: impl IntLike) -> Result<Tensor> {
+    super::super::create::randint_like(x, lo.int(), hi.int(), CallSite::here())
+}
+
 /// `value` everywhere, with the same shape, dtype and layout.
 ///
 /// ```text
@@ -129,8 +255,15 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("empty(Shape shape, Target target, *, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::create::zeros(&b.shape(0)?, &b.target_of(1, Some(2))?, b.site)?])),
     ("arange(Int end, Target target, *, DataType dtype=i64) -> Tensor", |b| Ok(vec![super::super::create::arange(b.int(0)?, &b.target_of(1, Some(2))?, b.site)?])),
     ("arange(Scalar start, Scalar end, Scalar step, Target target, *, DataType? dtype) -> Tensor", |b| Ok(vec![super::super::create::range(b.scalar(0)?, b.scalar(1)?, b.scalar(2)?, &b.target_of(3, Some(4))?, b.site)?])),
+    ("linspace(Float start, Float end, Int steps, Target target, *, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::create::linspace(b.float(0)?, b.float(1)?, b.int(2)?, &b.target_of(3, Some(4))?, b.site)?])),
+    ("logspace(Float start, Float end, Int steps, Target target, *, Float base=10.0, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::create::logspace(b.float(0)?, b.float(1)?, b.int(2)?, &b.target_of(3, Some(5))?, b.float(4)?, b.site)?])),
+    ("eye(Int n, Target target, *, Int? m, DataType dtype=f32) -> Tensor", |b| Ok(vec![super::super::create::eye(b.int(0)?, &b.target_of(1, Some(3))?, b.int(2).ok(), b.site)?])),
     ("scalar_tensor(Scalar value, Target target, *, DataType? dtype) -> Tensor", |b| Ok(vec![super::super::create::scalar_tensor(b.scalar(0)?, &b.target_of(1, Some(2))?, b.site)?])),
     ("zeros_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::zeros_like(b.given(0)?, b.site)?])),
     ("ones_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::ones_like(b.given(0)?, b.site)?])),
+    ("empty_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::zeros_like(b.given(0)?, b.site)?])),
+    ("rand_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::rand_like(b.given(0)?, b.site)?])),
+    ("randn_like(Tensor x) -> Tensor", |b| Ok(vec![super::super::create::randn_like(b.given(0)?, b.site)?])),
+    ("randint_like(Tensor x, Int lo, Int hi) -> Tensor", |b| Ok(vec![super::super::create::randint_like(b.given(0)?, b.int(1)?, b.int(2)?, b.site)?])),
     ("full_like(Tensor x, Scalar value) -> Tensor", |b| Ok(vec![super::super::create::full_like(b.given(0)?, b.scalar(1)?, b.site)?])),
 ];

@@ -6,6 +6,36 @@ use crate::tensor::Tensor;
 use oflow_kernels::Scalar;
 use smallvec::smallvec;
 
+/// Options of [`Tensor::addcmul_with`](crate::Tensor::addcmul_with).
+#[derive(Clone, Debug)]
+pub struct AddcmulOptions {
+    /// `Scalar value=1`. `Scalar::Int(1)` by default.
+    pub value: Scalar,
+}
+
+impl Default for AddcmulOptions {
+    fn default() -> AddcmulOptions {
+        AddcmulOptions {
+            value: Scalar::Int(1),
+        }
+    }
+}
+
+/// Options of [`Tensor::addcdiv_with`](crate::Tensor::addcdiv_with).
+#[derive(Clone, Debug)]
+pub struct AddcdivOptions {
+    /// `Scalar value=1`. `Scalar::Int(1)` by default.
+    pub value: Scalar,
+}
+
+impl Default for AddcdivOptions {
+    fn default() -> AddcdivOptions {
+        AddcdivOptions {
+            value: Scalar::Int(1),
+        }
+    }
+}
+
 /// a where cond is true, else b. The three shapes broadcast.
 ///
 /// ```text
@@ -100,6 +130,29 @@ impl Tensor {
         invoke1(op!("round"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
+    /// The integer part: x rounded towards zero.
+    ///
+    /// ```text
+    /// trunc(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn trunc(&self) -> Result<Tensor> {
+        invoke1(op!("trunc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// What x has behind the point, with the sign of x.
+    ///
+    /// ```text
+    /// frac(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor.
+    #[track_caller]
+    pub fn frac(&self) -> Result<Tensor> {
+        invoke1(op!("frac"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
     /// eˣ.
     ///
     /// ```text
@@ -190,6 +243,126 @@ impl Tensor {
         invoke1(op!("cos"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
+    /// The tangent, of radians.
+    ///
+    /// ```text
+    /// tan(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn tan(&self) -> Result<Tensor> {
+        invoke1(op!("tan"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1.
+    ///
+    /// ```text
+    /// asin(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn asin(&self) -> Result<Tensor> {
+        invoke1(op!("asin"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse cosine, in radians from 0 to π; NaN outside -1 to 1.
+    ///
+    /// ```text
+    /// acos(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn acos(&self) -> Result<Tensor> {
+        invoke1(op!("acos"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse tangent, in radians from -π/2 to π/2.
+    ///
+    /// ```text
+    /// atan(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn atan(&self) -> Result<Tensor> {
+        invoke1(op!("atan"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The hyperbolic sine.
+    ///
+    /// ```text
+    /// sinh(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn sinh(&self) -> Result<Tensor> {
+        invoke1(op!("sinh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The hyperbolic cosine.
+    ///
+    /// ```text
+    /// cosh(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn cosh(&self) -> Result<Tensor> {
+        invoke1(op!("cosh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse hyperbolic sine.
+    ///
+    /// ```text
+    /// asinh(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn asinh(&self) -> Result<Tensor> {
+        invoke1(op!("asinh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse hyperbolic cosine; NaN below 1.
+    ///
+    /// ```text
+    /// acosh(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn acosh(&self) -> Result<Tensor> {
+        invoke1(op!("acosh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The inverse hyperbolic tangent; NaN outside -1 to 1.
+    ///
+    /// ```text
+    /// atanh(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn atanh(&self) -> Result<Tensor> {
+        invoke1(op!("atanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// 2ˣ.
+    ///
+    /// ```text
+    /// exp2(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn exp2(&self) -> Result<Tensor> {
+        invoke1(op!("exp2"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The logarithm to base 2.
+    ///
+    /// ```text
+    /// log2(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn log2(&self) -> Result<Tensor> {
+        invoke1(op!("log2"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The logarithm to base 10.
+    ///
+    /// ```text
+    /// log10(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn log10(&self) -> Result<Tensor> {
+        invoke1(op!("log10"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
     /// The error function.
     ///
     /// ```text
@@ -198,6 +371,16 @@ impl Tensor {
     #[track_caller]
     pub fn erf(&self) -> Result<Tensor> {
         invoke1(op!("erf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// 1 - erf(x), exact where erf(x) is nearly 1.
+    ///
+    /// ```text
+    /// erfc(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn erfc(&self) -> Result<Tensor> {
+        invoke1(op!("erfc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// True where x is zero.
@@ -228,6 +411,29 @@ impl Tensor {
     #[track_caller]
     pub fn isinf(&self) -> Result<Tensor> {
         invoke1(op!("isinf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// True where x is neither infinite nor NaN.
+    ///
+    /// ```text
+    /// isfinite(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn isfinite(&self) -> Result<Tensor> {
+        invoke1(op!("isfinite"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// Every bit of an integer turned: -x - 1 of signed ones.
+    ///
+    /// ```text
+    /// bitwise_not(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no integer tensor.
+    #[track_caller]
+    pub fn bitwise_not(&self) -> Result<Tensor> {
+        invoke1(op!("bitwise_not"), &[Some(self)], smallvec![], smallvec![], CallSite::here())
     }
 
     /// a + b.
@@ -418,6 +624,135 @@ impl Tensor {
         }
     }
 
+    /// The angle of the point (b, a) seen from the origin, in radians from -π to π.
+    ///
+    /// ```text
+    /// atan2(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn atan2(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("atan2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// √(a² + b²), also where the squares overflow.
+    ///
+    /// ```text
+    /// hypot(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn hypot(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("hypot"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// log(eᵃ + eᵇ), also where the powers overflow.
+    ///
+    /// ```text
+    /// logaddexp(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn logaddexp(&self, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("logaddexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// The bits that both have.
+    ///
+    /// ```text
+    /// bitwise_and(Tensor a, Tensor b) -> Tensor
+    /// bitwise_and(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn bitwise_and<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => invoke1(op!("bitwise_and"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => invoke1(op!("bitwise_and_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }
+    }
+
+    /// The bits that at least one has.
+    ///
+    /// ```text
+    /// bitwise_or(Tensor a, Tensor b) -> Tensor
+    /// bitwise_or(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn bitwise_or<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => invoke1(op!("bitwise_or"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => invoke1(op!("bitwise_or_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }
+    }
+
+    /// The bits that exactly one has.
+    ///
+    /// ```text
+    /// bitwise_xor(Tensor a, Tensor b) -> Tensor
+    /// bitwise_xor(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn bitwise_xor<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => invoke1(op!("bitwise_xor"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => invoke1(op!("bitwise_xor_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }
+    }
+
+    /// a shifted left by b bits; 0 where b is negative or no bit is left.
+    ///
+    /// ```text
+    /// bitwise_left_shift(Tensor a, Tensor b) -> Tensor
+    /// bitwise_left_shift(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn bitwise_left_shift<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => invoke1(op!("bitwise_left_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => invoke1(op!("bitwise_left_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }
+    }
+
+    /// a shifted right by b bits, with its sign; the sign alone where b is negative or no bit is left.
+    ///
+    /// ```text
+    /// bitwise_right_shift(Tensor a, Tensor b) -> Tensor
+    /// bitwise_right_shift(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn bitwise_right_shift<'a>(&self, b: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => invoke1(op!("bitwise_right_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => invoke1(op!("bitwise_right_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }
+    }
+
     /// True where a == b.
     ///
     /// ```text
@@ -563,6 +898,72 @@ impl Tensor {
     #[track_caller]
     pub fn logical_xor(&self, b: &Tensor) -> Result<Tensor> {
         invoke1(op!("logical_xor"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())
+    }
+
+    /// a + weight (b - a): a where the weight is 0, b where it is 1.
+    ///
+    /// ```text
+    /// lerp(Tensor a, Tensor b, Tensor weight) -> Tensor
+    /// lerp(Tensor a, Tensor b, Scalar weight) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or `weight` is no float tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn lerp<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let site = CallSite::here();
+        match weight.into() {
+            Operand::Tensor(weight) => invoke1(op!("lerp"), &[Some(self), Some(b), Some(weight)], smallvec![], smallvec![], site),
+            Operand::Scalar(weight) => invoke1(op!("lerp_scalar"), &[Some(self), Some(b)], smallvec![], smallvec![weight], site),
+        }
+    }
+
+    /// x + value a b.
+    ///
+    /// ```text
+    /// addcmul(Tensor x, Tensor a, Tensor b, *, Scalar value=1) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast.
+    #[track_caller]
+    pub fn addcmul(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("addcmul"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())
+    }
+
+    /// [`Tensor::addcmul`](crate::Tensor::addcmul) with its options.
+    #[track_caller]
+    pub fn addcmul_with(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        options: &crate::functional::AddcmulOptions,
+    ) -> Result<Tensor> {
+        invoke1(op!("addcmul"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![options.value], CallSite::here())
+    }
+
+    /// x + value a / b.
+    ///
+    /// ```text
+    /// addcdiv(Tensor x, Tensor a, Tensor b, *, Scalar value=1) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast.
+    #[track_caller]
+    pub fn addcdiv(&self, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        invoke1(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())
+    }
+
+    /// [`Tensor::addcdiv`](crate::Tensor::addcdiv) with its options.
+    #[track_caller]
+    pub fn addcdiv_with(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        options: &crate::functional::AddcdivOptions,
+    ) -> Result<Tensor> {
+        invoke1(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![options.value], CallSite::here())
     }
 
     /// s - x.

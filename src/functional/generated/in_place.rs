@@ -106,6 +106,34 @@ impl Tensor {
         Ok(self)
     }
 
+    /// `trunc` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// trunc_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn trunc_(&self) -> Result<&Tensor> {
+        write_over(op!("trunc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `frac` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// frac_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn frac_(&self) -> Result<&Tensor> {
+        write_over(op!("frac"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
     /// `exp` in place: the result is written over the first argument.
     ///
     /// ```text
@@ -232,6 +260,174 @@ impl Tensor {
         Ok(self)
     }
 
+    /// `tan` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// tan_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn tan_(&self) -> Result<&Tensor> {
+        write_over(op!("tan"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `asin` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// asin_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn asin_(&self) -> Result<&Tensor> {
+        write_over(op!("asin"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `acos` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// acos_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn acos_(&self) -> Result<&Tensor> {
+        write_over(op!("acos"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `atan` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// atan_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn atan_(&self) -> Result<&Tensor> {
+        write_over(op!("atan"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `sinh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// sinh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn sinh_(&self) -> Result<&Tensor> {
+        write_over(op!("sinh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `cosh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// cosh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn cosh_(&self) -> Result<&Tensor> {
+        write_over(op!("cosh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `asinh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// asinh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn asinh_(&self) -> Result<&Tensor> {
+        write_over(op!("asinh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `acosh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// acosh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn acosh_(&self) -> Result<&Tensor> {
+        write_over(op!("acosh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `atanh` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// atanh_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn atanh_(&self) -> Result<&Tensor> {
+        write_over(op!("atanh"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `exp2` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// exp2_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn exp2_(&self) -> Result<&Tensor> {
+        write_over(op!("exp2"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `log2` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// log2_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn log2_(&self) -> Result<&Tensor> {
+        write_over(op!("log2"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `log10` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// log10_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn log10_(&self) -> Result<&Tensor> {
+        write_over(op!("log10"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
     /// `erf` in place: the result is written over the first argument.
     ///
     /// ```text
@@ -243,6 +439,34 @@ impl Tensor {
     #[track_caller]
     pub fn erf_(&self) -> Result<&Tensor> {
         write_over(op!("erf"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `erfc` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// erfc_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn erfc_(&self) -> Result<&Tensor> {
+        write_over(op!("erfc"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `bitwise_not` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bitwise_not_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no integer tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn bitwise_not_(&self) -> Result<&Tensor> {
+        write_over(op!("bitwise_not"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
         Ok(self)
     }
 
@@ -505,6 +729,34 @@ impl Tensor {
         Ok(self)
     }
 
+    /// `relu6` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// relu6_(Tensor x) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the result has another shape or dtype.
+    #[track_caller]
+    pub fn relu6_(&self) -> Result<&Tensor> {
+        write_over(op!("relu6"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `celu` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// celu_(Tensor x, Float alpha=1.0) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn celu_(&self, alpha: f64) -> Result<&Tensor> {
+        write_over(op!("celu"), &[Some(self)], smallvec![], smallvec![alpha.into()], CallSite::here())?;
+        Ok(self)
+    }
+
     /// `tanhshrink` in place: the result is written over the first argument.
     ///
     /// ```text
@@ -530,6 +782,20 @@ impl Tensor {
     #[track_caller]
     pub fn hardswish_(&self) -> Result<&Tensor> {
         write_over(op!("hardswish"), &[Some(self)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `threshold` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// threshold_(Tensor x, Scalar threshold, Scalar value) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn threshold_(&self, threshold: impl Into<Scalar>, value: impl Into<Scalar>) -> Result<&Tensor> {
+        write_over(op!("threshold"), &[Some(self)], smallvec![], smallvec![threshold.into(), value.into()], CallSite::here())?;
         Ok(self)
     }
 
@@ -720,6 +986,214 @@ impl Tensor {
             Operand::Tensor(b) => write_over(op!("floor_divide"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
             Operand::Scalar(s) => write_over(op!("floor_divide_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
         }?;
+        Ok(self)
+    }
+
+    /// `atan2` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// atan2_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn atan2_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("atan2"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `hypot` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// hypot_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn hypot_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("hypot"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `logaddexp` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// logaddexp_(Tensor a, Tensor b) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn logaddexp_(&self, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("logaddexp"), &[Some(self), Some(b)], smallvec![], smallvec![], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `bitwise_and` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bitwise_and_(Tensor a, Tensor b) -> Tensor
+    /// bitwise_and_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn bitwise_and_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("bitwise_and"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("bitwise_and_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `bitwise_or` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bitwise_or_(Tensor a, Tensor b) -> Tensor
+    /// bitwise_or_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn bitwise_or_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("bitwise_or"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("bitwise_or_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `bitwise_xor` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bitwise_xor_(Tensor a, Tensor b) -> Tensor
+    /// bitwise_xor_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no int or bool tensor, or `b` is no int or bool tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn bitwise_xor_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("bitwise_xor"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("bitwise_xor_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `bitwise_left_shift` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bitwise_left_shift_(Tensor a, Tensor b) -> Tensor
+    /// bitwise_left_shift_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn bitwise_left_shift_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("bitwise_left_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("bitwise_left_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `bitwise_right_shift` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// bitwise_right_shift_(Tensor a, Tensor b) -> Tensor
+    /// bitwise_right_shift_(Tensor x, Scalar s) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no integer tensor, or `b` is no integer tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn bitwise_right_shift_<'a>(&self, b: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match b.into() {
+            Operand::Tensor(b) => write_over(op!("bitwise_right_shift"), &[Some(self), Some(b)], smallvec![], smallvec![], site),
+            Operand::Scalar(s) => write_over(op!("bitwise_right_shift_scalar"), &[Some(self)], smallvec![], smallvec![s], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `lerp` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// lerp_(Tensor a, Tensor b, Tensor weight) -> Tensor
+    /// lerp_(Tensor a, Tensor b, Scalar weight) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `a` is no float tensor, or `b` is no float tensor, or `weight` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn lerp_<'a>(&self, b: &Tensor, weight: impl Into<Operand<'a>>) -> Result<&Tensor> {
+        let site = CallSite::here();
+        match weight.into() {
+            Operand::Tensor(weight) => write_over(op!("lerp"), &[Some(self), Some(b), Some(weight)], smallvec![], smallvec![], site),
+            Operand::Scalar(weight) => write_over(op!("lerp_scalar"), &[Some(self), Some(b)], smallvec![], smallvec![weight], site),
+        }?;
+        Ok(self)
+    }
+
+    /// `addcmul` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// addcmul_(Tensor x, Tensor a, Tensor b, *, Scalar value=1) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn addcmul_(&self, a: &Tensor, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("addcmul"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// [`Tensor::addcmul_`](crate::Tensor::addcmul_) with its options.
+    #[track_caller]
+    pub fn addcmul_with_(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        options: &crate::functional::AddcmulOptions,
+    ) -> Result<&Tensor> {
+        write_over(op!("addcmul"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![options.value], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// `addcdiv` in place: the result is written over the first argument.
+    ///
+    /// ```text
+    /// addcdiv_(Tensor x, Tensor a, Tensor b, *, Scalar value=1) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If `x` is no float tensor, or `a` is no float tensor, or `b` is no float tensor, or the shapes do not broadcast, or the result has another shape or dtype.
+    #[track_caller]
+    pub fn addcdiv_(&self, a: &Tensor, b: &Tensor) -> Result<&Tensor> {
+        write_over(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![Scalar::Int(1)], CallSite::here())?;
+        Ok(self)
+    }
+
+    /// [`Tensor::addcdiv_`](crate::Tensor::addcdiv_) with its options.
+    #[track_caller]
+    pub fn addcdiv_with_(
+        &self,
+        a: &Tensor,
+        b: &Tensor,
+        options: &crate::functional::AddcdivOptions,
+    ) -> Result<&Tensor> {
+        write_over(op!("addcdiv"), &[Some(self), Some(a), Some(b)], smallvec![], smallvec![options.value], CallSite::here())?;
         Ok(self)
     }
 

@@ -10,18 +10,21 @@ mod choice;
 mod shapes;
 mod creation;
 mod products;
+mod losses;
 mod layouts;
 
 /// What is no method.
 pub mod functions {
     pub use super::random_numbers::{rand, rand_with, RandOptions, randn, randn_with, RandnOptions, bernoulli, randint, DropoutOptions};
-    pub use super::elementwise::where_;
+    pub use super::elementwise::{where_, AddcmulOptions, AddcdivOptions};
     pub use super::activations::SoftplusOptions;
-    pub use super::reductions::CumsumOptions;
+    pub use super::reductions::{CumsumOptions, VarOptions, StdOptions, NormalizeOptions};
     pub use super::networks::{OneHotOptions, LayerNormOptions, RmsNormOptions, AttentionOptions, CrossEntropyOptions};
-    pub use super::shapes::{cat, stack};
-    pub use super::creation::{full, zeros, ones, empty, arange, range, scalar_tensor, zeros_like, ones_like, full_like};
-    pub use super::products::MatmulOptions;
+    pub use super::choice::IndexAddOptions;
+    pub use super::shapes::{cat, stack, RepeatInterleaveOptions, meshgrid, meshgrid_with, MeshgridOptions, hstack, vstack};
+    pub use super::creation::{full, zeros, ones, empty, arange, range, linspace, logspace, logspace_with, LogspaceOptions, eye, eye_with, EyeOptions, scalar_tensor, zeros_like, ones_like, empty_like, rand_like, randn_like, randint_like, full_like};
+    pub use super::products::{MatmulOptions, AddmmOptions, AddmvOptions, BaddbmmOptions, einsum};
+    pub use super::losses::{MseLossOptions, L1LossOptions, SmoothL1LossOptions, HuberLossOptions, BinaryCrossEntropyOptions, BinaryCrossEntropyWithLogitsOptions, KlDivOptions, SoftMarginLossOptions, HingeEmbeddingLossOptions, MarginRankingLossOptions, PoissonNllLossOptions, GaussianNllLossOptions, CosineSimilarityOptions, CosineEmbeddingLossOptions, PairwiseDistanceOptions, TripletMarginLossOptions};
 }
 
 /// Of each function of several ops its text, and what reads its arguments from a call by name.
@@ -33,6 +36,7 @@ pub(super) const BY_NAME: &[&[ByName]] = &[
     shapes::BY_NAME,
     creation::BY_NAME,
     products::BY_NAME,
+    losses::BY_NAME,
     layouts::BY_NAME,
 ];
 

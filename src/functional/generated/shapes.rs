@@ -7,6 +7,28 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use std::borrow::Borrow;
 
+/// Options of [`Tensor::repeat_interleave_with`](crate::Tensor::repeat_interleave_with).
+#[derive(Clone, Debug, Default)]
+pub struct RepeatInterleaveOptions {
+    /// `Int? dim`. Not given by default.
+    pub dim: Option<i64>,
+}
+
+/// Options of [`functional::meshgrid_with`](crate::functional::meshgrid_with).
+#[derive(Clone, Debug)]
+pub struct MeshgridOptions {
+    /// `String indexing="ij"`. `"ij"` by default.
+    pub indexing: &'static str,
+}
+
+impl Default for MeshgridOptions {
+    fn default() -> MeshgridOptions {
+        MeshgridOptions {
+            indexing: "ij",
+        }
+    }
+}
+
 /// The tensors one after another along a dim. Their other sizes must be equal.
 ///
 /// ```text
@@ -37,6 +59,50 @@ pub fn stack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>, dim: impl IntLike) -> Resul
     super::super::shape::stack(&xs, dim.int(), CallSite::here())
 }
 
+/// Tensors of one dim as coordinates of a grid: output i varies along dim i. With the indexing `xy`, the first two dims are
+/// exchanged.
+///
+/// ```text
+/// meshgrid(TensorTuple xs, *, String indexing="ij") -> TensorTuple
+/// ```
+#[track_caller]
+pub fn meshgrid<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Vec<Tensor>> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::arrange::meshgrid(&xs, "ij", CallSite::here())
+}
+
+/// [`functional::meshgrid`](crate::functional::meshgrid) with its options.
+#[track_caller]
+pub fn meshgrid_with<T: Borrow<Tensor>>(
+    xs: impl AsRef<[T]>,
+    options: &crate::functional::MeshgridOptions,
+) -> Result<Vec<Tensor>> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::arrange::meshgrid(&xs, options.indexing, CallSite::here())
+}
+
+/// Tensors side by side: along dim 1, or dim 0 where they have one dim.
+///
+/// ```text
+/// hstack(TensorTuple xs) -> Tensor
+/// ```
+#[track_caller]
+pub fn hstack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::arrange::hstack(&xs, CallSite::here())
+}
+
+/// Tensors as rows: along dim 0; tensors of one dim are rows of a matrix.
+///
+/// ```text
+/// vstack(TensorTuple xs) -> Tensor
+/// ```
+#[track_caller]
+pub fn vstack<T: Borrow<Tensor>>(xs: impl AsRef<[T]>) -> Result<Tensor> {
+    let xs: SmallVec<[&Tensor; 8]> = xs.as_ref().iter().map(|t| t.borrow()).collect();
+    super::super::arrange::vstack(&xs, CallSite::here())
+}
+
 impl Tensor {
     /// The dims in the order `dims`.
     ///
@@ -46,6 +112,16 @@ impl Tensor {
     #[track_caller]
     pub fn permute(&self, dims: impl IntList) -> Result<Tensor> {
         invoke1(op!("permute"), &[Some(self)], smallvec![AttrValue::Ints(dims.ints())], smallvec![], CallSite::here())
+    }
+
+    /// The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal.
+    ///
+    /// ```text
+    /// diagonal(Tensor x, Int offset=0, Int dim1=0, Int dim2=1) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn diagonal(&self, offset: impl IntLike, dim1: impl IntLike, dim2: impl IntLike) -> Result<Tensor> {
+        invoke1(op!("diagonal"), &[Some(self)], smallvec![offset.int().into(), dim1.int().into(), dim2.int().into()], smallvec![], CallSite::here())
     }
 
     /// Zeros above a diagonal of the last two dims. Diagonal 0 is the main one; positive ones lie above it.
@@ -196,6 +272,147 @@ impl Tensor {
     pub fn chunk(&self, parts: impl IntLike, dim: impl IntLike) -> Result<Vec<Tensor>> {
         super::super::shape::chunk(self, parts.int(), dim.int(), CallSite::here())
     }
+
+    /// The dims `source` at the places `destination`; the others keep their order.
+    ///
+    /// ```text
+    /// movedim(Tensor x, IntList source, IntList destination) -> Tensor
+    /// ```
+    ///
+    /// # Errors
+    /// If a dim is named twice, or the lists differ in length.
+    #[track_caller]
+    pub fn movedim(&self, source: impl IntList, destination: impl IntList) -> Result<Tensor> {
+        super::super::arrange::movedim(self, &source.ints(), &destination.ints(), CallSite::here())
+    }
+
+    /// The dim `dim` as several dims of these sizes. One size may be -1: it follows from the others.
+    ///
+    /// ```text
+    /// unflatten(Tensor x, Int dim, IntList sizes) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn unflatten(&self, dim: impl IntLike, sizes: impl IntList) -> Result<Tensor> {
+        super::super::arrange::unflatten(self, dim.int(), &sizes.ints(), CallSite::here())
+    }
+
+    /// The tensor repeated along each dim. More counts than dims make new dims in front.
+    ///
+    /// ```text
+    /// repeat(Tensor x, IntList repeats) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = arange(2, Device::Cpu)?;
+    /// assert_eq!(x.repeat([2, 2])?.to_vec::<i64>()?, [0, 1, 0, 1, 0, 1, 0, 1]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// On fewer counts than dims, or a negative one.
+    #[track_caller]
+    pub fn repeat(&self, repeats: impl IntList) -> Result<Tensor> {
+        super::super::arrange::repeat(self, &repeats.ints(), CallSite::here())
+    }
+
+    /// `repeat`, with 1 for the leading dims that have no count.
+    ///
+    /// ```text
+    /// tile(Tensor x, IntList dims) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn tile(&self, dims: impl IntList) -> Result<Tensor> {
+        super::super::arrange::tile(self, &dims.ints(), CallSite::here())
+    }
+
+    /// Each element `repeats` times in a row along `dim`; without `dim`, of the flattened tensor.
+    ///
+    /// ```text
+    /// repeat_interleave(Tensor x, Int repeats, *, Int? dim) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn repeat_interleave(&self, repeats: impl IntLike) -> Result<Tensor> {
+        super::super::arrange::repeat_interleave(self, repeats.int(), None, CallSite::here())
+    }
+
+    /// [`Tensor::repeat_interleave`](crate::Tensor::repeat_interleave) with its options.
+    #[track_caller]
+    pub fn repeat_interleave_with(
+        &self,
+        repeats: impl IntLike,
+        options: &crate::functional::RepeatInterleaveOptions,
+    ) -> Result<Tensor> {
+        super::super::arrange::repeat_interleave(self, repeats.int(), options.dim, CallSite::here())
+    }
+
+    /// The slices along `dim`, without that dim.
+    ///
+    /// ```text
+    /// unbind(Tensor x, Int dim=0) -> TensorTuple
+    /// ```
+    #[track_caller]
+    pub fn unbind(&self, dim: impl IntLike) -> Result<Vec<Tensor>> {
+        super::super::arrange::unbind(self, dim.int(), CallSite::here())
+    }
+
+    /// Elements moved by `shifts` places along `dims`; what leaves at the end comes in at the front. Without dims, the flattened tensor
+    /// is rolled and keeps its shape.
+    ///
+    /// ```text
+    /// roll(Tensor x, IntList shifts, IntList dims=[]) -> Tensor
+    /// ```
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = arange(4, Device::Cpu)?;
+    /// assert_eq!(x.roll(1, ())?.to_vec::<i64>()?, [3, 0, 1, 2]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn roll(&self, shifts: impl IntList, dims: impl IntList) -> Result<Tensor> {
+        super::super::arrange::roll(self, &shifts.ints(), &dims.ints(), CallSite::here())
+    }
+
+    /// The plane of two dims turned by `k` quarters, from the first towards the second.
+    ///
+    /// ```text
+    /// rot90(Tensor x, Int k=1, IntList dims=[0, 1]) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn rot90(&self, k: impl IntLike, dims: impl IntList) -> Result<Tensor> {
+        super::super::arrange::rot90(self, k.int(), &dims.ints(), CallSite::here())
+    }
+
+    /// The last dim as the diagonal of the two last dims of the result, with zeros elsewhere.
+    ///
+    /// ```text
+    /// diag_embed(Tensor x, Int offset=0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn diag_embed(&self, offset: impl IntLike) -> Result<Tensor> {
+        super::super::arrange::diag_embed(self, offset.int(), CallSite::here())
+    }
+
+    /// The diagonal of a matrix, or the matrix that has a vector on its diagonal.
+    ///
+    /// ```text
+    /// diag(Tensor x, Int diagonal=0) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn diag(&self, diagonal: impl IntLike) -> Result<Tensor> {
+        super::super::arrange::diag(self, diagonal.int(), CallSite::here())
+    }
+
+    /// The sum of the diagonal of a matrix.
+    ///
+    /// ```text
+    /// trace(Tensor x) -> Tensor
+    /// ```
+    #[track_caller]
+    pub fn trace(&self) -> Result<Tensor> {
+        super::super::arrange::trace(self, CallSite::here())
+    }
 }
 
 /// By name.
@@ -213,4 +430,18 @@ pub(super) const BY_NAME: &[super::ByName] = &[
     ("split(Tensor x, Int size, Int dim=0) -> TensorTuple", |b| super::super::shape::split(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
     ("chunk(Tensor x, Int parts, Int dim=0) -> TensorTuple", |b| super::super::shape::chunk(b.given(0)?, b.int(1)?, b.int(2)?, b.site)),
     ("stack(TensorTuple xs, Int dim=0) -> Tensor", |b| Ok(vec![super::super::shape::stack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.int(1)?, b.site)?])),
+    ("movedim(Tensor x, IntList source, IntList destination) -> Tensor", |b| Ok(vec![super::super::arrange::movedim(b.given(0)?, b.ints(1)?, b.ints(2)?, b.site)?])),
+    ("unflatten(Tensor x, Int dim, IntList sizes) -> Tensor", |b| Ok(vec![super::super::arrange::unflatten(b.given(0)?, b.int(1)?, b.ints(2)?, b.site)?])),
+    ("repeat(Tensor x, IntList repeats) -> Tensor", |b| Ok(vec![super::super::arrange::repeat(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("tile(Tensor x, IntList dims) -> Tensor", |b| Ok(vec![super::super::arrange::tile(b.given(0)?, b.ints(1)?, b.site)?])),
+    ("repeat_interleave(Tensor x, Int repeats, *, Int? dim) -> Tensor", |b| Ok(vec![super::super::arrange::repeat_interleave(b.given(0)?, b.int(1)?, b.int(2).ok(), b.site)?])),
+    ("unbind(Tensor x, Int dim=0) -> TensorTuple", |b| super::super::arrange::unbind(b.given(0)?, b.int(1)?, b.site)),
+    ("roll(Tensor x, IntList shifts, IntList dims=[]) -> Tensor", |b| Ok(vec![super::super::arrange::roll(b.given(0)?, b.ints(1)?, b.ints(2)?, b.site)?])),
+    ("rot90(Tensor x, Int k=1, IntList dims=[0, 1]) -> Tensor", |b| Ok(vec![super::super::arrange::rot90(b.given(0)?, b.int(1)?, b.ints(2)?, b.site)?])),
+    ("meshgrid(TensorTuple xs, *, String indexing=\"ij\") -> TensorTuple", |b| super::super::arrange::meshgrid(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.text(1)?, b.site)),
+    ("diag_embed(Tensor x, Int offset=0) -> Tensor", |b| Ok(vec![super::super::arrange::diag_embed(b.given(0)?, b.int(1)?, b.site)?])),
+    ("diag(Tensor x, Int diagonal=0) -> Tensor", |b| Ok(vec![super::super::arrange::diag(b.given(0)?, b.int(1)?, b.site)?])),
+    ("trace(Tensor x) -> Tensor", |b| Ok(vec![super::super::arrange::trace(b.given(0)?, b.site)?])),
+    ("hstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::arrange::hstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
+    ("vstack(TensorTuple xs) -> Tensor", |b| Ok(vec![super::super::arrange::vstack(&b.tensors(0)?.iter().collect::<Vec<_>>(), b.site)?])),
 ];

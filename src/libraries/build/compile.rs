@@ -7,7 +7,7 @@ use crate::libraries::hash_of;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 /// More of what a compiler says is cut.
 const MOST_SAID: usize = 8 << 10;
@@ -38,6 +38,9 @@ pub(super) static INTERFACE: LazyLock<String> =
 
 /// The crate `oflow-op` with the headers, as this program knows it.
 fn interface(cache: &Path) -> Result<PathBuf> {
+    // Threads of one process have one name for what they write.
+    static WRITING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = WRITING.lock().unwrap_or_else(|e| e.into_inner());
     let folder = cache.join(format!("oflow-op-{}", &INTERFACE[..16]));
     let manifest =
         "[package]\nname = \"oflow-op\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[lib]\nname = \"oflow_op\"\n";
@@ -198,4 +201,22 @@ fn dependencies_of(listed: &str, of_c: bool, sources: &[&SourceFile], interface:
     found.sort();
     found.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_write_the_interface_of_a_new_cache_together() {
+        for _ in 0..20 {
+            let cache = tempfile::tempdir().unwrap();
+            std::thread::scope(|s| {
+                let all: Vec<_> =
+                    (0..8).map(|_| s.spawn(|| interface(cache.path()).map_err(|e| e.to_string()))).collect();
+                all.into_iter()
+                    .for_each(|t| assert_eq!(t.join().unwrap().map(|f| f.join("Cargo.toml").is_file()), Ok(true)));
+            });
+        }
+    }
 }

@@ -78,6 +78,13 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
         "select(abs(x) <= lambd, 0, 1)",
         "x moved towards zero by lambd, or 0 where |x| is not above lambd.",
     ),
+    ("relu6(x) -> y", "min(max(x, 0), 6)", "select(or(x <= 0, x >= 6), 0, 1)", "x, but not below 0 and not above 6."),
+    (
+        "celu(x: float; alpha: runtime float = 1.0) -> y",
+        "select(x > 0, x, alpha * expm1(x / alpha))",
+        "select(x <= 0, exp(x / alpha), 1)",
+        "x, or alpha (e^(x / alpha) - 1) where x is negative: an ELU whose slope has no step.",
+    ),
     ("tanhshrink(x: float) -> y", "x - tanh(x)", "square(tanh(x))", "x - tanh(x)."),
     (
         "hardswish(x: float) -> y",
@@ -88,6 +95,14 @@ const TABLE: &[(&str, &str, &str, &str)] = &[
 ];
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let threshold = OpDef::elementwise(
+        "threshold(x: float; threshold: runtime scalar, value: runtime scalar) -> y",
+        "select(x <= threshold, value, x)",
+    );
+    let threshold = threshold.and_then(|op| op.derivative(0, "select(x <= threshold, 0, 1)")).map(|op| {
+        op.doc("x, or `value` where x is not above `threshold`.")
+            .samples(&["f32[3, 5]; threshold=0.1, value=0.6", "f64[4, 2]; threshold=-0.1, value=3.0"])
+    });
     TABLE
         .iter()
         .map(|(text, expr, derivative, doc)| {
@@ -98,5 +113,6 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
             };
             if derivative.is_empty() { Ok(op) } else { op.derivative(0, derivative) }
         })
+        .chain([threshold])
         .collect()
 }

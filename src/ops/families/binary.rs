@@ -37,7 +37,73 @@ fn logical(name: &str, word: &str, doc: &str) -> Result<OpDef> {
         .samples(&["bool[3, 5] bool[3, 5]", "i32[4, 3] bool[3]"]))
 }
 
+/// By the larger of both, so that no square overflows.
+const HYPOT: &str = "select(or(isinf(a), isinf(b)), inf, select(max(abs(a), abs(b)) == 0, 0, \
+                     max(abs(a), abs(b)) * sqrt(1 + square(min(abs(a), abs(b)) / max(abs(a), abs(b))))))";
+
+/// From the nearer end, so that both ends are met exactly.
+const LERP: &str = "select(abs(weight) < 0.5, a + weight * (b - a), b - (b - a) * (1 - weight))";
+
+fn floats(name: &str, expr: &str, doc: &str, derivatives: [&str; 2]) -> Result<OpDef> {
+    let op = OpDef::elementwise(&format!("{name}(a: float, b: float) -> y"), expr)?;
+    let op = op.derivative(0, derivatives[0])?.derivative(1, derivatives[1])?;
+    Ok(op.doc(doc).samples(&["f32[3, 5] f32[3, 5]", "f32[2, 1, 3] f32[4, 1]", "f64[4, 3] f64[3]", "bf16[4] bf16[4]"]))
+}
+
+/// A function of the bits of integers; bools are one bit.
+fn bits(name: &str, word: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(a: int|bool, b: int|bool) -> y"), &format!("{word}(a, b)"))?
+        .grad(Grad::None)
+        .doc(doc)
+        .samples(&["i32[3, 5] i32[3, 5]", "i64[4, 3] u8[3]", "bool[2, 3] bool[3]"]))
+}
+
+fn shift(name: &str, word: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(a: int, b: int) -> y"), &format!("{word}(a, b)"))?
+        .grad(Grad::None)
+        .doc(doc)
+        .samples(&["i32[3, 5] i32[3, 5]<9", "i64[4, 3] i64[3]<70", "u8[4] u8[4]<9"]))
+}
+
+/// Three tensors, or two and a number.
+fn three() -> Vec<Result<OpDef>> {
+    const SAMPLES: &[&str] = &[
+        "f32[3, 5] f32[3, 5] f32[3, 5]+",
+        "f32[4, 3] f32[3] f32[4, 1]+",
+        "f64[2] f64[2] f64[2]+",
+        "bf16[3] bf16[3] bf16[3]+",
+    ];
+    let op = |text: &str, expr: &str, doc: &str| OpDef::elementwise(text, expr).map(|o| o.doc(doc).samples(SAMPLES));
+    let tail = "Tensor x, Tensor a, Tensor b, *, Scalar value=1) -> Tensor";
+    vec![
+        op(
+            "lerp(a: float, b: float, weight: float) -> y",
+            LERP,
+            "a + weight (b - a): a where the weight is 0, b where it is 1.",
+        ),
+        OpDef::elementwise("lerp_scalar(a: float, b: float; weight: runtime scalar) -> y", LERP).map(|o| {
+            o.doc("a + weight (b - a) with one weight for all.")
+                .function("lerp(Tensor a, Tensor b, Scalar weight) -> Tensor")
+                .samples(&["f32[3, 5] f32[3, 5]; weight=0.25", "f64[4, 3] f64[3]; weight=1.5"])
+        }),
+        op("addcmul(x, a, b; value: runtime scalar = 1) -> y", "x + value * (a * b)", "x + value a b.")
+            .map(|o| o.function(&format!("addcmul({tail}"))),
+        op(
+            "addcdiv(x: float, a: float, b: float; value: runtime scalar = 1) -> y",
+            "x + value * (a / b)",
+            "x + value a / b.",
+        )
+        .map(|o| o.function(&format!("addcdiv({tail}"))),
+    ]
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
+    let mut all = two();
+    all.extend(three());
+    all
+}
+
+fn two() -> Vec<Result<OpDef>> {
     vec![
         op("add", "a + b", ADD),
         op("sub", "a - b", "a - b."),
@@ -55,6 +121,24 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         op("fmod", "fmod(a, b)", "The remainder of a / b with the sign of a."),
         op("remainder", "remainder(a, b)", "The remainder of a / b with the sign of b."),
         op("floor_divide", "floordiv(a, b)", "a / b rounded down."),
+        op("atan2", "atan2(a, b)", "The angle of the point (b, a) seen from the origin, in radians from -π to π.")
+            .map(|o| o.dtype(DTypeRule::PromoteFloat)),
+        floats("hypot", HYPOT, "√(a² + b²), also where the squares overflow.", ["a / out", "b / out"]),
+        floats(
+            "logaddexp",
+            "select(a == b, a + 0.6931471805599453, max(a, b) + log1p(exp(-abs(a - b))))",
+            "log(eᵃ + eᵇ), also where the powers overflow.",
+            ["exp(a - out)", "exp(b - out)"],
+        ),
+        bits("bitwise_and", "bitand", "The bits that both have."),
+        bits("bitwise_or", "bitor", "The bits that at least one has."),
+        bits("bitwise_xor", "bitxor", "The bits that exactly one has."),
+        shift("bitwise_left_shift", "shl", "a shifted left by b bits; 0 where b is negative or no bit is left."),
+        shift(
+            "bitwise_right_shift",
+            "shr",
+            "a shifted right by b bits, with its sign; the sign alone where b is negative or no bit is left.",
+        ),
         compare("eq", "=="),
         compare("ne", "!="),
         compare("lt", "<"),

@@ -26,7 +26,36 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
                     .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
                     .dtype(DTypeRule::Attr)
                     .grad(Grad::None)
-                    .samples(&["; len=7", "; len=4, dtype=f32, start=0.5, step=0.25"])
+                    .samples(&[
+                        "; len=7",
+                        "; len=4, dtype=f32, start=0.5, step=0.25",
+                        "; len=9, dtype=f64, start=0.1, step=0.1",
+                    ])
             }),
+        OpDef::new(
+            "linspace(; len: int, dtype: dtype = f32, start: runtime float = 0.0, end: runtime float = 1.0) -> y",
+        )
+        .map(|o| {
+            o.doc("`len` numbers from start to end, both included, in equal steps.")
+                .by_name_only()
+                .check(super::builtin_attr)
+                .shape1(|c| Ok([c.size("len")?].into_iter().collect()))
+                .dtype(DTypeRule::Attr)
+                .grad(Grad::None)
+                .samples(&[
+                    "; len=7, start=-1.0, end=0.7",
+                    "; len=10, dtype=f64, start=0.3, end=0.1",
+                    "; len=1, dtype=i64, start=3.0",
+                ])
+        }),
+        OpDef::new("eye(; rows: int, columns: int, dtype: dtype = f32) -> y").map(|o| {
+            o.doc("A matrix with ones on its diagonal and zeros elsewhere.")
+                .by_name_only()
+                .check(super::builtin_attr)
+                .shape1(|c| Ok([c.size("rows")?, c.size("columns")?].into_iter().collect()))
+                .dtype(DTypeRule::Attr)
+                .grad(Grad::None)
+                .samples(&["; rows=4, columns=4", "; rows=3, columns=5, dtype=i64", "; rows=6, columns=2, dtype=bool"])
+        }),
     ]
 }

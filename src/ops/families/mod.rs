@@ -6,6 +6,7 @@ mod binary;
 mod create;
 mod custom;
 mod embedding;
+mod gather;
 mod index;
 mod layout;
 mod linear;
@@ -13,6 +14,7 @@ mod loss;
 mod matmul;
 mod norm;
 mod optim;
+mod pointwise_loss;
 mod prod;
 mod random;
 mod reduce;
@@ -27,12 +29,13 @@ mod unary;
 use super::{AttrValue, InferCtx, OpDef};
 use crate::error::{Error, Result};
 use oflow_kernels::DType;
+pub(crate) use shape::Diagonal;
 
 /// Every built-in declaration, in the order of `oflow ops`. A family is made when it is asked for, so that not all lie in memory at
 /// once.
 pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
     type Family = (&'static str, fn() -> Vec<Result<OpDef>>);
-    let families: [Family; 22] = [
+    let families: [Family; 24] = [
         ("Creation", create::ops),
         ("Random numbers", random::ops),
         ("Elementwise", unary::ops),
@@ -47,7 +50,9 @@ pub(crate) fn builtin() -> impl Iterator<Item = Result<OpDef>> {
         ("Networks", embedding::ops),
         ("Choice", select::ops),
         ("Choice", index::ops),
+        ("Choice", gather::ops),
         ("Networks", loss::ops),
+        ("Losses", pointwise_loss::ops),
         ("Networks", attention::ops),
         ("Shapes", reshape::ops),
         ("Shapes", shape::ops),

@@ -44,6 +44,15 @@ pub(super) fn fits(s: Scalar, dtype: DType) -> Result<()> {
     }
 }
 
+/// A function of the bits of integers and those of a number.
+fn bits(name: &str, of: &str, word: &str, doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}_scalar(x: {of}; s: runtime scalar) -> y"), &format!("{word}(x, s)"))?
+        .grad(Grad::None)
+        .doc(doc)
+        .function(&format!("{name}(Tensor x, Scalar s) -> Tensor"))
+        .samples(&["i32[3, 5]; s=6", "u8[4]; s=3"]))
+}
+
 pub(super) fn ops() -> Vec<Result<OpDef>> {
     let float = |o: Result<OpDef>| o.map(|o| o.dtype(DTypeRule::PromoteFloat));
     vec![
@@ -62,6 +71,11 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         op("fmod", "fmod(x, s)", "The remainder of x / s with the sign of x."),
         op("remainder", "remainder(x, s)", "The remainder of x / s with the sign of s."),
         op("floor_divide", "floordiv(x, s)", "x / s rounded down."),
+        bits("bitwise_and", "int|bool", "bitand", "The bits that both have."),
+        bits("bitwise_or", "int|bool", "bitor", "The bits that at least one has."),
+        bits("bitwise_xor", "int|bool", "bitxor", "The bits that exactly one has."),
+        bits("bitwise_left_shift", "int", "shl", "x shifted left by s bits."),
+        bits("bitwise_right_shift", "int", "shr", "x shifted right by s bits, with its sign."),
         compare("eq", "=="),
         compare("ne", "!="),
         compare("lt", "<"),

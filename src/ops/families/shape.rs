@@ -252,6 +252,113 @@ fn slice_grad() -> Result<OpDef> {
         .samples(&["f32[4, 3]; dim=0, start=1, step=2, size=9", "f64[2, 2]; dim=1, start=0, step=1, size=5"]))
 }
 
+/// A diagonal: its two dims, the row and the column of its first element, and its length.
+pub(crate) struct Diagonal {
+    pub dims: [usize; 2],
+    pub first: [usize; 2],
+    pub len: usize,
+}
+
+impl Diagonal {
+    /// Of a tensor of that shape; none where the dims are no two dims of it.
+    pub(crate) fn of(shape: &[usize], offset: i64, dims: [i64; 2]) -> Option<Diagonal> {
+        let dim = |d| crate::ops::normalize_dim(d, shape.len()).ok().filter(|d| *d < shape.len());
+        let dims = [dim(dims[0])?, dim(dims[1])?];
+        let away = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
+        let first = if offset < 0 { [away, 0] } else { [0, away] };
+        let room = |i: usize| shape[dims[i]].saturating_sub(first[i]);
+        (dims[0] != dims[1]).then_some(Diagonal { dims, first, len: room(0).min(room(1)) })
+    }
+    fn attrs(attrs: &crate::ops::Attrs, shape: &[usize]) -> Option<Diagonal> {
+        match attrs[..] {
+            [AttrValue::Int(offset), AttrValue::Int(a), AttrValue::Int(b), ..] => Diagonal::of(shape, offset, [a, b]),
+            _ => None,
+        }
+    }
+    fn given(c: &InferCtx<'_>) -> Result<Diagonal> {
+        let no_dims = || Error::argument("a diagonal belongs to two different dims");
+        Diagonal::attrs(c.attrs, c.shape(0)?).ok_or_else(no_dims)
+    }
+    /// The other dims, in order.
+    fn others(&self, rank: usize) -> impl Iterator<Item = usize> {
+        let dims = self.dims;
+        (0..rank).filter(move |d| !dims.contains(d))
+    }
+}
+
+fn diagonal() -> Result<OpDef> {
+    Ok(OpDef::new("diagonal(x: any[2..]; offset: int = 0, dim1: int = 0, dim2: int = 1) -> y")?
+        .doc("The diagonal of two dims, as the last dim of the result. A positive offset lies above the main diagonal.")
+        .strided()
+        .shape1(|c| {
+            let (x, d) = (c.shape(0)?, Diagonal::given(c)?);
+            Ok(d.others(x.len()).map(|i| x[i]).chain([d.len]).collect())
+        })
+        .get_sbp(|c| {
+            let (rank, k) = (c.shape(0)?.len(), Diagonal::given(c)?);
+            let kept = k.others(rank).enumerate().map(|(j, d)| Signature::new(&[Sbp::Split(d)], &[Sbp::Split(j)]));
+            // Each rank adds the elements it has.
+            let cut = k.dims.map(|d| Signature::new(&[Sbp::Split(d)], &[Sbp::PARTIAL_SUM]));
+            Ok(kept.chain(moved(1)).chain(cut).collect())
+        })
+        .view(|dims, strides, attrs, shape| {
+            // A split dim of the two has another physical size than the attributes speak of.
+            if attrs.len() > 3 {
+                return None;
+            }
+            let k = Diagonal::attrs(attrs, dims)?;
+            let [a, b] = k.dims.map(|d| strides[d]);
+            let offset = if shape.contains(&0) { 0 } else { k.first[0] as isize * a + k.first[1] as isize * b };
+            let step = if k.len > 1 { a + b } else { 1 };
+            Some((offset, k.others(dims.len()).map(|d| strides[d]).chain([step]).collect()))
+        })
+        .localize(|c| {
+            let mut attrs = c.logical.attrs.clone();
+            let k = Diagonal::given(c.logical)?;
+            if let Some(b) = &c.inputs[0]
+                && k.dims.iter().any(|d| b.size[*d] != b.logical[*d])
+            {
+                // Marks that the kernel must look at the boxes.
+                attrs.push(AttrValue::Bool(true));
+            }
+            Ok(attrs)
+        })
+        .grad(Grad::rule_saving(&[], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let shape = g.input_shape(0);
+            let (AttrValue::Int(offset), AttrValue::Int(a), AttrValue::Int(b)) =
+                (g.attr("offset")?, g.attr("dim1")?, g.attr("dim2")?)
+            else {
+                return Err(Error::argument("diagonal attributes"));
+            };
+            let Some(k) = Diagonal::of(&shape, offset, [a, b]) else { return Err(Error::argument("diagonal dims")) };
+            // In row-major order of both dims the elements stand columns + 1 places apart.
+            let [rows, columns] = k.dims.map(|d| shape[d]);
+            let start = if k.len == 0 { 0 } else { k.first[0] * columns + k.first[1] };
+            let attrs = [
+                ("dim", (shape.len() as i64 - 2).into()),
+                ("start", start.into()),
+                ("step", (columns + 1).into()),
+                ("size", (rows * columns).into()),
+            ];
+            let flat = g.call("slice_grad", &[dy], &attrs)?;
+            let order: Vec<usize> = k.others(shape.len()).chain(k.dims).collect();
+            let apart: Vec<usize> = order.iter().map(|d| shape[*d]).collect();
+            let dx = g.call("reshape", &[flat], &[("shape", apart.as_slice().into())])?;
+            let mut back = vec![0i64; order.len()];
+            order.iter().enumerate().for_each(|(at, d)| back[*d] = at as i64);
+            let dx = g.call("permute", &[dx], &[("dims", back.into())])?;
+            g.set(0, dx)
+        }))
+        .samples(&[
+            "f32[4, 5]",
+            "f32[5, 3, 4]; offset=1, dim1=0, dim2=-1",
+            "f64[4, 4, 2]; offset=-2",
+            "i32[2, 3]; offset=7",
+            "bool[3, 3]; dim1=1, dim2=0",
+        ]))
+}
+
 fn concat() -> Result<OpDef> {
     Ok(OpDef::new("concat(xs...: any; dim: int = 0) -> y")?
         .doc(CAT)
@@ -342,5 +449,14 @@ fn triangle(name: &str, lower: bool) -> Result<OpDef> {
 }
 
 pub(super) fn ops() -> Vec<Result<OpDef>> {
-    vec![permute(), expand(), slice(), slice_grad(), concat(), triangle("tril", true), triangle("triu", false)]
+    vec![
+        permute(),
+        expand(),
+        slice(),
+        slice_grad(),
+        diagonal(),
+        concat(),
+        triangle("tril", true),
+        triangle("triu", false),
+    ]
 }

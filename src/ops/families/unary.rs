@@ -18,6 +18,17 @@ fn float(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
     ]))
 }
 
+/// A function of numbers between two bounds.
+fn within(name: &str, samples: &[&'static str], doc: &str) -> Result<OpDef> {
+    Ok(OpDef::elementwise(&format!("{name}(x) -> y"), &format!("{name}(x)"))?
+        .dtype(DTypeRule::PromoteFloat)
+        .doc(doc)
+        .samples(samples))
+}
+
+const UP_TO_ONE: &[&str] = &["f32[3, 5]@-1..1", "bf16[4, 2]@-1..1", "f64[3, 2]@-1..1"];
+const FROM_ONE: &[&str] = &["f32[3, 5]@1..3", "bf16[4, 2]@1..3", "f64[3, 2]@1..3"];
+
 /// A yes-or-no question about each element.
 fn ask(name: &str, expr: &str, doc: &str) -> Result<OpDef> {
     Ok(OpDef::elementwise(&format!("{name}(x) -> y"), expr)?
@@ -39,6 +50,8 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         keep("floor", "floor(x)", "The largest integer not above x."),
         keep("ceil", "ceil(x)", "The smallest integer not below x."),
         keep("round", "round(x)", "The nearest integer, ties to even."),
+        keep("trunc", "trunc(x)", "The integer part: x rounded towards zero."),
+        fraction(),
         with(float("exp", "exp(x)", "eˣ."), "out"),
         with(float("expm1", "expm1(x)", "eˣ - 1, accurate near zero."), "out + 1"),
         float("log", "log(x)", "The natural logarithm."),
@@ -48,11 +61,39 @@ pub(super) fn ops() -> Vec<Result<OpDef>> {
         with(float("reciprocal", "reciprocal(x)", "1 / x."), "-out * out"),
         float("sin", "sin(x)", "The sine, of radians."),
         float("cos", "cos(x)", "The cosine, of radians."),
+        float("tan", "tan(x)", "The tangent, of radians."),
+        within("asin", UP_TO_ONE, "The inverse sine, in radians from -π/2 to π/2; NaN outside -1 to 1."),
+        within("acos", UP_TO_ONE, "The inverse cosine, in radians from 0 to π; NaN outside -1 to 1."),
+        float("atan", "atan(x)", "The inverse tangent, in radians from -π/2 to π/2."),
+        float("sinh", "sinh(x)", "The hyperbolic sine."),
+        float("cosh", "cosh(x)", "The hyperbolic cosine."),
+        float("asinh", "asinh(x)", "The inverse hyperbolic sine."),
+        within("acosh", FROM_ONE, "The inverse hyperbolic cosine; NaN below 1."),
+        within("atanh", UP_TO_ONE, "The inverse hyperbolic tangent; NaN outside -1 to 1."),
+        float("exp2", "exp2(x)", "2ˣ."),
+        float("log2", "log2(x)", "The logarithm to base 2."),
+        float("log10", "log10(x)", "The logarithm to base 10."),
         float("erf", "erf(x)", "The error function."),
+        float("erfc", "erfc(x)", "1 - erf(x), exact where erf(x) is nearly 1."),
         ask("logical_not", "not(x)", "True where x is zero."),
         ask("isnan", "isnan(x)", "True where x is NaN."),
         ask("isinf", "isinf(x)", "True where x is infinite."),
+        ask("isfinite", "not(or(isnan(x), isinf(x)))", "True where x is neither infinite nor NaN."),
+        bits(),
     ]
+}
+
+fn fraction() -> Result<OpDef> {
+    Ok(OpDef::elementwise("frac(x: float) -> y", "x - trunc(x)")?
+        .doc("What x has behind the point, with the sign of x.")
+        .samples(&["f32[3, 5]", "f64[4]", "bf16[2, 3]"]))
+}
+
+fn bits() -> Result<OpDef> {
+    Ok(OpDef::elementwise("bitwise_not(x: int) -> y", "bitnot(x)")?
+        .grad(Grad::None)
+        .doc("Every bit of an integer turned: -x - 1 of signed ones.")
+        .samples(&["i32[3, 5]", "u8[4]", "i64[2, 3]"]))
 }
 
 fn cast() -> Result<OpDef> {

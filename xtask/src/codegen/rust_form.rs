@@ -1,6 +1,7 @@
 //! The form of one function in Rust: what users call, its options, and what reads its arguments from a call by name.
 
 use oflow::functional::{FnBody, FnDef, FnParam, FnReturn, ParamKind};
+use oflow::kernels::Scalar;
 use oflow::ops::{AttrKind, AttrValue, DTypeClass, Op, ShapeRule, find};
 use std::error::Error;
 
@@ -353,8 +354,11 @@ impl<'a> Form<'a> {
     }
 
     fn option_value(&self, p: &FnParam, variant: Variant) -> String {
-        match variant {
-            Variant::WithOptions => format!("options.{}", p.name),
+        match (variant, p.kind) {
+            (Variant::WithOptions, ParamKind::Tensor) => format!("options.{}.as_ref()", p.name),
+            (Variant::WithOptions, ParamKind::Attr(AttrKind::Ints)) => format!("&options.{}", p.name),
+            (Variant::WithOptions, _) => format!("options.{}", p.name),
+            (_, ParamKind::Attr(AttrKind::Ints)) => option_default(p).unwrap_or_default().replace("vec!", "&"),
             _ => option_default(p).unwrap_or_default(),
         }
     }
@@ -393,6 +397,11 @@ impl<'a> Form<'a> {
             }
             match p.kind {
                 _ if name == "keepdim" => format!("{}.into()", variant == Variant::KeepDim),
+                ParamKind::Attr(AttrKind::Scalar)
+                    if p.keyword_only && !p.optional && runtime && variant == Variant::WithOptions =>
+                {
+                    format!("options.{name}")
+                }
                 _ if p.keyword_only && variant == Variant::WithOptions => format!("options.{name}.into()"),
                 _ if p.keyword_only => constant(p.default.as_ref().unwrap_or(&AttrValue::Absent)),
                 ParamKind::Attr(AttrKind::Int) => format!("{name}.int().into()"),
@@ -451,6 +460,7 @@ pub fn adapter(def: &FnDef) -> Option<String> {
             ParamKind::Attr(AttrKind::Float) => read("float"),
             ParamKind::Attr(AttrKind::Bool) => read("bool"),
             ParamKind::Attr(AttrKind::Scalar) => read("scalar"),
+            ParamKind::Attr(AttrKind::Str) => read("text"),
             ParamKind::Attr(AttrKind::Ints) => read("ints"),
             ParamKind::Attr(AttrKind::Shape) => format!("&b.shape({i})?"),
             ParamKind::Attr(AttrKind::DType) if p.optional => format!("b.dtype({i})"),
@@ -495,6 +505,9 @@ fn option_type(p: &FnParam) -> Option<&'static str> {
     use AttrKind as A;
     Some(match (p.kind, p.optional) {
         (ParamKind::Generator, true) => "Option<Generator>",
+        (ParamKind::Tensor, true) => "Option<Tensor>",
+        (ParamKind::Attr(A::Str), false) => "&'static str",
+        (ParamKind::Attr(A::Ints), false) => "Vec<i64>",
         (ParamKind::Attr(A::Int), false) => "i64",
         (ParamKind::Attr(A::Int), true) => "Option<i64>",
         (ParamKind::Attr(A::Float), false) => "f64",
@@ -516,9 +529,20 @@ fn option_default(p: &FnParam) -> Option<String> {
         (Some(AttrValue::Int(n)), _) => n.to_string(),
         (Some(AttrValue::Float(x)), _) => format!("{x:?}"),
         (Some(AttrValue::Bool(b)), _) => b.to_string(),
+        (Some(AttrValue::Str(text)), _) => format!("{text:?}"),
+        (Some(AttrValue::Scalar(s)), _) => scalar_of(*s),
+        (Some(AttrValue::Ints(v)), _) => format!("vec!{:?}", v.as_slice()),
         (Some(v @ AttrValue::DType(_)), _) => dtype_of(v),
         _ => return None,
     })
+}
+
+fn scalar_of(s: Scalar) -> String {
+    match s {
+        Scalar::Int(n) => format!("Scalar::Int({n})"),
+        Scalar::Float(x) => format!("Scalar::Float({x:?})"),
+        Scalar::Bool(b) => format!("Scalar::Bool({b})"),
+    }
 }
 
 fn dtype_of(v: &AttrValue) -> String {
@@ -531,6 +555,8 @@ fn constant(v: &AttrValue) -> String {
         AttrValue::Int(n) => format!("{n}i64.into()").replace("-1i64", "(-1i64)"),
         AttrValue::Float(x) => format!("({x:?}).into()").replace("(-", "(-"),
         AttrValue::Bool(b) => format!("{b}.into()"),
+        AttrValue::Scalar(s) => scalar_of(*s),
+        AttrValue::Str(text) => format!("{text:?}.into()"),
         AttrValue::Ints(v) => format!("AttrValue::Ints(smallvec!{:?})", v.as_slice()),
         v @ AttrValue::DType(_) => format!("{}.into()", dtype_of(v)),
         _ => "AttrValue::Absent".into(),

@@ -1,5 +1,6 @@
 //! Modules: shared objects that `nvrtc.rs` made, each with a table of its kernels at the end.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::PathBuf;
@@ -41,12 +42,17 @@ struct KernelEntry {
     max_threads: c_uint,
 }
 
+/// How many objects were loaded.
+static LOADED: AtomicUsize = AtomicUsize::new(0);
+
 /// A loaded object; unloaded when the last function and launch has let go.
 pub struct Object {
     handle: usize,
     /// `of_emu_run` and `of_emu_touch` of it.
     run: usize,
     touch: usize,
+    /// No other object of the process has it, not even one that is loaded at the same place later.
+    number: usize,
 }
 impl Drop for Object {
     fn drop(&mut self) {
@@ -57,8 +63,13 @@ impl Drop for Object {
 
 impl Object {
     /// Where the object's thread-local variables are on this thread, and their size: all that programs have are
-    /// `__shared__`.
+    /// `__shared__`. They stay where they are, and the loader's list is as long as there are programs: it is asked once.
     pub fn statics(&self) -> (usize, usize) {
+        thread_local!(static KNOWN: RefCell<BTreeMap<usize, (usize, usize)>> = RefCell::default());
+        KNOWN.with_borrow_mut(|known| *known.entry(self.number).or_insert_with(|| self.find_statics()))
+    }
+
+    fn find_statics(&self) -> (usize, usize) {
         struct Search {
             inside: usize,
             found: (usize, usize),
@@ -150,7 +161,7 @@ fn load_object(bytes: &[u8]) -> Outcome<Object> {
         }
         return Err(INVALID_IMAGE);
     }
-    let mut object = Object { handle: handle as usize, run: 0, touch: 0 };
+    let mut object = Object { handle: handle as usize, run: 0, touch: 0, number: LOADED.fetch_add(1, SeqCst) };
     object.run = symbol(&object, c"of_emu_run")?;
     object.touch = symbol(&object, c"of_emu_touch")?;
     Ok(object)

@@ -5,7 +5,7 @@
 
 use crate::Scalar;
 use crate::cpu::lane::Lane;
-use crate::expr::{BinaryOp, UnaryOp, floor_div, remainder};
+use crate::expr::{BinaryOp, UnaryOp, floor_div, remainder, shl, shr};
 use crate::vmath::Real;
 use multiversion::multiversion;
 use std::ops::{Add, Mul, Sub};
@@ -203,6 +203,7 @@ unsafe fn trigonometric<T: Lane + Real>(x: Block<T>, fast: impl Fn(T) -> T, any:
 unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
     use UnaryOp::*;
     let truth = |b: bool| if b { T::ONE } else { T::ZERO };
+    let tangent = |(sin, cos): (T, T)| sin / cos;
     // SAFETY: by the contract of this function.
     unsafe {
         match op {
@@ -221,6 +222,19 @@ unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
             Tanh => map1(x, |v| v.tanh()),
             Sigmoid => map1(x, |v| v.sigmoid()),
             Erf => map1(x, |v| v.erf()),
+            Erfc => map1(x, |v| v.erfc()),
+            Exp2 => map1(x, |v| v.exp2()),
+            Log2 => map1(x, |v| v.log2()),
+            Log10 => map1(x, |v| v.log10()),
+            Tan => trigonometric(x, |v| tangent(v.sin_cos_fast()), |v| v.tan()),
+            Asin => map1(x, |v| v.asin()),
+            Acos => map1(x, |v| v.acos()),
+            Atan => map1(x, |v| v.atan()),
+            Sinh => map1(x, |v| v.sinh()),
+            Cosh => map1(x, |v| v.cosh()),
+            Asinh => map1(x, |v| v.asinh()),
+            Acosh => map1(x, |v| v.acosh()),
+            Atanh => map1(x, |v| v.atanh()),
             Floor => map1(x, |v| v.floor()),
             Ceil => map1(x, |v| v.ceil()),
             Round => map1(x, |v| v.round_even()),
@@ -230,6 +244,8 @@ unsafe fn unary_real<T: Lane + Real>(op: UnaryOp, x: Block<T>) {
             Not => map1(x, |v| truth(v == T::ZERO)),
             IsNan => map1(x, |v| truth(v.is_nan())),
             IsInf => map1(x, |v| truth(v.abs() == T::INFINITY)),
+            // `Expr::check_class` refuses it for floats.
+            BitNot => unreachable!("{op} of floats"),
         }
     }
 }
@@ -262,6 +278,9 @@ unsafe fn binary_real<T: Lane + Real>(op: BinaryOp, x: Block<T>) {
             Fmod => map2(x, |a, b| a.fmod(b)),
             Remainder => map2(x, |a, b| remainder(a, b)),
             FloorDiv => map2(x, |a, b| floor_div(a, b)),
+            Atan2 => map2(x, |a, b| a.atan2(b)),
+            // `Expr::check_class` refuses these for floats.
+            BitAnd | BitOr | BitXor | Shl | Shr => unreachable!("{op} of floats"),
         }
     }
 }
@@ -379,8 +398,10 @@ unsafe fn unary_i64(op: UnaryOp, x: Block<i64>) {
             Not => map1(x, |v| (v == 0) as i64),
             IsNan | IsInf => map1(x, |_| 0),
             Floor | Ceil | Round | Trunc => map1(x, |v| v),
-            // `Program::compile` refuses these for integers.
-            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf => {
+            BitNot => map1(x, |v| !v),
+            // `Expr::check_class` refuses these for integers.
+            Exp | Log | Log1p | Expm1 | Sqrt | Rsqrt | Reciprocal | Sin | Cos | Tanh | Sigmoid | Erf | Erfc | Exp2
+            | Log2 | Log10 | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh => {
                 unreachable!("{op} of integers")
             }
         }
@@ -414,6 +435,13 @@ unsafe fn binary_i64(op: BinaryOp, x: Block<i64>) {
             Fmod => map2(x, int_fmod),
             Remainder => map2(x, int_remainder),
             FloorDiv => map2(x, int_floor_div),
+            BitAnd => map2(x, |a, b| a & b),
+            BitOr => map2(x, |a, b| a | b),
+            BitXor => map2(x, |a, b| a ^ b),
+            Shl => map2(x, shl),
+            Shr => map2(x, shr),
+            // `Expr::check_class` refuses it for integers.
+            Atan2 => unreachable!("{op} of integers"),
         }
     }
 }

@@ -16,8 +16,10 @@ fn values(n: usize, seed: u64) -> Vec<f64> {
 #[test]
 fn agrees_with_the_definition() {
     let mut rng = Rng(11);
+    let unary: Vec<UnaryOp> = UnaryOp::ALL.iter().copied().filter(|op| !op.needs_int()).collect();
+    let binary: Vec<BinaryOp> = BinaryOp::ALL.iter().copied().filter(|op| !op.needs_int()).collect();
     for round in 0..400 {
-        let e = random(&mut rng, 4, UnaryOp::ALL, BinaryOp::ALL);
+        let e = random(&mut rng, 4, &unary, &binary);
         let n = [1, 31, 64, 700][round % 4];
         let x: Vec<Owned> =
             (0..3).map(|i| Owned::from_f64(DType::F64, &[n], &values(n, (round * 3 + i) as u64))).collect();

@@ -5,15 +5,17 @@ use crate::parallel::tests::with_threads;
 #[test]
 fn ranges() {
     let out = Owned::zeros(DType::I32, &[4]);
-    arange(&out.view(), Scalar::Int(3), Scalar::Int(-2)).unwrap();
+    arange(&out.view(), Scalar::Int(3), Scalar::Int(-2), 0).unwrap();
     assert_eq!(read(&out.view()), [3., 1., -1., -3.]);
     for d in [DType::F16, DType::F32, DType::F64] {
         let out = Owned::zeros(d, &[3]);
-        arange(&out.view(), Scalar::Float(0.5), Scalar::Int(1)).unwrap();
+        arange(&out.view(), Scalar::Float(0.5), Scalar::Int(1), 0).unwrap();
         assert_eq!(read(&out.view()), [0.5, 1.5, 2.5]);
+        arange(&out.view(), Scalar::Float(0.5), Scalar::Int(1), -2).unwrap();
+        assert_eq!(read(&out.view()), [-1.5, -0.5, 0.5]);
     }
-    arange(&Owned::zeros(DType::I64, &[0]).view(), Scalar::Int(0), Scalar::Int(1)).unwrap();
-    assert!(arange(&Owned::zeros(DType::I64, &[2, 2]).view(), Scalar::Int(0), Scalar::Int(1)).is_err());
+    arange(&Owned::zeros(DType::I64, &[0]).view(), Scalar::Int(0), Scalar::Int(1), 0).unwrap();
+    assert!(arange(&Owned::zeros(DType::I64, &[2, 2]).view(), Scalar::Int(0), Scalar::Int(1), 0).is_err());
 }
 
 #[test]

@@ -14,8 +14,8 @@ fn ranges() {
     ] {
         let out = Tensor::contiguous(&mut Rng::new(1), dtype, &[300]);
         let gpu = rig.put(&out);
-        cpu::arange(&out.view(), start, step).unwrap();
-        arange(&rig.queue(), &gpu.view(), start, step).unwrap();
+        cpu::arange(&out.view(), start, step, 7).unwrap();
+        arange(&rig.queue(), &gpu.view(), start, step, 7).unwrap();
         rig.expect(&gpu, &out, 0.0, "arange");
     }
 }

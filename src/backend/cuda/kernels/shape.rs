@@ -1,7 +1,7 @@
 //! Kernels that move elements: copies between views of the input and of the output.
 
 use super::{OpKernel, kernel};
-use crate::backend::cpu::shape::{as_input, corner, cut_views, expanded, parts, permuted, uncut_views};
+use crate::backend::cpu::shape::{as_input, corner, cut_views, diagonal_views, expanded, parts, permuted, uncut_views};
 use oflow_kernels::Scalar;
 use oflow_kernels::cuda::copy::copy;
 use oflow_kernels::cuda::fill::fill;
@@ -29,6 +29,13 @@ pub(super) fn kernels() -> Vec<OpKernel> {
         kernel("slice_grad", |q, cx| {
             fill(q, cx.output(0), Scalar::Int(0))?;
             let (from, to) = uncut_views(cx)?;
+            Ok(copy(q, &from, &to)?)
+        }),
+        kernel("diagonal", |q, cx| {
+            let (from, to) = diagonal_views(cx)?;
+            if to.len() < cx.output(0).len() {
+                fill(q, cx.output(0), Scalar::Int(0))?;
+            }
             Ok(copy(q, &from, &to)?)
         }),
         kernel("concat", |q, cx| Ok(parts(cx)?.try_for_each(|(x, to)| copy(q, x, &to))?)),

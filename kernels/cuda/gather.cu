@@ -1,0 +1,68 @@
+// Elements chosen by an index for each of them along a dim. A thread has a line along the dim, so the last of several wins and sums
+// have one order.
+//   GATHER: M, a type of the element's size, which is moved; else T: the element; I: the index (i64 or i32)
+#include "prelude.cuh"
+
+#if GATHER
+// out[a, j, b] = x[a, ids[a, j, b] - first, b]; zero where that is outside. An index outside 0..logical is reported.
+extern "C" __global__ void __launch_bounds__(256)
+gather(M* out, const M* x, const I* ids, u64 n, u64 count, u64 rows, u64 inner, i64 first, i64 logical, of_fault* fault,
+       u64 ticket) {
+    const u64 stride = (u64)gridDim.x * 256;
+    for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < n; i += stride) {
+        const u64 line = i / inner, b = i - line * inner, a = line / count;
+        const i64 id = (i64)ids[i];
+        if (id < 0 || id >= logical) of_report(fault, ticket, id, 0, logical);
+        out[i] = id >= first && id - first < (i64)rows ? x[(a * rows + (u64)(id - first)) * inner + b] : M();
+    }
+}
+
+// out[a, ids[a, j, b] - first, b] = src[a, j, b], in the order of j.
+extern "C" __global__ void __launch_bounds__(256)
+scatter(M* out, const M* src, const I* ids, u64 lines, u64 count, u64 rows, u64 inner, i64 first, i64 logical,
+        of_fault* fault, u64 ticket) {
+    const u64 stride = (u64)gridDim.x * 256;
+    for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < lines; i += stride) {
+        const u64 a = i / inner, b = i - a * inner;
+        for (u64 j = 0; j < count; ++j) {
+            const u64 at = (a * count + j) * inner + b;
+            const i64 id = (i64)ids[at];
+            if (id < 0 || id >= logical) of_report(fault, ticket, id, 0, logical);
+            if (id >= first && id - first < (i64)rows) out[(a * rows + (u64)(id - first)) * inner + b] = src[at];
+        }
+    }
+}
+#else
+typedef acc_t<T> A;
+OF_FN f32 of_plus(f32 a, f32 b) { return a + b; }
+OF_FN f64 of_plus(f64 a, f64 b) { return a + b; }
+OF_FN i64 of_plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+
+// The output is zero already. Halves are summed in `sums`, f32 and zero too, and rounded once.
+extern "C" __global__ void __launch_bounds__(256)
+scatter_sum(T* out, A* sums, const T* values, const I* ids, u64 lines, u64 count, u64 rows, u64 inner, i64 first,
+            i64 logical, of_fault* fault, u64 ticket) {
+    const u64 stride = (u64)gridDim.x * 256;
+    for (u64 i = (u64)blockIdx.x * 256 + threadIdx.x; i < lines; i += stride) {
+        const u64 a = i / inner, b = i - a * inner;
+        for (u64 j = 0; j < count; ++j) {
+            const u64 at = (a * count + j) * inner + b;
+            const i64 id = (i64)ids[at];
+            if (id < 0 || id >= logical) of_report(fault, ticket, id, 0, logical);
+            if (id < first || id - first >= (i64)rows) continue;
+            const u64 to = (a * rows + (u64)(id - first)) * inner + b;
+#if WHOLE
+            sums[to] = of_plus(sums[to], of_get<A>(values[at]));
+#else
+            of_set(out[to], of_plus(of_get<A>(out[to]), of_get<A>(values[at])));
+#endif
+        }
+#if WHOLE
+        for (u64 r = 0; r < rows; ++r) {
+            const u64 to = (a * rows + r) * inner + b;
+            of_set(out[to], sums[to]);
+        }
+#endif
+    }
+}
+#endif

@@ -1,0 +1,108 @@
+//! Elements chosen by an index for each of them along a dim; see [`crate::cpu::gather`]. An index out of range is reported to the queue's
+//! fault slot.
+
+use super::copy::copy;
+use super::fill::fill;
+use super::index::index_dtype;
+use super::select::moved;
+use super::{Args, Define, Launch, Queue, Source};
+use crate::cpu::gather::check;
+use crate::cpu::take::around;
+use crate::{DType, Result, Scalar, View};
+
+static GATHER: Source = Source::file("gather", include_str!("../../cuda/gather.cu"));
+
+/// Blocks of 256 threads, one element or line a thread up to a full GPU.
+fn each(q: &Queue, n: usize) -> Launch {
+    Launch::new(q.blocks(n, 256, 4), 256)
+}
+
+/// Sizes along the dim and after it, the first logical index that lies here, and the size of the whole dim.
+fn sizes(args: Args, table: &View, ids: &View, dim: usize, first: i64, logical: usize) -> Args {
+    args.value(ids.dims()[dim] as u64)
+        .value(table.dims()[dim] as u64)
+        .value(around(table.dims(), dim).1 as u64)
+        .value(first)
+        .value(logical as i64)
+}
+
+/// See [`gather`](crate::cpu::gather::gather). `logical` is the size of the whole dim.
+///
+/// # Errors
+/// If the tensors do not fit.
+pub fn gather(q: &Queue, x: &View, ids: &View, out: &View, dim: usize, first: i64, logical: usize) -> Result<()> {
+    check(x, ids, out, dim)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let f = q.function(&GATHER, "gather", &[Define::int("GATHER", 1), moved(x.dtype())?, index_dtype(ids)?])?;
+    let args = Args::new().view(out).view(x).view(ids).value(out.len() as u64);
+    q.launch(f, each(q, out.len()), q.fault_args(sizes(args, x, ids, dim, first, logical)))
+}
+
+/// See [`scatter`](crate::cpu::gather::scatter). `logical` is the size of the whole dim.
+///
+/// # Errors
+/// If the tensors do not fit.
+#[allow(clippy::too_many_arguments)]
+pub fn scatter(
+    q: &Queue,
+    x: &View,
+    ids: &View,
+    src: &View,
+    out: &View,
+    dim: usize,
+    first: i64,
+    logical: usize,
+) -> Result<()> {
+    check(out, ids, src, dim)?;
+    copy(q, x, out)?;
+    if src.is_empty() {
+        return Ok(());
+    }
+    let f = q.function(&GATHER, "scatter", &[Define::int("GATHER", 1), moved(out.dtype())?, index_dtype(ids)?])?;
+    let lines = ids.len() / ids.dims()[dim];
+    let args = Args::new().view(out).view(src).view(ids).value(lines as u64);
+    q.launch(f, each(q, lines), q.fault_args(sizes(args, out, ids, dim, first, logical)))
+}
+
+/// How much scratch memory [`scatter_sum`] needs: sums of halves are made in f32.
+pub fn scatter_sum_workspace(dtype: DType, elements: usize) -> usize {
+    if dtype.is_half() { elements * 4 } else { 0 }
+}
+
+/// See [`scatter_sum`](crate::cpu::gather::scatter_sum). `logical` is the size of the whole dim.
+///
+/// # Errors
+/// If the tensors do not fit.
+#[allow(clippy::too_many_arguments)]
+pub fn scatter_sum(
+    q: &Queue,
+    values: &View,
+    ids: &View,
+    out: &View,
+    dim: usize,
+    first: i64,
+    logical: usize,
+    scratch: &View,
+) -> Result<()> {
+    check(out, ids, values, dim)?;
+    fill(q, out, Scalar::Int(0))?;
+    let whole = out.dtype().is_half();
+    if whole {
+        fill(q, scratch, Scalar::Int(0))?;
+    }
+    if values.is_empty() || out.is_empty() {
+        return Ok(());
+    }
+    let defines = [
+        Define::int("GATHER", 0),
+        Define::int("WHOLE", i64::from(whole)),
+        Define::dtype("T", out.dtype()),
+        index_dtype(ids)?,
+    ];
+    let f = q.function(&GATHER, "scatter_sum", &defines)?;
+    let lines = ids.len() / ids.dims()[dim];
+    let args = Args::new().view(out).view(scratch).view(values).view(ids).value(lines as u64);
+    q.launch(f, each(q, lines), q.fault_args(sizes(args, out, ids, dim, first, logical)))
+}

@@ -1,0 +1,304 @@
+//! Elements chosen, written and summed by an index for each of them along a dim.
+
+use super::shape::in_method;
+use super::{invoke1, op};
+use crate::context::inner_calls;
+use crate::error::{CallSite, Error, Result};
+use crate::ops::{broadcast_shapes, normalize_dim};
+use crate::tensor::Tensor;
+use oflow_kernels::Scalar;
+use smallvec::smallvec;
+
+functions! {
+    FUNCTIONS, "Choice";
+    /// For each index the element of x that it names along `dim`: `y[i][j] = x[ids[i][j]][j]` for dim 0. The indices may be fewer than the
+    /// elements of x in other dims too; the first are meant.
+    ///
+    /// ```
+    /// use oflow::prelude::*;
+    /// let x = from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2], Device::Cpu)?;
+    /// let ids = from_vec(vec![1i64, 1, 0, 1], [2, 2], Device::Cpu)?;
+    /// assert_eq!(x.gather(1, &ids)?.to_vec::<f32>()?, [2.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<(), oflow::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.
+    "gather(Tensor x, Int dim, Tensor ids) -> Tensor" = gather;
+    /// `gather` with indices that broadcast with x in the other dims.
+    "take_along_dim(Tensor x, Tensor ids, Int dim) -> Tensor" = take_along_dim;
+    /// x with each element of `src` written at its index along `dim`; of several at one place the last stands.
+    "scatter(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor" = scatter;
+    /// x with each element of `src` added at its index along `dim`.
+    "scatter_add(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor" = scatter_add;
+    /// x with `alpha` times each slice of `src` added at its index along `dim`: `ids` is a list.
+    "index_add(Tensor x, Int dim, Tensor ids, Tensor src, *, Scalar alpha=1) -> Tensor" = index_add;
+    /// x with each slice of `src` written at its index along `dim`: `ids` is a list. Of several at one place the last stands.
+    "index_copy(Tensor x, Int dim, Tensor ids, Tensor src) -> Tensor" = index_copy;
+    /// The largest elements along `dim`, and where they are: among equals the first.
+    "max(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)" = max;
+    /// The smallest elements along `dim`, and where they are: among equals the first.
+    "min(Tensor x, Int dim, Bool keepdim=false) -> (Tensor values, Tensor indices)" = min;
+}
+
+by_name! {
+    BY_NAME, "Choice", ByName;
+    /// x with one number written at each index along `dim`.
+    "scatter(Tensor x, Int dim, Tensor ids, Scalar value) -> Tensor" = |b| {
+        let (x, ids) = (b.given(0)?, b.given(2)?);
+        let _scope = b.site.scope();
+        let inner = inner_calls();
+        let target = ids.target().dtype(x.dtype());
+        let src = super::create::full(ids.shape(), b.scalar(3)?, &target, b.site)?;
+        drop(inner);
+        Ok(vec![scatter(x, b.int(1)?, ids, &src, b.site)?])
+    };
+    /// The largest element of all.
+    "max(Tensor x) -> Tensor" = |b| Ok(vec![all(op!("amax"), b.given(0)?, b.site)?]);
+    /// The smallest element of all.
+    "min(Tensor x) -> Tensor" = |b| Ok(vec![all(op!("amin"), b.given(0)?, b.site)?]);
+}
+
+fn all(op: Result<&'static crate::ops::Op>, x: &Tensor, site: CallSite) -> Result<Tensor> {
+    let none: &[i64] = &[];
+    invoke1(op, &[Some(x)], smallvec![none.into(), false.into()], smallvec![], site)
+}
+
+/// Says of an error what was called.
+fn in_call<'a>(name: &'a str, all: &'a [&'a Tensor], site: CallSite) -> impl Fn(Error) -> Error + 'a {
+    move |e| e.in_call(|| format!("{name}({})", all.iter().map(|t| t.short()).collect::<Vec<_>>().join(", "))).at(site)
+}
+
+/// A tensor without dims as a line.
+fn line(x: &Tensor, site: CallSite) -> Result<Tensor> {
+    if x.ndim() == 0 { x.reshape_at(&[1], site) } else { Ok(x.clone()) }
+}
+
+/// The first elements of each dim but one, as many as the indices have.
+fn first_of(x: &Tensor, ids: &Tensor, dim: usize, site: CallSite) -> Result<Tensor> {
+    let mut y = x.clone();
+    for d in (0..x.ndim()).filter(|d| *d != dim) {
+        let n = ids.shape()[d];
+        if n > x.shape()[d] {
+            return Err(Error::shape(format!("dim {d} has {n} indices for {} elements", x.shape()[d])));
+        }
+        if n < x.shape()[d] {
+            y = super::shape::narrow(&y, d as i64, 0, n as i64, site)?;
+        }
+    }
+    Ok(y)
+}
+
+/// Checks that indices have as many dims, and gives the dim.
+fn dim_of(x: &Tensor, ids: &Tensor, dim: i64) -> Result<usize> {
+    if x.ndim().max(1) != ids.ndim().max(1) {
+        return Err(Error::shape(format!("indices of {} dims do not choose from {}", ids.ndim(), x.ndim()))
+            .help("`take_along_dim` broadcasts; `index_select` takes a list of indices"));
+    }
+    normalize_dim(dim, x.ndim())
+}
+
+pub(super) fn gather(x: &Tensor, dim: i64, ids: &Tensor, site: CallSite) -> Result<Tensor> {
+    let tensors = [x, ids];
+    let named = in_call("gather", &tensors, site);
+    let d = dim_of(x, ids, dim).map_err(&named)?;
+    let inner = inner_calls();
+    let (table, list) = (line(x, site)?, line(ids, site)?);
+    let table = first_of(&table, &list, d, site).map_err(&named)?;
+    if ids.ndim() == 0 {
+        let y = invoke1(op!("gather"), &[Some(&table), Some(&list)], smallvec![d.into()], smallvec![], site)?;
+        drop(inner);
+        return Ok(y.reshape_at(&[], site)?.into_result());
+    }
+    drop(inner);
+    invoke1(op!("gather"), &[Some(&table), Some(&list)], smallvec![d.into()], smallvec![], site)
+}
+
+pub(super) fn take_along_dim(x: &Tensor, ids: &Tensor, dim: i64, site: CallSite) -> Result<Tensor> {
+    let tensors = [x, ids];
+    let named = in_call("take_along_dim", &tensors, site);
+    let d = dim_of(x, ids, dim).map_err(&named)?;
+    let inner = inner_calls();
+    let apart =
+        |t: &Tensor| -> Vec<usize> { t.shape().iter().enumerate().map(|(i, n)| if i == d { 1 } else { *n }).collect() };
+    let both = broadcast_shapes([&apart(x)[..], &apart(ids)[..]]).map_err(&named)?;
+    let wide = |t: &Tensor| -> Result<Tensor> {
+        let mut shape: Vec<i64> = both.iter().map(|n| *n as i64).collect();
+        if let (Some(n), Some(own)) = (shape.get_mut(d), t.shape().get(d)) {
+            *n = *own as i64;
+        }
+        super::shape::expand(t, &shape, site)
+    };
+    let (x, ids) = (wide(x)?, wide(ids)?);
+    drop(inner);
+    gather(&x, d as i64, &ids, site)
+}
+
+/// The part of `src` that has indices.
+fn written(src: &Tensor, ids: &Tensor, site: CallSite) -> Result<Tensor> {
+    if src.ndim() != ids.ndim() {
+        return Err(Error::shape(format!("values {:?} and indices {:?} are no pairs", src.shape(), ids.shape())));
+    }
+    let mut y = src.clone();
+    for d in 0..ids.ndim() {
+        let (n, have) = (ids.shape()[d], src.shape()[d]);
+        if n > have {
+            return Err(Error::shape(format!("dim {d} has {n} indices for {have} values")));
+        }
+        if n < have {
+            y = super::shape::narrow(&y, d as i64, 0, n as i64, site)?;
+        }
+    }
+    Ok(y)
+}
+
+pub(super) fn scatter(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<Tensor> {
+    scatter_in("scatter", [x, ids, src], dim, site)
+}
+
+/// Writes by index, for the function of that name.
+fn scatter_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallSite) -> Result<Tensor> {
+    let tensors = [x, ids, src];
+    let named = in_call(name, &tensors, site);
+    let d = dim_of(x, ids, dim).map_err(&named)?;
+    let inner = inner_calls();
+    let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
+    let src = written(&src, &list, site).map_err(&named)?;
+    let part = first_of(&table, &list, d, site).map_err(&named)?;
+    let whole = part.shape() == x.shape();
+    if whole {
+        drop(inner);
+        return invoke1(
+            op!("scatter_into"),
+            &[Some(&part), Some(&list), Some(&src)],
+            smallvec![d.into()],
+            smallvec![],
+            site,
+        );
+    }
+    let y =
+        invoke1(op!("scatter_into"), &[Some(&part), Some(&list), Some(&src)], smallvec![d.into()], smallvec![], site)?;
+    // The rest of x, dim by dim from the last.
+    let y = completed(&table, y, site)?;
+    drop(inner);
+    if x.ndim() == 0 { Ok(y.reshape_at(&[], site)?.into_result()) } else { Ok(y) }
+}
+
+/// A tensor that lies at the front of another one in each dim, followed by the rest of that.
+fn completed(x: &Tensor, front: Tensor, site: CallSite) -> Result<Tensor> {
+    let _scope = site.scope();
+    let mut y = front;
+    for d in (0..x.ndim()).rev() {
+        let (have, want) = (y.shape()[d], x.shape()[d]);
+        if have == want {
+            continue;
+        }
+        // In the dims before this one only the front is there yet.
+        let mut rest = super::shape::narrow(x, d as i64, have as i64, (want - have) as i64, site)?;
+        for before in 0..d {
+            rest = super::shape::narrow(&rest, before as i64, 0, y.shape()[before] as i64, site)?;
+        }
+        y = crate::functional::cat(&[&y, &rest], d as i64)?;
+    }
+    Ok(y)
+}
+
+pub(super) fn scatter_add(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<Tensor> {
+    scatter_add_in("scatter_add", [x, ids, src], dim, site)
+}
+
+/// Adds by index, for the function of that name.
+fn scatter_add_in(name: &str, [x, ids, src]: [&Tensor; 3], dim: i64, site: CallSite) -> Result<Tensor> {
+    let tensors = [x, ids, src];
+    let named = in_call(name, &tensors, site);
+    let d = dim_of(x, ids, dim).map_err(&named)?;
+    if src.dtype() != x.dtype() {
+        return Err(named(Error::dtype(format!("x is {}, the values are {}", x.dtype(), src.dtype()))));
+    }
+    let inner = inner_calls();
+    let (table, list, src) = (line(x, site)?, line(ids, site)?, line(src, site)?);
+    let src = written(&src, &list, site).map_err(&named)?;
+    first_of(&table, &list, d, site).map_err(&named)?;
+    let rows = table.shape()[d];
+    let mut sums =
+        invoke1(op!("scatter_sum"), &[Some(&src), Some(&list)], smallvec![d.into(), rows.into()], smallvec![], site)?;
+    for e in 0..table.ndim() {
+        // Zeros behind, where there are fewer indices than elements.
+        let size = table.shape()[e];
+        if sums.shape()[e] < size {
+            let attrs = smallvec![e.into(), 0i64.into(), 1i64.into(), size.into()];
+            sums = invoke1(op!("slice_grad"), &[Some(&sums)], attrs, smallvec![], site)?;
+        }
+    }
+    let sums = if x.ndim() == 0 { sums.reshape_at(&[], site)? } else { sums };
+    drop(inner);
+    invoke1(op!("add"), &[Some(x), Some(&sums)], smallvec![], smallvec![], site)
+}
+
+/// A list of indices as indices for all elements of slices along `dim`.
+fn spread(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<(usize, Tensor)> {
+    let d = normalize_dim(dim, x.ndim())?;
+    if ids.ndim() != 1 || x.ndim() == 0 {
+        return Err(Error::shape("it takes a list of indices and a tensor with dims"));
+    }
+    let fits = |e: usize| src.shape()[e] == if e == d { ids.shape()[0] } else { x.shape()[e] };
+    if src.ndim() != x.ndim() || !(0..x.ndim()).all(fits) {
+        return Err(Error::shape(format!("slices {:?} do not go into {:?} along dim {d}", src.shape(), x.shape())));
+    }
+    let mut apart = vec![1; x.ndim()];
+    apart[d] = ids.shape()[0];
+    let shape: Vec<i64> = src.shape().iter().map(|n| *n as i64).collect();
+    Ok((d, super::shape::expand(&ids.reshape_at(&apart, site)?, &shape, site)?))
+}
+
+pub(super) fn index_add(
+    x: &Tensor,
+    dim: i64,
+    ids: &Tensor,
+    src: &Tensor,
+    alpha: Scalar,
+    site: CallSite,
+) -> Result<Tensor> {
+    let tensors = [x, ids, src];
+    let named = in_call("index_add", &tensors, site);
+    let inner = inner_calls();
+    let (d, ids) = spread(x, dim, ids, src, site).map_err(&named)?;
+    let src = match alpha.to_f64() == 1.0 {
+        true => src.clone(),
+        false => invoke1(op!("mul_scalar"), &[Some(src)], smallvec![], smallvec![alpha], site)?,
+    };
+    drop(inner);
+    scatter_add_in("index_add", [x, &ids, &src], d as i64, site)
+}
+
+pub(super) fn index_copy(x: &Tensor, dim: i64, ids: &Tensor, src: &Tensor, site: CallSite) -> Result<Tensor> {
+    let tensors = [x, ids, src];
+    let named = in_call("index_copy", &tensors, site);
+    let inner = inner_calls();
+    let (d, ids) = spread(x, dim, ids, src, site).map_err(&named)?;
+    drop(inner);
+    scatter_in("index_copy", [x, &ids, src], d as i64, site)
+}
+
+/// The index of the extreme element of each line, and the elements.
+fn extreme(x: &Tensor, dim: i64, keepdim: bool, largest: bool, site: CallSite) -> Result<Vec<Tensor>> {
+    let named = in_method(if largest { "max" } else { "min" }, x, site);
+    let d = normalize_dim(dim, x.ndim()).map_err(&named)?;
+    let op = if largest { op!("argmax") } else { op!("argmin") };
+    let at = invoke1(op, &[Some(x)], smallvec![dim.into(), true.into()], smallvec![], site)?;
+    let values = gather(x, d as i64, &at, site)?;
+    if keepdim || x.ndim() == 0 {
+        return Ok(vec![values, at]);
+    }
+    let mut shape = x.shape().to_vec();
+    shape.remove(d);
+    Ok(vec![values.reshape_at(&shape, site)?.into_result(), at.reshape_at(&shape, site)?.into_result()])
+}
+
+pub(super) fn max(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Result<Vec<Tensor>> {
+    extreme(x, dim, keepdim, true, site)
+}
+
+pub(super) fn min(x: &Tensor, dim: i64, keepdim: bool, site: CallSite) -> Result<Vec<Tensor>> {
+    extreme(x, dim, keepdim, false, site)
+}

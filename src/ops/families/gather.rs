@@ -1,0 +1,178 @@
+//! Elements chosen by an index for each of them along a dim: `gather`, its gradient `scatter_sum`, and `scatter`.
+
+use crate::error::{Error, Result};
+use crate::ops::{AttrValue, DTypeRule, Grad, GradCtx, InferCtx, OpDef};
+use crate::sbp::{ReduceOp, Sbp, Signature};
+use oflow_kernels::{DType, Dims};
+
+const KINDS: [ReduceOp; 3] = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
+
+const GATHER: &str = "For each index the element of x that it names along a dim: y[i][j] = x[ids[i][j]][j] for dim 0. The indices have the \
+    dims of the result.
+
+# Errors
+If an index is not within 0 and the size of the dim. The kernel finds it, so only ranks that hold the index return the error.";
+
+/// The dim of the indices; the others are those of both.
+fn indexed(c: &InferCtx<'_>, table: &[usize], ids: usize) -> Result<usize> {
+    super::index_dtype(c, ids)?;
+    let (i, rank) = (c.shape(ids)?, table.len());
+    if rank == 0 {
+        return Err(Error::shape("a tensor without dims has none to choose along"));
+    }
+    let dim = c.dim("dim", rank)?;
+    match i.len() == rank && (0..rank).all(|d| d == dim || i[d] == table[d]) {
+        true => Ok(dim),
+        false => Err(Error::shape(format!("the indices {i:?} differ from {table:?} in more than dim {dim}"))),
+    }
+}
+
+/// The dim of an attribute, counted from the front.
+fn dim_of(g: &dyn GradCtx) -> Result<usize> {
+    match g.attr("dim")? {
+        AttrValue::Int(d) => Ok(d.rem_euclid(g.input_shape(0).len().max(1) as i64) as usize),
+        v => Err(Error::argument(format!("the dim is {v}"))),
+    }
+}
+
+fn gather() -> Result<OpDef> {
+    Ok(OpDef::new("gather(x: any, ids: int; dim: int) -> y")?
+        .doc(GATHER)
+        .by_name_only()
+        .check(|c| indexed(c, c.shape(0)?, 1).map(drop))
+        .shape1(|c| Ok(c.shape(1)?.into()))
+        .dtype(DTypeRule::Input(0))
+        .get_sbp(|c| {
+            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
+            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            s.push(Signature::new(&[b, Sbp::Split(dim)], &[Sbp::Split(dim)]));
+            // Each rank gives the elements that it has.
+            s.push(Signature::new(&[Sbp::Split(dim), b], &[Sbp::PARTIAL_SUM]));
+            s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b], &[Sbp::Partial(op)])));
+            Ok(s)
+        })
+        .grad(Grad::rule_saving(&[1], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            if g.needs(0) {
+                let (ids, dim) = (g.input(1)?, dim_of(g)?);
+                let rows = g.input_shape(0)[dim];
+                let dx = g.call("scatter_sum", &[dy, ids], &[("dim", dim.into()), ("rows", rows.into())])?;
+                g.set(0, dx)?;
+            }
+            Ok(())
+        }))
+        .samples(&[
+            "f32[6, 4] i64[3, 4]<6; dim=0",
+            "f64[3, 5, 2] i32[3, 4, 2]<5; dim=1",
+            "i64[2, 3] i64[2, 5]<3; dim=-1",
+            "bool[4] i64[6]<4; dim=0",
+        ]))
+}
+
+fn scatter_sum() -> Result<OpDef> {
+    let table = |c: &InferCtx<'_>| -> Result<Dims> {
+        let mut s: Dims = c.shape(0)?.into();
+        let rank = s.len();
+        if let Some(n) = s.get_mut(c.dim("dim", rank)?) {
+            *n = c.size("rows")?;
+        }
+        Ok(s)
+    };
+    Ok(OpDef::new("scatter_sum(values, ids: int; dim: int, rows: int) -> y")?
+        .doc("Zeros to which each value is added at its index along a dim, which has `rows` elements: the gradient of gather.")
+        .by_name_only()
+        .check(move |c| {
+            indexed(c, &table(c)?, 1)?;
+            match c.shape(0)? == c.shape(1)? && c.input(0)?.dtype != DType::Bool {
+                true => Ok(()),
+                false => Err(Error::shape(format!("values {:?} and indices {:?} are no pairs", c.shape(0)?, c.shape(1)?))),
+            }
+        })
+        .shape1(move |c| table(c))
+        .dtype(DTypeRule::Input(0))
+        .get_sbp(|c| {
+            let (rank, b, p) = (c.shape(0)?.len(), Sbp::Broadcast, Sbp::PARTIAL_SUM);
+            let dim = c.dim("dim", rank)?;
+            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
+            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d], &[d])).collect();
+            s.push(Signature::new(&[Sbp::Split(dim), Sbp::Split(dim)], &[p]));
+            s.push(Signature::new(&[b, b], &[Sbp::Split(dim)]));
+            s.push(Signature::new(&[p, b], &[p]));
+            Ok(s)
+        })
+        .grad(Grad::rule_saving(&[1], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            if g.needs(0) {
+                let (ids, dim) = (g.input(1)?, dim_of(g)?);
+                let d = g.call("gather", &[dy, ids], &[("dim", dim.into())])?;
+                g.set(0, d)?;
+            }
+            Ok(())
+        }))
+        .samples(&[
+            "f32[3, 4] i64[3, 4]<6; dim=0, rows=6",
+            "f64[3, 4, 2] i32[3, 4, 2]<5; dim=1, rows=5",
+            "i64[2, 5] i64[2, 5]<3; dim=-1, rows=3",
+            "bf16[4] i64[4]<3; dim=0, rows=3",
+        ]))
+}
+
+fn scatter() -> Result<OpDef> {
+    Ok(OpDef::new("scatter_into(x: any, ids: int, src: any; dim: int) -> y")?
+        .doc("x with each element of `src` written at its index along a dim; of several at one place the last stands.")
+        .by_name_only()
+        .check(|c| {
+            indexed(c, c.shape(0)?, 1)?;
+            super::one_dtype(c, &[0, 2])?;
+            super::dims_are(c, 2, c.shape(1)?)
+        })
+        .dtype(DTypeRule::Input(0))
+        .get_sbp(|c| {
+            let (rank, dim, b) = (c.shape(0)?.len(), indexed(c, c.shape(0)?, 1)?, Sbp::Broadcast);
+            let others = (0..rank).filter(|d| *d != dim).map(Sbp::Split);
+            let mut s: Vec<Signature> = others.map(|d| Signature::new(&[d, d, d], &[d])).collect();
+            s.push(Signature::new(&[Sbp::Split(dim), b, b], &[Sbp::Split(dim)]));
+            // Each place has an element of one of the two, by indices that all ranks have.
+            s.extend(KINDS.map(|op| Signature::new(&[Sbp::Partial(op), b, Sbp::Partial(op)], &[Sbp::Partial(op)])));
+            Ok(s)
+        })
+        .grad(Grad::rule_saving(&[1], &[], |g| {
+            let Some(dy) = g.grad(0) else { return Ok(()) };
+            let (ids, dim) = (g.input(1)?, dim_of(g)?);
+            let (shape, chosen) = (g.input_shape(0), g.input_shape(1));
+            let attr = [("dim", AttrValue::from(dim))];
+            // At each place the position, counted from 1, of the index that stands; 0 where x does.
+            let n = chosen[dim];
+            let mut line = vec![1usize; chosen.len()];
+            line[dim] = n;
+            let zeros = g.call("wrap_index", &[ids], &[("size", shape[dim].into())])?;
+            let zeros = g.call("mul_scalar", &[zeros], &[("s", oflow_kernels::Scalar::Int(0).into())])?;
+            let one = g.call("add_scalar", &[zeros], &[("s", oflow_kernels::Scalar::Int(1).into())])?;
+            let places = g.call("cumsum", &[one], &attr)?;
+            let none = g.call("scatter_sum", &[zeros, ids], &[("dim", dim.into()), ("rows", shape[dim].into())])?;
+            let stands = g.call("scatter_into", &[none, ids, places], &attr)?;
+            if g.needs(0) {
+                let written = g.call("ne_scalar", &[stands], &[("s", oflow_kernels::Scalar::Int(0).into())])?;
+                let dx = g.call("masked_fill", &[dy, written], &[("s", oflow_kernels::Scalar::Float(0.0).into())])?;
+                g.set(0, dx)?;
+            }
+            if g.needs(2) {
+                let winner = g.call("gather", &[stands, ids], &attr)?;
+                let lost = g.call("ne", &[winner, places], &[])?;
+                let d = g.call("gather", &[dy, ids], &attr)?;
+                let d = g.call("masked_fill", &[d, lost], &[("s", oflow_kernels::Scalar::Float(0.0).into())])?;
+                g.set(2, d)?;
+            }
+            Ok(())
+        }))
+        .samples(&[
+            "f32[6, 4] i64[3, 4]<6 f32[3, 4]; dim=0",
+            "f64[3, 5, 2] i32[3, 4, 2]<5 f64[3, 4, 2]; dim=1",
+            "i64[2, 3] i64[2, 5]<3 i64[2, 5]; dim=-1",
+        ]))
+}
+
+pub(super) fn ops() -> Vec<Result<OpDef>> {
+    vec![gather(), scatter_sum(), scatter()]
+}

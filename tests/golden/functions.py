@@ -1,0 +1,197 @@
+"""Makes functions.json: what PyTorch gives for small calls of functions that are several ops, forward and gradient.
+
+Run it with any Python that has torch, in this folder: `python functions.py`. The test `golden_functions` reads the file.
+"""
+
+import contextlib
+import io
+import itertools
+import json
+
+import torch
+import torch.nn.functional as F
+
+with contextlib.redirect_stdout(io.StringIO()):
+    from make import DTYPES, dump, inf, nan, values
+
+cases = []
+
+
+def told(a):
+    """An argument of a call by name."""
+    if isinstance(a, torch.Tensor):
+        return {"tensor": dump(a)}
+    if isinstance(a, (list, tuple)) and a and isinstance(a[0], torch.Tensor):
+        return {"tensors": [dump(t) for t in a]}
+    kind = {bool: "bool", int: "int", float: "float", str: "text"}.get(type(a), "ints")
+    return {kind: str(a) if kind == "float" else list(a) if kind == "ints" else a}
+
+
+def case(name, f, *args, backward=True, note="", **named):
+    """`f` takes the tensors among the arguments, in order; a list of them counts as its members."""
+    flat = lambda xs: list(itertools.chain(*([x] if isinstance(x, torch.Tensor) else x if isinstance(x, (list, tuple)) and x and isinstance(x[0], torch.Tensor) else [] for x in xs)))
+    given = flat([*args, *named.values()])
+    ins = [t.clone().requires_grad_(backward and t.dtype.is_floating_point) for t in given]
+    out = f(*ins)
+    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    dy, grads = None, None
+    wants = [t for t in ins if t.requires_grad]
+    if wants and outs and outs[0].requires_grad and outs[0].dtype.is_floating_point:
+        dy = values(outs[0].shape, "f64", start=3).to(outs[0].dtype)
+        found = iter(torch.autograd.grad(outs[0], wants, dy, allow_unused=True))
+        grads = [dump(next(found)) if t.requires_grad else None for t in ins]
+    cases.append({"function": name, "note": note, "args": [told(a) for a in args], "named": {k: told(v) for k, v in named.items()},
+                  "outputs": [dump(t) for t in outs], "dy": dump(dy), "grads": grads})
+
+
+x = values((2, 3, 4), "f64")
+
+# --- shapes --------------------------------------------------------------------------------------------------------------
+
+for a, b in (([0], [2]), ([-1, 0], [0, 1]), ([2, 1], [0, 2])):
+    case("movedim", lambda x: x.movedim(a, b), x, a, b)
+for dim, sizes in ((2, [2, 2]), (0, [2, 1, -1]), (-1, [4, 1])):
+    case("unflatten", lambda x: x.unflatten(dim, sizes), x, dim, sizes)
+for n in ([1, 1, 1], [2, 1, 3], [2, 1, 1, 2], [1, 0, 1]):
+    case("repeat", lambda x: x.repeat(n), x, n)
+for n in ([2], [3, 1, 2], [2, 2, 1, 1]):
+    case("tile", lambda x: x.tile(n), x, n)
+for n, dim in ((3, 1), (2, -1), (0, 0), (1, 2)):
+    case("repeat_interleave", lambda x: x.repeat_interleave(n, dim), x, n, dim=dim)
+case("repeat_interleave", lambda x: x.repeat_interleave(2), values((2, 3), "i32"), 2)
+for dim in (0, 1, -1):
+    case("unbind", lambda x: x.unbind(dim), x, dim)
+for shifts, dims in (([1], [0]), ([-2, 5], [1, 2]), ([3], []), ([0], [1]), ([1, 1], [2, 2])):
+    case("roll", lambda x: x.roll(shifts, dims), x, shifts, dims)
+for k in (0, 1, 2, 3, -1, 5):
+    case("rot90", lambda x: torch.rot90(x, k, (0, 2)), x, k, [0, 2])
+for how in ("ij", "xy"):
+    grid = [values((2,)), values((3,), start=4), values((4,), start=9)]
+    case("meshgrid", lambda *xs: torch.meshgrid(*xs, indexing=how), grid, indexing=how)
+for offset in (0, 1, -1, 3):
+    case("diag_embed", lambda x: torch.diag_embed(x, offset), values((2, 3)), offset)
+    case("diag", lambda x: torch.diag(x, offset), values((3,)), offset)
+    case("diag", lambda x: torch.diag(x, offset), values((3, 4)), offset)
+case("diag_embed", torch.diag_embed, values((2, 0)), 0)
+case("trace", torch.trace, values((3, 4)))
+case("trace", torch.trace, values((4, 3), "f64"))
+pair = [values((2, 3)), values((2, 2), start=4)]
+case("hstack", lambda *xs: torch.hstack(xs), pair)
+case("hstack", lambda *xs: torch.hstack(xs), [values((2,)), values((3,), start=4)])
+case("vstack", lambda *xs: torch.vstack(xs), [values((2, 3)), values((3,), start=4)])
+
+# --- reductions ----------------------------------------------------------------------------------------------------------
+
+for dims, keep in (([], False), ([1], False), ([0, -1], True)):
+    d = dict(dim=tuple(dims) or None, keepdim=keep)
+    for n in (1.0, 0.0, 2.0):
+        case("var", lambda x: torch.var(x, correction=n, **d), x, dims, keep, correction=n)
+        case("std", lambda x: torch.std(x, correction=n, **d), x, dims, keep, correction=n)
+    for p in (2.0, 1.0, inf, -inf, 3.0, 0.5):
+        case("norm", lambda x: torch.linalg.vector_norm(x, p, **d), x, p, dims, keep)
+    case("norm", lambda x: torch.linalg.vector_norm(x, 0, **d), x, 0.0, dims, keep, backward=False)
+    all_dims = tuple(dims) or (0, 1, 2)
+    case("logsumexp", lambda x: torch.logsumexp(x, all_dims, keep), x, dims, keep)
+    holes = torch.where(values((2, 3, 4), "bool"), x, nan)
+    case("nansum", lambda x: torch.nansum(x, all_dims, keep), holes, dims, keep)
+    case("nanmean", lambda x: torch.nanmean(x, all_dims, keep), holes, dims, keep, backward=False)
+    case("aminmax", lambda x: (torch.amin(x, all_dims, keep), torch.amax(x, all_dims, keep)), x, dims, keep)
+case("var", lambda x: torch.var(x, 1), values((3, 4), "bf16"), [1])
+case("var", torch.var, torch.tensor([2.5]), backward=False, note="one element")
+case("norm", torch.linalg.vector_norm, torch.zeros(3), note="zero")
+case("std", lambda x: torch.std(x, 1), torch.ones(2, 3), [1], note="equal")
+case("logsumexp", lambda x: torch.logsumexp(x, 0), torch.tensor([[1e4, -inf, inf], [1e4, -inf, 2.0]]), [0], backward=False, note="large")
+for p in (2.0, 1.0, 3.0):
+    case("normalize", lambda x: F.normalize(x, p, 1), x, p, 1)
+
+# --- products ------------------------------------------------------------------------------------------------------------
+
+a, b = values((3, 4), "f64"), values((4, 5), "f64", start=11)
+for beta, alpha in ((1, 1), (0.5, 2.0), (0, 3)):
+    case("addmm", lambda x, a, b: torch.addmm(x, a, b, beta=beta, alpha=alpha), values((3, 5), "f64", start=2), a, b, beta=beta, alpha=alpha, backward=beta != 0)
+case("addmm", torch.addmm, values((5,), "f64", start=2), a, b)
+case("addmv", torch.addmv, values((3,), "f64", start=2), a, values((4,), "f64", start=7))
+case("baddbmm", torch.baddbmm, values((2, 3, 5), "f64"), values((2, 3, 4), "f64", start=1), values((2, 4, 5), "f64", start=3))
+case("dot", torch.dot, values((5,)), values((5,), start=4))
+case("outer", torch.outer, values((3,)), values((4,), start=4))
+case("tensordot", lambda a, b: torch.tensordot(a, b, ([1, 0], [0, 2])), x, values((3, 5, 2), "f64", start=4), [1, 0], [0, 2])
+case("tensordot", lambda a, b: torch.tensordot(a, b, 1), x, values((4, 2), "f64", start=4), 1)
+case("tensordot", lambda a, b: torch.tensordot(a, b, 0), values((2,)), values((3,)), 0)
+case("kron", torch.kron, values((2, 3)), values((3, 2), start=4))
+case("kron", torch.kron, values((2,)), values((2, 3), start=4))
+case("cross", lambda a, b: torch.linalg.cross(a, b, dim=-1), values((2, 3)), values((2, 3), start=4), -1)
+case("cross", lambda a, b: torch.linalg.cross(a, b, dim=0), values((3, 2)), values((3, 2), start=4), 0)
+for equation, *shapes in (("ij,jk->ik", (2, 3), (3, 4)), ("ij,kj", (2, 3), (4, 3)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 2)), ("ii", (3, 3)), ("ii->i", (3, 3)),
+                          ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("i,j->ij", (2,), (3,)), ("i,i", (4,), (4,)), ("bhqd,bhkd->bhqk", (2, 2, 3, 4), (2, 2, 5, 4)),
+                          ("...ij,...jk->...ik", (2, 3, 4), (4, 2)), ("...ij,...jk", (2, 1, 3, 4), (3, 4, 2)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)),
+                          ("ijk,k->ij", (2, 3, 4), (4,)), ("ij,ij->ij", (2, 3), (2, 3)), ("iij,jk->ki", (3, 3, 2), (2, 4)), ("ab,cd->", (2, 3), (2, 2)),
+                          ("ij,j->i", (2, 3), (1,)), ("ij->ij", (2, 3)), ("abc,cd,abe->ed", (2, 3, 4), (4, 2), (2, 3, 5))):
+    xs = [values(s, "f64", start=5 * i) for i, s in enumerate(shapes)]
+    case("einsum", lambda *xs: torch.einsum(equation, *xs), equation, xs)
+
+# --- elements by index ---------------------------------------------------------------------------------------------------
+
+m = values((4, 5), "f64")
+for dim, ids in ((0, values((6, 5), "i64", below=4)), (0, values((3, 2), "i64", below=4)), (1, values((2, 7), "i64", below=5)), (-1, values((4, 0), "i64", below=5))):
+    case("gather", lambda x, i: x.gather(dim, i), m, dim, ids)
+    src = values(ids.shape, "f64", start=6)
+    case("scatter_add", lambda x, i, v: x.scatter_add(dim, i, v), m, dim, ids, src)
+    case("scatter", lambda x, i: x.scatter(dim, i, 2.5), m, dim, ids, 2.5)
+once = torch.tensor([[1, 0, 3, 2], [0, 4, 1, 3]])
+case("scatter", lambda x, i, v: x.scatter(1, i, v), m, 1, once, values((2, 4), "f64", start=6))
+case("scatter", lambda x, i, v: x.scatter(1, i, v), values((4, 5), "i32"), 1, once, values((2, 4), "i32", start=6))
+case("gather", lambda x, i: x.gather(0, i), values((), "f64"), 0, torch.tensor(0))
+case("take_along_dim", lambda x, i: x.take_along_dim(i, 1), m, torch.tensor([[0, 3, 3]]), 1)
+case("take_along_dim", lambda x, i: x.take_along_dim(i, 0), values((3, 1), "f64"), torch.tensor([[0, 2], [1, 1]]), 0)
+line = torch.tensor([2, 0, 2])
+case("index_add", lambda x, i, v: x.index_add(0, i, v), m, 0, line, values((3, 5), "f64", start=6))
+case("index_add", lambda x, i, v: x.index_add(1, i, v, alpha=-2), m, 1, line, values((4, 3), "f64", start=6), alpha=-2)
+case("index_copy", lambda x, i, v: x.index_copy(0, i, v), m, 0, torch.tensor([2, 0]), values((2, 5), "f64", start=6))
+for dim, keep in ((0, False), (1, True), (-1, False)):
+    for name, f in (("max", torch.max), ("min", torch.min)):
+        case(name, lambda x: f(x, dim, keep), values((3, 4, 2), "f64"), dim, keep)
+        case(name, lambda x: f(x, dim, keep), values((3, 4, 2), "i32"), dim, keep)
+for name, f in (("max", torch.max), ("min", torch.min)):
+    case(name, f, m)
+    case(name, lambda x: f(x, 0), torch.tensor([1.0, nan, 3.0]), 0, backward=False)
+
+# --- losses --------------------------------------------------------------------------------------------------------------
+
+p, t = torch.sigmoid(values((3, 4), "f64")), torch.sigmoid(values((3, 4), "f64", start=9))
+y, z = values((3, 4), "f64"), values((3, 4), "f64", start=9)
+signs = torch.sign(values((3, 4), "f64", start=5))
+row = torch.sign(values((3,), "f64", start=5))
+for r in ("mean", "sum", "none"):
+    case("mse_loss", lambda a, b: F.mse_loss(a, b, reduction=r), y, z, reduction=r)
+    case("l1_loss", lambda a, b: F.l1_loss(a, b, reduction=r), y, z, reduction=r)
+    case("smooth_l1_loss", lambda a, b: F.smooth_l1_loss(a, b, reduction=r, beta=0.3), y, z, beta=0.3, reduction=r)
+    case("smooth_l1_loss", lambda a, b: F.smooth_l1_loss(a, b, reduction=r, beta=0.0), y, z, beta=0.0, reduction=r)
+    case("huber_loss", lambda a, b: F.huber_loss(a, b, reduction=r, delta=0.3), y, z, delta=0.3, reduction=r)
+    case("binary_cross_entropy", lambda a, b: F.binary_cross_entropy(a, b, reduction=r), p, t, reduction=r)
+    weight = values((4,), "f64", positive=True)
+    case("binary_cross_entropy", lambda a, b, w: F.binary_cross_entropy(a, b, w.detach(), reduction=r), p, t, weight=weight, reduction=r, backward=False)
+    case("binary_cross_entropy_with_logits", lambda a, b: F.binary_cross_entropy_with_logits(a, b, reduction=r), y, t, reduction=r)
+    case("binary_cross_entropy_with_logits", lambda a, b, v, w: F.binary_cross_entropy_with_logits(a, b, v, pos_weight=w, reduction=r), y, t,
+         weight=weight, pos_weight=weight * 2, reduction=r, backward=False)
+    case("kl_div", lambda a, b: F.kl_div(a, b, reduction=r), y, t, reduction=r)
+    case("kl_div", lambda a, b: F.kl_div(a, b, reduction=r, log_target=True), y, z, reduction=r, log_target=True)
+    case("soft_margin_loss", lambda a, b: F.soft_margin_loss(a, b.detach(), reduction=r), y, signs, reduction=r, backward=False)
+    case("hinge_embedding_loss", lambda a, b: F.hinge_embedding_loss(a, b, 0.6, reduction=r), y, signs, margin=0.6, reduction=r, backward=False)
+    case("margin_ranking_loss", lambda a, b, c: F.margin_ranking_loss(a, b, c, 0.3, reduction=r), y, z, signs, margin=0.3, reduction=r)
+    for full in (False, True):
+        case("poisson_nll_loss", lambda a, b: F.poisson_nll_loss(a, b, full=full, reduction=r), y, t * 4, full=full, reduction=r, backward=not full)
+        case("gaussian_nll_loss", lambda a, b, v: F.gaussian_nll_loss(a, b, v, full=full, reduction=r), y, z, p * 3, full=full, reduction=r)
+    case("poisson_nll_loss", lambda a, b: F.poisson_nll_loss(a, b, log_input=False, reduction=r), p, t * 4, log_input=False, reduction=r)
+    case("cosine_embedding_loss", lambda a, b, c: F.cosine_embedding_loss(a, b, c, 0.1, reduction=r), y, z, row, margin=0.1, reduction=r, backward=False)
+    for swap in (False, True):
+        case("triplet_margin_loss", lambda a, b, c: F.triplet_margin_loss(a, b, c, 2.0, swap=swap, reduction=r), y, z, values((3, 4), "f64", start=20), margin=2.0, swap=swap, reduction=r)
+case("kl_div", lambda a, b: F.kl_div(a, b, reduction="batchmean"), y, t, reduction="batchmean")
+case("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, 1), y, z)
+case("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, -1), x, values((2, 3, 4), "f64", start=7), -1)
+for q in (2.0, 1.0, 3.0):
+    case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, q), y, z, p=q)
+case("pairwise_distance", lambda a, b: F.pairwise_distance(a, b, keepdim=True), y, z, keepdim=True)
+
+with open("functions.json", "w") as f:
+    f.write("[\n" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "\n]\n")
+print(len(cases), "cases of", len({c["function"] for c in cases}), "functions")
