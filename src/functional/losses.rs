@@ -107,18 +107,26 @@ impl<'a> Loss<'a> {
     }
 }
 
-pub(super) fn mse_loss(x: &Tensor, target: &Tensor, reduction: &str, site: CallSite) -> Result<Tensor> {
-    let both = [x, target];
-    let call = Loss::of("mse_loss", &both, site).same_shapes()?;
-    let y = call.each(op!("mse_each"), &both, smallvec![])?;
+/// A loss that is one op on the elements of tensors of one shape.
+fn of_elements(
+    name: &'static str,
+    op: Result<&'static Op>,
+    tensors: &[&Tensor],
+    runtime: RuntimeAttrs,
+    reduction: &str,
+    site: CallSite,
+) -> Result<Tensor> {
+    let call = Loss::of(name, tensors, site).same_shapes()?;
+    let y = call.each(op, tensors, runtime)?;
     call.reduced(y, reduction)
 }
 
+pub(super) fn mse_loss(x: &Tensor, target: &Tensor, reduction: &str, site: CallSite) -> Result<Tensor> {
+    of_elements("mse_loss", op!("mse_each"), &[x, target], smallvec![], reduction, site)
+}
+
 pub(super) fn l1_loss(x: &Tensor, target: &Tensor, reduction: &str, site: CallSite) -> Result<Tensor> {
-    let both = [x, target];
-    let call = Loss::of("l1_loss", &both, site).same_shapes()?;
-    let y = call.each(op!("l1_each"), &both, smallvec![])?;
-    call.reduced(y, reduction)
+    of_elements("l1_loss", op!("l1_each"), &[x, target], smallvec![], reduction, site)
 }
 
 pub(super) fn smooth_l1_loss(
@@ -205,10 +213,7 @@ pub(super) fn kl_div(x: &Tensor, target: &Tensor, reduction: &str, log_target: b
 }
 
 pub(super) fn soft_margin_loss(x: &Tensor, target: &Tensor, reduction: &str, site: CallSite) -> Result<Tensor> {
-    let both = [x, target];
-    let call = Loss::of("soft_margin_loss", &both, site).same_shapes()?;
-    let y = call.each(op!("soft_margin_each"), &both, smallvec![])?;
-    call.reduced(y, reduction)
+    of_elements("soft_margin_loss", op!("soft_margin_each"), &[x, target], smallvec![], reduction, site)
 }
 
 pub(super) fn hinge_embedding_loss(
@@ -218,10 +223,7 @@ pub(super) fn hinge_embedding_loss(
     reduction: &str,
     site: CallSite,
 ) -> Result<Tensor> {
-    let both = [x, target];
-    let call = Loss::of("hinge_embedding_loss", &both, site).same_shapes()?;
-    let y = call.each(op!("hinge_each"), &both, smallvec![margin.into()])?;
-    call.reduced(y, reduction)
+    of_elements("hinge_embedding_loss", op!("hinge_each"), &[x, target], smallvec![margin.into()], reduction, site)
 }
 
 pub(super) fn margin_ranking_loss(
@@ -232,10 +234,14 @@ pub(super) fn margin_ranking_loss(
     reduction: &str,
     site: CallSite,
 ) -> Result<Tensor> {
-    let all = [x1, x2, target];
-    let call = Loss::of("margin_ranking_loss", &all, site).same_shapes()?;
-    let y = call.each(op!("ranking_each"), &all, smallvec![margin.into()])?;
-    call.reduced(y, reduction)
+    of_elements(
+        "margin_ranking_loss",
+        op!("ranking_each"),
+        &[x1, x2, target],
+        smallvec![margin.into()],
+        reduction,
+        site,
+    )
 }
 
 pub(super) fn poisson_nll_loss(

@@ -140,12 +140,9 @@ fn scatter() -> Result<OpDef> {
         .grad(Grad::rule_saving(&[1], &[], |g| {
             let Some(dy) = g.grad(0) else { return Ok(()) };
             let (ids, dim) = (g.input(1)?, dim_of(g)?);
-            let (shape, chosen) = (g.input_shape(0), g.input_shape(1));
+            let shape = g.input_shape(0);
             let attr = [("dim", AttrValue::from(dim))];
             // At each place the position, counted from 1, of the index that stands; 0 where x does.
-            let n = chosen[dim];
-            let mut line = vec![1usize; chosen.len()];
-            line[dim] = n;
             let zeros = g.call("wrap_index", &[ids], &[("size", shape[dim].into())])?;
             let zeros = g.call("mul_scalar", &[zeros], &[("s", oflow_kernels::Scalar::Int(0).into())])?;
             let one = g.call("add_scalar", &[zeros], &[("s", oflow_kernels::Scalar::Int(1).into())])?;
