@@ -202,3 +202,27 @@ fn and_so_they_do_on_every_mesh_in_any_layout() {
         assert!(ranks[0].is_empty(), "{mesh:?}, {} wrong:\n{}", ranks[0].len(), ranks[0].join("\n"));
     }
 }
+
+/// What PyTorch gives in new memory shares none with its argument here either, also where nothing is left to do.
+#[test]
+fn results_that_are_no_views_share_no_memory() {
+    let make = || arange(9, Device::Cpu.dtype(DType::F32)).unwrap().reshape([3, 3]).unwrap().copy().unwrap();
+    type Function = fn(&Tensor) -> Result<Tensor>;
+    let all: [(&str, Function); 9] = [
+        ("repeat", |x| x.repeat([1, 1])),
+        ("repeat with a dim more", |x| x.repeat([1, 1, 1])),
+        ("tile", |x| x.tile([1, 1, 1])),
+        ("repeat_interleave", |x| x.repeat_interleave(1)),
+        ("diag", |x| x.diag(0)),
+        ("roll", |x| x.roll(0, 0)),
+        ("rot90", |x| x.rot90(4, [0, 1])),
+        ("einsum", |x| einsum("ij->ij", [x])),
+        ("gather", |x| x.gather(0, &zeros([3, 3], Device::Cpu.dtype(DType::I64))?)),
+    ];
+    let shared = all.iter().filter(|(_, f)| {
+        let x = make();
+        f(&x).unwrap().add_(1.0).unwrap();
+        x.to_vec::<f32>().unwrap() != make().to_vec::<f32>().unwrap()
+    });
+    assert_eq!(shared.map(|(name, _)| *name).collect::<Vec<_>>(), [""; 0]);
+}

@@ -126,9 +126,6 @@ fn repeated(x: &Tensor, repeats: &[i64], method: &str, site: CallSite) -> Result
         return Err(named(e.help("give a count for each dim; 1 leaves it as it is")));
     }
     let counts: Vec<usize> = repeats.iter().map(|n| count(*n)).collect::<Result<_>>().map_err(&named)?;
-    if counts.iter().all(|n| *n == 1) && counts.len() == x.ndim() {
-        return copied(x, site);
-    }
     let lead = counts.len() - x.ndim();
     let (mut apart, mut wide, mut shape) = (vec![], vec![], vec![]);
     for (d, n) in counts.iter().enumerate() {
@@ -143,6 +140,9 @@ fn repeated(x: &Tensor, repeats: &[i64], method: &str, site: CallSite) -> Result
             n.checked_mul(size).ok_or_else(|| Error::shape(format!("{n} times {size} elements cannot be addressed")));
         shape.push(whole.map_err(&named)?);
     }
+    if counts.iter().all(|n| *n == 1) {
+        return reshaped_copy(x, &shape, site);
+    }
     let inner = inner_calls();
     let wide = {
         let _scope = site.scope();
@@ -155,9 +155,6 @@ fn repeated(x: &Tensor, repeats: &[i64], method: &str, site: CallSite) -> Result
 pub(super) fn repeat_interleave(x: &Tensor, repeats: i64, dim: Option<i64>, site: CallSite) -> Result<Tensor> {
     let named = in_method("repeat_interleave", x, site);
     let n = count(repeats).map_err(&named)?;
-    if n == 1 && dim.is_some() {
-        return copied(x, site);
-    }
     let inner = inner_calls();
     let flat = if dim.is_none() { x.reshape_at(&[x.numel()], site)? } else { x.clone() };
     let d = normalize_dim(dim.unwrap_or(0), flat.ndim()).map_err(&named)?;
@@ -166,6 +163,10 @@ pub(super) fn repeat_interleave(x: &Tensor, repeats: i64, dim: Option<i64>, site
         return Err(named(Error::shape("a tensor without dims has none to repeat along")).help("leave `dim` out"));
     };
     *size = size.checked_mul(n).ok_or_else(|| named(Error::shape("as many elements cannot be addressed")))?;
+    if n == 1 {
+        drop(inner);
+        return reshaped_copy(x, &shape, site);
+    }
     apart.insert(d + 1, 1);
     let mut wide: Vec<i64> = apart.iter().map(|n| *n as i64).collect();
     wide[d + 1] = n as i64;
@@ -212,7 +213,15 @@ pub(super) fn roll(x: &Tensor, shifts: &[i64], dims: &[i64], site: CallSite) -> 
         y = rolled_along(&y, *shift, d, site)?;
     }
     // A result is never its argument.
-    if dims.is_empty() || x.ndim() == 0 { copied(x, site) } else { Ok(y) }
+    if x.ndim() == 0 { copied(x, site) } else { Ok(y) }
+}
+
+/// The elements in another shape and in new memory.
+fn reshaped_copy(x: &Tensor, shape: &[usize], site: CallSite) -> Result<Tensor> {
+    let inner = inner_calls();
+    let view = x.reshape_at(shape, site)?;
+    drop(inner);
+    copied(&view, site)
 }
 
 fn copied(x: &Tensor, site: CallSite) -> Result<Tensor> {
@@ -332,7 +341,12 @@ fn embedded(x: &Tensor, offset: i64, method: &str, site: CallSite) -> Result<Ten
 pub(super) fn diag(x: &Tensor, diagonal: i64, site: CallSite) -> Result<Tensor> {
     match x.ndim() {
         1 => embedded(x, diagonal, "diag", site),
-        2 => diagonal_at(x, diagonal, site),
+        2 => {
+            let inner = inner_calls();
+            let view = diagonal_at(x, diagonal, site)?;
+            drop(inner);
+            copied(&view, site)
+        }
         _ => Err(in_method("diag", x, site)(Error::shape("it takes a vector or a matrix"))
             .help("`diagonal` and `diag_embed` take more dims")),
     }
