@@ -5,6 +5,7 @@
 //! `cpu` (the kernels) and `cuda` (those on NVIDIA GPUs).
 
 pub mod cpu;
+pub mod conv;
 pub mod cuda;
 mod dtype;
 pub mod expr;

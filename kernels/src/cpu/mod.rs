@@ -7,6 +7,7 @@ pub mod accumulate;
 pub mod argreduce;
 pub mod attention;
 pub(crate) mod bundle;
+pub mod conv;
 pub mod copy;
 pub mod elementwise;
 pub mod gather;

@@ -1,0 +1,223 @@
+//! The lines that a convolution is computed on.
+//!
+//! A channel of an image is copied once, with its padding, so that each tap of the kernel reads at a fixed distance from the
+//! result: result `q` is the sum over channels and taps of `weight * line[tap + q]`. The result is counted along the padded
+//! rows, so some places of a line mean nothing; they are computed and not stored. A stride cuts the image into phases, each of
+//! which is read with a stride of 1. The transposed convolution is the same sum, once for each phase of the result.
+
+use crate::conv::{Sizes, Sliding};
+use crate::cpu::acc::{Acc, load};
+use crate::{DType, View};
+
+/// How the copy of a channel lies.
+pub(super) struct Image {
+    /// Positions of each phase.
+    dims: [usize; 3],
+    phases: [usize; 3],
+    /// Elements of the image from position to position; position 0 of phase `f` is element `f - low`.
+    step: [usize; 3],
+    low: [isize; 3],
+    size: [usize; 3],
+}
+
+/// Where a tap reads, and which one of the kernel it is.
+pub(super) struct Tap {
+    pub(super) at: usize,
+    pub(super) number: usize,
+}
+
+/// The elements of the result that one set of taps makes: `first + step * j` for `j` below `count`.
+pub(super) struct Part {
+    pub(super) taps: Vec<Tap>,
+    pub(super) first: [usize; 3],
+    pub(super) count: [usize; 3],
+}
+
+/// What is copied, and what is computed of it.
+pub(super) struct Plan {
+    pub(super) image: Image,
+    pub(super) parts: Vec<Part>,
+    /// Elements of the result from place to place.
+    pub(super) step: [usize; 3],
+    pub(super) result: [usize; 3],
+}
+
+fn product(v: &[usize; 3]) -> usize {
+    v.iter().product()
+}
+
+/// All triples below `n`, the last counted first.
+fn triples(n: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+    (0..product(&n)).map(move |i| [i / (n[1] * n[2]), i / n[2] % n[1], i % n[2]])
+}
+
+impl Image {
+    /// Elements of the copy of a channel.
+    pub(super) fn plane(&self) -> usize {
+        product(&self.phases) * product(&self.dims)
+    }
+    /// Elements of a row and of a matrix.
+    pub(super) fn pitch(&self) -> [usize; 2] {
+        [self.dims[1] * self.dims[2], self.dims[2]]
+    }
+    /// True where the copy would be the image.
+    pub(super) fn is_the_image(&self) -> bool {
+        self.dims == self.size && self.phases == [1; 3] && self.step == [1; 3] && self.low == [0; 3]
+    }
+    fn at(&self, phase: [usize; 3], p: [usize; 3]) -> usize {
+        let phase = (phase[0] * self.phases[1] + phase[1]) * self.phases[2] + phase[2];
+        phase * product(&self.dims) + (p[0] * self.dims[1] + p[1]) * self.dims[2] + p[2]
+    }
+    /// The first position at or after `from` of dim `d` whose element is in the image, and the first after those.
+    fn inside(&self, d: usize, phase: usize) -> (usize, usize) {
+        let start = phase as isize - self.low[d];
+        let step = self.step[d] as isize;
+        // start + p * step is at least 0, and below size.
+        let first = if start >= 0 { 0 } else { (-start + step - 1) / step };
+        let end = (self.size[d] as isize - start + step - 1).div_euclid(step);
+        let first = (first as usize).min(self.dims[d]);
+        (first, (end.max(0) as usize).clamp(first, self.dims[d]))
+    }
+
+    /// Copies channel `channel` (counted over the batch) of a contiguous tensor.
+    pub(super) fn copy<A: Acc>(&self, of: &View, channel: usize, to: &mut [A]) {
+        let dtype = of.dtype();
+        let base = of.ptr().wrapping_add(channel * product(&self.size) * dtype.size());
+        for phase in triples(self.phases) {
+            let inside: [(usize, usize); 3] = std::array::from_fn(|d| self.inside(d, phase[d]));
+            let element = |d: usize, p: usize| (p * self.step[d] + phase[d]) as isize - self.low[d];
+            for a in 0..self.dims[0] {
+                for b in 0..self.dims[1] {
+                    let at = self.at(phase, [a, b, 0]);
+                    let row = &mut to[at..at + self.dims[2]];
+                    let within = |d: usize, p: usize| (inside[d].0..inside[d].1).contains(&p);
+                    let (first, end) = inside[2];
+                    if !within(0, a) || !within(1, b) || first >= end {
+                        row.fill(A::ZERO);
+                        continue;
+                    }
+                    row[..first].fill(A::ZERO);
+                    row[end..].fill(A::ZERO);
+                    let from = (element(0, a) * self.size[1] as isize + element(1, b)) * self.size[2] as isize
+                        + element(2, first);
+                    // SAFETY: positions first..end of this row are elements of the channel, `step` apart.
+                    unsafe {
+                        let from = base.wrapping_offset(from * dtype.size() as isize);
+                        load(dtype, from, self.step[2] as isize, &mut row[first..end]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Part {
+    /// Length of the line that has all places.
+    pub(super) fn line(&self, pitch: [usize; 2]) -> usize {
+        if self.count.contains(&0) {
+            return 0;
+        }
+        (self.count[0] - 1) * pitch[0] + (self.count[1] - 1) * pitch[1] + self.count[2]
+    }
+    /// Calls `run(place of the line, element of the result, length)` for each row of places within `q..q + n`.
+    pub(super) fn rows(
+        &self,
+        plan: &Plan,
+        pitch: [usize; 2],
+        q: usize,
+        n: usize,
+        mut run: impl FnMut(usize, usize, usize),
+    ) {
+        let mut at = q;
+        while at < q + n {
+            let (a, b, c) = (at / pitch[0], at % pitch[0] / pitch[1], at % pitch[1]);
+            let next = at - c + pitch[1];
+            if a >= self.count[0] {
+                return;
+            }
+            if b < self.count[1] && c < self.count[2] {
+                let length = (self.count[2] - c).min(q + n - at);
+                let j = [a, b, c];
+                let e: [usize; 3] = std::array::from_fn(|d| self.first[d] + plan.step[d] * j[d]);
+                run(at, (e[0] * plan.result[1] + e[1]) * plan.result[2] + e[2], length);
+            }
+            at = next;
+        }
+    }
+}
+
+impl Plan {
+    /// Of a convolution.
+    pub(super) fn direct(sizes: &Sizes, s: &Sliding) -> Plan {
+        let reach = |d: usize| sizes.kernel[d].saturating_sub(1) * s.dilation[d];
+        let phases = std::array::from_fn(|d| {
+            (0..sizes.kernel[d]).map(|k| k * s.dilation[d] % s.stride[d]).max().unwrap_or(0) + 1
+        });
+        let image = Image {
+            dims: std::array::from_fn(|d| sizes.result[d] + reach(d) / s.stride[d]),
+            phases,
+            step: s.stride,
+            low: s.padding,
+            size: sizes.image,
+        };
+        let taps = triples(sizes.kernel).enumerate().map(|(number, k)| {
+            let along = |d: usize| k[d] * s.dilation[d];
+            let phase = std::array::from_fn(|d| along(d) % s.stride[d]);
+            Tap { at: image.at(phase, std::array::from_fn(|d| along(d) / s.stride[d])), number }
+        });
+        let parts = vec![Part { taps: taps.collect(), first: [0; 3], count: sizes.result }];
+        Plan { image, parts, step: [1; 3], result: sizes.result }
+    }
+
+    /// Of its gradient of the image, which is the transposed convolution: the lines are copies of what the convolution gave.
+    pub(super) fn transposed(sizes: &Sizes, s: &Sliding) -> Plan {
+        // Element h of the image was read by tap k for result (h + padding - k * dilation) / stride, where that is whole. With
+        // h = f + stride * j it is j + reads(f, k).
+        let reads = |d: usize, f: usize, k: usize| {
+            let at = f as isize + s.padding[d] - (k * s.dilation[d]) as isize;
+            (at.rem_euclid(s.stride[d] as isize) == 0).then(|| at.div_euclid(s.stride[d] as isize))
+        };
+        let phases: [usize; 3] = std::array::from_fn(|d| s.stride[d].min(sizes.image[d]));
+        let count = |d: usize, f: usize| (sizes.image[d] - f).div_ceil(s.stride[d]);
+        // The positions that are read.
+        let range: [(isize, isize); 3] = std::array::from_fn(|d| {
+            let of = |f: usize| (0..sizes.kernel[d]).filter_map(move |k| reads(d, f, k));
+            let all = || (0..phases[d]).flat_map(|f| of(f).map(move |r| (r, r + count(d, f) as isize)));
+            let (low, end) = (all().map(|r| r.0).min(), all().map(|r| r.1).max());
+            (low.unwrap_or(0), end.unwrap_or(0))
+        });
+        let longest: [usize; 3] = std::array::from_fn(|d| if phases[d] == 0 { 0 } else { count(d, 0) });
+        let image = Image {
+            dims: std::array::from_fn(|d| ((range[d].1 - range[d].0) as usize).max(longest[d])),
+            phases: [1; 3],
+            step: [1; 3],
+            low: std::array::from_fn(|d| -range[d].0),
+            size: sizes.result,
+        };
+        let part = |f: [usize; 3]| {
+            let taps = triples(sizes.kernel).enumerate().filter_map(|(number, k)| {
+                let mut p = [0; 3];
+                for d in 0..3 {
+                    p[d] = (reads(d, f[d], k[d])? - range[d].0) as usize;
+                }
+                Some(Tap { at: image.at([0; 3], p), number })
+            });
+            Part { taps: taps.collect(), first: f, count: std::array::from_fn(|d| count(d, f[d])) }
+        };
+        let parts = triples(phases).map(part).collect();
+        Plan { image, parts, step: s.stride, result: sizes.image }
+    }
+}
+
+/// Copies channels of an image, `first` counted over the batch, one plane after the other.
+pub(super) fn copies<A: Acc>(plan: &Plan, of: &View, first: usize, channels: usize, to: &mut [A]) {
+    let plane = plan.image.plane();
+    for c in 0..channels {
+        plan.image.copy(of, first + c, &mut to[c * plane..(c + 1) * plane]);
+    }
+}
+
+/// True where lines of `A` may be read out of the tensor itself.
+pub(super) fn in_place<A: Acc>(plan: &Plan, dtype: DType) -> bool {
+    dtype == A::DTYPE && plan.image.is_the_image()
+}

@@ -1,0 +1,419 @@
+//! Convolutions over 1 to 3 spatial dims: [`conv`], [`conv_transpose`], which is its gradient of the image, and [`conv_weight`], its
+//! gradient of the weight. Each is linear in each of its two operands, and the gradients of each are the other two.
+//!
+//! No matrix of patches is made: see [`lines`] for what is copied, [`tile`] for what runs in registers. f16 and bf16 are
+//! computed in f32 and rounded once.
+
+mod lines;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod vector;
+
+use super::acc::{Acc, load, store, with_acc};
+use crate::conv::{Sizes, Sliding};
+use crate::parallel::{parallel_for, threads};
+use crate::{KernelError, Result, View};
+use lines::{Part, Plan};
+use std::sync::{Mutex, PoisonError};
+use tile::{Block, COLUMNS, FILTERS, Isa, LANES, Outer, ROWS, Strip};
+
+/// Weights of blocks that stay in the second-level cache while the places of an image pass, in bytes.
+const PANELS: usize = 256 * 1024;
+/// Places that are multiplied before the next lines, so that the columns stay in the second-level cache.
+const PLACES: usize = 512;
+/// Bytes of copied images that one pass over the weights serves.
+const IMAGES: usize = 512 * 1024;
+
+/// `out[n, f, j] = bias[f] + Σ weight[f, c, k] x[n, c, j * stride + k * dilation - padding]`, by groups; x is zero outside.
+///
+/// # Errors
+/// If dims or dtypes do not fit, or a tensor is not contiguous.
+pub fn conv(x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &View) -> Result<()> {
+    let sizes = Sizes::of(x, weight, out, s.groups)?;
+    let plan = Plan::direct(&sizes, s);
+    let taps = sizes.taps();
+    let weights = Weights {
+        group: sizes.filters * sizes.channels * taps,
+        row: sizes.channels * taps,
+        channel: taps,
+        rows: sizes.filters,
+        channels: sizes.channels,
+    };
+    with_acc!(x.dtype(), correlate(&plan, &sizes, &weights, x, weight, bias, out))
+}
+
+/// The transposed convolution: `out[n, c, h] = bias[c] + Σ weight[f, c, k] x[n, f, j]` over all f, k and j for which h is `j * stride +
+/// k * dilation - padding`. The gradient of [`conv`] of its image.
+///
+/// # Errors
+/// If dims or dtypes do not fit, or a tensor is not contiguous.
+pub fn conv_transpose(x: &View, weight: &View, bias: Option<&View>, s: &Sliding, out: &View) -> Result<()> {
+    let sizes = Sizes::of(out, weight, x, s.groups)?;
+    let plan = Plan::transposed(&sizes, s);
+    let taps = sizes.taps();
+    let weights = Weights {
+        group: sizes.filters * sizes.channels * taps,
+        row: taps,
+        channel: sizes.channels * taps,
+        rows: sizes.channels,
+        channels: sizes.filters,
+    };
+    with_acc!(x.dtype(), correlate(&plan, &sizes, &weights, x, weight, bias, out))
+}
+
+/// How a weight lies, seen from the result: elements from group to group, row to row and channel to channel; and how many of the
+/// last two a group has.
+struct Weights {
+    group: usize,
+    row: usize,
+    channel: usize,
+    rows: usize,
+    channels: usize,
+}
+
+/// The weights of a group and a part, packed for tiles.
+struct Packed<A> {
+    blocks: Vec<Block>,
+    weights: Vec<A>,
+    offsets: Vec<usize>,
+}
+
+impl<A: Acc> Packed<A> {
+    fn new(w: &Weights, weight: &View, group: usize, part: &Part, plane: usize, isa: Isa) -> Packed<A> {
+        let depth = w.channels * part.taps.len();
+        let offsets = (0..w.channels).flat_map(|c| part.taps.iter().map(move |t| c * plane + t.at)).collect();
+        let (mut blocks, mut first, mut at) = (vec![], 0, 0);
+        while first < w.rows {
+            let mut rows = isa.rows();
+            while rows > w.rows - first {
+                rows /= 2;
+            }
+            blocks.push(Block { first, rows, at });
+            (first, at) = (first + rows, at + rows * depth);
+        }
+        let mut weights = vec![A::ZERO; at];
+        let dtype = weight.dtype();
+        let mut taps = vec![A::ZERO; w.row.min(w.channel)];
+        for b in &blocks {
+            for r in 0..b.rows {
+                for c in 0..w.channels {
+                    let from = group * w.group + (b.first + r) * w.row + c * w.channel;
+                    // SAFETY: the taps of one row and channel lie side by side in the contiguous weight.
+                    unsafe { load(dtype, weight.ptr().wrapping_add(from * dtype.size()), 1, &mut taps) };
+                    for (t, tap) in part.taps.iter().enumerate() {
+                        weights[b.at + (c * part.taps.len() + t) * b.rows + r] = taps[tap.number];
+                    }
+                }
+            }
+        }
+        Packed { blocks, weights, offsets }
+    }
+}
+
+/// Both convolutions: `x` is what lies in lines.
+fn correlate<A: Acc>(
+    plan: &Plan,
+    sizes: &Sizes,
+    w: &Weights,
+    x: &View,
+    weight: &View,
+    bias: Option<&View>,
+    out: &View,
+) -> Result<()> {
+    let mut offsets = vec![A::ZERO; w.rows * sizes.groups];
+    if let Some(bias) = bias {
+        if bias.dims() != [offsets.len()] || bias.dtype() != x.dtype() {
+            return Err(KernelError::new(format!("the bias is {} {:?}", bias.dtype(), bias.dims())));
+        }
+        // SAFETY: the elements of the bias.
+        unsafe { load(bias.dtype(), bias.ptr(), bias.strides()[0], &mut offsets) };
+    }
+    if out.is_empty() {
+        return Ok(());
+    }
+    let (plane, isa) = (plan.image.plane(), Isa::here());
+    let packed: Vec<Vec<Packed<A>>> = (0..sizes.groups)
+        .map(|g| plan.parts.iter().map(|part| Packed::new(w, weight, g, part, plane, isa)).collect())
+        .collect();
+    let in_place = lines::in_place::<A>(plan, x.dtype());
+    // Some images of a group share a pass over its weights. With few of these the places of each are spread over the threads.
+    let bytes = (w.channels * plane * size_of::<A>()).max(1);
+    let together = (IMAGES / bytes).min(sizes.batch / threads()).max(1);
+    let chunks = sizes.batch.div_ceil(together);
+    let within = chunks * sizes.groups < threads();
+    let images = |task: usize, buffer: &mut Vec<A>| {
+        let (chunk, group) = (task / sizes.groups, task % sizes.groups);
+        let batch = chunk * together..((chunk + 1) * together).min(sizes.batch);
+        let numbers: Vec<usize> = batch.map(|n| n * sizes.groups + group).collect();
+        let size = w.channels * plane;
+        if !in_place {
+            buffer.resize((numbers.len() * size + LANES).max(buffer.len()), A::ZERO);
+            for (i, number) in numbers.iter().enumerate() {
+                lines::copies(plan, x, number * w.channels, w.channels, &mut buffer[i * size..]);
+            }
+        }
+        let starts: Vec<usize> = (0..numbers.len())
+            .map(|i| match in_place {
+                true => x.ptr().cast::<A>().wrapping_add(numbers[i] * size) as usize,
+                false => buffer.as_ptr().wrapping_add(i * size) as usize,
+            })
+            .collect();
+        for (part, packed) in plan.parts.iter().zip(&packed[group]) {
+            let job = Job {
+                plan,
+                part,
+                packed,
+                starts: &starts,
+                in_place,
+                isa,
+                bias: &offsets[group * w.rows..][..w.rows],
+                out,
+                rows: &numbers.iter().map(|n| n * w.rows).collect::<Vec<_>>(),
+            };
+            match within {
+                true => job.all(&|chunks, run| parallel_for(chunks, 1, &|range| range.for_each(run))),
+                false => job.all(&|chunks, run| (0..chunks).for_each(run)),
+            }
+        }
+    };
+    let tasks = chunks * sizes.groups;
+    match within {
+        true => {
+            let mut buffer = vec![];
+            (0..tasks).for_each(|i| images(i, &mut buffer));
+        }
+        false => parallel_for(tasks, 1, &|range| {
+            let mut buffer = vec![];
+            range.for_each(|i| images(i, &mut buffer));
+        }),
+    }
+    Ok(())
+}
+
+/// One part of the result of some images of a group.
+struct Job<'a, A> {
+    plan: &'a Plan,
+    part: &'a Part,
+    packed: &'a Packed<A>,
+    /// Address of the first line of each image.
+    starts: &'a [usize],
+    in_place: bool,
+    isa: Isa,
+    bias: &'a [A],
+    out: &'a View,
+    /// The first row of each image's result, over all images.
+    rows: &'a [usize],
+}
+
+impl<A: Acc> Job<'_, A> {
+    /// Computes everything; `each(n, run)` calls `run` for `0..n`.
+    fn all(&self, each: &dyn Fn(usize, &(dyn Fn(usize) + Sync))) {
+        let line = self.part.line(self.plan.image.pitch());
+        let chunks = line.div_ceil(COLUMNS);
+        let mut blocks = self.packed.blocks.as_slice();
+        while !blocks.is_empty() {
+            // As many blocks as a cache holds, one at least.
+            let bytes = |b: &Block| b.rows * self.packed.offsets.len() * size_of::<A>();
+            let mut sum = 0;
+            let fitting = blocks.iter().take_while(|b| {
+                sum += bytes(b);
+                sum <= PANELS
+            });
+            let (now, later) = blocks.split_at(fitting.count().max(1));
+            blocks = later;
+            each(self.starts.len() * chunks, &|i| {
+                let q = i % chunks * COLUMNS;
+                self.columns(i / chunks, now, q, COLUMNS.min(line - q), line);
+            });
+        }
+    }
+
+    /// Computes `n` places of an image from `q` on.
+    fn columns(&self, image: usize, blocks: &[Block], q: usize, n: usize, line: usize) {
+        let (start, row) = (self.starts[image] as *const A, self.rows[image]);
+        // The image itself has nothing after its last line: places at its end are copied.
+        let whole = match self.in_place && q + n == line {
+            true => n / LANES * LANES,
+            false => n,
+        };
+        // SAFETY: the copies have LANES elements after the last line, the image all places of whole vectors.
+        unsafe { self.strips(blocks, &self.packed.offsets, start.wrapping_add(q), row, q, whole) };
+        if whole < n {
+            let mut end = vec![A::ZERO; self.packed.offsets.len() * LANES];
+            for (to, offset) in end.chunks_mut(LANES).zip(&self.packed.offsets) {
+                for (l, to) in to[..n - whole].iter_mut().enumerate() {
+                    // SAFETY: places below `n` exist.
+                    *to = unsafe { start.wrapping_add(offset + q + whole + l).read() };
+                }
+            }
+            let offsets: Vec<usize> = (0..self.packed.offsets.len()).map(|k| k * LANES).collect();
+            // SAFETY: a vector of each line.
+            unsafe { self.strips(blocks, &offsets, end.as_ptr(), row, q + whole, n - whole) };
+        }
+    }
+
+    /// # Safety
+    /// As for [`Isa::strip`]: `n` places from `line + offset` on exist, rounded up to vectors.
+    unsafe fn strips(&self, blocks: &[Block], offsets: &[usize], line: *const A, row: usize, q: usize, n: usize) {
+        let (dtype, pitch) = (self.out.dtype(), self.plan.image.pitch());
+        let elements: usize = self.plan.result.iter().product();
+        for b in blocks {
+            let mut bias = [A::ZERO; ROWS];
+            bias[..b.rows].copy_from_slice(&self.bias[b.first..][..b.rows]);
+            let weights = &self.packed.weights[b.at..][..b.rows * offsets.len()];
+            let mut put = |r: usize, first: usize, values: &[A]| {
+                let row = (row + b.first + r) * elements;
+                self.part.rows(self.plan, pitch, q + first, values.len(), |at, element, n| {
+                    let to = self.out.ptr().wrapping_add((row + element) * dtype.size());
+                    let values = &values[at - q - first..][..n];
+                    // SAFETY: elements of the contiguous output that only this place of this part writes.
+                    unsafe { store(dtype, to, self.plan.step[2] as isize, values) };
+                });
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.isa.strip(&Strip { rows: b.rows, weights, offsets, line, bias: &bias, places: n }, &mut put) };
+        }
+    }
+}
+
+/// `out[f, c, k] = Σ dy[n, f, j] x[n, c, j * stride + k * dilation - padding]` over n and j: the gradient of [`conv`] of its weight.
+///
+/// # Errors
+/// If dims or dtypes do not fit, or a tensor is not contiguous.
+pub fn conv_weight(x: &View, dy: &View, s: &Sliding, out: &View) -> Result<()> {
+    let sizes = Sizes::of(x, out, dy, s.groups)?;
+    with_acc!(x.dtype(), weights_of(&sizes, s, x, dy, out))
+}
+
+fn weights_of<A: Acc>(sizes: &Sizes, s: &Sliding, x: &View, dy: &View, out: &View) -> Result<()> {
+    let plan = Plan::direct(sizes, s);
+    if out.is_empty() {
+        return Ok(());
+    }
+    let spread = sizes.groups >= threads();
+    let one = |g: usize| Gradient { sizes, plan: &plan, x, dy, out, group: g, within: !spread }.run::<A>();
+    match spread {
+        true => parallel_for(sizes.groups, 1, &|range| range.for_each(one)),
+        false => (0..sizes.groups).for_each(one),
+    }
+    Ok(())
+}
+
+/// The gradient of the weights of a group.
+struct Gradient<'a> {
+    sizes: &'a Sizes,
+    plan: &'a Plan,
+    x: &'a View,
+    dy: &'a View,
+    out: &'a View,
+    group: usize,
+    /// Its parts are spread over the threads.
+    within: bool,
+}
+
+impl Gradient<'_> {
+    fn run<A: Acc>(&self) {
+        let (sizes, part, plane, isa) = (self.sizes, &self.plan.parts[0], self.plan.image.plane(), Isa::here());
+        let taps = sizes.taps();
+        let depth = sizes.channels * taps;
+        let offsets: Vec<usize> =
+            (0..sizes.channels).flat_map(|c| part.taps.iter().map(move |t| c * plane + t.at)).collect();
+        // The filters in panels of some vectors each: `sums[panel][channel and tap][filter]`.
+        let panels = sizes.filters.div_ceil(FILTERS);
+        let width = |panel: usize| (sizes.filters - panel * FILTERS).min(FILTERS).next_multiple_of(LANES);
+        let mut sums: Vec<Vec<A>> = (0..panels).map(|p| vec![A::ZERO; depth * width(p)]).collect();
+        let places: usize = sizes.result.iter().product();
+        let blocks = self.runs();
+        let mut images = vec![A::ZERO; sizes.channels * plane];
+        let mut columns: Vec<Vec<A>> = (0..panels).map(|p| vec![A::ZERO; places * width(p)]).collect();
+        // Lines of a panel that one task adds to.
+        let lines = depth.div_ceil(if self.within { 2 * threads() } else { 1 }).next_multiple_of(6);
+        for n in 0..sizes.batch {
+            let image = n * sizes.groups + self.group;
+            lines::copies(self.plan, self.x, image * sizes.channels, sizes.channels, &mut images);
+            for (p, columns) in columns.iter_mut().enumerate() {
+                let first = p * FILTERS;
+                let filters = (sizes.filters - first).min(FILTERS);
+                turned(self.dy, (image * sizes.filters + first) * places, filters, places, width(p), columns);
+            }
+            let (start, columns) = (images.as_ptr() as usize, &columns);
+            let mut tasks: Vec<Task<'_, A>> = vec![];
+            for (panel, sums) in sums.iter_mut().enumerate() {
+                let chunks = sums.chunks_mut(lines * width(panel)).enumerate();
+                tasks.extend(chunks.map(|(i, sums)| Mutex::new((panel, i * lines, sums))));
+            }
+            let add = |task: usize| {
+                // Each task is taken once.
+                let mut task = tasks[task].lock().unwrap_or_else(PoisonError::into_inner);
+                let (panel, first, sums) = &mut *task;
+                let width = width(*panel);
+                for (at, runs) in &blocks {
+                    let of = &offsets[*first..][..sums.len() / width];
+                    let lines: Vec<*const A> = of.iter().map(|o| (start as *const A).wrapping_add(*o)).collect();
+                    let columns = columns[*panel][at * width..].as_ptr();
+                    let outer = Outer { lines: &lines, runs, columns, width };
+                    // SAFETY: the runs are places of the lines, and the columns have as many rows.
+                    unsafe { isa.outer(&outer, sums) };
+                }
+            };
+            match self.within {
+                true => parallel_for(tasks.len(), 1, &|range| range.for_each(add)),
+                false => (0..tasks.len()).for_each(add),
+            }
+        }
+        let dtype = self.out.dtype();
+        let mut row = vec![A::ZERO; depth];
+        for f in 0..sizes.filters {
+            let (panel, column) = (f / FILTERS, f % FILTERS);
+            row.iter_mut().zip(sums[panel].chunks(width(panel))).for_each(|(to, from)| *to = from[column]);
+            let at = (self.group * sizes.filters + f) * depth;
+            // SAFETY: the elements of a filter in the contiguous output, which only this group writes.
+            unsafe { store(dtype, self.out.ptr().wrapping_add(at * dtype.size()), 1, &row) };
+        }
+    }
+
+    /// The rows of places, some hundred places together: number of the first place, then first place of the line and length of each.
+    fn runs(&self) -> Vec<(usize, Vec<(usize, usize)>)> {
+        let (part, pitch) = (&self.plan.parts[0], self.plan.image.pitch());
+        let (mut blocks, mut seen, mut room) = (vec![], 0, 0);
+        part.rows(self.plan, pitch, 0, part.line(pitch), |mut at, _, mut n| {
+            while n > 0 {
+                if room == 0 {
+                    blocks.push((seen, vec![]));
+                    room = PLACES;
+                }
+                let length = n.min(room);
+                if let Some((_, runs)) = blocks.last_mut() {
+                    runs.push((at, length));
+                }
+                (at, n, seen, room) = (at + length, n - length, seen + length, room - length);
+            }
+        });
+        blocks
+    }
+}
+
+/// A panel, the first line, the sums from there on.
+type Task<'a, A> = Mutex<(usize, usize, &'a mut [A])>;
+
+/// Rows of `n` elements, from element `first` on, as columns of a matrix with `width` columns.
+fn turned<A: Acc>(of: &View, first: usize, rows: usize, n: usize, width: usize, to: &mut [A]) {
+    const SIDE: usize = 16;
+    let dtype = of.dtype();
+    let mut part = [[A::ZERO; SIDE]; SIDE];
+    for q in (0..n).step_by(SIDE) {
+        let length = SIDE.min(n - q);
+        for r in (0..rows).step_by(SIDE) {
+            let count = SIDE.min(rows - r);
+            for (i, part) in part[..count].iter_mut().enumerate() {
+                let from = of.ptr().wrapping_add((first + (r + i) * n + q) * dtype.size());
+                // SAFETY: elements of a row of the contiguous tensor.
+                unsafe { load(dtype, from, 1, &mut part[..length]) };
+            }
+            for (l, to) in to[q * width..].chunks_mut(width).take(length).enumerate() {
+                to[r..r + count].iter_mut().zip(&part).for_each(|(to, row)| *to = row[l]);
+            }
+        }
+    }
+}
